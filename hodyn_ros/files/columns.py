@@ -15,7 +15,7 @@ from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.samples import SOURCES, Results, Samples, unit_of
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import listed
+from hodyn_ros.names import MOTION_NAMES, listed
 
 TIME = 'time'
 
@@ -28,11 +28,10 @@ def _named(stem: str, *first: str) -> tuple[str, ...]:
     return (*first, *(f'{stem}_d{k}' for k in range(len(first), _MOST_ORDERS)))
 
 
-_ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-MOTION = _named('position', *_ORDERS)
+MOTION = _named('position', *MOTION_NAMES)
 EFFORT = _named('effort')
 MOTION_STD, EFFORT_STD = (tuple(f'{name}_std' for name in names) for names in (MOTION, EFFORT))
-MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in _ORDERS))
+MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in MOTION_NAMES))
 MOTOR_TORQUE = _named('motor_torque')
 DEFLECTION = _named('deflection')
 STIFFNESS = _named('stiffness')
@@ -41,9 +40,16 @@ _COMPONENTS = tuple(f'{part}.{axis}' for part in ('torque', 'force') for axis in
 WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in _COMPONENTS)
 
 _SERIES = (
-    MOTION, EFFORT, MOTION_STD, EFFORT_STD, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS,
+    MOTION,
+    EFFORT,
+    MOTION_STD,
+    EFFORT_STD,
+    MOTOR_MOTION,
+    MOTOR_TORQUE,
+    DEFLECTION,
+    STIFFNESS,
     WRENCH,
-)  # fmt: skip
+)
 _KNOWN = {name for names in _SERIES for name in names}
 _ANGULAR = (
     *((names, 'rad') for names in (MOTION, MOTOR_MOTION, DEFLECTION)),
@@ -209,77 +215,110 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     there for all joints.
     """
     titles = [title.strip() for title in titles]
-    entities: dict[str, list[str]] = {}
-    used = [TIME]
-    for title in titles:
-        entity, *words = title.rsplit('.', 3 if title.endswith(_COMPONENTS) else 1)
-        quantity = '.'.join(words)
-        if entity and quantity in _KNOWN:
-            entities.setdefault(quantity, []).append(entity)
-            used.append(title)
-    joints = tuple(entities.get('position', ()))
-    for is_there, what, example in (
-        (TIME in titles, "is no column 'time' [s];", TIME),
-        (joints, "are no positions; expected columns such as 'joint1.position',",
-         'joint1.position'),
-    ):  # fmt: skip
-        if not is_there:
-            raise FileError(
-                f'{name}: there {what} the columns are {listed(titles)}.'
-                + _suggestion(example, titles)
-            )
-    if repeated := sorted({title for title in used if titles.count(title) > 1}):
-        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
-    motors = tuple(entities.get('motor_position', ()))
-    columns: list[str] = [TIME]
-
-    def block(names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
-        """Take the orders of a quantity of all the names, maybe none."""
-        first, orders = len(columns), 0
-        for order, quantity in enumerate(quantities):
-            have = [who for who in entities.get(quantity, ()) if who in names]
-            if not have:
-                continue
-            if missing := [who for who in names if who not in have]:
-                raise FileError(
-                    f"{name}: '{quantity}' is there for {listed(have)}, but not for "
-                    f'{listed(missing)}; expected it for all or for none.'
-                )
-            if order != orders:
-                raise FileError(
-                    f"{name}: '{quantity}' is there without '{quantities[orders]}' for "
-                    f'{listed(have)}; derivatives need the orders below them, and wrenches all '
-                    'six components.'
-                )
-            orders += 1
-            columns.extend(f'{who}.{quantity}' for who in names)
-        return ColumnBlock(first, orders, len(names))
-
-    motion, motion_std = block(joints, MOTION), block(joints, MOTION_STD)
-    stray = [who for what in MOTION for who in entities.get(what, ()) if who not in joints]
-    if stray:
+    found = _Found(name, titles)
+    joints, motors = found.owners('position'), found.owners('motor_position')
+    found.refuse_lacking(joints)
+    motion, motion_std = found.block(joints, MOTION), found.block(joints, MOTION_STD)
+    if stray := [who for what in MOTION for who in found.owners(what) if who not in joints]:
         raise FileError(
             f'{name}: {listed(dict.fromkeys(stray))} have derivatives, but no position; expected '
             f"columns such as '{stray[0]}.position'."
         )
-    effort, effort_std = block(joints, EFFORT), block(joints, EFFORT_STD)
-    deflection = block(joints, DEFLECTION)
-    position, torque = block(motors, MOTOR_MOTION), block(motors, MOTOR_TORQUE)
-    stiffness = {who: block([who], STIFFNESS) for who in entities.get('stiffness', ())}
-    wrenches = {}
-    for link in dict.fromkeys(who for what in WRENCH for who in entities.get(what, ())):
-        found = block([link], WRENCH)
-        if found.orders % 6:
-            raise FileError(
-                f'{name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to force.z '
-                'and torque.x to torque.z.'
-            )
-        wrenches[link] = ColumnBlock(found.first, found.orders // 6, 6)
+    effort, effort_std = found.block(joints, EFFORT), found.block(joints, EFFORT_STD)
+    deflection = found.block(joints, DEFLECTION)
+    position, torque = found.block(motors, MOTOR_MOTION), found.block(motors, MOTOR_TORQUE)
+    stiffness = {who: found.block([who], STIFFNESS) for who in found.owners('stiffness')}
+    links = dict.fromkeys(who for what in WRENCH for who in found.owners(what))
+    wrenches = {link: found.wrench(link) for link in links}
     place = {title: index for index, title in enumerate(titles)}
     return TableColumns(
-        name, tuple(place[title] for title in columns), tuple(columns), joints, motors,
-        motion, effort, motion_std, effort_std, position, torque, deflection, wrenches, stiffness,
-    )  # fmt: skip
+        name,
+        tuple(place[title] for title in found.columns),
+        tuple(found.columns),
+        joints,
+        motors,
+        motion,
+        effort,
+        motion_std,
+        effort_std,
+        position,
+        torque,
+        deflection,
+        wrenches,
+        stiffness,
+    )
+
+
+class _Found:
+    """Columns of a table that are known, and those that have been taken."""
+
+    def __init__(self, name: str, titles: Sequence[str]) -> None:
+        self._name, self._titles = name, titles
+        self._entities: dict[str, list[str]] = {}
+        self._used = [TIME]
+        self.columns = [TIME]
+        """Those that are read, block after block."""
+        for title in titles:
+            entity, quantity = _split(title)
+            if entity and quantity in _KNOWN:
+                self._entities.setdefault(quantity, []).append(entity)
+                self._used.append(title)
+
+    def owners(self, quantity: str) -> tuple[str, ...]:
+        """Joints, motors or links that have a quantity."""
+        return tuple(self._entities.get(quantity, ()))
+
+    def refuse_lacking(self, joints: Sequence[str]) -> None:
+        """Refuse a table without time or positions, or with a column twice."""
+        titles, lacks = self._titles, None
+        if TIME not in titles:
+            lacks = "is no column 'time' [s];", TIME
+        elif not joints:
+            lacks = (
+                "are no positions; expected columns such as 'joint1.position',",
+                'joint1.position',
+            )
+        if lacks is not None:
+            raise FileError(
+                f'{self._name}: there {lacks[0]} the columns are {listed(titles)}.'
+                + _suggestion(lacks[1], titles)
+            )
+        if repeated := sorted({title for title in self._used if titles.count(title) > 1}):
+            raise FileError(
+                f'{self._name}: columns {listed(repeated)} stand there more than once.'
+            )
+
+    def block(self, names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
+        """Take the orders of a quantity of all the names, maybe none."""
+        first, orders = len(self.columns), 0
+        for order, quantity in enumerate(quantities):
+            have = [who for who in self.owners(quantity) if who in names]
+            if not have:
+                continue
+            if missing := [who for who in names if who not in have]:
+                raise FileError(
+                    f"{self._name}: '{quantity}' is there for {listed(have)}, but not for "
+                    f'{listed(missing)}; expected it for all or for none.'
+                )
+            if order != orders:
+                raise FileError(
+                    f"{self._name}: '{quantity}' is there without '{quantities[orders]}' for "
+                    f'{listed(have)}; derivatives need the orders below them, and wrenches all '
+                    'six components.'
+                )
+            orders += 1
+            self.columns.extend(f'{who}.{quantity}' for who in names)
+        return ColumnBlock(first, orders, len(names))
+
+    def wrench(self, link: str) -> ColumnBlock:
+        """Take the orders of a wrench, with six components each."""
+        found = self.block([link], WRENCH)
+        if found.orders % 6:
+            raise FileError(
+                f'{self._name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to '
+                'force.z and torque.x to torque.z.'
+            )
+        return ColumnBlock(found.first, found.orders // 6, 6)
 
 
 def columns_of(results: Results) -> tuple[list[str], list[Array]]:

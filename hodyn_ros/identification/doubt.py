@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.identification.equations import GROUPS, SPRING, Equations, Rows
+from hodyn_ros.identification.equations import Equations, Rows
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import GROUPS, SPRING, listed
 
 if TYPE_CHECKING:
     from hodyn_ros.identification.estimation import Estimation

@@ -30,12 +30,7 @@ from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.model.friction import Coulomb, JointFriction, Stribeck
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
-
-FRICTION = ('viscous', 'coulomb', 'stribeck')
-SPRING = ('stiffness', 'cubic_stiffness', 'damping')
-GROUPS = ('bodies', 'payload', 'armature', *FRICTION, 'offset', *SPRING, 'gravity', 'delay')
-"""What can be estimated."""
+from hodyn_ros.names import FRICTION, GROUPS, SPRING, listed
 
 _UNITS = {
     'mass': ('kg', 'kg'), 'h': ('kg m', 'kg m'), 'i': ('kg m^2', 'kg m^2'),

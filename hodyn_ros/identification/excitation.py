@@ -30,21 +30,20 @@ from hodyn_ros.dynamics.regressor import (
     regressor,
 )
 from hodyn_ros.errors import JointNameError, RequestError, ScalingError, UnlimitedError
-from hodyn_ros.identification.equations import SPRING
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 ColumnsOf = Callable[[Array, Array], Array]
 """From motions (S, 4, n) with their efforts (S, 2, n) to columns (S, n, p)."""
 _TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
 # Twice as many waypoints per second [Hz]: friction is to see slow parts, springs quick changes.
-_BANDWIDTH = {'bodies': 0.6, 'payload': 0.6, 'friction': 0.3, 'springs': 1.5}
+_BANDWIDTH = dict(zip(TARGETS, (0.6, 0.6, 0.3, 1.5)))
 _FEWEST, _STARTS, _TRIALS = 8, 100, 1500  # Waypoints; motions that are compared.
 _LARGEST_STEP, _SMALLEST_STEP = 0.6, 0.03
 # Scores that differ less are equal, so that rounding does not lead to another motion.

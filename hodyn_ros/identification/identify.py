@@ -18,7 +18,7 @@ from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.doubt import Doubt, doubted, last_link, other_equations
-from hodyn_ros.identification.equations import FRICTION, SPRING, Column, Equations
+from hodyn_ros.identification.equations import Column, Equations
 from hodyn_ros.identification.estimation import Estimation, IdentifiedParameter, scale_remarks
 from hodyn_ros.identification.recording import (
     Preparation,
@@ -39,6 +39,7 @@ from hodyn_ros.model.friction import (
 )
 from hodyn_ros.model.inertia import Payload, inertia_parts, parametric_inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
+from hodyn_ros.names import FRICTION, SPRING
 
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
