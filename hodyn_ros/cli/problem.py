@@ -129,11 +129,13 @@ class Problem:
         given = self.given
         how = How(given.derivatives, given.order + 3, given.interpolation, given.rate)
         if given.rate is not None and (choice := how.choose(samples)) != 'spline':
-            show_remarks((
-                f'--rate is not used: the derivatives of {given.motion} are '
-                f'{"given" if choice == "given" else "estimated"}, and only a spline has values '
-                'between its samples (--derivatives spline).',
-            ))  # fmt: skip
+            show_remarks(
+                (
+                    f'--rate is not used: the derivatives of {given.motion} are '
+                    f'{"given" if choice == "given" else "estimated"}, and only a spline has values '
+                    'between its samples (--derivatives spline).',
+                )
+            )
 
 
 def load_problem(given: Given, quiet: bool = False) -> Problem:

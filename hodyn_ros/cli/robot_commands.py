@@ -96,8 +96,12 @@ def _data(problem: Problem) -> dict[str, Any]:
             'links': links.get(body, []),
         }
         if actuators is not None:
-            motors = [motor for item in actuators.driven if item.name == name
-                      for motor in actuators.motor_names[item.motors]]  # fmt: skip
+            motors = [
+                motor
+                for item in actuators.driven
+                if item.name == name
+                for motor in actuators.motor_names[item.motors]
+            ]
             of_type = type(actuators[name]).__name__
             entry['actuator'] = {'type': of_type, 'motors': listed(motors)}
         joints.append(entry)
@@ -177,8 +181,9 @@ def _friction_from(problem: Problem) -> str:
         return ' and '.join(used)
     xml = problem.source.description(dict(given.xacro_arguments))
     joints = read_urdf(xml, None, given.allow_impossible_inertia).joints
-    known = [joint.name for joint in joints
-             if joint.name in model.body_names and any(joint.dynamics)]  # fmt: skip
+    known = [
+        joint.name for joint in joints if joint.name in model.body_names and any(joint.dynamics)
+    ]
     if not known or given.joint_friction:
         return 'none'
     return f'none; the description has some of {listed(known, 5)} (--joint-friction uses it)'
@@ -216,9 +221,16 @@ def _joint_table(joints: list[dict[str, Any]]) -> str:
 
 
 def generate(
-    given: Given, output: Path | None, language: str, orders: tuple[int, ...], precision: str,
-    name: str | None, wrench_links: tuple[str, ...], forward_dynamics: bool, force: bool,
-) -> None:  # fmt: skip
+    given: Given,
+    output: Path | None,
+    language: str,
+    orders: tuple[int, ...],
+    precision: str,
+    name: str | None,
+    wrench_links: tuple[str, ...],
+    forward_dynamics: bool,
+    force: bool,
+) -> None:
     """Write the dynamics of a robot as source code."""
     model, _ = load_model(given)
     # Robots of different files may have the same name inside.
@@ -227,14 +239,22 @@ def generate(
     wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
     try:
         paths = generate_code(
-            model, folder, language, wanted, precision, name, wrench_links, force,
+            model,
+            folder,
+            language,
+            wanted,
+            precision,
+            name,
+            wrench_links,
+            force,
             forward_dynamics=forward_dynamics,
-        )  # fmt: skip
+        )
     except RequestError as error:
         raise RequestError(str(error).replace('overwrite=True', '--force')) from error
     for path in paths:
         click.echo(path)
     click.echo(
         f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
-        f'&& ctest --test-dir {folder}/build', err=True,
-    )  # fmt: skip
+        f'&& ctest --test-dir {folder}/build',
+        err=True,
+    )

@@ -157,7 +157,6 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Logged
 def _samples(
     name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Wanted
 ) -> Iterator[Samples]:
-    is_measured = kind == JOINT_STATE
     names = None if wanted.joint_names is None else tuple(wanted.joint_names)
     start: int | None = None
     number = used = 0
@@ -176,18 +175,11 @@ def _samples(
         if stamps.min() < 0 or stamps.max() > _LATEST:
             raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
         start = int(stamps[0]) if start is None else start
-        effort = None
-        if is_measured:
-            motion, effort = motion[:, :2], motion[:, 2]
-            if np.isnan(motion[:, 1]).all():
-                motion = motion[:, :1]  # No message says how fast the joints are.
         yield Samples(
             joint_names=names,
             times=1e-9 * (stamps - start).astype(np.float64),
-            motion=motion,
-            effort=effort,
+            **_fields(kind, motion),
             name=name,
-            is_measured=is_measured,
             start=start,
             first=used,
         )
@@ -196,6 +188,16 @@ def _samples(
         raise JointNameError(
             f'{name}: none of {number} messages has the joints {listed(names or ())}.'
         )
+
+
+def _fields(kind: str, values: Array) -> dict[str, Any]:
+    """Fields of samples out of values (M, quantities, joints)."""
+    if kind != JOINT_STATE:
+        return {'motion': values}
+    motion, effort = values[:, :2], values[:, 2]
+    if np.isnan(motion[:, 1]).all():
+        motion = motion[:, :1]  # No message says how fast the joints are.
+    return {'motion': motion, 'effort': effort, 'is_measured': True}
 
 
 def _rows(

@@ -66,6 +66,14 @@ _LAYOUT = (
 )
 
 
+def _series_of(have: Sequence[str]) -> tuple[list[str], bool]:
+    """Arrays of numbers among those that a file has, and whether each is a column of a table."""
+    columns = [name for name in have if '.' in name or name == TIME]
+    if len(columns) > 1 and not _POSITIONS & set(have):
+        return columns, True
+    return [name for name in (TIME, *_SERIES) if name in have], False
+
+
 class NpzTable:
     """A file of arrays as a table; joint names are needed if it has none."""
 
@@ -73,9 +81,7 @@ class NpzTable:
         self._path = path
         with path.open('rb') as file, np.load(file, allow_pickle=False) as archive:
             have = list(archive.files)
-            columns = [name for name in have if '.' in name or name == TIME]
-            is_table = len(columns) > 1 and not _POSITIONS & set(have)
-            self._series = columns if is_table else [n for n in (TIME, *_SERIES) if n in have]
+            self._series, is_table = _series_of(have)
             self._shapes = {name: self._opened(archive.zip, name)[1] for name in self._series}
             every = ('joint_names', 'stiffness_joints', *_MOTOR_NAMES, *_WRENCH_NAMES)
             self._owners = {name: self._names(archive, name) for name in every}

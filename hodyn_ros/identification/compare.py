@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +71,10 @@ class ComparedStretch(NamedTuple):
     """Those of the model, shape (M, n)."""
     is_used: Flags
     """Where both can be compared, shape (M, n)."""
+
+    def used(self, values: Array) -> Array:
+        """Values where both can be compared, else zero, shape (M, n)."""
+        return np.where(self.is_used, values, 0.0)
 
 
 @shown
@@ -182,29 +187,24 @@ def compare(
     plain, every = Equations(model, (), actuators), Equations(model, _EVERY, actuators)
     preparation = Preparation(model, every.laws(), plain.elastic, bandwidth)
     found = prepared(preparation, several(recordings))
-    stretches = [stretch for each in found.values() for stretch in each]
+    stretches = list(chain.from_iterable(found.values()))
     kinds, flaws = measured_in(stretches), preparation.remarks()
     compared = tuple(
         _compared(name, plain, stretch) for name, each in found.items() for stretch in each
     )
-    used = [item.is_used for item in compared]
-    count = np.maximum(sum(u.sum(axis=0) for u in used), 1)
-    measured = [np.where(u, item.measured, 0.0) for u, item in zip(used, compared)]
-    computed = [np.where(u, item.computed, 0.0) for u, item in zip(used, compared)]
+    count = np.maximum(sum(item.is_used.sum(axis=0) for item in compared), 1)
+    measured = [item.used(item.measured) for item in compared]
+    computed = [item.used(item.computed) for item in compared]
     rest = [a - b for a, b in zip(measured, computed)]
     power, own = _mean(measured, measured, count), _mean(computed, computed, count)
     common = _mean(measured, computed, count)
     least = 1e-12 * (1.0 + power.max())
     link = link or last_link(model)
+    candidates = {name: g for name, g in _CANDIDATES.items() if name != 'payload' or link}
     explanations = [
         _explained(name, Equations(model, groups, actuators, link), kinds, stretches, plain)
-        for name, groups in _CANDIDATES.items()
-        if name != 'payload' or link is not None
+        for name, groups in candidates.items()
     ]
-    remarks = [*flaws, *scale_remarks(plain, stretches)]
-    if plain.elastic.any():
-        names = listed(np.array(model.joint_names)[plain.elastic].tolist())
-        remarks.append(f'Efforts of {names} are those of their motors.')
     units = tuple('N' if kind == 'prismatic' else 'N m' for kind in model.joint_types)
     *single, together = explanations
     return Comparison(
@@ -218,8 +218,15 @@ def compare(
         common / np.sqrt(np.maximum(power * own, least**2)),
         # Of those that explain the same to a percent, the one with the fewest parameters.
         (*sorted(single, key=lambda item: -round(item.share, 2)), together),
-        tuple(remarks),
+        (*flaws, *scale_remarks(plain, stretches), *_of_motors(plain)),
     )
+
+
+def _of_motors(equations: Equations) -> Iterator[str]:
+    """Remark on elastic joints, if there are any."""
+    if equations.elastic.any():
+        names = listed(np.array(equations.model.joint_names)[equations.elastic].tolist())
+        yield f'Efforts of {names} are those of their motors.'
 
 
 def _mean(left: Sequence[Array], right: Sequence[Array], count: Array) -> Array:

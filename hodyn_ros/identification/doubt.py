@@ -273,14 +273,19 @@ def _summed(
 
 
 def _columns(
-    found: Estimation, others: Equations, stretch: Stretch, rows: list[Rows],
+    found: Estimation,
+    others: Equations,
+    stretch: Stretch,
+    rows: list[Rows],
     causes: list[_Cause],
-) -> list[Array]:  # fmt: skip
+) -> list[Array]:
     """Columns of all causes in rows of each kind, (M, n, E) each; `causes` says what they are."""
     every = [
-        *_unasked(others, stretch), *_factors_of_torques(found, rows),
-        *_factors_of_encoders(found, stretch, rows), *_loops(found.equations, stretch, rows),
-    ]  # fmt: skip
+        *_unasked(others, stretch),
+        *_factors_of_torques(found, rows),
+        *_factors_of_encoders(found, stretch, rows),
+        *_loops(found.equations, stretch, rows),
+    ]
     causes[:] = []
     first = 0
     for name, owner, unit, parts in every:

@@ -104,9 +104,14 @@ def unlimited_in(
 ) -> tuple[Unlimited, ...]:
     """Quantities without a limit, and how large they are in the results; see `find_unlimited`."""
     return find_unlimited(
-        model, limits, results.motion, results.effort, actuators=actuators,
-        motor_limits=motor_limits, motors=results.motors,
-    )  # fmt: skip
+        model,
+        limits,
+        results.motion,
+        results.effort,
+        actuators=actuators,
+        motor_limits=motor_limits,
+        motors=results.motors,
+    )
 
 
 def busiest_joints(

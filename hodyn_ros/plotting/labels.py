@@ -11,9 +11,11 @@ from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
 _POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)})
 RESIDUAL_KINDS = {
-    'effort': 'torques of the joints', 'motor': 'torques of the motors',
-    'sensor': 'torque sensors', 'spring': 'torques of springs against those of the links',
-}  # fmt: skip
+    'effort': 'torques of the joints',
+    'motor': 'torques of the motors',
+    'sensor': 'torque sensors',
+    'spring': 'torques of springs against those of the links',
+}
 
 
 class Label(NamedTuple):

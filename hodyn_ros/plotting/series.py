@@ -159,9 +159,13 @@ def effort_series(
 
 
 def _joint_series(
-    values: Array, std: Array | None, limited: tuple[str, ...],
-    label: Callable[[int, bool], Label], model: RobotModel, limits: MotionLimits | None,
-) -> list[Series]:  # fmt: skip
+    values: Array,
+    std: Array | None,
+    limited: tuple[str, ...],
+    label: Callable[[int, bool], Label],
+    model: RobotModel,
+    limits: MotionLimits | None,
+) -> list[Series]:
     limits = motion_limits(model) if limits is None else limits
     found = []
     for k in range(max(values.shape[1], len(limited))):
@@ -172,10 +176,17 @@ def _joint_series(
             upper = getattr(limits, quantity, np.full(model.n_joints, np.inf))
             lower = -upper
         labels = tuple(label(k, kind == 'prismatic') for kind in model.joint_types)
-        found.append(Series(
-            quantity, model.joint_names, labels, _order(values, k), lower, upper,
-            None if std is None else _order(std, k),
-        ))  # fmt: skip
+        found.append(
+            Series(
+                quantity,
+                model.joint_names,
+                labels,
+                _order(values, k),
+                lower,
+                upper,
+                None if std is None else _order(std, k),
+            )
+        )
     return found
 
 
