@@ -132,8 +132,8 @@ class Problem:
             show_remarks(
                 (
                     f'--rate is not used: the derivatives of {given.motion} are '
-                    f'{"given" if choice == "given" else "estimated"}, and only a spline has values '
-                    'between its samples (--derivatives spline).',
+                    f'{"given" if choice == "given" else "estimated"}, and only a spline has '
+                    'values between its samples (--derivatives spline).',
                 )
             )
 
