@@ -67,8 +67,9 @@ def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
     if output is not None and output.suffix in ('.yaml', '.yml'):
         show_remarks(
             (
-                f'{output} holds positions to accelerations. Whoever reads it makes jerk and snap '
-                'of his own, which may exceed limits that are kept here; tables and bags hold all.',
+                f'{output} holds positions to accelerations. Whoever reads it makes jerk and '
+                'snap of his own, which may exceed limits that are kept here; tables and bags '
+                'hold all.',
             )
         )
     if as_json:
