@@ -89,10 +89,29 @@ def retime(
         if writer is not None:
             writer.write(results)
     unlimited = unlimited_in(results, problem.model, **limiting)
+    # Limits of the second derivative of the torque that nobody gave.
+    own = timing.limits.effort_ddot
+    chosen = np.flatnonzero(np.isinf(problem.limits.effort_ddot) & np.isfinite(own)).tolist()
+    by_default = {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
     if as_json:
-        echo_json(_data(problem, timing, results, output, unlimited))
+        data = _data(problem, timing, results, output, unlimited)
+        echo_json({**data, 'effort_ddot_by_default': by_default})
         return
-    click.echo(_text(problem, timing, results, unlimited, rise_time))
+    before, after = number(timing.duration_before), number(timing.duration)
+    click.echo(f'{results.name}: from {before} s to {after} s{_said(timing)[1]}')
+    if (worst_limit := timing.limiting) is not None and timing.is_fastest:
+        at = '' if worst_limit.time is None else f' at {number(worst_limit.time)} s'
+        click.echo(
+            f'What does not let it be faster: {name_of(worst_limit.quantity)} of '
+            f'{worst_limit.name}{at} ({number(worst_limit.value)} of '
+            f'{number(worst_limit.limit)}).'
+        )
+    click.echo(kept(unlimited, problem.limits_from))
+    if by_default:
+        click.echo(
+            f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
+            f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
+        )
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
@@ -154,34 +173,8 @@ def _data(
         **_said(timing)[0],
         'limiting': timing.limiting,
         'unlimited': unlimited,
-        'effort_ddot_by_default': _limits_by_default(problem, timing),
         'provenance': problem.model.provenance.lines(),
     }
-
-
-def _text(
-    problem: Problem,
-    timing: NewTiming,
-    results: Results,
-    unlimited: Sequence[Unlimited],
-    rise_time: float,
-) -> str:
-    """Everything for people."""
-    before, after = number(timing.duration_before), number(timing.duration)
-    lines = [f'{results.name}: from {before} s to {after} s{_said(timing)[1]}']
-    if (limiting := timing.limiting) is not None and timing.is_fastest:
-        at = '' if limiting.time is None else f' at {number(limiting.time)} s'
-        lines.append(
-            f'What does not let it be faster: {name_of(limiting.quantity)} of {limiting.name}{at} '
-            f'({number(limiting.value)} of {number(limiting.limit)}).'
-        )
-    lines.append(kept(unlimited, problem.limits_from))
-    if _limits_by_default(problem, timing):
-        lines.append(
-            f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
-            f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
-        )
-    return '\n'.join(lines)
 
 
 def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
@@ -205,13 +198,6 @@ def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
         f'; at constant speed of its parameter {number(found.uniform_duration)} s.{standing}'
         f'Averaging its timing leaves the path by at most {number(timing.deviation)} rad or m.'
     )
-
-
-def _limits_by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
-    """Limits of the second derivative of the torque that nobody gave, of each joint."""
-    limits = timing.limits.effort_ddot
-    chosen = np.flatnonzero(np.isinf(problem.limits.effort_ddot) & np.isfinite(limits))
-    return {problem.model.joint_names[joint]: float(limits[joint]) for joint in chosen}
 
 
 def _samples_of_path(problem: Problem) -> Samples:

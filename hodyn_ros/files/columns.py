@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
+from hodyn_ros.files.formats import Format, Wanted, Writer
 from hodyn_ros.files.samples import SOURCES, Results, Samples, unit_of
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import MOTION_NAMES, listed
@@ -57,6 +60,10 @@ _ANGULAR = (
     (STIFFNESS, 'N m/rad'),
 )
 """Unit of each quantity of a joint that turns."""
+_NO_POSITIONS = (
+    "are no positions; expected columns such as 'joint1.position',",
+    'joint1.position',
+)
 _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 
 
@@ -215,11 +222,26 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     there for all joints.
     """
     titles = [title.strip() for title in titles]
-    found = _Found(name, titles)
-    joints, motors = found.owners('position'), found.owners('motor_position')
-    found.refuse_lacking(joints)
+    owners, used = defaultdict[str, list[str]](list), [TIME]
+    for title in titles:
+        entity, quantity = _split(title)
+        if entity and quantity in _KNOWN:
+            owners[quantity].append(entity)
+            used.append(title)
+    joints, motors = tuple(owners['position']), tuple(owners['motor_position'])
+    lacks = None if joints else _NO_POSITIONS
+    if TIME not in titles:
+        lacks = "is no column 'time' [s];", TIME
+    if lacks is not None:
+        raise FileError(
+            f'{name}: there {lacks[0]} the columns are {listed(titles)}.'
+            + _suggestion(lacks[1], titles)
+        )
+    if repeated := sorted({title for title in used if titles.count(title) > 1}):
+        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
+    found = _Found(name, owners, [TIME])
     motion, motion_std = found.block(joints, MOTION), found.block(joints, MOTION_STD)
-    if stray := [who for what in MOTION for who in found.owners(what) if who not in joints]:
+    if stray := [who for what in MOTION for who in owners[what] if who not in joints]:
         raise FileError(
             f'{name}: {listed(dict.fromkeys(stray))} have derivatives, but no position; expected '
             f"columns such as '{stray[0]}.position'."
@@ -227,8 +249,8 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     effort, effort_std = found.block(joints, EFFORT), found.block(joints, EFFORT_STD)
     deflection = found.block(joints, DEFLECTION)
     position, torque = found.block(motors, MOTOR_MOTION), found.block(motors, MOTOR_TORQUE)
-    stiffness = {who: found.block([who], STIFFNESS) for who in found.owners('stiffness')}
-    links = dict.fromkeys(who for what in WRENCH for who in found.owners(what))
+    stiffness = {who: found.block([who], STIFFNESS) for who in owners['stiffness']}
+    links = dict.fromkeys(who for what in WRENCH for who in owners[what])
     wrenches = {link: found.wrench(link) for link in links}
     place = {title: index for index, title in enumerate(titles)}
     return TableColumns(
@@ -249,60 +271,32 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     )
 
 
+@dataclass
 class _Found:
-    """Columns of a table that are known, and those that have been taken."""
+    """Owners of the quantities of a table, and the columns that have been taken."""
 
-    def __init__(self, name: str, titles: Sequence[str]) -> None:
-        self._name, self._titles = name, titles
-        self._entities: dict[str, list[str]] = {}
-        self._used = [TIME]
-        self.columns = [TIME]
-        """Those that are read, block after block."""
-        for title in titles:
-            entity, quantity = _split(title)
-            if entity and quantity in _KNOWN:
-                self._entities.setdefault(quantity, []).append(entity)
-                self._used.append(title)
-
-    def owners(self, quantity: str) -> tuple[str, ...]:
-        """Joints, motors or links that have a quantity."""
-        return tuple(self._entities.get(quantity, ()))
-
-    def refuse_lacking(self, joints: Sequence[str]) -> None:
-        """Refuse a table without time or positions, or with a column twice."""
-        titles, lacks = self._titles, None
-        if TIME not in titles:
-            lacks = "is no column 'time' [s];", TIME
-        elif not joints:
-            lacks = (
-                "are no positions; expected columns such as 'joint1.position',",
-                'joint1.position',
-            )
-        if lacks is not None:
-            raise FileError(
-                f'{self._name}: there {lacks[0]} the columns are {listed(titles)}.'
-                + _suggestion(lacks[1], titles)
-            )
-        if repeated := sorted({title for title in self._used if titles.count(title) > 1}):
-            raise FileError(
-                f'{self._name}: columns {listed(repeated)} stand there more than once.'
-            )
+    name: str
+    """Of the table."""
+    owners: Mapping[str, Sequence[str]]
+    """Joints, motors or links that have a quantity."""
+    columns: list[str]
+    """Those that are read, block after block."""
 
     def block(self, names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
         """Take the orders of a quantity of all the names, maybe none."""
         first, orders = len(self.columns), 0
         for order, quantity in enumerate(quantities):
-            have = [who for who in self.owners(quantity) if who in names]
+            have = [who for who in self.owners[quantity] if who in names]
             if not have:
                 continue
             if missing := [who for who in names if who not in have]:
                 raise FileError(
-                    f"{self._name}: '{quantity}' is there for {listed(have)}, but not for "
+                    f"{self.name}: '{quantity}' is there for {listed(have)}, but not for "
                     f'{listed(missing)}; expected it for all or for none.'
                 )
             if order != orders:
                 raise FileError(
-                    f"{self._name}: '{quantity}' is there without '{quantities[orders]}' for "
+                    f"{self.name}: '{quantity}' is there without '{quantities[orders]}' for "
                     f'{listed(have)}; derivatives need the orders below them, and wrenches all '
                     'six components.'
                 )
@@ -315,7 +309,7 @@ class _Found:
         found = self.block([link], WRENCH)
         if found.orders % 6:
             raise FileError(
-                f'{self._name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to '
+                f'{self.name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to '
                 'force.z and torque.x to torque.z.'
             )
         return ColumnBlock(found.first, found.orders // 6, 6)
@@ -352,20 +346,15 @@ def metadata_of(results: Results) -> dict[str, str]:
     lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in results.wrenches}
     lines |= {f'motor {m}': joint for m, joint in zip(results.motor_names, results.motor_joints)}
     lines |= results.provenance.lines()
-    lines['units'] = json.dumps(_units_of(results), ensure_ascii=False)
-    return {key: value for key, value in lines.items() if value not in ('', '0')}
-
-
-def _units_of(results: Results) -> dict[str, str]:
-    """Units of the columns, empty where they are not known."""
     joints = dict(zip(results.joint_names, results.joint_units))
     motors = {m: joints.get(j) for m, j in zip(results.motor_names, results.motor_joints)}
     units = {}
     for title in columns_of(results)[0]:
         entity, quantity = _split(title)
         owner = (motors if quantity.startswith('motor_') else joints).get(entity)
-        units[title] = _unit(quantity, owner)
-    return units
+        units[title] = _unit(quantity, owner)  # empty where it is not known
+    lines['units'] = json.dumps(units, ensure_ascii=False)
+    return {key: value for key, value in lines.items() if value not in ('', '0')}
 
 
 def _split(title: str) -> tuple[str, str]:
@@ -452,3 +441,93 @@ def _suggestion(wanted: str, titles: Sequence[str]) -> str:
         return ' These are numbers: the line with the names of the columns is missing.'
     close = get_close_matches(wanted, titles, n=1)
     return f' Did you mean {close[0]!r} to be {wanted!r}?' if close else ''
+
+
+class Table(Protocol):
+    """A table whose head is read at once, and its rows when asked for."""
+
+    titles: list[str]
+    lines: dict[str, str]
+    """Metadata."""
+
+    def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
+        """Values of some columns, shape (up to chunk, columns)."""
+
+
+class ColumnsWriter(Protocol):
+    """Writes a table block by block."""
+
+    def write(self, columns: Sequence[Array]) -> None:
+        """Append columns (N,)."""
+
+    def close(self) -> None:
+        """Finish the file."""
+
+
+@dataclass
+class RowsWriter:
+    """Results as the rows of a table, which is begun with the titles and metadata of the first."""
+
+    path: Path
+    make: Callable[..., ColumnsWriter]
+    """From the path, titles and metadata to what writes columns."""
+    _titles: Sequence[str] = ()
+    _writer: ColumnsWriter | None = None
+
+    def write(self, results: Results) -> None:
+        """Append results."""
+        titles, columns = columns_of(results)
+        if self._writer is None:
+            self._titles = titles
+            self._writer = self.make(self.path, titles, metadata_of(results))
+        if titles != self._titles:
+            missing = [title for title in self._titles if title not in titles]
+            more = [title for title in titles if title not in self._titles]
+            raise FileError(
+                f'{self.path}: a part of the results lacks {listed(missing)} and adds '
+                f'{listed(more)}; expected the same columns in all parts.'
+            )
+        self._writer.write(columns)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+@dataclass(frozen=True)
+class TableFormat(Format):
+    """Tables with a column for each quantity of each joint; see doc/files.rst."""
+
+    suffixes: tuple[str, ...]
+    table: Callable[[Path, Sequence[str] | None], Table]
+    """Opens a file, with joint names for those that have none."""
+    begin: Callable[[Path], Writer]
+    """Begins a file."""
+
+    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read a motion block by block."""
+        table = self.table(path, wanted.joint_names)
+        columns, first = find_columns(table.titles, str(path)), 0
+        metadata = parse_metadata(table.lines, str(path), wanted.expressed_in, wanted.acting)
+        for values in table.blocks(columns.columns, wanted.chunk):
+            yield columns.samples(values, metadata, first)
+            first += len(values)
+
+    def results(self, path: Path, chunk: int) -> Iterator[Results]:
+        """Read results block by block."""
+        table = self.table(path, None)
+        columns, first = find_columns(table.titles, str(path)), 0
+        metadata = parse_metadata(table.lines, str(path))
+        for values in table.blocks(columns.columns, chunk):
+            yield columns.results(values, metadata, first)
+            first += len(values)
+
+    def writer(self, path: Path, storage: str) -> Writer:
+        """Begin a table."""
+        return self.begin(path)
+
+
+def side_file(path: Path) -> Path:
+    """File beside a table in text that says when it begins and where it comes from."""
+    return path.with_name(f'{path.name}.json')

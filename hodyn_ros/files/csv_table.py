@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from io import BytesIO
 from itertools import islice
@@ -15,8 +16,14 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import TIME, read_titles, text_titles
-from hodyn_ros.files.formats import RowsWriter, TableFormat, Writer, side_file
+from hodyn_ros.files.columns import (
+    TIME,
+    RowsWriter,
+    TableFormat,
+    read_titles,
+    side_file,
+    text_titles,
+)
 
 _DELIMITERS = ',;\t'
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
@@ -28,7 +35,7 @@ class CsvTable:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.lines: dict[str, str] = {}
-        with _opened(path) as file:
+        with path.open(encoding='utf-8-sig') as file:
             for self._head, line in enumerate(_lines(file, path), 1):
                 if line.startswith('#'):
                     key, colon, value = line[1:].partition(':')
@@ -45,7 +52,7 @@ class CsvTable:
 
     def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
         """Values of some columns."""
-        with _opened(self._path) as file:
+        with self._path.open(encoding='utf-8-sig') as file:
             lines = islice(enumerate(_lines(file, self._path), 1), self._head, None)
             while batch := list(islice(lines, chunk)):
                 if filled := [item for item in batch if not item[1].isspace()]:
@@ -55,33 +62,30 @@ class CsvTable:
         """Values of lines with their numbers."""
         separators = len(self.titles) - 1
         if all(line.count(self._delimiter) == separators for _, line in lines):
+            texts = [line for _, line in lines]
             try:
-                return self._quickly([line for _, line in lines], columns)
+                if (library := _arrow_csv()) is None:
+                    return np.loadtxt(
+                        texts, delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None
+                    )
+                names = [str(i) for i in range(len(self.titles))]
+                table = library.read_csv(
+                    BytesIO(''.join(texts).encode()),
+                    library.ReadOptions(use_threads=False, column_names=names),
+                    library.ParseOptions(delimiter=self._delimiter, quote_char=False),
+                    library.ConvertOptions(
+                        column_types=dict.fromkeys(names, 'float64'),
+                        include_columns=[names[column] for column in columns],
+                        null_values=[''],
+                    ),
+                )
+                values = np.empty((len(texts), len(columns)), order='F')
+                for place, column in enumerate(table.columns):
+                    values[:, place] = column
+                return values
             except ValueError:
                 pass  # Quoted cells, or something that is to be named.
         return self._one_by_one(lines, columns)
-
-    def _quickly(self, texts: list[str], columns: Sequence[int]) -> Array:
-        """Values of lines of plain numbers; ValueError if they are not."""
-        if (library := _arrow_csv()) is None:
-            return np.loadtxt(
-                texts, delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None
-            )
-        names = [str(i) for i in range(len(self.titles))]
-        table = library.read_csv(
-            BytesIO(''.join(texts).encode()),
-            library.ReadOptions(use_threads=False, column_names=names),
-            library.ParseOptions(delimiter=self._delimiter, quote_char=False),
-            library.ConvertOptions(
-                column_types=dict.fromkeys(names, 'float64'),
-                include_columns=[names[column] for column in columns],
-                null_values=[''],
-            ),
-        )
-        values = np.empty((len(texts), len(columns)), order='F')
-        for place, column in enumerate(table.columns):
-            values[:, place] = column
-        return values
 
     def _one_by_one(self, lines: list[tuple[int, str]], columns: Sequence[int]) -> Array:
         """Values of lines, in which the first that is no number is named."""
@@ -155,10 +159,6 @@ def _arrow_csv() -> Any:
         return None
 
 
-def _opened(path: Path) -> TextIO:
-    return path.open(encoding='utf-8-sig', newline=None)
-
-
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
@@ -166,15 +166,5 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-class CsvFormat(TableFormat):
-    """Comma-separated values."""
-
-    suffixes = ('.csv',)
-
-    def table(self, path: Path, joint_names: Sequence[str] | None = None) -> CsvTable:
-        """Open a table."""
-        return CsvTable(path)
-
-    def writer(self, path: Path, storage: str) -> Writer:
-        """Begin a table."""
-        return RowsWriter(path, CsvWriter)
+CSV = TableFormat(('.csv',), lambda path, _: CsvTable(path), partial(RowsWriter, make=CsvWriter))
+"""Comma-separated values."""

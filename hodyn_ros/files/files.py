@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, Union
@@ -16,11 +16,11 @@ import numpy as np
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import FileError, HodynError, JointNameError
 from hodyn_ros.files.bags import BagFormat
-from hodyn_ros.files.columns import refuse_not_increasing
-from hodyn_ros.files.csv_table import CsvFormat
-from hodyn_ros.files.formats import CHUNK, Format, Wanted, side_file
-from hodyn_ros.files.npz_table import NpzFormat
-from hodyn_ros.files.parquet_table import ParquetFormat
+from hodyn_ros.files.columns import refuse_not_increasing, side_file
+from hodyn_ros.files.csv_table import CSV
+from hodyn_ros.files.formats import CHUNK, Format, Wanted
+from hodyn_ros.files.npz_table import NPZ
+from hodyn_ros.files.parquet_table import PARQUET
 from hodyn_ros.files.samples import Results, Samples, join_results, times_from
 from hodyn_ros.files.yaml_trajectory import YamlFormat
 from hodyn_ros.interrupts import CLEANUPS
@@ -30,9 +30,9 @@ PathLike = Union[str, 'os.PathLike[str]']
 Item = TypeVar('Item')
 
 FORMATS: tuple[Format, ...] = (
-    CsvFormat(),
-    NpzFormat(),
-    ParquetFormat(),
+    CSV,
+    NPZ,
+    PARQUET,
     YamlFormat(),
     BagFormat('mcap'),
     BagFormat('sqlite3'),
@@ -209,17 +209,16 @@ class ResultsWriter:
         self._first: Results | None = None
         self._last = -np.inf
         self._replacement = Replacement(self._path)
-        self._meanwhile, kept = self._format.places(self._replacement.path)
-        self._replacement.path = kept
+        self._meanwhile = self._replacement.path
+        if self._format.is_bag:
+            self._meanwhile, kept = self._format.places(self._meanwhile)
+            self._replacement.path = kept
         try:
-            with self._writing():
+            with writing(self._path, self._meanwhile):
                 self._writer = self._format.writer(self._meanwhile, storage)
         except BaseException:
             self._replacement.discard()
             raise
-
-    def _writing(self) -> AbstractContextManager[None]:
-        return writing(self._path, self._meanwhile)
 
     def write(self, results: Results) -> None:
         """Append the next part of a motion, of the same joints and with the same orders."""
@@ -240,7 +239,7 @@ class ResultsWriter:
                 )
             self._last = float(times[-1])
             results = replace(results, times=times, start=first.start)
-        with self._writing():
+        with writing(self._path, self._meanwhile):
             self._writer.write(results)
 
     def close(self) -> None:
@@ -248,7 +247,7 @@ class ResultsWriter:
         try:
             if self._first is None:
                 raise FileError(f'{self._path}: there are no results to write.')
-            with self._writing():
+            with writing(self._path, self._meanwhile):
                 self._writer.close()
                 self._replacement.finish()
         finally:

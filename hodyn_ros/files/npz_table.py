@@ -25,9 +25,9 @@ from hodyn_ros.files.columns import (
     STIFFNESS,
     TIME,
     WRENCH,
+    TableFormat,
     metadata_of,
 )
-from hodyn_ros.files.formats import TableFormat, Writer
 from hodyn_ros.files.samples import DEVIATIONS, Results
 from hodyn_ros.names import listed
 
@@ -269,15 +269,5 @@ class NpzWriter:
                 Path(file.name).unlink()
 
 
-class NpzFormat(TableFormat):
-    """Arrays of NumPy."""
-
-    suffixes = ('.npz',)
-
-    def table(self, path: Path, joint_names: Sequence[str] | None = None) -> NpzTable:
-        """Open a file as a table."""
-        return NpzTable(path, joint_names)
-
-    def writer(self, path: Path, storage: str) -> Writer:
-        """Begin a file."""
-        return NpzWriter(path)
+NPZ = TableFormat(('.npz',), NpzTable, NpzWriter)
+"""Arrays of NumPy."""

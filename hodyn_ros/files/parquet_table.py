@@ -11,7 +11,7 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import RowsWriter, TableFormat, Writer
+from hodyn_ros.files.columns import RowsWriter, TableFormat
 from hodyn_ros.resources import optional_import_module
 
 _PREFIX = 'hodyn.'  # of metadata
@@ -106,16 +106,10 @@ def arrow(module: str, path: Path) -> ModuleType:
     )
 
 
-class ParquetFormat(TableFormat):
-    """Apache Parquet."""
+def _begin(path: Path) -> RowsWriter:
+    arrow('pyarrow', path)  # which the first row would find missing
+    return RowsWriter(path, ParquetWriter)
 
-    suffixes = ('.parquet',)
 
-    def table(self, path: Path, joint_names: Sequence[str] | None = None) -> ParquetTable:
-        """Open a table."""
-        return ParquetTable(path)
-
-    def writer(self, path: Path, storage: str) -> Writer:
-        """Begin a table."""
-        arrow('pyarrow', path)  # which the first row would find missing
-        return RowsWriter(path, ParquetWriter)
+PARQUET = TableFormat(('.parquet',), lambda path, _: ParquetTable(path), _begin)
+"""Apache Parquet."""

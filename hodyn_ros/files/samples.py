@@ -95,8 +95,23 @@ class Samples:
         for what in MEASURED:
             if (given := getattr(self, what)) is not None:
                 checked[what] = self._checked_measured(what, given, (N, len(names)))
-        self._refuse_wrenches(N)
-        checked['stiffness'] = self._checked_stiffness(N)
+        for wrench in self.wrenches:
+            shape = np.shape(wrench.values)
+            if len(shape) != 3 or shape[0] != N:
+                raise MotionError(
+                    f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
+                    f'({N}, S, 6): as many samples as the motion.'
+                )
+        stiffness = {}
+        for joint_name, values in self.stiffness.items():
+            series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
+            if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
+                raise MotionError(
+                    f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
+                    f'expected finite numbers of shape ({N}, S).'
+                )
+            stiffness[joint_name] = series
+        checked['stiffness'] = stiffness
         for what, value in checked.items():
             object.__setattr__(self, what, value)
 
@@ -133,27 +148,6 @@ class Samples:
                 'sample and joint.'
             )
         return np.where(np.isinf(values), np.nan, values)
-
-    def _refuse_wrenches(self, N: int) -> None:
-        for wrench in self.wrenches:
-            shape = np.shape(wrench.values)
-            if len(shape) != 3 or shape[0] != N:
-                raise MotionError(
-                    f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
-                    f'({N}, S, 6): as many samples as the motion.'
-                )
-
-    def _checked_stiffness(self, N: int) -> dict[str, Array]:
-        stiffness = {}
-        for joint_name, values in self.stiffness.items():
-            series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
-            if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
-                raise MotionError(
-                    f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
-                    f'expected finite numbers of shape ({N}, S).'
-                )
-            stiffness[joint_name] = series
-        return stiffness
 
     def __len__(self) -> int:
         """Return the number of samples."""
