@@ -65,7 +65,7 @@ setup(
         ],
         # Tables in Parquet; bags of ROS 2, read and written without a ROS installation.
         'tables': ['pyarrow>=10.0'],
-        'bags': ['rosbags>=0.11,<0.12'],
+        'bags': ['rosbags>=0.11.9,<0.12'],
         'plot': ['matplotlib>=3.5'],
         'report': ['Jinja2>=3.0', 'plotly>=5.0'],
         # Parameters of bodies that bodies can have, by a conic program.
@@ -108,7 +108,7 @@ setup(
             'pytest>=7.0',
             'pytest-rerunfailures>=12.0',
             'pytest-xdist>=3.0',
-            'rosbags>=0.11,<0.12',
+            'rosbags>=0.11.9,<0.12',
             'ruff>=0.5',
             'sphinx>=5.0',
             'sphinx-rtd-theme>=1.2',

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from benchmarks.cases import ROOT
 from benchmarks.report import grid
 from hodyn_ros import RobotModel
-from hodyn_ros.datasets import process_files
+from hodyn_ros.datasets import DatasetRun, process_files
 from hodyn_ros.datasets.worker import peak_memory
 from hodyn_ros.resources import share_file
 
@@ -125,13 +125,15 @@ def run_once(arguments: dict[str, Any]) -> None:
     """Process a data set in this process and print the progress and what it has come to."""
     before = sum(os.times()[:4])
     summary = process_files(
-        share_file('urdf/panda.urdf'),
-        arguments['inputs'],
-        arguments['output'],
-        workers=arguments['workers'],
-        motion_column=arguments['column'],
-        derivatives=arguments['derivatives'],
-        progress=lambda progress: print(progress.done, flush=True),
+        DatasetRun(
+            share_file('urdf/panda.urdf'),
+            arguments['inputs'],
+            arguments['output'],
+            workers=arguments['workers'],
+            motion_column=arguments['column'],
+            derivatives=arguments['derivatives'],
+        ),
+        lambda progress: print(progress.done, flush=True),
     )
     assert not summary.failed, summary
     found = {
@@ -158,12 +160,17 @@ def run(
 ) -> Row | None:
     """Process a data set in a process of its own, which is killed after some tasks or not."""
     arguments = {
-        'inputs': str(inputs), 'output': str(output), 'workers': workers, 'column': column,
+        'inputs': str(inputs),
+        'output': str(output),
+        'workers': workers,
+        'column': column,
         'derivatives': derivatives,
     }
     process = subprocess.Popen(
         [sys.executable, '-m', 'benchmarks.batch', '--run', json.dumps(arguments)],
-        stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
         env={**os.environ, 'PYTHONPATH': str(ROOT)},
     )
     assert process.stdout is not None
@@ -229,8 +236,17 @@ def text(rows: Sequence[Row]) -> str:
     alone = {row.what: row.seconds for row in rows if row.workers == 1}
     lines = [
         [
-            'data set', 'workers', 'tasks', 'kept', 'seconds', 'faster', 'samples/s', 'MB/s read',
-            'processor time', 'memory of a worker', 'of the caller',
+            'data set',
+            'workers',
+            'tasks',
+            'kept',
+            'seconds',
+            'faster',
+            'samples/s',
+            'MB/s read',
+            'processor time',
+            'memory of a worker',
+            'of the caller',
         ]
     ]
     for row in rows:

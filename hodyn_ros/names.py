@@ -1,4 +1,4 @@
-"""Names of joints and links: listing them in messages and matching them."""
+"""Names: of time derivatives and quantities; of joints and links, listed and matched."""
 
 from __future__ import annotations
 
@@ -10,9 +10,34 @@ from hodyn_ros.errors import JointNameError
 # A message with more names helps nobody.
 _MOST_LISTED = 40
 
+MOTION_NAMES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+"""Names of the time derivatives of a motion."""
+EFFORT_NAMES = ('effort', 'effort_dot', 'effort_ddot')
+"""Names of the time derivatives of an effort."""
+
+# What the command line offers is what the library takes; here, since it imports nothing.
+BUNDLED_ROBOTS = ('panda', 'panda_with_hand', 'iiwa14', 'two_link')
+"""Robots that come with this package."""
+DERIVATIVES = ('auto', 'given', 'spline', 'estimate')
+"""Where the derivatives of a motion come from."""
+INTERPOLATIONS = ('spline', 'jtc', 'jtc_upsampled')
+"""How a motion goes between waypoints."""
+EXPRESSIONS = ('body', 'spatial', 'hybrid')
+"""Axes and origin of a wrench."""
+ACTINGS = ('on_environment', 'on_robot')
+"""Direction of a wrench."""
+TARGETS = ('bodies', 'payload', 'friction', 'springs')
+"""Parameters that a motion shows."""
+FRICTION = ('viscous', 'coulomb', 'stribeck')
+SPRING = ('stiffness', 'cubic_stiffness', 'damping')
+GROUPS = ('bodies', 'payload', 'armature', *FRICTION, 'offset', *SPRING, 'gravity', 'delay')
+"""Parameters that can be estimated."""
+
 _NAMES = {
-    'effort': 'torque', 'effort_dot': 'torque rate', 'effort_ddot': 'second derivative of torque'
-}  # fmt: skip
+    'effort': 'torque',
+    'effort_dot': 'torque rate',
+    'effort_ddot': 'second derivative of torque',
+}
 
 
 def name_of(quantity: str) -> str:

@@ -15,8 +15,15 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-BUNDLED_NAMES = ('panda', 'panda_with_hand', 'iiwa14', 'two_link')
-"""As in `hodyn_ros.model.sources`, which is too slow to be asked by a completion."""
+from hodyn_ros.names import (
+    ACTINGS,
+    BUNDLED_ROBOTS,
+    DERIVATIVES,
+    EXPRESSIONS,
+    GROUPS,
+    INTERPOLATIONS,
+    TARGETS,
+)
 
 COMMANDS: list[click.Command] = []
 
@@ -25,7 +32,7 @@ def complete_robot(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Bundled robots that begin so; the shell adds files."""
-    names = [name for name in BUNDLED_NAMES if name.startswith(incomplete)]
+    names = [name for name in BUNDLED_ROBOTS if name.startswith(incomplete)]
     return [*map(CompletionItem, names), CompletionItem(incomplete, type='file')]
 
 
@@ -51,30 +58,59 @@ debug_option = _option(
 )
 _JSON = _option('--json', 'as_json', is_flag=True, help='Print JSON, for programs to read.')
 _LIMITS = _option(
-    '--limits', metavar='FILE',
+    '--limits',
+    metavar='FILE',
     help='YAML file with limits of acceleration, jerk, torque rate and the rate of that, in the '
     'layout of config/panda.yaml, or its name (panda, iiwa14), in place of those of the '
     'description. By default those that come with the robot; "urdf": none.',
-)  # fmt: skip
-_ACTUATORS = _file('--actuators', metavar='FILE',
-                   help='YAML file that says what is between motors and joints, in the layout of '
-                   'config/panda_sea.yaml, or its name (panda_sea).')  # fmt: skip
+)
+_ACTUATORS = _file(
+    '--actuators',
+    metavar='FILE',
+    help='YAML file that says what is between motors and joints, in the layout of '
+    'config/panda_sea.yaml, or its name (panda_sea).',
+)
 _OF_ROBOT = (
     _option('--base-link', metavar='LINK', help='First link; by default the root.'),
-    _option('--tip-link', metavar='LINK',
-            help='Last link of the chain to be used; by default the whole tree.'),
-    _option('--gravity', nargs=3, type=float, default=(0.0, 0.0, -9.81), show_default=True,
-            metavar='X Y Z', help='Gravitational acceleration in base link axes [m/s^2].'),
-    _option('--joint-friction', is_flag=True,
-            help='Use the damping and friction of the joints in the description.'),
-    _file('--friction', metavar='FILE',
-          help='YAML file with the friction of joints, in the layout of config/generic.yaml; it '
-          'replaces that of the description for the joints that it names.'),
-    _option('--xacro-arg', 'xacro_arguments', type=xacro_argument, multiple=True,
-            metavar='NAME:=VALUE', help='Argument of a xacro file; may be repeated.'),
-    _option('--allow-impossible-inertia', is_flag=True,
-            help='Use inertia tensors with negative principal moments as they are given.'),
-)  # fmt: skip
+    _option(
+        '--tip-link',
+        metavar='LINK',
+        help='Last link of the chain to be used; by default the whole tree.',
+    ),
+    _option(
+        '--gravity',
+        nargs=3,
+        type=float,
+        default=(0.0, 0.0, -9.81),
+        show_default=True,
+        metavar='X Y Z',
+        help='Gravitational acceleration in base link axes [m/s^2].',
+    ),
+    _option(
+        '--joint-friction',
+        is_flag=True,
+        help='Use the damping and friction of the joints in the description.',
+    ),
+    _file(
+        '--friction',
+        metavar='FILE',
+        help='YAML file with the friction of joints, in the layout of config/generic.yaml; it '
+        'replaces that of the description for the joints that it names.',
+    ),
+    _option(
+        '--xacro-arg',
+        'xacro_arguments',
+        type=xacro_argument,
+        multiple=True,
+        metavar='NAME:=VALUE',
+        help='Argument of a xacro file; may be repeated.',
+    ),
+    _option(
+        '--allow-impossible-inertia',
+        is_flag=True,
+        help='Use inertia tensors with negative principal moments as they are given.',
+    ),
+)
 _ROBOT = (click.Argument(['robot'], shell_complete=complete_robot), *_OF_ROBOT)
 _ROBOT_OR_NONE = (
     click.Argument(['robot'], required=False, default='', shell_complete=complete_robot),
@@ -83,44 +119,82 @@ _ROBOT_OR_NONE = (
 _MOTION = (
     click.Argument(['motion'], type=click.Path(path_type=Path)),
     _option('--topic', metavar='NAME', help='Of a bag; needed if several hold a motion.'),
-    _option('--index', type=click.IntRange(0), metavar='N',
-            help='Which of the trajectories of a topic, from 0.'),
     _option(
-        '--derivatives', type=click.Choice(['auto', 'given', 'spline', 'estimate']),
-        default='auto', show_default=True,
+        '--index',
+        type=click.IntRange(0),
+        metavar='N',
+        help='Which of the trajectories of a topic, from 0.',
+    ),
+    _option(
+        '--derivatives',
+        type=click.Choice(DERIVATIVES),
+        default='auto',
+        show_default=True,
         help='Where the derivatives of the positions come from that MOTION leaves out: nowhere '
         '(given), from the spline through all samples, or estimated from measurements.',
     ),
     _option(
-        '--rate', type=click.FloatRange(0.0, min_open=True), metavar='HZ',
+        '--rate',
+        type=click.FloatRange(0.0, min_open=True),
+        metavar='HZ',
         help='At how many samples per second a spline is evaluated; by default at the samples, '
         'between waypoints at 100 Hz.',
     ),
-    _option('--interpolation', type=click.Choice(['spline', 'jtc', 'jtc_upsampled']),
-            default='spline', show_default=True,
-            help='Between waypoints: four times continuously differentiable, or as '
-            'joint_trajectory_controller moves, without or with its positions_upsampling.'),
-    _option('--order', type=click.IntRange(0, 4), default=2, show_default=True,
-            help='Highest time derivative of the torques. Above 2, MOTION has to give its '
-            'derivatives; the torque rate of motors behind springs needs 3.'),
     _option(
-        '--wrench-expressed-in', 'expressed_in', type=click.Choice(['body', 'spatial', 'hybrid']),
+        '--interpolation',
+        type=click.Choice(INTERPOLATIONS),
+        default='spline',
+        show_default=True,
+        help='Between waypoints: four times continuously differentiable, or as '
+        'joint_trajectory_controller moves, without or with its positions_upsampling.',
+    ),
+    _option(
+        '--order',
+        type=click.IntRange(0, 4),
+        default=2,
+        show_default=True,
+        help='Highest time derivative of the torques. Above 2, MOTION has to give its '
+        'derivatives; the torque rate of motors behind springs needs 3.',
+    ),
+    _option(
+        '--wrench-expressed-in',
+        'expressed_in',
+        type=click.Choice(EXPRESSIONS),
         help='Axes and origin of the wrench columns of MOTION; by default as it says, or body.',
     ),
-    _option('--wrench-acting', 'acting', type=click.Choice(['on_environment', 'on_robot']),
-            help='Direction of the wrench columns; by default as MOTION says, or on_environment.'),
+    _option(
+        '--wrench-acting',
+        'acting',
+        type=click.Choice(ACTINGS),
+        help='Direction of the wrench columns; by default as MOTION says, or on_environment.',
+    ),
     _ACTUATORS,
-)  # fmt: skip
+)
 _RECORDINGS = (
-    click.Argument(['recordings'], nargs=-1, required=True, metavar='RECORDING...',
-                   type=click.Path(path_type=Path)),
+    click.Argument(
+        ['recordings'],
+        nargs=-1,
+        required=True,
+        metavar='RECORDING...',
+        type=click.Path(path_type=Path),
+    ),
     _option('--topic', metavar='NAME', help='Of a bag: joint states with efforts.'),
-    _option('--motor-topic', metavar='NAME',
-            help='Of a bag: joint states of the motors of elastic joints, by names of joints.'),
+    _option(
+        '--motor-topic',
+        metavar='NAME',
+        help='Of a bag: joint states of the motors of elastic joints, by names of joints.',
+    ),
     _option('--link', metavar='LINK', help='Of a payload.'),
-    _option('--bandwidth', type=click.FloatRange(0.0, min_open=True), metavar='HZ',
-            help='Pass band of the filter; by default found from noise and motion.'),
-)  # fmt: skip
+    _option(
+        '--bandwidth',
+        type=click.FloatRange(0.0, min_open=True),
+        metavar='HZ',
+        help='Pass band of the filter; by default found from noise and motion.',
+    ),
+)
+
+OPTIONS_OF_MOTION = {str(option.name): option.opts[-1] for option in _MOTION[1:]}
+"""Names on the command line of what is said of a motion, by those in `Given`."""
 
 _SECTIONS: dict[click.Parameter, str] = {
     **dict.fromkeys(_MOTION, 'Motion'),
@@ -192,9 +266,13 @@ GIVEN = {parameter.name for parameter in (*_ROBOT, *_MOTION, _LIMITS)}
 
 
 @_command(
-    'robot_commands', 'Show what is known of a robot, or which robots there are.',
-    *_ROBOT_OR_NONE, _LIMITS, _ACTUATORS, _JSON,
-)  # fmt: skip
+    'robot_commands',
+    'Show what is known of a robot, or which robots there are.',
+    *_ROBOT_OR_NONE,
+    _LIMITS,
+    _ACTUATORS,
+    _JSON,
+)
 def info() -> None:
     """Show joints, limits, friction and masses of ROBOT, and what is doubtful in its description.
 
@@ -219,22 +297,42 @@ def info() -> None:
 
 
 @_command(
-    'compute', 'Compute joint torques of a motion with their time derivatives.', *_ROBOT, *_MOTION,
+    'compute',
+    'Compute joint torques of a motion with their time derivatives.',
+    *_ROBOT,
+    *_MOTION,
     _file(
-        '-o', '--output', metavar='OUT',
+        '-o',
+        '--output',
+        metavar='OUT',
         help='File to be written, or folder if MOTION is one. Without it nothing is written: the '
         'largest values are shown.',
     ),
-    _option('--workers', type=click.IntRange(0), metavar='N',
-            help='Of a folder: processes; by default one for each core.'),
-    _option('--scheduler', metavar='ADDRESS',
-            help='Of a folder: Dask scheduler whose workers compute, such as tcp://host:8786.'),
-    _option('--resume', is_flag=True,
-            help='Of a folder: go on with an output folder that exists already.'),
-    _option('--suffix', type=click.Choice(['.parquet', '.npz', '.csv']), default='.parquet',
-            show_default=True, help='Of a folder: format of the results.'),
+    _option(
+        '--workers',
+        type=click.IntRange(0),
+        metavar='N',
+        help='Of a folder: processes; by default one for each core.',
+    ),
+    _option(
+        '--scheduler',
+        metavar='ADDRESS',
+        help='Of a folder: Dask scheduler whose workers compute, such as tcp://host:8786.',
+    ),
+    _option(
+        '--resume',
+        is_flag=True,
+        help='Of a folder: go on with an output folder that exists already.',
+    ),
+    _option(
+        '--suffix',
+        type=click.Choice(['.parquet', '.npz', '.csv']),
+        default='.parquet',
+        show_default=True,
+        help='Of a folder: format of the results.',
+    ),
     _JSON,
-)  # fmt: skip
+)
 def compute() -> None:
     """Compute the joint torques of ROBOT along MOTION, with their time derivatives.
 
@@ -260,17 +358,31 @@ def compute() -> None:
 
 
 @_command(
-    'check', 'Compare a motion with the limits of a robot.', *_ROBOT, *_MOTION, _LIMITS,
-    _option('--recorded', type=click.Choice(['commanded', 'measured']),
-            help='MOTION is a recording of a robot that stopped: what it was sent, sample by '
-            'sample, or what was measured. Tells why it stopped.'),
+    'check',
+    'Compare a motion with the limits of a robot.',
+    *_ROBOT,
+    *_MOTION,
+    _LIMITS,
+    _option(
+        '--recorded',
+        type=click.Choice(['commanded', 'measured']),
+        help='MOTION is a recording of a robot that stopped: what it was sent, sample by '
+        'sample, or what was measured. Tells why it stopped.',
+    ),
     _file('--measured', metavar='FILE', help='What was measured beside the commands in MOTION.'),
-    _option('--measured-topic', metavar='NAME',
-            help='Of a bag, by default MOTION: what was measured beside the commands.'),
-    _file('-o', '--output', metavar='FILE',
-          help='Picture of where the robot stopped: .png, .pdf or .svg.'),
+    _option(
+        '--measured-topic',
+        metavar='NAME',
+        help='Of a bag, by default MOTION: what was measured beside the commands.',
+    ),
+    _file(
+        '-o',
+        '--output',
+        metavar='FILE',
+        help='Picture of where the robot stopped: .png, .pdf or .svg.',
+    ),
     _JSON,
-)  # fmt: skip
+)
 def check() -> None:
     """Compare MOTION with the limits of ROBOT: where is which exceeded, and by how much.
 
@@ -299,34 +411,59 @@ def check() -> None:
 
 
 @_command(
-    'retime', 'Make a motion keep its limits, or as fast as they allow.', *_ROBOT, *_MOTION,
+    'retime',
+    'Make a motion keep its limits, or as fast as they allow.',
+    *_ROBOT,
+    *_MOTION,
     _LIMITS,
-    _file('-o', '--output', metavar='OUT',
-          help='File for the new motion and its torques, of a kind as for `hodyn compute`.'),
-    _option('--uniform', is_flag=True,
-            help='Play the motion slower or faster as a whole, instead of a new timing along its '
-            'path.'),
+    _file(
+        '-o',
+        '--output',
+        metavar='OUT',
+        help='File for the new motion and its torques, of a kind as for `hodyn compute`.',
+    ),
     _option(
-        '--slower-only', is_flag=True,
+        '--uniform',
+        is_flag=True,
+        help='Play the motion slower or faster as a whole, instead of a new timing along its '
+        'path.',
+    ),
+    _option(
+        '--slower-only',
+        is_flag=True,
         help='A motion that keeps its limits stays as it is; another one does not become shorter.',
     ),
-    _option('--drop-standstills', is_flag=True,
-            help='Leave out the time for which MOTION stands still, but for an instant of rest.'),
     _option(
-        '--window', type=click.FloatRange(0.0), default=8.0, show_default=True, metavar='MS',
+        '--drop-standstills',
+        is_flag=True,
+        help='Leave out the time for which MOTION stands still, but for an instant of rest.',
+    ),
+    _option(
+        '--window',
+        type=click.FloatRange(0.0),
+        default=8.0,
+        show_default=True,
+        metavar='MS',
         help='Time over which the new motion is averaged, which it takes longer.',
     ),
     _option(
-        '--rise-time', type=click.FloatRange(0.0), default=20.0, show_default=True, metavar='MS',
+        '--rise-time',
+        type=click.FloatRange(0.0),
+        default=20.0,
+        show_default=True,
+        metavar='MS',
         help='Time that a torque rate takes at least from zero to its limit, if its own rate '
         '(effort_ddot) has no limit; 0: none.',
     ),
-    _option('--intervals', type=click.IntRange(4, 4000),
-            help='Of the time law: more are slower to compute and give a faster motion. By '
-            'default 128, or four between two of the samples up to 512; four times as many where '
-            'that gains a percent.'),
+    _option(
+        '--intervals',
+        type=click.IntRange(4, 4000),
+        help='Of the time law: more are slower to compute and give a faster motion. By '
+        'default 128, or four between two of the samples up to 512; four times as many where '
+        'that gains a percent.',
+    ),
     _JSON,
-)  # fmt: skip
+)
 def retime() -> None:
     """Find a fast timing of MOTION with which ROBOT keeps its limits.
 
@@ -348,33 +485,75 @@ def retime() -> None:
 
 
 @_command(
-    'excite', 'Find a motion that shows parameters of a robot.', *_ROBOT, _LIMITS, _ACTUATORS,
-    _file('-o', '--output', metavar='OUT', required=True,
-          help='File for the motion and its torques, of a kind as for `hodyn compute`.'),
+    'excite',
+    'Find a motion that shows parameters of a robot.',
+    *_ROBOT,
+    _LIMITS,
+    _ACTUATORS,
+    _file(
+        '-o',
+        '--output',
+        metavar='OUT',
+        required=True,
+        help='File for the motion and its torques, of a kind as for `hodyn compute`.',
+    ),
     _option(
-        '--target', type=click.Choice(['bodies', 'payload', 'friction', 'springs']),
-        default='bodies', show_default=True,
+        '--target',
+        type=click.Choice(TARGETS),
+        default='bodies',
+        show_default=True,
         help='What is to be shown: bodies, armature and friction together; what --link carries; '
         'friction alone; springs, which needs --actuators.',
     ),
     _option('--link', metavar='LINK', help='Of the payload; by default the tip.'),
-    _option('--joint', 'joints', multiple=True,
-            help='Joint that moves; may be repeated; by default all.'),
-    _option('--box', nargs=6, type=float, metavar='X Y Z X Y Z',
-            help='Lowest and highest corner, in base link axes, of what the origins of all moving '
-            'links stay in [m].'),
-    _option('--duration', type=click.FloatRange(0.0, min_open=True), default=20.0,
-            show_default=True, metavar='S', help='Of the motion [s].'),
-    _option('--rate', type=click.FloatRange(0.0, min_open=True), default=1000.0,
-            show_default=True, metavar='HZ',
-            help='Samples per second, of OUT and of what will be measured.'),
-    _option('--effort-noise', type=click.FloatRange(0.0, min_open=True), default=0.1,
-            show_default=True, metavar='NM',
-            help='Standard deviation of measured torques [N m].'),
-    _option('--seed', type=click.IntRange(0), default=0, show_default=True, metavar='N',
-            help='Of the search: other numbers find other motions.'),
+    _option(
+        '--joint',
+        'joints',
+        multiple=True,
+        help='Joint that moves; may be repeated; by default all.',
+    ),
+    _option(
+        '--box',
+        nargs=6,
+        type=float,
+        metavar='X Y Z X Y Z',
+        help='Lowest and highest corner, in base link axes, of what the origins of all moving '
+        'links stay in [m].',
+    ),
+    _option(
+        '--duration',
+        type=click.FloatRange(0.0, min_open=True),
+        default=20.0,
+        show_default=True,
+        metavar='S',
+        help='Of the motion [s].',
+    ),
+    _option(
+        '--rate',
+        type=click.FloatRange(0.0, min_open=True),
+        default=1000.0,
+        show_default=True,
+        metavar='HZ',
+        help='Samples per second, of OUT and of what will be measured.',
+    ),
+    _option(
+        '--effort-noise',
+        type=click.FloatRange(0.0, min_open=True),
+        default=0.1,
+        show_default=True,
+        metavar='NM',
+        help='Standard deviation of measured torques [N m].',
+    ),
+    _option(
+        '--seed',
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        metavar='N',
+        help='Of the search: other numbers find other motions.',
+    ),
     _JSON,
-)  # fmt: skip
+)
 def excite() -> None:
     """Find a motion along which measured torques of ROBOT show its parameters.
 
@@ -392,12 +571,15 @@ def excite() -> None:
 
 
 @_command(
-    'identification', 'Compare measured torques with computed ones.', *_ROBOT, *_RECORDINGS,
-    _LIMITS, _ACTUATORS,
-    _file('-o', '--output', metavar='FILE',
-          help='Report (.html) or picture (.png, .pdf, .svg).'),
+    'identification',
+    'Compare measured torques with computed ones.',
+    *_ROBOT,
+    *_RECORDINGS,
+    _LIMITS,
+    _ACTUATORS,
+    _file('-o', '--output', metavar='FILE', help='Report (.html) or picture (.png, .pdf, .svg).'),
     _JSON,
-)  # fmt: skip
+)
 def compare() -> None:
     """Compare torques that were measured on ROBOT with those of its model.
 
@@ -414,25 +596,47 @@ def compare() -> None:
 
 
 @_command(
-    'identification', 'Identify parameters of a robot from recordings.', *_ROBOT, *_RECORDINGS,
-    _LIMITS, _ACTUATORS,
-    _file('-o', '--output', metavar='FILE', required=True,
-          help='Robot description (.urdf); files of limits, friction and actuators, a report '
-          'and the archive have its name with other endings.'),
-    _option('--estimate', 'groups', multiple=True,
-            type=click.Choice(['bodies', 'payload', 'armature', 'viscous', 'coulomb', 'stribeck',
-                               'offset', 'stiffness', 'cubic_stiffness', 'damping', 'gravity',
-                               'delay']),
-            help='What is estimated; may be repeated. By default bodies (with --link the payload '
-            'instead), viscous, coulomb, offset and delay, without --link armature, and with '
-            'elastic joints stiffness and damping.'),
-    _file('--validate', 'validation', multiple=True, metavar='RECORDING',
-          help='Recording that is not used but compared with; may be repeated. By default a fifth '
-          'of the recordings, in pieces.'),
-    _option('--smoothing', type=click.FloatRange(0.0), default=0.01, show_default=True,
-            metavar='RAD/S', help='Of Coulomb friction in what is written.'),
+    'identification',
+    'Identify parameters of a robot from recordings.',
+    *_ROBOT,
+    *_RECORDINGS,
+    _LIMITS,
+    _ACTUATORS,
+    _file(
+        '-o',
+        '--output',
+        metavar='FILE',
+        required=True,
+        help='Robot description (.urdf); files of limits, friction and actuators, a report '
+        'and the archive have its name with other endings.',
+    ),
+    _option(
+        '--estimate',
+        'groups',
+        multiple=True,
+        type=click.Choice(GROUPS),
+        help='What is estimated; may be repeated. By default bodies (with --link the payload '
+        'instead), viscous, coulomb, offset and delay, without --link armature, and with '
+        'elastic joints stiffness and damping.',
+    ),
+    _file(
+        '--validate',
+        'validation',
+        multiple=True,
+        metavar='RECORDING',
+        help='Recording that is not used but compared with; may be repeated. By default a fifth '
+        'of the recordings, in pieces.',
+    ),
+    _option(
+        '--smoothing',
+        type=click.FloatRange(0.0),
+        default=0.01,
+        show_default=True,
+        metavar='RAD/S',
+        help='Of Coulomb friction in what is written.',
+    ),
     _JSON,
-)  # fmt: skip
+)
 def identify() -> None:
     """Identify parameters of ROBOT from recordings of its motion and torques.
 
@@ -454,20 +658,39 @@ def identify() -> None:
 
 
 @_command(
-    'pictures', 'Draw torques, their derivatives and limits.', *_ROBOT, *_MOTION, _LIMITS,
-    _option('--kind', type=click.Choice(['efforts', 'motion', 'portraits', 'motors', 'energy']),
-            default='efforts', show_default=True,
-            help='Torques and their derivatives; positions and theirs; torque over torque rate; '
-            'motors; kinetic and potential energy.'),
+    'pictures',
+    'Draw torques, their derivatives and limits.',
+    *_ROBOT,
+    *_MOTION,
+    _LIMITS,
     _option(
-        '--joint', 'joints', multiple=True,
+        '--kind',
+        type=click.Choice(['efforts', 'motion', 'portraits', 'motors', 'energy']),
+        default='efforts',
+        show_default=True,
+        help='Torques and their derivatives; positions and theirs; torque over torque rate; '
+        'motors; kinetic and potential energy.',
+    ),
+    _option(
+        '--joint',
+        'joints',
+        multiple=True,
         help='Joint to draw; may be repeated; by default all, or the 12 nearest to their limits.',
     ),
-    _file('-o', '--output', metavar='FILE',
-          help='.png, .pdf or .svg; by default <motion>_<kind>.png.'),
-    _option('--dpi', type=click.IntRange(10, 2000), default=120, show_default=True,
-            help='Pixels per inch of a .png.'),
-)  # fmt: skip
+    _file(
+        '-o',
+        '--output',
+        metavar='FILE',
+        help='.png, .pdf or .svg; by default <motion>_<kind>.png.',
+    ),
+    _option(
+        '--dpi',
+        type=click.IntRange(10, 2000),
+        default=120,
+        show_default=True,
+        help='Pixels per inch of a .png.',
+    ),
+)
 def plot() -> None:
     """Draw torques of ROBOT along MOTION, with limits and where they are exceeded.
 
@@ -482,12 +705,15 @@ def plot() -> None:
 
 
 @_command(
-    'pictures', 'Write a report with checks and plots as one HTML file.', *_ROBOT, *_MOTION,
+    'pictures',
+    'Write a report with checks and plots as one HTML file.',
+    *_ROBOT,
+    *_MOTION,
     _LIMITS,
     _file('-o', '--output', metavar='FILE', help='By default <motion>_report.html.'),
     _option('--title', help='By default the names of robot and motion.'),
     _option('--open', 'show', is_flag=True, help='Open it in the browser.'),
-)  # fmt: skip
+)
 def report() -> None:
     """Write a report on MOTION: the robot, the limits, and interactive plots of all orders.
 
@@ -501,67 +727,75 @@ def report() -> None:
 
 
 @_command(
-    'robot_commands', 'Time the inverse dynamics of a robot.', *_ROBOT,
-    _option('--batch', type=click.IntRange(1, 10_000_000), default=2000, show_default=True,
-            help='Samples in one call, beside calls with one sample.'),
-    _option('--threads', type=click.IntRange(1), default=1, show_default=True,
-            help='Threads that share a batch.'),
-    _option('--seconds', type=click.FloatRange(0.0, min_open=True), default=3.0, show_default=True,
-            help='How long to measure, about.'),
-    _JSON,
-)  # fmt: skip
-def bench() -> None:
-    """Time the joint torques of ROBOT and their derivatives on this machine.
-
-    Called from Python with one sample, and with many at once. All take turns in short bursts, and
-    the median counts. `make bench` in a checkout of hodyn_ros compares with other libraries.
-
-    For example
-      hodyn bench panda
-      hodyn bench talos_reduced --seconds 10
-      hodyn bench robot.urdf --batch 100000 --threads 4 --json
-    """
-
-
-@_command(
-    'demo', 'Compute and draw a motion of the Franka Panda.',
-    _file('-o', '--output', 'folder', default=Path('hodyn_demo'), show_default=True,
-          metavar='FOLDER', help='Made if it does not exist.'),
-)  # fmt: skip
+    'demo',
+    'Write a motion of the Franka Panda for the other commands.',
+    _file(
+        '-o',
+        '--output',
+        'folder',
+        default=Path('hodyn_demo'),
+        show_default=True,
+        metavar='FOLDER',
+        help='Made if it does not exist.',
+    ),
+)
 def demo() -> None:
-    """Compute torques of the Franka Panda with their derivatives, and draw them.
+    """Write a motion of the Franka Panda, and show commands that read it.
 
     Needs no ROS. Writes into FOLDER
 
       motion.csv    positions to snap of eight seconds of motion, in its limits
       fast.csv      the same motion, too fast for some of them
-      efforts.csv   torques and their first two derivatives along the first
-      efforts.png   the same as a picture, if matplotlib is installed
-
-    which the other commands read. The derivatives are compared with finite differences.
     """
 
 
 @_command(
-    'robot_commands', 'Write the inverse dynamics of a robot as C or C++ code.', *_ROBOT,
-    _file('-o', '--output', metavar='FOLDER',
-          help='Made if it does not exist; by default <robot>_dynamics, or <name>_dynamics.'),
-    _option('--language', type=click.Choice(['c', 'cpp']), default='c', show_default=True,
-            help='C99 or C++11.'),
-    _option('--order', 'orders', type=click.IntRange(0, 2), multiple=True,
-            help='Highest time derivative of the torques: functions for all orders up to it. '
-            'Repeated: for these orders only.  [default: 2]'),
+    'robot_commands',
+    'Write the inverse dynamics of a robot as C or C++ code.',
+    *_ROBOT,
+    _file(
+        '-o',
+        '--output',
+        metavar='FOLDER',
+        help='Made if it does not exist; by default <robot>_dynamics, or <name>_dynamics.',
+    ),
     _option(
-        '--precision', type=click.Choice(['double', 'float']), default='double', show_default=True,
+        '--language',
+        type=click.Choice(['c', 'cpp']),
+        default='c',
+        show_default=True,
+        help='C99 or C++11.',
+    ),
+    _option(
+        '--order',
+        'orders',
+        type=click.IntRange(0, 2),
+        multiple=True,
+        help='Highest time derivative of the torques: functions for all orders up to it. '
+        'Repeated: for these orders only.  [default: 2]',
+    ),
+    _option(
+        '--precision',
+        type=click.Choice(['double', 'float']),
+        default='double',
+        show_default=True,
         help='Type of the numbers.',
     ),
     _option('--name', help='Begins all names in the code; by default that of the robot.'),
-    _option('--wrench', 'wrench_links', multiple=True, metavar='LINK',
-            help='Link on which a wrench acts; may be repeated.'),
-    _option('--forward-dynamics', is_flag=True,
-            help='Functions for the accelerations that efforts cause, too.'),
+    _option(
+        '--wrench',
+        'wrench_links',
+        multiple=True,
+        metavar='LINK',
+        help='Link on which a wrench acts; may be repeated.',
+    ),
+    _option(
+        '--forward-dynamics',
+        is_flag=True,
+        help='Functions for the accelerations that efforts cause, too.',
+    ),
     _option('--force', is_flag=True, help='Replace files that were not generated.'),
-)  # fmt: skip
+)
 def generate() -> None:
     """Write the inverse dynamics of ROBOT as C or C++ code, which needs no library.
 

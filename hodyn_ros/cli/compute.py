@@ -30,9 +30,14 @@ _MOST_ERRORS = 5
 
 
 def compute(
-    given: Given, output: Path | None, workers: int | None, scheduler: str | None, resume: bool,
-    suffix: str, as_json: bool,
-) -> None:  # fmt: skip
+    given: Given,
+    output: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    resume: bool,
+    suffix: str,
+    as_json: bool,
+) -> None:
     """Compute a file, or all of a folder or pattern."""
     path = given.motion
     is_pattern = not path.exists() and any(sign in str(path) for sign in '*?[')
@@ -60,10 +65,13 @@ def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
             peaks.add(results)
             show(label=f'{peaks.samples} samples computed')
     if output is not None and output.suffix in ('.yaml', '.yml'):
-        show_remarks((
-            f'{output} holds positions to accelerations. Whoever reads it makes jerk and snap of '
-            'his own, which may exceed limits that are kept here; tables and bags hold all.',
-        ))  # fmt: skip
+        show_remarks(
+            (
+                f'{output} holds positions to accelerations. Whoever reads it makes jerk and '
+                'snap of his own, which may exceed limits that are kept here; tables and bags '
+                'hold all.',
+            )
+        )
     if as_json:
         echo_json(_data(problem, output, peaks))
         return
@@ -124,20 +132,24 @@ def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any
         'largest': [
             {
                 'name': name,
-                'units': {what: effort_label(order, kind == 'prismatic').plain_unit
-                          for order, what in enumerate(names)},
+                'units': {
+                    what: effort_label(order, kind == 'prismatic').plain_unit
+                    for order, what in enumerate(names)
+                },
                 **dict(zip(names, peaks.efforts[:, j])),
             }
             for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types))
         ],
         'largest_of_motors': [
-            {'name': name, **{what.replace('effort', 'torque'): value
-                              for what, value in zip(EFFORT, column)}}
+            {
+                'name': name,
+                **{what.replace('effort', 'torque'): value for what, value in zip(EFFORT, column)},
+            }
             for name, column in zip(peaks.motor_names, peaks.motor_torques.T)
         ],
         'remarks': list(peaks.remarks),
         'provenance': model.provenance.lines(),
-    }  # fmt: skip
+    }
 
 
 def _table(
@@ -152,9 +164,14 @@ def _table(
 
 
 def _compute_files(
-    given: Given, output: Path | None, workers: int | None, scheduler: str | None, resume: bool,
-    suffix: str, as_json: bool,
-) -> None:  # fmt: skip
+    given: Given,
+    output: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    resume: bool,
+    suffix: str,
+    as_json: bool,
+) -> None:
     """Compute many files into the folder `output`."""
     from hodyn_ros import datasets
 
@@ -169,19 +186,21 @@ def _compute_files(
             f'{output} is not empty. Go on with it with --resume, or choose another folder.'
         )
     problem = load_problem(given)
+    run = datasets.DatasetRun(
+        problem.model,
+        given.motion,
+        output,
+        actuators=problem.actuators,
+        suffix=suffix,
+        workers=workers,
+        scheduler=scheduler,
+        **given.reading,
+        **given.computing,
+    )
     try:
         with raised(), progress('Computing') as update:
             summary = datasets.process_files(
-                problem.model,
-                given.motion,
-                output,
-                actuators=problem.actuators,
-                suffix=suffix,
-                workers=workers,
-                scheduler=scheduler,
-                progress=lambda state: update((state.done + state.failed) / max(state.total, 1)),
-                **given.reading,
-                **given.computing,
+                run, lambda state: update((state.done + state.failed) / max(state.total, 1))
             )
     except KeyboardInterrupt:
         show_remarks(('What is done is kept; the same command with --resume goes on.',))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -46,6 +46,7 @@ _MOST_SHOWN, _MOST_COLUMNS = 12, 4
 _LEAST_SHOWN = 1e-8  # deviation that is written without an exponent
 _BODIES = ('bodies', 'payload')
 _PAGES = ('.html', '.htm')
+_TABLES = ('limits', 'friction', 'actuators')  # and the options that take them
 
 
 def _files(given: Given, paths: tuple[Path, ...], motor_topic: str | None) -> list[RecordingFile]:
@@ -53,9 +54,14 @@ def _files(given: Given, paths: tuple[Path, ...], motor_topic: str | None) -> li
 
 
 def compare(
-    given: Given, recordings: tuple[Path, ...], motor_topic: str | None, link: str | None,
-    bandwidth: float | None, output: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    given: Given,
+    recordings: tuple[Path, ...],
+    motor_topic: str | None,
+    link: str | None,
+    bandwidth: float | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     """Compare measured with computed torques."""
     suffix = '' if output is None else output.suffix.lower()
     if output is not None and suffix not in (*PICTURES, *_PAGES):
@@ -65,9 +71,12 @@ def compare(
     problem = load_problem(given)
     with progress('Comparing'):
         found = compared_with(
-            problem.model, _files(given, recordings, motor_topic), actuators=problem.actuators,
-            link=link, bandwidth=bandwidth,
-        )  # fmt: skip
+            problem.model,
+            _files(given, recordings, motor_topic),
+            actuators=problem.actuators,
+            link=link,
+            bandwidth=bandwidth,
+        )
     if output is not None:
         with written(output) as target:
             if suffix in PICTURES:
@@ -75,16 +84,25 @@ def compare(
             else:
                 target.write_text(_page(problem, found), encoding='utf-8', errors='replace')
     if as_json:
-        echo_json({
-            'robot': problem.model.name, 'provenance': problem.model.provenance.lines(),
-            'recordings': list(recordings),
-            'joints': [
-                dict(zip(('name', 'measured', 'residual', 'scale', 'correlation'), row))
-                for row in zip(found.joint_names, found.measured, found.residual, found.scale,
-                               found.correlation)
-            ],
-            'explanations': found.explanations, 'remarks': found.remarks,
-        })  # fmt: skip
+        echo_json(
+            {
+                'robot': problem.model.name,
+                'provenance': problem.model.provenance.lines(),
+                'recordings': list(recordings),
+                'joints': [
+                    dict(zip(('name', 'measured', 'residual', 'scale', 'correlation'), row))
+                    for row in zip(
+                        found.joint_names,
+                        found.measured,
+                        found.residual,
+                        found.scale,
+                        found.correlation,
+                    )
+                ],
+                'explanations': found.explanations,
+                'remarks': found.remarks,
+            }
+        )
         return
     show_remarks(found.remarks)
     click.echo(_compared(found))
@@ -103,8 +121,9 @@ def _compared(found: Comparison) -> str:
     """Tables of residuals and of what would explain them."""
     bands = (f'of it\n{band}' for band in found.band_titles)
     head = ['joint', 'measured', 'difference', *bands, 'scale\nfactor', 'correlation']
-    numbers = np.stack([found.measured, found.residual, *found.bands, found.scale,
-                        found.correlation])  # fmt: skip
+    numbers = np.stack(
+        [found.measured, found.residual, *found.bands, found.scale, found.correlation]
+    )
     rows = [
         (name, *(number(value, 2 if 2 <= k < 6 else 3) for k, value in enumerate(column)))
         for name, column in zip(found.joint_names, numbers.T)
@@ -130,10 +149,17 @@ def _percent(share: float) -> str:
 
 
 def identify(
-    given: Given, recordings: tuple[Path, ...], motor_topic: str | None, output: Path,
-    groups: tuple[str, ...], link: str | None, validation: tuple[Path, ...], smoothing: float,
-    bandwidth: float | None, as_json: bool,
-) -> None:  # fmt: skip
+    given: Given,
+    recordings: tuple[Path, ...],
+    motor_topic: str | None,
+    output: Path,
+    groups: tuple[str, ...],
+    link: str | None,
+    validation: tuple[Path, ...],
+    smoothing: float,
+    bandwidth: float | None,
+    as_json: bool,
+) -> None:
     """Identify parameters and write them as a robot description and parameter files."""
     if output.suffix.lower() not in ('.urdf', '.xml'):
         raise RequestError(f'{output}: expected a name that ends with .urdf.')
@@ -144,49 +170,45 @@ def identify(
     description = problem.source.description(dict(given.xacro_arguments))
     with progress('Identifying'):
         found = identified_from(
-            model, _files(given, recordings, motor_topic), groups or None,
-            actuators=problem.actuators, link=link, smoothing=smoothing,
-            validation=_files(given, validation, motor_topic) or None, bandwidth=bandwidth,
+            model,
+            _files(given, recordings, motor_topic),
+            groups or None,
+            actuators=problem.actuators,
+            link=link,
+            smoothing=smoothing,
+            validation=_files(given, validation, motor_topic) or None,
+            bandwidth=bandwidth,
             fixed=outputs.fixed_parameters(model, description),
-        )  # fmt: skip
+        )
         compared = compared_with(
-            found.model, _files(given, validation or recordings, motor_topic),
-            actuators=found.actuators, link=link, bandwidth=bandwidth,
-        )  # fmt: skip
-    files = {'': output}
+            found.model,
+            _files(given, validation or recordings, motor_topic),
+            actuators=found.actuators,
+            link=link,
+            bandwidth=bandwidth,
+        )
+    files = {
+        '': output,
+        **_parameter_files(problem, found, recordings, output),
+        'report': output.with_name(f'{output.stem}.html'),
+        'run': output.with_name(f'{output.stem}_run.json'),
+    }
     with written(output) as target:
         target.write_text(outputs.described(found.model, description), encoding='utf-8')
-    comments = [f'Identified from {", ".join(map(str, recordings))}.', *found.remarks]
-    tables: dict[str, Any] = {
-        'limits': outputs.limit_config(model, problem.limits),
-        'friction': outputs.friction_config(found.model),
-        'actuators': outputs.actuator_config(_drives(found), problem.motor_limits),
-    }
-    for name, content in tables.items():
-        if content:
-            files[name] = output.with_name(f'{output.stem}_{name}.yaml')
-            with written(files[name]) as target:
-                outputs.write_parameters(target, {name: content}, comments)
-    files['report'] = output.with_name(f'{output.stem}.html')
     with written(files['report']) as target:
         target.write_text(_page(problem, compared, found), encoding='utf-8', errors='replace')
-    files['run'] = output.with_name(f'{output.stem}_run.json')
-    told = {
-        'robot': model.name, 'provenance': model.provenance.lines(),
-        'recordings': list(recordings), 'files': files,
-        'parameters': found.parameters, 'payload': found.payload,
-        'residuals': found.residuals, 'validation': found.validation,
-        'chi_square': found.doubt.chi_square, 'explanations': found.doubt.explanations,
-        'remarks': found.remarks,
-    }  # fmt: skip
+    told = _told(problem, found, recordings, files)
     options = {
-        'estimate': groups, 'link': link, 'validate': validation, 'motor_topic': motor_topic,
-        'smoothing': smoothing, 'bandwidth': bandwidth, **vars(given),
-    }  # fmt: skip
+        'estimate': groups,
+        'link': link,
+        'validate': validation,
+        'motor_topic': motor_topic,
+        'smoothing': smoothing,
+        'bandwidth': bandwidth,
+        **vars(given),
+    }
     inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
-    run = {
-        'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told
-    }  # fmt: skip
+    run = {'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told}
     with written(files['run']) as target:
         text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
         target.write_text(f'{text}\n', encoding='utf-8')
@@ -196,19 +218,57 @@ def identify(
     show_remarks(found.remarks)
     click.echo(_identified(found))
     click.echo('\nWritten: ' + ', '.join(map(str, files.values())))
-    words = ''.join(f' --{name} {files[name]}' for name in tables if name in files)
+    words = ''.join(f' --{name} {files[name]}' for name in _TABLES if name in files)
     if words:
         click.echo(f'The robot is all of these: hodyn check {output} MOTION{words}')
+
+
+def _parameter_files(
+    problem: Problem, found: Identification, recordings: Sequence[Path], output: Path
+) -> dict[str, Path]:
+    """Files of limits, friction and actuators, which are written, by what they hold."""
+    comments = [f'Identified from {", ".join(map(str, recordings))}.', *found.remarks]
+    contents: Sequence[dict[str, Any]] = (
+        outputs.limit_config(problem.model, problem.limits),
+        outputs.friction_config(found.model),
+        outputs.actuator_config(_drives(found), problem.motor_limits),
+    )
+    files = {}
+    for name, content in zip(_TABLES, contents):
+        if content:
+            files[name] = output.with_name(f'{output.stem}_{name}.yaml')
+            with written(files[name]) as target:
+                outputs.write_parameters(target, {name: content}, comments)
+    return files
+
+
+def _told(
+    problem: Problem,
+    found: Identification,
+    recordings: Sequence[Path],
+    files: Mapping[str, Path],
+) -> dict[str, Any]:
+    """Everything for programs."""
+    return {
+        'robot': problem.model.name,
+        'provenance': problem.model.provenance.lines(),
+        'recordings': list(recordings),
+        'files': files,
+        'parameters': found.parameters,
+        'payload': found.payload,
+        'residuals': found.residuals,
+        'validation': found.validation,
+        'chi_square': found.doubt.chi_square,
+        'explanations': found.doubt.explanations,
+        'remarks': found.remarks,
+    }
 
 
 def _digests(inputs: Iterable[str | Path | None]) -> dict[str, str]:
     """SHA-256 of files, and of those in folders, as bags are; of names of robots there is none."""
     paths = [Path(item) for item in inputs if item is not None]
     every = [file for path in paths for file in (sorted(path.rglob('*')) or [path])]
-    return {
-        str(file): sha256(file.read_bytes()).hexdigest()
-        for file in every if file.is_file()
-    }  # fmt: skip
+    return {str(file): sha256(file.read_bytes()).hexdigest() for file in every if file.is_file()}
 
 
 def _versions() -> dict[str, str]:
@@ -233,19 +293,11 @@ def _identified(found: Identification) -> str:
         [item for item in found.parameters if (item.group in _BODIES, ' ' in item.name) == kind]
         for kind in ((False, True), (True, True), (False, False))
     ]
-    names = dict.fromkeys(item.name.rpartition(' ')[0] for item in joints)
-    kinds = {item.name.rpartition(' ')[2]: item.unit for item in joints}
-    by_name = {item.name: item for item in joints}
     lines = [
         f'{len(found.parameters)} parameters, with standard deviations; + ... stands for a '
-        'combination with others\n'
+        'combination with others\n',
+        *_joint_tables(joints),
     ]
-    for first in range(0, len(kinds), _MOST_COLUMNS):
-        some = list(kinds)[first : first + _MOST_COLUMNS]
-        rows = [
-            (name, *(_estimate(by_name.get(f'{name} {kind}')) for kind in some)) for name in names
-        ]
-        lines += [table(['joint', *(f'{kind}\n[{kinds[kind]}]' for kind in some)], rows), '']
     if bodies:
         shown = sorted(bodies, key=lambda item: -item.share)[:_MOST_SHOWN]
         rows = [(item.name, _estimate(item), item.unit, _percent(item.share)) for item in shown]
@@ -254,9 +306,7 @@ def _identified(found: Identification) -> str:
         lines += [table(['parameter', 'value', 'unit', 'part'], rows), '']
     lines += [f'{item.name} {_estimate(item)} {item.unit}\n' for item in others]
     units = 'N m or N' if 'prismatic' in found.model.joint_types else 'N m'
-    for title, residuals in (
-        ('', found.residuals), ('Not used to identify: ', found.validation)
-    ):  # fmt: skip
+    for title, residuals in (('', found.residuals), ('Not used to identify: ', found.validation)):
         for item in residuals:
             name = f'{title}{Path(item.name).name}'
             lines += [f'{name}, {RESIDUAL_KINDS[item.kind]}, RMS [{units}]\n']
@@ -266,6 +316,19 @@ def _identified(found: Identification) -> str:
         com = ', '.join(f'{round(x, 4) + 0.0:.4f}' for x in found.payload.com)
         lines.append(f'{found.payload.link} carries {number(mass)} kg, centre at ({com}) m.')
     return '\n'.join(lines).rstrip()
+
+
+def _joint_tables(joints: Sequence[IdentifiedParameter]) -> Iterator[str]:
+    """Parameters of joints, some kinds beside each other."""
+    names = dict.fromkeys(item.name.rpartition(' ')[0] for item in joints)
+    kinds = {item.name.rpartition(' ')[2]: item.unit for item in joints}
+    by_name = {item.name: item for item in joints}
+    for first in range(0, len(kinds), _MOST_COLUMNS):
+        some = list(kinds)[first : first + _MOST_COLUMNS]
+        rows = [
+            (name, *(_estimate(by_name.get(f'{name} {kind}')) for kind in some)) for name in names
+        ]
+        yield from (table(['joint', *(f'{kind}\n[{kinds[kind]}]' for kind in some)], rows), '')
 
 
 def _estimate(item: IdentifiedParameter | None) -> str:

@@ -62,7 +62,11 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     context_settings={'help_option_names': ['-h', '--help']},
 )
 @click.option(
-    '--version', is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    '--version',
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
     help='Show the version and exit.',
 )
 @click.pass_context
@@ -73,7 +77,7 @@ def hodyn(context: click.Context) -> None:
     iiwa14, two_link), or one of an installed package: `hodyn info` lists them.
 
     Begin with
-      hodyn demo                                # a motion of the Panda, computed and drawn
+      hodyn demo                                # a motion of the Panda for what follows
       hodyn info panda                          # what is known of a robot
       hodyn check panda hodyn_demo/motion.csv   # does a motion keep the limits?
 
@@ -170,9 +174,13 @@ def _redirect_to_nowhere(stream: Any) -> None:
 
 
 def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int,
-    file: Any = None, line: str | None = None,
-) -> None:  # fmt: skip
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
     """Show warnings of this package as sentences, and those of others with their place."""
     from hodyn_ros.model.robot import ModelWarning
 

@@ -63,12 +63,12 @@ class Given:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """Options of `read_motion`, `iterate_motion` and `process_files`."""
+        """Options of `read_motion`, `iterate_motion` and `DatasetRun`."""
         return {name: getattr(self, name) for name in ('topic', 'expressed_in', 'acting')}
 
     @property
     def computing(self) -> dict[str, Any]:
-        """Options of `compute`, `compute_stream` and `process_files`."""
+        """Options of `compute`, `compute_stream` and `DatasetRun`."""
         names = ('derivatives', 'rate', 'interpolation')
         return {'order': self.order, **{name: getattr(self, name) for name in names}}
 
@@ -129,11 +129,13 @@ class Problem:
         given = self.given
         how = How(given.derivatives, given.order + 3, given.interpolation, given.rate)
         if given.rate is not None and (choice := how.choose(samples)) != 'spline':
-            show_remarks((
-                f'--rate is not used: the derivatives of {given.motion} are '
-                f'{"given" if choice == "given" else "estimated"}, and only a spline has values '
-                'between its samples (--derivatives spline).',
-            ))  # fmt: skip
+            show_remarks(
+                (
+                    f'--rate is not used: the derivatives of {given.motion} are '
+                    f'{"given" if choice == "given" else "estimated"}, and only a spline has '
+                    'values between its samples (--derivatives spline).',
+                )
+            )
 
 
 def load_problem(given: Given, quiet: bool = False) -> Problem:

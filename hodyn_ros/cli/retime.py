@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.scaling import TimedMotion, UniformScaling, stretched
 from hodyn_ros.analysis.timings import NewTiming, new_timing
-from hodyn_ros.analysis.unlimited import kept
+from hodyn_ros.analysis.unlimited import Unlimited, kept
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -54,78 +54,57 @@ _EXECUTION = (
 
 
 def retime(
-    given: Given, output: Path | None, uniform: bool, slower_only: bool, drop_standstills: bool,
-    window: float, rise_time: float, intervals: int | None, as_json: bool,
-) -> None:  # fmt: skip
+    given: Given,
+    output: Path | None,
+    uniform: bool,
+    slower_only: bool,
+    drop_standstills: bool,
+    window: float,
+    rise_time: float,
+    intervals: int | None,
+    as_json: bool,
+) -> None:
     """Find another timing, check it once more, write it and say what came out."""
     if uniform:
-        source = click.get_current_context().get_parameter_source
-        for name in ('drop_standstills', 'window', 'rise_time', 'intervals'):
-            if source(name) is not ParameterSource.DEFAULT:
-                raise click.UsageError(
-                    f'--{name.replace("_", "-")} is for a new timing along the path; leave it or '
-                    '--uniform out.'
-                )
+        _refuse_options_of_paths()
+    how: dict[str, Any] = {
+        'intervals': intervals,
+        'rate': given.rate,
+        'window': 1e-3 * window,
+        'rise_time': 1e-3 * rise_time,
+        'keep_standstills': not drop_standstills,
+        'slower_only': slower_only,
+    }
     with ExitStack() as stack:
         # Refuses an output before the long work.
         writer = None if output is None else stack.enter_context(ResultsWriter(output))
         problem = load_problem(given)
-        samples = None if uniform else _samples_of_path(problem)
-        before = problem.results() if uniform or slower_only else None
-        path, remarks = None, tuple[str, ...]()
-        if samples is not None:
-            path, remarks = _path_through(problem.model, samples)
-        if before is None:
-            show_remarks(remarks)
-        how: dict[str, Any] = {
-            'intervals': intervals, 'rate': given.rate, 'window': 1e-3 * window,
-            'rise_time': 1e-3 * rise_time, 'keep_standstills': not drop_standstills,
-            'slower_only': slower_only,
-        }  # fmt: skip
-        with nullcontext() if uniform else progress('Looking for the fastest timing'):
-            wrenches: tuple[Wrench, ...] = ()
-            if before is None:
-                timing = new_timing(problem.model, path, **problem.limiting, **how)
-            else:
-                timing, wrenches = _new_timing(problem, path, before, how)
-        if before is None or timing.factor is None:
-            assert samples is not None
-            fields: dict[str, Any] = {'name': samples.name, 'source': 'given'}
-        else:
-            remarks = before.remarks
-            fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
-        if before is not None:
-            show_remarks(remarks)
-        results = _results(problem, timing.times, timing.samples, wrenches, **fields)
-        limiting_it = {**problem.limiting, 'limits': timing.limits}
-        for worst in all_violations(results, problem.model, **limiting_it):
+        timing, results = _retimed(problem, uniform, how)
+        limiting = {**problem.limiting, 'limits': timing.limits}
+        for worst in all_violations(results, problem.model, **limiting):
             raise HodynError(
                 f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
                 f'{worst.value:.6g} instead of {worst.limit:.6g}.'
             )
         if writer is not None:
             writer.write(results)
-    data, text = _said(timing)
-    unlimited = unlimited_in(results, problem.model, **limiting_it)
-    by_default = _limits_by_default(problem, timing)
+    unlimited = unlimited_in(results, problem.model, **limiting)
+    # Limits of the second derivative of the torque that nobody gave.
+    own = timing.limits.effort_ddot
+    chosen = np.flatnonzero(np.isinf(problem.limits.effort_ddot) & np.isfinite(own)).tolist()
+    by_default = {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
     if as_json:
-        echo_json({
-            'robot': problem.model.name, 'motion': results.name, 'output': output,
-            'samples': len(results), 'limits_from': problem.limits_from,
-            'duration_before': timing.duration_before, 'duration': timing.duration, **data,
-            'limiting': timing.limiting, 'unlimited': unlimited,
-            'effort_ddot_by_default': by_default, 'provenance': problem.model.provenance.lines(),
-        })  # fmt: skip
+        data = _data(problem, timing, results, output, unlimited)
+        echo_json({**data, 'effort_ddot_by_default': by_default})
         return
-    click.echo(
-        f'{results.name}: from {number(timing.duration_before)} s to {number(timing.duration)} s'
-        + text
-    )
-    if (limiting := timing.limiting) is not None and timing.is_fastest:
-        at = '' if limiting.time is None else f' at {number(limiting.time)} s'
+    before, after = number(timing.duration_before), number(timing.duration)
+    click.echo(f'{results.name}: from {before} s to {after} s{_said(timing)[1]}')
+    if (worst_limit := timing.limiting) is not None and timing.is_fastest:
+        at = '' if worst_limit.time is None else f' at {number(worst_limit.time)} s'
         click.echo(
-            f'What does not let it be faster: {name_of(limiting.quantity)} of {limiting.name}{at} '
-            f'({number(limiting.value)} of {number(limiting.limit)}).'
+            f'What does not let it be faster: {name_of(worst_limit.quantity)} of '
+            f'{worst_limit.name}{at} ({number(worst_limit.value)} of '
+            f'{number(worst_limit.limit)}).'
         )
     click.echo(kept(unlimited, problem.limits_from))
     if by_default:
@@ -136,6 +115,66 @@ def retime(
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
+
+
+def _refuse_options_of_paths() -> None:
+    """Refuse options that have no effect on a motion that is only stretched in time."""
+    source = click.get_current_context().get_parameter_source
+    for name in ('drop_standstills', 'window', 'rise_time', 'intervals'):
+        if source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(
+                f'--{name.replace("_", "-")} is for a new timing along the path; leave it or '
+                '--uniform out.'
+            )
+
+
+def _retimed(problem: Problem, uniform: bool, how: Mapping[str, Any]) -> tuple[NewTiming, Results]:
+    """New timing of a motion, and what it makes of it; remarks are shown on the way."""
+    samples = None if uniform else _samples_of_path(problem)
+    before = problem.results() if uniform or how['slower_only'] else None
+    path, remarks = None, tuple[str, ...]()
+    if samples is not None:
+        path, remarks = _path_through(problem.model, samples)
+    if before is None:
+        show_remarks(remarks)
+    with nullcontext() if uniform else progress('Looking for the fastest timing'):
+        wrenches: tuple[Wrench, ...] = ()
+        if before is None:
+            timing = new_timing(problem.model, path, **problem.limiting, **how)
+        else:
+            timing, wrenches = _new_timing(problem, path, before, how)
+    if before is None or timing.factor is None:
+        assert samples is not None
+        fields: dict[str, Any] = {'name': samples.name, 'source': 'given'}
+    else:
+        remarks = before.remarks
+        fields = {name: getattr(before, name) for name in ('name', 'start', 'source')}
+    if before is not None:
+        show_remarks(remarks)
+    return timing, _results(problem, timing.times, timing.samples, wrenches, **fields)
+
+
+def _data(
+    problem: Problem,
+    timing: NewTiming,
+    results: Results,
+    output: Path | None,
+    unlimited: Sequence[Unlimited],
+) -> dict[str, Any]:
+    """Everything for programs."""
+    return {
+        'robot': problem.model.name,
+        'motion': results.name,
+        'output': output,
+        'samples': len(results),
+        'limits_from': problem.limits_from,
+        'duration_before': timing.duration_before,
+        'duration': timing.duration,
+        **_said(timing)[0],
+        'limiting': timing.limiting,
+        'unlimited': unlimited,
+        'provenance': problem.model.provenance.lines(),
+    }
 
 
 def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
@@ -152,19 +191,13 @@ def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
             '(--drop-standstills leaves that out).\n'
         )
     return {
-        'duration_uniform': found.uniform_duration, 'standstill': found.standstill,
+        'duration_uniform': found.uniform_duration,
+        'standstill': found.standstill,
         'largest_distance_from_path': timing.deviation,
     }, (
         f'; at constant speed of its parameter {number(found.uniform_duration)} s.{standing}'
         f'Averaging its timing leaves the path by at most {number(timing.deviation)} rad or m.'
-    )  # fmt: skip
-
-
-def _limits_by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
-    """Limits of the second derivative of the torque that nobody gave, of each joint."""
-    limits = timing.limits.effort_ddot
-    chosen = np.flatnonzero(np.isinf(problem.limits.effort_ddot) & np.isfinite(limits))
-    return {problem.model.joint_names[joint]: float(limits[joint]) for joint in chosen}
+    )
 
 
 def _samples_of_path(problem: Problem) -> Samples:
@@ -211,7 +244,7 @@ def _path_through(model: RobotModel, samples: Samples) -> tuple[TimedMotion, tup
 
 
 def _new_timing(
-    problem: Problem, path: TimedMotion | None, before: Results, how: dict[str, Any]
+    problem: Problem, path: TimedMotion | None, before: Results, how: Mapping[str, Any]
 ) -> tuple[NewTiming, tuple[Wrench, ...]]:
     """New timing of samples as they are known, or of their path, and their wrenches in it."""
     model, limits = problem.model, problem.limiting
@@ -228,10 +261,15 @@ def _new_timing(
     is_executed = before.source != 'measured' and not wrenches and len(before) > 1 and lowest > 2
     try:
         timing = new_timing(
-            model, path, **limits, **how, timing='uniform' if path is None else 'path',
-            given=(before.times, before.motion[:, :lowest]), wrench=wrenches,
+            model,
+            path,
+            **limits,
+            **how,
+            timing='uniform' if path is None else 'path',
+            given=(before.times, before.motion[:, :lowest]),
+            wrench=wrenches,
             is_executed=is_executed,
-        )  # fmt: skip
+        )
     except MotionError as error:
         if not lacks:
             raise

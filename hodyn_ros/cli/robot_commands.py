@@ -1,24 +1,19 @@
-"""Commands on a robot alone: `hodyn info`, `hodyn bench` and `hodyn generate`."""
+"""Commands on a robot alone: `hodyn info` and `hodyn generate`."""
 
 from __future__ import annotations
 
 import textwrap
-import time
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from timeit import Timer
 from typing import Any
 
 import click
 import numpy as np
 
 from hodyn_ros.analysis.unlimited import find_unlimited
-from hodyn_ros.cli.output import echo_json, name_of, number, progress, table
+from hodyn_ros.cli.output import echo_json, name_of, number, table
 from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem
 from hodyn_ros.codegen.generate import generate_code
 from hodyn_ros.codegen.statements import identifier
-from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import RequestError
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.limits import MAGNITUDES
@@ -40,10 +35,6 @@ _FRICTION_UNITS = {
     'phi3': ('rad/s', 'm/s'),
     'offset': ('N m', 'N'),
 }
-
-_ORDERS = ('Q', "Q, Q'", "Q, Q', Q''")
-_BURST = 0.001  # s
-_LEAST_ROUNDS = 5
 
 
 def info(given: Given, as_json: bool) -> None:
@@ -70,12 +61,14 @@ def _text_of_robots() -> str:
         absent = f'not installed: pip install {package} adds about 70 robots'
         text = textwrap.fill(', '.join(names) or absent, 90, break_on_hyphens=False)
         lines += [f'{package}:', textwrap.indent(text, '  '), '']
-    return '\n'.join([
-        *lines,
-        'Also robots of robot_descriptions (ur5e, fr3, ...), of ROS packages',
-        '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro).',
-        'hodyn info ROBOT shows what is known of one, hodyn info --help how they are named.',
-    ])
+    return '\n'.join(
+        [
+            *lines,
+            'Also robots of robot_descriptions (ur5e, fr3, ...), of ROS packages',
+            '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro).',
+            'hodyn info ROBOT shows what is known of one, hodyn info --help how they are named.',
+        ]
+    )
 
 
 def _data(problem: Problem) -> dict[str, Any]:
@@ -103,8 +96,12 @@ def _data(problem: Problem) -> dict[str, Any]:
             'links': links.get(body, []),
         }
         if actuators is not None:
-            motors = [motor for item in actuators.driven if item.name == name
-                      for motor in actuators.motor_names[item.motors]]  # fmt: skip
+            motors = [
+                motor
+                for item in actuators.driven
+                if item.name == name
+                for motor in actuators.motor_names[item.motors]
+            ]
             of_type = type(actuators[name]).__name__
             entry['actuator'] = {'type': of_type, 'motors': listed(motors)}
         joints.append(entry)
@@ -184,8 +181,9 @@ def _friction_from(problem: Problem) -> str:
         return ' and '.join(used)
     xml = problem.source.description(dict(given.xacro_arguments))
     joints = read_urdf(xml, None, given.allow_impossible_inertia).joints
-    known = [joint.name for joint in joints
-             if joint.name in model.body_names and any(joint.dynamics)]  # fmt: skip
+    known = [
+        joint.name for joint in joints if joint.name in model.body_names and any(joint.dynamics)
+    ]
     if not known or given.joint_friction:
         return 'none'
     return f'none; the description has some of {listed(known, 5)} (--joint-friction uses it)'
@@ -222,61 +220,17 @@ def _joint_table(joints: list[dict[str, Any]]) -> str:
     return table(('joint', 'type', *titles, 'mass\n[kg]'), rows)
 
 
-def bench(given: Given, batch: int, threads: int, seconds: float, as_json: bool) -> None:
-    """Time the inverse dynamics of a robot, of one sample and of many."""
-    model, _ = load_model(given)
-    model.warm_up()
-    motion = np.random.default_rng(0).uniform(-1.0, 1.0, (batch, 5, model.n_joints))
-    functions = []
-    for samples, num_threads in ((motion[0], 1), (motion, threads)):
-        for orders in range(1, 1 + len(_ORDERS)):
-            values = np.ascontiguousarray(samples[..., : orders + 2, :])
-            out = np.empty((*values.shape[:-2], orders, model.n_joints))
-            functions.append(
-                partial(inverse_dynamics, model, values, out=out, num_threads=num_threads)
-            )
-    with progress('Timing') as update:
-        times = times_of(functions, seconds, update)
-    one, many = times[: len(_ORDERS)], [value / batch for value in times[len(_ORDERS) :]]
-    algorithm = chosen_algorithm(model, motion[0])
-    if as_json:
-        echo_json({
-            'robot': model.name, 'joints': model.n_joints, 'bodies': model.n_bodies,
-            'algorithm': algorithm, 'batch': batch, 'threads': threads,
-            'one_call': one, 'in_batch': many, 'provenance': model.provenance.lines(),
-        })  # fmt: skip
-        return
-    title = f'{batch}, {threads} threads' if threads > 1 else str(batch)
-    rows = [(name, *(number(1e6 * value, 3) for value in values))
-            for name, values in (('one', one), (title, many))]  # fmt: skip
-    click.echo(
-        f'{model.name}: {model.n_joints} joints, {model.n_bodies} moving bodies; time of one '
-        f'sample [us] by {algorithm}, called from Python\n'
-    )
-    click.echo(table(('samples a call', *_ORDERS), rows))
-
-
-def times_of(
-    functions: Sequence[Callable[[], object]],
-    seconds: float,
-    progress: Callable[[float], None] = lambda part: None,
-) -> list[float]:
-    """Median time of one call of each function [s]; they take turns in short bursts."""
-    timers = [Timer(function) for function in functions]
-    counts = [max(1, int(_BURST / max(*timer.repeat(5, 1), 1e-9))) for timer in timers]
-    bursts: list[list[float]] = []
-    start, part = time.perf_counter(), 0.0
-    while len(bursts) < _LEAST_ROUNDS or part < 1.0:
-        bursts.append([timer.timeit(count) / count for timer, count in zip(timers, counts)])
-        part = (time.perf_counter() - start) / seconds
-        progress(min(part, len(bursts) / _LEAST_ROUNDS, 1.0))
-    return np.median(bursts, axis=0).tolist()  # type: ignore[no-any-return]
-
-
 def generate(
-    given: Given, output: Path | None, language: str, orders: tuple[int, ...], precision: str,
-    name: str | None, wrench_links: tuple[str, ...], forward_dynamics: bool, force: bool,
-) -> None:  # fmt: skip
+    given: Given,
+    output: Path | None,
+    language: str,
+    orders: tuple[int, ...],
+    precision: str,
+    name: str | None,
+    wrench_links: tuple[str, ...],
+    forward_dynamics: bool,
+    force: bool,
+) -> None:
     """Write the dynamics of a robot as source code."""
     model, _ = load_model(given)
     # Robots of different files may have the same name inside.
@@ -285,14 +239,22 @@ def generate(
     wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
     try:
         paths = generate_code(
-            model, folder, language, wanted, precision, name, wrench_links, force,
+            model,
+            folder,
+            language,
+            wanted,
+            precision,
+            name,
+            wrench_links,
+            force,
             forward_dynamics=forward_dynamics,
-        )  # fmt: skip
+        )
     except RequestError as error:
         raise RequestError(str(error).replace('overwrite=True', '--force')) from error
     for path in paths:
         click.echo(path)
     click.echo(
         f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
-        f'&& ctest --test-dir {folder}/build', err=True,
-    )  # fmt: skip
+        f'&& ctest --test-dir {folder}/build',
+        err=True,
+    )

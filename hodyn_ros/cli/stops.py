@@ -13,6 +13,7 @@ import numpy as np
 from hodyn_ros import plotting
 from hodyn_ros.analysis.recorded_signals import Recorded
 from hodyn_ros.analysis.stops import StopAnalysis, StopCause, find_stop_causes, instant
+from hodyn_ros.cli.commands import OPTIONS_OF_MOTION
 from hodyn_ros.cli.output import PICTURES, echo_json, name_of, number, show_remarks, table, written
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import IdentificationError, RequestError
@@ -22,17 +23,6 @@ from hodyn_ros.files.samples import Samples, times_from
 from hodyn_ros.plotting.labels import label_of
 
 _MOST_CAUSES = 5
-_OF_PLANS = {
-    'index': '--index',
-    'derivatives': '--derivatives',
-    'rate': '--rate',
-    'interpolation': '--interpolation',
-    'order': '--order',
-    'expressed_in': '--wrench-expressed-in',
-    'acting': '--wrench-acting',
-    'actuators': '--actuators',
-}
-"""Fields of `Given` that say nothing of a recording, and their options."""
 _RECORD_MORE = (
     'Record commands where they are sent, with all digits; what changes like noise is to be '
     'filtered before it is sent, or is measured (--recorded measured).'
@@ -88,8 +78,8 @@ def _refuse(given: Given, recorded: str | None, beside: bool, output: Path | Non
         )
     if output is not None and output.suffix.lower() not in PICTURES:
         raise RequestError(f'{output}: expected a name that ends with {" or ".join(PICTURES)}.')
-    for name, option in _OF_PLANS.items():
-        if getattr(given, name) != getattr(Given(given.robot), name):
+    for name, option in OPTIONS_OF_MOTION.items():
+        if name != 'topic' and getattr(given, name) != getattr(Given(given.robot), name):
             raise RequestError(
                 f'{option} has no effect on a recording, which is looked at as it was sent or '
                 'measured (--recorded, --measured); leave it out.'

@@ -7,20 +7,19 @@ import hashlib
 import io
 import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hodyn_ros.datasets.run import Inputs
 from hodyn_ros.errors import BatchError
-from hodyn_ros.files.files import SUFFIXES, PathLike
-from hodyn_ros.files.tables import ParquetTable
+from hodyn_ros.files.files import SUFFIXES
+from hodyn_ros.files.parquet_table import ParquetTable
 from hodyn_ros.model.provenance import Provenance
-
-Inputs = Union[PathLike, Sequence[PathLike]]  # noqa: UP007
 
 _HIDDEN = ('.', '_')  # as in data sets of Parquet files
 _BAG = 'metadata.yaml'  # a folder with such a file is a bag, one input

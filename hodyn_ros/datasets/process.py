@@ -27,15 +27,13 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.datasets.inputs import (
-    Inputs,
     MotionFile,
     digest_of,
     find_inputs,
@@ -43,16 +41,11 @@ from hodyn_ros.datasets.inputs import (
     input_digest,
     output_name,
 )
+from hodyn_ros.datasets.run import DatasetRun
 from hodyn_ros.datasets.worker import BatchJob, BatchTask, TaskResult, execute, execute_packed
 from hodyn_ros.errors import BatchError, HodynError
-from hodyn_ros.files.compute import refuse_other_robot
-from hodyn_ros.files.derivatives import How
-from hodyn_ros.files.files import SUFFIXES, guarded
-from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.files.files import guarded
 from hodyn_ros.resources import optional_import_module
-
-if TYPE_CHECKING:
-    from hodyn_ros.actuators.assignment import Actuators
 
 try:
     import fcntl
@@ -72,14 +65,18 @@ _SETTINGS: dict[str, Any] = {
 }
 _HAS_FORKSERVER = 'forkserver' in multiprocessing.get_all_start_methods()  # on POSIX
 _PRELOADED = [
-    'distributed.nanny', 'numba', 'pyarrow.parquet', 'hodyn_ros.engine.kernels',
+    'distributed.nanny',
+    'numba',
+    'pyarrow.parquet',
+    'hodyn_ros.engine.kernels',
     'hodyn_ros.datasets.worker',
-]  # fmt: skip
+]
 
 _HIDDEN = '_hodyn'  # Readers of data sets leave out what begins with an underscore.
 
 # Reasons to compute a result anew that are no change of robot or options.
-_NO_CHANGES = ('the input changed', 'the result is not the one that was written')
+_NOT_WHOLE = 'the result is not the one that was written'
+_NO_CHANGES = ('the input changed', _NOT_WHOLE)
 
 
 @dataclass(frozen=True)
@@ -127,30 +124,7 @@ class BatchSummary:
 
 
 def process_files(
-    model: RobotModel | str | os.PathLike[str],
-    inputs: Inputs,
-    output_folder: str | os.PathLike[str],
-    *,
-    actuators: Actuators | None = None,
-    order: int = 2,
-    derivatives: str = 'auto',
-    interpolation: str = 'spline',
-    rate: float | None = None,
-    estimator: Mapping[str, Any] | None = None,
-    topic: str | None = None,
-    joint_names: Sequence[str] | None = None,
-    expressed_in: str | None = None,
-    acting: str | None = None,
-    motion_column: str | None = None,
-    suffix: str = '.parquet',
-    chunk: int = 10_000,
-    part_rows: int = 100_000,
-    workers: int | None = None,
-    scheduler: Any = None,
-    stop_on_error: bool = False,
-    on_change: str = 'recompute',
-    fingerprint: str = 'quick',
-    progress: Callable[[Progress], object] | None = None,
+    run: DatasetRun, progress: Callable[[Progress], object] | None = None
 ) -> BatchSummary:
     """Compute efforts and their derivatives for many files.
 
@@ -160,42 +134,8 @@ def process_files(
 
     Parameters
     ----------
-    model : RobotModel or path-like or str
-        Of the robot, or what `RobotModel.from_urdf` takes.
-    inputs : path-like or sequence of path-like
-        Folders, files, bags or patterns; see `find_inputs`.
-    output_folder : path-like
-        Made if needed. It also holds the folder `_hodyn` with records and errors.
-    actuators : Actuators, optional
-    order : int
-        Highest derivative of the efforts.
-    derivatives, interpolation, rate, estimator
-        See `hodyn_ros.files.to_motion`.
-    topic, joint_names, expressed_in, acting
-        See `hodyn_ros.files.iterate_motion`.
-    motion_column : str, optional
-        Column of motion ids, for Parquet files that hold many motions, each in consecutive rows.
-        Their results are folders of Parquet files with the same column.
-    suffix : str
-        Format of the results: .parquet, .npz, .csv, .yaml, .mcap or .db3.
-    chunk : int
-        Samples that are read, computed and written together where the file gives all derivatives;
-        otherwise a motion is read as a whole.
-    part_rows : int
-        Rows of a file with many motions that make one task.
-    workers : int, optional
-        Processes of this machine; by default one for each core that may be used, or this process
-        alone if Dask is not installed. 0 and 1: this process does all.
-    scheduler : str or distributed.Client, optional
-        Of a Dask cluster that does the work instead; its workers must see inputs and output
-        folder under the same paths.
-    stop_on_error : bool
-        Whether the first error of a file ends the run. By default errors are recorded, the other
-        files are computed, and files with errors are tried again by the next run.
-    on_change : {'recompute', 'refuse'}
-        What happens if there are results of another robot, of other actuators or options.
-    fingerprint : {'quick', 'content'}
-        How a changed input is known; see `input_digest`.
+    run : DatasetRun
+        What is computed, how and where to.
     progress : callable, optional
         Called with a `Progress` at the beginning and after every task.
 
@@ -206,142 +146,116 @@ def process_files(
     Raises
     ------
     BatchError
-        If inputs, options or the output folder cannot be used, the workers are lost, or with
+        If inputs or the output folder cannot be used, the workers are lost, or with
         `stop_on_error` a file has an error.
-    ModelError
-        If the robot cannot be used.
-    MotionError
-        If derivatives, order, interpolation, rate or estimator cannot be used.
     """
     began = time.monotonic()
-    if not isinstance(model, RobotModel):
-        model = RobotModel.from_urdf(model)
-    for name, value, least in (
-        ('order', order, 0),
-        ('chunk', chunk, 1),
-        ('part_rows', part_rows, 1),
-        ('workers', 1 if workers is None else workers, 0),
-    ):
-        checked_number(name, value, BatchError, least=least, whole=True)
-    for name, word, choices in (
-        ('suffix', suffix, SUFFIXES),
-        ('on_change', on_change, ('recompute', 'refuse')),
-        ('fingerprint', fingerprint, ('quick', 'content')),
-    ):
-        check_choice(name, word, choices, BatchError)
-    if motion_column is not None and suffix != '.parquet':
-        raise BatchError(
-            f'suffix is {suffix!r}, but files with a column of motion ids give results with one, '
-            'which are .parquet.'
-        )
-    # Refuses what no file could be computed with.
-    How(derivatives, order + 3, interpolation, rate, dict(estimator or {}))
-    if actuators is not None:
-        refuse_other_robot(actuators, model)
-    output = Path(output_folder).absolute()
+    output = run.output_folder
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BatchError(f'The output folder {output} cannot be made: {error}') from error
-    reading = {
-        'joint_names': None if joint_names is None else tuple(joint_names),
-        'topic': topic, 'expressed_in': expressed_in, 'acting': acting,
-    }  # fmt: skip
-    computing = {
-        'order': order, 'derivatives': derivatives, 'interpolation': interpolation,
-        'rate': rate, 'estimator': dict(sorted((estimator or {}).items())),
-    }  # fmt: skip
-    told = {**computing, **reading, 'motion_column': motion_column, 'suffix': suffix}
-    made_with = {name: repr(value) for name, value in told.items()}
-    made_with |= {'the robot': digest_of(model), 'the actuators': digest_of(actuators)}
-    found = find_inputs(inputs, output, suffix)
-    folder = _OutputFolder(output, made_with)
+    robot = {'the robot': digest_of(run.model), 'the actuators': digest_of(run.actuators)}
+    found = find_inputs(run.inputs, output, run.suffix)
+    folder = _OutputFolder(output, run.made_with() | robot)
     with folder.locked():
-        tasks, unreadable = _make_tasks(found, suffix, fingerprint, motion_column, part_rows)
+        tasks, unreadable = _make_tasks(run, found)
         open_tasks, changes = folder.compare(tasks, unreadable)
-        if on_change == 'refuse' and changes:
+        if run.on_change == 'refuse' and changes:
             raise BatchError(
                 f'{output} holds results that were made otherwise: {"; ".join(changes)}. Choose '
                 "another output folder, or have them computed anew: on_change='recompute'."
             )
-        has_affinity = hasattr(os, 'sched_getaffinity')
-        cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-        count = min(cores if workers is None else workers, len(open_tasks))
-        if scheduler is None and workers is None and count > 1 and not _has_dask():
+        count = min(run.cores(), len(open_tasks))
+        if run.scheduler is None and run.workers is None and count > 1 and not _has_dask():
             count = 1
             folder.remarks.append(
                 'One process does all the work; for one on each core: pip install '
                 'hodyn_ros[cluster].'
             )
         folder.begin()
-        total, kept = len(tasks) + len(unreadable), len(tasks) - len(open_tasks)
-        sums = Counter(computed=0, failed=0, samples=0, motions=0, bytes_read=0)
-        memory: dict[str, int] = {}
-        said: dict[str, list[str]] = {}
-
-        def report(latest: str) -> None:
-            if progress is not None:
-                known = {what: sums[what] for what in ('failed', 'samples', 'bytes_read')}
-                done, seconds = kept + sums['computed'], time.monotonic() - began
-                progress(Progress(total, done, **known, seconds=seconds, latest=latest))
-
-        def add(key: str, size: int, result: TaskResult) -> None:
-            folder.add_errors(key, result)
-            sums['failed' if result.failures else 'computed'] += 1
-            sums.update(samples=result.samples, motions=result.motions, bytes_read=size)
-            for text in result.remarks:
-                said.setdefault(text, []).append(key)
-            if result.worker:
-                memory[result.worker] = max(memory.get(result.worker, 0), result.peak_memory)
-            if result.failures and stop_on_error:
-                raise BatchError(f'{key}: {result.failures[0]["message"]}')
-
+        kept = len(tasks) - len(open_tasks)
+        tally = _Tally(folder, began, len(tasks) + len(unreadable), kept, run.stop_on_error)
         for name, reason in unreadable.items():
-            add(name, 0, TaskResult().failed(reason))
-        report('')
-        job = BatchJob(
-            model, actuators, reading, computing, motion_column, suffix, chunk, str(output),
-            str(folder.temporary),
-        )  # fmt: skip
-        with closing(_results(job, open_tasks, count, scheduler)) as results:
+            tally.add(name, 0, TaskResult().failed(reason))
+        tell = progress or (lambda state: None)
+        tell(tally.progress(''))
+        job = BatchJob(replace(run, inputs=(), scheduler=None), str(folder.temporary))
+        with closing(_results(job, open_tasks, count, run.scheduler)) as results:
             for task, result in results:
                 if result.output_bytes >= 0:
                     folder.add(task, result)
-                add(task.key, task.size, result)
-                report(task.key)
-    for text, keys in said.items():
-        others = f' and {len(keys) - 1} more' if len(keys) > 1 else ''
-        folder.remarks.append(f'{keys[0]}{others}: {text}')
-    return BatchSummary(
-        total=total,
-        kept=kept,
-        **sums,
-        seconds=time.monotonic() - began,
-        peak_memory=memory,
-        remarks=tuple(folder.remarks),
-        errors=folder.errors if sums['failed'] else None,
-    )
+                tally.add(task.key, task.size, result)
+                tell(tally.progress(task.key))
+    return tally.summary()
+
+
+class _Tally:
+    """What a run has come to so far."""
+
+    def __init__(
+        self, folder: _OutputFolder, began: float, total: int, kept: int, stop_on_error: bool
+    ) -> None:
+        self._folder, self._began, self._stop_on_error = folder, began, stop_on_error
+        self._total, self._kept = total, kept
+        self._sums = Counter(computed=0, failed=0, samples=0, motions=0, bytes_read=0)
+        self._memory: Counter[str] = Counter()
+        self._said: dict[str, list[str]] = {}
+
+    def add(self, key: str, size: int, result: TaskResult) -> None:
+        """Count a task that has come to its end, and record its errors."""
+        self._folder.add_errors(key, result)
+        self._sums['failed' if result.failures else 'computed'] += 1
+        self._sums.update(samples=result.samples, motions=result.motions, bytes_read=size)
+        for text in result.remarks:
+            self._said.setdefault(text, []).append(key)
+        if result.worker:
+            self._memory |= {result.worker: result.peak_memory}  # the largest
+        if result.failures and self._stop_on_error:
+            raise BatchError(f'{key}: {result.failures[0]["message"]}')
+
+    def progress(self, latest: str) -> Progress:
+        """How far the run is after a task."""
+        return Progress(
+            self._total,
+            self._kept + self._sums['computed'],
+            **{what: self._sums[what] for what in ('failed', 'samples', 'bytes_read')},
+            seconds=time.monotonic() - self._began,
+            latest=latest,
+        )
+
+    def summary(self) -> BatchSummary:
+        """What the run has come to."""
+        remarks = [*self._folder.remarks]
+        for text, keys in self._said.items():
+            others = f' and {len(keys) - 1} more' if len(keys) > 1 else ''
+            remarks.append(f'{keys[0]}{others}: {text}')
+        return BatchSummary(
+            total=self._total,
+            kept=self._kept,
+            **self._sums,
+            seconds=time.monotonic() - self._began,
+            peak_memory=dict(self._memory),
+            remarks=tuple(remarks),
+            errors=self._folder.errors if self._sums['failed'] else None,
+        )
 
 
 def _make_tasks(
-    inputs: Sequence[MotionFile],
-    suffix: str,
-    fingerprint: str,
-    motion_column: str | None,
-    part_rows: int,
+    run: DatasetRun, inputs: Sequence[MotionFile]
 ) -> tuple[list[BatchTask], dict[str, Exception]]:
     """Tasks, and inputs that cannot be read."""
     tasks: list[BatchTask] = []
     unreadable: dict[str, Exception] = {}
     for path, name in inputs:
-        output = output_name(name, suffix)
+        output = output_name(name, run.suffix)
         try:
-            digest = input_digest(path, fingerprint)
-            size = int(digest['size'])
-            if motion_column is None:
-                tasks.append(BatchTask(name, name, str(path), output, digest, size))
+            digest = input_digest(path, run.fingerprint)
+            whole = BatchTask(name, name, str(path), output, digest, int(digest['size']))
+            if run.motion_column is None:
+                tasks.append(whole)
                 continue
-            parts = list(guarded(find_parts(path, motion_column, part_rows), path))
+            parts = list(guarded(find_parts(path, run.motion_column, run.part_rows), path))
             if not parts:
                 raise BatchError(f'{path} holds no rows.')
         except (HodynError, OSError) as error:
@@ -349,10 +263,16 @@ def _make_tasks(
             continue
         lengths = [sum(length for _, length in motions) for _, motions in parts]
         for number, (first, motions) in enumerate(parts):
-            place = f'{output}/part-{number:05d}{suffix}'
-            share = round(size * lengths[number] / sum(lengths))
-            key = f'{name}#{number}'
-            tasks.append(BatchTask(key, name, str(path), place, digest, share, first, motions))
+            tasks.append(
+                replace(
+                    whole,
+                    key=f'{name}#{number}',
+                    output=f'{output}/part-{number:05d}{run.suffix}',
+                    size=round(whole.size * lengths[number] / sum(lengths)),
+                    first_row=first,
+                    motions=motions,
+                )
+            )
     return tasks, unreadable
 
 
@@ -396,33 +316,32 @@ class _OutputFolder:
         reasons: Counter[str] = Counter()
         for task in tasks:
             record, wanted = self._read(task.output), self._record(task)
-            before = record.get('made_with', {})
             path = self.path / task.output
             is_whole = path.is_file() and path.stat().st_size == record.get('bytes')
             if is_whole and record == {**wanted, 'bytes': record['bytes']}:
                 continue
             open_tasks.append(task)
-            if not record:
-                continue
-            self._stale.append(task.output)
-            changed = [
-                name if name.startswith('the ') else f'{name} ({was} before, {now} now)'
-                for name, now in wanted['made_with'].items()
-                if (was := before.get(name)) != now
-            ]
-            if changed:
-                reasons[f'{", ".join(changed)} changed'] += 1
-            elif not is_whole:
-                reasons['the result is not the one that was written'] += 1
+            if record:
+                self._stale.append(task.output)
+                changed = _changed(record['made_with'], wanted['made_with'])
+                if changed or not is_whole:
+                    reasons[changed or _NOT_WHOLE] += 1
         for reason, count in reasons.items():
             which = '1 result is' if count == 1 else f'{count} results are'
             self.remarks.append(f'{which} computed anew: {reason}.')
+        self._stale += self._useless(tasks, unreadable)
+        return open_tasks, [reason for reason in reasons if reason not in _NO_CHANGES]
+
+    def _useless(
+        self, tasks: Sequence[BatchTask], unreadable: Mapping[str, Exception]
+    ) -> set[str]:
+        """Outputs of inputs of this run that none of its tasks makes any more."""
         # Of an input that cannot be reached at the moment, nobody knows whether it has changed.
         inputs = {task.name for task in tasks}
         inputs |= {name for name, e in unreadable.items() if not isinstance(e, OSError)}
-        wanted_outputs = {task.output for task in tasks}
+        wanted = {task.output for task in tasks}
         recorded = (path.relative_to(self._records) for path in self._records.rglob('*.json'))
-        others = {path.as_posix()[: -len('.json')] for path in recorded} - wanted_outputs
+        others = {path.as_posix()[: -len('.json')] for path in recorded} - wanted
         # Their files have no such parts any more, or may never have been recorded at all.
         useless = {item for item in others if self._read(item).get('name') in {None, *inputs}}
         if absent := len(others - useless):
@@ -432,9 +351,8 @@ class _OutputFolder:
             )
         for folder in {(self.path / task.output).parent for task in tasks if task.motions}:
             parts = {path.relative_to(self.path).as_posix() for path in folder.glob('part-*')}
-            useless |= parts - wanted_outputs
-        self._stale += useless
-        return open_tasks, [reason for reason in reasons if reason not in _NO_CHANGES]
+            useless |= parts - wanted
+        return useless
 
     def begin(self) -> None:
         """Remove what does not hold any more, and what runs before this one have left unfinished.
@@ -491,6 +409,16 @@ class _OutputFolder:
         return record if is_ours else {}
 
 
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Say what a result is made with now and was not before; empty if there is nothing."""
+    changed = [
+        name if name.startswith('the ') else f'{name} ({before.get(name)} before, {value} now)'
+        for name, value in now.items()
+        if before.get(name) != value
+    ]
+    return f'{", ".join(changed)} changed' if changed else ''
+
+
 _Results = Generator[tuple[BatchTask, TaskResult], None, None]
 
 
@@ -498,7 +426,7 @@ def _results(job: BatchJob, tasks: Sequence[BatchTask], workers: int, scheduler:
     """Run tasks and yield what they come to, in any order and each exactly once."""
     if not tasks or (scheduler is None and workers <= 1):
         if tasks:
-            job.model.warm_up(job.computing['order'])
+            job.run.model.warm_up(job.run.order)
         for task in tasks:
             yield task, execute(job, task)
         return
@@ -568,10 +496,12 @@ def _result(library: Any, future: Any) -> TaskResult:
     try:
         result: TaskResult = future.result()
     except library.KilledWorker as error:
-        return TaskResult().failed(BatchError(
-            f'Worker processes died of this task ({error}). They may have run out of memory; try '
-            'fewer workers.'
-        ))  # fmt: skip
+        return TaskResult().failed(
+            BatchError(
+                f'Worker processes died of this task ({error}). They may have run out of memory; '
+                'try fewer workers.'
+            )
+        )
     except CancelledError as error:
         raise BatchError(
             'The Dask cluster has dropped tasks, perhaps because its scheduler was started anew; '

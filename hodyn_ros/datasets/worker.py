@@ -8,17 +8,18 @@ import pickle
 import socket
 import traceback
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.datasets.inputs import input_digest
+from hodyn_ros.datasets.run import DatasetRun
 from hodyn_ros.errors import BatchError, HodynError
 from hodyn_ros.files.columns import (
     columns_of,
@@ -26,15 +27,12 @@ from hodyn_ros.files.columns import (
     metadata_of,
     parse_metadata,
     refuse_not_increasing,
+    side_file,
 )
 from hodyn_ros.files.compute import compute, compute_stream
 from hodyn_ros.files.files import ResultsWriter, guarded, iterate_motion
+from hodyn_ros.files.parquet_table import ParquetTable, ParquetWriter
 from hodyn_ros.files.samples import Results
-from hodyn_ros.files.tables import ParquetTable, ParquetWriter, side_file
-from hodyn_ros.model.robot import RobotModel
-
-if TYPE_CHECKING:
-    from hodyn_ros.actuators.assignment import Actuators
 
 # The next file would meet them as well.
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -44,19 +42,10 @@ _KEPT_JOBS = 4  # a cluster may serve several runs
 
 @dataclass(frozen=True)
 class BatchJob:
-    """What is done with every motion: the robot, the options, and where results go."""
+    """What is done with every motion."""
 
-    model: RobotModel
-    actuators: Actuators | None
-    reading: Mapping[str, Any]
-    """Options of `iterate_motion`."""
-    computing: Mapping[str, Any]
-    """Options of `compute_stream`."""
-    motion_column: str | None
-    suffix: str
-    chunk: int
-    """Samples that are computed together."""
-    output_folder: str
+    run: DatasetRun
+    """Without inputs and scheduler."""
     temporary: str
     """Folder of unfinished results. Once another run has begun it is gone, and nothing of this
     run can get a final name any more."""
@@ -102,8 +91,10 @@ class TaskResult:
     def failed(self, error: Exception, motion: str | None = None) -> TaskResult:
         """Note that there is no result for a motion."""
         failure = {
-            'motion': motion, 'error': type(error).__name__, 'message': str(error) or repr(error)
-        }  # fmt: skip
+            'motion': motion,
+            'error': type(error).__name__,
+            'message': str(error) or repr(error),
+        }
         if not isinstance(error, (HodynError, OSError)):
             failure['trace'] = ''.join(traceback.format_exception(error))
         self.failures.append(failure)
@@ -119,7 +110,7 @@ class TaskResult:
 def _prepared(packed: bytes) -> BatchJob:
     """Unpack a job and compile its kernels, once in a process."""
     job: BatchJob = pickle.loads(packed)
-    job.model.warm_up(job.computing['order'])
+    job.run.model.warm_up(job.run.order)
     return job
 
 
@@ -139,14 +130,14 @@ def execute(job: BatchJob, task: BatchTask) -> TaskResult:
             f'{temporary} does not exist on {socket.gethostname()}: either another run has begun '
             'with the same output folder, or the workers do not share it.'
         )
-    unfinished = temporary / f'{uuid.uuid4().hex}{job.suffix}'
+    unfinished = temporary / f'{uuid.uuid4().hex}{job.run.suffix}'
     result = TaskResult()
     try:
         _refuse_changed(task)
-        (_compute_motions if task.motions else _compute_file)(job, task, unfinished, result)
+        (_compute_motions if task.motions else _compute_file)(job.run, task, unfinished, result)
         _refuse_changed(task)
         if result.motions:
-            final = Path(job.output_folder) / task.output
+            final = job.run.output_folder / task.output
             final.parent.mkdir(parents=True, exist_ok=True)
             # Otherwise the name could survive a power failure that the content does not.
             with open(unfinished, 'rb') as file:
@@ -159,7 +150,7 @@ def execute(job: BatchJob, task: BatchTask) -> TaskResult:
     except Exception as error:
         if not temporary.is_dir() or _is_fatal(error):
             raise BatchError(
-                f'{task.key}: the result cannot be written to {job.output_folder}: {error}'
+                f'{task.key}: the result cannot be written to {job.run.output_folder}: {error}'
             ) from error
         result = TaskResult().failed(error)
     finally:
@@ -184,10 +175,10 @@ def _refuse_changed(task: BatchTask) -> None:
         raise BatchError(f'{task.path} was changed during the run; run again.')
 
 
-def _compute_file(job: BatchJob, task: BatchTask, path: Path, result: TaskResult) -> None:
+def _compute_file(run: DatasetRun, task: BatchTask, path: Path, result: TaskResult) -> None:
     """Compute a file with one motion."""
-    source = iterate_motion(task.path, chunk=job.chunk, **job.reading)
-    stream = compute_stream(job.model, source, actuators=job.actuators, **job.computing)
+    source = iterate_motion(task.path, chunk=run.chunk, **run.reading)
+    stream = compute_stream(run.model, source, actuators=run.actuators, **run.computing)
     with ResultsWriter(path) as writer:
         for results in stream:
             writer.write(results)
@@ -195,12 +186,12 @@ def _compute_file(job: BatchJob, task: BatchTask, path: Path, result: TaskResult
     result.motions = 1
 
 
-def _compute_motions(job: BatchJob, task: BatchTask, path: Path, result: TaskResult) -> None:
+def _compute_motions(run: DatasetRun, task: BatchTask, path: Path, result: TaskResult) -> None:
     """Compute the motions of a part of a Parquet file, each on its own."""
     source = Path(task.path)
     table = ParquetTable(source)
     columns = find_columns(table.titles, task.path)
-    wanted = job.reading['expressed_in'], job.reading['acting']
+    wanted = run.expressed_in, run.acting
     metadata = parse_metadata(table.lines, task.path, *wanted)
     lengths = [length for _, length in task.motions]
     rows = guarded(piecewise_rows(table, columns.columns, task.first_row, lengths), source)
@@ -212,9 +203,9 @@ def _compute_motions(job: BatchJob, task: BatchTask, path: Path, result: TaskRes
                 named = replace(columns, name=f'{task.path}, motion {identity!s}')
                 samples = named.samples(values, metadata)
                 refuse_not_increasing(samples, None)
-                if (names := job.reading['joint_names']) is not None:
+                if (names := run.joint_names) is not None:
                     samples = samples.in_order(names)[0]
-                results = compute(job.model, samples, actuators=job.actuators, **job.computing)
+                results = compute(run.model, samples, actuators=run.actuators, **run.computing)
                 found, computed = columns_of(results)
                 if len(results) != length:
                     raise BatchError(
@@ -223,7 +214,7 @@ def _compute_motions(job: BatchJob, task: BatchTask, path: Path, result: TaskRes
                     )
                 if not titles:
                     titles, lines = found, metadata_of(results)
-                    writer = ParquetWriter(path, titles, lines, job.motion_column)
+                    writer = ParquetWriter(path, titles, lines, run.motion_column)
                     stack.enter_context(closing(writer))
                 if found != titles:
                     odd = sorted(set(found) ^ set(titles))
@@ -237,7 +228,7 @@ def _compute_motions(job: BatchJob, task: BatchTask, path: Path, result: TaskRes
             done.append((np.full(length, identity), computed))
             result.add(results)
             result.motions += 1
-            if sum(len(ids) for ids, _ in done) >= job.chunk:
+            if sum(len(ids) for ids, _ in done) >= run.chunk:
                 _write(writer, done)
         if done:
             _write(writer, done)

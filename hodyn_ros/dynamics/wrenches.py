@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import Array, check_choice, finite_array
 from hodyn_ros.errors import ModelError, WrenchError
 from hodyn_ros.kinematics.joints import (
-    EXPRESSIONS,
     JointTransforms,
     body_poses,
     body_twists,
@@ -26,8 +25,7 @@ from hodyn_ros.kinematics.joints import (
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import BASE, RobotModel
-
-ACTINGS = ('on_environment', 'on_robot')
+from hodyn_ros.names import ACTINGS, EXPRESSIONS
 
 
 @dataclass(frozen=True, eq=False)

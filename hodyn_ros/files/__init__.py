@@ -16,6 +16,15 @@ from hodyn_ros.files.files import (
 from hodyn_ros.files.samples import Results, Samples, join_results
 
 __all__ = [
-    'Results', 'ResultsWriter', 'Samples', 'compute', 'compute_stream', 'iterate_motion',
-    'join_results', 'read_motion', 'read_results', 'to_motion', 'write_results',
-]  # fmt: skip
+    'Results',
+    'ResultsWriter',
+    'Samples',
+    'compute',
+    'compute_stream',
+    'iterate_motion',
+    'join_results',
+    'read_motion',
+    'read_results',
+    'to_motion',
+    'write_results',
+]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, JointNameError, MessageError
 from hodyn_ros.files.columns import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
-from hodyn_ros.files.messages import decode, deserializer, encode, rosbags, typestore
+from hodyn_ros.files.formats import Format, Wanted
+from hodyn_ros.files.messages import (
+    DecodedMessages,
+    decode,
+    deserializer,
+    encode,
+    rosbags,
+    typestore,
+)
 from hodyn_ros.files.samples import (
     POINT_FIELDS,
     SOURCES,
@@ -28,6 +36,9 @@ from hodyn_ros.files.samples import (
     waypoint_samples,
 )
 from hodyn_ros.names import listed
+
+if TYPE_CHECKING:
+    from hodyn_ros.actuators.motors import MotorMotion
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 JOINT_MOTION = 'hodyn_msgs/msg/JointMotion'
@@ -42,6 +53,9 @@ MOTOR_MIRROR = MOTOR_TOPIC + '/state'
 STORAGES = {'mcap': '.mcap', 'sqlite3': '.db3'}
 
 _READABLE = (JOINT_STATE, JOINT_MOTION, JOINT_TRAJECTORY)
+_QUANTITIES = {JOINT_STATE: (*MOTION[:2], EFFORT[0]), JOINT_MOTION: MOTION[:5]}
+_NAMES = {JOINT_STATE: 'name', JOINT_MOTION: 'joint_names'}
+"""Fields of the messages that are read, and of the names of their joints."""
 _SECOND = 1_000_000_000
 _LATEST = 2**61  # nanoseconds
 _LATEST_STAMP = 2**31 * _SECOND - 1  # what a message can hold [ns]
@@ -51,39 +65,47 @@ LoggedMessage = tuple[int, Any]
 """When it was recorded [ns], and its bytes, or an object if it is of another version."""
 
 
-def read_bag(
-    path: Path,
-    chunk: int,
-    topic: str | None = None,
-    joint_names: Sequence[str] | None = None,
-    index: int | None = None,
-) -> Iterator[Samples]:
-    """Yield up to `chunk` samples of a topic at a time, or its trajectories one by one."""
-    if path.is_dir() and not (path / 'metadata.yaml').is_file():
-        found = listed(sorted(item.name for item in path.iterdir()))
-        raise FileError(
-            f'{path} is a folder without metadata.yaml, so it is no bag; it holds {found}. '
-            'Give a bag, or a file: the storage file of a bag (.mcap, .db3) or a table.'
-        )
-    reader = _library(path).Reader(path)
-    reader.open()
-    with closing(reader):
-        topic, kind = _chosen(path, reader.connections, topic)
-        messages, where = _messages(path, reader, topic, kind), f'{path}, topic {topic}'
-        if kind == JOINT_TRAJECTORY:
-            yield from _trajectories(where, messages, index)
-        elif index is not None:
-            raise FileError(f'{path}: {topic!r} holds samples, not trajectories; leave index out.')
-        else:
-            yield from _samples(where, kind, messages, joint_names, chunk)
+class BagFormat(Format):
+    """Storage files of bags of one kind of storage, or folders of bags."""
 
+    is_bag = True
 
-def _library(path: Path) -> Any:
-    """Readers and writers of bags, which need rosbags."""
-    rosbags('rosbag2', path)
-    from hodyn_ros.files import mcap
+    def __init__(self, storage: str = '') -> None:
+        self._storage, self._suffix = storage, STORAGES.get(storage, '')
+        self.suffixes = (self._suffix,)
 
-    return mcap
+    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read samples of a topic part by part, or its trajectories one by one."""
+        if path.is_dir() and not (path / 'metadata.yaml').is_file():
+            found = listed(sorted(item.name for item in path.iterdir()))
+            raise FileError(
+                f'{path} is a folder without metadata.yaml, so it is no bag; it holds {found}. '
+                'Give a bag, or a file: the storage file of a bag (.mcap, .db3) or a table.'
+            )
+        reader = rosbags('rosbag2', path).Reader(path)
+        reader.open()
+        with closing(reader):
+            topic, kind = _chosen(path, reader.connections, wanted.topic)
+            messages, where = _messages(path, reader, topic, kind), f'{path}, topic {topic}'
+            if kind == JOINT_TRAJECTORY:
+                yield from _trajectories(where, messages, wanted.index)
+            elif wanted.index is not None:
+                raise FileError(
+                    f'{path}: {topic!r} holds samples, not trajectories; leave index out.'
+                )
+            else:
+                yield from _samples(where, kind, messages, wanted)
+
+    def places(self, path: Path) -> tuple[Path, Path]:
+        """Folder of the bag, and its storage file, which alone is kept if it is asked for."""
+        if not self._suffix:
+            return path, path
+        folder = path.with_name(f'{path.stem}_bag')
+        return folder, folder / f'{folder.name}{self._suffix}'
+
+    def writer(self, path: Path, storage: str) -> BagWriter:
+        """Begin a bag."""
+        return BagWriter(path, self._storage or storage)
 
 
 def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[str, str]:
@@ -92,9 +114,10 @@ def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[
     mirrors = tuple(f'{c.topic}/' for c in connections if c.msgtype.startswith('hodyn_msgs/'))
     readable = {(c.topic, c.msgtype): c.msgcount for c in connections if c.msgtype in _READABLE}
     found = [
-        place for place, count in readable.items()
+        place
+        for place, count in readable.items()
         if (place[0] == topic if topic else count and not place[0].startswith(mirrors))
-    ]  # fmt: skip
+    ]
     if len(found) == 1:
         return found[0]
     if found:
@@ -132,65 +155,31 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Logged
 
 
 def _samples(
-    name: str,
-    kind: str,
-    messages: Iterator[LoggedMessage],
-    joint_names: Sequence[str] | None,
-    chunk: int,
+    name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Wanted
 ) -> Iterator[Samples]:
-    is_measured = kind == JOINT_STATE
-    quantities, called = (MOTION[:5], 'joint_names')
-    if is_measured:
-        quantities, called = (*MOTION[:2], EFFORT[0]), 'name'
-    names = None if joint_names is None else tuple(joint_names)
+    names = None if wanted.joint_names is None else tuple(wanted.joint_names)
     start: int | None = None
     number = used = 0
-    while batch := list(islice(messages, chunk)):
+    while batch := list(islice(messages, wanted.chunk)):
         try:
             groups = decode(kind, [message for _, message in batch], number)
         except MessageError as error:
             raise FileError(f'{name}: {error}.') from error
         if names is None:
-            names = min(groups, key=lambda group: int(group.rows[0])).names[called]
-        motion = np.full((len(batch), len(quantities), len(names)), np.nan)
-        stamps = np.zeros(len(batch), dtype=np.int64)
-        taken = np.zeros(len(batch), dtype=np.bool_)
-        for group in groups:
-            where = f'{name}: message {number + int(group.rows[0])}'
-            order = _places(group.names[called], names, where)
-            if order is None:
-                continue
-            taken[group.rows], stamps[group.rows] = True, group.stamps
-            for k, quantity in enumerate(quantities):
-                values = group.values[quantity]
-                if values.shape[1] == len(group.names[called]):
-                    motion[group.rows, k] = values[:, order]
-                elif values.shape[1] or k == 0:
-                    raise FileError(
-                        f'{where} has {values.shape[1]} values of {quantity} for '
-                        f'{len(group.names[called])} joints; expected one for each.'
-                    )
-        # Without a stamp in the header, when it was recorded is all there is.
+            names = min(groups, key=lambda group: int(group.rows[0])).names[_NAMES[kind]]
         logged = np.array([stamp for stamp, _ in batch], dtype=np.int64)
-        stamps, motion = np.where(stamps == 0, logged, stamps)[taken], motion[taken]
+        stamps, motion = _rows(name, kind, groups, names, logged, number)
         number += len(batch)
         if not len(stamps):
             continue
         if stamps.min() < 0 or stamps.max() > _LATEST:
             raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
         start = int(stamps[0]) if start is None else start
-        effort = None
-        if is_measured:
-            motion, effort = motion[:, :2], motion[:, 2]
-            if np.isnan(motion[:, 1]).all():
-                motion = motion[:, :1]  # No message says how fast the joints are.
         yield Samples(
             joint_names=names,
             times=1e-9 * (stamps - start).astype(np.float64),
-            motion=motion,
-            effort=effort,
+            **_fields(kind, motion),
             name=name,
-            is_measured=is_measured,
             start=start,
             first=used,
         )
@@ -199,6 +188,52 @@ def _samples(
         raise JointNameError(
             f'{name}: none of {number} messages has the joints {listed(names or ())}.'
         )
+
+
+def _fields(kind: str, values: Array) -> dict[str, Any]:
+    """Fields of samples out of values (M, quantities, joints)."""
+    if kind != JOINT_STATE:
+        return {'motion': values}
+    motion, effort = values[:, :2], values[:, 2]
+    if np.isnan(motion[:, 1]).all():
+        motion = motion[:, :1]  # No message says how fast the joints are.
+    return {'motion': motion, 'effort': effort, 'is_measured': True}
+
+
+def _rows(
+    name: str,
+    kind: str,
+    groups: Sequence[DecodedMessages],
+    names: tuple[str, ...],
+    logged: NDArray[np.int64],
+    number: int,
+) -> tuple[NDArray[np.int64], Array]:
+    """Stamps (M,) [ns] and values (M, quantities, joints) of the messages that have the joints.
+
+    They are recorded at `logged`; `number` messages came before them.
+    """
+    quantities = _QUANTITIES[kind]
+    motion = np.full((len(logged), len(quantities), len(names)), np.nan)
+    stamps = np.zeros(len(logged), dtype=np.int64)
+    taken = np.zeros(len(logged), dtype=np.bool_)
+    for group in groups:
+        where = f'{name}: message {number + int(group.rows[0])}'
+        present = group.names[_NAMES[kind]]
+        order = _places(present, names, where)
+        if order is None:
+            continue
+        taken[group.rows], stamps[group.rows] = True, group.stamps
+        for k, quantity in enumerate(quantities):
+            values = group.values[quantity]
+            if values.shape[1] == len(present):
+                motion[group.rows, k] = values[:, order]
+            elif values.shape[1] or k == 0:
+                raise FileError(
+                    f'{where} has {values.shape[1]} values of {quantity} for {len(present)} '
+                    'joints; expected one for each.'
+                )
+    # Without a stamp in the header, when it was recorded is all there is.
+    return np.where(stamps == 0, logged, stamps)[taken], motion[taken]
 
 
 def _places(present: tuple[str, ...], names: tuple[str, ...], where: str) -> list[int] | None:
@@ -252,17 +287,19 @@ _TOPICS = (
 
 
 class BagWriter:
-    """Writes results to a bag, part by part; `storage_file` holds the messages."""
+    """Writes results to a bag, part by part."""
 
     def __init__(self, folder: Path, storage: str) -> None:
         if storage not in STORAGES:
             raise FileError(f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.')
-        self._folder, self._library = folder, _library(folder)
+        rosbags('rosbag2', folder)
+        from hodyn_ros.files import mcap  # made of what is not always installed
+
+        self._folder, self._library = folder, cast(Any, mcap)
         self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
         plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
         self._writer = self._library.Writer(folder, version=_VERSION, storage_plugin=plugin)
         self._writer.open()
-        self.storage_file = folder / (folder.name + STORAGES[storage])
 
     def write(self, results: Results) -> None:
         """Append results, all messages of an instant one after the other."""
@@ -309,26 +346,37 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
     for orders, rows in _groups(results.effort, most=3, least=1):
         efforts = {name: results.effort[rows, m] for m, name in enumerate(EFFORT[:orders])}
         std = results.effort_std
-        deviations = {} if std is None else {
-            name: std[rows, m] for m, name in enumerate(EFFORT_STD[:orders])
-        }  # fmt: skip
-        yield 1, rows, {
-            'joint_names': results.joint_names,
-            **deviations,
-            'valid_order': orders - 1,
-            'continuous_order': min(results.continuous_order, orders - 1),
-            'delay': results.delay,
-            'source': source,
-            **efforts,
-        }
+        deviations = (
+            {}
+            if std is None
+            else {name: std[rows, m] for m, name in enumerate(EFFORT_STD[:orders])}
+        )
+        yield (
+            1,
+            rows,
+            {
+                'joint_names': results.joint_names,
+                **deviations,
+                'valid_order': orders - 1,
+                'continuous_order': min(results.continuous_order, orders - 1),
+                'delay': results.delay,
+                'source': source,
+                **efforts,
+            },
+        )
         for m, values in enumerate(efforts.values()):
             mirror = {'name': results.joint_names, 'effort': values}
             if m == 0:
                 mirror |= {name: results.motion[rows, k] for k, name in enumerate(MOTION[:2])}
             yield 2 + m, rows, mirror
-    if results.motors is None:
-        return
-    position, torque, _ = results.motors
+    if results.motors is not None:
+        yield from _motor_contents(results, results.motors)
+
+
+def _motor_contents(
+    results: Results, motors: MotorMotion
+) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
+    position, torque, _ = motors
     joints = [results.joint_names.index(name) for name in results.motor_joints]
     for orders, rows in _groups(position, most=3, least=1):
         for torques, among in _groups(torque[rows], most=2, least=0):
@@ -338,13 +386,17 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
                 name.removeprefix('motor_'): torque[places, k]
                 for k, name in enumerate(MOTOR_TORQUE[:torques])
             }
-            yield 5, places, {
-                'motor_names': results.motor_names,
-                'joint_names': results.motor_joints,
-                'source': source,
-                'deflection': position[places, 0] - results.motion[places, 0][:, joints],
-                **series,
-            }
+            yield (
+                5,
+                places,
+                {
+                    'motor_names': results.motor_names,
+                    'joint_names': results.motor_joints,
+                    'source': SOURCES[results.source],
+                    'deflection': position[places, 0] - results.motion[places, 0][:, joints],
+                    **series,
+                },
+            )
             shown = {'position': 'position', 'velocity': 'velocity', 'effort': 'torque'}
             mirror = {name: series[what] for name, what in shown.items() if what in series}
             yield 6, places, {'name': results.motor_names, **mirror}

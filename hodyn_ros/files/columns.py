@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
+from hodyn_ros.files.formats import Format, Wanted, Writer
 from hodyn_ros.files.samples import SOURCES, Results, Samples, unit_of
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import listed
+from hodyn_ros.names import MOTION_NAMES, listed
 
 TIME = 'time'
 
@@ -28,11 +31,10 @@ def _named(stem: str, *first: str) -> tuple[str, ...]:
     return (*first, *(f'{stem}_d{k}' for k in range(len(first), _MOST_ORDERS)))
 
 
-_ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-MOTION = _named('position', *_ORDERS)
+MOTION = _named('position', *MOTION_NAMES)
 EFFORT = _named('effort')
 MOTION_STD, EFFORT_STD = (tuple(f'{name}_std' for name in names) for names in (MOTION, EFFORT))
-MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in _ORDERS))
+MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in MOTION_NAMES))
 MOTOR_TORQUE = _named('motor_torque')
 DEFLECTION = _named('deflection')
 STIFFNESS = _named('stiffness')
@@ -41,9 +43,16 @@ _COMPONENTS = tuple(f'{part}.{axis}' for part in ('torque', 'force') for axis in
 WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in _COMPONENTS)
 
 _SERIES = (
-    MOTION, EFFORT, MOTION_STD, EFFORT_STD, MOTOR_MOTION, MOTOR_TORQUE, DEFLECTION, STIFFNESS,
+    MOTION,
+    EFFORT,
+    MOTION_STD,
+    EFFORT_STD,
+    MOTOR_MOTION,
+    MOTOR_TORQUE,
+    DEFLECTION,
+    STIFFNESS,
     WRENCH,
-)  # fmt: skip
+)
 _KNOWN = {name for names in _SERIES for name in names}
 _ANGULAR = (
     *((names, 'rad') for names in (MOTION, MOTOR_MOTION, DEFLECTION)),
@@ -51,6 +60,10 @@ _ANGULAR = (
     (STIFFNESS, 'N m/rad'),
 )
 """Unit of each quantity of a joint that turns."""
+_NO_POSITIONS = (
+    "are no positions; expected columns such as 'joint1.position',",
+    'joint1.position',
+)
 _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 
 
@@ -209,77 +222,97 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     there for all joints.
     """
     titles = [title.strip() for title in titles]
-    entities: dict[str, list[str]] = {}
-    used = [TIME]
+    owners, used = defaultdict[str, list[str]](list), [TIME]
     for title in titles:
-        entity, *words = title.rsplit('.', 3 if title.endswith(_COMPONENTS) else 1)
-        quantity = '.'.join(words)
+        entity, quantity = _split(title)
         if entity and quantity in _KNOWN:
-            entities.setdefault(quantity, []).append(entity)
+            owners[quantity].append(entity)
             used.append(title)
-    joints = tuple(entities.get('position', ()))
-    for is_there, what, example in (
-        (TIME in titles, "is no column 'time' [s];", TIME),
-        (joints, "are no positions; expected columns such as 'joint1.position',",
-         'joint1.position'),
-    ):  # fmt: skip
-        if not is_there:
-            raise FileError(
-                f'{name}: there {what} the columns are {listed(titles)}.'
-                + _suggestion(example, titles)
-            )
+    joints, motors = tuple(owners['position']), tuple(owners['motor_position'])
+    lacks = None if joints else _NO_POSITIONS
+    if TIME not in titles:
+        lacks = "is no column 'time' [s];", TIME
+    if lacks is not None:
+        raise FileError(
+            f'{name}: there {lacks[0]} the columns are {listed(titles)}.'
+            + _suggestion(lacks[1], titles)
+        )
     if repeated := sorted({title for title in used if titles.count(title) > 1}):
         raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
-    motors = tuple(entities.get('motor_position', ()))
-    columns: list[str] = [TIME]
-
-    def block(names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
-        """Take the orders of a quantity of all the names, maybe none."""
-        first, orders = len(columns), 0
-        for order, quantity in enumerate(quantities):
-            have = [who for who in entities.get(quantity, ()) if who in names]
-            if not have:
-                continue
-            if missing := [who for who in names if who not in have]:
-                raise FileError(
-                    f"{name}: '{quantity}' is there for {listed(have)}, but not for "
-                    f'{listed(missing)}; expected it for all or for none.'
-                )
-            if order != orders:
-                raise FileError(
-                    f"{name}: '{quantity}' is there without '{quantities[orders]}' for "
-                    f'{listed(have)}; derivatives need the orders below them, and wrenches all '
-                    'six components.'
-                )
-            orders += 1
-            columns.extend(f'{who}.{quantity}' for who in names)
-        return ColumnBlock(first, orders, len(names))
-
-    motion, motion_std = block(joints, MOTION), block(joints, MOTION_STD)
-    stray = [who for what in MOTION for who in entities.get(what, ()) if who not in joints]
-    if stray:
+    found = _Found(name, owners, [TIME])
+    motion, motion_std = found.block(joints, MOTION), found.block(joints, MOTION_STD)
+    if stray := [who for what in MOTION for who in owners[what] if who not in joints]:
         raise FileError(
             f'{name}: {listed(dict.fromkeys(stray))} have derivatives, but no position; expected '
             f"columns such as '{stray[0]}.position'."
         )
-    effort, effort_std = block(joints, EFFORT), block(joints, EFFORT_STD)
-    deflection = block(joints, DEFLECTION)
-    position, torque = block(motors, MOTOR_MOTION), block(motors, MOTOR_TORQUE)
-    stiffness = {who: block([who], STIFFNESS) for who in entities.get('stiffness', ())}
-    wrenches = {}
-    for link in dict.fromkeys(who for what in WRENCH for who in entities.get(what, ())):
-        found = block([link], WRENCH)
-        if found.orders % 6:
-            raise FileError(
-                f'{name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to force.z '
-                'and torque.x to torque.z.'
-            )
-        wrenches[link] = ColumnBlock(found.first, found.orders // 6, 6)
+    effort, effort_std = found.block(joints, EFFORT), found.block(joints, EFFORT_STD)
+    deflection = found.block(joints, DEFLECTION)
+    position, torque = found.block(motors, MOTOR_MOTION), found.block(motors, MOTOR_TORQUE)
+    stiffness = {who: found.block([who], STIFFNESS) for who in owners['stiffness']}
+    links = dict.fromkeys(who for what in WRENCH for who in owners[what])
+    wrenches = {link: found.wrench(link) for link in links}
     place = {title: index for index, title in enumerate(titles)}
     return TableColumns(
-        name, tuple(place[title] for title in columns), tuple(columns), joints, motors,
-        motion, effort, motion_std, effort_std, position, torque, deflection, wrenches, stiffness,
-    )  # fmt: skip
+        name,
+        tuple(place[title] for title in found.columns),
+        tuple(found.columns),
+        joints,
+        motors,
+        motion,
+        effort,
+        motion_std,
+        effort_std,
+        position,
+        torque,
+        deflection,
+        wrenches,
+        stiffness,
+    )
+
+
+@dataclass
+class _Found:
+    """Owners of the quantities of a table, and the columns that have been taken."""
+
+    name: str
+    """Of the table."""
+    owners: Mapping[str, Sequence[str]]
+    """Joints, motors or links that have a quantity."""
+    columns: list[str]
+    """Those that are read, block after block."""
+
+    def block(self, names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
+        """Take the orders of a quantity of all the names, maybe none."""
+        first, orders = len(self.columns), 0
+        for order, quantity in enumerate(quantities):
+            have = [who for who in self.owners[quantity] if who in names]
+            if not have:
+                continue
+            if missing := [who for who in names if who not in have]:
+                raise FileError(
+                    f"{self.name}: '{quantity}' is there for {listed(have)}, but not for "
+                    f'{listed(missing)}; expected it for all or for none.'
+                )
+            if order != orders:
+                raise FileError(
+                    f"{self.name}: '{quantity}' is there without '{quantities[orders]}' for "
+                    f'{listed(have)}; derivatives need the orders below them, and wrenches all '
+                    'six components.'
+                )
+            orders += 1
+            self.columns.extend(f'{who}.{quantity}' for who in names)
+        return ColumnBlock(first, orders, len(names))
+
+    def wrench(self, link: str) -> ColumnBlock:
+        """Take the orders of a wrench, with six components each."""
+        found = self.block([link], WRENCH)
+        if found.orders % 6:
+            raise FileError(
+                f'{self.name}: there is no {link}.{WRENCH[found.orders]}; expected force.x to '
+                'force.z and torque.x to torque.z.'
+            )
+        return ColumnBlock(found.first, found.orders // 6, 6)
 
 
 def columns_of(results: Results) -> tuple[list[str], list[Array]]:
@@ -313,20 +346,15 @@ def metadata_of(results: Results) -> dict[str, str]:
     lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in results.wrenches}
     lines |= {f'motor {m}': joint for m, joint in zip(results.motor_names, results.motor_joints)}
     lines |= results.provenance.lines()
-    lines['units'] = json.dumps(_units_of(results), ensure_ascii=False)
-    return {key: value for key, value in lines.items() if value not in ('', '0')}
-
-
-def _units_of(results: Results) -> dict[str, str]:
-    """Units of the columns, empty where they are not known."""
     joints = dict(zip(results.joint_names, results.joint_units))
     motors = {m: joints.get(j) for m, j in zip(results.motor_names, results.motor_joints)}
     units = {}
     for title in columns_of(results)[0]:
         entity, quantity = _split(title)
         owner = (motors if quantity.startswith('motor_') else joints).get(entity)
-        units[title] = _unit(quantity, owner)
-    return units
+        units[title] = _unit(quantity, owner)  # empty where it is not known
+    lines['units'] = json.dumps(units, ensure_ascii=False)
+    return {key: value for key, value in lines.items() if value not in ('', '0')}
 
 
 def _split(title: str) -> tuple[str, str]:
@@ -413,3 +441,93 @@ def _suggestion(wanted: str, titles: Sequence[str]) -> str:
         return ' These are numbers: the line with the names of the columns is missing.'
     close = get_close_matches(wanted, titles, n=1)
     return f' Did you mean {close[0]!r} to be {wanted!r}?' if close else ''
+
+
+class Table(Protocol):
+    """A table whose head is read at once, and its rows when asked for."""
+
+    titles: list[str]
+    lines: dict[str, str]
+    """Metadata."""
+
+    def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
+        """Values of some columns, shape (up to chunk, columns)."""
+
+
+class ColumnsWriter(Protocol):
+    """Writes a table block by block."""
+
+    def write(self, columns: Sequence[Array]) -> None:
+        """Append columns (N,)."""
+
+    def close(self) -> None:
+        """Finish the file."""
+
+
+@dataclass
+class RowsWriter:
+    """Results as the rows of a table, which is begun with the titles and metadata of the first."""
+
+    path: Path
+    make: Callable[..., ColumnsWriter]
+    """From the path, titles and metadata to what writes columns."""
+    _titles: Sequence[str] = ()
+    _writer: ColumnsWriter | None = None
+
+    def write(self, results: Results) -> None:
+        """Append results."""
+        titles, columns = columns_of(results)
+        if self._writer is None:
+            self._titles = titles
+            self._writer = self.make(self.path, titles, metadata_of(results))
+        if titles != self._titles:
+            missing = [title for title in self._titles if title not in titles]
+            more = [title for title in titles if title not in self._titles]
+            raise FileError(
+                f'{self.path}: a part of the results lacks {listed(missing)} and adds '
+                f'{listed(more)}; expected the same columns in all parts.'
+            )
+        self._writer.write(columns)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+@dataclass(frozen=True)
+class TableFormat(Format):
+    """Tables with a column for each quantity of each joint; see doc/files.rst."""
+
+    suffixes: tuple[str, ...]
+    table: Callable[[Path, Sequence[str] | None], Table]
+    """Opens a file, with joint names for those that have none."""
+    begin: Callable[[Path], Writer]
+    """Begins a file."""
+
+    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read a motion block by block."""
+        table = self.table(path, wanted.joint_names)
+        columns, first = find_columns(table.titles, str(path)), 0
+        metadata = parse_metadata(table.lines, str(path), wanted.expressed_in, wanted.acting)
+        for values in table.blocks(columns.columns, wanted.chunk):
+            yield columns.samples(values, metadata, first)
+            first += len(values)
+
+    def results(self, path: Path, chunk: int) -> Iterator[Results]:
+        """Read results block by block."""
+        table = self.table(path, None)
+        columns, first = find_columns(table.titles, str(path)), 0
+        metadata = parse_metadata(table.lines, str(path))
+        for values in table.blocks(columns.columns, chunk):
+            yield columns.results(values, metadata, first)
+            first += len(values)
+
+    def writer(self, path: Path, storage: str) -> Writer:
+        """Begin a table."""
+        return self.begin(path)
+
+
+def side_file(path: Path) -> Path:
+    """File beside a table in text that says when it begins and where it comes from."""
+    return path.with_name(f'{path.name}.json')

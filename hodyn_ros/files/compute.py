@@ -114,28 +114,9 @@ def _with_efforts(
 ) -> tuple[Results, _Groups]:
     """Efforts with so many orders at most, and which rows have how many."""
     results = completed.results
-    motion, name = results.motion, results.name
-    if motion.shape[1] < 3:
-        raise MotionError(
-            f'{name}: there are {listed(MOTION[: motion.shape[1]])}, but efforts need the '
-            "acceleration too; use derivatives='spline', or 'estimate' for measurements."
-        )
+    motion = results.motion
+    known = _known_efforts(completed, orders)
     E = min(orders, motion.shape[1] - 2)
-    known = np.minimum(known_orders(motion) - 2, E)
-    for wrench, values in completed.wrenches:
-        if values.shape[1] < E:
-            raise MotionError(
-                f'{name}: the wrench on {wrench.link!r} has {values.shape[1]} orders, but {E} are '
-                f'needed for derivative {E - 1} of the efforts; give its derivatives, ask for '
-                f"order={values.shape[1] - 1}, or use derivatives='spline'."
-            )
-        known = np.minimum(known, known_orders(values))
-    is_measured = results.source == 'measured'
-    if len(known) and known.max() < 1 and not is_measured:
-        raise MotionError(
-            f'{name}: none of the samples has position, velocity and acceleration of all '
-            'joints, which efforts need.'
-        )
     effort = np.full((len(motion), E, model.n_joints), np.nan)
     groups = [(e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)]
     for e, places in groups:
@@ -154,6 +135,32 @@ def _with_efforts(
         std = _effort_std(model, completed, results, num_threads)
         results = replace(results, effort_std=std)
     return results, groups
+
+
+def _known_efforts(completed: Completed, orders: int) -> NDArray[np.intp]:
+    """How many orders of the efforts each sample determines, so many at most, shape (N,)."""
+    motion, name = completed.results.motion, completed.results.name
+    if motion.shape[1] < 3:
+        raise MotionError(
+            f'{name}: there are {listed(MOTION[: motion.shape[1]])}, but efforts need the '
+            "acceleration too; use derivatives='spline', or 'estimate' for measurements."
+        )
+    E = min(orders, motion.shape[1] - 2)
+    known: NDArray[np.intp] = np.minimum(known_orders(motion) - 2, E)
+    for wrench, values in completed.wrenches:
+        if values.shape[1] < E:
+            raise MotionError(
+                f'{name}: the wrench on {wrench.link!r} has {values.shape[1]} orders, but {E} are '
+                f'needed for derivative {E - 1} of the efforts; give its derivatives, ask for '
+                f"order={values.shape[1] - 1}, or use derivatives='spline'."
+            )
+        known = np.minimum(known, known_orders(values))
+    if len(known) and known.max() < 1 and completed.results.source != 'measured':
+        raise MotionError(
+            f'{name}: none of the samples has position, velocity and acceleration of all '
+            'joints, which efforts need.'
+        )
+    return known
 
 
 def _effort_std(
@@ -235,30 +242,12 @@ class _MotorStream:
 
     def added(self, completed: Completed, results: Results, groups: _Groups) -> Results:
         """Results with motors."""
-        from hodyn_ros.actuators.motors import MotorMotion, motor_motion
+        from hodyn_ros.actuators.motors import MotorMotion
 
-        actuators, N, E = self._actuators, len(results), results.effort.shape[1]
-        before, self._before = (None if completed.begins else self._before), None
-        found: list[tuple[NDArray[np.intp], MotorMotion]] = []
-        # From the highest order on, which says how many orders the motors have.
-        for e, rows in reversed(groups):
-            if not actuators.single.dampers:
-                stiffness = {name: series[rows] for name, series in completed.stiffness.items()}
-                found.append((rows, motor_motion(
-                    actuators, results.motion[rows, : e + 2], results.effort[rows, :e],
-                    stiffness=stiffness, order=None,
-                )))  # fmt: skip
-            elif e == E:
-                steps = np.diff(results.times[rows])
-                is_cut = (np.diff(rows) != 1) | (steps > completed.max_gap)
-                for run in np.split(rows, np.flatnonzero(is_cut) + 1):
-                    found.append((run, self._damped(completed, results, run, before)))
+        actuators, N = self._actuators, len(results)
+        found = list(self._found(completed, results, groups))
         if self._orders is None:
-            if found and groups[-1][0] == E:
-                self._orders = found[0][1].position.shape[1]
-            else:
-                is_elastic = actuators.single.is_elastic or actuators.others
-                self._orders = E if is_elastic else E + 2 - bool(actuators.single.dampers)
+            self._orders = self._chosen_orders(found, groups, results.effort.shape[1])
         R, m, n = self._orders, len(actuators.motor_names), results.motion.shape[2]
         shapes = (N, R, m), (N, max(R - 2, 0), m), (N, R, n)
         whole = MotorMotion(*(np.full(shape, np.nan) for shape in shapes))
@@ -271,10 +260,52 @@ class _MotorStream:
             results, motors=whole, motor_names=actuators.motor_names, motor_joints=joints
         )
 
+    def _found(
+        self, completed: Completed, results: Results, groups: _Groups
+    ) -> Iterator[tuple[NDArray[np.intp], MotorMotion]]:
+        """Motors of some rows, from the highest order on."""
+        from hodyn_ros.actuators.motors import motor_motion
+
+        before, self._before = (None if completed.begins else self._before), None
+        for e, rows in reversed(groups):
+            if not self._actuators.single.dampers:
+                stiffness = {name: series[rows] for name, series in completed.stiffness.items()}
+                yield (
+                    rows,
+                    motor_motion(
+                        self._actuators,
+                        results.motion[rows, : e + 2],
+                        results.effort[rows, :e],
+                        stiffness=stiffness,
+                        order=None,
+                    ),
+                )
+            elif e == results.effort.shape[1]:
+                steps = np.diff(results.times[rows])
+                is_cut = (np.diff(rows) != 1) | (steps > completed.max_gap)
+                for run in np.split(rows, np.flatnonzero(is_cut) + 1):
+                    yield run, self._damped(completed, results, run, before)
+
+    def _chosen_orders(
+        self,
+        found: Sequence[tuple[NDArray[np.intp], MotorMotion]],
+        groups: _Groups,
+        E: int,
+    ) -> int:
+        """How many orders the motors have: those of the rows with all orders of the efforts."""
+        if found and groups[-1][0] == E:
+            return int(found[0][1].position.shape[1])
+        actuators = self._actuators
+        is_elastic = actuators.single.is_elastic or actuators.others
+        return E if is_elastic else E + 2 - bool(actuators.single.dampers)
+
     def _damped(
-        self, completed: Completed, results: Results, run: NDArray[np.intp],
+        self,
+        completed: Completed,
+        results: Results,
+        run: NDArray[np.intp],
         before: tuple[list[Array], Array] | None,
-    ) -> MotorMotion:  # fmt: skip
+    ) -> MotorMotion:
         """Motors of joints with dampers, whose deflection goes on from the sample before."""
         from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 
@@ -282,17 +313,24 @@ class _MotorStream:
         arrays = [results.times, results.motion[:, : E + 2], results.effort]
         arrays = [array[run] for array in (*arrays, *completed.stiffness.values())]
         initial = None
-        if before is not None and run[0] == 0 and (
-            arrays[0][0] - before[0][0][0] <= completed.max_gap
-        ):  # fmt: skip
+        if (
+            before is not None
+            and run[0] == 0
+            and (arrays[0][0] - before[0][0][0] <= completed.max_gap)
+        ):
             arrays = [np.concatenate(pair) for pair in zip(before[0], arrays)]
             dampers = (item for _, item, _ in self._actuators.single.dampers)
             initial = {item.name: float(before[1][item.joint]) for item in dampers}
         times, motion, efforts, *series = arrays
         found = motor_motion(
-            self._actuators, motion, efforts, stiffness=dict(zip(completed.stiffness, series)),
-            times=times, initial_deflection=initial, order=None,
-        )  # fmt: skip
+            self._actuators,
+            motion,
+            efforts,
+            stiffness=dict(zip(completed.stiffness, series)),
+            times=times,
+            initial_deflection=initial,
+            order=None,
+        )
         if run[-1] == len(results) - 1:
             self._before = [array[-1:] for array in arrays], found.deflection[-1, 0]
         return found if initial is None else MotorMotion(*(array[1:] for array in found))

@@ -18,7 +18,7 @@ from hodyn_ros.errors import MotionError, TrajectoryError
 from hodyn_ros.files.columns import MOTION
 from hodyn_ros.files.samples import MEASURED, Results, Samples, join_results
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import DERIVATIVES, listed
 from hodyn_ros.trajectory.piecewise import divided_times
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.smoother import Smoother, runs
@@ -26,9 +26,6 @@ from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
 
 if TYPE_CHECKING:
     from hodyn_ros.dynamics.wrenches import Wrench
-
-DERIVATIVES = ('auto', 'given', 'spline', 'estimate')
-"""Where the derivatives of a motion come from."""
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
 _RATE_OF_SAMPLES = 10.0  # of positions alone; fewer of them are waypoints [Hz]
@@ -263,11 +260,14 @@ class How:
         times = self._times(samples)
         shift = given_times[0] - samples.times[0]
         found = _results(
-            model, samples, given_times if times is samples.times else shift + times,
+            model,
+            samples,
+            given_times if times is samples.times else shift + times,
             np.ascontiguousarray(curve(times)[:, : self.orders]),
-            'waypoints' if samples.is_waypoints else 'given', remarks,
+            'waypoints' if samples.is_waypoints else 'given',
+            remarks,
             continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
-        )  # fmt: skip
+        )
         wrenches = tuple(
             (w, self._series(samples, np.asarray(w.values), times)) for w in samples.wrenches
         )
@@ -331,11 +331,13 @@ class How:
             noises.append(joints.noise)
             wrenches = [
                 Smoother(
-                    stamps[rows], load[rows], highest_derivative=_WRENCH_DERIVATIVES,
+                    stamps[rows],
+                    load[rows],
+                    highest_derivative=_WRENCH_DERIVATIVES,
                     smallest_motion=_SMALLEST_FORCE,
                 )
                 for load in loads
-            ]  # fmt: skip
+            ]
             first = 0
             for found, *others in zip(joints.blocks(), *(one.blocks() for one in wrenches)):
                 if held is not None:
@@ -343,15 +345,24 @@ class How:
                 motion, std = found.motion[:, : self.orders], found.std[:, : self.orders]
                 sizes.add(motion, std)
                 results = _results(
-                    model, whole, seconds[rows[first : first + len(motion)]], motion,
-                    'measured', remarks, motion_std=std,
-                )  # fmt: skip
+                    model,
+                    whole,
+                    seconds[rows[first : first + len(motion)]],
+                    motion,
+                    'measured',
+                    remarks,
+                    motion_std=std,
+                )
                 S = max(self.orders - 2, 1)
                 held = Completed(
-                    results, tuple(zip(whole.wrenches, (one.motion[:, :S] for one in others))), {},
+                    results,
+                    tuple(zip(whole.wrenches, (one.motion[:, :S] for one in others))),
+                    {},
                     found.covariance[:, :, : self.orders, : self.orders],
-                    tuple(one.covariance[:, :, :S, :S] for one in others), max_gap, first == 0,
-                )  # fmt: skip
+                    tuple(one.covariance[:, :, :S, :S] for one in others),
+                    max_gap,
+                    first == 0,
+                )
                 first += len(motion)
         assert held is not None
         smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
@@ -399,8 +410,9 @@ class RelativeErrors:
         found = [f'Standard deviations, of the size and where they are largest (RMS): {worst}.']
         useless = [
             f'{name} of {listed(np.take(joint_names, np.flatnonzero(row > 1.0)).tolist())}'
-            for name, row in zip(names, ratio) if (row > 1.0).any()
-        ]  # fmt: skip
+            for name, row in zip(names, ratio)
+            if (row > 1.0).any()
+        ]
         if useless:
             found.append(f'Less certain than they are large: {"; ".join(useless)}.')
         return tuple(found)
@@ -494,9 +506,14 @@ def _refuse_milliseconds(model: RobotModel, samples: Samples) -> None:
 
 
 def _results(
-    model: RobotModel, samples: Samples, times: Array, motion: Array, source: str,
-    remarks: tuple[str, ...], **more: Any,
-) -> Results:  # fmt: skip
+    model: RobotModel,
+    samples: Samples,
+    times: Array,
+    motion: Array,
+    source: str,
+    remarks: tuple[str, ...],
+    **more: Any,
+) -> Results:
     effort = np.empty((len(times), 0, model.n_joints))
     fields = {'name': samples.name, 'source': source, 'remarks': remarks, 'start': samples.start}
     return Results.of_model(model, times, motion, effort, **{**fields, **more})
@@ -529,9 +546,8 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     if steps < 1 or motion.shape[1] < 2:
         return
     edges = np.arange(0, len(times), steps)
-    duration, step = np.diff(times[edges])[:, None], np.diff(times)
     few = motion[edges]
-    slopes = np.diff(few[:, :-1], axis=0) / duration[:, :, None]
+    slopes = np.diff(few[:, :-1], axis=0) / np.diff(times[edges])[:, None, None]
     # What agrees with the derivatives at the edges alone agrees with more of them too.
     for given, places in ((few[:, 1:], np.arange(len(edges))), (motion[:, 1:], edges)):
         lowest, highest = _beside(np.minimum, given, places), _beside(np.maximum, given, places)
@@ -542,35 +558,54 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
             return
     # What may happen between samples is looked at where it decides.
     for k in (1 + np.flatnonzero((outside > 0.0).any(axis=(0, 2)))).tolist():
-        lower, given = motion[:, k - 1], motion[:, k]
-        slope, low, high = slopes[:, k - 1], lowest[:, k - 1], highest[:, k - 1]
-        lasting = duration
-        if k >= _JUMPING:  # of which a stretch may have some
-            if steps < _STRETCH:
-                continue
-            single = (np.diff(lower, axis=0) / step[:, None])[: edges[-1]]
-            slope = np.median(single.reshape(len(slope), steps, -1), axis=1)
-            lasting = duration / steps
-        uneven = np.maximum.reduceat(np.abs(step - np.median(step)), edges[:-1])[:, None]
-        error = _error_of(lower) + 2.0 * uneven * np.maximum(np.abs(low), np.abs(high))
-        between = _beside(np.maximum, np.abs(np.diff(given, axis=0)), edges)
-        excess = np.maximum(low - slope, slope - high) - between - error / lasting - share[k - 1]
-        if k > _JUMPING:
-            excess[(low == 0.0) & (high == 0.0)] = 0.0
+        slope, excess = _excess(
+            k, times, motion, edges, slopes[:, k - 1], lowest[:, k - 1], highest[:, k - 1]
+        )
+        excess -= share[k - 1]
         if not (excess > 0.0).any():
             continue
         stretch, joint = np.unravel_index(np.nanargmax(excess), excess.shape)
         i = int(edges[stretch] + steps // 2)
         unit = 'm' if model.joint_types[int(joint)] == 'prismatic' else 'rad'
         unit += '/s' if k == 1 else f'/s^{k}'
-        zeros = '' if given[:, joint].any() else ' It is nothing but zeros.'
+        zeros = '' if motion[:, k, joint].any() else ' It is nothing but zeros.'
         raise MotionError(
             f'{samples.name}: the {MOTION[k]} of {model.joint_names[int(joint)]} is given as '
-            f'{given[i, joint]:.4g} {unit} at {times[i]:.4f} s, but its {MOTION[k - 1]} '
+            f'{motion[i, k, joint]:.4g} {unit} at {times[i]:.4f} s, but its {MOTION[k - 1]} '
             f'changes by {slope[stretch, joint]:.4g} {unit} there.{zeros} Correct the times or '
             'the columns, or leave the derivatives out; --derivatives estimate uses the positions '
             'alone. Waypoints, between which the motion is open, belong into a trajectory (.yaml).'
         )
+
+
+def _excess(
+    k: int,
+    times: Array,
+    motion: Array,
+    edges: NDArray[np.intp],
+    slope: Array,
+    low: Array,
+    high: Array,
+) -> tuple[Array, Array]:
+    """Slopes of an order below k, and by how much they lie outside of what order k allows.
+
+    Both of each stretch and joint; `low` and `high` are the extremes of order k beside a stretch.
+    """
+    lower, given, step = motion[:, k - 1], motion[:, k], np.diff(times)
+    lasting, steps = np.diff(times[edges])[:, None], int(edges[1])
+    if k >= _JUMPING:  # of which a stretch may have some
+        if steps < _STRETCH:
+            return slope, np.full_like(slope, -np.inf)
+        single = (np.diff(lower, axis=0) / step[:, None])[: edges[-1]]
+        slope = np.median(single.reshape(len(slope), steps, -1), axis=1)
+        lasting = lasting / steps
+    uneven = np.maximum.reduceat(np.abs(step - np.median(step)), edges[:-1])[:, None]
+    error = _error_of(lower) + 2.0 * uneven * np.maximum(np.abs(low), np.abs(high))
+    between = _beside(np.maximum, np.abs(np.diff(given, axis=0)), edges)
+    excess = np.maximum(low - slope, slope - high) - between - error / lasting
+    if k > _JUMPING:
+        excess[(low == 0.0) & (high == 0.0)] = -np.inf
+    return slope, excess
 
 
 def _beside(extreme: np.ufunc, values: Array, edges: NDArray[np.intp]) -> Array:

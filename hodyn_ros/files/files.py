@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,43 +13,46 @@ from typing import Any, TypeVar, Union
 
 import numpy as np
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import FileError, HodynError, JointNameError
-from hodyn_ros.files.bags import STORAGES, BagWriter, read_bag
-from hodyn_ros.files.columns import (
-    Metadata,
-    TableColumns,
-    columns_of,
-    find_columns,
-    metadata_of,
-    parse_metadata,
-    refuse_not_increasing,
-)
+from hodyn_ros.files.bags import BagFormat
+from hodyn_ros.files.columns import refuse_not_increasing, side_file
+from hodyn_ros.files.csv_table import CSV
+from hodyn_ros.files.formats import CHUNK, Format, Wanted
+from hodyn_ros.files.npz_table import NPZ
+from hodyn_ros.files.parquet_table import PARQUET
 from hodyn_ros.files.samples import Results, Samples, join_results, times_from
-from hodyn_ros.files.tables import (
-    CsvTable,
-    CsvWriter,
-    NpzTable,
-    NpzWriter,
-    ParquetTable,
-    ParquetWriter,
-    Table,
-    arrow,
-    side_file,
-)
-from hodyn_ros.files.yaml_trajectory import YamlWriter, read_yaml
+from hodyn_ros.files.yaml_trajectory import YamlFormat
 from hodyn_ros.interrupts import CLEANUPS
 from hodyn_ros.names import listed
 
 PathLike = Union[str, 'os.PathLike[str]']
 Item = TypeVar('Item')
 
-CHUNK = 10_000
-"""Samples that are in memory at a time."""
+FORMATS: tuple[Format, ...] = (
+    CSV,
+    NPZ,
+    PARQUET,
+    YamlFormat(),
+    BagFormat('mcap'),
+    BagFormat('sqlite3'),
+    BagFormat(),
+)
+"""A new format is one more."""
 
-BAGS = ('.mcap', '.db3')
-YAML = ('.yaml', '.yml')
-SUFFIXES = ('.csv', '.npz', '.parquet', *YAML, *BAGS)
+_BY_SUFFIX = {suffix: item for item in FORMATS for suffix in item.suffixes}
+SUFFIXES = tuple(filter(None, _BY_SUFFIX))
+
+
+def format_of(path: Path, is_folder: bool, others: str) -> Format:
+    """Format by the suffix of a file, or that of a folder; `others` ends the error."""
+    suffix = '' if is_folder else path.suffix.lower()
+    if is_folder or suffix in SUFFIXES:
+        return _BY_SUFFIX[suffix]
+    raise FileError(
+        f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, or '
+        f'{others}.'
+    )
 
 
 def read_motion(path: PathLike, **options: Any) -> Samples:
@@ -123,56 +126,26 @@ def iterate_motion(
     if isinstance(joint_names, str):
         raise FileError(f'joint_names is {joint_names!r}, expected a list of names.')
     file = Path(path)
-    is_bag = file.is_dir() or file.suffix.lower() in BAGS
-    if is_bag:
-        parts = read_bag(file, chunk, topic, joint_names, index)
-    else:
+    kind = format_of(file, file.is_dir(), 'the folder of a bag')
+    if not kind.is_bag:
         if topic is not None:
             raise FileError(f'{path} is no bag and has no topics; leave topic out.')
         if index not in (None, 0):
             raise FileError('index is for the trajectories of a bag; leave it out.')
-        parts = map(read_yaml, [file])
-        if file.suffix.lower() not in YAML:
-            parts = _rows(TableColumns.samples, file, chunk, joint_names, expressed_in, acting)
+    wanted = Wanted(chunk, topic, joint_names, index, expressed_in, acting)
+    parts = kind.motion(file, wanted)
     before: float | None = None
     empty = True
     for samples in guarded(parts, file):
         empty = False
         # Measurements may come late, and each trajectory of a bag has times of its own.
         if not samples.is_measured:
-            before = None if is_bag and samples.is_waypoints else before
+            before = None if kind.is_bag and samples.is_waypoints else before
             refuse_not_increasing(samples, before)
             before = float(samples.times[-1])
         yield samples if joint_names is None else samples.in_order(joint_names)[0]
     if empty:
         raise FileError(f'{path} holds no samples.')
-
-
-def _rows(
-    make: Callable[[TableColumns, Array, Metadata, int], Item],
-    path: Path,
-    chunk: int,
-    joint_names: Sequence[str] | None = None,
-    expressed_in: str | None = None,
-    acting: str | None = None,
-) -> Iterator[Item]:
-    """What is made of the rows of a table, block by block."""
-    suffix = path.suffix.lower()
-    if suffix not in ('.csv', '.npz', '.parquet'):
-        raise FileError(
-            f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, or '
-            'the folder of a bag.'
-        )
-    table: Table
-    if suffix == '.npz':
-        table = NpzTable(path, joint_names)
-    else:
-        table = CsvTable(path) if suffix == '.csv' else ParquetTable(path)
-    columns = find_columns(table.titles, str(path))
-    metadata, first = parse_metadata(table.lines, str(path), expressed_in, acting), 0
-    for values in table.blocks(columns.columns, chunk):
-        yield make(columns, values, metadata, first)
-        first += len(values)
 
 
 def read_results(path: PathLike) -> Results:
@@ -189,10 +162,8 @@ def read_results(path: PathLike) -> Results:
         If the file cannot be read or holds no efforts.
     """
     file = Path(path)
-    if file.suffix.lower() in (*YAML, *BAGS) or file.is_dir():
-        raise FileError(f'{file}: results are read from .csv, .npz and .parquet.')
-
-    found = list(guarded(_rows(TableColumns.results, file, 10 * CHUNK), file))
+    kind = format_of(file, file.is_dir(), 'the folder of a bag')
+    found = list(guarded(kind.results(file, 10 * CHUNK), file))
     if not found:
         raise FileError(f'{file} holds no samples.')
     return join_results(found)
@@ -232,41 +203,22 @@ class ResultsWriter:
 
     def __init__(self, path: PathLike, *, storage: str = 'mcap') -> None:
         self._path = Path(path)
-        suffix = self._path.suffix.lower()
-        if suffix not in (*SUFFIXES, ''):
-            raise FileError(
-                f'{path}: the suffix {suffix!r} is unknown, expected one of {listed(SUFFIXES)}, '
-                'or none for the folder of a bag.'
-            )
+        self._format = format_of(self._path, not self._path.suffix, 'none for the folder of a bag')
         if self._path.is_dir():
             raise FileError(f'{path} is a folder that exists already; give another name.')
-        self._is_bag = suffix in (*BAGS, '')
         self._first: Results | None = None
         self._last = -np.inf
         self._replacement = Replacement(self._path)
         self._meanwhile = self._replacement.path
-        if suffix in BAGS:  # of a bag of its own only the storage file is kept
-            self._meanwhile = self._meanwhile.with_name(f'{self._path.stem}_bag')
+        if self._format.is_bag:
+            self._meanwhile, kept = self._format.places(self._meanwhile)
+            self._replacement.path = kept
         try:
             with writing(self._path, self._meanwhile):
-                self._writer = self._made(suffix, storage)
+                self._writer = self._format.writer(self._meanwhile, storage)
         except BaseException:
             self._replacement.discard()
             raise
-
-    def _made(self, suffix: str, storage: str) -> NpzWriter | YamlWriter | BagWriter | _RowsWriter:
-        path = self._meanwhile
-        if suffix == '.parquet':
-            arrow('pyarrow', self._path)  # which the first row would find missing
-        if suffix in ('.csv', '.parquet'):
-            return _RowsWriter(path, CsvWriter if suffix == '.csv' else ParquetWriter)
-        if not self._is_bag:
-            return NpzWriter(path) if suffix == '.npz' else YamlWriter(path)
-        storages = {ending: name for name, ending in STORAGES.items()}
-        writer = BagWriter(path, storages.get(suffix, storage))
-        if suffix:
-            self._replacement.path = writer.storage_file
-        return writer
 
     def write(self, results: Results) -> None:
         """Append the next part of a motion, of the same joints and with the same orders."""
@@ -277,7 +229,7 @@ class ResultsWriter:
                 f'{self._path}: results of {listed(results.joint_names)} come after those of '
                 f'{listed(first.joint_names)}; expected the same joints and motors in all parts.'
             )
-        if len(results) and not self._is_bag:
+        if len(results) and not self._format.is_bag:
             times = times_from(results, first.start)
             if times[0] <= self._last:
                 raise FileError(
@@ -314,33 +266,6 @@ class ResultsWriter:
             pass  # It is thrown away anyway.
         finally:
             self._replacement.discard()
-
-
-class _RowsWriter:
-    """Results as the rows of a table."""
-
-    def __init__(self, path: Path, make: type[CsvWriter] | type[ParquetWriter]) -> None:
-        self._path, self._make = path, make
-        self._titles: list[str] = []
-        self._writer: CsvWriter | ParquetWriter | None = None
-
-    def write(self, results: Results) -> None:
-        titles, columns = columns_of(results)
-        if self._writer is None:
-            self._titles = titles
-            self._writer = self._make(self._path, titles, metadata_of(results))
-        if titles != self._titles:
-            missing = [title for title in self._titles if title not in titles]
-            more = [title for title in titles if title not in self._titles]
-            raise FileError(
-                f'{self._path}: a part of the results lacks {listed(missing)} and adds '
-                f'{listed(more)}; expected the same columns in all parts.'
-            )
-        self._writer.write(columns)
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
 
 
 class Replacement:
@@ -389,7 +314,8 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
         reason = str(error).strip().partition('\n')[0][:300].rstrip('.')
         if isinstance(error, MemoryError):
             reason = 'it claims to hold more than fits into memory'
-        what = path.suffix[1:].upper() if path.suffix.lower() not in ('', *BAGS) else 'a bag'
+        known = _BY_SUFFIX.get(path.suffix.lower())
+        what = 'a bag' if known and known.is_bag else path.suffix[1:].upper()
         raise FileError(
             f'{path} cannot be read as {what}: {reason or type(error).__name__}. It may be '
             'damaged or cut off, or have the wrong suffix.'

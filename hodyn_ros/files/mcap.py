@@ -1,100 +1,26 @@
-"""Bags in MCAP, many messages at a time: rosbags with other ways to go through its chunks.
+"""Bags in MCAP, many messages at a time: the writer of rosbags with chunks that are made at once.
 
 Source: MCAP, Format Specification, version 0 (https://mcap.dev/spec).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Generator
 from io import BytesIO
-from operator import itemgetter
 from struct import Struct, pack
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from rosbags import rosbag2
-from rosbags.interfaces import Connection
-from rosbags.rosbag2.reader import DirectoryReader
-from rosbags.rosbag2.storage_mcap import DECOMPRESSORS, McapReader, McapWriter
+from rosbags.rosbag2.storage_mcap import McapWriter
 
 BEFORE = 31
 """Bytes of a record before the message itself."""
 
 _MESSAGE, _CHUNK, _MESSAGE_INDEX = 5, 6, 7
 _RECORD = Struct('<BQ')  # opcode and length
-_MESSAGE_HEAD = Struct('<H4xQ')  # channel and log time
 _CHUNK_SIZE = 1 << 20  # bytes, about
 _FEW = 1 << 16  # bytes that are no chunk of their own
-
-Message = tuple[Connection, int, bytes]
-"""With its log time [ns]."""
-
-
-class _ChunkReader(McapReader):
-    """Reader of a file."""
-
-    def messages(
-        self, connections: Collection[Connection], start: int | None = None,
-        stop: int | None = None,
-    ) -> Generator[Message, None, None]:  # fmt: skip
-        """Messages in the order of their log times."""
-        if start is not None or stop is not None or not self.chunks:
-            yield from super().messages(connections, start, stop)
-            return
-        known = {
-            own.id: wanted
-            for own in self.connections
-            for wanted in connections
-            if (own.topic, own.msgtype) == (wanted.topic, wanted.msgtype)
-        }
-        chunks = [c for c in self.chunks if any(map(c.channel_count.get, known))]
-        chunks.sort(key=lambda chunk: chunk.message_start_time)
-        waiting: list[Message] = []  # Chunks may overlap.
-        for chunk, following in zip(chunks, [*chunks[1:], None]):
-            waiting += self._contents(chunk, known)
-            waiting.sort(key=itemgetter(1))
-            count = len(waiting)
-            if following is not None:
-                count = bisect_left(waiting, following.message_start_time, key=itemgetter(1))
-            yield from waiting[:count]
-            del waiting[:count]
-
-    def _contents(self, chunk: Any, known: dict[int, Connection]) -> list[Message]:
-        """Messages of a chunk."""
-        assert self.bio is not None
-        self.bio.seek(chunk.chunk_start_offset + _RECORD.size + 24)  # behind times and size
-        crc = int.from_bytes(self.bio.read(4), 'little')
-        self.bio.seek(12 + len(chunk.compression), 1)
-        data = self.bio.read(chunk.compressed_size)
-        data = DECOMPRESSORS[chunk.compression](data, chunk.uncompressed_size)
-        if len(data) != chunk.uncompressed_size or crc not in (0, crc32(data)):
-            raise ValueError('a chunk is cut off or differs from its checksum')
-        found, place = [], 0
-        while place < len(data):
-            code, length = _RECORD.unpack_from(data, place)
-            first, place = place, place + _RECORD.size + length
-            if code == _MESSAGE:
-                channel, logged = _MESSAGE_HEAD.unpack_from(data, first + _RECORD.size)
-                if channel in known:
-                    found.append((known[channel], logged, data[first + BEFORE : place]))
-        if place != len(data):
-            raise ValueError('the last record of a chunk is cut off')
-        return found
-
-
-class _FolderReader(DirectoryReader):
-    STORAGE_PLUGINS = {**DirectoryReader.STORAGE_PLUGINS, 'mcap': _ChunkReader}
-
-
-class Reader(rosbag2.Reader):
-    """Reader of bags and storage files."""
-
-    STORAGE_PLUGINS = {
-        **rosbag2.Reader.STORAGE_PLUGINS, 'dir': _FolderReader, '.mcap': _ChunkReader,
-    }  # fmt: skip
 
 
 class _ChunkWriter(McapWriter):
@@ -107,9 +33,12 @@ class _ChunkWriter(McapWriter):
         return place
 
     def write_chunk(
-        self, channels: NDArray[np.int64], stamps: NDArray[np.int64], starts: NDArray[np.int64],
+        self,
+        channels: NDArray[np.int64],
+        stamps: NDArray[np.int64],
+        starts: NDArray[np.int64],
         records: bytes,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Write records of messages that start at some places."""
         if self.chunk.msgs:
             self.close_chunk()
@@ -137,13 +66,17 @@ class Writer(rosbag2.Writer):
     """Writer of bags."""
 
     STORAGE_PLUGINS = {
-        **rosbag2.Writer.STORAGE_PLUGINS, rosbag2.StoragePlugin.MCAP: _ChunkWriter,
-    }  # fmt: skip
+        **rosbag2.Writer.STORAGE_PLUGINS,
+        rosbag2.StoragePlugin.MCAP: _ChunkWriter,
+    }
 
     def write_records(
-        self, channels: NDArray[np.int64], stamps: NDArray[np.int64], ends: NDArray[np.int64],
+        self,
+        channels: NDArray[np.int64],
+        stamps: NDArray[np.int64],
+        ends: NDArray[np.int64],
         records: NDArray[np.uint8],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Append messages (N,) of connections, recorded at `stamps` [ns], that end at `ends`.
 
         `records` are their bytes, one message after the other, each behind the head of its record.

@@ -96,14 +96,8 @@ def deserializer(path: Path, reader: Any, connection: Any) -> Callable[[bytes], 
                 'its definition. Record or convert it again with the definitions in the bag.'
             )
         return None
-    # The library shows one definition for all files of a folder.
-    texts = {connection.msgdef.data} | {
-        other.msgdef.data
-        for storage in getattr(reader.storage, 'storages', ())
-        for other in storage.connections
-        if (other.topic, other.msgtype, other.msgdef.format.name) == (topic, kind, 'MSG')
-    }
     try:
+        texts = _texts(reader, connection)
         versions = [_definitions(path, text, kind, store) for text in texts]
         fields = [fields_of(types, kind) for types in versions]
     except Exception as error:
@@ -118,18 +112,34 @@ def deserializer(path: Path, reader: Any, connection: Any) -> Callable[[bytes], 
             f'{path}, topic {topic}: the files of the bag hold several versions of {kind}. Give '
             'its storage files one by one.'
         )
-    for field, want in known.items():
-        have = fields[0].get(field)
-        if field in _UNUSED or (field in _OPTIONAL and have is None):
-            continue
-        if have is None:
-            raise FileError(f'{where}: it lacks the field {field} among {listed(fields[0])}.')
-        if not _fits(have, want):
-            raise FileError(f'{where}: the field {field} is {have}, expected {want}.')
+    _refuse_version(where, fields[0], known)
     typesys = rosbags('typesys', path)
     own = typesys.get_typestore(typesys.Stores.EMPTY)
     own.register(versions[0])
     return lambda data: own.deserialize_cdr(data, kind)
+
+
+def _texts(reader: Any, connection: Any) -> set[str]:
+    """Definitions of a type in all files of a bag, of which the library shows one for a folder."""
+    same = (connection.topic, connection.msgtype, 'MSG')
+    return {connection.msgdef.data} | {
+        other.msgdef.data
+        for storage in getattr(reader.storage, 'storages', ())
+        for other in storage.connections
+        if (other.topic, other.msgtype, other.msgdef.format.name) == same
+    }
+
+
+def _refuse_version(where: str, found: Fields, known: Fields) -> None:
+    """Refuse a version in which a field that is needed is not there or something else."""
+    for field, want in known.items():
+        have = found.get(field)
+        if field in _UNUSED or (field in _OPTIONAL and have is None):
+            continue
+        if have is None:
+            raise FileError(f'{where}: it lacks the field {field} among {listed(found)}.')
+        if not _fits(have, want):
+            raise FileError(f'{where}: the field {field} is {have}, expected {want}.')
 
 
 def _fits(have: str, want: str) -> bool:
@@ -179,19 +189,11 @@ def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessa
     encoding raises `MessageError`.
     """
     fields = fields_of(typestore().fielddefs, kind)
-    results: list[DecodedMessages] = []
-    for row, message in enumerate(batch):
-        if isinstance(message, bytes):
-            continue
-        found = {name: getattr(message, name, ()) for name in fields if '.' not in name}
-        stamp = _SECOND * int(message.header.stamp.sec) + int(message.header.stamp.nanosec)
-        results.append(DecodedMessages(
-            np.array([row]),
-            {name: tuple(found[name]) for name, what in fields.items() if what == 'string[]'},
-            np.array([stamp], dtype=np.int64),
-            {name: np.array(found[name], dtype=np.float64)[None]
-             for name, what in fields.items() if what == 'float64[]' and name not in _UNUSED},
-        ))  # fmt: skip
+    results = [
+        _taken(row, message, fields)
+        for row, message in enumerate(batch)
+        if not isinstance(message, bytes)
+    ]
     lengths = np.array([len(data) if isinstance(data, bytes) else 0 for data in batch])
     rest = np.array([i for i, data in enumerate(batch) if isinstance(data, bytes)], dtype=np.intp)
     while len(rest):
@@ -221,6 +223,22 @@ def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessa
         }
         results.append(DecodedMessages(rows, names, stamps @ (_SECOND, 1), values))
     return results
+
+
+def _taken(row: int, message: Any, fields: Fields) -> DecodedMessages:
+    """A message that is an object."""
+    found = {name: getattr(message, name, ()) for name in fields if '.' not in name}
+    stamp = _SECOND * int(message.header.stamp.sec) + int(message.header.stamp.nanosec)
+    return DecodedMessages(
+        np.array([row]),
+        {name: tuple(found[name]) for name, what in fields.items() if what == 'string[]'},
+        np.array([stamp], dtype=np.int64),
+        {
+            name: np.array(found[name], dtype=np.float64)[None]
+            for name, what in fields.items()
+            if what == 'float64[]' and name not in _UNUSED
+        },
+    )
 
 
 def encode(

@@ -84,8 +84,39 @@ class Samples:
         if len(set(names)) != len(names):
             repeated = sorted({name for name in names if names.count(name) > 1})
             raise JointNameError(f'{self.name}: {listed(repeated)} more than once.')
-        times = _numbers(self.times, f'{self.name}: times')
-        motion = _numbers(self.motion, f'{self.name}: motion')
+        checked: dict[str, Any] = {
+            'joint_names': names,
+            'times': _numbers(self.times, f'{self.name}: times'),
+            'motion': _numbers(self.motion, f'{self.name}: motion'),
+            'wrenches': tuple(self.wrenches),
+        }
+        self._refuse_motion(names, checked['times'], checked['motion'])
+        N = len(checked['times'])
+        for what in MEASURED:
+            if (given := getattr(self, what)) is not None:
+                checked[what] = self._checked_measured(what, given, (N, len(names)))
+        for wrench in self.wrenches:
+            shape = np.shape(wrench.values)
+            if len(shape) != 3 or shape[0] != N:
+                raise MotionError(
+                    f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
+                    f'({N}, S, 6): as many samples as the motion.'
+                )
+        stiffness = {}
+        for joint_name, values in self.stiffness.items():
+            series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
+            if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
+                raise MotionError(
+                    f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
+                    f'expected finite numbers of shape ({N}, S).'
+                )
+            stiffness[joint_name] = series
+        checked['stiffness'] = stiffness
+        for what, value in checked.items():
+            object.__setattr__(self, what, value)
+
+    def _refuse_motion(self, names: tuple[str, ...], times: Array, motion: Array) -> None:
+        """Refuse other shapes, and times and positions that are not finite."""
         N = len(times)
         if times.ndim != 1:
             raise MotionError(f'{self.name}: times has shape {times.shape}, expected (N,).')
@@ -108,37 +139,15 @@ class Samples:
                 f'{self.name}: the {what} is {values[place]} at sample {self.first + place[0]}; '
                 'expected a finite number.'
             )
-        for what in MEASURED:
-            if (given := getattr(self, what)) is None:
-                continue
-            values = _numbers(given, f'{self.name}: {what}')
-            if values.shape != motion[:, 0].shape:
-                raise MotionError(
-                    f'{self.name}: {what} has shape {values.shape}, expected '
-                    f'{motion[:, 0].shape}, one for each sample and joint.'
-                )
-            object.__setattr__(self, what, np.where(np.isinf(values), np.nan, values))
-        for wrench in self.wrenches:
-            shape = np.shape(wrench.values)
-            if len(shape) != 3 or shape[0] != N:
-                raise MotionError(
-                    f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
-                    f'({N}, S, 6): as many samples as the motion.'
-                )
-        stiffness = {}
-        for joint_name, values in self.stiffness.items():
-            series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
-            if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
-                raise MotionError(
-                    f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
-                    f'expected finite numbers of shape ({N}, S).'
-                )
-            stiffness[joint_name] = series
-        for what, value in (
-            ('joint_names', names), ('times', times), ('motion', motion),
-            ('wrenches', tuple(self.wrenches)), ('stiffness', stiffness),
-        ):  # fmt: skip
-            object.__setattr__(self, what, value)
+
+    def _checked_measured(self, what: str, given: ArrayLike, shape: tuple[int, int]) -> Array:
+        values = _numbers(given, f'{self.name}: {what}')
+        if values.shape != shape:
+            raise MotionError(
+                f'{self.name}: {what} has shape {values.shape}, expected {shape}, one for each '
+                'sample and joint.'
+            )
+        return np.where(np.isinf(values), np.nan, values)
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -171,9 +180,7 @@ class Samples:
         unused = tuple(name for name in self.joint_names if name not in wanted)
         places = [self.joint_names.index(name) for name in wanted]
         measured = self.measured_at((slice(None), places))
-        chosen = replace(
-            self, joint_names=wanted, motion=self.motion[:, :, places], **measured
-        )
+        chosen = replace(self, joint_names=wanted, motion=self.motion[:, :, places], **measured)
         return chosen, unused
 
     def measured_at(self, index: Any) -> dict[str, Any]:
@@ -237,9 +244,15 @@ class Results:
         """Results of a model, which says joints, units, base link and provenance."""
         units = tuple('m' if kind == 'prismatic' else 'rad' for kind in model.joint_types)
         return cls(
-            model.joint_names, times, motion, effort, base_link=model.base_link, joint_units=units,
-            provenance=model.provenance, **fields,
-        )  # fmt: skip
+            model.joint_names,
+            times,
+            motion,
+            effort,
+            base_link=model.base_link,
+            joint_units=units,
+            provenance=model.provenance,
+            **fields,
+        )
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -311,9 +324,12 @@ def unit_of(angular: str, position: str, order: int = 0) -> str:
 
 
 def waypoint_samples(
-    name: str, joint_names: Sequence[str], times: Array, points: Sequence[Sequence[Any]],
+    name: str,
+    joint_names: Sequence[str],
+    times: Array,
+    points: Sequence[Sequence[Any]],
     start: int,
-) -> Samples:  # fmt: skip
+) -> Samples:
     """Samples of points with positions, velocities and accelerations, empty if unknown."""
     motion = np.full((len(times), len(POINT_FIELDS), len(joint_names)), np.nan)
     for i, point in enumerate(points):
@@ -344,7 +360,7 @@ def join_results(parts: Sequence[Part]) -> Part:
     Results
         With the times counted from the start of the first part.
     """
-    head, every = parts[0], list[Any](parts)
+    head = parts[0]
     if len(parts) == 1:
         return head
     changes: dict[str, Any] = {
@@ -355,24 +371,36 @@ def join_results(parts: Sequence[Part]) -> Part:
             for same in zip(*(part.wrenches for part in parts))
         ),
     }
-    if isinstance(head, Samples):
-        changes['stiffness'] = {
-            name: _of_known_orders([part.stiffness[name] for part in every])
-            for name in head.stiffness
-        }
-        for what in MEASURED:
-            if getattr(head, what) is not None:
-                changes[what] = np.concatenate([getattr(part, what) for part in every])
-    else:
-        for what in ('effort', *DEVIATIONS):
-            if getattr(head, what) is not None:
-                changes[what] = _with_gaps([getattr(part, what) for part in every])
-        remarks = dict.fromkeys(remark for part in every for remark in part.remarks)
-        changes['remarks'] = tuple(remarks)
-        if head.motors is not None:
-            motors = zip(*(part.motors for part in every))
-            changes['motors'] = type(head.motors)(*map(_with_gaps, motors))
-    return replace(head, **changes)
+    join: Any = _joined_samples if isinstance(head, Samples) else _joined_results
+    return replace(head, **changes, **join(parts))
+
+
+def _joined_samples(parts: Sequence[Samples]) -> dict[str, Any]:
+    """What samples hold beside motion and wrenches."""
+    stiffness = {
+        name: _of_known_orders([part.stiffness[name] for part in parts])
+        for name in parts[0].stiffness
+    }
+    measured = {
+        what: np.concatenate([getattr(part, what) for part in parts])
+        for what in MEASURED
+        if getattr(parts[0], what) is not None
+    }
+    return {'stiffness': stiffness, **measured}
+
+
+def _joined_results(parts: Sequence[Results]) -> dict[str, Any]:
+    """What results hold beside motion and wrenches."""
+    found: dict[str, Any] = {
+        what: _with_gaps([getattr(part, what) for part in parts])
+        for what in ('effort', *DEVIATIONS)
+        if getattr(parts[0], what) is not None
+    }
+    found['remarks'] = tuple(dict.fromkeys(remark for part in parts for remark in part.remarks))
+    if parts[0].motors is not None:
+        motors: Any = zip(*(part.motors for part in parts if part.motors is not None))
+        found['motors'] = type(parts[0].motors)(*map(_with_gaps, motors))
+    return found
 
 
 def times_from(part: Samples | Results, start: int) -> Array:

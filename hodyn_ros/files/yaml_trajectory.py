@@ -5,6 +5,7 @@ This is what `ros2 topic echo` prints and `ros2 topic pub` takes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import yaml
 
 from hodyn_ros.errors import FileError
+from hodyn_ros.files.formats import Format, Wanted, Writer
 from hodyn_ros.files.samples import POINT_FIELDS, Results, Samples, waypoint_samples
 from hodyn_ros.files.yaml_documents import yaml_documents
 
@@ -20,8 +22,40 @@ _PARTS = {'secs': 'sec', 'nsec': 'nanosec', 'nsecs': 'nanosec', 'nanosecs': 'nan
 _LATEST = 2**31  # seconds: what a message can hold
 
 
+class YamlFormat(Format):
+    """Trajectories, whose samples are waypoints."""
+
+    suffixes = ('.yaml', '.yml')
+
+    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+        """Read a trajectory as a whole."""
+        yield read_yaml(path)
+
+    def writer(self, path: Path, storage: str) -> Writer:
+        """Begin a trajectory."""
+        return YamlWriter(path)
+
+
 def read_yaml(path: Path) -> Samples:
     """Waypoints of a trajectory, with NaN where one has no velocities or accelerations."""
+    content = _trajectory(path)
+    names, points = content.get('joint_names'), content.get('points')
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FileError(f"{path}: 'joint_names' is {_short(names)}, expected a list of names.")
+    if not isinstance(points, list) or not points:
+        raise FileError(f"{path}: 'points' is {_short(points)}, expected a list of waypoints.")
+    times, rows = zip(*(_point(p, f'{path}: points[{i}]') for i, p in enumerate(points)))
+    header, start = content.get('header'), 0
+    if isinstance(header, dict) and header.get('stamp') is not None:
+        sec, nanosec = _seconds(header['stamp'], f'{path}: header.stamp')
+        if not (0.0 <= sec < _LATEST and 0.0 <= nanosec < _LATEST):
+            raise FileError(f'{path}: header.stamp lies before 1970 or in a far future.')
+        start = 1_000_000_000 * int(sec) + round(1e9 * (sec % 1.0)) + int(nanosec)
+    return waypoint_samples(str(path), names, np.array(times), rows, start)
+
+
+def _trajectory(path: Path) -> dict[str, Any]:
+    """The one trajectory of a file."""
     documents = yaml_documents(path)
     if len(documents) != 1:
         raise FileError(f'{path} holds {len(documents)} documents, expected one trajectory.')
@@ -31,33 +65,22 @@ def read_yaml(path: Path) -> Samples:
             content = content[wrapper]
     if not isinstance(content, dict):
         raise FileError(f"{path}: expected a mapping with 'joint_names' and 'points'.")
-    names, points = content.get('joint_names'), content.get('points')
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise FileError(f"{path}: 'joint_names' is {_short(names)}, expected a list of names.")
-    if not isinstance(points, list) or not points:
-        raise FileError(f"{path}: 'points' is {_short(points)}, expected a list of waypoints.")
-    times = np.empty(len(points))
-    rows: list[list[list[float]]] = []
-    for i, point in enumerate(points):
-        where = f'{path}: points[{i}]'
-        if not isinstance(point, dict):
-            raise FileError(f"{where} is {_short(point)}, expected 'positions' and so on.")
-        if unknown := sorted(map(str, set(point) - set(_KEYS))):
-            raise FileError(
-                f'{where} has the unknown key {unknown[0]!r}; expected {", ".join(_KEYS)}.'
-            )
-        if not point.get('positions'):
-            raise FileError(f"{where} has no 'positions'.")
-        sec, nanosec = _seconds(point.get('time_from_start'), f'{where}.time_from_start')
-        times[i] = sec + 1e-9 * nanosec
-        rows.append([_numbers(point.get(field), f'{where}.{field}') for field in POINT_FIELDS])
-    header, start = content.get('header'), 0
-    if isinstance(header, dict) and header.get('stamp') is not None:
-        sec, nanosec = _seconds(header['stamp'], f'{path}: header.stamp')
-        if not (0.0 <= sec < _LATEST and 0.0 <= nanosec < _LATEST):
-            raise FileError(f'{path}: header.stamp lies before 1970 or in a far future.')
-        start = 1_000_000_000 * int(sec) + round(1e9 * (sec % 1.0)) + int(nanosec)
-    return waypoint_samples(str(path), names, times, rows, start)
+    return content
+
+
+def _point(point: Any, where: str) -> tuple[float, list[list[float]]]:
+    """Time of a waypoint [s], and its rows of `POINT_FIELDS`."""
+    if not isinstance(point, dict):
+        raise FileError(f"{where} is {_short(point)}, expected 'positions' and so on.")
+    if unknown := sorted(map(str, set(point) - set(_KEYS))):
+        raise FileError(
+            f'{where} has the unknown key {unknown[0]!r}; expected {", ".join(_KEYS)}.'
+        )
+    if not point.get('positions'):
+        raise FileError(f"{where} has no 'positions'.")
+    sec, nanosec = _seconds(point.get('time_from_start'), f'{where}.time_from_start')
+    rows = [_numbers(point.get(field), f'{where}.{field}') for field in POINT_FIELDS]
+    return sec + 1e-9 * nanosec, rows
 
 
 class YamlWriter:

@@ -8,7 +8,6 @@ nodes take.
 from hodyn_ros.control.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.identification.compare import BANDS, Comparison, compare
 from hodyn_ros.identification.doubt import Doubt, Explanation
-from hodyn_ros.identification.equations import GROUPS
 from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.identification.excitation import Excitation, excite
 from hodyn_ros.identification.identify import Identification, Residual, identify
@@ -23,11 +22,31 @@ from hodyn_ros.identification.outputs import (
 )
 from hodyn_ros.identification.recording import RecordingFile, with_motors
 from hodyn_ros.model.inertia import Payload
+from hodyn_ros.names import GROUPS
 
 __all__ = [
-    'BANDS', 'GROUPS', 'Comparison', 'Doubt', 'Excitation', 'Explanation', 'Identification',
-    'IdentifiedParameter', 'OnlineEstimator', 'ParameterEstimate', 'Payload', 'RecordingFile',
-    'Residual', 'actuator_config', 'compare', 'described', 'excite',
-    'fixed_parameters', 'friction_config', 'identify', 'limit_config', 'main_link',
-    'with_motors', 'write_parameters',
-]  # fmt: skip
+    'BANDS',
+    'GROUPS',
+    'Comparison',
+    'Doubt',
+    'Excitation',
+    'Explanation',
+    'Identification',
+    'IdentifiedParameter',
+    'OnlineEstimator',
+    'ParameterEstimate',
+    'Payload',
+    'RecordingFile',
+    'Residual',
+    'actuator_config',
+    'compare',
+    'described',
+    'excite',
+    'fixed_parameters',
+    'friction_config',
+    'identify',
+    'limit_config',
+    'main_link',
+    'with_motors',
+    'write_parameters',
+]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,15 @@ _PASSES = 4
 _ROUNDING = 1e-12  # part of the squared efforts
 _LITTLE = 0.05  # share of a difference that is not worth a sentence
 _EVERY = ('bodies', 'viscous', 'coulomb', 'offset', 'armature', 'gravity', 'delay')
+_CANDIDATES = {
+    'delay': ('delay',),
+    'gravity': ('gravity',),
+    'payload': ('payload',),
+    'friction': ('viscous', 'coulomb', 'offset'),
+    'bodies': ('bodies',),
+    'all': _EVERY,
+}
+"""Groups of parameters that may explain a difference."""
 _TEXTS = {
     'friction': 'friction and offsets',
     'payload': 'a payload',
@@ -61,6 +71,10 @@ class ComparedStretch(NamedTuple):
     """Those of the model, shape (M, n)."""
     is_used: Flags
     """Where both can be compared, shape (M, n)."""
+
+    def used(self, values: Array) -> Array:
+        """Values where both can be compared, else zero, shape (M, n)."""
+        return np.where(self.is_used, values, 0.0)
 
 
 @shown
@@ -173,49 +187,51 @@ def compare(
     plain, every = Equations(model, (), actuators), Equations(model, _EVERY, actuators)
     preparation = Preparation(model, every.laws(), plain.elastic, bandwidth)
     found = prepared(preparation, several(recordings))
-    stretches = [stretch for each in found.values() for stretch in each]
+    stretches = list(chain.from_iterable(found.values()))
     kinds, flaws = measured_in(stretches), preparation.remarks()
     compared = tuple(
         _compared(name, plain, stretch) for name, each in found.items() for stretch in each
     )
-    used = [item.is_used for item in compared]
-    measured, computed = (
-        [np.where(u, getattr(item, what), 0.0) for u, item in zip(used, compared)]
-        for what in ('measured', 'computed')
-    )
-    count = np.maximum(sum(u.sum(axis=0) for u in used), 1)
-
-    def mean(left: list[Array], right: list[Array]) -> Array:
-        return np.asarray(sum((a * b).sum(axis=0) for a, b in zip(left, right)) / count)
-
+    count = np.maximum(sum(item.is_used.sum(axis=0) for item in compared), 1)
+    measured = [item.used(item.measured) for item in compared]
+    computed = [item.used(item.computed) for item in compared]
     rest = [a - b for a, b in zip(measured, computed)]
-    power, own = mean(measured, measured), mean(computed, computed)
-    common = mean(measured, computed)
+    power, own = _mean(measured, measured, count), _mean(computed, computed, count)
+    common = _mean(measured, computed, count)
     least = 1e-12 * (1.0 + power.max())
-    candidates = {
-        'delay': ('delay',), 'gravity': ('gravity',), 'payload': ('payload',),
-        'friction': ('viscous', 'coulomb', 'offset'), 'bodies': ('bodies',), 'all': _EVERY,
-    }  # fmt: skip
     link = link or last_link(model)
-    if link is None:
-        candidates.pop('payload')
+    candidates = {name: g for name, g in _CANDIDATES.items() if name != 'payload' or link}
     explanations = [
         _explained(name, Equations(model, groups, actuators, link), kinds, stretches, plain)
         for name, groups in candidates.items()
     ]
-    remarks = [*flaws, *scale_remarks(plain, stretches)]
-    if plain.elastic.any():
-        names = listed(np.array(model.joint_names)[plain.elastic].tolist())
-        remarks.append(f'Efforts of {names} are those of their motors.')
     units = tuple('N' if kind == 'prismatic' else 'N m' for kind in model.joint_types)
     *single, together = explanations
     return Comparison(
-        model.joint_names, units, compared, np.sqrt(power), np.sqrt(mean(rest, rest)),
-        _in_bands(stretches, rest, count), common / np.maximum(own, least),
+        model.joint_names,
+        units,
+        compared,
+        np.sqrt(power),
+        np.sqrt(_mean(rest, rest, count)),
+        _in_bands(stretches, rest, count),
+        common / np.maximum(own, least),
         common / np.sqrt(np.maximum(power * own, least**2)),
         # Of those that explain the same to a percent, the one with the fewest parameters.
-        (*sorted(single, key=lambda item: -round(item.share, 2)), together), tuple(remarks),
-    )  # fmt: skip
+        (*sorted(single, key=lambda item: -round(item.share, 2)), together),
+        (*flaws, *scale_remarks(plain, stretches), *_of_motors(plain)),
+    )
+
+
+def _of_motors(equations: Equations) -> Iterator[str]:
+    """Remark on elastic joints, if there are any."""
+    if equations.elastic.any():
+        names = listed(np.array(equations.model.joint_names)[equations.elastic].tolist())
+        yield f'Efforts of {names} are those of their motors.'
+
+
+def _mean(left: Sequence[Array], right: Sequence[Array], count: Array) -> Array:
+    """Mean of products of values (M, n) in some rows."""
+    return np.asarray(sum((a * b).sum(axis=0) for a, b in zip(left, right)) / count)
 
 
 def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStretch:
@@ -231,9 +247,12 @@ def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStre
 
 
 def _explained(
-    name: str, equations: Equations, kinds: Sequence[str], stretches: Sequence[Stretch],
+    name: str,
+    equations: Equations,
+    kinds: Sequence[str],
+    stretches: Sequence[Stretch],
     plain: Equations,
-) -> Explanation:  # fmt: skip
+) -> Explanation:
     """What groups of parameters explain of the residual that the given ones leave."""
     before, after, size = np.zeros((3, equations.model.n_joints))
     try:

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.identification.equations import GROUPS, SPRING, Equations, Rows
+from hodyn_ros.identification.equations import Equations, Rows
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import GROUPS, SPRING, listed
 
 if TYPE_CHECKING:
     from hodyn_ros.identification.estimation import Estimation
@@ -273,14 +273,19 @@ def _summed(
 
 
 def _columns(
-    found: Estimation, others: Equations, stretch: Stretch, rows: list[Rows],
+    found: Estimation,
+    others: Equations,
+    stretch: Stretch,
+    rows: list[Rows],
     causes: list[_Cause],
-) -> list[Array]:  # fmt: skip
+) -> list[Array]:
     """Columns of all causes in rows of each kind, (M, n, E) each; `causes` says what they are."""
     every = [
-        *_unasked(others, stretch), *_factors_of_torques(found, rows),
-        *_factors_of_encoders(found, stretch, rows), *_loops(found.equations, stretch, rows),
-    ]  # fmt: skip
+        *_unasked(others, stretch),
+        *_factors_of_torques(found, rows),
+        *_factors_of_encoders(found, stretch, rows),
+        *_loops(found.equations, stretch, rows),
+    ]
     causes[:] = []
     first = 0
     for name, owner, unit, parts in every:

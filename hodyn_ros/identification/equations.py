@@ -30,22 +30,31 @@ from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.model.friction import Coulomb, JointFriction, Stribeck
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
-
-FRICTION = ('viscous', 'coulomb', 'stribeck')
-SPRING = ('stiffness', 'cubic_stiffness', 'damping')
-GROUPS = ('bodies', 'payload', 'armature', *FRICTION, 'offset', *SPRING, 'gravity', 'delay')
-"""What can be estimated."""
+from hodyn_ros.names import FRICTION, GROUPS, SPRING, listed
 
 _UNITS = {
-    'mass': ('kg', 'kg'), 'h': ('kg m', 'kg m'), 'i': ('kg m^2', 'kg m^2'),
-    'armature': ('kg m^2', 'kg'), 'viscous': ('N m s/rad', 'N s/m'), 'coulomb': ('N m', 'N'),
-    'stribeck': ('N m', 'N'), 'stribeck_velocity': ('rad/s', 'm/s'), 'offset': ('N m', 'N'),
+    'mass': ('kg', 'kg'),
+    'h': ('kg m', 'kg m'),
+    'i': ('kg m^2', 'kg m^2'),
+    'armature': ('kg m^2', 'kg'),
+    'viscous': ('N m s/rad', 'N s/m'),
+    'coulomb': ('N m', 'N'),
+    'stribeck': ('N m', 'N'),
+    'stribeck_velocity': ('rad/s', 'm/s'),
+    'offset': ('N m', 'N'),
     'sensor_offset': ('N m', 'N'),
-    'deflection_offset': ('N m', 'N'), 'stiffness': ('N m/rad', 'N/m'),
-    'cubic_stiffness': ('N m/rad^3', 'N/m^3'), 'damping': ('N m s/rad', 'N s/m'),
-    'gravity': ('rad', 'rad'), 'delay': ('s', 's'),
-}  # fmt: skip
+    'deflection_offset': ('N m', 'N'),
+    'stiffness': ('N m/rad', 'N/m'),
+    'cubic_stiffness': ('N m/rad^3', 'N/m^3'),
+    'damping': ('N m s/rad', 'N s/m'),
+    'gravity': ('rad', 'rad'),
+    'delay': ('s', 's'),
+}
+_BESIDE = {
+    'stribeck': ('stribeck_velocity',),
+    'offset': ('sensor_offset', 'deflection_offset'),
+}
+"""Quantities that come with a group; the offsets only where joints are elastic."""
 _RANK, _RESOLVED = 1e-9, 1e-5
 STRIBECK_VELOCITIES = np.geomspace(0.005, 0.6, 9)
 """Between which friction that falls with the velocity is interpolated [rad/s] or [m/s]."""
@@ -129,55 +138,22 @@ class Equations:
     """
 
     def __init__(
-        self, model: RobotModel, groups: Sequence[str], actuators: Actuators | None = None,
+        self,
+        model: RobotModel,
+        groups: Sequence[str],
+        actuators: Actuators | None = None,
         payload_link: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model, self.groups, self.actuators = model, tuple(groups), actuators
         self.payload_link = payload_link
-        if unknown := [group for group in groups if group not in GROUPS]:
-            raise IdentificationError(
-                f'{listed(unknown)} cannot be estimated, expected some of {listed(GROUPS)}.'
-            )
-        n = model.n_joints
         drives = [None if actuators is None else actuators[name] for name in model.joint_names]
         self.elastic = np.array([isinstance(drive, SeriesElastic) for drive in drives])
-        if any(group in SPRING for group in groups) and not self.elastic.any():
-            raise IdentificationError(
-                'Springs are asked for, but no joint is series elastic; give actuators, whose '
-                'values need not be right.'
-            )
-        for name, drive in zip(model.joint_names, drives):
-            springs = getattr(drive, 'spring', None)
-            if springs is not None and not isinstance(springs, (LinearSpring, CubicSpring)):
-                raise IdentificationError(
-                    f'The spring of {name} is {springs}; linear and cubic ones can be identified.'
-                )
+        self._refuse_unknown(drives)
         self.columns: list[Column] = []
         self.first: dict[str, int] = {}
-        linear = np.array([kind == 'prismatic' for kind in model.joint_types])
         for group in groups:
             self.first[group] = len(self.columns)
-            if group in ('bodies', 'payload'):
-                owners = model.body_names if group == 'bodies' else (str(payload_link),)
-                for owner in owners:
-                    for name in BODY_PARAMETERS:
-                        unit = _UNITS[name if name == 'mass' else name[0]][0]
-                        self.columns.append(Column(group, name, owner, unit))
-            elif group == 'gravity':
-                self.columns += [Column(group, f'gravity tilt {axis}', '', 'rad') for axis in '12']
-            elif group == 'delay':
-                self.columns.append(Column(group, 'delay', '', 's'))
-            else:
-                names = [group]
-                if group == 'stribeck':
-                    names.append('stribeck_velocity')
-                if group == 'offset' and self.elastic.any():
-                    names += ['sensor_offset', 'deflection_offset']
-                for name in names:
-                    self.first[name] = len(self.columns)
-                    for j in range(n):
-                        unit = _UNITS[name][int(linear[j])]
-                        self.columns.append(Column(group, name, model.joint_names[j], unit))
+            self._add_columns(group)
         if payload_link is not None:
             self._carrier = payload_in_body(model, payload_link)
         # Two axes that are normal to the given gravity.
@@ -185,8 +161,49 @@ class Equations:
         normal = np.cross(g, np.eye(3)[np.argmin(np.abs(g))])
         axes = np.stack([normal, np.cross(g, normal)])
         self.tilt_axes = axes / np.maximum(np.linalg.norm(axes, axis=1), 1e-300)[:, None]
+        n = model.n_joints
         start = np.full(n, np.log(_FIRST_STRIBECK))
         self.state = Nonlinear(0.0, np.zeros(2), np.ones(n), start)
+
+    def _refuse_unknown(self, drives: Sequence[object]) -> None:
+        """Refuse groups that there are not, and springs that cannot be identified."""
+        if unknown := [group for group in self.groups if group not in GROUPS]:
+            raise IdentificationError(
+                f'{listed(unknown)} cannot be estimated, expected some of {listed(GROUPS)}.'
+            )
+        if not set(self.groups).isdisjoint(SPRING) and not self.elastic.any():
+            raise IdentificationError(
+                'Springs are asked for, but no joint is series elastic; give actuators, whose '
+                'values need not be right.'
+            )
+        for name, drive in zip(self.model.joint_names, drives):
+            springs = getattr(drive, 'spring', None)
+            if springs is not None and not isinstance(springs, (LinearSpring, CubicSpring)):
+                raise IdentificationError(
+                    f'The spring of {name} is {springs}; linear and cubic ones can be identified.'
+                )
+
+    def _add_columns(self, group: str) -> None:
+        """Append the parameters of a group."""
+        model = self.model
+        if group in ('bodies', 'payload'):
+            owners = model.body_names if group == 'bodies' else (str(self.payload_link),)
+            self.columns += [
+                Column(group, name, owner, _UNITS[name if name == 'mass' else name[0]][0])
+                for owner in owners
+                for name in BODY_PARAMETERS
+            ]
+        elif group == 'gravity':
+            self.columns += [Column(group, f'gravity tilt {axis}', '', 'rad') for axis in '12']
+        elif group == 'delay':
+            self.columns.append(Column(group, 'delay', '', 's'))
+        else:
+            more = _BESIDE.get(group, ()) if group != 'offset' or self.elastic.any() else ()
+            for name in (group, *more):
+                self.first[name] = len(self.columns)
+                for owner, kind in zip(model.joint_names, model.joint_types):
+                    unit = _UNITS[name][int(kind == 'prismatic')]
+                    self.columns.append(Column(group, name, owner, unit))
 
     @property
     def known(self) -> Array:
@@ -213,39 +230,20 @@ class Equations:
 
     def rows(self, stretch: Stretch) -> Iterator[Rows]:
         """Equations along a stretch of a recording."""
-        n, P = self.model.n_joints, len(self.columns)
-        measured, M = stretch.measured, len(stretch.motion)
-        joints = np.arange(n)
-        moving = stretch.is_used['resting'] | (not self._has_friction)
-        own = 'effort' if 'effort' in measured else 'motor_torque'
+        measured, n = stretch.measured, self.model.n_joints
+        moving = stretch.is_used['resting'] | (not self.has_friction)
         bodies, fixed, variance = self._bodies(stretch)
         scatter = {what: stretch.noise.get(what, np.zeros(n)) ** 2 for what in measured}
-
-        def empty(which: Flags) -> tuple[Array, Array, Flags]:
-            return np.zeros((M, n, P)), np.zeros((M, n)), np.tile(which, (M, 1))
-
-        def put(X: Array, name: str, values: Array | float) -> None:
-            if name in self.first:
-                X[:, joints, self.first[name] + joints] = values
-
-        def measure(X: Array, y: Array, what: str) -> Flags:
-            """Subtract nothing from what is measured, but allow for its delay."""
-            series = measured[what]
-            late = self.state.delay ** np.arange(series.shape[1]) / _FACTORIALS[: series.shape[1]]
-            y += np.einsum('mdn,d->mn', series, late)
-            if 'delay' in self.first and series.shape[1] > 1:
-                X[..., self.first['delay']] = -np.einsum('mdn,d->mn', series[:, 1:], late[:-1])
-            return stretch.is_used[what]
-
-        rigid = ~self.elastic
-        if rigid.any():
-            X, y, used = empty(rigid)
-            X += bodies
-            used &= measure(X, y, own) & moving
-            y -= fixed
-            self._motor(X, y, stretch, stretch.motion, put)
-            floor = variance + scatter[own]
-            yield Rows('effort', X, y, used, variance, measured[own][:, 0], floor)
+        if not self.elastic.all():
+            own = 'effort' if 'effort' in measured else 'motor_torque'
+            block = _Block(self, stretch, ~self.elastic)
+            block.X += bodies
+            block.measure(own)
+            block.is_used &= moving
+            block.y -= fixed
+            block.motor(stretch.motion)
+            signal = measured[own][:, 0]
+            yield block.rows('effort', variance, signal, variance + scatter[own])
         if not self.elastic.any():
             return
         if stretch.motor_motion is None:
@@ -254,38 +252,27 @@ class Equations:
                 'too (columns <joint>.motor_position, or a topic of the motors).'
             )
         deflection = stretch.motor_motion - stretch.motion
-        d = deflection[:, 0]
-
-        def spring(X: Array, y: Array) -> None:
-            for name, values in zip(SPRING, (d, d**3, deflection[:, 1])):
-                if name in self.first:
-                    put(X, name, values)
-                elif (known := self.known_drives[name]).any():
-                    y -= known * values
-            put(X, 'deflection_offset', 1.0)
-
         stiffness = self.known_drives['stiffness']
         noise = stiffness**2 * (stretch.deviations[1:] ** 2).sum(axis=0)
-        if 'motor_torque' in measured:
-            X, y, used = empty(self.elastic)
-            used &= measure(X, y, 'motor_torque') & moving
-            self._motor(X, y, stretch, stretch.motor_motion, put)
-            spring(X, y)
-            exact = np.zeros((M, n))
-            floor = noise + scatter['motor_torque']
-            yield Rows('motor', X, y, used, exact, measured['motor_torque'][:, 0], floor)
-        if 'effort' in measured:
-            X, y, used = empty(self.elastic)
-            used &= measure(X, y, 'effort')
-            spring(X, y)
-            put(X, 'sensor_offset', 1.0)
-            floor = noise + scatter['effort']
-            yield Rows('sensor', X, y, used, np.zeros((M, n)), measured['effort'][:, 0], floor)
-        X, y, used = empty(self.elastic)
-        X -= bodies
-        y += fixed
-        spring(X, y)
-        yield Rows('spring', X, y, used, variance + noise, stiffness * d, variance + noise)
+        for what, kind in (('motor_torque', 'motor'), ('effort', 'sensor')):
+            if what not in measured:
+                continue
+            block = _Block(self, stretch, self.elastic)
+            block.measure(what)
+            if kind == 'motor':
+                block.is_used &= moving
+                block.motor(stretch.motor_motion)
+            block.spring(deflection)
+            if kind == 'sensor':
+                block.put('sensor_offset', 1.0)
+            exact = np.zeros_like(fixed)
+            yield block.rows(kind, exact, measured[what][:, 0], noise + scatter[what])
+        block = _Block(self, stretch, self.elastic)
+        block.X -= bodies
+        block.y += fixed
+        block.spring(deflection)
+        both = variance + noise
+        yield block.rows('spring', both, stiffness * deflection[:, 0], both)
 
     def efforts(self, stretch: Stretch) -> Iterator[tuple[str, Array, Array, Flags]]:
         """What is measured with its kind, what is computed, and where both are used, (M, n) each.
@@ -324,31 +311,6 @@ class Equations:
         M = mass_matrix(model, motion[:, :1])[:, 0]
         return X, fixed, np.einsum('mij,mj->mi', M**2, stretch.deviations[0] ** 2)
 
-    def _motor(self, X: Array, y: Array, stretch: Stretch, motion: Array, put) -> None:  # type: ignore[no-untyped-def]
-        """Motor inertia, friction and offset, at rigid joints and motors alike."""
-        if 'armature' in self.first:
-            put(X, 'armature', motion[:, 2])
-        else:
-            y -= self.known_drives['armature'] * motion[:, 2]
-        put(X, 'viscous', motion[:, 1])
-        if 'coulomb' in self.first:
-            put(X, 'coulomb', stretch.laws['coulomb'])
-        if 'stribeck' in self.first:
-            put(X, 'stribeck', self._falling(stretch, 0))
-            put(X, 'stribeck_velocity', self.state.level * self._falling(stretch, 1))
-        put(X, 'offset', 1.0)
-        if 'known' in stretch.laws and not self._has_friction:
-            y -= stretch.laws['known']
-
-    def _falling(self, stretch: Stretch, order: int) -> Array:
-        """Unit friction that falls with the velocity (M, n), or its change with log_velocity."""
-        from scipy.interpolate import CubicSpline
-
-        known = np.stack([stretch.laws[name] for name in stribeck_names()])
-        spline = CubicSpline(np.log(STRIBECK_VELOCITIES), known)
-        every = spline(self.state.log_velocity, order)
-        return np.asarray(np.einsum('jmj->mj', every))
-
     @property
     def is_linear(self) -> Flags:
         """Which parameters equations are linear in, shape (P,)."""
@@ -356,7 +318,8 @@ class Equations:
         return np.array([not column.name.startswith(others) for column in self.columns])
 
     @property
-    def _has_friction(self) -> bool:
+    def has_friction(self) -> bool:
+        """Whether some friction is estimated."""
         return any(name in self.first for name in FRICTION)
 
     @cached_property
@@ -429,12 +392,15 @@ class Equations:
         low, high = np.where(bounded, [low, high], [[-np.pi], [np.pi]])
         motion[:, 0] = rng.uniform(low, high, (M, n))
         stretch = Stretch(
-            0.0, 1.0, motion, motion + rng.normal(size=motion.shape),
+            0.0,
+            1.0,
+            motion,
+            motion + rng.normal(size=motion.shape),
             {what: rng.normal(size=(M, 2, n)) for what in kinds},
             {name: rng.normal(size=(M, n)) for name in self.laws()},
             dict.fromkeys((*kinds, 'resting'), np.ones((M, n), dtype=np.bool_)),
             np.zeros((3, M, n)),
-        )  # fmt: skip
+        )
         stacked = np.concatenate([rows.X[rows.is_used] for rows in self.rows(stretch)])
         sizes = np.linalg.norm(stacked, axis=0)
         sizes[sizes < _RANK * np.median(sizes)] = 0.0  # but for rounding
@@ -452,6 +418,72 @@ class Equations:
         mapping = mapping[ranks]
         mapping[:, independent] = np.eye(b)
         return Structure(independent, mapping)
+
+
+class _Block:
+    """Rows of some of the joints that are being made, M of them."""
+
+    def __init__(self, equations: Equations, stretch: Stretch, which: Flags) -> None:
+        self._equations, self._stretch = equations, stretch
+        M, n = stretch.motion[:, 0].shape
+        self.X = np.zeros((M, n, len(equations.columns)))
+        self.y, self.is_used = np.zeros((M, n)), np.tile(which, (M, 1))
+
+    def rows(self, kind: str, variance: Array, signal: Array, floor: Array) -> Rows:
+        """What has been made, see `Rows`."""
+        return Rows(kind, self.X, self.y, self.is_used, variance, signal, floor)
+
+    def put(self, name: str, values: Array | float) -> None:
+        """Set the columns of a quantity, if it is estimated."""
+        first, joints = self._equations.first, np.arange(self.X.shape[1])
+        if name in first:
+            self.X[:, joints, first[name] + joints] = values
+
+    def measure(self, what: str) -> None:
+        """Subtract nothing from what is measured, but allow for its delay."""
+        first, series = self._equations.first, self._stretch.measured[what]
+        late = self._equations.state.delay ** np.arange(series.shape[1])
+        late = late / _FACTORIALS[: series.shape[1]]
+        self.y += np.einsum('mdn,d->mn', series, late)
+        if 'delay' in first and series.shape[1] > 1:
+            self.X[..., first['delay']] = -np.einsum('mdn,d->mn', series[:, 1:], late[:-1])
+        self.is_used &= self._stretch.is_used[what]
+
+    def motor(self, motion: Array) -> None:
+        """Motor inertia, friction and offset, at rigid joints and motors alike."""
+        equations, laws = self._equations, self._stretch.laws
+        if 'armature' in equations.first:
+            self.put('armature', motion[:, 2])
+        else:
+            self.y -= equations.known_drives['armature'] * motion[:, 2]
+        self.put('viscous', motion[:, 1])
+        if 'coulomb' in equations.first:
+            self.put('coulomb', laws['coulomb'])
+        if 'stribeck' in equations.first:
+            self.put('stribeck', self._falling(0))
+            self.put('stribeck_velocity', equations.state.level * self._falling(1))
+        self.put('offset', 1.0)
+        if 'known' in laws and not equations.has_friction:
+            self.y -= laws['known']
+
+    def spring(self, deflection: Array) -> None:
+        """Torques of springs by their deflections (M, 3, n)."""
+        d = deflection[:, 0]
+        for name, values in zip(SPRING, (d, d**3, deflection[:, 1])):
+            if name in self._equations.first:
+                self.put(name, values)
+            elif (known := self._equations.known_drives[name]).any():
+                self.y -= known * values
+        self.put('deflection_offset', 1.0)
+
+    def _falling(self, order: int) -> Array:
+        """Unit friction that falls with the velocity (M, n), or its change with log_velocity."""
+        from scipy.interpolate import CubicSpline
+
+        known = np.stack([self._stretch.laws[name] for name in stribeck_names()])
+        spline = CubicSpline(np.log(STRIBECK_VELOCITIES), known)
+        every = spline(self._equations.state.log_velocity, order)
+        return np.asarray(np.einsum('jmj->mj', every))
 
 
 def stribeck_names() -> list[str]:

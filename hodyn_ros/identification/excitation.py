@@ -30,21 +30,20 @@ from hodyn_ros.dynamics.regressor import (
     regressor,
 )
 from hodyn_ros.errors import JointNameError, RequestError, ScalingError, UnlimitedError
-from hodyn_ros.identification.equations import SPRING
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 ColumnsOf = Callable[[Array, Array], Array]
 """From motions (S, 4, n) with their efforts (S, 2, n) to columns (S, n, p)."""
 _TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
 # Twice as many waypoints per second [Hz]: friction is to see slow parts, springs quick changes.
-_BANDWIDTH = {'bodies': 0.6, 'payload': 0.6, 'friction': 0.3, 'springs': 1.5}
+_BANDWIDTH = dict(zip(TARGETS, (0.6, 0.6, 0.3, 1.5)))
 _FEWEST, _STARTS, _TRIALS = 8, 100, 1500  # Waypoints; motions that are compared.
 _LARGEST_STEP, _SMALLEST_STEP = 0.6, 0.03
 # Scores that differ less are equal, so that rounding does not lead to another motion.
@@ -93,11 +92,20 @@ class Excitation(NamedTuple):
 
 
 def excite(
-    model: RobotModel, limits: MotionLimits | None = None, *, target: str = 'bodies',
-    link: str | None = None, joints: Sequence[str] | None = None, box: ArrayLike | None = None,
-    duration: float = 20.0, share: float = 0.8, effort_noise: ArrayLike = 0.1,
-    rate: float = 1000.0, actuators: Actuators | None = None, seed: int = 0,
-) -> Excitation:  # fmt: skip
+    model: RobotModel,
+    limits: MotionLimits | None = None,
+    *,
+    target: str = 'bodies',
+    link: str | None = None,
+    joints: Sequence[str] | None = None,
+    box: ArrayLike | None = None,
+    duration: float = 20.0,
+    share: float = 0.8,
+    effort_noise: ArrayLike = 0.1,
+    rate: float = 1000.0,
+    actuators: Actuators | None = None,
+    seed: int = 0,
+) -> Excitation:
     """Find a motion along which measured efforts show parameters well.
 
     It begins and ends at rest in the middle of the ranges of position, or near to it in a pose
@@ -155,27 +163,9 @@ def excite(
     samples too, see `uniform_scaling`. Source: see the module.
     """
     check_choice('target', target, _BANDWIDTH, RequestError)
-    numbers = ('share', share, 1.0), ('duration', duration, None), ('rate', rate, None)
-    for name, value, most in numbers:
-        checked_number(name, value, RequestError, above=0.0, most=most)
-    checked_number('seed', seed, RequestError, least=0, whole=True)
-    noise = finite_array('effort_noise', effort_noise, RequestError)
-    if noise.shape not in ((), (model.n_joints,)) or not np.all(noise > 0.0):
-        raise RequestError(
-            f'effort_noise is {effort_noise!r}, expected a number above zero or {model.n_joints} '
-            'of them.'
-        )
+    _refuse_numbers(share, duration, rate, seed)
     chosen = model.joint_names if joints is None else tuple(joints)
-    if not chosen or not set(chosen) <= set(model.joint_names):
-        raise JointNameError(
-            f'The joints to be moved are {listed(chosen)}; expected some of '
-            f'{listed(model.joint_names)}.'
-        )
-    corners = None if box is None else finite_array('box', box, RequestError)
-    if corners is not None and not (corners.shape == (2, 3) and np.all(corners[0] < corners[1])):
-        raise RequestError(
-            f'The box is {corners.tolist()}, expected the lowest and then the highest x, y, z [m].'
-        )
+    noise, corners = _checked_arrays(model, chosen, effort_noise, box)
     springs: dict[str, Spring] = {}
     if actuators is not None:
         actuators.check_suits(model)
@@ -202,10 +192,43 @@ def excite(
     return found
 
 
+def _refuse_numbers(share: float, duration: float, rate: float, seed: int) -> None:
+    numbers = ('share', share, 1.0), ('duration', duration, None), ('rate', rate, None)
+    for name, value, most in numbers:
+        checked_number(name, value, RequestError, above=0.0, most=most)
+    checked_number('seed', seed, RequestError, least=0, whole=True)
+
+
+def _checked_arrays(
+    model: RobotModel, chosen: Sequence[str], effort_noise: ArrayLike, box: ArrayLike | None
+) -> tuple[Array, Array | None]:
+    """Noise and corners of the box, for joints that the model has."""
+    noise = finite_array('effort_noise', effort_noise, RequestError)
+    if noise.shape not in ((), (model.n_joints,)) or not np.all(noise > 0.0):
+        raise RequestError(
+            f'effort_noise is {effort_noise!r}, expected a number above zero or {model.n_joints} '
+            'of them.'
+        )
+    if not chosen or not set(chosen) <= set(model.joint_names):
+        raise JointNameError(
+            f'The joints to be moved are {listed(chosen)}; expected some of '
+            f'{listed(model.joint_names)}.'
+        )
+    corners = None if box is None else finite_array('box', box, RequestError)
+    if corners is not None and not (corners.shape == (2, 3) and np.all(corners[0] < corners[1])):
+        raise RequestError(
+            f'The box is {corners.tolist()}, expected the lowest and then the highest x, y, z [m].'
+        )
+    return noise, corners
+
+
 def _shown(
-    model: RobotModel, target: str, link: str | None, joints: Sequence[str],
+    model: RobotModel,
+    target: str,
+    link: str | None,
+    joints: Sequence[str],
     springs: Mapping[str, Spring],
-) -> tuple[tuple[str, ...], ColumnsOf]:  # fmt: skip
+) -> tuple[tuple[str, ...], ColumnsOf]:
     """Names of the p parameters of a target, and what the efforts are by them."""
     if target == 'payload':
         link = link_or_tip(model, link)
@@ -213,23 +236,7 @@ def _shown(
         names = tuple(f'{link} {each}' for each in BODY_PARAMETERS)
         return names, lambda q, _: regressor(model, q[:, :3])[:, 0][..., own] @ to_body
     if target == 'springs':
-        shown = [
-            (joint, each) for joint in joints if joint in springs for each in SPRING
-            if each != 'cubic_stiffness' or not isinstance(springs[joint], LinearSpring)
-        ]  # fmt: skip
-        if not shown:
-            raise RequestError('None of the joints that move is series elastic; see actuators.')
-
-        def deflected(_: Array, effort: Array) -> Array:
-            rows = np.zeros((len(effort), model.n_joints, len(shown)))
-            for column, (joint, each) in enumerate(shown):
-                j = model.joint_names.index(joint)
-                delta = springs[joint].deflection_series(effort[:, :, j])
-                d, rate = delta[:, 0], delta[:, 1]
-                rows[:, j, column] = {'stiffness': d, 'cubic_stiffness': d**3}.get(each, rate)
-            return rows
-
-        return tuple(f'{joint} {each}' for joint, each in shown), deflected
+        return _shown_springs(model, joints, springs)
     known = parameter_names(model, _TERMS)
     if target == 'friction':
         kinds = ('viscous', 'coulomb', 'offset')
@@ -248,10 +255,39 @@ def _shown(
     return names, columns
 
 
+def _shown_springs(
+    model: RobotModel, joints: Sequence[str], springs: Mapping[str, Spring]
+) -> tuple[tuple[str, ...], ColumnsOf]:
+    """Names and columns of the springs and dampers of joints."""
+    shown = [
+        (joint, each)
+        for joint in joints
+        if joint in springs
+        for each in SPRING
+        if each != 'cubic_stiffness' or not isinstance(springs[joint], LinearSpring)
+    ]
+    if not shown:
+        raise RequestError('None of the joints that move is series elastic; see actuators.')
+
+    def deflected(_: Array, effort: Array) -> Array:
+        rows = np.zeros((len(effort), model.n_joints, len(shown)))
+        for column, (joint, each) in enumerate(shown):
+            j = model.joint_names.index(joint)
+            delta = springs[joint].deflection_series(effort[:, :, j])
+            d, rate = delta[:, 0], delta[:, 1]
+            rows[:, j, column] = {'stiffness': d, 'cubic_stiffness': d**3}.get(each, rate)
+        return rows
+
+    return tuple(f'{joint} {each}' for joint, each in shown), deflected
+
+
 def _bounds(
-    model: RobotModel, limits: MotionLimits | None, moved: Sequence[int], share: float,
+    model: RobotModel,
+    limits: MotionLimits | None,
+    moved: Sequence[int],
+    share: float,
     springs: Mapping[str, Spring],
-) -> MotionLimits:  # fmt: skip
+) -> MotionLimits:
     """Limits as far as they may be used, with finite positions, and torques of springs."""
     lower, upper, *others = motion_limits(model) if limits is None else limits
     free = np.isin(model.joint_types, 'continuous') | ~np.isin(np.arange(model.n_joints), moved)

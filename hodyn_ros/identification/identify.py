@@ -18,7 +18,7 @@ from hodyn_ros.display import shown
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.doubt import Doubt, doubted, last_link, other_equations
-from hodyn_ros.identification.equations import FRICTION, SPRING, Column, Equations
+from hodyn_ros.identification.equations import Column, Equations
 from hodyn_ros.identification.estimation import Estimation, IdentifiedParameter, scale_remarks
 from hodyn_ros.identification.recording import (
     Preparation,
@@ -39,6 +39,7 @@ from hodyn_ros.model.friction import (
 )
 from hodyn_ros.model.inertia import Payload, inertia_parts, parametric_inertia
 from hodyn_ros.model.robot import ModelWarning, RobotModel
+from hodyn_ros.names import FRICTION, SPRING
 
 DEFAULT = ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'delay')
 DEFAULT_OF_SPRINGS = ('stiffness', 'damping')
@@ -192,15 +193,24 @@ def identify(
         full, remarks = _physical(found, fixed)
     except IdentificationError as error:
         raise IdentificationError(f'{error} {doubt.sentence}'.rstrip()) from None
-    result, drives, payload = _updated(found.equations, full, smoothing, link)
+    result, drives, payload = _updated(found.equations, full, smoothing)
     residuals = _residuals(found.equations, full, known, stretches)
     unseen = _residuals(found.equations, full, known, held)
     _refuse_worse(unseen, len(found.z) / max(found.used, 1), doubt)
     return Identification(
-        result, drives, payload, found.parameters(), tuple(equations.columns), structure.mapping,
-        full, found.covariance, residuals, unseen, doubt,
+        result,
+        drives,
+        payload,
+        found.parameters(),
+        tuple(equations.columns),
+        structure.mapping,
+        full,
+        found.covariance,
+        residuals,
+        unseen,
+        doubt,
         (*flaws, *scales, *filter(None, [doubt.sentence]), *found.remarks(), *remarks),
-    )  # fmt: skip
+    )
 
 
 def _asked_for(
@@ -237,44 +247,20 @@ def _refuse_impossible(column: Column, value: float, std: float) -> None:
 def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]:
     """Parameters (P,) that a robot can have, and remarks."""
     equations, mapping = found.equations, found.structure.mapping
-    columns, model = equations.columns, equations.model
-    given, estimates = equations.known, found.estimates
-    std = found.std
-    alone = {int(i): k for k, i in enumerate(found.structure.independent)
-             if np.abs(mapping[k]).sum() <= 1.0 + 1e-6 and found.is_shown[k]}  # fmt: skip
-    prior, least = np.ones(len(columns)), np.full(len(columns), -np.inf)
-    for i, column in enumerate(columns):
-        if i in alone and column.group not in ('bodies', 'payload'):
-            k = alone[i]
-            if std[k] < max(abs(estimates[k]), abs(given[i]), 1.0):
-                given[i], prior[i] = estimates[k], _FLAT * std[k] + 1e-12
-            _refuse_impossible(column, float(estimates[k]), float(std[k]))
-        elif column.group not in ('bodies', 'payload'):
-            prior[i] = max(abs(given[i]), 1.0)
-        if column.name in ('armature', *FRICTION, *SPRING):
-            least[i] = 0.0
-            given[i] = max(given[i], 0.0)
+    given, prior, least, alone = _centre(found)
     bodies, scales = [], []
     if equations.payload_link is not None and 'payload' in equations.first:
         first = equations.first['payload']
-        place = next((k for i, k in alone.items() if i == first), None)
-        mass = estimates[place] if place is not None else 1.0
-        if place is not None and mass < -3.0 * std[place]:
-            raise IdentificationError(
-                f'The payload of {equations.payload_link!r} comes out as {mass:.4g} +- '
-                f'{std[place]:.2g} kg: does the given model hold it already?'
-            )
-        bodies, scales = [first], [(max(mass, 0.1), 0.1)]
-        fixed = None
+        bodies, scales, fixed = [first], [_payload_scale(found, alone.get(first))], None
     elif 'bodies' in equations.first:
-        first = equations.first['bodies']
-        bodies = [first + 10 * k for k in range(model.n_bodies)]
-        whole = given[first : first + 10 * model.n_bodies].reshape(-1, 10)
+        first, n_bodies = equations.first['bodies'], equations.model.n_bodies
+        bodies = [first + 10 * k for k in range(n_bodies)]
+        whole = given[first : first + 10 * n_bodies].reshape(-1, 10)
         scales = [body_scale(own, whole) for own in whole]
     for first, (mass, radius) in zip(bodies, scales):
         prior[first : first + 10] = mass * np.array([1.0, *[radius] * 3, *[radius**2] * 6])
     shares = np.zeros((len(bodies), 10)) if fixed is None else np.asarray(fixed)
-    target = found.information @ estimates
+    target = found.information @ found.estimates
     beta, missed = consistent(
         found.information @ mapping, target, given, prior, bodies, scales, shares, least
     )
@@ -288,66 +274,123 @@ def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]
     return np.maximum(beta, least), remarks
 
 
+def _centre(found: Estimation) -> tuple[Array, Array, Array, dict[int, int]]:
+    """Centre, deviations and lower bounds (P,) of a prior of the parameters but for bodies.
+
+    Estimates of parameters that are shown alone are its centre; the last is their places among
+    the base parameters.
+    """
+    columns, mapping = found.equations.columns, found.structure.mapping
+    given, estimates, std = found.equations.known, found.estimates, found.std
+    alone = {
+        int(i): k
+        for k, i in enumerate(found.structure.independent)
+        if np.abs(mapping[k]).sum() <= 1.0 + 1e-6 and found.is_shown[k]
+    }
+    prior, least = np.ones(len(columns)), np.full(len(columns), -np.inf)
+    for i, column in enumerate(columns):
+        if i in alone and column.group not in ('bodies', 'payload'):
+            k = alone[i]
+            if std[k] < max(abs(estimates[k]), abs(given[i]), 1.0):
+                given[i], prior[i] = estimates[k], _FLAT * std[k] + 1e-12
+            _refuse_impossible(column, float(estimates[k]), float(std[k]))
+        elif column.group not in ('bodies', 'payload'):
+            prior[i] = max(abs(given[i]), 1.0)
+        if column.name in ('armature', *FRICTION, *SPRING):
+            least[i] = 0.0
+            given[i] = max(given[i], 0.0)
+    return given, prior, least, alone
+
+
+def _payload_scale(found: Estimation, place: int | None) -> tuple[float, float]:
+    """Mass [kg] and radius [m] by which a payload is measured; `place` is that of its mass."""
+    if place is None:
+        return 1.0, 0.1
+    mass, std = found.estimates[place], found.std[place]
+    if mass < -3.0 * std:
+        raise IdentificationError(
+            f'The payload of {found.equations.payload_link!r} comes out as {mass:.4g} +- '
+            f'{std:.2g} kg: does the given model hold it already?'
+        )
+    return max(mass, 0.1), 0.1
+
+
 def _updated(
-    equations: Equations, beta: Array, smoothing: float, payload_link: str | None
+    equations: Equations, beta: Array, smoothing: float
 ) -> tuple[RobotModel, Actuators | None, Payload | None]:
     """Robot, drives and payload with the parameters."""
-    model, actuators, first = equations.model, equations.actuators, equations.first
-    names, payload = model.joint_names, None
-    values = {name: beta[equations.of(name)] for name in (*FRICTION, 'armature', 'offset', *SPRING)
-              if name in first}  # fmt: skip
-    has_friction = any(name in first for name in FRICTION)
+    actuators = equations.actuators
+    model, payload = _with_bodies(equations, beta)
+    values = {
+        name: beta[equations.of(name)]
+        for name in (*FRICTION, 'armature', 'offset', *SPRING)
+        if name in equations.first
+    }
+    drives: dict[str, Actuator] = {} if actuators is None else dict(actuators.by_joint)
+    for j, name in enumerate(model.joint_names):
+        own = {what: each[j] for what, each in values.items()}
+        terms = _terms(equations, j, own, smoothing)
+        law = Sum(tuple(terms)) if terms else None
+        is_new = equations.has_friction or law is not None
+        rigid = drives.get(name)
+        if equations.elastic[j]:
+            drive = _elastic(equations.drive(j), own)
+            drives[name] = replace(drive, friction=law) if is_new else drive
+            continue
+        if is_new:
+            model = model.with_friction({name: law})
+        if 'armature' in own and isinstance(rigid, RigidDrive):
+            drives[name] = replace(rigid, motor_inertia=own['armature'])
+        elif 'armature' in own:
+            model = model.with_armature({name: own['armature']})
+    return model, None if actuators is None else Actuators(model, drives), payload
+
+
+def _with_bodies(equations: Equations, beta: Array) -> tuple[RobotModel, Payload | None]:
+    """Robot with bodies or a payload of the parameters, and the payload."""
+    model, link = equations.model, equations.payload_link
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
-        if 'bodies' in first:
+        if 'bodies' in equations.first:
             own = equations.of('bodies', 10 * model.n_bodies)
             model = model.with_inertial_parameters(beta[own])
-        if 'payload' in first and payload_link is not None:
-            carried = parametric_inertia(beta[equations.of('payload', 10)])
-            mass, com, inertia = inertia_parts(payload_link, carried)
-            rows = tuple(map(tuple, np.asarray(inertia).tolist()))
-            payload = Payload(payload_link, mass, tuple(np.asarray(com).tolist()), rows)
-            model = model.with_payload(*payload)
-    drives: dict[str, Actuator] = {} if actuators is None else dict(actuators.by_joint)
-    for j, name in enumerate(names):
-        terms: list[FrictionLaw] = []
-        if 'viscous' in values and values['viscous'][j] > 0.0:
-            terms.append(Viscous(values['viscous'][j]))
-        if 'coulomb' in values and values['coulomb'][j] > 0.0:
-            terms.append(Coulomb(values['coulomb'][j], smoothing))
-        if 'stribeck' in values and values['stribeck'][j] > 0.0:
-            velocity = float(np.exp(equations.state.log_velocity[j]))
-            terms.append(Stribeck(values['stribeck'][j], velocity, smoothing))
-        if 'offset' in values:
-            terms.append(Offset(values['offset'][j]))
-        if equations.elastic[j]:
-            drive = equations.drive(j)
-            changes: dict[str, Any] = {}
-            if 'armature' in values:
-                changes['motor_inertia'] = values['armature'][j]
-            if 'damping' in values:
-                changes['damping'] = values['damping'][j]
-            law: Any = drive.spring
-            constants = {f.name: getattr(law, f.name) for f in fields(law)}
-            if 'stiffness' in values:
-                constants['stiffness'] = values['stiffness'][j]
-            if 'cubic_stiffness' in values:
-                constants['cubic'] = values['cubic_stiffness'][j]
-            kind = CubicSpring if 'cubic' in constants else LinearSpring
-            changes['spring'] = kind(**constants)
-            if has_friction or terms:
-                changes['friction'] = Sum(tuple(terms)) if terms else None
-            drives[name] = replace(drive, **changes)
-            continue
-        if has_friction or terms:
-            model = model.with_friction({name: Sum(tuple(terms)) if terms else None})
-        if 'armature' in values:
-            rigid = drives.get(name)
-            if isinstance(rigid, RigidDrive):
-                drives[name] = replace(rigid, motor_inertia=values['armature'][j])
-            else:
-                model = model.with_armature({name: values['armature'][j]})
-    return model, None if actuators is None else Actuators(model, drives), payload
+        if 'payload' not in equations.first or link is None:
+            return model, None
+        carried = parametric_inertia(beta[equations.of('payload', 10)])
+        mass, com, inertia = inertia_parts(link, carried)
+        rows = tuple(map(tuple, np.asarray(inertia).tolist()))
+        payload = Payload(link, mass, tuple(np.asarray(com).tolist()), rows)
+        return model.with_payload(*payload), payload
+
+
+def _terms(
+    equations: Equations, j: int, own: Mapping[str, float], smoothing: float
+) -> list[FrictionLaw]:
+    """Laws of friction of a joint with parameters of its own, those above zero and the offset."""
+    terms: list[FrictionLaw] = []
+    if own.get('viscous', 0.0) > 0.0:
+        terms.append(Viscous(own['viscous']))
+    if own.get('coulomb', 0.0) > 0.0:
+        terms.append(Coulomb(own['coulomb'], smoothing))
+    if own.get('stribeck', 0.0) > 0.0:
+        velocity = float(np.exp(equations.state.log_velocity[j]))
+        terms.append(Stribeck(own['stribeck'], velocity, smoothing))
+    if 'offset' in own:
+        terms.append(Offset(own['offset']))
+    return terms
+
+
+def _elastic(drive: SeriesElastic, own: Mapping[str, float]) -> SeriesElastic:
+    """Drive of a joint with parameters of its own."""
+    law: Any = drive.spring
+    constants = {f.name: getattr(law, f.name) for f in fields(law)}
+    for name, constant in (('stiffness', 'stiffness'), ('cubic_stiffness', 'cubic')):
+        if name in own:
+            constants[constant] = own[name]
+    kind = CubicSpring if 'cubic' in constants else LinearSpring
+    changes = {'motor_inertia': 'armature', 'damping': 'damping'}
+    known: dict[str, Any] = {field: own[name] for field, name in changes.items() if name in own}
+    return replace(drive, spring=kind(**constants), **known)
 
 
 def _refuse_worse(unseen: Sequence[Residual], taken: float, doubt: Doubt) -> None:
@@ -361,15 +404,17 @@ def _refuse_worse(unseen: Sequence[Residual], taken: float, doubt: Doubt) -> Non
         raise IdentificationError(
             f'What was held out is met worse than by the given model: {after:.3g} beside '
             f'{before:.3g} N m of torques are left, all joints together. Ask for other '
-            f'parameters, or record a motion that shows them (hodyn excite). {doubt.sentence}'
-            .rstrip()
+            'parameters, or record a motion that shows them (hodyn excite). '
+            f'{doubt.sentence}'.rstrip()
         )
 
 
 def _residuals(
-    equations: Equations, beta: Array, known: Equations,
+    equations: Equations,
+    beta: Array,
+    known: Equations,
     recordings: Mapping[str, Sequence[Stretch]],
-) -> tuple[Residual, ...]:  # fmt: skip
+) -> tuple[Residual, ...]:
     """What the given and the identified parameters leave of recordings."""
     found = []
     beta = np.where(equations.is_linear, beta, 0.0)

@@ -59,6 +59,7 @@ _SPIKE, _LEAST_SPIKE = 8.0, 0.02  # over the noise, and over the range of values
 _SHARP = 12.0  # rate of samples over the pass band from which on spikes are told from motion
 _AT_LIMIT, _CLIPPED = 0.995, 10  # share of a limit, and samples at the same extreme
 _SLOW, _SLOW_NOISE = 0.005, 5.0  # speed at rest, over the largest one and over its noise
+_MEASURED, _POSITIONS = ('effort', 'motor_torque'), ('q', 'motor_position')
 _ORDER = 4  # of the filter, which runs back and forth
 # Central differences of sixth order.
 _KERNELS = (
@@ -95,18 +96,21 @@ class Stretch:
     noise: Mapping[str, Array] = field(default_factory=dict)
     """Standard deviations of what is measured, as neighbouring samples scatter, shape (n,)."""
 
-
     def part(self, first: int, last: int) -> Stretch:
         """Rows of it, from the first to before the last."""
         rows = slice(first, last)
         motors = None if self.motor_motion is None else self.motor_motion[rows]
         return Stretch(
-            self.start + first * self.step, self.step, self.motion[rows], motors,
+            self.start + first * self.step,
+            self.step,
+            self.motion[rows],
+            motors,
             {name: values[rows] for name, values in self.measured.items()},
             {name: values[rows] for name, values in self.laws.items()},
             {name: flags[rows] for name, flags in self.is_used.items()},
-            self.deviations[:, rows], self.noise,
-        )  # fmt: skip
+            self.deviations[:, rows],
+            self.noise,
+        )
 
 
 class Preparation:
@@ -124,9 +128,12 @@ class Preparation:
     """
 
     def __init__(
-        self, model: RobotModel, laws: Mapping[str, Law], at_motor: Flags,
+        self,
+        model: RobotModel,
+        laws: Mapping[str, Law],
+        at_motor: Flags,
         bandwidth: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model, self.laws, self.at_motor, self.bandwidth = model, laws, at_motor, bandwidth
         self.samples = 0
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
@@ -156,10 +163,13 @@ class Preparation:
         """What was left out; IdentificationError if it is most of it."""
         names, remarks = self.model.joint_names, []
         for count, what in (
-            (self.clipped, 'are clipped (at a limit, or at their largest value on end) and not '
-             'used; record a gentler motion'),
+            (
+                self.clipped,
+                'are clipped (at a limit, or at their largest value on end) and not '
+                'used; record a gentler motion',
+            ),
             (self.spikes, 'were spikes, replaced by their neighbours'),
-        ):  # fmt: skip
+        ):
             share = count / max(self.samples, 1)
             shown = [f'{names[j]} {100.0 * share[j]:.2g} %' for j in np.flatnonzero(share > _FEW)]
             if shown:
@@ -171,7 +181,7 @@ class Preparation:
     def _given(self, samples: Samples) -> Stretch:
         """Samples whose derivatives are exact, as they are."""
         measured, used, noise = {}, {}, {}
-        for what in ('effort', 'motor_torque'):
+        for what in _MEASURED:
             if (values := getattr(samples, what)) is not None:
                 measured[what] = np.nan_to_num(values)[:, None]
                 used[what] = np.isfinite(values)
@@ -185,89 +195,110 @@ class Preparation:
         return Stretch(start, step, motion, None, measured, laws, used, none, noise)
 
     def _filtered(self, samples: Samples) -> Iterator[Stretch]:
-        from scipy.ndimage import median_filter
-
-        model = self.model
         times, rows = np.unique(samples.times, return_index=True)
-        motors = samples.motor_position is not None
         positions = samples.motion[rows, 0].copy()
-        turning = np.array([kind == 'continuous' for kind in model.joint_types])
+        turning = np.array([kind == 'continuous' for kind in self.model.joint_types])
         positions[:, turning] = np.unwrap(positions[:, turning], axis=0)
         series = {'q': positions}
-        for what in ('motor_position', 'effort', 'motor_torque'):
+        for what in ('motor_position', *_MEASURED):
             if (values := getattr(samples, what)) is not None and np.isfinite(values).any():
                 series[what] = values[rows]
-        for start, h, even, known in _even(times, series):
-            rate = 1.0 / h
-            noise = {
-                what: _noise(even[what]) for what in ('q', 'motor_position') if what in even
-            }
-            if self.bandwidth is None:
-                self.bandwidth = _pass_band(even['q'], noise['q'], h)
-            band = self.bandwidth
-            if band > 0.45 * rate:
-                raise IdentificationError(
-                    f'{samples.name}: {rate:.3g} samples per second are too few for a pass band '
-                    f'of {band:.3g} Hz; record at {5.0 * band:.0f} Hz or more.'
-                )
-            flawed: dict[str, Flags] = {}
-            for what, values in even.items():
-                middle = median_filter(values, size=(5, 1), mode='nearest')
-                off = np.abs(values - middle)
-                low, high = np.percentile(values, (1, 99), axis=0)
-                usual = _SPIKE * 1.5 * np.median(off, axis=0)
-                is_spike = off > np.maximum(usual, _LEAST_SPIKE * (high - low) + 1e-9)
-                is_spike &= rate > _SHARP * band  # else it may be the motion
-                values[is_spike] = middle[is_spike]
-                self.spikes += is_spike.sum(axis=0)
-                flawed[what] = ~known[what]
-                if what in ('effort', 'motor_torque'):
-                    limit = model.limits.effort if what == 'effort' else np.inf
-                    clipped = _clipped(values, limit)
-                    self.clipped += clipped.sum(axis=0)
-                    flawed[what] |= clipped
-            margin = int(np.ceil(_EDGES * rate / band))
-            if len(even['q']) < 3 * margin:
-                continue
-            smooth = _Filter(band, h, margin)
-            flawless = smooth.passed(flawed['q'].astype(float))[smooth.kept] < _TOUCHED
-            motion, speed = smooth.with_rates(even['q'], 3)
-            motor_motion = None
-            if motors:
-                motor_motion, motor_speed = smooth.with_rates(even['motor_position'], 3)
-                speed = np.where(self.at_motor, motor_speed, speed)
-            gains = smooth.gains()
-            measured, used, floors = {}, {}, {}
-            for what in ('effort', 'motor_torque'):
-                if what in even:
-                    floors[what] = gains[0] * _noise(np.nan_to_num(series[what]), _USUAL)
-                    measured[what] = smooth.with_rates(even[what], 4)[0]
-                    touched = smooth.passed(flawed[what].astype(float))[smooth.kept]
-                    used[what] = (touched < _TOUCHED) & flawless
-            motor_noise = noise.get('motor_position', 0.0 * noise['q'])
-            deviations = np.zeros((3, *motion[:, 0].shape))
-            deviations[0] = gains[2] * noise['q']
-            pairs = (noise['q'], motion), (motor_noise, motor_motion)
-            for k, (error, rate_of) in enumerate(pairs):
-                if rate_of is not None:
-                    # An encoder that hardly moves shows the same error all the time.
-                    step = np.sqrt(12.0) * error * 2.0 * band
-                    alike = step / np.maximum(np.abs(rate_of[:, 1]), step + 1e-300)
-                    deviations[1 + k] = error * np.maximum(gains[0], alike)
-            slow = np.maximum(
-                _SLOW * np.abs(speed).max(axis=0),
-                _SLOW_NOISE * gains[1] * np.where(self.at_motor, motor_noise, noise['q']),
+        scatter = {
+            what: _noise(np.nan_to_num(series[what]), _USUAL)
+            for what in _MEASURED
+            if what in series
+        }
+        for run in _even(times, series):
+            band = self._pass_band(samples.name, run)
+            flawed = self._mended(run, band)
+            margin = int(np.ceil(_EDGES * (1.0 / run.step) / band))
+            if len(run.values['q']) >= 3 * margin:
+                yield self._stretch(run, flawed, scatter, _Filter(band, run.step, margin))
+
+    def _pass_band(self, name: str, run: _Run) -> float:
+        """The pass band [Hz], found in the first run of all if it is not given."""
+        rate = 1.0 / run.step
+        if self.bandwidth is None:
+            self.bandwidth = _pass_band(run.values['q'], run.noise['q'], run.step)
+        if self.bandwidth > 0.45 * rate:
+            raise IdentificationError(
+                f'{name}: {rate:.3g} samples per second are too few for a pass band of '
+                f'{self.bandwidth:.3g} Hz; record at {5.0 * self.bandwidth:.0f} Hz or more.'
             )
-            resting = smooth.passed((np.abs(speed) < slow).astype(float))[smooth.kept]
-            used['resting'] = resting < 0.5
-            laws = {
-                name: smooth.passed(law(speed[..., None])[..., 0])[smooth.kept]
-                for name, law in self.laws.items()
-            }
-            yield Stretch(
-                start + margin * h, smooth.stride * h, motion, motor_motion, measured, laws, used,
-                deviations, floors,
-            )  # fmt: skip
+        return self.bandwidth
+
+    def _mended(self, run: _Run, band: float) -> dict[str, Flags]:
+        """Replace spikes; which samples are not used, being unknown or clipped."""
+        from scipy.ndimage import median_filter
+
+        flawed: dict[str, Flags] = {}
+        for what, values in run.values.items():
+            middle = median_filter(values, size=(5, 1), mode='nearest')
+            off = np.abs(values - middle)
+            low, high = np.percentile(values, (1, 99), axis=0)
+            usual = _SPIKE * 1.5 * np.median(off, axis=0)
+            is_spike = off > np.maximum(usual, _LEAST_SPIKE * (high - low) + 1e-9)
+            is_spike &= 1.0 / run.step > _SHARP * band  # else it may be the motion
+            values[is_spike] = middle[is_spike]
+            self.spikes += is_spike.sum(axis=0)
+            flawed[what] = ~run.known[what]
+            if what in _MEASURED:
+                limit = self.model.limits.effort if what == 'effort' else np.inf
+                clipped = _clipped(values, limit)
+                self.clipped += clipped.sum(axis=0)
+                flawed[what] |= clipped
+        return flawed
+
+    def _stretch(
+        self,
+        run: _Run,
+        flawed: Mapping[str, Flags],
+        scatter: Mapping[str, Array],
+        smooth: _Filter,
+    ) -> Stretch:
+        """Rows of a run behind the filter."""
+        even, gains = run.values, smooth.gains()
+        flawless = smooth.kept_of(flawed['q'].astype(float)) < _TOUCHED
+        motion, speed = smooth.with_rates(even['q'], 3)
+        motor_motion = None
+        if 'motor_position' in even:
+            motor_motion, motor_speed = smooth.with_rates(even['motor_position'], 3)
+            speed = np.where(self.at_motor, motor_speed, speed)
+        measured, used, floors = {}, {}, {}
+        for what, own in scatter.items():
+            floors[what] = gains[0] * own
+            measured[what] = smooth.with_rates(even[what], 4)[0]
+            touched = smooth.kept_of(flawed[what].astype(float))
+            used[what] = (touched < _TOUCHED) & flawless
+        noise = run.noise['q']
+        motor_noise = run.noise.get('motor_position', 0.0 * noise)
+        deviations = np.zeros((3, *motion[:, 0].shape))
+        deviations[0] = gains[2] * noise
+        for k, (error, rate_of) in enumerate(((noise, motion), (motor_noise, motor_motion))):
+            if rate_of is not None:
+                # An encoder that hardly moves shows the same error all the time.
+                step = np.sqrt(12.0) * error * 2.0 * smooth.band
+                alike = step / np.maximum(np.abs(rate_of[:, 1]), step + 1e-300)
+                deviations[1 + k] = error * np.maximum(gains[0], alike)
+        slow = np.maximum(
+            _SLOW * np.abs(speed).max(axis=0),
+            _SLOW_NOISE * gains[1] * np.where(self.at_motor, motor_noise, noise),
+        )
+        used['resting'] = smooth.kept_of((np.abs(speed) < slow).astype(float)) < 0.5
+        laws = {
+            name: smooth.kept_of(law(speed[..., None])[..., 0]) for name, law in self.laws.items()
+        }
+        return Stretch(
+            run.start + smooth.margin * run.step,
+            smooth.stride * run.step,
+            motion,
+            motor_motion,
+            measured,
+            laws,
+            used,
+            deviations,
+            floors,
+        )
 
 
 def several(recordings: Recording | Sequence[Recording]) -> list[Any]:
@@ -326,7 +357,7 @@ class _Filter:
     def __init__(self, band: float, h: float, margin: int) -> None:
         from scipy.signal import butter
 
-        self._h, self._margin = h, margin
+        self.band, self.margin, self._h = band, margin, h
         self._sections = butter(_ORDER, band, fs=1.0 / h, output='sos')
         self.stride = max(1, int(1.0 / (h * _ROWS * band)))
         self.kept = slice(margin, -margin, self.stride)
@@ -337,6 +368,10 @@ class _Filter:
 
         result: Array = sosfiltfilt(self._sections, values, axis=0)
         return result
+
+    def kept_of(self, values: Array) -> Array:
+        """Values at the rows that are kept, (M, n)."""
+        return self.passed(values)[self.kept]
 
     def with_rates(self, values: Array, orders: int) -> tuple[Array, Array]:
         """Values with derivatives at the rows that are kept, (M, orders, n), and all rates."""
@@ -354,8 +389,8 @@ class _Filter:
 
     def gains(self) -> list[float]:
         """Standard deviations of values and two derivatives over that of white noise."""
-        impulse = np.zeros((4 * self._margin + 1, 1))
-        impulse[2 * self._margin] = 1.0
+        impulse = np.zeros((4 * self.margin + 1, 1))
+        impulse[2 * self.margin] = 1.0
         response = self.passed(impulse)
         rates = [response, *(self._derivative(response, c, k) for k, c in enumerate(_KERNELS, 1))]
         return [float(np.sqrt((rate**2).sum())) for rate in rates]
@@ -373,13 +408,13 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
     def at(values: Array | None) -> Array | None:
         if values is None:
             return None
-        columns = [np.interp(samples.times + shift, motors.times, column, np.nan, np.nan)
-                   for column in values.T]  # fmt: skip
+        columns = [
+            np.interp(samples.times + shift, motors.times, column, np.nan, np.nan)
+            for column in values.T
+        ]
         return np.stack(columns, axis=1)
 
-    return replace(
-        samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort)
-    )
+    return replace(samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort))
 
 
 def _parts(recording: Recording) -> Iterator[Samples]:
@@ -395,15 +430,32 @@ def _parts(recording: Recording) -> Iterator[Samples]:
     for first in range(0, len(recording), CHUNK):
         rows = slice(first, first + CHUNK)
         yield replace(
-            recording, times=recording.times[rows], motion=recording.motion[rows], wrenches=(),
-            stiffness={}, first=recording.first + first, **recording.measured_at(rows),
-        )  # fmt: skip
+            recording,
+            times=recording.times[rows],
+            motion=recording.motion[rows],
+            wrenches=(),
+            stiffness={},
+            first=recording.first + first,
+            **recording.measured_at(rows),
+        )
 
 
-def _even(
-    times: Array, series: Mapping[str, Array]
-) -> Iterator[tuple[float, float, dict[str, Array], dict[str, Flags]]]:
-    """Runs without gaps at even times: their start and step, values, and which are known."""
+class _Run(NamedTuple):
+    """Samples without gaps at even times."""
+
+    start: float
+    """[s]"""
+    step: float
+    """[s]"""
+    values: dict[str, Array]
+    known: dict[str, Flags]
+
+    noise: dict[str, Array]
+    """Standard deviations of the noise of positions, shape (n,) each."""
+
+
+def _even(times: Array, series: Mapping[str, Array]) -> Iterator[_Run]:
+    """Runs without gaps, interpolated at even times."""
     if len(times) < 2:
         return
     typical = float(np.median(np.diff(times)))
@@ -431,7 +483,8 @@ def _even(
             even[what] = np.stack(columns, axis=1).copy()
             nearest = np.clip(np.searchsorted(since, grid), 0, len(rows) - 1)
             known[what] = finite[nearest]
-        yield float(times[rows[0]]), h, even, known
+        noise = {what: _noise(even[what]) for what in _POSITIONS if what in even}
+        yield _Run(float(times[rows[0]]), h, even, known, noise)
 
 
 def _noise(values: Array, share: float = 1.0) -> Array:

@@ -12,7 +12,6 @@ from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.engine.engine import LinkResult, compute, refuses
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.joints import (
-    EXPRESSIONS,
     JointTransforms,
     body_coordinates,
     body_poses,
@@ -25,6 +24,7 @@ from hodyn_ros.kinematics.joints import (
 )
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.assembly import BASE
+from hodyn_ros.names import EXPRESSIONS
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import Array, check_choice, checked_number, exact_poses, finite_array
 from hodyn_ros.errors import HodynError, InverseKinematicsError, MotionError, SingularityError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
-from hodyn_ros.kinematics.joints import EXPRESSIONS, hybrid_from_body, link_or_tip
+from hodyn_ros.kinematics.joints import hybrid_from_body, link_or_tip
 from hodyn_ros.kinematics.redundancy import (
     TASK_ROWS,
     JointTask,
@@ -42,6 +42,7 @@ from hodyn_ros.kinematics.redundancy import (
 )
 from hodyn_ros.lie import leibniz, so3
 from hodyn_ros.lie.so3 import cross
+from hodyn_ros.names import EXPRESSIONS
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel

@@ -27,9 +27,6 @@ from hodyn_ros.names import listed
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
-EXPRESSIONS = ('body', 'spatial', 'hybrid')
-"""In which axes and about which point the motion of a link is expressed."""
-
 
 def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
     """Motion as an array of real numbers of shape (..., K, n), of whatever type it has."""

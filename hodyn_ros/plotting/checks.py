@@ -18,7 +18,7 @@ from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.model.limits import MotionLimits, Violation, find_violations
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, listed
 from hodyn_ros.plotting.labels import label_of
 from hodyn_ros.plotting.series import Range, effort_series, motion_series, motor_series, peak_share
 
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from hodyn_ros.files import Results
 
 # What may have a limit, in the order of tables.
-_QUANTITIES = (
-    'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot', 'effort_ddot',
-    *MOTOR_QUANTITIES,
-)  # fmt: skip
+_QUANTITIES = (*MOTION_NAMES[:4], *EFFORT_NAMES, *MOTOR_QUANTITIES)
 
 
 class Check(NamedTuple):
@@ -107,9 +104,14 @@ def unlimited_in(
 ) -> tuple[Unlimited, ...]:
     """Quantities without a limit, and how large they are in the results; see `find_unlimited`."""
     return find_unlimited(
-        model, limits, results.motion, results.effort, actuators=actuators,
-        motor_limits=motor_limits, motors=results.motors,
-    )  # fmt: skip
+        model,
+        limits,
+        results.motion,
+        results.effort,
+        actuators=actuators,
+        motor_limits=motor_limits,
+        motors=results.motors,
+    )
 
 
 def busiest_joints(

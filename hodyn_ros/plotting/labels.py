@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MOTION = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-_EFFORT = ('effort', 'effort_dot', 'effort_ddot')
+from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES
+
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
 _POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)})
 RESIDUAL_KINDS = {
-    'effort': 'torques of the joints', 'motor': 'torques of the motors',
-    'sensor': 'torque sensors', 'spring': 'torques of springs against those of the links',
-}  # fmt: skip
+    'effort': 'torques of the joints',
+    'motor': 'torques of the motors',
+    'sensor': 'torque sensors',
+    'spring': 'torques of springs against those of the links',
+}
 
 
 class Label(NamedTuple):
@@ -36,7 +38,8 @@ class Label(NamedTuple):
 
 def motion_label(order: int, is_linear: bool) -> Label:
     """Label of a time derivative of a joint position; a linear joint moves in metres."""
-    name = _MOTION[order] if order < len(_MOTION) else f'{order}th derivative of position'
+    name = f'{order}th derivative of position'
+    name = MOTION_NAMES[order] if order < len(MOTION_NAMES) else name
     unit = _per_time('m' if is_linear else 'rad', order)
     return Label(name.capitalize(), _primed('q', order), unit)
 
@@ -52,10 +55,10 @@ def effort_label(order: int, is_linear: bool) -> Label:
 
 def label_of(quantity: str, is_linear: bool) -> Label:
     """Label of a quantity by its name in a `Violation`; unknown names stay as they are."""
-    if quantity in _MOTION:
-        return motion_label(_MOTION.index(quantity), is_linear)
-    if quantity in _EFFORT:
-        return effort_label(_EFFORT.index(quantity), is_linear)
+    if quantity in MOTION_NAMES:
+        return motion_label(MOTION_NAMES.index(quantity), is_linear)
+    if quantity in EFFORT_NAMES:
+        return effort_label(EFFORT_NAMES.index(quantity), is_linear)
     length, effort = ('m', 'force') if is_linear else ('rad', 'torque')
     known = {
         'motor_position': Label('Motor position', 'θ', length),

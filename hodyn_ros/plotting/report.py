@@ -128,15 +128,49 @@ def html_report(
     """
     jinja2, plotly = report_libraries()
     results = checked_results(results, model)
+    _refuse(results, violations or ())
+    limits = motion_limits(model) if limits is None else limits
+    if violations is None:
+        violations = all_violations(results, model, limits, actuators, motor_limits)
+    page = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
+    sections, panels = _pictures(results, model, limits, motor_limits, violations, comparison)
+    n_stretches = _stretches(panels)
+    text: str = page.from_string(_asset('report.html')).render(
+        title=title or f'{model.name}: {results.name}',
+        results=results,
+        model=model,
+        robot_file=robot_file or str(replace(model.provenance, version='')),
+        checks=all_checks(results, model, limits, motor_limits),
+        violations=violations,
+        no_limit=no_limit(unlimited_in(results, model, limits, actuators, motor_limits)),
+        limits=limits,
+        remarks=(*results.remarks, *remarks),
+        comparison=comparison,
+        identification=identification,
+        **sections,
+        n_stretches=n_stretches,
+        data={
+            'panels': [_data(panel, n_stretches) for panel in panels],
+            'robot': _frames(results, model, limits),
+        },
+        # A script cannot end the element that it stands in.
+        plotly=re.sub(r'<(?=/script|!--)', r'\\x3c', plotly.get_plotlyjs(), flags=re.IGNORECASE),
+        **_tools(results, model),
+    )
+    return text
+
+
+def _refuse(results: Results, violations: Sequence[Violation]) -> None:
+    """Refuse results that hold too little, and violations of other ones."""
     if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
         raise MotionError(
             'A report needs positions, velocities, accelerations and efforts, but the results '
             f'hold {results.motion.shape[1]} orders of the motion and {results.effort.shape[1]} '
             'of the effort.'
         )
-    limits = motion_limits(model) if limits is None else limits
-    if violations is None:
-        violations = all_violations(results, model, limits, actuators, motor_limits)
     for item in violations:
         if not 0 <= item.sample < len(results):
             raise MotionError(
@@ -144,49 +178,31 @@ def html_report(
                 f'{item.sample}, but the results have {len(results)} samples; give the violations '
                 'of the same motion.'
             )
-    page = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
-    sections, panels = _pictures(results, model, limits, motor_limits, violations, comparison)
-    # Stretches that every curve is divided into.
+
+
+def _stretches(panels: Sequence[Panel]) -> int:
+    """Stretches that every curve is divided into."""
     n_curves = sum(len(panel.curves) * (1 + panel.is_portrait) for panel in panels)
     most = _ALL_STRETCHES // max(n_curves, 1)
-    n_stretches = min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, most))
-    text: str = page.from_string(_asset('report.html')).render(
-        title=title or f'{model.name}: {results.name}',
-        results=results,
-        model=model,
-        robot_file=robot_file or str(replace(model.provenance, version='')),
-        version=package_version(),
-        now=datetime.now(timezone.utc),
-        start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),
-        checks=all_checks(results, model, limits, motor_limits),
-        violations=violations,
-        no_limit=no_limit(unlimited_in(results, model, limits, actuators, motor_limits)),
-        limits=limits,
-        masses=model.M_body[:, 5, 5],
-        remarks=(*results.remarks, *remarks),
-        comparison=comparison,
-        identification=identification,
-        kinds=RESIDUAL_KINDS,
-        **sections,
-        n_stretches=n_stretches,
-        data={
-            'panels': [_data(panel, n_stretches) for panel in panels],
-            'robot': _frames(results, model, limits),
-        },
-        number=number,
-        percent=percent,
-        isfinite=np.isfinite,
-        joint_of=partial(joint_of, results),
-        label_of=lambda quantity, name: label_of(quantity, is_linear(results, model, name)),
-        style=_asset('report.css'),
-        # A script cannot end the element that it stands in.
-        plotly=re.sub(r'<(?=/script|!--)', r'\\x3c', plotly.get_plotlyjs(), flags=re.IGNORECASE),
-        script=_asset('report.js'),
-    )
-    return text
+    return min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, most))
+
+
+def _tools(results: Results, model: RobotModel) -> dict[str, Any]:
+    """What the template is written with, whatever the limits."""
+    return {
+        'version': package_version(),
+        'now': datetime.now(timezone.utc),
+        'start': datetime.fromtimestamp(results.start / 1e9, timezone.utc),
+        'masses': model.M_body[:, 5, 5],
+        'kinds': RESIDUAL_KINDS,
+        'number': number,
+        'percent': percent,
+        'isfinite': np.isfinite,
+        'joint_of': partial(joint_of, results),
+        'label_of': lambda quantity, name: label_of(quantity, is_linear(results, model, name)),
+        'style': _asset('report.css'),
+        'script': _asset('report.js'),
+    }
 
 
 def _asset(name: str) -> str:
@@ -194,9 +210,13 @@ def _asset(name: str) -> str:
 
 
 def _pictures(
-    results: Results, model: RobotModel, limits: MotionLimits, motor_limits: MotorLimits | None,
-    violations: Sequence[Violation], comparison: Comparison | None,
-) -> tuple[dict[str, Any], list[Panel]]:  # fmt: skip
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits,
+    motor_limits: MotorLimits | None,
+    violations: Sequence[Violation],
+    comparison: Comparison | None,
+) -> tuple[dict[str, Any], list[Panel]]:
     """Pictures of each section with their numbers, by the names of the template, and all."""
     panels: list[Panel] = []
 
@@ -210,7 +230,9 @@ def _pictures(
     motors = motor_panels(results, motor_series(results, model, motor_limits), violations)
     balance = energy_balance(results, model)
     sections = {
-        'compared': [] if comparison is None else [
+        'compared': []
+        if comparison is None
+        else [
             (name, numbered(comparison_panels(comparison, j)))
             for j, name in enumerate(comparison.joint_names)
         ],
@@ -222,10 +244,11 @@ def _pictures(
         ),
         'motors': [(name, numbered(row)) for name, row in motors.items() if row],
         'energy': numbered(energy_panels(times, balance) if balance else []),
-        'largest': balance and {
+        'largest': balance
+        and {
             name: float(np.nanmax(np.abs(getattr(balance, name)))) for name in ('power', 'other')
         },
-    }  # fmt: skip
+    }
     return sections, panels
 
 

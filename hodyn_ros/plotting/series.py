@@ -13,15 +13,12 @@ from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, listed
 from hodyn_ros.plotting.labels import Label, effort_label, label_of, motion_label
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.files import Results
-
-_MOTION_LIMITS = ('position', 'velocity', 'acceleration', 'jerk')
-_EFFORT_LIMITS = ('effort', 'effort_dot', 'effort_ddot')
 
 
 class Range(NamedTuple):
@@ -150,7 +147,7 @@ def motion_series(
     The results are those of `checked_results`; by default the limits are those of the model.
     """
     known = results.motion, results.motion_std
-    return _joint_series(*known, _MOTION_LIMITS, motion_label, model, limits)
+    return _joint_series(*known, MOTION_NAMES[:4], motion_label, model, limits)
 
 
 def effort_series(
@@ -158,13 +155,17 @@ def effort_series(
 ) -> list[Series]:
     """Efforts and their derivatives, at least all that may have limits; see `motion_series`."""
     known = results.effort, results.effort_std
-    return _joint_series(*known, _EFFORT_LIMITS, effort_label, model, limits)
+    return _joint_series(*known, EFFORT_NAMES, effort_label, model, limits)
 
 
 def _joint_series(
-    values: Array, std: Array | None, limited: tuple[str, ...],
-    label: Callable[[int, bool], Label], model: RobotModel, limits: MotionLimits | None,
-) -> list[Series]:  # fmt: skip
+    values: Array,
+    std: Array | None,
+    limited: tuple[str, ...],
+    label: Callable[[int, bool], Label],
+    model: RobotModel,
+    limits: MotionLimits | None,
+) -> list[Series]:
     limits = motion_limits(model) if limits is None else limits
     found = []
     for k in range(max(values.shape[1], len(limited))):
@@ -175,10 +176,17 @@ def _joint_series(
             upper = getattr(limits, quantity, np.full(model.n_joints, np.inf))
             lower = -upper
         labels = tuple(label(k, kind == 'prismatic') for kind in model.joint_types)
-        found.append(Series(
-            quantity, model.joint_names, labels, _order(values, k), lower, upper,
-            None if std is None else _order(std, k),
-        ))  # fmt: skip
+        found.append(
+            Series(
+                quantity,
+                model.joint_names,
+                labels,
+                _order(values, k),
+                lower,
+                upper,
+                None if std is None else _order(std, k),
+            )
+        )
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import MOTION_NAMES
 from hodyn_ros.plotting.labels import label_of, number
 from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel
 from hodyn_ros.plotting.series import Range
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from hodyn_ros.analysis.stops import StopAnalysis, StopCause
 
 _AROUND = 15  # periods that are shown before and behind
-_MOTION = ('position', 'velocity', 'acceleration', 'jerk')
 _EFFORTS = ('effort', 'effort_dot', 'position', 'velocity')
 Flags = NDArray[np.bool_]
 _ALWAYS = ('position', 'velocity', 'effort')  # of a measured signal, whatever its noise
@@ -29,7 +29,7 @@ def stop_panels(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> 
     margin = _AROUND * analysis.period + 0.2 * (cause.end - cause.time)
     of_efforts = bool(cause.excesses) and cause.excesses[0].quantity in _EFFORTS[:2]
     panels = []
-    for quantity in _EFFORTS if of_efforts else _MOTION:
+    for quantity in _EFFORTS if of_efforts else MOTION_NAMES[:4]:
         label = label_of(quantity, model.joint_types[j] == 'prismatic')
         found = [
             excess

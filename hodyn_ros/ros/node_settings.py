@@ -15,10 +15,10 @@ from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.friction import FrictionLaw, friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import INTERPOLATIONS
 from hodyn_ros.ros.parameters import Entry, Names, Triple, Values, entry, family, group, shown
 from hodyn_ros.ros.robot import actuator_problems
 from hodyn_ros.streams.wrench_sources import Expiry
-from hodyn_ros.trajectory.planning import INTERPOLATIONS
 
 _LIMIT_UNITS = {
     'acceleration': 'rad/s^2 or m/s^2',

@@ -27,7 +27,11 @@ class _Controller(Protocol):
     """
 
     def command(
-        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
+        self,
+        reference: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike,
+        theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Array:
         """Motor torques (m,) for a reference (5, n), q and its derivatives, and a state."""
@@ -151,6 +155,19 @@ def simulate_tracking(
         motors = motor_motion(plant.actuators, begin)
         theta, thetad = motors.position[:2]
         sampled.reset(begin[0], begin[1], theta, thetad, torque=motors.torque[0])
+    return _tracked(sampled, controller, motion, desired, disturbance, torque_sensors)
+
+
+def _tracked(
+    sampled: SampledPlant,
+    controller: _Controller,
+    motion: Motion,
+    desired: Array,
+    disturbance: Callable[[ElasticPlant, float], None] | None,
+    torque_sensors: bool,
+) -> Tracking:
+    """Run the loop along references (N, 5, n)."""
+    plant = sampled.plant
     states, torques, measured = [], [], sampled.measurement
     for reference in desired:
         states.append((measured.time, plant.q, plant.qd, plant.theta, plant.thetad))

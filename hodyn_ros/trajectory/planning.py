@@ -16,7 +16,7 @@ import numpy as np
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.display import shown
 from hodyn_ros.errors import JointNameError, TrajectoryError
-from hodyn_ros.names import joint_order, listed
+from hodyn_ros.names import INTERPOLATIONS, joint_order, listed
 from hodyn_ros.trajectory.jtc import (
     JtcMotion,
     jtc_expansions,
@@ -36,7 +36,6 @@ from hodyn_ros.trajectory.piecewise import (
 )
 from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
 
-INTERPOLATIONS = ('spline', 'jtc', 'jtc_upsampled')
 """Ways to move between waypoints: with class C4, or exactly as joint_trajectory_controller, alone
 or with its `positions_upsampling`."""
 

@@ -14,6 +14,7 @@ import pytest
 from hodyn_ros.cli import commands, main, problem
 from hodyn_ros.cli.main import hodyn, run
 from hodyn_ros.model import sources
+from hodyn_ros.names import BUNDLED_ROBOTS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = {command.name: command for command in commands.COMMANDS}
@@ -118,7 +119,7 @@ def test_help_and_completion_import_click_and_the_names_alone(words, completed):
     found = {name for name in modules.split() if name.startswith('hodyn_ros')}
     assert found == {
         'hodyn_ros', 'hodyn_ros.cli', 'hodyn_ros.cli.commands', 'hodyn_ros.cli.main',
-        'hodyn_ros.errors', 'hodyn_ros.interrupts',
+        'hodyn_ros.errors', 'hodyn_ros.interrupts', 'hodyn_ros.names',
     }  # fmt: skip
     tops = {name.partition('.')[0] for name in modules.split()}
     assert 'click' in tops
@@ -245,7 +246,7 @@ def test_ctrl_c_at_any_moment_ends_the_command_and_leaves_whole_files_alone(even
 
 
 def test_bundled_robots_are_those_that_are_completed():
-    assert commands.BUNDLED_NAMES == tuple(sources.BUNDLED)
+    assert BUNDLED_ROBOTS == tuple(sources.BUNDLED)
 
 
 def test_shell_completes_commands_and_robots():

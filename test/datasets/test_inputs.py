@@ -12,7 +12,7 @@ import pytest
 from support.batch_tools import Deadly, two_link
 
 from hodyn_ros import RobotModel, actuators
-from hodyn_ros.datasets import BatchError, process_files
+from hodyn_ros.datasets import BatchError, DatasetRun, process_files
 from hodyn_ros.datasets.inputs import digest_of, find_inputs, input_digest, output_name
 from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.resources import share_file
@@ -23,8 +23,17 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def tree(tmp_path):
     for name in (
-        'a.npz', 'b.csv', 'notes.txt', 'sub/c.PARQUET', 'sub/deep/d.yaml', 'sub/_hidden/e.csv',
-        '.cache/f.csv', 'bag/metadata.yaml', 'bag/bag_0.mcap', 'loose.mcap', 'out/a.npz',
+        'a.npz',
+        'b.csv',
+        'notes.txt',
+        'sub/c.PARQUET',
+        'sub/deep/d.yaml',
+        'sub/_hidden/e.csv',
+        '.cache/f.csv',
+        'bag/metadata.yaml',
+        'bag/bag_0.mcap',
+        'loose.mcap',
+        'out/a.npz',
     ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,10 +47,16 @@ def names_in(inputs, tree):
 
 def test_folder_is_searched_with_all_below_but_hidden_and_output(tree):
     assert names_in(tree, tree) == [
-        'a.npz', 'b.csv', 'bag', 'loose.mcap', 'sub/c.PARQUET', 'sub/deep/d.yaml',
+        'a.npz',
+        'b.csv',
+        'bag',
+        'loose.mcap',
+        'sub/c.PARQUET',
+        'sub/deep/d.yaml',
     ]
     assert {item.path for item in find_inputs(tree, tree / 'out')} >= {
-        tree / 'bag', tree / 'sub' / 'c.PARQUET',
+        tree / 'bag',
+        tree / 'sub' / 'c.PARQUET',
     }
 
 
@@ -112,12 +127,12 @@ def test_output_names_do_not_meet():
 def test_outputs_that_meet_all_the_same_are_refused(tree):
     (tree / 'b.csv.npz').write_text('other')
     with pytest.raises(BatchError, match="b.csv.* and .*b.csv.* would both be called 'b.csv.npz'"):
-        process_files(two_link(), tree, tree / 'out', suffix='.npz', workers=0)
+        process_files(DatasetRun(two_link(), tree, tree / 'out', suffix='.npz', workers=0))
 
 
 def test_output_folder_that_cannot_be_made_is_told(tree):
     with pytest.raises(BatchError, match='a.npz cannot be made'):
-        process_files(two_link(), tree, tree / 'a.npz', workers=0)
+        process_files(DatasetRun(two_link(), tree, tree / 'a.npz', workers=0))
 
 
 CHANGES = {

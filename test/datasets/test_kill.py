@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.batch_tools import assert_complete, make_folder, outputs_in, recorded_in, two_link
 
-from hodyn_ros.datasets import process_files
+from hodyn_ros.datasets import DatasetRun, process_files
 from hodyn_ros.files import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 from support.batch_tools import two_link
-from hodyn_ros.datasets import process_files
+from hodyn_ros.datasets import DatasetRun, process_files
 
 
 def show(progress):
@@ -29,13 +29,20 @@ def show(progress):
 
 if __name__ == '__main__':
     folder, workers = Path(sys.argv[1]), int(sys.argv[2])
-    process_files(
-        two_link(), folder / 'in', folder / 'out', workers=workers, suffix='.npz', progress=show
+    run = DatasetRun(
+        two_link(), folder / 'in', folder / 'out', workers=workers, suffix='.npz'
     )
+    process_files(run, show)
 """
 
 EVENTS = {
-    'open', 'os.mkdir', 'os.remove', 'os.rename', 'os.rmdir', 'os.truncate', 'shutil.rmtree',
+    'open',
+    'os.mkdir',
+    'os.remove',
+    'os.rename',
+    'os.rmdir',
+    'os.truncate',
+    'shutil.rmtree',
     'tempfile.mkdtemp',
 }
 
@@ -79,11 +86,11 @@ def dies_at(event_number, function):
 
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
-def test_run_may_die_at_any_operation_on_files(model, tmp_path):
+def test_run_may_die_at_any_operation_on_files(model, tmp_path, processed):
     motions = make_folder(tmp_path / 'in', model, 2)
 
     def run():
-        process_files(model, tmp_path / 'in', tmp_path / 'out', workers=0, suffix='.npz')
+        processed(model)
 
     run()  # all that is imported and compiled in it is there from now on
     (tmp_path / 'out').rename(tmp_path / 'reference')
@@ -100,14 +107,12 @@ def test_run_may_die_at_any_operation_on_files(model, tmp_path):
         reference = read_results(tmp_path / 'reference' / name)
         assert (read_results(tmp_path / 'out' / name).effort == reference.effort).all()
     for left in tmp_path.glob('left*'):
-        process_files(model, tmp_path / 'in', left, workers=0, suffix='.npz')
+        process_files(DatasetRun(model, tmp_path / 'in', left, workers=0, suffix='.npz'))
         assert_complete(left, model, motions)
 
 
 def start(folder, workers):
-    environment = {
-        **os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')])
-    }
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')])}
     script = folder / 'script.py'
     script.write_text(SCRIPT)
     return subprocess.Popen(
@@ -134,7 +139,7 @@ def members_of(session):
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-def test_killed_run_takes_its_workers_along_and_the_next_goes_on(model, tmp_path):
+def test_killed_run_takes_its_workers_along_and_the_next_goes_on(model, tmp_path, processed):
     motions = make_folder(tmp_path / 'in', model, 40)
     with start(tmp_path, 2) as process:
         try:
@@ -153,9 +158,7 @@ def test_killed_run_takes_its_workers_along_and_the_next_goes_on(model, tmp_path
     assert_whole(tmp_path / 'out')
     recorded = len(recorded_in(tmp_path / 'out'))
     assert recorded >= 10
-    summary = process_files(
-        model, tmp_path / 'in', tmp_path / 'out', workers=0, suffix='.npz'
-    )
+    summary = processed(model)
     assert (summary.kept, summary.computed) == (recorded, 40 - recorded)
     assert_complete(tmp_path / 'out', model, motions)
 
@@ -165,12 +168,13 @@ def test_script_that_lacks_its_guard_is_told_so(model, tmp_path):
     script = SCRIPT.replace("if __name__ == '__main__':", 'if True:')
     path = tmp_path / 'script.py'
     path.write_text(script)
-    environment = {
-        **os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')])
-    }
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')])}
     done = subprocess.run(
         [sys.executable, path, tmp_path, '2'],
-        env=environment, capture_output=True, text=True, timeout=600,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 1
     assert "must do so below  if __name__ == '__main__':" in done.stderr

@@ -10,10 +10,10 @@ from support.batch_tools import motion_of, table_of, two_link
 from support.examples import EXPENSIVE
 
 from hodyn_ros import actuators, inverse_dynamics
-from hodyn_ros.datasets import process_files
+from hodyn_ros.datasets import DatasetRun, process_files
 from hodyn_ros.datasets.inputs import find_parts
 from hodyn_ros.datasets.worker import piecewise_rows
-from hodyn_ros.files.tables import ParquetTable
+from hodyn_ros.files.parquet_table import ParquetTable
 
 pa = pytest.importorskip('pyarrow')
 pq = pytest.importorskip('pyarrow.parquet')
@@ -67,17 +67,11 @@ MOTIONS = {'a': (30, 1), 'b': (7, 2), 'c': (200, 3), 'd': (1, 4), 'e': (90, 5), 
     ('chunk', 'part_rows'), [(10_000, 100), (10_000, 10**6), (50, 100), (1, 1)]
 )
 def test_every_motion_has_its_rows_whatever_is_computed_together(
-    chunk, part_rows, model, tmp_path
+    chunk, part_rows, model, tmp_path, processed
 ):
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
-    summary = process_files(
-        model,
-        tmp_path / 'in',
-        tmp_path / 'out',
-        motion_column='motion',
-        workers=0,
-        chunk=chunk,
-        part_rows=part_rows,
+    summary = processed(
+        model, motion_column='motion', chunk=chunk, part_rows=part_rows, suffix='.parquet'
     )
     assert summary.failed == 0
     assert (summary.samples, summary.motions) == (361, 6)
@@ -87,13 +81,11 @@ def test_every_motion_has_its_rows_whatever_is_computed_together(
     assert_results(tmp_path / 'out', model, MOTIONS)
 
 
-def test_motion_ids_may_be_numbers_and_files_many(model, tmp_path):
+def test_motion_ids_may_be_numbers_and_files_many(model, tmp_path, processed):
     for file in range(3):
         motions = {10 * file + i: (40, 10 * file + i) for i in range(3)}
         write_motions(tmp_path / 'in' / f'file{file}.parquet', model, motions, column='id')
-    summary = process_files(
-        model, tmp_path / 'in', tmp_path / 'out', motion_column='id', workers=2
-    )
+    summary = processed(model, motion_column='id', workers=2, suffix='.parquet')
     assert (summary.total, summary.motions) == (3, 9)
     for file in range(3):
         motions = {10 * file + i: (40, 10 * file + i) for i in range(3)}
@@ -106,7 +98,7 @@ def test_motion_ids_may_be_numbers_and_files_many(model, tmp_path):
 
 
 @pytest.mark.parametrize('chunk', [10_000, 20])
-def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
+def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path, processed):
     def spoil(identity, times, motion):
         if identity == 'c':
             motion[150, 0, 1] = np.nan
@@ -115,7 +107,7 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
 
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS, spoil=spoil)
     options = {'motion_column': 'motion', 'workers': 0, 'chunk': chunk}
-    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
+    summary = process_files(DatasetRun(model, tmp_path / 'in', tmp_path / 'out', **options))
     assert (summary.motions, summary.samples) == (4, 71)
     lines = summary.errors.read_text().splitlines()
     errors = {record['motion']: record['message'] for record in map(json.loads, lines)}
@@ -128,49 +120,45 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path):
 
     # Once it is mended, nothing of what was there is left twice.
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
-    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
+    summary = process_files(DatasetRun(model, tmp_path / 'in', tmp_path / 'out', **options))
     assert summary.failed == 0
     assert_results(tmp_path / 'out', model, MOTIONS)
 
 
-def test_results_of_a_file_that_has_become_useless_are_not_left(model, tmp_path):
+def test_results_of_a_file_that_has_become_useless_are_not_left(model, tmp_path, processed):
     for name in ('all', 'other'):
         write_motions(tmp_path / 'in' / f'{name}.parquet', model, MOTIONS)
-    options = {'motion_column': 'motion', 'workers': 0, 'part_rows': 1}
-    process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
+    processed(model, motion_column='motion', part_rows=1, suffix='.parquet')
     (tmp_path / 'in' / 'other.parquet').write_bytes(b'PAR1')
-    summary = process_files(model, tmp_path / 'in', tmp_path / 'out', **options)
+    summary = processed(model, motion_column='motion', part_rows=1, suffix='.parquet')
     assert (summary.computed, summary.failed) == (0, 1)
     assert not (tmp_path / 'out' / 'other.parquet').exists()
     assert_results(tmp_path / 'out', model, MOTIONS)
 
 
-def test_parts_that_there_are_no_more_disappear(model, tmp_path):
+def test_parts_that_there_are_no_more_disappear(model, tmp_path, processed):
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
-    options = {'motion_column': 'motion', 'workers': 0}
-    many = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=1, **options)
-    few = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=200, **options)
+    many = processed(model, part_rows=1, motion_column='motion', suffix='.parquet')
+    few = processed(model, part_rows=200, motion_column='motion', suffix='.parquet')
     assert many.total > few.total > 0
     assert_results(tmp_path / 'out', model, MOTIONS)
-    one = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=10**6, **options)
+    one = processed(model, part_rows=10**6, motion_column='motion', suffix='.parquet')
     assert one.total == 1
     assert_results(tmp_path / 'out', model, MOTIONS)
-    again = process_files(model, tmp_path / 'in', tmp_path / 'out', part_rows=10**6, **options)
+    again = processed(model, part_rows=10**6, motion_column='motion', suffix='.parquet')
     assert (again.kept, again.computed, again.remarks) == (1, 0, ())
 
 
-def test_output_may_change_from_folders_to_files_and_back(model, tmp_path):
+def test_output_may_change_from_folders_to_files_and_back(model, tmp_path, processed):
     write_motions(tmp_path / 'in' / 'all.parquet', model, {'a': (30, 1)})
     for column in ('motion', None, 'motion'):
-        summary = process_files(
-            model, tmp_path / 'in', tmp_path / 'out', motion_column=column, workers=0
-        )
+        summary = processed(model, motion_column=column, suffix='.parquet')
         assert (summary.computed, summary.failed) == (1, 0)
         assert (tmp_path / 'out' / 'all.parquet').is_dir() == (column is not None)
     assert_results(tmp_path / 'out', model, {'a': (30, 1)})
 
 
-def test_splines_end_where_motions_end(model, tmp_path):
+def test_splines_end_where_motions_end(model, tmp_path, processed):
     def positions_only(name, path):
         times, motion = motion_of(model, 120, name)
         return table_of(model, times, motion[:, :1])
@@ -184,8 +172,8 @@ def test_splines_end_where_motions_end(model, tmp_path):
     (tmp_path / 'single').mkdir()
     for name, table in tables.items():
         pq.write_table(table, tmp_path / 'single' / f'{name}.parquet')
-    process_files(model, tmp_path / 'in', tmp_path / 'out', motion_column='id', workers=0)
-    process_files(model, tmp_path / 'single', tmp_path / 'out_single', workers=0)
+    processed(model, motion_column='id', suffix='.parquet')
+    process_files(DatasetRun(model, tmp_path / 'single', tmp_path / 'out_single', workers=0))
     both = dataset.dataset(tmp_path / 'out', format='parquet').to_table()
     for number, name in enumerate(tables):
         alone = pq.read_table(tmp_path / 'out_single' / f'{name}.parquet')
@@ -206,7 +194,9 @@ def test_dampers_begin_anew_with_every_motion(model, tmp_path):
     for name in ('both', 'alone'):
         output = tmp_path / f'out_{name}'
         process_files(
-            model, tmp_path / name, output, motion_column='motion', workers=0, actuators=damped
+            DatasetRun(
+                model, tmp_path / name, output, motion_column='motion', workers=0, actuators=damped
+            )
         )
         table = dataset.dataset(output, format='parquet').to_table()
         rows = table['motion'].to_numpy() == 2
@@ -222,13 +212,11 @@ def test_dampers_begin_anew_with_every_motion(model, tmp_path):
         ([0.5, 0.5, 1.5], 'of type double, expected integers or text'),
     ],
 )
-def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path):
+def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path, processed):
     times, motion = motion_of(model, 3, 0)
     table = table_of(model, times, motion)
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
-    pq.write_table(
-        table.append_column('motion', pa.array(ids)), tmp_path / 'in' / 'bad.parquet'
-    )
+    pq.write_table(table.append_column('motion', pa.array(ids)), tmp_path / 'in' / 'bad.parquet')
     pq.write_table(table, tmp_path / 'in' / 'without.parquet')
     words = table.set_column(2, 'elbow.position', pa.array(['x', 'y', 'z']))
     pq.write_table(
@@ -236,9 +224,7 @@ def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path):
     )
     (tmp_path / 'in' / 'broken.parquet').write_bytes(b'PAR1')
     (tmp_path / 'in' / 'other.csv').write_bytes(b'time')
-    summary = process_files(
-        model, tmp_path / 'in', tmp_path / 'out', motion_column='motion', workers=0
-    )
+    summary = processed(model, motion_column='motion', suffix='.parquet')
     assert (summary.computed, summary.failed, summary.total) == (1, 5, 6)
     lines = summary.errors.read_text().splitlines()
     errors = {record['input']: record['message'] for record in map(json.loads, lines)}

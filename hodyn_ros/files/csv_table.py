@@ -1,0 +1,170 @@
+"""Tables of comma-separated values, read and written block by block; see doc/files.rst."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import FileError
+from hodyn_ros.files.columns import (
+    TIME,
+    RowsWriter,
+    TableFormat,
+    read_titles,
+    side_file,
+    text_titles,
+)
+
+_DELIMITERS = ',;\t'
+_LONGEST_LINE = 10_000_000  # characters; what is longer is no table
+
+
+class CsvTable:
+    """A table of comma-separated values; its head is read at once, its rows when asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.lines: dict[str, str] = {}
+        with path.open(encoding='utf-8-sig') as file:
+            for self._head, line in enumerate(_lines(file, path), 1):
+                if line.startswith('#'):
+                    key, colon, value = line[1:].partition(':')
+                    if colon:
+                        self.lines[key.strip()] = value.strip()
+                elif line.strip():
+                    break
+            else:
+                raise FileError(f'{path} is empty; expected a line with the names of the columns.')
+        self._delimiter = max(_DELIMITERS, key=line.count)
+        cells = next(csv.reader([line], delimiter=self._delimiter))
+        self.titles, said = read_titles(cells, str(path))
+        self.lines = {**_beside(path, json.loads(said['units'])), **self.lines, **said}
+
+    def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
+        """Values of some columns."""
+        with self._path.open(encoding='utf-8-sig') as file:
+            lines = islice(enumerate(_lines(file, self._path), 1), self._head, None)
+            while batch := list(islice(lines, chunk)):
+                if filled := [item for item in batch if not item[1].isspace()]:
+                    yield self._parsed(filled, columns)
+
+    def _parsed(self, lines: list[tuple[int, str]], columns: Sequence[int]) -> Array:
+        """Values of lines with their numbers."""
+        separators = len(self.titles) - 1
+        if all(line.count(self._delimiter) == separators for _, line in lines):
+            texts = [line for _, line in lines]
+            try:
+                if (library := _arrow_csv()) is None:
+                    return np.loadtxt(
+                        texts, delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None
+                    )
+                names = [str(i) for i in range(len(self.titles))]
+                table = library.read_csv(
+                    BytesIO(''.join(texts).encode()),
+                    library.ReadOptions(use_threads=False, column_names=names),
+                    library.ParseOptions(delimiter=self._delimiter, quote_char=False),
+                    library.ConvertOptions(
+                        column_types=dict.fromkeys(names, 'float64'),
+                        include_columns=[names[column] for column in columns],
+                        null_values=[''],
+                    ),
+                )
+                values = np.empty((len(texts), len(columns)), order='F')
+                for place, column in enumerate(table.columns):
+                    values[:, place] = column
+                return values
+            except ValueError:
+                pass  # Quoted cells, or something that is to be named.
+        return self._one_by_one(lines, columns)
+
+    def _one_by_one(self, lines: list[tuple[int, str]], columns: Sequence[int]) -> Array:
+        """Values of lines, in which the first that is no number is named."""
+        rows = []
+        for number, line in lines:
+            cells = next(csv.reader([line], delimiter=self._delimiter))
+            if len(cells) != len(self.titles):
+                raise FileError(
+                    f'{self._path}, line {number}: {len(cells)} cells, expected '
+                    f'{len(self.titles)}, one for each column.'
+                )
+            try:
+                for column in columns:
+                    rows.append(float(cells[column].strip() or 'nan'))
+            except ValueError:
+                raise FileError(
+                    f'{self._path}, line {number}, column {self.titles[column]!r}: '
+                    f'{cells[column][:80]!r}, expected a number.'
+                ) from None
+        return np.array(rows).reshape(len(lines), len(columns))
+
+
+class CsvWriter:
+    """Writes a table of comma-separated values block by block."""
+
+    def __init__(self, path: Path, titles: Sequence[str], lines: Mapping[str, str]) -> None:
+        self._path, self._lines = path, dict(lines)
+        self._file, self._library = path.open('w', encoding='utf-8', newline=''), _arrow_csv()
+        csv.writer(self._file, lineterminator='\n').writerow(text_titles(titles, lines))
+        self._file.flush()
+
+    def write(self, columns: Sequence[Array]) -> None:
+        """Append columns (N,); every number can be read back exactly."""
+        if (library := self._library) is None:
+            rows = zip(*(column.tolist() for column in columns))
+            self._file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
+            return
+        names = [str(i) for i in range(len(columns))]
+        table = import_module('pyarrow').table(dict(zip(names, columns)))
+        library.write_csv(table, self._file.buffer, library.WriteOptions(include_header=False))
+
+    def close(self) -> None:
+        """Finish the file, and write what belongs to it but not into a table beside it."""
+        self._file.close()
+        content = {**self._lines, 'units': json.loads(self._lines['units'])}
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        side_file(self._path).write_text(f'{text}\n', encoding='utf-8')
+
+
+def _beside(path: Path, units: Mapping[str, str]) -> dict[str, str]:
+    """Lines of the file beside a table in text, if it is about columns with these units.
+
+    What is left of an old table says nothing of another one that has taken its place.
+    """
+    try:
+        content = json.loads(side_file(path).read_text(encoding='utf-8'))
+    except (OSError, ValueError):
+        return {}
+    known = content.get('units') if isinstance(content, dict) else None
+    same = units.items() & known.items() if isinstance(known, dict) else set()
+    if all(column == TIME for column, _ in same):
+        return {}
+    return {key: value for key, value in content.items() if isinstance(value, str)}
+
+
+def _arrow_csv() -> Any:
+    """CSV of pyarrow; None where it is not installed."""
+    try:
+        return import_module('pyarrow.csv')
+    except ImportError:
+        return None
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise FileError(f'{path} has a line that is too long for a table.')
+        yield line
+
+
+CSV = TableFormat(('.csv',), lambda path, _: CsvTable(path), partial(RowsWriter, make=CsvWriter))
+"""Comma-separated values."""

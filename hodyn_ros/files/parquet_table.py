@@ -1,0 +1,115 @@
+"""Tables in Apache Parquet, read and written block by block; see doc/files.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.errors import FileError
+from hodyn_ros.files.columns import RowsWriter, TableFormat
+from hodyn_ros.resources import optional_import_module
+
+_PREFIX = 'hodyn.'  # of metadata
+_BUFFER = 1 << 20  # bytes of each column that are read ahead
+
+
+class ParquetTable:
+    """A table in Parquet; its head is read at once, its rows when asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self.opened() as file:
+            schema = file.schema_arrow
+        self.titles, self._types = list(schema.names), list(schema.types)
+        self.lines = {
+            key.decode()[len(_PREFIX) :]: value.decode()
+            for key, value in (schema.metadata or {}).items()
+            if key.startswith(_PREFIX.encode())
+        }
+
+    def opened(self) -> Any:
+        """Open the file with pyarrow, page by page, since a row group may be as large as it is."""
+        parquet: Any = arrow('pyarrow.parquet', self._path)
+        return parquet.ParquetFile(self._path, buffer_size=_BUFFER, pre_buffer=False)
+
+    def blocks(
+        self, columns: Sequence[int], chunk: int, row_groups: Sequence[int] | None = None
+    ) -> Iterator[Array]:
+        """Values of some columns."""
+        types: Any = arrow('pyarrow.types', self._path)
+        for column in columns:
+            kind = self._types[column]
+            if not (types.is_floating(kind) or types.is_integer(kind)):
+                raise FileError(
+                    f'{self._path}: column {self.titles[column]!r} is of type {kind}, expected '
+                    'numbers.'
+                )
+        titles = [self.titles[column] for column in columns]
+        with self.opened() as file:
+            for batch in file.iter_batches(
+                batch_size=chunk, row_groups=row_groups, columns=titles, use_threads=False
+            ):
+                values = np.empty((batch.num_rows, len(titles)), order='F')
+                for i, title in enumerate(titles):
+                    values[:, i] = batch.column(title).to_numpy(zero_copy_only=False)
+                if len(values):
+                    yield values
+
+
+class ParquetWriter:
+    """Writes a table in Parquet block by block, each a row group; one for each call.
+
+    With the name of a column of motion ids, these stand in front of the others.
+    """
+
+    def __init__(
+        self, path: Path, titles: Sequence[str], lines: Mapping[str, str], ids: str | None = None
+    ) -> None:
+        self._table: Any = arrow('pyarrow', path).table
+        self._make: Any = arrow('pyarrow.parquet', path).ParquetWriter
+        self._path, self._titles, self._ids = path, titles, ids
+        self._metadata = {f'{_PREFIX}{key}': value for key, value in lines.items()}
+        self._writer: Any = None
+
+    def write(self, columns: Sequence[Array], ids: Any = None) -> None:
+        """Append columns (N,), and the motion ids of the rows, if there are."""
+        table = self._table(dict(zip(self._titles, columns)), metadata=self._metadata)
+        if self._ids is not None:
+            table = table.add_column(0, self._ids, [ids])
+        if self._writer is None:
+            # Floating-point numbers hardly ever repeat, which is what a dictionary is for. Their
+            # bytes apart, signs and exponents first, are what can be compressed of them.
+            self._writer = self._make(
+                self._path,
+                table.schema,
+                use_dictionary=False if self._ids is None else [self._ids],
+                use_byte_stream_split=list(self._titles),
+                compression='zstd',
+            )
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def arrow(module: str, path: Path) -> ModuleType:
+    """Import a module of pyarrow, which is not always installed."""
+    return optional_import_module(
+        module, f'{path}: files of this kind need pyarrow', 'tables', FileError
+    )
+
+
+def _begin(path: Path) -> RowsWriter:
+    arrow('pyarrow', path)  # which the first row would find missing
+    return RowsWriter(path, ParquetWriter)
+
+
+PARQUET = TableFormat(('.parquet',), lambda path, _: ParquetTable(path), _begin)
+"""Apache Parquet."""
