@@ -14,21 +14,18 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive, friction_laws, of_joint
 from hodyn_ros.actuators.damped import Dampers
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
-from hodyn_ros.actuators.vsa.model import KnownModel, VariableStiffness
+from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+from hodyn_ros.typing import Array, Indices
 
 # By what a robot is known as the same.
 _OF_THE_ROBOT = {
@@ -51,7 +48,7 @@ class DrivenJoint(NamedTuple):
 
 
 class SingleMotors:
-    """Joints with one motor: rigid and series elastic ones. Places are those among them.
+    """Joints with one motor: rigid and series elastic ones. Indices are those among them.
 
     Attributes
     ----------
@@ -93,7 +90,11 @@ class SingleMotors:
             laws = enumerate(friction_laws(item.actuator), item.motors.start)
             friction.update((motor, law) for motor, law in laws if law is not None)
         self.friction = JointFriction(friction) if friction else None
-        joints = [(item.joint, drive.spring, drive.damping) for _, item, drive in self.dampers]
+        joints = [
+            (item.joint, drive.spring, drive.damping)
+            for _, item, drive in self.dampers
+            if isinstance(drive.spring, LinearSpring)  # as it is beside a damper
+        ]
         self.damped = Dampers(actuators.model, joints)
 
     def deflections(self, torque: Array) -> Array:
@@ -154,12 +155,12 @@ class Actuators:
     model: RobotModel
     by_joint: Mapping[str, Actuator]
     motor_names: tuple[str, ...] = field(init=False)
-    joint_of_motor: Places = field(init=False)
+    joint_of_motor: Indices = field(init=False)
     driven: tuple[DrivenJoint, ...] = field(init=False, repr=False)
     single: SingleMotors = field(init=False, repr=False)
     others: tuple[DrivenJoint, ...] = field(init=False, repr=False)
     variable: tuple[DrivenJoint, ...] = field(init=False, repr=False)
-    places: Places = field(init=False, repr=False)
+    places: Indices = field(init=False, repr=False)
     numbers: Array = field(init=False, repr=False)
     quick: dict[Any, Any] = field(init=False, repr=False)
 
@@ -318,7 +319,7 @@ def _block(actuator: Any) -> list[float] | None:
     elif type(actuator) is SeriesElastic:
         own = None if actuator.needs_times else actuator.spring.block
         springs = (kernels.GIVEN,) if own is None else own.tolist()
-    elif type(actuator) is VariableStiffness and isinstance(actuator.model, KnownModel):
+    elif type(actuator) is VariableStiffness:
         springs = actuator.model.block.tolist()
     else:
         return None

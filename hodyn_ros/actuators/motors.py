@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy import empty, ndarray
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import (
@@ -26,8 +26,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.names import listed
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 _LARGEST_DEFLECTION = 100.0  # rad or m, far beyond that of any spring
 
@@ -266,7 +265,7 @@ def _all_motors(
                 checked_finite(item.actuator, Motors(position, torque), **causes)
     if order is not None and T <= order:
         _refuse_low_order(actuators, R, order, q, Q, stiffness)
-    if not (batch or found or single.own or single.damped.own) and T and E == K - 2:
+    if not (batch or found or single.own) and T and E == K - 2:
         _offer(actuators, q.shape, R)
     return result
 

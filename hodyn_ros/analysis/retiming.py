@@ -26,7 +26,7 @@ from hodyn_ros.analysis.scaling import (
     refuse_extremes,
     uniform_scaling,
 )
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError, WrenchError
@@ -34,6 +34,7 @@ from hodyn_ros.lie.leibniz import compose
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators

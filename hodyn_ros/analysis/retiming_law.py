@@ -19,11 +19,11 @@ from scipy.interpolate import BSpline
 from scipy.linalg import solveh_banded
 
 from hodyn_ros.analysis.scaling import at_rate, friction_efforts, rigid_efforts
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
+from hodyn_ros.typing import Array
 
 _DEGREE = 4  # of the spline
 # Places at which the limits are kept, at least in all; their weights for the integral over six

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import RequestError, TrajectoryError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-from hodyn_ros.trajectory.piecewise import BLOCK, Indices, PiecewiseMotion
+from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion
+from hodyn_ros.typing import Array, Indices
 
 MOST_POINTS = 100_000
 

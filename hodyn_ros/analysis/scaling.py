@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError, ScalingError, WrenchError
@@ -28,7 +28,8 @@ from hodyn_ros.model.limits import (
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.trajectory.piecewise import Indices, checked_times, position_extremes, real_numbers
+from hodyn_ros.trajectory.piecewise import checked_times, position_extremes, real_numbers
+from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators

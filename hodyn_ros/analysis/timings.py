@@ -19,7 +19,6 @@ from hodyn_ros.analysis.scaling import (
     stretched,
     uniform_scaling,
 )
-from hodyn_ros.checks import Array
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import RequestError, TrajectoryError, UnlimitedError
@@ -27,6 +26,7 @@ from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
 from hodyn_ros.trajectory.piecewise import divided_times
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators

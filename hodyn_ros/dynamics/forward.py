@@ -19,7 +19,7 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, check_choice, finite_array
+from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.dynamics.inverse import check_out, inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
@@ -38,6 +38,7 @@ from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR, Attachment
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
 from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finite
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 ALGORITHMS = {'auto': None, 'mass_matrix': COMPILED_ROBOT, 'articulated_bodies': COMPILED_TREE}
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics import (
     body_fixed,
     closed_form,
@@ -47,6 +46,7 @@ from hodyn_ros.kinematics.joints import (
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import JointFriction
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel

@@ -325,8 +325,6 @@ def _updated(
             changes: dict[str, Any] = {}
             if 'armature' in values:
                 changes['motor_inertia'] = values['armature'][j]
-            if 'damping' in values:
-                changes['damping'] = values['damping'][j]
             law: Any = drive.spring
             constants = {f.name: getattr(law, f.name) for f in fields(law)}
             if 'stiffness' in values:
@@ -335,6 +333,10 @@ def _updated(
                 constants['cubic'] = values['cubic_stiffness'][j]
             kind = CubicSpring if 'cubic' in constants else LinearSpring
             changes['spring'] = kind(**constants)
+            if kind is not LinearSpring:
+                changes['damping'] = 0.0  # drives have dampers beside linear springs
+            elif 'damping' in values:
+                changes['damping'] = values['damping'][j]
             if has_friction or terms:
                 changes['friction'] = Sum(tuple(terms)) if terms else None
             drives[name] = replace(drive, **changes)

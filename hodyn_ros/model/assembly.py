@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 from hodyn_ros.resources import package_version
+from hodyn_ros.typing import Array
 
 T = TypeVar('T', bound=np.generic)
 

@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import leibniz
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 
 class FrictionLaw(ABC):

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.kalman import ModelBank
+from hodyn_ros.typing import Array
 
 _number = partial(checked_number, error=MotionError)
 

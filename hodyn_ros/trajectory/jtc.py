@@ -13,17 +13,17 @@ from math import factorial, perm
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, finite_array
+from hodyn_ros.checks import finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
-    Indices,
     PiecewiseMotion,
     checked_positions,
     checked_rows,
     checked_times,
     continuous_derivative,
 )
+from hodyn_ros.typing import Array, Indices
 
 _DEGREE = 5
 

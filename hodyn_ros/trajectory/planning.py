@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array, check_choice
+from hodyn_ros.checks import check_choice
 from hodyn_ros.display import shown
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import joint_order, listed
@@ -35,6 +35,7 @@ from hodyn_ros.trajectory.piecewise import (
     position_extremes,
 )
 from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
+from hodyn_ros.typing import Array
 
 INTERPOLATIONS = ('spline', 'jtc', 'jtc_upsampled')
 """Ways to move between waypoints: with class C4, or exactly as joint_trajectory_controller, alone

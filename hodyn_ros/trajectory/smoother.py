@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.estimator import CUTOFFS
 from hodyn_ros.trajectory.kalman import StepMatrices
+from hodyn_ros.typing import Array
 
 BLOCK = 5_000
 """Samples that are smoothed together."""

@@ -15,13 +15,12 @@ from math import comb, factorial, perm
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
     BLOCK,
     DEGREE,
-    Flags,
     PiecewiseMotion,
     checked_positions,
     checked_rows,
@@ -29,6 +28,7 @@ from hodyn_ros.trajectory.piecewise import (
     expanded,
     taylor_weights,
 )
+from hodyn_ros.typing import Array, Flags
 
 ORDER = (DEGREE + 1) // 2
 """Derivatives of a state, the zeroth included: position to snap."""
