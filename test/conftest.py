@@ -18,13 +18,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 LONG = """
 ros/test_faults_death.py             engine/test_engine.py
 ros/test_node.py                     engine/test_engine_results.py
-ros/test_faults_overload.py          analysis/test_retiming.py
+ros/test_faults_overload.py          retiming/test_retiming.py
 ros/test_soak.py                     cli/test_cli_motion.py
 ros/test_planning_process.py         codegen/test_generate.py
 ros/test_flatness_guard.py           trajectory/test_estimator.py
 ros/test_faults_garbage.py           control/test_control.py
 datasets/test_kill.py                project/test_doc.py
-benchmarking/test_benchmark_latency.py analysis/test_scaling.py
+benchmarking/test_benchmark_latency.py retiming/test_scaling.py
 ros/test_stream.py                   benchmarking/test_benchmarks.py
 ros/test_node_warm_up.py             dynamics/test_inverse_dynamics.py
 ros/test_motor_reference.py          engine/test_engine_cache.py
