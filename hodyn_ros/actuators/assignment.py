@@ -90,12 +90,8 @@ class SingleMotors:
             laws = enumerate(friction_laws(item.actuator), item.motors.start)
             friction.update((motor, law) for motor, law in laws if law is not None)
         self.friction = JointFriction(friction) if friction else None
-        joints = [
-            (item.joint, drive.spring, drive.damping)
-            for _, item, drive in self.dampers
-            if isinstance(drive.spring, LinearSpring)  # as it is beside a damper
-        ]
-        self.damped = Dampers(actuators.model, joints)
+        drives = [(item.joint, drive) for _, item, drive in self.dampers]
+        self.damped = Dampers(actuators.model, drives)
 
     def deflections(self, torque: Array) -> Array:
         """Deflections (..., K, n) of springs without damper by joint torques; zero for others.
@@ -169,15 +165,7 @@ class Actuators:
             raise ActuatorError(
                 f'The model is of type {type(self.model).__name__}, expected a RobotModel.'
             )
-        check_mapping('The actuators are', self.by_joint, 'joint names to actuators', self.model)
-        for name, actuator in self.by_joint.items():
-            if not isinstance(actuator, Actuator):
-                raise ActuatorError(
-                    f'Joint {name!r}: the actuator is {actuator!r}, expected an Actuator such as '
-                    'RigidDrive(), SeriesElastic(spring, motor_inertia) or '
-                    'VariableStiffness(model, motor_inertia).'
-                )
-            _refuse_twice(self.model, name, actuator)
+        _check_actuators(self.model, self.by_joint)
         chosen = {name: self.by_joint.get(name, RigidDrive()) for name in self.model.joint_names}
         driven: list[DrivenJoint] = []
         names: list[str] = []
@@ -272,6 +260,20 @@ class Actuators:
                 )
         for name, actuator in self.by_joint.items():
             _refuse_twice(model, name, actuator)
+
+
+def _check_actuators(model: RobotModel, by_joint: object) -> None:
+    """Refuse what is no mapping of joints of the model to actuators that suit it."""
+    check_mapping('The actuators are', by_joint, 'joint names to actuators', model)
+    assert isinstance(by_joint, Mapping)
+    for name, actuator in by_joint.items():
+        if not isinstance(actuator, Actuator):
+            raise ActuatorError(
+                f'Joint {name!r}: the actuator is {actuator!r}, expected an Actuator such as '
+                'RigidDrive(), SeriesElastic(spring, motor_inertia) or '
+                'VariableStiffness(model, motor_inertia).'
+            )
+        _refuse_twice(model, name, actuator)
 
 
 def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:

@@ -23,6 +23,7 @@ from hodyn_ros.errors import ActuatorError
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
+    from hodyn_ros.actuators.sea import SeriesElastic
     from hodyn_ros.model.robot import RobotModel
 
 
@@ -32,16 +33,19 @@ class Dampers:
     Parameters
     ----------
     model : RobotModel
-    joints : sequence of (int, LinearSpring, float)
-        Index of the joint, spring and damping [N m s/rad] or [N s/m] of each.
+    drives : sequence of (int, SeriesElastic)
+        Index of the joint and drive of each, with a linear spring and a damper.
     """
 
-    def __init__(
-        self, model: RobotModel, joints: Sequence[tuple[int, LinearSpring, float]]
-    ) -> None:
-        self._model, self._joints = model, joints
-        self._places = np.array([joint for joint, _, _ in joints], dtype=np.int64)
-        rows = [(damping, spring.stiffness, *spring.range) for _, spring, damping in joints]
+    def __init__(self, model: RobotModel, drives: Sequence[tuple[int, SeriesElastic]]) -> None:
+        self._model = model
+        self._joints = [
+            (joint, drive.spring, drive.damping)
+            for joint, drive in drives
+            if isinstance(drive.spring, LinearSpring)
+        ]
+        self._places = np.array([joint for joint, _, _ in self._joints], dtype=np.int64)
+        rows = [(damping, spring.stiffness, *spring.range) for _, spring, damping in self._joints]
         self._springs = np.array(rows, dtype=np.float64).reshape(-1, 4)
 
     def first(self, effort: Array, initial: Mapping[int, float]) -> Array:

@@ -287,58 +287,85 @@ def _drive(
     finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
     status, row = 0, 0
     for s in range(N):
+        q_s, Q_s = q[s * K : (s + 1) * K], Q[s * E : (s + 1) * E]
+        theta_s, tau_s = theta[s * R : (s + 1) * R], tau[s * T : (s + 1) * T]
+        delta_s = delta[s * R : (s + 1) * R]
         for i in range(len(places)):
             j, motor, o = places[i, 0], places[i, 1], places[i, 2]
-            kind = c[o + 2]
-            if kind == PAIR or kind == LEVER:
-                status |= _vary(c, o + 2, Q, s * E, j, S, row, W, J)
+            if c[o + 2] == PAIR or c[o + 2] == LEVER:
+                status |= _vary(c, o + 2, Q_s, 0, j, S, row, W, J)
+                status |= _two_motors(c, o, j, motor, q_s, W, theta_s, tau_s, delta_s)
                 row += 1
-                factorial = 1.0
-                for r in range(R):
-                    factorial *= max(r, 1)
-                    at, x, y = q[s * K + r, j], W[r, 0] * factorial, W[r, 1] * factorial
-                    second = y + at if kind == PAIR else y
-                    delta[s * R + r, j] = 0.5 * (x + y) if kind == PAIR else x
-                    theta[s * R + r, motor], theta[s * R + r, motor + 1] = at + x, second
-                    finite &= abs(at + x) <= _LARGEST and abs(second) <= _LARGEST
-                factorial = 1.0
-                for r in range(R - 2):
-                    factorial *= max(r, 1)
-                    for k in range(2):
-                        torque = c[o + k] * theta[s * R + r + 2, motor + k]
-                        torque += W[r, 4 + k] * factorial
-                        tau[s * T + r, motor + k] = torque
-                        finite &= abs(torque) <= _LARGEST
-                continue
-            compliance = 0.0  # of a linear spring
-            fits = True
-            if kind == POLYNOMIAL and c[o + 7] == 2:
-                compliance = 1.0 / c[o + 10]
-                excess = max(Q[s * E, j] - c[o + 6], c[o + 5] - Q[s * E, j])
-                fits = excess <= ROUNDING * abs(Q[s * E, j])
-            elif kind != RIGID and kind != GIVEN:
-                fits = _deflect(c, o + 2, Q, s * E, j, g, P)
-            if not fits:
-                status |= OUT_OF_REACH
-            for r in range(R):
-                x = 0.0
-                if compliance > 0.0:
-                    x = compliance * Q[s * E + r, j]
-                    if r == 0:
-                        x = min(max(x, c[o + 3]), c[o + 4])
-                elif kind == GIVEN:
-                    x = delta[s * R + r, j]
-                elif kind != RIGID:
-                    x = P[1, r]
-                delta[s * R + r, j] = x
-                place = q[s * K + r, j] + x
-                theta[s * R + r, motor] = place
-                finite &= abs(place) <= _LARGEST
-                if r > 1:
-                    torque = c[o] * place + Q[s * E + r - 2, j]
-                    tau[s * T + r - 2, motor] = torque
-                    finite &= abs(torque) <= _LARGEST
+            else:
+                status |= _one_motor(c, o, j, motor, q_s, Q_s, g, P, theta_s, tau_s, delta_s)
     return status if finite else status | NOT_FINITE
+
+
+def _two_motors(
+    c: Any, o: Any, j: Any, motor: Any, q: Any, W: Any, theta: Any, tau: Any, delta: Any
+) -> int:
+    """Motors and deflection of a joint of variable stiffness at one sample; see `_drive`."""
+    finite, is_pair = True, c[o + 2] == PAIR
+    factorial = 1.0
+    for r in range(len(theta)):
+        factorial *= max(r, 1)
+        at, x, y = q[r, j], W[r, 0] * factorial, W[r, 1] * factorial
+        second = y + at if is_pair else y
+        delta[r, j] = 0.5 * (x + y) if is_pair else x
+        theta[r, motor], theta[r, motor + 1] = at + x, second
+        finite &= abs(at + x) <= _LARGEST and abs(second) <= _LARGEST
+    factorial = 1.0
+    for r in range(len(theta) - 2):
+        factorial *= max(r, 1)
+        for k in range(2):
+            torque = c[o + k] * theta[r + 2, motor + k]
+            torque += W[r, 4 + k] * factorial
+            tau[r, motor + k] = torque
+            finite &= abs(torque) <= _LARGEST
+    return 0 if finite else NOT_FINITE
+
+
+def _one_motor(
+    c: Any,
+    o: Any,
+    j: Any,
+    motor: Any,
+    q: Any,
+    Q: Any,
+    g: Any,
+    P: Any,
+    theta: Any,
+    tau: Any,
+    delta: Any,
+) -> int:
+    """Motor and deflection of a rigid or series elastic joint at one sample; see `_drive`."""
+    kind, compliance = c[o + 2], 0.0  # of a linear spring
+    fits = finite = True
+    if kind == POLYNOMIAL and c[o + 7] == 2:
+        compliance = 1.0 / c[o + 10]
+        excess = max(Q[0, j] - c[o + 6], c[o + 5] - Q[0, j])
+        fits = excess <= ROUNDING * abs(Q[0, j])
+    elif kind != RIGID and kind != GIVEN:
+        fits = _deflect(c, o + 2, Q, 0, j, g, P)
+    for r in range(len(theta)):
+        x = 0.0
+        if compliance > 0.0:
+            x = compliance * Q[r, j]
+            if r == 0:
+                x = min(max(x, c[o + 3]), c[o + 4])
+        elif kind == GIVEN:
+            x = delta[r, j]
+        elif kind != RIGID:
+            x = P[1, r]
+        delta[r, j] = x
+        place = q[r, j] + x
+        theta[r, motor] = place
+        finite &= abs(place) <= _LARGEST
+        if r > 1:
+            torque = c[o] * place + Q[r - 2, j]
+            tau[r - 2, motor] = torque
+            finite &= abs(torque) <= _LARGEST
+    return (0 if fits else OUT_OF_REACH) | (0 if finite else NOT_FINITE)
 
 
 def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
@@ -647,6 +674,8 @@ _INLINED = (
     _inverse,
     _powers,
     _deflect,
+    _one_motor,
+    _two_motors,
     _product,
     _springs,
     _invert_pair,
