@@ -57,7 +57,7 @@ __all__ = [
 _PACKAGES = (
     'actuators', 'analysis', 'checks', 'codegen', 'control', 'datasets', 'dynamics', 'engine',
     'errors', 'files', 'identification', 'kinematics', 'lie', 'model', 'names', 'plotting',
-    'resources', 'retiming', 'simulation', 'trajectory', 'typing',
+    'resources', 'retiming', 'simulation', 'trajectory', 'typing', 'units',
 )  # fmt: skip
 
 

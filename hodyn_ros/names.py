@@ -10,6 +10,9 @@ from hodyn_ros.errors import JointNameError
 # A message with more names helps nobody.
 _MOST_LISTED = 40
 
+ORDERS_OF_MOTION = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+"""Names of the time derivatives of joint positions, from the zeroth on."""
+
 _NAMES = {
     'effort': 'torque', 'effort_dot': 'torque rate', 'effort_ddot': 'second derivative of torque'
 }  # fmt: skip

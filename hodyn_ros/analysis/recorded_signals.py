@@ -19,10 +19,11 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import ORDERS_OF_MOTION
 from hodyn_ros.trajectory.smoother import runs, smooth
 from hodyn_ros.typing import Array, Flags
 
-MOTION = ('position', 'velocity', 'acceleration', 'jerk')
+MOTION = ORDERS_OF_MOTION[:4]
 EFFORT = ('effort', 'effort_dot')
 FEWEST = 5
 """Samples of a recording."""

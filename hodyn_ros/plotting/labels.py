@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MOTION = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+from hodyn_ros.names import ORDERS_OF_MOTION
+
+_MOTION = ORDERS_OF_MOTION
 _EFFORT = ('effort', 'effort_dot', 'effort_ddot')
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
 _POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)})

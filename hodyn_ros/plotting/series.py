@@ -13,14 +13,14 @@ from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed
+from hodyn_ros.names import ORDERS_OF_MOTION, listed
 from hodyn_ros.plotting.labels import Label, effort_label, label_of, motion_label
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.limits import MotorLimits
     from hodyn_ros.files import Results
 
-_MOTION_LIMITS = ('position', 'velocity', 'acceleration', 'jerk')
+_MOTION_LIMITS = ORDERS_OF_MOTION[:4]
 _EFFORT_LIMITS = ('effort', 'effort_dot', 'effort_ddot')
 
 

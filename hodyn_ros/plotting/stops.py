@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import ORDERS_OF_MOTION
 from hodyn_ros.plotting.labels import label_of, number
 from hodyn_ros.plotting.panels import TIME_LABEL, Curve, Panel
 from hodyn_ros.plotting.series import Range
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from hodyn_ros.analysis.stops import StopAnalysis, StopCause
 
 _AROUND = 15  # periods that are shown before and behind
-_MOTION = ('position', 'velocity', 'acceleration', 'jerk')
+_MOTION = ORDERS_OF_MOTION[:4]
 _EFFORTS = ('effort', 'effort_dot', 'position', 'velocity')
 Flags = NDArray[np.bool_]
 _ALWAYS = ('position', 'velocity', 'effort')  # of a measured signal, whatever its noise

@@ -31,6 +31,7 @@ from hodyn_ros.retiming.scaling import (
 )
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
 from hodyn_ros.typing import Array
+from hodyn_ros.units import NANOSECONDS
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
@@ -64,7 +65,6 @@ _OF_SPLINE, _AT_REST = 4, 5
 _MANY_SAMPLES, _MOST_SAMPLES = 20_000, 500_000
 # Rounds in which a motion is slowed down until it keeps its limits.
 _ROUNDS = 30
-_NANO = 1_000_000_000
 # Factor that counts as one where the same is examined at other places.
 _ROUNDED = 1.0 + 1e-6
 
@@ -209,7 +209,7 @@ def _check_options(
     intervals: int | None, rate: float | None, window: float, rise_time: float, shortest: float
 ) -> None:
     if rate is not None:
-        checked_number('rate', rate, TrajectoryError, above=0.0, most=_NANO, unit='Hz')
+        checked_number('rate', rate, TrajectoryError, above=0.0, most=NANOSECONDS, unit='Hz')
     checked_number('window', window, TrajectoryError, least=0.0, unit='s')
     if intervals is not None:
         checked_number(
@@ -234,7 +234,7 @@ def _period(rate: float | None, moving: float, standstill: float) -> float:
     """Time between the knots of the motion, in whole nanoseconds, as messages have them [s]."""
     if rate is None:
         rate = min(RATE, _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill))
-    step = round(_NANO / rate) / _NANO
+    step = round(NANOSECONDS / rate) / NANOSECONDS
     _refuse_many(standstill / step)
     return step
 

@@ -24,7 +24,7 @@ LAYERS = [
     {'lie'},
     {'display', 'names', 'resources'},
     {'checks', 'errors', 'interrupts', 'launching'},
-    {'typing'},
+    {'typing', 'units'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:
 # RobotModel.warm_up.
