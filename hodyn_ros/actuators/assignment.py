@@ -181,12 +181,7 @@ class Actuators:
         counts = [len(item.actuator.motor_suffixes) for item in driven]
         joint_of_motor = np.repeat(np.arange(len(driven)), counts)
         joint_of_motor.setflags(write=False)
-        places: list[tuple[int, int, int]] = []
-        numbers: list[float] = []
-        for item in driven:
-            if (block := _block(item.actuator)) is not None:
-                places.append((item.joint, item.motors.start, len(numbers)))
-                numbers += block
+        places, numbers = _for_kernels(driven)
         others = tuple(item for item in driven if type(item.actuator) not in _SINGLE)
         values = {
             'by_joint': MappingProxyType(chosen),
@@ -195,8 +190,8 @@ class Actuators:
             'driven': tuple(driven),
             'others': others,
             'variable': tuple(item for item in others if _block(item.actuator) is not None),
-            'places': np.array(places, dtype=np.int64).reshape(-1, 3),
-            'numbers': np.array(numbers),
+            'places': places,
+            'numbers': numbers,
             'quick': {},
         }
         for key, value in values.items():
@@ -326,3 +321,14 @@ def _block(actuator: Any) -> list[float] | None:
     else:
         return None
     return [*(*actuator.motor_inertias, 0.0)[:2], *springs]
+
+
+def _for_kernels(driven: Sequence[DrivenJoint]) -> tuple[Indices, Array]:
+    """Places (j, 3) of joints that the kernels know, and their numbers; see `Actuators`."""
+    places: list[tuple[int, int, int]] = []
+    numbers: list[float] = []
+    for item in driven:
+        if (block := _block(item.actuator)) is not None:
+            places.append((item.joint, item.motors.start, len(numbers)))
+            numbers += block
+    return np.array(places, dtype=np.int64).reshape(-1, 3), np.array(numbers)

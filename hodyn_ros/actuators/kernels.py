@@ -279,7 +279,7 @@ def _drive(
     """
     K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
     fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1] and S.shape[1] >= R
-    if not fits or K < R or E < T or q.shape[0] != N * K or Q.shape[0] != N * E:
+    if not (fits and K >= R and E >= T and q.shape[0] == N * K and Q.shape[0] == N * E):
         return OUT_OF_REACH
     g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
     W, J = np.zeros((R, 12)), np.zeros((2, 12))

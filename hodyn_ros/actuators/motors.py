@@ -229,7 +229,7 @@ def _all_motors(
     order: int | None,
 ) -> MotorMotion:
     """Put together what all actuators compute; deflections are those of joints with dampers."""
-    single, variable = actuators.single, actuators.variable
+    single = actuators.single
     shapes = [array.shape[:-1] for array in stiffness.values()]
     batch = _common_axes(q.shape[:-2], Q.shape[:-2], *shapes)
     found = _by_their_own(actuators, q, Q, stiffness)
@@ -239,8 +239,8 @@ def _all_motors(
     if single.dampers and deflections is not None:
         joints = [item.joint for _, item, _ in single.dampers]
         delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
-    S = np.empty((*batch, len(variable), R))
-    for i, item in enumerate(variable):
+    S = np.empty((*batch, len(actuators.variable), R))
+    for i, item in enumerate(actuators.variable):
         S[..., i, :] = stiffness[item.joint][..., :R]
     moved, needed = (
         np.ascontiguousarray(np.broadcast_to(a, (*batch, *a.shape[-2:]))) for a in (q, Q)
@@ -257,7 +257,7 @@ def _all_motors(
         _refuse_not_finite(actuators, result, q, Q, stiffness)
     if order is not None and T <= order:
         _refuse_low_order(actuators, R, order, q, Q, stiffness)
-    if not (batch or found or single.own) and T and Q.shape[-2] == q.shape[-2] - 2:
+    if not (batch or found) and T and Q.shape[-2] == q.shape[-2] - 2:
         _offer(actuators, q.shape, R)
     return result
 
@@ -326,7 +326,7 @@ def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
     single, variable = actuators.single, actuators.variable
     drive, follow = kernels.drive.compiled, kernels.follow.compiled
-    if drive and (follow or not single.dampers):
+    if drive and (follow or not single.dampers) and not single.own:
         (K, n), m = shape, actuators.n_motors
         actuators.quick[shape] = _Quick(
             (K - 2, n),
@@ -364,7 +364,7 @@ def _quickly(
         return None
     if effort is None:
         effort = inverse_dynamics(actuators.model, motion, wrench)
-    elif wrench is not None or type(effort) is not ndarray or effort.shape != quick.effort:
+    elif wrench is not None or not _is_plain(effort, quick.effort):
         return None
     theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
     try:
@@ -383,9 +383,14 @@ def _quickly(
         return None
     if quick.friction:
         quick.friction(theta[1:-1], tau)
-        if not is_finite(tau):
-            return None
+    if quick.friction and not is_finite(tau):
+        return None
     return tuple.__new__(MotorMotion, (theta, tau, delta)), after
+
+
+def _is_plain(values: Any, shape: tuple[int, ...]) -> bool:
+    """Whether values are an array of this shape."""
+    return type(values) is ndarray and values.shape == shape
 
 
 def _quick_step(quick: _Quick, effort: Array, duration: float, before: Array) -> Array | None:
@@ -406,7 +411,7 @@ def _quick_stiffness(names: Sequence[str], given: Any, R: int) -> Array | None:
     S = empty((len(names), R))
     for i, name in enumerate(names):
         wanted = given[name]
-        if type(wanted) is not ndarray or wanted.shape != (R,):
+        if not _is_plain(wanted, (R,)):
             return None
         S[i] = wanted
     return S
