@@ -54,10 +54,6 @@ KINDS: dict[str, Actuator] = {
         TableSpring(DEFLECTIONS, 5000.0 * DEFLECTIONS + 1e6 * DEFLECTIONS**3), 0.5
     ),
     'linear spring, damper': SeriesElastic(5000.0, 0.5, damping=10.0),
-    'cubic spring, damper': SeriesElastic(CubicSpring(5000.0, 1e6), 0.5, damping=10.0),
-    'table, damper': SeriesElastic(
-        TableSpring(DEFLECTIONS, 5000.0 * DEFLECTIONS + 1e6 * DEFLECTIONS**3), 0.5, damping=10.0
-    ),
     'variable stiffness': VariableStiffness(Qbmove(6.0, 100.0), 0.5),
     'variable stiffness, unequal springs': VariableStiffness(
         Qbmove((6.0, 6.5), (100.0, 90.0)), 0.5

@@ -28,8 +28,8 @@ from scipy.interpolate import CubicHermiteSpline, CubicSpline
 from benchmarks.report import grid, options
 from benchmarks.retiming import EFFORT_DOT, panda
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis import splice
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.retiming import splice
 from hodyn_ros.trajectory import PiecewiseMotion, Waypoints
 
 Array = NDArray[np.float64]

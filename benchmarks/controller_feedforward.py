@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from benchmarks import retiming
 from benchmarks.report import grid, options
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis import ControllerTrajectory, controller_trajectory, uniform_scaling
+from hodyn_ros.analysis import ControllerTrajectory, controller_trajectory
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.errors import ScalingError
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.retiming import uniform_scaling
 from hodyn_ros.simulation import ElasticPlant, Imperfections
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 

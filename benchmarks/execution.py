@@ -25,8 +25,8 @@ from scipy.interpolate import BPoly
 from benchmarks.report import grid, options
 from benchmarks.retiming import Pinocchio, finely, panda, through, ur5
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis.retiming import retime
 from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.retiming.retiming import retime
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 Array = NDArray[np.float64]

@@ -28,10 +28,11 @@ from benchmarks.timing import NotInstalled
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.actuators.limits import motor_limits
-from hodyn_ros.analysis.retiming import RestingPath, retime
-from hodyn_ros.analysis.scaling import StretchedMotion, uniform_scaling
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.resources import share_file
+from hodyn_ros.retiming.path import RestingPath
+from hodyn_ros.retiming.retiming import retime
+from hodyn_ros.retiming.scaling import StretchedMotion, uniform_scaling
 from hodyn_ros.trajectory.jtc import JtcMotion
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 

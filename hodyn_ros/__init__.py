@@ -2,7 +2,7 @@
 
 A `RobotModel` comes from a robot description, `inverse_dynamics` gives joint efforts and their
 derivatives, `forward_kinematics` poses and twists, and `HodynError` is what goes wrong. Each
-package has more names of its own: `hodyn_ros.trajectory`, `hodyn_ros.analysis`,
+package has more names of its own: `hodyn_ros.trajectory`, `hodyn_ros.retiming`,
 `hodyn_ros.actuators` and so on. Only `hodyn_ros.ros` needs a ROS installation.
 
 Names are imported when they are asked for, so that importing this package takes no time.
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hodyn_ros import actuators
-    from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
     from hodyn_ros.codegen import generate_code
     from hodyn_ros.dynamics import (
         Wrench,
@@ -27,8 +26,10 @@ if TYPE_CHECKING:
         inverse_dynamics_derivatives,
         inverse_dynamics_from_link_motion,
         joint_regressor,
+        kinetic_energy,
         mass_matrix,
         moving_base_inverse_dynamics,
+        potential_energy,
         regressor,
     )
     from hodyn_ros.errors import HodynError
@@ -56,7 +57,7 @@ __all__ = [
 _PACKAGES = (
     'actuators', 'analysis', 'checks', 'codegen', 'control', 'datasets', 'dynamics', 'engine',
     'errors', 'files', 'identification', 'kinematics', 'lie', 'model', 'names', 'plotting',
-    'resources', 'simulation', 'trajectory',
+    'resources', 'retiming', 'simulation', 'trajectory', 'typing', 'units',
 )  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f'{__name__}.{name}')
     if name in __all__:
         # One imports the next, so that nothing is loaded in vain.
-        for package in ('errors', 'model', 'kinematics', 'dynamics', 'codegen', 'analysis'):
+        for package in ('errors', 'model', 'kinematics', 'dynamics', 'codegen'):
             names = vars(import_module(f'{__name__}.{package}'))
             if name in names:
                 return globals().setdefault(name, names[name])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array as Array
 
 
 def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:

@@ -111,9 +111,9 @@ class ScalingError(HodynError):
 
     intervals: tuple[tuple[float, float], ...] = ()
     """Time factors at which the limits are kept all the same, if there are some, as those of
-    `hodyn_ros.analysis.UniformScaling`."""
+    `hodyn_ros.retiming.UniformScaling`."""
     limiting: tuple[str, str, int, float, float, float | None] | None = None
-    """What exceeds its limit at any speed, a `hodyn_ros.analysis.Limiting`, if that is known."""
+    """What exceeds its limit at any speed, a `hodyn_ros.retiming.Limiting`, if that is known."""
 
 
 class UnlimitedError(RequestError, ScalingError):

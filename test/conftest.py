@@ -19,7 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 LONG = """
 ros/test_faults_death.py             engine/test_engine.py
 ros/test_node.py                     cli/test_cli_motion.py
-ros/test_faults_overload.py          analysis/test_retiming.py
+ros/test_faults_overload.py          retiming/test_retiming.py
 ros/test_flatness_guard.py           codegen/test_generate.py
 ros/test_planning_process.py         trajectory/test_estimator.py
 ros/test_motor_reference.py          control/test_tracking.py
@@ -28,7 +28,7 @@ ros/test_faults_garbage.py           engine/test_engine_cache.py
 ros/test_stream.py                   project/test_doc.py
 ros/test_newest.py                   control/test_control.py
 ros/test_node_warm_up.py             benchmarking/test_benchmarks.py
-ros/test_flatness_controller.py      analysis/test_scaling.py
+ros/test_flatness_controller.py      retiming/test_scaling.py
 datasets/test_kill.py                kinematics/test_inverse_kinematics.py
 datasets/test_process.py             dynamics/test_formulation_matrix.py
 ros/test_soak.py                     engine/test_fork.py

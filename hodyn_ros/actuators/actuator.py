@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
 
 # So many numbers are quicker asked one by one than with two calls of NumPy.
 _FEW = 64

@@ -14,21 +14,18 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive, friction_laws, of_joint
 from hodyn_ros.actuators.damped import Dampers
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
-from hodyn_ros.actuators.vsa.model import KnownModel, VariableStiffness
+from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+from hodyn_ros.typing import Array, Indices
 
 # By what a robot is known as the same.
 _OF_THE_ROBOT = {
@@ -51,7 +48,7 @@ class DrivenJoint(NamedTuple):
 
 
 class SingleMotors:
-    """Joints with one motor: rigid and series elastic ones. Places are those among them.
+    """Joints with one motor: rigid and series elastic ones. Indices are those among them.
 
     Attributes
     ----------
@@ -93,8 +90,8 @@ class SingleMotors:
             laws = enumerate(friction_laws(item.actuator), item.motors.start)
             friction.update((motor, law) for motor, law in laws if law is not None)
         self.friction = JointFriction(friction) if friction else None
-        joints = [(item.joint, drive.spring, drive.damping) for _, item, drive in self.dampers]
-        self.damped = Dampers(actuators.model, joints)
+        drives = [(item.joint, drive) for _, item, drive in self.dampers]
+        self.damped = Dampers(actuators.model, drives)
 
     def deflections(self, torque: Array) -> Array:
         """Deflections (..., K, n) of springs without damper by joint torques; zero for others.
@@ -154,12 +151,12 @@ class Actuators:
     model: RobotModel
     by_joint: Mapping[str, Actuator]
     motor_names: tuple[str, ...] = field(init=False)
-    joint_of_motor: Places = field(init=False)
+    joint_of_motor: Indices = field(init=False)
     driven: tuple[DrivenJoint, ...] = field(init=False, repr=False)
     single: SingleMotors = field(init=False, repr=False)
     others: tuple[DrivenJoint, ...] = field(init=False, repr=False)
     variable: tuple[DrivenJoint, ...] = field(init=False, repr=False)
-    places: Places = field(init=False, repr=False)
+    places: Indices = field(init=False, repr=False)
     numbers: Array = field(init=False, repr=False)
     quick: dict[Any, Any] = field(init=False, repr=False)
 
@@ -168,15 +165,7 @@ class Actuators:
             raise ActuatorError(
                 f'The model is of type {type(self.model).__name__}, expected a RobotModel.'
             )
-        check_mapping('The actuators are', self.by_joint, 'joint names to actuators', self.model)
-        for name, actuator in self.by_joint.items():
-            if not isinstance(actuator, Actuator):
-                raise ActuatorError(
-                    f'Joint {name!r}: the actuator is {actuator!r}, expected an Actuator such as '
-                    'RigidDrive(), SeriesElastic(spring, motor_inertia) or '
-                    'VariableStiffness(model, motor_inertia).'
-                )
-            _refuse_twice(self.model, name, actuator)
+        _check_actuators(self.model, self.by_joint)
         chosen = {name: self.by_joint.get(name, RigidDrive()) for name in self.model.joint_names}
         driven: list[DrivenJoint] = []
         names: list[str] = []
@@ -192,12 +181,7 @@ class Actuators:
         counts = [len(item.actuator.motor_suffixes) for item in driven]
         joint_of_motor = np.repeat(np.arange(len(driven)), counts)
         joint_of_motor.setflags(write=False)
-        places: list[tuple[int, int, int]] = []
-        numbers: list[float] = []
-        for item in driven:
-            if (block := _block(item.actuator)) is not None:
-                places.append((item.joint, item.motors.start, len(numbers)))
-                numbers += block
+        places, numbers = _for_kernels(driven)
         others = tuple(item for item in driven if type(item.actuator) not in _SINGLE)
         values = {
             'by_joint': MappingProxyType(chosen),
@@ -206,8 +190,8 @@ class Actuators:
             'driven': tuple(driven),
             'others': others,
             'variable': tuple(item for item in others if _block(item.actuator) is not None),
-            'places': np.array(places, dtype=np.int64).reshape(-1, 3),
-            'numbers': np.array(numbers),
+            'places': places,
+            'numbers': numbers,
             'quick': {},
         }
         for key, value in values.items():
@@ -273,6 +257,20 @@ class Actuators:
             _refuse_twice(model, name, actuator)
 
 
+def _check_actuators(model: RobotModel, by_joint: object) -> None:
+    """Refuse what is no mapping of joints of the model to actuators that suit it."""
+    check_mapping('The actuators are', by_joint, 'joint names to actuators', model)
+    assert isinstance(by_joint, Mapping)
+    for name, actuator in by_joint.items():
+        if not isinstance(actuator, Actuator):
+            raise ActuatorError(
+                f'Joint {name!r}: the actuator is {actuator!r}, expected an Actuator such as '
+                'RigidDrive(), SeriesElastic(spring, motor_inertia) or '
+                'VariableStiffness(model, motor_inertia).'
+            )
+        _refuse_twice(model, name, actuator)
+
+
 def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:
     armature = model.armature[model.body_names.index(name)]
     if armature > 0.0 and any(inertia > 0.0 for inertia in actuator.motor_inertias):
@@ -318,8 +316,19 @@ def _block(actuator: Any) -> list[float] | None:
     elif type(actuator) is SeriesElastic:
         own = None if actuator.needs_times else actuator.spring.block
         springs = (kernels.GIVEN,) if own is None else own.tolist()
-    elif type(actuator) is VariableStiffness and isinstance(actuator.model, KnownModel):
+    elif type(actuator) is VariableStiffness:
         springs = actuator.model.block.tolist()
     else:
         return None
     return [*(*actuator.motor_inertias, 0.0)[:2], *springs]
+
+
+def _for_kernels(driven: Sequence[DrivenJoint]) -> tuple[Indices, Array]:
+    """Places (j, 3) of joints that the kernels know, and their numbers; see `Actuators`."""
+    places: list[tuple[int, int, int]] = []
+    numbers: list[float] = []
+    for item in driven:
+        if (block := _block(item.actuator)) is not None:
+            places.append((item.joint, item.motors.start, len(numbers)))
+            numbers += block
+    return np.array(places, dtype=np.int64).reshape(-1, 3), np.array(numbers)

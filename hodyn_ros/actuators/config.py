@@ -82,7 +82,7 @@ KEYS = (
         'Largest deflection of the spring in both directions; unlimited unless given. A motion '
         'that needs more is refused. Not for tables, which end with their deflections.'),
     Key('damping', 'float', 'N m s/rad', ('sea',),
-        'Of a damper beside the spring; none unless given.', 'not negative'),
+        'Of a damper beside a linear spring; none unless given.', 'not negative'),
     Key('viscous_friction', 'float', 'N m s/rad', TYPES,
         'Friction of the motor, proportional to its velocity behind the gear.', 'not negative'),
     Key('coulomb_friction', 'float', 'N m', TYPES,

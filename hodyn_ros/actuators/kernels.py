@@ -15,14 +15,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.engine.engine import Engine
 from hodyn_ros.resources import compiled_function
+from hodyn_ros.typing import Array
 
-Array = NDArray[np.float64]
-
-RIGID, GIVEN, POLYNOMIAL, TABLE, CUSTOM, PAIR, LEVER = range(7)
+RIGID, GIVEN, POLYNOMIAL, TABLE, PAIR, LEVER = range(6)
 """Kinds of springs; the deflection of one that is given has been computed before."""
 
 OUT_OF_REACH, IRREGULAR, NOT_FINITE = 1, 2, 4
@@ -42,24 +41,10 @@ _MOST_STEPS = 1200
 # than six digits of the motors' velocities.
 _EDGE = 1e-5
 
-# Dampers: how often a step may be halved, and how often its solution repeated.
-_SHORTEST = 2.0**-14
-_MOST_ITERATIONS = 60
-# Repetitions end when changes of h^j x^(j) are small against its own size, or such that they may
-# be rounding of x, and have stopped to fall, or are about to be so much smaller still.
-_SMALL = 1e-7
-_FALLING = 0.5
-_VANISHING = 1e-9
-# Steps with a larger error are halved: relative to the deflection, and absolute [rad]. With the
-# torque alone (E = 1) the method is of second order, of which no more can be expected.
-_TOLERANCE_ALONE = 1e-3
-_TOLERANCE = 1e-6
-_ALWAYS_GOOD = 1e-10
 # Steps over more time constants than this follow x^(E) instead of x.
 _STIFF = 0.5
-# How far the slope of the linear part may be from that of the law; that of a line is the same but
-# for the rounding of times, of which steps are differences.
-_SLOPE = 1e-3
+# Time constants in a step that are the same but for the rounding of times, of which steps are
+# differences.
 _SAME = 4e-12
 
 
@@ -67,8 +52,8 @@ class ElasticKernel:
     """A function that is compiled when it has been called often enough.
 
     The first argument is the number of samples. Types of the others are letters: v and m for
-    vectors and matrices that are read, w for matrices that are written, i for matrices of
-    integers, t for an array of matrices.
+    vectors and matrices that are read, w for matrices that are written, j and i for vectors and
+    matrices of integers, t for an array of matrices.
     """
 
     compiled: Callable[..., int] | None = None
@@ -84,7 +69,7 @@ class ElasticKernel:
         return (self.compiled or self.interpreted)(samples, *arguments)
 
     def interpreted(self, samples: int, *arguments: Any) -> int:
-        """Compute without machine code; arrays may hold springs of the user's own."""
+        """Compute without machine code."""
         with np.errstate(all='ignore'):
             return self._function(samples, *arguments)
 
@@ -94,7 +79,13 @@ class ElasticKernel:
 
         _register()
         number, integer = numba.types.float64, numba.types.int64
-        known = {'i': (integer, 2), 'v': (number, 1), 'm': (number, 2), 't': (number, 3)}
+        known = {
+            'j': (integer, 1),
+            'i': (integer, 2),
+            'v': (number, 1),
+            'm': (number, 2),
+            't': (number, 3),
+        }
         read = {k: numba.types.Array(*kind, 'C', readonly=True) for k, kind in known.items()}
         read['w'] = numba.types.Array(number, 2, 'C')
         signature = integer(integer, *(read[letter] for letter in self._types))
@@ -112,23 +103,17 @@ class ElasticKernel:
 @cache
 def _register() -> None:
     """Let Numba know the functions that kernels call."""
-    from numba.extending import overload, register_jitable
+    from numba.extending import register_jitable
 
     for helper in (*_INLINED, *_HELPERS):
         inline = helper in _INLINED
         register_jitable(error_model='numpy', forceinline=inline)(helper)
-    overload(_own_law)(lambda spring, x, g: lambda spring, x, g: None)
 
 
 _engine = Engine(SimpleNamespace(name='elastic joints'))  # type: ignore[arg-type]
 
 
 # --- Laws of springs ----------------------------------------------------------------------------
-
-
-def _own_law(spring: Any, x: Any, g: Any) -> None:
-    """Law of a spring of the user's own; only the interpreter can call it."""
-    _coefficients(spring.derivatives(np.array(x), len(g) - 1), 1.0, g)
 
 
 def _coefficients(x: Any, h: Any, y: Any) -> None:
@@ -145,14 +130,6 @@ def _derivatives(x: Any, h: Any, y: Any) -> None:
     for m in range(len(y)):
         y[m] = x[m] * factor
         factor *= (m + 1) / h
-
-
-def _rescale(x: Any, h: Any) -> None:
-    """Measure the time of Taylor coefficients x in units of h."""
-    factor = 1.0
-    for m in range(len(x)):
-        x[m] *= factor
-        factor *= h
 
 
 def _taylor(c: Any, start: Any, count: Any, x: Any, g: Any) -> None:
@@ -190,9 +167,7 @@ def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
 
 def law(c: Any, o: Any, x: Any, g: Any) -> None:
     """Taylor coefficients g of the torque of the spring at place o, at a deflection."""
-    if c[o] == CUSTOM:
-        _own_law(c[o + 5], x, g)
-    elif c[o] == TABLE:
+    if c[o] == TABLE:
         count = int(c[o + 5])
         piece = _piece(c, o + 6, count, x)
         _taylor(c, o + 6 + 2 * count + 6 * piece, 6, x - c[o + 6 + piece], g)
@@ -265,19 +240,6 @@ def _powers(P: Any, m: Any) -> None:
         P[j, m] = total
 
 
-def compose(g: Any, X: Any, F: Any, P: Any) -> None:
-    """Coefficients F of f(x(t)), from those of f at x(t) and of x."""
-    F[0] = g[0]
-    for m in range(1, len(F)):
-        P[1, m] = X[m]
-        _powers(P, m)
-        total = 0.0
-        for j in range(1, m + 1):
-            if g[j] != 0.0:  # infinite powers are of no account then
-                total += g[j] * P[j, m]
-        F[m] = total
-
-
 def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> Any:
     """Deflection P[1] and its derivatives of a spring that is no line; whether it can have Q."""
     R = P.shape[1]
@@ -317,7 +279,7 @@ def _drive(
     """
     K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
     fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1] and S.shape[1] >= R
-    if not fits or K < R or E < T or q.shape[0] != N * K or Q.shape[0] != N * E:
+    if not (fits and K >= R and E >= T and q.shape[0] == N * K and Q.shape[0] == N * E):
         return OUT_OF_REACH
     g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
     W, J = np.zeros((R, 12)), np.zeros((2, 12))
@@ -325,58 +287,85 @@ def _drive(
     finite = N > 1 or (_is_finite(q) and _is_finite(Q) and _is_finite(S))
     status, row = 0, 0
     for s in range(N):
+        q_s, Q_s = q[s * K : (s + 1) * K], Q[s * E : (s + 1) * E]
+        theta_s, tau_s = theta[s * R : (s + 1) * R], tau[s * T : (s + 1) * T]
+        delta_s = delta[s * R : (s + 1) * R]
         for i in range(len(places)):
             j, motor, o = places[i, 0], places[i, 1], places[i, 2]
-            kind = c[o + 2]
-            if kind == PAIR or kind == LEVER:
-                status |= _vary(c, o + 2, Q, s * E, j, S, row, W, J)
+            if c[o + 2] == PAIR or c[o + 2] == LEVER:
+                status |= _vary(c, o + 2, Q_s, 0, j, S, row, W, J)
+                status |= _two_motors(c, o, j, motor, q_s, W, theta_s, tau_s, delta_s)
                 row += 1
-                factorial = 1.0
-                for r in range(R):
-                    factorial *= max(r, 1)
-                    at, x, y = q[s * K + r, j], W[r, 0] * factorial, W[r, 1] * factorial
-                    second = y + at if kind == PAIR else y
-                    delta[s * R + r, j] = 0.5 * (x + y) if kind == PAIR else x
-                    theta[s * R + r, motor], theta[s * R + r, motor + 1] = at + x, second
-                    finite &= abs(at + x) <= _LARGEST and abs(second) <= _LARGEST
-                factorial = 1.0
-                for r in range(R - 2):
-                    factorial *= max(r, 1)
-                    for k in range(2):
-                        torque = c[o + k] * theta[s * R + r + 2, motor + k]
-                        torque += W[r, 4 + k] * factorial
-                        tau[s * T + r, motor + k] = torque
-                        finite &= abs(torque) <= _LARGEST
-                continue
-            compliance = 0.0  # of a linear spring
-            fits = True
-            if kind == POLYNOMIAL and c[o + 7] == 2:
-                compliance = 1.0 / c[o + 10]
-                excess = max(Q[s * E, j] - c[o + 6], c[o + 5] - Q[s * E, j])
-                fits = excess <= ROUNDING * abs(Q[s * E, j])
-            elif kind != RIGID and kind != GIVEN:
-                fits = _deflect(c, o + 2, Q, s * E, j, g, P)
-            if not fits:
-                status |= OUT_OF_REACH
-            for r in range(R):
-                x = 0.0
-                if compliance > 0.0:
-                    x = compliance * Q[s * E + r, j]
-                    if r == 0:
-                        x = min(max(x, c[o + 3]), c[o + 4])
-                elif kind == GIVEN:
-                    x = delta[s * R + r, j]
-                elif kind != RIGID:
-                    x = P[1, r]
-                delta[s * R + r, j] = x
-                place = q[s * K + r, j] + x
-                theta[s * R + r, motor] = place
-                finite &= abs(place) <= _LARGEST
-                if r > 1:
-                    torque = c[o] * place + Q[s * E + r - 2, j]
-                    tau[s * T + r - 2, motor] = torque
-                    finite &= abs(torque) <= _LARGEST
+            else:
+                status |= _one_motor(c, o, j, motor, q_s, Q_s, g, P, theta_s, tau_s, delta_s)
     return status if finite else status | NOT_FINITE
+
+
+def _two_motors(
+    c: Any, o: Any, j: Any, motor: Any, q: Any, W: Any, theta: Any, tau: Any, delta: Any
+) -> int:
+    """Motors and deflection of a joint of variable stiffness at one sample; see `_drive`."""
+    finite, is_pair = True, c[o + 2] == PAIR
+    factorial = 1.0
+    for r in range(len(theta)):
+        factorial *= max(r, 1)
+        at, x, y = q[r, j], W[r, 0] * factorial, W[r, 1] * factorial
+        second = y + at if is_pair else y
+        delta[r, j] = 0.5 * (x + y) if is_pair else x
+        theta[r, motor], theta[r, motor + 1] = at + x, second
+        finite &= abs(at + x) <= _LARGEST and abs(second) <= _LARGEST
+    factorial = 1.0
+    for r in range(len(theta) - 2):
+        factorial *= max(r, 1)
+        for k in range(2):
+            torque = c[o + k] * theta[r + 2, motor + k]
+            torque += W[r, 4 + k] * factorial
+            tau[r, motor + k] = torque
+            finite &= abs(torque) <= _LARGEST
+    return 0 if finite else NOT_FINITE
+
+
+def _one_motor(
+    c: Any,
+    o: Any,
+    j: Any,
+    motor: Any,
+    q: Any,
+    Q: Any,
+    g: Any,
+    P: Any,
+    theta: Any,
+    tau: Any,
+    delta: Any,
+) -> int:
+    """Motor and deflection of a rigid or series elastic joint at one sample; see `_drive`."""
+    kind, compliance = c[o + 2], 0.0  # of a linear spring
+    fits = finite = True
+    if kind == POLYNOMIAL and c[o + 7] == 2:
+        compliance = 1.0 / c[o + 10]
+        excess = max(Q[0, j] - c[o + 6], c[o + 5] - Q[0, j])
+        fits = excess <= ROUNDING * abs(Q[0, j])
+    elif kind != RIGID and kind != GIVEN:
+        fits = _deflect(c, o + 2, Q, 0, j, g, P)
+    for r in range(len(theta)):
+        x = 0.0
+        if compliance > 0.0:
+            x = compliance * Q[r, j]
+            if r == 0:
+                x = min(max(x, c[o + 3]), c[o + 4])
+        elif kind == GIVEN:
+            x = delta[r, j]
+        elif kind != RIGID:
+            x = P[1, r]
+        delta[r, j] = x
+        place = q[r, j] + x
+        theta[r, motor] = place
+        finite &= abs(place) <= _LARGEST
+        if r > 1:
+            torque = c[o] * place + Q[r - 2, j]
+            tau[r - 2, motor] = torque
+            finite &= abs(torque) <= _LARGEST
+    return (0 if fits else OUT_OF_REACH) | (0 if finite else NOT_FINITE)
 
 
 def _laws(N: Any, c: Any, x: Any, torque: Any) -> int:
@@ -595,11 +584,10 @@ def _moments(z: Any, v: Any) -> None:
         v[i] = -v[i]
 
 
-def _weights(z: Any, tables: Any, v: Any, half: Any, w: Any) -> None:
+def _weights(z: Any, tables: Any, v: Any, w: Any) -> None:
     """Weights w (2, E) of the coefficients that drive, before and after a step over z."""
     E = w.shape[1]
     _moments(z, v)
-    _moments(0.5 * z, half)
     for k in range(E):
         w[0, k] = 0.0
         w[1, k] = 0.0 if z > _STIFF else v[k]
@@ -615,185 +603,55 @@ def _weights(z: Any, tables: Any, v: Any, half: Any, w: Any) -> None:
             w[1, k] += weight * tables[1, j, k]
 
 
-def extended(c: Any, o: Any, x: Any, g: Any) -> None:
-    """Law as of `law`, continued by straight lines outside of the range.
+def _forward(rate: Any, k: Any, z: Any, w: Any, before: Any, torque: Any, after: Any) -> None:
+    """Coefficients (E + 1) of the deflection a step later, from those before and of the torque.
 
-    Iterations may leave the range, where a law need not increase; solutions that do are refused.
+    Time is measured in units of the step; the rate is its length over the damping, z the number
+    of time constants in it.
     """
-    inside = min(max(x, c[o + 1]), c[o + 2])
-    law(c, o, inside, g)
-    if x != inside:
-        g[0] += g[1] * (x - inside)
-        for j in range(2, len(g)):
-            g[j] = 0.0
-
-
-def _polynomial(before: Any, after: Any, tables: Any, e: Any) -> None:
-    """Coefficients e (2 E,) at the end of a step, from the E lowest at both of its ends."""
-    E = len(e) // 2
-    for j in range(E):
-        e[j] = after[j]
-        e[E + j] = 0.0
-        for k in range(E):
-            e[E + j] += tables[0, j, k] * before[k] + tables[1, j, k] * after[k]
-
-
-def _forward(rate: Any, k: Any, z: Any, a: Any, w: Any) -> None:
-    """After a step a[1], driven by the law linearised about the guess a[3], with the slope k."""
-    E = a.shape[1] - 1
+    E = len(after) - 1
     value = 0.0
     for m in range(E):
-        before = (m + 1) * a[0, m + 1] / rate + k * a[0, m]
-        a[5, m], a[6, m] = before, a[2, m] - a[4, m] + k * a[3, m]
-        value += w[0, m] * before + w[1, m] * a[6, m]
+        drive_before = (m + 1) * before[m + 1] / rate + k * before[m]
+        value += w[0, m] * drive_before + w[1, m] * torque[m]
     value *= rate
     if z > _STIFF:
-        a[1, E] = np.exp(-z) * a[0, E] + value
+        after[E] = np.exp(-z) * before[E] + value
         for m in range(E - 1, -1, -1):
-            rest = a[2, m] - a[4, m] - (m + 1) * a[1, m + 1] / rate
-            a[1, m] = a[3, m] + rest / k
+            after[m] = (torque[m] - (m + 1) * after[m + 1] / rate) / k
     else:
-        a[1, 0] = np.exp(-z) * a[0, 0] + value
+        after[0] = np.exp(-z) * before[0] + value
         for m in range(E):
-            rest = a[2, m] - a[4, m] + k * (a[3, m] - a[1, m])
-            a[1, m + 1] = rate * rest / (m + 1)
+            after[m + 1] = rate * (torque[m] - k * after[m]) / (m + 1)
 
 
-def _solve(
-    c: Any,
-    o: Any,
-    rate: Any,
-    z: Any,
-    tables: Any,
-    a: Any,
-    w: Any,
-    v: Any,
-    half: Any,
-    g: Any,
-    P: Any,
-    e: Any,
-) -> Any:
-    """Step of length one, from a[0] to a[1] with the torque a[2]; z if solved, or minus it.
-
-    Rate is the length of the step over the damping. Rows of a hold coefficients (E + 1): before,
-    after, torque after, guess, law, drive before and after, torque before.
-    """
-    E = a.shape[1] - 1
-    if c[o] == POLYNOMIAL and c[o + 5] == 2:
-        k = c[o + 8]
-        if not abs(k * rate - z) <= _SAME * z:
-            z = k * rate
-            _weights(z, tables, v, half, w)
-        a[3, :] = 0.0
-        a[4, :] = 0.0
-        _forward(rate, k, z, a, w)
-        return z if 0.0 < z <= _LARGEST else np.nan
-    extended(c, o, a[0, 0], g)
-    compose(g, a[0], a[4, :E], P)
-    for m in range(E):
-        a[7, m] = a[4, m] + (m + 1) * a[0, m + 1] / rate
-    if g[1] * rate > _STIFF:
-        a[3, :] = a[0]
-    else:
-        _taylor(a[0], 0, E + 1, 1.0, a[3])
-    last = np.inf
-    for _ in range(_MOST_ITERATIONS):
-        extended(c, o, a[3, 0], g)
-        compose(g, a[3], a[4, :E], P)
-        if not abs(g[1] * rate - z) <= _SLOPE * z:
-            z = g[1] * rate
-            if not 0.0 < z <= _LARGEST:
-                break
-            _weights(z, tables, v, half, w)
-        k = z / rate
-        _forward(rate, k, z, a, w)
-        # The torque is rounded too, which may be that of a large deflection from a distant zero.
-        rounding = ROUNDING * max(abs(a[1, 0]), abs(a[0, 0]), abs(a[2, 0]) / k) + 1e-300
-        change = 0.0
-        for m in range(E + 1):
-            allowed = max(_SMALL * max(abs(a[1, m]), abs(a[0, m])), rounding)
-            ratio = abs(a[1, m] - a[3, m]) / allowed
-            if not ratio <= change:
-                change = ratio
-        is_last = change >= _FALLING * last or change * change <= _VANISHING * last
-        if change <= 1.0 and is_last and last < np.inf:
-            return z if _is_good(c, o, rate, z, tables, a, half, v, g, e) else -z
-        a[3, :] = a[1]
-        last = change
-    return np.nan
-
-
-def _is_good(
-    c: Any, o: Any, rate: Any, z: Any, tables: Any, a: Any, half: Any, v: Any, g: Any, e: Any
-) -> Any:
-    """Whether what drives the linear part of a step is the polynomial in the middle too."""
-    E = a.shape[1] - 1
-    _polynomial(a[7, :E], a[2, :E], tables, e[0])
-    _taylor(e[0], 0, 2 * E, -0.5, e[1])
-    torque = e[1, 0]
-    _polynomial(a[5, :E], a[6, :E], tables, e[0])
-    _taylor(e[0], 0, 2 * E, -0.5, e[1])
-    middle, power = 0.0, 0.5 * rate
-    for j in range(2 * E):
-        middle += half[j] * power * e[1, j]
-        power *= 0.5
-    middle += np.exp(-0.5 * z) * a[0, 0]
-    extended(c, o, middle, g)
-    error = abs(torque - g[0] + z / rate * middle - e[1, 0]) * rate * v[0]
-    tolerance = _TOLERANCE_ALONE if E == 1 else _TOLERANCE
-    return error <= tolerance * max(abs(a[0, 0]), abs(a[1, 0])) + _ALWAYS_GOOD
-
-
-def _follow(N: Any, times: Any, places: Any, c: Any, Q: Any, tables: Any, series: Any) -> int:
+def _follow(
+    N: Any, times: Any, joints: Any, springs: Any, Q: Any, tables: Any, series: Any
+) -> int:
     """Deflections ((N + 1) d, E + 1) of d springs with dampers over N steps; the first are given.
 
-    Times of steps are (N,), torques after them (N E, n); places are joint and block of each: the
-    damping, and the spring. Zero if all is well, otherwise one more than the first row that could
-    not be found or lies outside of the range.
+    Times of steps are (N,), torques after them (N E, n); rows of the springs (d, 4) are damping,
+    stiffness and the ends of the range. Zero if all is well, otherwise one more than the first row
+    that could not be found or lies outside of the range.
     """
-    d, E = len(places), series.shape[1] - 1
-    a, w, P = np.zeros((8, E + 1)), np.zeros((2, E)), np.zeros((E + 1, E + 1))
-    v, half, g, e = np.zeros(2 * E), np.zeros(2 * E), np.zeros(max(E, 2)), np.zeros((2, 2 * E))
-    whole, end = np.zeros(2 * E), np.zeros(E)
+    d, E = len(joints), series.shape[1] - 1
+    before, torque, after = np.zeros(E + 1), np.zeros(E), np.zeros(E + 1)
+    v, w = np.zeros(2 * E), np.zeros((2, E))
     bad = 0
     for i in range(d):
-        j, o = places[i, 0], places[i, 1] + 1
+        damping, k, low, high = springs[i, 0], springs[i, 1], springs[i, 2], springs[i, 3]
         z = -1.0
         for s in range(N):
-            h, row = times[s], (s + 1) * d + i
-            factor = 1.0
-            for m in range(E + 1):
-                a[0, m] = series[row - d, m] * factor
-                if m < E:
-                    end[m] = Q[s * E + m, j] * factor
-                factor *= h / (m + 1)
-            at, size = 0.0, 1.0
-            while at < 1.0:
-                if at + size == 1.0:
-                    a[2, :E] = end
-                else:
-                    _taylor(whole, 0, 2 * E, at + size - 1.0, a[2, :E])
-                _rescale(a[2, :E], size)
-                rate = h * size / c[o - 1]
-                solved = _solve(c, o, rate, z, tables, a, w, v, half, g, P, e)
-                z = abs(solved) if solved == solved else -1.0
-                if solved > 0.0 or (solved < 0.0 and size <= _SHORTEST):
-                    at += size
-                    a[0, :] = a[1]
-                    ratio = 1.0
-                    while size < 1.0 and at < 1.0 and at % (2.0 * size) == 0.0:
-                        size, ratio = 2.0 * size, 2.0 * ratio
-                elif size > _SHORTEST:
-                    if size == 1.0:
-                        _polynomial(a[7, :E], end, tables, whole)
-                    size, ratio = 0.5 * size, 0.5
-                else:
-                    a[0, :] = np.nan
-                    break
-                _rescale(a[0], ratio)
-            _derivatives(a[0], h * size, series[row])
-            x, low, high = series[row, 0], c[o + 1], c[o + 2]
-            fits = low - ROUNDING * abs(low) <= x <= high + ROUNDING * abs(high)
+            row = (s + 1) * d + i
+            _coefficients(series[row - d], times[s], before)
+            _coefficients(Q[s * E : (s + 1) * E, joints[i]], times[s], torque)
+            rate = times[s] / damping
+            if not abs(k * rate - z) <= _SAME * z:
+                z = k * rate
+                _weights(z, tables, v, w)
+            _forward(rate, k, z, w, before, torque, after)
+            _derivatives(after, times[s], series[row])
+            fits = _reaches(series[row, 0], low, high)
             for m in range(E + 1):
                 fits &= abs(series[row, m]) <= _LARGEST
             if not fits and (bad == 0 or row < bad - 1):
@@ -801,19 +659,36 @@ def _follow(N: Any, times: Any, places: Any, c: Any, Q: Any, tables: Any, series
     return bad
 
 
+def _reaches(x: Any, low: Any, high: Any) -> Any:
+    """Whether a deflection is within its range, but for rounding."""
+    return low - ROUNDING * abs(low) <= x <= high + ROUNDING * abs(high)
+
+
 # To inline the others too would take longer to compile and be no faster.
 _INLINED = (
-    _coefficients, _derivatives, _rescale, _taylor, law, _root, _inverse, _powers, _deflect,
-    compose, _product, _springs, _invert_pair, _invert_lever, extended, _forward, _solve, _is_good,
-)  # fmt: skip
-_HELPERS = (
-    _piece, _is_finite, _start, _vary, _moments, _weights, _polynomial,
-)  # fmt: skip
+    _coefficients,
+    _derivatives,
+    _taylor,
+    law,
+    _root,
+    _inverse,
+    _powers,
+    _deflect,
+    _one_motor,
+    _two_motors,
+    _product,
+    _springs,
+    _invert_pair,
+    _invert_lever,
+    _forward,
+    _reaches,
+)
+_HELPERS = (_piece, _is_finite, _start, _vary, _moments, _weights)
 
 drive = ElasticKernel(_drive, 'ivmmmwww')
 elastic = ElasticKernel(_elastic, 'vmw')
 laws = ElasticKernel(_laws, 'vvw')
-follow = ElasticKernel(_follow, 'vivmtw')
+follow = ElasticKernel(_follow, 'vjmmtw')
 
 
 def deflections(

@@ -11,17 +11,16 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators, check_mapping
 from hodyn_ros.checks import first_not_finite
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.model.limits import Violation, worst_violations
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
-
-Array = NDArray[np.float64]
 
 MOTOR_QUANTITIES = ('motor_velocity', 'motor_torque', 'motor_torque_rate', 'deflection')
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy import empty, ndarray
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import (
@@ -26,8 +26,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.names import listed
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 _LARGEST_DEFLECTION = 100.0  # rad or m, far beyond that of any spring
 
@@ -186,10 +185,24 @@ def motor_step(
         )
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
+    deflection = _next_deflection(actuators, time, Q, state, initial)
+    result = _all_motors(actuators, q, Q, series, deflection, order)
+    return result, MotorState(time, deflection)
+
+
+def _next_deflection(
+    actuators: Actuators,
+    time: float,
+    Q: Array,
+    state: MotorState | None,
+    initial: Mapping[int, float],
+) -> Array:
+    """Series (d, E + 1) of joints with dampers at a time, from the state before it, if any."""
+    damped, dampers = actuators.single.damped, actuators.single.dampers
     if state is None:
-        deflection = actuators.single.damped.first(Q, initial)
+        deflection = damped.first(Q, initial)
     else:
-        shape = len(actuators.single.dampers), Q.shape[-2] + 1
+        shape = len(dampers), Q.shape[-2] + 1
         if state.deflection.shape != shape:
             raise MotionError(
                 f'The state has the shape {state.deflection.shape}, expected {shape}: of the '
@@ -197,15 +210,14 @@ def motor_step(
             )
         instants = _checked_times((state.time, time), (2,))
         both = np.stack((Q, Q))  # what was before is not used
-        deflection = actuators.single.damped.follow(instants, both, state.deflection)[1]
+        deflection = damped.follow(instants, both, state.deflection)[1]
     if not is_finite(deflection):
         # Also in orders that are not put out.
-        for (_, item, actuator), own in zip(actuators.single.dampers, deflection):
+        for (_, item, actuator), own in zip(dampers, deflection):
             with of_joint(actuators.model, item.joint):
                 motors = Motors(own[None], np.zeros((1, 0)))
                 checked_finite(actuator, motors, effort=Q[:, item.joint])
-    result = _all_motors(actuators, q, Q, series, deflection, order)
-    return result, MotorState(time, deflection)
+    return deflection
 
 
 def _all_motors(
@@ -217,68 +229,110 @@ def _all_motors(
     order: int | None,
 ) -> MotorMotion:
     """Put together what all actuators compute; deflections are those of joints with dampers."""
-    single, variable = actuators.single, actuators.variable
-    K, E, n = q.shape[-2], *Q.shape[-2:]
-    R = min(K, E + 2)
-    if single.dampers:
-        R = min(R, E + 1)
-    if single.is_elastic or variable:
-        R = min(R, E)
+    single = actuators.single
     shapes = [array.shape[:-1] for array in stiffness.values()]
     batch = _common_axes(q.shape[:-2], Q.shape[:-2], *shapes)
-    found: list[tuple[DrivenJoint, Motors]] = []
-    for item in actuators.others:
-        j = item.joint
-        if item not in variable:
-            with of_joint(actuators.model, j):
-                motors = item.actuator.motors(q[..., j], Q[..., j], stiffness.get(j))
-            found.append((item, motors))
-    R = min([R, *(motors.position.shape[-1] for _, motors in found)])
-    R = min([R, *(stiffness[item.joint].shape[-1] for item in variable)])
-    T, m = max(R - 2, 0), actuators.n_motors
+    found = _by_their_own(actuators, q, Q, stiffness)
+    R = _common_orders(actuators, q.shape[-2], Q.shape[-2], stiffness, found)
+    T, m, n = max(R - 2, 0), actuators.n_motors, Q.shape[-1]
     theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
     if single.dampers and deflections is not None:
         joints = [item.joint for _, item, _ in single.dampers]
         delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
-    S = np.empty((*batch, len(variable), R))
-    for i, item in enumerate(variable):
+    S = np.empty((*batch, len(actuators.variable), R))
+    for i, item in enumerate(actuators.variable):
         S[..., i, :] = stiffness[item.joint][..., :R]
     moved, needed = (
         np.ascontiguousarray(np.broadcast_to(a, (*batch, *a.shape[-2:]))) for a in (q, Q)
     )
     actuators.drive(moved, needed, S, theta, tau, delta)
     single.add_friction(theta[..., 1:-1, :], tau)
-    result = MotorMotion(theta, tau, delta)
     for item, motors in found:
         theta[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
         tau[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
         of_spring = item.actuator.deflection(q[..., item.joint], motors)
         delta[..., item.joint] = of_spring[..., :R]
-    if not is_finite(result.position, result.torque):
-        for item in actuators.driven:
-            position, torque = (
-                np.swapaxes(array[..., item.motors], -1, -2) for array in result[:2]
-            )
-            causes = {'q': q[..., item.joint], 'effort': Q[..., item.joint]}
-            if item.joint in stiffness:
-                causes['stiffness'] = stiffness[item.joint]
-            with of_joint(actuators.model, item.joint):
-                checked_finite(item.actuator, Motors(position, torque), **causes)
+    result = MotorMotion(theta, tau, delta)
+    if not is_finite(theta, tau):
+        _refuse_not_finite(actuators, result, q, Q, stiffness)
     if order is not None and T <= order:
         _refuse_low_order(actuators, R, order, q, Q, stiffness)
-    if not (batch or found or single.own or single.damped.own) and T and E == K - 2:
+    if not (batch or found) and T and Q.shape[-2] == q.shape[-2] - 2:
         _offer(actuators, q.shape, R)
     return result
+
+
+def _by_their_own(
+    actuators: Actuators, q: Array, Q: Array, stiffness: Mapping[int, Array]
+) -> list[tuple[DrivenJoint, Motors]]:
+    """Motors of joints that the kernels do not know, each from its actuator."""
+    found = []
+    for item in actuators.others:
+        if item not in actuators.variable:
+            j = item.joint
+            with of_joint(actuators.model, j):
+                motors = item.actuator.motors(q[..., j], Q[..., j], stiffness.get(j))
+            found.append((item, motors))
+    return found
+
+
+def _common_orders(
+    actuators: Actuators,
+    K: int,
+    E: int,
+    stiffness: Mapping[int, Array],
+    found: Sequence[tuple[DrivenJoint, Motors]],
+) -> int:
+    """Orders that the positions of all motors have in common."""
+    orders = [K, E + 2]
+    if actuators.single.dampers:
+        orders.append(E + 1)
+    if actuators.single.is_elastic or actuators.variable:
+        orders.append(E)
+    orders += [motors.position.shape[-1] for _, motors in found]
+    orders += [stiffness[item.joint].shape[-1] for item in actuators.variable]
+    return min(orders)
+
+
+def _refuse_not_finite(
+    actuators: Actuators, motors: MotorMotion, q: Array, Q: Array, stiffness: Mapping[int, Array]
+) -> None:
+    """Raise the error of the joint whose motors are out of all proportion."""
+    for item in actuators.driven:
+        own = (np.swapaxes(array[..., item.motors], -1, -2) for array in motors[:2])
+        causes = {'q': q[..., item.joint], 'effort': Q[..., item.joint]}
+        if item.joint in stiffness:
+            causes['stiffness'] = stiffness[item.joint]
+        with of_joint(actuators.model, item.joint):
+            checked_finite(item.actuator, Motors(*own), **causes)
+
+
+class _Quick(NamedTuple):
+    """What `_quickly` needs for motions of one shape: shapes, and compiled calls."""
+
+    effort: tuple[int, int]
+    position: tuple[int, int]
+    torque: tuple[int, int]
+    deflection: tuple[int, int]
+    drive: Callable[..., int]
+    friction: Callable[[Array, Array], None] | None
+    variable: tuple[str, ...]  # names of the joints of variable stiffness
+    stiffness: Array  # without such joints
+    damped: list[int]  # joints with dampers
+    follow: Callable[..., int]
 
 
 def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
     """Keep what `_quickly` needs for a motion of this shape, as soon as there is compiled code."""
     single, variable = actuators.single, actuators.variable
     drive, follow = kernels.drive.compiled, kernels.follow.compiled
-    if drive and (follow or not single.dampers):
+    if drive and (follow or not single.dampers) and not single.own:
         (K, n), m = shape, actuators.n_motors
-        actuators.quick[shape] = (
-            ((K - 2, n), (R, m), (R - 2, m), (R, n)),  # of the effort and the results
+        actuators.quick[shape] = _Quick(
+            (K - 2, n),
+            (R, m),
+            (R - 2, m),
+            (R, n),
             partial(drive, 1, actuators.places, actuators.numbers),
             single.add_friction if single.friction else None,
             tuple(item.name for item in variable),
@@ -308,43 +362,59 @@ def _quickly(
     quick = actuators.quick.get(motion.shape)
     if quick is None:
         return None
-    shapes, drive, friction, names, S, damped, follow = quick
     if effort is None:
         effort = inverse_dynamics(actuators.model, motion, wrench)
-    elif wrench is not None or type(effort) is not ndarray or effort.shape != shapes[0]:
+    elif wrench is not None or not _is_plain(effort, quick.effort):
         return None
-    theta, tau, delta, after = empty(shapes[1]), empty(shapes[2]), empty(shapes[3]), None
+    theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
     try:
-        if damped or state:
-            d, before = len(damped), state.deflection
-            step = empty(1)
-            step[0] = time - state.time
-            series = empty((2 * d, len(effort) + 1))
-            series[:d] = before
-            if not (step[0] > 0.0 and before.shape == (d, len(effort) + 1)) or follow(
-                step, effort, series
-            ):
+        after = None
+        if quick.damped or state:
+            after = _quick_step(quick, effort, time - state.time, state.deflection)
+            if after is None:
                 return None
-            after = series[d:]
-            delta[:, damped] = after[:, : len(delta)].T
-        if names or stiffness:
-            if len(stiffness) != len(names):
-                return None
-            S = empty((len(names), len(theta)))
-            for i, name in enumerate(names):
-                wanted = stiffness[name]
-                if type(wanted) is not ndarray or wanted.shape != theta.shape[:1]:
-                    return None
-                S[i] = wanted
-        if drive(motion, effort, S, theta, tau, delta):
+            delta[:, quick.damped] = after[:, : len(delta)].T
+        S = quick.stiffness
+        if quick.variable or stiffness:
+            S = _quick_stiffness(quick.variable, stiffness, len(theta))
+        if S is None or quick.drive(motion, effort, S, theta, tau, delta):
             return None
     except (AttributeError, KeyError, TypeError, ValueError):  # not the plain arrays it expects
         return None
-    if friction:
-        friction(theta[1:-1], tau)
-        if not is_finite(tau):
-            return None
+    if quick.friction:
+        quick.friction(theta[1:-1], tau)
+    if quick.friction and not is_finite(tau):
+        return None
     return tuple.__new__(MotorMotion, (theta, tau, delta)), after
+
+
+def _is_plain(values: Any, shape: tuple[int, ...]) -> bool:
+    """Whether values are an array of this shape."""
+    return type(values) is ndarray and values.shape == shape
+
+
+def _quick_step(quick: _Quick, effort: Array, duration: float, before: Array) -> Array | None:
+    """Deflections (d, E + 1) of joints with dampers a step after others, if all is well."""
+    d, E = len(quick.damped), len(effort)
+    step, series = empty(1), empty((2 * d, E + 1))
+    step[0] = duration
+    series[:d] = before
+    if duration > 0.0 and before.shape == (d, E + 1) and not quick.follow(step, effort, series):
+        return series[d:]
+    return None
+
+
+def _quick_stiffness(names: Sequence[str], given: Any, R: int) -> Array | None:
+    """Rows (v, R) of the stiffness of joints, if they are plain arrays of this length."""
+    if len(given) != len(names):
+        return None
+    S = empty((len(names), R))
+    for i, name in enumerate(names):
+        wanted = given[name]
+        if not _is_plain(wanted, (R,)):
+            return None
+        S[i] = wanted
+    return S
 
 
 def _motion_and_effort(
@@ -380,9 +450,13 @@ def _stiffness_series(
     """Series of the stiffness by the index of the joint, checked."""
     able = {item.name: item.joint for item in actuators.others if item.actuator.needs_stiffness}
     given = _by_joint(
-        actuators, stiffness, able, 'The stiffness is', 'series, shape (..., S)',
+        actuators,
+        stiffness,
+        able,
+        'The stiffness is',
+        'series, shape (..., S)',
         'A stiffness is given for {}, whose actuators cannot choose it.',
-    )  # fmt: skip
+    )
     missing = [name for name, joint in able.items() if joint not in given]
     if missing:
         units = {in_units_of(actuators.model, able[name], 'N m/rad') for name in missing}
@@ -408,10 +482,14 @@ def _initial_deflections(
     """Deflections at the beginning by the index of the joint, checked."""
     damped = {item.name: item.joint for _, item, _ in actuators.single.dampers}
     given = _by_joint(
-        actuators, initial, damped, 'The initial deflections are', 'numbers',
+        actuators,
+        initial,
+        damped,
+        'The initial deflections are',
+        'numbers',
         'An initial deflection is given for {}, which have no damper: there the torque determines '
         'it.',
-    )  # fmt: skip
+    )
     result, size = {}, _LARGEST_DEFLECTION
     for joint, value in given.items():
         with of_joint(actuators.model, joint):

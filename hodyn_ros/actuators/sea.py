@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import (
     Actuator,
@@ -22,16 +21,15 @@ from hodyn_ros.actuators.springs import LinearSpring, Spring
 from hodyn_ros.checks import set_checked
 from hodyn_ros.errors import ActuatorError
 from hodyn_ros.model.friction import FrictionLaw
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 
 @dataclass(frozen=True)
 class SeriesElastic(Actuator):
     """A motor, a spring and perhaps a damper beside it.
 
-    An `ActuatorError` is raised if the spring is no spring or a parameter is not positive (the
-    damping may be zero).
+    An `ActuatorError` is raised if the spring is no spring, a parameter is not positive (the
+    damping may be zero) or a damper is to stand beside a spring that is not linear.
 
     Attributes
     ----------
@@ -41,9 +39,10 @@ class SeriesElastic(Actuator):
         Inertia B of the motor as the spring sees it: gear ratio squared times rotor inertia
         [kg m^2] or [kg].
     damping : float
-        D [N m s/rad] or [N s/m]. Without it, the motion of the motor is algebraic in that of the
-        joint; with it, the deflection follows a differential equation of its own, which
-        `motor_motion` solves along the times of a motion and `motor_step` from sample to sample.
+        D [N m s/rad] or [N s/m], of a damper beside a linear spring. Without it, the motion of the
+        motor is algebraic in that of the joint; with it, the deflection follows a differential
+        equation of its own, which `motor_motion` solves along the times of a motion and
+        `motor_step` from sample to sample.
     friction : FrictionLaw, optional
         Friction of the motor, in terms of its velocity behind the gear.
     """
@@ -59,6 +58,12 @@ class SeriesElastic(Actuator):
             object.__setattr__(self, 'spring', LinearSpring(float(self.spring)))
         set_checked(self, ActuatorError, 'motor_inertia', above=0.0)
         set_checked(self, ActuatorError, 'damping', least=0.0)
+        if self.damping and not isinstance(self.spring, LinearSpring):
+            raise ActuatorError(
+                f'SeriesElastic: damping is {self.damping} beside a {type(self.spring).__name__}, '
+                'expected a damper beside a linear spring: give LinearSpring(stiffness), or '
+                'damping=0.'
+            )
         check_friction('SeriesElastic', self.friction)
 
     @property

@@ -15,15 +15,14 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.checks import finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError
 from hodyn_ros.lie.leibniz import compose
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 # Of the deflection at which the search for an end of an unlimited law begins.
 _MOST_DOUBLINGS = 1000

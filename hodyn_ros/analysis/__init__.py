@@ -1,17 +1,10 @@
-"""What follows from a motion and its efforts: energies, exceeded limits, time laws, samples."""
+"""What follows from a motion and its efforts: exceeded limits, why a robot stopped, samples.
 
-from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
+Names of `hodyn_ros.retiming` may be imported from here, too.
+"""
+
 from hodyn_ros.analysis.recorded_signals import Recorded, Signal
-from hodyn_ros.analysis.retiming import Retimed, retime
 from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_trajectory
-from hodyn_ros.analysis.scaling import (
-    Limiting,
-    StretchedMotion,
-    UniformScaling,
-    stretched,
-    uniform_scaling,
-)
-from hodyn_ros.analysis.splicing import splice
 from hodyn_ros.analysis.stops import (
     Excess,
     StopAnalysis,
@@ -19,7 +12,6 @@ from hodyn_ros.analysis.stops import (
     Undecided,
     find_stop_causes,
 )
-from hodyn_ros.analysis.timings import NewTiming, new_timing
 from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
 from hodyn_ros.model.limits import (
     LimitCheck,
@@ -29,12 +21,45 @@ from hodyn_ros.model.limits import (
     find_violations,
     motion_limits,
 )
+from hodyn_ros.retiming import (
+    Limiting,
+    NewTiming,
+    Retimed,
+    StretchedMotion,
+    UniformScaling,
+    new_timing,
+    retime,
+    splice,
+    stretched,
+    uniform_scaling,
+)
 
 __all__ = [
-    'ControllerTrajectory', 'Excess', 'LimitCheck', 'Limiting', 'MotionLimits', 'NewTiming',
-    'Recorded', 'Retimed', 'Signal', 'StopAnalysis', 'StopCause', 'StretchedMotion',
-    'Undecided', 'UniformScaling', 'Unlimited', 'Violation', 'controller_trajectory',
-    'find_position_violations', 'find_stop_causes', 'find_unlimited', 'find_violations',
-    'kinetic_energy', 'motion_limits', 'new_timing', 'potential_energy', 'retime', 'splice',
-    'stretched', 'uniform_scaling',
-]  # fmt: skip
+    'ControllerTrajectory',
+    'Excess',
+    'LimitCheck',
+    'Limiting',
+    'MotionLimits',
+    'NewTiming',
+    'Recorded',
+    'Retimed',
+    'Signal',
+    'StopAnalysis',
+    'StopCause',
+    'StretchedMotion',
+    'Undecided',
+    'UniformScaling',
+    'Unlimited',
+    'Violation',
+    'controller_trajectory',
+    'find_position_violations',
+    'find_stop_causes',
+    'find_unlimited',
+    'find_violations',
+    'motion_limits',
+    'new_timing',
+    'retime',
+    'splice',
+    'stretched',
+    'uniform_scaling',
+]

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import MOTION_NAMES
 from hodyn_ros.trajectory.smoother import runs, smooth
+from hodyn_ros.typing import Array, Flags
 
-MOTION = ('position', 'velocity', 'acceleration', 'jerk')
+MOTION = MOTION_NAMES[:4]
 EFFORT = ('effort', 'effort_dot')
 FEWEST = 5
 """Samples of a recording."""
 
-Flags = NDArray[np.bool_]
 
 _FEWEST_CHANGES = 30  # fourth differences that are more than a fault or two
 _MOVES = 5.0  # standard deviations of noise, from which on a step is one of the motion

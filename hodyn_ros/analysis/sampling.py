@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import RequestError, TrajectoryError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-from hodyn_ros.trajectory.piecewise import BLOCK, Indices, PiecewiseMotion
+from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion
+from hodyn_ros.typing import Array, Indices
+from hodyn_ros.units import NANOSECONDS
 
 MOST_POINTS = 100_000
 
@@ -29,7 +31,6 @@ _FOUND = 0.98
 _LOOKS = np.arange(9) / 8
 _BETWEEN = np.arange(1, 8) / 8
 # Times of messages are whole nanoseconds; a motion is not sampled at less than some of them.
-_RESOLUTION = 1e9
 _SHORTEST = 1e-6
 _LARGEST = 1e12  # tolerance, with which nothing is left but waypoints
 
@@ -121,7 +122,7 @@ def controller_trajectory(
 
 def _whole(times: Array) -> Array:
     """Different times of messages next to some times; at the ends they may lie outside."""
-    return np.unique(np.round(times * _RESOLUTION)) / _RESOLUTION
+    return np.unique(np.round(times * NANOSECONDS)) / NANOSECONDS
 
 
 def _motion(motion: PiecewiseMotion, times: Array) -> Array:

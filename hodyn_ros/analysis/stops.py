@@ -27,11 +27,11 @@ from hodyn_ros.analysis.recorded_signals import (
     repeats,
 )
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed, name_of
+from hodyn_ros.typing import Array
 
 SOURCES = ('commanded', 'measured', 'computed')
 

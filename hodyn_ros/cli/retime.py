@@ -14,8 +14,6 @@ from click.core import ParameterSource
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.analysis.scaling import TimedMotion, UniformScaling, stretched
-from hodyn_ros.analysis.timings import NewTiming, new_timing
 from hodyn_ros.analysis.unlimited import Unlimited, kept
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
@@ -36,6 +34,8 @@ from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
+from hodyn_ros.retiming.scaling import TimedMotion, UniformScaling, stretched
+from hodyn_ros.retiming.timings import NewTiming, new_timing
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.spline import STANDSTILL, fit_spline
 

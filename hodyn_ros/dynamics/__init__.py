@@ -1,6 +1,7 @@
 """Inverse dynamics with time derivatives, one file a formulation, and terms of the equations."""
 
 from hodyn_ros.dynamics.derivatives import inverse_dynamics_derivatives
+from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
 from hodyn_ros.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
 from hodyn_ros.dynamics.inverse import (
     ENGINE,
@@ -30,12 +31,35 @@ from hodyn_ros.dynamics.regressor import (
 from hodyn_ros.dynamics.wrenches import Wrench, brought_to_rest, tool_weight, wrench_from_frame
 
 __all__ = [
-    'ENGINE', 'FORMULATIONS', 'BaseParameters', 'BodyEfforts', 'FloatingBaseMotion',
-    'Formulation', 'HybridDynamics', 'LinkMotionEfforts', 'MovingBaseEfforts', 'Wrench',
-    'base_parameters', 'brought_to_rest', 'chosen_algorithm', 'coriolis_matrix',
-    'floating_base_forward_dynamics', 'forward_dynamics', 'gravity_effort', 'hybrid_dynamics',
-    'inter_body_wrenches', 'inverse_dynamics', 'inverse_dynamics_derivatives',
-    'inverse_dynamics_from_link_motion', 'joint_regressor', 'mass_matrix',
-    'moving_base_inverse_dynamics', 'parameter_names', 'regressor', 'tool_weight',
+    'ENGINE',
+    'FORMULATIONS',
+    'BaseParameters',
+    'BodyEfforts',
+    'FloatingBaseMotion',
+    'Formulation',
+    'HybridDynamics',
+    'LinkMotionEfforts',
+    'MovingBaseEfforts',
+    'Wrench',
+    'base_parameters',
+    'brought_to_rest',
+    'chosen_algorithm',
+    'coriolis_matrix',
+    'floating_base_forward_dynamics',
+    'forward_dynamics',
+    'gravity_effort',
+    'hybrid_dynamics',
+    'inter_body_wrenches',
+    'inverse_dynamics',
+    'inverse_dynamics_derivatives',
+    'inverse_dynamics_from_link_motion',
+    'joint_regressor',
+    'kinetic_energy',
+    'mass_matrix',
+    'moving_base_inverse_dynamics',
+    'parameter_names',
+    'potential_energy',
+    'regressor',
+    'tool_weight',
     'wrench_from_frame',
-]  # fmt: skip
+]

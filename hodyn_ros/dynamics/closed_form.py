@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import JointTransforms
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
 
 # Numbers in one system matrix for all samples that are computed together: small enough for the
 # two dozen matrices of an evaluation to stay in the cache.

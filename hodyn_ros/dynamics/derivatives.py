@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.forward import DynamicsInputs
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -15,6 +14,7 @@ from hodyn_ros.engine.engine import Term, computed
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.kinematics.joints import motion_array, overflow
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 
 def inverse_dynamics_derivatives(

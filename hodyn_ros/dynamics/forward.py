@@ -19,7 +19,7 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, check_choice, finite_array
+from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.dynamics.inverse import check_out, inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
@@ -38,6 +38,7 @@ from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR, Attachment
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
 from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finite
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 ALGORITHMS = {'auto': None, 'mass_matrix': COMPILED_ROBOT, 'articulated_bodies': COMPILED_TREE}
 
@@ -98,20 +99,9 @@ def forward_dynamics(
     section 7.3, with the time derivatives of Mueller and Kumar 2021 by Leibniz's rule.
     """
     if wrench is None and algorithm == 'auto':
-        # One sample in a control loop: the compiled call checks the rest of its arguments.
-        try:
-            shape, single, table = model.derived.forward[effort.shape]  # type: ignore[union-attr]
-            result = empty(shape) if out is None else out
-        except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
-            pass
-        else:
-            try:
-                if type(state) is ndarray and single(table, state, effort, result) == 0:
-                    return result
-            except Exception:
-                single_sample = result.ndim == np.ndim(state) == 2
-                if single_sample and not (refuses(state, result) or refuses(effort)):
-                    raise
+        found = _one_sample(model, state, effort, out)
+        if found is not None:
+            return found
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
     n = model.n_joints
     given = given_efforts(model, state, effort, wrench)
@@ -133,6 +123,26 @@ def forward_dynamics(
         given.refuse_not_finite()
         _order_by_order(model, given, flat)
     return result
+
+
+def _one_sample(model: RobotModel, state: Any, effort: Any, out: Any) -> Array | None:
+    """Accelerations of one sample in a control loop, if there is a compiled call for it.
+
+    That checks the rest of its arguments.
+    """
+    try:
+        shape, single, table = model.derived.forward[effort.shape]
+        result: Array = empty(shape) if out is None else out
+    except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
+        return None
+    try:
+        if type(state) is ndarray and single(table, state, effort, result) == 0:
+            return result
+    except Exception:
+        single_sample = result.ndim == np.ndim(state) == 2
+        if single_sample and not (refuses(state, result) or refuses(effort)):
+            raise
+    return None
 
 
 class HybridDynamics(NamedTuple):

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import body_poses
 from hodyn_ros.lie.so3 import cross, matvec
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics import (
     body_fixed,
     closed_form,
@@ -47,6 +46,7 @@ from hodyn_ros.kinematics.joints import (
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import JointFriction
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
@@ -193,21 +193,13 @@ def _loaded_sample(
     if type(algorithm) is not str or algorithm != 'auto':
         return None
     try:
+        if type(wrench) in (list, tuple) and len(wrench) == 1:
+            wrench = wrench[0]
         if type(wrench) is Wrench:
             values: Any = wrench.values
             key: Any = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
-        elif type(wrench) not in (list, tuple):
-            return None
-        elif len(wrench) == 1 and type(wrench[0]) is Wrench:
-            wrench = wrench[0]
-            values = wrench.values
-            key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
-        elif {*map(type, wrench)} != {Wrench}:
-            return None
         else:
-            values = np.array([item.values for item in wrench])
-            links = [(item.link, item.expressed_in, item.acting) for item in wrench]
-            key = (motion.shape, *chain(*links))
+            values, key = _several(motion, wrench)
         shape, single, table = model.derived.efforts[key]
         effort = empty(shape) if out is None else out
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -220,6 +212,14 @@ def _loaded_sample(
         if taken and effort.ndim == 2 and values.ndim == dimensions:
             raise
     return None
+
+
+def _several(motion: Array, wrenches: Any) -> tuple[Array, Any]:
+    """Values (W, ...) of several wrenches, and what compiled calls for them are kept by."""
+    if type(wrenches) not in (list, tuple) or {*map(type, wrenches)} != {Wrench}:
+        raise TypeError('expected wrenches')
+    links = [(item.link, item.expressed_in, item.acting) for item in wrenches]
+    return np.array([item.values for item in wrenches]), (motion.shape, *chain(*links))
 
 
 def chosen_algorithm(

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.lie import leibniz, so3
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
 
 # Numbers in the derivatives of the Jacobians for all samples that are computed together.
 _NUMBERS_IN_BLOCK = 2**18

@@ -14,7 +14,6 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.closed_form import blocks, series
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.engine.engine import Term, compute, computed, refuses
@@ -37,6 +36,7 @@ from hodyn_ros.kinematics.joints import (
     stacked,
 )
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 # Larger robots have programs of the mass matrix that are too long to compile.
 MOST_BODIES = 32

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, finite_array
+from hodyn_ros.checks import finite_array
 from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, regular_mass_matrix
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.dynamics.wrenches import Wrench
@@ -26,6 +26,7 @@ from hodyn_ros.kinematics.joints import motion_array, overflow
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 
 class MovingBaseEfforts(NamedTuple):

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import JointTransforms, body_twists
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:

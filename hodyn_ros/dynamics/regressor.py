@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.engine.program import REGRESSOR
 from hodyn_ros.errors import IdentificationError, ModelError
@@ -18,6 +18,7 @@ from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import PARAMETERS, parametric_inertia
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 Terms = Sequence[FrictionLaw | str]
 

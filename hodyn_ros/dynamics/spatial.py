@@ -25,12 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import body_poses
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import bracket, coadjoint
 from hodyn_ros.lie.so3 import matvec
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
 
 
 def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, check_choice, finite_array
+from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.errors import ModelError, WrenchError
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
@@ -26,6 +26,7 @@ from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import ACTINGS, EXPRESSIONS
+from hodyn_ros.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring, Spring
-from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.checks import Array, check_choice, checked_number, finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -37,6 +36,7 @@ from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import SPRING, TARGETS, listed
+from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
 ColumnsOf = Callable[[Array, Array], Array]

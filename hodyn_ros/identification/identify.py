@@ -390,6 +390,8 @@ def _elastic(drive: SeriesElastic, own: Mapping[str, float]) -> SeriesElastic:
     kind = CubicSpring if 'cubic' in constants else LinearSpring
     changes = {'motor_inertia': 'armature', 'damping': 'damping'}
     known: dict[str, Any] = {field: own[name] for field, name in changes.items() if name in own}
+    if kind is not LinearSpring:
+        known['damping'] = 0.0  # drives have dampers beside linear springs
     return replace(drive, spring=kind(**constants), **known)
 
 

@@ -11,9 +11,8 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 
 @lru_cache(maxsize=64)

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 from hodyn_ros.resources import package_version
+from hodyn_ros.typing import Array
 
 T = TypeVar('T', bound=np.generic)
 
@@ -142,20 +142,7 @@ class Assembly:
         if not self.links:
             raise ModelError('The robot description has no links.')
         for joint in self.description.joints:
-            for role, link in (('parent', joint.parent), ('child', joint.child)):
-                if link not in self.links:
-                    raise ModelError(
-                        f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
-                        f'exist; the links are {listed(self.links)}.'
-                    )
-            if joint.child in self.joint_to:
-                raise ModelError(
-                    f'Joint loop: link {joint.child!r} is the child of both '
-                    f'{self.joint_to[joint.child].name!r} and {joint.name!r}; a robot must be a '
-                    'tree.'
-                )
-            self.joint_to[joint.child] = joint
-            self.joints_from[joint.parent].append(joint)
+            self._tie(joint)
         roots = [name for name in self.links if name not in self.joint_to]
         if len(roots) > 1:
             raise ModelError(
@@ -170,6 +157,23 @@ class Assembly:
                 'robot must be a tree.'
             )
         return roots[0]
+
+    def _tie(self, joint: Joint) -> None:
+        """Enter a joint into the maps between links and joints."""
+        for role, link in (('parent', joint.parent), ('child', joint.child)):
+            if link not in self.links:
+                raise ModelError(
+                    f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
+                    f'exist; the links are {listed(self.links)}.'
+                )
+        if joint.child in self.joint_to:
+            raise ModelError(
+                f'Joint loop: link {joint.child!r} is the child of both '
+                f'{self.joint_to[joint.child].name!r} and {joint.name!r}; a robot must be a '
+                'tree.'
+            )
+        self.joint_to[joint.child] = joint
+        self.joints_from[joint.parent].append(joint)
 
     def _behind(self, link: str) -> list[Joint]:
         """All joints behind a link, depth first."""
@@ -199,34 +203,8 @@ class Assembly:
         self.M_base += self.links[self.base_link].M_body
         in_order = self.description.sorted_outwards
         for joint in self.description.joints if in_order else self._behind(self.base_link):
-            if joint.parent not in self.frames:
-                continue  # behind a joint that is left out
-            body, pose = self.frames[joint.parent]
-            if joint.type in MOVING_JOINT_TYPES and self._is_wanted(joint):
-                self.bodies.append(joint)
-                self.parent.append(body)
-                self.B.append(pose @ joint.origin)
-                self.M_body.append(np.array(self.links[joint.child].M_body))
-                frame = LinkFrame(len(self.bodies) - 1, np.eye(4))
-            elif joint.type == 'fixed':
-                frame = LinkFrame(body, pose @ joint.origin)
-                inertia = self.M_base if body == BASE else self.M_body[body]
-                inertia += transform_inertia(self.links[joint.child].M_body, frame.pose)
-            elif self._is_wanted(joint):
-                raise ModelError(
-                    f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
-                    f'{listed(URDF_MOVING_JOINT_TYPES)} and fixed. Other joints may only lie '
-                    'outside the chain from base_link to tip_link.'
-                )
-            else:
-                carried = (joint.child, *(later.child for later in self._behind(joint.child)))
-                mass = sum(self.links[link].mass for link in carried)
-                self.warnings.append(
-                    f'Joint {joint.name!r} lies outside the chain from {self.base_link!r} to '
-                    f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'
-                )
-                continue
-            self.frames[joint.child] = frame
+            if joint.parent in self.frames:  # and not behind a joint that is left out
+                self._place(joint)
         for name, frame in self.frames.items():
             defect = self.links[name].defect
             if defect and frame.body != BASE:
@@ -239,6 +217,34 @@ class Assembly:
                 f'The robot has no moving joints from link {self.base_link!r}'
                 + (f' to {self.tip_link!r}' if self.tip_link else ' on')
                 + f'; expected at least one of type {listed(URDF_MOVING_JOINT_TYPES)}.'
+            )
+
+    def _place(self, joint: Joint) -> None:
+        """Place the link behind a joint, as a body of its own or as part of one."""
+        body, pose = self.frames[joint.parent]
+        child = self.links[joint.child]
+        if joint.type in MOVING_JOINT_TYPES and self._is_wanted(joint):
+            self.bodies.append(joint)
+            self.parent.append(body)
+            self.B.append(pose @ joint.origin)
+            self.M_body.append(np.array(child.M_body))
+            self.frames[joint.child] = LinkFrame(len(self.bodies) - 1, np.eye(4))
+        elif joint.type == 'fixed':
+            frame = self.frames[joint.child] = LinkFrame(body, pose @ joint.origin)
+            inertia = self.M_base if body == BASE else self.M_body[body]
+            inertia += transform_inertia(child.M_body, frame.pose)
+        elif self._is_wanted(joint):
+            raise ModelError(
+                f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
+                f'{listed(URDF_MOVING_JOINT_TYPES)} and fixed. Other joints may only lie '
+                'outside the chain from base_link to tip_link.'
+            )
+        else:
+            carried = (joint.child, *(later.child for later in self._behind(joint.child)))
+            mass = sum(self.links[link].mass for link in carried)
+            self.warnings.append(
+                f'Joint {joint.name!r} lies outside the chain from {self.base_link!r} to '
+                f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'
             )
 
     def _is_wanted(self, joint: Joint) -> bool:
@@ -269,6 +275,21 @@ class Assembly:
             )
         return Mimic(joint.name, multiplier, offset)
 
+    def _limits(self, joints: Sequence[Joint]) -> MotionLimits:
+        """Limits of joints as they are described; remarks on those that no motion keeps."""
+        described = np.array([joint.limits for joint in joints], dtype=np.float64)
+        known = {name: frozen(column.copy()) for name, column in zip(Limits._fields, described.T)}
+        open_ = frozen(np.full(len(joints), np.inf))
+        for what in ('velocity', 'acceleration', 'jerk', 'effort'):
+            zero = [joint.name for joint in joints if getattr(joint.limits, what) == 0.0]
+            if zero:
+                self.warnings.append(
+                    f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
+                    'exporters of URDF write 0 for what was not set: write the true limit, or a '
+                    'large number.'
+                )
+        return MotionLimits(**known, effort_dot=open_, effort_ddot=open_)
+
     def fields(self) -> dict[str, Any]:
         """Attributes of the `RobotModel`, all but gravity, without friction and armature."""
         moving = {joint.name for joint in self.bodies}
@@ -279,24 +300,14 @@ class Assembly:
         X = np.array([_screw(joint) for joint in self.bodies])
         names = tuple(joint.name for joint in self.bodies)
         self.warnings += massless_joints(names, self.parent, B, X, M_body)
-        described = np.array([joint.limits for joint in independent], dtype=np.float64)
-        known = {name: frozen(column.copy()) for name, column in zip(Limits._fields, described.T)}
-        open_ = frozen(np.full(len(independent), np.inf))
-        for what in ('velocity', 'acceleration', 'jerk', 'effort'):
-            zero = [joint.name for joint in independent if getattr(joint.limits, what) == 0.0]
-            if zero:
-                self.warnings.append(
-                    f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
-                    'exporters of URDF write 0 for what was not set: write the true limit, or a '
-                    'large number.'
-                )
+        limits = self._limits(independent)
         return {
             'name': self.description.name,
             'joint_names': tuple(joint.name for joint in independent),
             'joint_types': tuple(joint.type for joint in independent),
             'base_link': self.base_link,
             'tip_link': self.tip_link,
-            'limits': MotionLimits(**known, effort_dot=open_, effort_ddot=open_),
+            'limits': limits,
             'links': {
                 name: LinkFrame(frame.body, frozen(frame.pose))
                 for name, frame in self.frames.items()

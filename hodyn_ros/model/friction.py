@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import leibniz
 from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
 
 
 class FrictionLaw(ABC):
@@ -365,6 +366,26 @@ def friction_from_config(
     return {joint: law_from_table(f'friction.{joint}', table) for joint, table in config.items()}
 
 
+def _law_of(
+    kind: type[FrictionLaw],
+    keys: tuple[str, ...],
+    given: Mapping[str, float],
+    owner: str,
+    named: Callable[[Iterable[str]], str],
+) -> FrictionLaw | None:
+    """Law of one kind, or None if nothing but a smoothing is given of it."""
+    needed = [key for key in keys if key != 'smoothing']
+    own = [key for key in needed if key in given]
+    if not own:
+        return None
+    if lacking := [key for key in needed if key not in given]:
+        raise ModelError(f'{owner}: {named(lacking)} must be set, too, with {named(own)}.')
+    try:
+        return kind(*(given.get(key, 0.0) for key in keys))
+    except ModelError as error:
+        raise ModelError(f'{owner}: {error} Its keys are {named(keys)}.') from None
+
+
 def law_from_table(
     owner: str, table: Mapping[str, float], names: Mapping[str, str] | None = None
 ) -> FrictionLaw | None:
@@ -385,16 +406,9 @@ def law_from_table(
     terms: list[FrictionLaw] = []
     used: set[str] = set()
     for kind, keys in LAWS.items():
-        needed = [key for key in keys if key != 'smoothing']
-        own = [key for key in needed if key in given]
-        if not own:
+        law = _law_of(kind, keys, given, owner, named)
+        if law is None:
             continue
-        if lacking := [key for key in needed if key not in given]:
-            raise ModelError(f'{owner}: {named(lacking)} must be set, too, with {named(own)}.')
-        try:
-            law = kind(*(given.get(key, 0.0) for key in keys))
-        except ModelError as error:
-            raise ModelError(f'{owner}: {error} Its keys are {named(keys)}.') from None
         used.update(keys)
         if given[keys[0]]:  # all laws are proportional to their first parameter
             terms.append(law)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import so3
+from hodyn_ros.typing import Array
 
 # Published tensors are rounded to about six digits; a tensor of a flat or slender part may
 # leave the cone of physical ones by such a rounding and is still meant well.

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.resources import compiled_function
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE as BASE
@@ -43,6 +43,7 @@ from hodyn_ros.model.screws import (
 )
 from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.names import joint_order, listed
+from hodyn_ros.typing import Array
 
 T = TypeVar('T')
 

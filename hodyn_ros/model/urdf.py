@@ -27,7 +27,6 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.assembly import (
@@ -44,6 +43,7 @@ from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import RobotSource, find_robot
 from hodyn_ros.model.urdf_dialects import VERSIONS, Remarks, remark_unread
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel

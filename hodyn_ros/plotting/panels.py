@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.analysis.energy import kinetic_energy, potential_energy
 from hodyn_ros.checks import Array
+from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
 from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.plotting.labels import number, percent

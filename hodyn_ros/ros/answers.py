@@ -25,7 +25,6 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
-from hodyn_ros.analysis.splicing import splice
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
@@ -42,6 +41,7 @@ from hodyn_ros.errors import (
 from hodyn_ros.model.limits import find_position_violations, find_violations_in_blocks
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.retiming.splicing import splice
 from hodyn_ros.ros.conversions import (
     EFFORT_FIELDS,
     MOTION_FIELDS,
@@ -162,7 +162,7 @@ def unpacked(task: Task) -> JointTrajectory:
 
 def prepare_chunks() -> None:
     """Load what the first chunk would have to wait for."""
-    from hodyn_ros.analysis.splicing_program import program_of
+    from hodyn_ros.retiming.program import program_of
 
     program_of(100)
 

@@ -9,14 +9,14 @@ from hodyn_msgs.srv import RetimeTrajectory
 
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.sampling import controller_trajectory
-from hodyn_ros.analysis.scaling import Limiting
-from hodyn_ros.analysis.timings import new_timing
 from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError, JointNameError, RequestError
 from hodyn_ros.model.limits import MAGNITUDES, MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order, listed
+from hodyn_ros.retiming.scaling import Limiting
+from hodyn_ros.retiming.timings import new_timing
 from hodyn_ros.ros.answers import LEFT_OUT, error_code
 from hodyn_ros.ros.controllers import controller_message
 from hodyn_ros.ros.conversions import requested_waypoints, violation_message

@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.kalman import ModelBank
+from hodyn_ros.typing import Array
+from hodyn_ros.units import NANOSECONDS
 
 _number = partial(checked_number, error=MotionError)
 
@@ -148,8 +150,8 @@ class DerivativeEstimator:
         highest = int(
             _number('highest_derivative', highest_derivative, least=1, most=6, whole=True)
         )
-        self._delay = round(1e9 * _number('delay', delay, least=0.0))
-        self._max_gap = round(1e9 * _number('max_gap', max_gap, above=0.0))
+        self._delay = round(NANOSECONDS * _number('delay', delay, least=0.0))
+        self._max_gap = round(NANOSECONDS * _number('max_gap', max_gap, above=0.0))
         self._noise = None if noise is None else _numbers('noise', noise, self._n)
         # Components that share their covariances, with the ratio of the noises of their rates.
         self._groups: list[tuple[NDArray[np.intp] | slice, float | None]] = [(slice(None), None)]
@@ -177,7 +179,7 @@ class DerivativeEstimator:
         self._copy_after = 0
         self._n_copies = 0
         if self._delay:
-            intervals = ceil(self._delay / (1e9 * _COPY_DISTANCE))
+            intervals = ceil(self._delay / (NANOSECONDS * _COPY_DISTANCE))
             self._copy_after = -(-self._delay // intervals)
             self._n_copies = intervals + 1
         self.dropped = self.outliers = self.gaps = 0
@@ -475,7 +477,7 @@ class DerivativeEstimator:
             self._rising_since = None
         elif self._rising_since is None:
             self._rising_since = time
-        elif time - self._rising_since >= 1e9 * _HOLD:
+        elif time - self._rising_since >= NANOSECONDS * _HOLD:
             self._valid, self._rising_since = deserved, None
             self._highest = max(self._highest, deserved)
 

@@ -13,17 +13,18 @@ from math import factorial, perm
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, finite_array
+from hodyn_ros.checks import finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.piecewise import (
-    Indices,
     PiecewiseMotion,
     checked_positions,
     checked_rows,
     checked_times,
     continuous_derivative,
 )
+from hodyn_ros.typing import Array, Indices
+from hodyn_ros.units import NANOSECONDS
 
 _DEGREE = 5
 
@@ -144,7 +145,7 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     for k, values in enumerate(at_knots):
         expansions[:, 0, k], expansions[:, 1, k] = values[:-1] / step**k, values[1:] / step**k
     expansions[:, :, _DEGREE] = fifth[:, None] / step**_DEGREE
-    times = np.arange(len(fourth)) * round(1e9 * step) / 1e9
+    times = np.arange(len(fourth)) * round(NANOSECONDS * step) / NANOSECONDS
     return JtcMotion(times, expansions, 4, np.full(len(fifth), _DEGREE))
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
+from hodyn_ros.typing import Array
 
 # Variance of everything before the first measurement, in units of the measurement noise and of the
 # time scale of each model: enough to forget it, and eps times it is still far below one.

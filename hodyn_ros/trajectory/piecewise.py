@@ -13,14 +13,11 @@ from math import comb, factorial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
-
-Flags = NDArray[np.bool_]
-Indices = NDArray[np.intp]
+from hodyn_ros.typing import Array, Flags, Indices
 
 DEGREE = 9
 """Highest degree of a segment."""

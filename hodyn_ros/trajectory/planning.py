@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array, check_choice
+from hodyn_ros.checks import check_choice
 from hodyn_ros.display import shown
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.names import INTERPOLATIONS, joint_order, listed
@@ -35,6 +35,7 @@ from hodyn_ros.trajectory.piecewise import (
     position_extremes,
 )
 from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
+from hodyn_ros.typing import Array
 
 """Ways to move between waypoints: with class C4, or exactly as joint_trajectory_controller, alone
 or with its `positions_upsampling`."""
@@ -196,83 +197,113 @@ def plan_motion(
         accelerations = knots.accelerations.copy()
         accelerations[0] = np.nan_to_num(accelerations[0])
         controlled = replace(knots, accelerations=accelerations)
-
-    motion: MotionSpline | JtcMotion
-    warnings: list[str] = []
-    if is_spline:
-        state = None if boundary is None else boundary.motion[1:]
-        motion = fit_spline(knots.times, *knots.rows, start=state)
-        extremes = position_extremes(motion)
-        if boundary is not None and boundary.in_progress:
-            _refuse_swing(knots, boundary.motion, extremes)
-        deviation = deviation_from_jtc(motion, controlled)
-        counts = np.sum(~motion.given[:, 1:], axis=0)
-        what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
-        supplied = f'The spline of class C4 supplies, of {len(motion.given)} knots, {what}.'
-        large = np.maximum(_LARGE_DEVIATION * np.ptp(controlled.positions, axis=0), _NOTICEABLE)
-        if np.any(deviation > large):
-            warnings.append(
-                'Between the waypoints the motion leaves the interpolation of '
-                'joint_trajectory_controller by a large part of its range (largest difference: '
-                f'{_by_joint(deviation, names, large)} rad or m). Give waypoints that are denser '
-                'or more evenly spaced in time.'
-            )
-    else:
-        motion = jtc_motion(controlled.times, *controlled.rows)
-        extremes = position_extremes(motion)
-        deviation = np.zeros(len(names))
-        supplied = 'The motion is that of joint_trajectory_controller, which '
-        k = motion.continuous_derivative
-        if k == ORDER - 1:
-            supplied += 'here is continuous up to the snap.'
-        else:
-            supplied += (
-                f'is continuous up to the {QUANTITIES[k]}; the {QUANTITIES[k + 1]} and all that '
-                'depends on it jumps at waypoints.'
-            )
-
+    moved = _by_spline(knots, controlled, boundary) if is_spline else _by_controller(controlled)
+    motion = moved.motion
+    joined, at_start = _beginning(motion, names, start, boundary)
     N, count = len(waypoints.times), np.count_nonzero
     given = (
         f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, '
         f'{count(~np.isnan(waypoints.velocities[:, 0]))} with velocities, '
         f'{count(~np.isnan(waypoints.accelerations[:, 0]))} with accelerations.'
     )
-    initial = motion(motion.start_time)
-    begin = f'The motion in progress is continued from {motion.start_time:g} s on.'
-    if boundary is None or not boundary.in_progress:
-        where = 'first waypoint' if boundary is None else 'given start state'
-        how = 'at rest' if np.all(np.abs(initial[1:3]) <= STANDSTILL) else 'moving'
-        begin = f'The motion begins at the {where}, at {motion.start_time:g} s, {how}.'
-    joined = ORDER - 1
-    if boundary is not None:
-        state = boundary.motion
-        same = np.isnan(state) | np.isclose(initial, state, rtol=1e-9, atol=STANDSTILL)
-        k = int(np.sum(np.logical_and.accumulate(same.all(axis=1))))
-        joined = k - 1
-        if k < ORDER:
-            unit = '/s' if k == 1 else f'/s^{k}'
-            jump = _by_joint(np.abs(initial[k] - state[k]), names, STANDSTILL)
-            warnings.append(
-                f'Where the motion begins, the {QUANTITIES[k]} jumps '
-                f'({jump} rad{unit} or m{unit}).'
-            )
-    elif start is not None and motion.start_time <= start.time <= motion.end_time:
-        distance = np.abs(motion(start.time, 0)[0] - start.motion[0])
-        if np.any(distance > _NOTICEABLE):
-            warnings.append(
-                f'At {start.time:g} s the robot is away from the motion by '
-                f'{_by_joint(distance, names, _NOTICEABLE)} rad or m, since a waypoint lies there '
-                'or before; the controller would jump.'
-            )
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
         continuous_derivative=min(motion.continuous_derivative, joined),
-        deviation_from_jtc=deviation,
-        extremes=extremes,
-        remarks=(given, *remarks, begin, *held, supplied),
-        warnings=(*warnings, *jtc_remarks(controlled)),
+        deviation_from_jtc=moved.deviation,
+        extremes=moved.extremes,
+        remarks=(given, *remarks, _begin(motion, boundary), *held, moved.supplied),
+        warnings=(*moved.warnings, *at_start, *jtc_remarks(controlled)),
     )
+
+
+class _Moved(NamedTuple):
+    """A motion through knots; see `MotionPlan`."""
+
+    motion: MotionSpline | JtcMotion
+    extremes: Extremes
+    deviation: Array
+    supplied: str  # what was added to the knots, a remark
+    warnings: tuple[str, ...]
+
+
+def _by_spline(knots: Waypoints, controlled: Waypoints, boundary: StartState | None) -> _Moved:
+    """Motion of class C4, from a start state if it begins there."""
+    state = None if boundary is None else boundary.motion[1:]
+    motion = fit_spline(knots.times, *knots.rows, start=state)
+    extremes = position_extremes(motion)
+    if boundary is not None and boundary.in_progress:
+        _refuse_swing(knots, boundary.motion, extremes)
+    deviation = deviation_from_jtc(motion, controlled)
+    counts = np.sum(~motion.given[:, 1:], axis=0)
+    what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
+    supplied = f'The spline of class C4 supplies, of {len(motion.given)} knots, {what}.'
+    large = np.maximum(_LARGE_DEVIATION * np.ptp(controlled.positions, axis=0), _NOTICEABLE)
+    warnings: tuple[str, ...] = ()
+    if np.any(deviation > large):
+        joints = _by_joint(deviation, knots.joint_names, large)
+        warnings = (
+            'Between the waypoints the motion leaves the interpolation of '
+            'joint_trajectory_controller by a large part of its range (largest difference: '
+            f'{joints} rad or m). Give waypoints that are denser or more evenly spaced in time.',
+        )
+    return _Moved(motion, extremes, deviation, supplied, warnings)
+
+
+def _by_controller(knots: Waypoints) -> _Moved:
+    """Motion of joint_trajectory_controller."""
+    motion = jtc_motion(knots.times, *knots.rows)
+    k = motion.continuous_derivative
+    supplied = 'The motion is that of joint_trajectory_controller, which '
+    if k == ORDER - 1:
+        supplied += 'here is continuous up to the snap.'
+    else:
+        supplied += (
+            f'is continuous up to the {QUANTITIES[k]}; the {QUANTITIES[k + 1]} and all that '
+            'depends on it jumps at waypoints.'
+        )
+    deviation = np.zeros(len(knots.joint_names))
+    return _Moved(motion, position_extremes(motion), deviation, supplied, ())
+
+
+def _begin(motion: MotionSpline | JtcMotion, boundary: StartState | None) -> str:
+    """Remark on where the motion begins."""
+    if boundary is not None and boundary.in_progress:
+        return f'The motion in progress is continued from {motion.start_time:g} s on.'
+    where = 'first waypoint' if boundary is None else 'given start state'
+    rates = motion(motion.start_time)[1:3]
+    how = 'at rest' if np.all(np.abs(rates) <= STANDSTILL) else 'moving'
+    return f'The motion begins at the {where}, at {motion.start_time:g} s, {how}.'
+
+
+def _beginning(
+    motion: MotionSpline | JtcMotion,
+    names: tuple[str, ...],
+    start: StartState | None,
+    boundary: StartState | None,
+) -> tuple[int, list[str]]:
+    """Highest derivative that is continuous where the motion begins, and warnings on that."""
+    if boundary is not None:
+        initial, state = motion(motion.start_time), boundary.motion
+        same = np.isnan(state) | np.isclose(initial, state, rtol=1e-9, atol=STANDSTILL)
+        k = int(np.sum(np.logical_and.accumulate(same.all(axis=1))))
+        if k == ORDER:
+            return ORDER - 1, []
+        unit = '/s' if k == 1 else f'/s^{k}'
+        jump = _by_joint(np.abs(initial[k] - state[k]), names, STANDSTILL)
+        text = f'Where the motion begins, the {QUANTITIES[k]} jumps ({jump} rad{unit} or m{unit}).'
+        return k - 1, [text]
+    if start is None or not motion.start_time <= start.time <= motion.end_time:
+        return ORDER - 1, []
+    distance = np.abs(motion(start.time, 0)[0] - start.motion[0])
+    if not np.any(distance > _NOTICEABLE):
+        return ORDER - 1, []
+    text = (
+        f'At {start.time:g} s the robot is away from the motion by '
+        f'{_by_joint(distance, names, _NOTICEABLE)} rad or m, since a waypoint lies there '
+        'or before; the controller would jump.'
+    )
+    return ORDER - 1, [text]
 
 
 def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
@@ -429,20 +460,7 @@ def _knots(
             f'from {start.time:g} s on, when the motion in progress can be continued; expected at '
             f'least {1e3 * _SHORTEST_JOIN:g} ms. Send later waypoints.'
         )
-    remarks = []
-    if passed:
-        which = 'The first waypoint has' if passed == 1 else f'The first {passed} waypoints have'
-        remark = (
-            f'{which} passed at {start.time:g} s and {"is" if passed == 1 else "are"} left out.'
-        )
-        distance = np.abs(waypoints.positions[passed - 1] - start.motion[0])
-        at_start = abs(times[passed - 1] - start.time) <= _SAME_TIME
-        if at_start and np.any(distance > _NOTICEABLE):
-            joints = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
-            remark += (
-                f' The one at this time is away from the motion in progress by {joints} rad or m.'
-            )
-        remarks.append(remark)
+    remarks = [_left_out(waypoints, start, passed)] if passed else []
     # Waypoints so shortly behind the start that the spline would swing.
     first = passed
     while first < len(times) - 1 and times[first] - start.time < near * (
@@ -457,6 +475,20 @@ def _knots(
             'the waypoint behind.'
         )
     return _after_state(waypoints, start, first), start, remarks
+
+
+def _left_out(waypoints: Waypoints, start: StartState, passed: int) -> str:
+    """Remark on waypoints that have passed where a motion in progress is continued."""
+    which = 'The first waypoint has' if passed == 1 else f'The first {passed} waypoints have'
+    remark = f'{which} passed at {start.time:g} s and {"is" if passed == 1 else "are"} left out.'
+    distance = np.abs(waypoints.positions[passed - 1] - start.motion[0])
+    at_start = abs(waypoints.times[passed - 1] - start.time) <= _SAME_TIME
+    if at_start and np.any(distance > _NOTICEABLE):
+        joints = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
+        remark += (
+            f' The one at this time is away from the motion in progress by {joints} rad or m.'
+        )
+    return remark
 
 
 def _refuse_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:

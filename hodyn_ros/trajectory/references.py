@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.lie import leibniz
 from hodyn_ros.trajectory.spline import ORDER, MotionSpline, fit_spline
+from hodyn_ros.typing import Array
 
 
 @lru_cache(maxsize=4)

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory.estimator import CUTOFFS
 from hodyn_ros.trajectory.kalman import StepMatrices
+from hodyn_ros.typing import Array
+from hodyn_ros.units import NANOSECONDS
 
 BLOCK = 5_000
 """Samples that are smoothed together."""
@@ -435,11 +437,11 @@ def runs(times: NDArray[np.int64], max_gap: float) -> list[NDArray[np.intp]]:
     Stamps (N,) [ns] that jump by more than `max_gap` [s], ahead or back, begin a new run. What
     comes late or twice in one, and a single stamp that no other one confirms, is left out.
     """
-    jumps = np.flatnonzero(np.abs(np.diff(times)) > 1e9 * max_gap) + 1
+    jumps = np.flatnonzero(np.abs(np.diff(times)) > NANOSECONDS * max_gap) + 1
     pieces = [piece for piece in np.split(np.arange(len(times)), jumps) if len(piece) > 1]
     found: list[NDArray[np.intp]] = []
     for piece in pieces:
-        if found and 0 < times[piece[0]] - times[found[-1][-1]] <= 1e9 * max_gap:
+        if found and 0 < times[piece[0]] - times[found[-1][-1]] <= NANOSECONDS * max_gap:
             piece = np.concatenate([found.pop(), piece])  # around a single absurd stamp
         highest = np.maximum.accumulate(times[piece])
         is_later = np.concatenate([[True], highest[1:] > highest[:-1]])

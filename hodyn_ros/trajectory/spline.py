@@ -15,13 +15,13 @@ from math import comb, factorial, perm
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.display import shown
 from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.names import MOTION_NAMES
 from hodyn_ros.trajectory.piecewise import (
     BLOCK,
     DEGREE,
-    Flags,
     PiecewiseMotion,
     checked_positions,
     checked_rows,
@@ -29,6 +29,7 @@ from hodyn_ros.trajectory.piecewise import (
     expanded,
     taylor_weights,
 )
+from hodyn_ros.typing import Array, Flags
 
 ORDER = (DEGREE + 1) // 2
 """Derivatives of a state, the zeroth included: position to snap."""
@@ -37,7 +38,7 @@ STANDSTILL = float(np.finfo(np.float32).eps)
 """Velocity [rad/s] and acceleration [rad/s^2] up to which an end of the motion counts as resting;
 joint_trajectory_controller uses the same value for the velocity at the end."""
 
-QUANTITIES = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+QUANTITIES = MOTION_NAMES
 """Names of the derivatives of a state."""
 
 # The fifth derivative of a segment is sum_l e_l L_l(x) with the Legendre polynomials L_l shifted

@@ -34,10 +34,7 @@ VARIABLE = {
     'qbmove': VariableStiffness(Qbmove(a=6.85, k=0.5), 0.05),
     'awas': VariableStiffness(AwasII(Ks=10.0, L=0.05, r_t=0.015), 0.05),
 }
-DAMPED = {
-    'damped': SeriesElastic(1e3, 0.3, damping=5.0),
-    'damped cubic': SeriesElastic(CubicSpring(1e3, 1e5), 0.3, damping=5.0),
-}
+DAMPED = {'damped': SeriesElastic(1e3, 0.3, damping=5.0)}
 STRAIGHT = {'linear': SeriesElastic(1e-3, 30.0), 'rigid': RigidDrive(100.0)}
 EVERY = {**CURVED, **VARIABLE, **DAMPED, **STRAIGHT}
 STIFFNESS = [30.0, 0.0, 0.0]

@@ -154,13 +154,9 @@ def test_variable_stiffness_is_that_of_automatic_differentiation(model):
         close(tau[..., i::2], load)
 
 
-@pytest.mark.parametrize(('spring', 'law'), SPRINGS.values(), ids=SPRINGS)
 @pytest.mark.parametrize('damping', [0.02, 2.0, 200.0])
-def test_dampers_follow_a_motion_that_is_known(spring, law, damping):
-    if isinstance(spring, TableSpring):
-        # Its polynomials change from one point to the next.
-        spring = TableSpring((-0.4, 0.4), (-0.4 * 448.0, 0.4 * 448.0))
-        law = lambda d: 448.0 * d  # noqa: E731
+def test_dampers_follow_a_motion_that_is_known(damping):
+    spring, law = SPRINGS['linear']
     times = 0.002 * np.arange(120)
     motion = along(lambda t, j: oscillation(t, 2 * j, casadi, 0.7), times, 5)
     deflection = along(lambda t, j: oscillation(t, j, casadi), times, 3)
@@ -195,18 +191,14 @@ class Quartic(Spring):
         return np.stack((rows + [0.0 * x] * order)[: order + 1], axis=-1)
 
 
-@pytest.mark.parametrize('damping', [0.0, 3.0])
-def test_a_law_of_ones_own_moves_as_one_that_is_known(damping):
-    times = 0.004 * np.arange(20)
-    motion = along(lambda t, j: oscillation(t, 2 * j, casadi, 0.7), times, 5)
+def test_a_law_of_ones_own_moves_as_one_that_is_known():
+    motion = along(lambda t, j: oscillation(t, 2 * j, casadi, 0.7), 0.004 * np.arange(20), 5)
     found = []
     for spring in (Quartic(), CubicSpring(600.0, 4e3, 0.5)):
-        joints = {NAMES[1]: SeriesElastic(spring, INERTIA, damping)}
-        actuators = Actuators(MODEL, joints)
-        found.append(motor_motion(actuators, motion, times=times))
-        _, state = motor_step(actuators, times[0], motion[0])
+        actuators = Actuators(MODEL, {NAMES[1]: SeriesElastic(spring, INERTIA)})
+        found.append(motor_motion(actuators, motion))
         for _ in range(2):  # what is kept for the next call is not for laws of one's own
-            sample, _ = motor_step(actuators, times[1], motion[1], state)
+            sample = motor_motion(actuators, motion[1])
         np.testing.assert_allclose(sample.deflection, found[-1].deflection[1], rtol=1e-9)
     for own, known in zip(*found):
         np.testing.assert_allclose(own, known, rtol=1e-9, atol=1e-12)
@@ -217,7 +209,7 @@ def test_the_interpreter_computes_what_machine_code_does(monkeypatch):
     motion = along(lambda t, j: oscillation(t, 2 * j, casadi, 0.7), times, 5)
     springs = [spring for spring, _ in SPRINGS.values()]
     joints = dict(zip(NAMES, (SeriesElastic(spring, INERTIA) for spring in springs)))
-    joints[NAMES[1]] = SeriesElastic(springs[1], INERTIA, 5.0)
+    joints[NAMES[0]] = SeriesElastic(springs[0], INERTIA, 5.0)
     joints[NAMES[5]] = VariableStiffness(VARIABLE['unequal'], INERTIA)
     joints[NAMES[6]] = VariableStiffness(VARIABLE['lever'], INERTIA)
     stiffness = dict.fromkeys(NAMES[5:], [900.0, 5.0, -3.0])

@@ -15,10 +15,9 @@ from hodyn_ros import friction
 from hodyn_ros.actuators.springs import increasing_root
 from hodyn_ros.actuators.vsa.antagonistic import DlrBavs, Qbmove
 from hodyn_ros.actuators.vsa.lever import AwasII
-from hodyn_ros.actuators.vsa.model import Elastic, VariableStiffness, VsaModel
+from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.actuators.vsa.parameters import vsa_model
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
-from hodyn_ros.lie.leibniz import product
 
 every_model = pytest.mark.parametrize('model', MODELS.values(), ids=MODELS.keys())
 limited = {name: m for name, m in MODELS.items() if np.isfinite(m.effort_range).all()}
@@ -292,87 +291,6 @@ def test_large_and_small_numbers_give_no_warnings(model):
                 model.deflections_for(np.zeros(2), np.full(2, stiffness))
             except DeflectionError:
                 pass
-
-
-class QuadraticPair(VsaModel):
-    """Springs that only pull: t_1 = k (d_1 + p)^2, t_2 = -k (p - d_2)^2."""
-
-    def __init__(self, k, p, longest):
-        self.k, self.p, self.longest = k, p, longest
-
-    @property
-    def effort_range(self):
-        return -self.k * self.longest**2, self.k * self.longest**2
-
-    def series(self, deflection):
-        first, second = deflection[..., 0, :].copy(), -deflection[..., 1, :]
-        first[..., 0] += self.p
-        second[..., 0] += self.p
-        pulls = (self.k * product(first, first), -self.k * product(second, second))
-        motors = np.stack(pulls, axis=-2)
-        return Elastic(pulls[0] + pulls[1], 2.0 * self.k * (first + second), motors)
-
-    def completed(self, effort, free):
-        second = np.sqrt(np.maximum((free + self.p) ** 2 - effort / self.k, 0.0))
-        return np.stack((np.broadcast_to(free, second.shape), self.p - second), axis=-1)
-
-    def range_of_free(self, effort):
-        lower = np.sqrt(np.maximum(effort / self.k, 0.0))
-        upper = np.minimum(self.longest, np.sqrt(np.maximum(self.longest**2 + effort / self.k, 0)))
-        good = lower <= upper
-        ends = (np.where(good, end - self.p, np.nan) for end in (lower, upper))
-        return tuple(ends)
-
-
-@pytest.mark.parametrize('longest', [0.5, np.inf])
-def test_models_of_ones_own_are_inverted_by_the_general_method(longest):
-    model = QuadraticPair(3.0, 0.1, longest)
-    rng = np.random.default_rng(0)
-    first, second = rng.uniform(0.02, 0.48, (2, 50))
-    effort, stiffness = 3.0 * (first**2 - second**2), 6.0 * (first + second)
-    d = model.deflections_for(effort, stiffness)
-    np.testing.assert_allclose(d, np.stack((first - 0.1, 0.1 - second), axis=-1), atol=1e-13)
-    Q, sigma = np.array([0.1, 0.3, 0.2]), np.array([2.0, 0.5, -0.4])
-    motors = VariableStiffness(model, 0.1).motors(np.zeros(3), Q, sigma)
-    # first + second = sigma / (2 k), first - second = 2 Q / sigma.
-    ratio = [
-        Q[0] / sigma[0],
-        Q[1] / sigma[0] - Q[0] * sigma[1] / sigma[0] ** 2,
-        Q[2] / sigma[0]
-        - 2.0 * Q[1] * sigma[1] / sigma[0] ** 2
-        - Q[0] * sigma[2] / sigma[0] ** 2
-        + 2.0 * Q[0] * sigma[1] ** 2 / sigma[0] ** 3,
-    ]
-    expected = np.array([sigma / 12.0 + ratio, -(sigma / 12.0 - ratio)])
-    expected[:, 0] += [-0.1, 0.1]
-    np.testing.assert_allclose(motors.position, expected, rtol=1e-12)
-    with pytest.raises(DeflectionError, match='out of reach'):
-        model.deflections_for(np.array([0.0, 0.5]), np.array([3.0, 0.1]))
-
-    if np.isfinite(longest):
-        with pytest.raises(DeflectionError, match='0 to 6 N m/rad') as caught:
-            model.deflections_for(np.zeros(2), np.array([4.0, 6.1]))
-        assert caught.value.sample == (1,)
-
-
-def test_search_without_end_is_given_up():
-    class Soft(QuadraticPair):
-        """A spring whose stiffness stays below one."""
-
-        effort_range = (-np.inf, np.inf)
-
-        def series(self, deflection):
-            ratio = np.tanh(deflection[..., 0, :] - deflection[..., 1, :])
-            return Elastic(0.0 * ratio, ratio, 0.0 * deflection)
-
-        def completed(self, effort, free):
-            return np.stack((free, -free + 0.0 * effort), axis=-1)
-
-        def range_of_free(self, effort):
-            return 0.0 * effort, np.inf + 0.0 * effort
-
-    with pytest.raises(DeflectionError):
-        Soft(1.0, 1.0, np.inf).deflections_for(np.zeros(2), np.array([0.5, 2.0]))
 
 
 def test_roots_take_few_steps_even_where_values_overflow():

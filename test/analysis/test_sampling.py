@@ -9,8 +9,9 @@ import pytest
 from support.control_cases import PANDA
 
 from hodyn_ros import RobotModel
-from hodyn_ros.analysis import controller_trajectory, retime
+from hodyn_ros.analysis import controller_trajectory
 from hodyn_ros.errors import RequestError, TrajectoryError
+from hodyn_ros.retiming import retime
 from hodyn_ros.trajectory import fit_spline, jtc_motion
 
 HOME = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.7])

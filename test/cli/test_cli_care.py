@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from hodyn_ros import RobotModel
-from hodyn_ros.analysis import timings
-from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.cli import problem
 from hodyn_ros.cli.main import run
 from hodyn_ros.errors import ScalingError
 from hodyn_ros.files import read_motion
+from hodyn_ros.retiming import timings
+from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.jtc import jtc_motion
 
 ROOT = Path(__file__).resolve().parents[2]

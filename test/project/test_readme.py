@@ -54,7 +54,7 @@ def test_names_of_the_table_import_from_where_it_says(name):
 def test_table_of_names_is_walked():
     names = list(named_functions())
     assert len(names) > 20
-    for name in ('inverse_dynamics', 'trajectory.plan_motion', 'analysis.retime', 'files.__all__'):
+    for name in ('inverse_dynamics', 'trajectory.plan_motion', 'retiming.retime', 'files.__all__'):
         assert f'hodyn_ros.{name}' in names
 
 

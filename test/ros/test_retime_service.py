@@ -12,10 +12,11 @@ from support.ros_harness import TIMEOUT, Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis import find_violations, motion_limits, new_timing
+from hodyn_ros.analysis import find_violations, motion_limits
 from hodyn_ros.cli.main import run
 from hodyn_ros.files import read_motion
 from hodyn_ros.resources import share_file
+from hodyn_ros.retiming import new_timing
 from hodyn_ros.ros.node_settings import NodeSettings
 from hodyn_ros.ros.retiming_service import retimed
 from hodyn_ros.ros.robot import Robot

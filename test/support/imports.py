@@ -15,6 +15,7 @@ LAYERS = [
     {'datasets', 'plotting'},
     {'identification', 'streams'},
     {'analysis', 'control', 'files', 'simulation'},
+    {'retiming'},
     {'actuators', 'codegen'},
     {'dynamics'},
     {'kinematics'},
@@ -23,6 +24,7 @@ LAYERS = [
     {'lie'},
     {'display', 'names', 'resources'},
     {'checks', 'errors', 'interrupts', 'launching'},
+    {'typing', 'units'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:
 # RobotModel.warm_up.

@@ -13,19 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.actuators.springs import increasing_root
-from hodyn_ros.actuators.vsa.model import KnownModel, checked_pair
+from hodyn_ros.actuators.vsa.model import VsaModel, checked_pair
 from hodyn_ros.checks import set_checked
 from hodyn_ros.errors import ActuatorError
+from hodyn_ros.typing import Array
 
-Array = NDArray[np.float64]
 
-
-class HyperbolicPair(KnownModel):
+class HyperbolicPair(VsaModel):
     """Two springs whose torques are hyperbolic sines of their deflections."""
 
     @abstractmethod
@@ -56,16 +55,29 @@ class HyperbolicPair(KnownModel):
                 ends.append(float(k @ np.sinh(u)))
         return ends[0], ends[1]
 
-    def completed(self, effort: Array, free: Array) -> Array:
-        """Both deflections from that of spring 1; see `VsaModel.completed`."""
+    def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
+        """Interval of the stiffnesses at an effort; see `VsaModel.stiffness_range`."""
         k, a, shift, _ = self._springs
-        with np.errstate(over='ignore'):
-            first = k[0] * np.sinh(a[0] * free + shift[0])
-        second = (np.arcsinh((effort - first) / k[1]) - shift[1]) / a[1]
-        return np.stack((np.broadcast_to(free, second.shape), second), axis=-1)
+        effort = np.asarray(effort, dtype=np.float64)
+        ends = []
+        for end in self._range_of_first(effort):
+            finite = np.isfinite(end)
+            d = np.where(finite, end, 0.0)
+            with np.errstate(over='ignore'):
+                pull = k[0] * np.sinh(a[0] * d + shift[0])
+            second = (np.arcsinh((effort - pull) / k[1]) - shift[1]) / a[1]
+            pair = np.where(finite[..., None], np.stack((d, second), axis=-1), 0.0)
+            _, stiffness = self.effort_and_stiffness(pair)
+            ends.append(np.where(finite, stiffness, end))
+        # Where the interval is a point, rounding must not turn it round.
+        return ends[0], np.maximum(*ends)
 
-    def range_of_free(self, effort: Array) -> tuple[Array, Array]:
-        """Find the ends of the curve of an effort; see `VsaModel.range_of_free`."""
+    def _range_of_first(self, effort: Array) -> tuple[Array, Array]:
+        """Smallest and largest deflection (...,) of spring 1 on the curves of efforts (...,).
+
+        The stiffness increases along the curve, from its smallest value to that at the upper end,
+        which may be infinite. Both are NaN where no admissible deflections give the effort.
+        """
         k, a, shift, limit = self._springs
         with np.errstate(over='ignore'):
             ends = np.array([-limit[1], limit[1]])

@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
-from hodyn_ros.actuators.vsa.model import KnownModel
+from hodyn_ros.actuators.vsa.model import VsaModel
 from hodyn_ros.checks import set_checked
 from hodyn_ros.errors import ActuatorError
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 LARGEST_DEFLECTION = 0.25 * np.pi
 
 
 @dataclass(frozen=True)
-class AwasII(KnownModel):
+class AwasII(VsaModel):
     """AwAS-II: Q = -2 Ks ((L / r_t) x / (L - x))^2 sin(q - theta) cos(q - theta).
 
     The coordinate of motor 2 is x / pitch. With the default pitch it is the position x of the
@@ -50,7 +49,6 @@ class AwasII(KnownModel):
     """
 
     link_coupling: ClassVar[tuple[float, float]] = (1.0, 0.0)
-    free: ClassVar[int] = 1
 
     Ks: float
     L: float
@@ -93,25 +91,6 @@ class AwasII(KnownModel):
         """Smallest and largest effort on the link that admissible deflections give [N m]."""
         largest = self._highest * float(np.sin(2.0 * self.max_deflection))
         return -largest, largest
-
-    def completed(self, effort: Array, free: Array) -> Array:
-        """Both deflections from that of the pivot; see `VsaModel.completed`."""
-        with np.errstate(divide='ignore', invalid='ignore'):
-            x = self.pitch * free
-            stiff = self.Ks * (self.L / self.r_t * x / (self.L - x)) ** 2
-            sine = np.clip(effort / stiff, -1.0, 1.0)
-        # Without stiffness there is no effort, and any deflection will do.
-        d = 0.5 * np.arcsin(np.where(stiff > 0.0, sine, 0.0))
-        return np.stack((d, np.broadcast_to(free, d.shape)), axis=-1)
-
-    def range_of_free(self, effort: Array) -> tuple[Array, Array]:
-        """Find the ends of the curve of an effort; see `VsaModel.range_of_free`."""
-        least = np.abs(effort) / np.sin(2.0 * self.max_deflection)
-        ratio = np.sqrt(least / self.Ks) * self.r_t / self.L  # x / (L - x)
-        highest = self.L if self.max_travel is None else self.max_travel
-        reachable = least <= self._highest * (1.0 + ROUNDING)
-        upper = np.where(reachable, highest / self.pitch, np.nan)
-        return np.minimum(self.L * ratio / (1.0 + ratio) / self.pitch, upper), upper
 
     def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
         """Interval of the stiffnesses at an effort; see `VsaModel.stiffness_range`."""

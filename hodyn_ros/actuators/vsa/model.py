@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import (
@@ -26,18 +26,10 @@ from hodyn_ros.actuators.actuator import (
     series_of,
 )
 from hodyn_ros.actuators.kernels import ROUNDING
-from hodyn_ros.actuators.springs import increasing_root
 from hodyn_ros.checks import checked_number, first_not_finite
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 from hodyn_ros.model.friction import FrictionLaw
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
-# A Jacobian whose determinant is smaller than this, relative to its terms, counts as singular.
-SINGULAR = 1e-9
-# Beyond this a search for an upper end of an unlimited curve has no end.
-MOST_DOUBLINGS = 60
+from hodyn_ros.typing import Array, Flags
 
 
 class Elastic(NamedTuple):
@@ -52,22 +44,24 @@ class Elastic(NamedTuple):
 
 
 class VsaModel(ABC):
-    """Springs between two motors and a link; derive from it for a mechanism of one's own.
+    """Springs between two motors and a link, by a law that the kernels know and can invert.
 
-    A model states `series`, `completed`, `range_of_free` and `effort_range`. The rest follows; a
-    model with a closed-form inverse overrides `deflections_for`. Along a curve of constant effort
-    the stiffness must increase with the free deflection.
+    Models are those of a family: two exponential springs (`HyperbolicPair`) or a lever
+    (`AwasII`). A mechanism with another law is an `Actuator` of its own, which states the motion
+    of its motors.
 
     Attributes
     ----------
     link_coupling : tuple of float
         c_1, c_2 in d_i = y_i - c_i q.
-    free : int
-        Which of the two deflections parametrises the curves of constant effort.
     """
 
     link_coupling: ClassVar[tuple[float, float]] = (1.0, 1.0)
-    free: ClassVar[int] = 0
+
+    @property
+    @abstractmethod
+    def block(self) -> Array:
+        """Kind and constants, see `kernels`."""
 
     @property
     @abstractmethod
@@ -75,20 +69,20 @@ class VsaModel(ABC):
         """Smallest and largest effort on the link that some admissible deflections give [N m]."""
 
     @abstractmethod
+    def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
+        """Smallest and largest stiffness (...,) [N m/rad] at efforts (...,) on the link [N m].
+
+        The largest is infinite where nothing limits the deflection. Both are NaN where the effort
+        itself is out of reach, see `effort_range`.
+        """
+
     def series(self, deflection: Array) -> Elastic:
         """Efforts and stiffness with their time derivatives, along deflections (..., 2, K)."""
-
-    @abstractmethod
-    def completed(self, effort: Array, free: Array) -> Array:
-        """Both deflections (..., 2), from the effort (...,) and the one that is `free` (...,)."""
-
-    @abstractmethod
-    def range_of_free(self, effort: Array) -> tuple[Array, Array]:
-        """Ends of the curves of efforts (...,), in terms of the deflection that is `free`.
-
-        The lower one is finite and has the smallest stiffness, the upper one may be infinite. Both
-        are NaN where no admissible deflections give the effort.
-        """
+        *batch, K = deflection.shape
+        d = np.ascontiguousarray(deflection, dtype=np.float64).reshape(-1, K)
+        found = np.empty((*batch[:-1], 4, K))
+        kernels.elastic(len(d) // 2, self.block, d, found.reshape(-1, K))
+        return Elastic(found[..., 0, :], found[..., 1, :], found[..., 2:, :])
 
     def jacobian(self, deflection: Array) -> Array:
         """Partial derivatives (..., 2, 2) of effort (first row) and stiffness by deflections."""
@@ -104,91 +98,34 @@ class VsaModel(ABC):
         elastic = self.series(np.asarray(deflection, dtype=np.float64)[..., None])
         return elastic.effort[..., 0], elastic.stiffness[..., 0]
 
-    def stiffness_range(self, effort: ArrayLike) -> tuple[Array, Array]:
-        """Smallest and largest stiffness (...,) [N m/rad] at efforts (...,) on the link [N m].
-
-        The largest is infinite where nothing limits the deflection. Both are NaN where the effort
-        itself is out of reach, see `effort_range`.
-        """
-        effort = np.asarray(effort, dtype=np.float64)
-        ends = []
-        for free in self.range_of_free(effort):
-            finite = np.isfinite(free)
-            deflection = self.completed(effort, np.where(finite, free, 0.0))
-            _, stiffness = self.effort_and_stiffness(np.where(finite[..., None], deflection, 0.0))
-            ends.append(np.where(finite, stiffness, free))
-        # Where the interval is a point, rounding must not turn it round.
-        return ends[0], np.maximum(*ends)
-
     def deflections_for(self, effort: Array, stiffness: Array) -> Array:
         """Deflections (..., 2) that give efforts [N m] and stiffnesses [N m/rad] (...,).
 
         A `DeflectionError` is raised outside of the reachable set.
         """
-        self.check_reach(effort, stiffness)
-        shape = np.broadcast(effort, stiffness).shape
-        effort = np.broadcast_to(effort, shape).ravel()
-        stiffness = np.broadcast_to(stiffness, shape).ravel()
-        lower, upper = self.range_of_free(effort)
-
-        def excess(free: Array) -> tuple[Array, Array]:
-            """Logarithm of the stiffness over the wanted one: springs are often exponential."""
-            with np.errstate(all='ignore'):
-                deflection = self.completed(effort, free)
-                _, found = self.effort_and_stiffness(deflection)
-                J = self.jacobian(deflection)
-                this, other = self.free, 1 - self.free
-                # Along the curve the effort stays: the other deflection follows.
-                follow = -J[..., 0, this] / J[..., 0, other]
-                slope = (J[..., 1, this] + J[..., 1, other] * follow) / found
-                value = np.log(found / stiffness)
-            # Overflow means too stiff.
-            return np.where(np.isnan(value), np.inf, value), slope
-
-        step = 1.0
-        for _ in range(MOST_DOUBLINGS):
-            open_ended = np.isinf(upper)
-            if not open_ended.any():
-                break
-            trial = np.where(open_ended, lower + step, upper)
-            upper = np.where(open_ended & (excess(trial)[0] >= 0.0), trial, upper)
-            step *= 2.0
-        else:
-            given = effort.reshape(shape), stiffness.reshape(shape)
-            self._refuse(np.isinf(upper).reshape(shape), *given)
-        free = increasing_root(excess, lower, upper)
-        return self.completed(effort, free).reshape((*shape, 2))
+        series = np.broadcast_arrays(np.asarray(effort), np.asarray(stiffness))
+        return self.deflection_series(*(values[..., None] for values in series))[..., 0]
 
     def deflection_series(self, effort: Array, stiffness: Array) -> Array:
         """Deflections (..., 2, K) and their time derivatives from both series (..., K).
 
-        They follow by implicit differentiation. A `DeflectionError` is raised outside of the
-        reachable set, and at its edge of smallest stiffness if derivatives are wanted: there the
-        deflections do not depend smoothly on effort and stiffness.
+        A `DeflectionError` is raised outside of the reachable set, and at its edge of smallest
+        stiffness if derivatives are wanted: there the deflections do not depend smoothly on effort
+        and stiffness.
         """
-        K = effort.shape[-1]
-        start = self.deflections_for(effort[..., 0], stiffness[..., 0])
-        deflection = np.zeros((*start.shape, K))
-        deflection[..., 0] = start
-        if K == 1:
-            return deflection
-        J = self.jacobian(start)
-        main, side = J[..., 0, 0] * J[..., 1, 1], J[..., 0, 1] * J[..., 1, 0]
-        determinant = main - side
-        singular = ~(np.abs(determinant) > SINGULAR * (np.abs(main) + np.abs(side)))
-        if singular.any():
-            self._refuse(singular, effort[..., 0], stiffness[..., 0], is_edge=True)
-        for m in range(1, K):
-            Q, sigma = effort[..., m], stiffness[..., m]
-            if m > 1:
-                # The m-th derivatives of the deflections are still zero here.
-                known = self.series(deflection[..., : m + 1])
-                Q, sigma = Q - known.effort[..., m], sigma - known.stiffness[..., m]
-            deflection[..., 0, m] = (J[..., 1, 1] * Q - J[..., 0, 1] * sigma) / determinant
-            deflection[..., 1, m] = (J[..., 0, 0] * sigma - J[..., 1, 0] * Q) / determinant
-        return deflection
+        found, status = kernels.deflections(self.block, effort, stiffness)
+        first = effort[..., 0], stiffness[..., 0]
+        if status & kernels.OUT_OF_REACH:
+            self._check_reach(*first)
+        if status & kernels.IRREGULAR:
+            irregular = np.zeros(effort.shape[:-1], dtype=bool)
+            for i in np.ndindex(irregular.shape):
+                _, status = kernels.deflections(self.block, effort[i], stiffness[i])
+                irregular[i] = status & kernels.IRREGULAR
+            self._refuse(irregular, *first, is_edge=True)
+        return found
 
-    def check_reach(self, effort: Array, stiffness: Array) -> None:
+    def _check_reach(self, effort: Array, stiffness: Array) -> None:
         """Refuse what is outside of the reachable set, but for rounding."""
         lower, upper = self.stiffness_range(effort)
         inside = (stiffness >= lower * (1.0 - ROUNDING)) & (stiffness <= upper * (1.0 + ROUNDING))
@@ -229,42 +166,6 @@ class VsaModel(ABC):
         )
 
 
-class KnownModel(VsaModel):
-    """A model that the kernels know: deflections and their derivatives are computed there."""
-
-    @property
-    @abstractmethod
-    def block(self) -> Array:
-        """Kind and constants, see `kernels`."""
-
-    def series(self, deflection: Array) -> Elastic:
-        """Efforts and stiffness with their time derivatives; see `VsaModel.series`."""
-        *batch, K = deflection.shape
-        d = np.ascontiguousarray(deflection, dtype=np.float64).reshape(-1, K)
-        found = np.empty((*batch[:-1], 4, K))
-        kernels.elastic(len(d) // 2, self.block, d, found.reshape(-1, K))
-        return Elastic(found[..., 0, :], found[..., 1, :], found[..., 2:, :])
-
-    def deflections_for(self, effort: Array, stiffness: Array) -> Array:
-        """Deflections that give an effort and a stiffness; see `VsaModel.deflections_for`."""
-        series = np.broadcast_arrays(np.asarray(effort), np.asarray(stiffness))
-        return self.deflection_series(*(values[..., None] for values in series))[..., 0]
-
-    def deflection_series(self, effort: Array, stiffness: Array) -> Array:
-        """Deflections and their time derivatives; see `VsaModel.deflection_series`."""
-        found, status = kernels.deflections(self.block, effort, stiffness)
-        first = effort[..., 0], stiffness[..., 0]
-        if status & kernels.OUT_OF_REACH:
-            self.check_reach(*first)
-        if status & kernels.IRREGULAR:
-            irregular = np.zeros(effort.shape[:-1], dtype=bool)
-            for i in np.ndindex(irregular.shape):
-                _, status = kernels.deflections(self.block, effort[i], stiffness[i])
-                irregular[i] = status & kernels.IRREGULAR
-            self._refuse(irregular, *first, is_edge=True)
-        return found
-
-
 @dataclass(frozen=True)
 class VariableStiffness(Actuator):
     """Two motors, and springs between them and the joint.
@@ -274,7 +175,7 @@ class VariableStiffness(Actuator):
     Attributes
     ----------
     model : VsaModel
-        The springs: `Qbmove`, `DlrBavs`, `AwasII` or a model of one's own.
+        The springs: `Qbmove`, `DlrBavs`, `AwasII` or another `HyperbolicPair`.
     motor_inertia : tuple of float, length 2
         Reflected inertia of each motor [kg m^2], or what belongs to its coordinate; one number
         stands for both.

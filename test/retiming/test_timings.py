@@ -6,16 +6,9 @@ from support import robots
 from support.random_trees import random_robot
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.analysis import (
-    Retimed,
-    UniformScaling,
-    find_violations,
-    motion_limits,
-    new_timing,
-    retime,
-    uniform_scaling,
-)
+from hodyn_ros.analysis import find_violations, motion_limits
 from hodyn_ros.errors import RequestError, ScalingError, TrajectoryError, UnlimitedError
+from hodyn_ros.retiming import Retimed, UniformScaling, new_timing, retime, uniform_scaling
 from hodyn_ros.trajectory import Waypoints, fit_spline, jtc_motion, plan_motion
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)

@@ -8,9 +8,9 @@ from support import robots
 from support.motion_limits import FRANKA, PANDA, excess, unlimited
 
 from hodyn_ros import RobotModel
-from hodyn_ros.analysis import splice
 from hodyn_ros.errors import JointNameError, StaleError, TrajectoryError
 from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.retiming import splice
 from hodyn_ros.trajectory import Waypoints, fit_spline, stop_motion
 
 LIMITS = motion_limits(PANDA, FRANKA)

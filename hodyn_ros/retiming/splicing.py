@@ -10,6 +10,7 @@ progress, which comes to rest by itself, is a feasible point, so there is always
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +24,10 @@ from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion, taylor_weights
 from hodyn_ros.trajectory.planning import Waypoints, waypoints_in_order
 from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.retiming.program import Program
 
 _FEWEST, _MOST = 10, 2000  # knots of a motion, after the first one
 
@@ -89,31 +94,67 @@ def splice(
         If an argument cannot be used, a waypoint lies outside of the limits, or torques or their
         rates exceed theirs even where the motion goes on as it was.
     """
+    _check_options(join, step, bandwidth, stop_duration)
+    chunk = waypoints_in_order(chunk, model.joint_names)
+    if chunk.times[-1] < join:
+        raise StaleError(
+            f'The last waypoint of the chunk lies {join - chunk.times[-1]:.3g} s before the '
+            'instant from which it can be followed; send longer chunks, or send them earlier.'
+        )
+    motion, state, end = _in_progress(current, join, model.n_joints, stop_duration)
+    times, positions = _targets(model, limits, chunk, state, join)
+    intervals = max(ceil((max(times[-1] + stop_duration, end) - join) / step - 1e-6), _FEWEST)
+    if intervals > _MOST:
+        raise TrajectoryError(
+            f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
+            'send a shorter chunk, or a trajectory instead.'
+        )
+    from hodyn_ros.retiming.program import program_of  # It loads SciPy.
+
+    knots = join + step * np.arange(intervals + 1.0)
+    wanted = np.stack([np.interp(knots, times, column) for column in positions.T], axis=1)
+    before = _coefficients(motion, state, end, knots, step)
+    weight = (2.0 * np.pi * bandwidth * step) ** -6.0
+    return _led_over(model, limits, program_of(intervals), wanted, before, weight, step)
+
+
+def _check_options(join: float, step: float, bandwidth: float, stop_duration: float) -> None:
     checked_number('join', join, TrajectoryError, unit='s')
     checked_number('step', step, TrajectoryError, above=0.0, unit='s')
     checked_number('bandwidth', bandwidth, TrajectoryError, above=0.0, unit='Hz')
     checked_number('stop_duration', stop_duration, TrajectoryError, least=0.0, unit='s')
-    chunk = waypoints_in_order(chunk, model.joint_names)
-    times, positions = chunk.times, chunk.positions
-    if times[-1] < join:
-        raise StaleError(
-            f'The last waypoint of the chunk lies {join - times[-1]:.3g} s before the instant '
-            'from which it can be followed; send longer chunks, or send them earlier.'
-        )
+
+
+def _in_progress(
+    current: PiecewiseMotion | ArrayLike, join: float, n: int, stop_duration: float
+) -> tuple[PiecewiseMotion | None, Array, float]:
+    """Motion in progress, None at rest; its state (5, n) at the join, and its end [s].
+
+    Of a motion that takes long, the stop from there on takes the place.
+    """
     if isinstance(current, PiecewiseMotion) and join >= current.end_time:
         current = current(current.end_time, 0)[0]
+    motion, end = None, join
     if isinstance(current, PiecewiseMotion):
-        state, end = current(join), current.end_time
+        motion, state, end = current, current(join), current.end_time
     else:
         rest = finite_array('current', current, TrajectoryError)
-        state, end = np.stack((rest, *np.zeros((4, *rest.shape)))), join
-    if state.shape != (5, model.n_joints):
+        state = np.stack((rest, *np.zeros((4, *rest.shape))))
+    if state.shape != (5, n):
         raise TrajectoryError(
-            f'The motion in progress has {state.shape[1:]} joints, expected {model.n_joints}.'
+            f'The motion in progress has {state.shape[1:]} joints, expected {n}.'
         )
     if end - join > _LONG:  # that is not what the chunk is compared with
-        current = stop_motion(state, max(stop_duration, _SHORTEST_STOP), join)
-        end = current.end_time
+        motion = stop_motion(state, max(stop_duration, _SHORTEST_STOP), join)
+        end = motion.end_time
+    return motion, state, end
+
+
+def _targets(
+    model: RobotModel, limits: MotionLimits, chunk: Waypoints, state: Array, join: float
+) -> tuple[Array, Array]:
+    """Times (N,) and positions (N, n) of the chunk, from the join on, within their limits."""
+    times, positions = chunk.times, chunk.positions
     # As with joint_trajectory_controller, continuous joints take the shorter way.
     turns = np.round((state[0] - positions[0]) / _TURN)
     positions = positions + _TURN * turns * [kind == 'continuous' for kind in model.joint_types]
@@ -124,29 +165,42 @@ def splice(
         )
     if times[0] > join:
         times, positions = np.append(join, times), np.concatenate((state[:1], positions))
-    intervals = max(ceil((max(times[-1] + stop_duration, end) - join) / step - 1e-6), _FEWEST)
-    if intervals > _MOST:
-        raise TrajectoryError(
-            f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
-            'send a shorter chunk, or a trajectory instead.'
-        )
-    from hodyn_ros.analysis import splicing_program  # It loads SciPy.
+    return times, positions
 
-    program = splicing_program.program_of(intervals)
-    knots = join + step * np.arange(intervals + 1.0)
-    wanted = np.stack([np.interp(knots, times, column) for column in positions.T], axis=1)
-    # Coefficients of the motion in progress. At a knot q = c + D2 / 4 + D4 / 120 with differences
-    # D4 = step^4 q4d and D2 = step^2 q2d - D4 / 6. The first five are those of the polynomial that
-    # has the state at the join, the last five rest.
-    at = np.zeros((intervals + 5, 5, model.n_joints))
+
+def _coefficients(
+    current: PiecewiseMotion | None, state: Array, end: float, knots: Array, step: float
+) -> Array:
+    """Coefficients (M, n) of the motion in progress.
+
+    At a knot q = c + D2 / 4 + D4 / 120 with differences D4 = step^4 q4d and
+    D2 = step^2 q2d - D4 / 6. The first five are those of the polynomial that has the state at the
+    join, the last five rest.
+    """
+    at = np.zeros((len(knots) + 4, *state.shape))
     at[:, 0] = state[0]
-    if isinstance(current, PiecewiseMotion):
+    if current is not None:
         at[5:-5] = current(knots[3:-3].clip(max=end))
         at[-5:, 0] = current(end, 0)
     at[:5] = taylor_weights(step * np.arange(-2.0, 3.0), 5, 5) @ state
-    before = at[:, 0] - step**2 / 4.0 * at[:, 2] + step**4 / 30.0 * at[:, 4]
-    weight = (2.0 * np.pi * bandwidth * step) ** -6.0
-    # What the motion in progress exceeds, the new one may exceed as far.
+    before: Array = at[:, 0] - step**2 / 4.0 * at[:, 2] + step**4 / 30.0 * at[:, 4]
+    return before
+
+
+def _led_over(
+    model: RobotModel,
+    limits: MotionLimits,
+    program: Program,
+    wanted: Array,
+    before: Array,
+    weight: float,
+    step: float,
+) -> JtcMotion:
+    """Motion near positions at its knots that keeps the limits, from that in progress.
+
+    What that one exceeds, the new one may exceed as far. Where torques or their rates are too
+    high, it is led nearer to the one in progress.
+    """
     low, high = np.clip((limits.lower, limits.upper), -_NO_LIMIT, _NO_LIMIT)
     of_orders = (high - low) / 2.0, limits.velocity, limits.acceleration, limits.jerk
     bound = np.clip(of_orders, _LEAST, _NO_LIMIT) * step ** np.arange(4.0)[:, None]
@@ -164,7 +218,7 @@ def splice(
         band = program.bands[0] + nearer * weight * program.bands[1]
         change = program.least(band, gradient, center, bound)
         motion = spline_of_degree_5(before + program.free @ change, step)
-        samples = motion.within(np.arange(intervals), _LOOKS)
+        samples = motion.within(np.arange(len(wanted) - 1), _LOOKS)
         ratios = np.abs(inverse_dynamics(model, samples)[:, :, :2]) / limit
         excess = float(ratios.max(initial=0.0))
         if excess <= 1.0:

@@ -8,16 +8,19 @@ dynamics and slowed down by what is missing. See doc/time_scaling.rst.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.polynomial import polynomial
-from numpy.typing import ArrayLike
 
-from hodyn_ros.analysis.scaling import (
+from hodyn_ros.checks import checked_number
+from hodyn_ros.display import shown
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError
+from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.retiming.path import RestingPath, moving_parts, wrenches_along
+from hodyn_ros.retiming.scaling import (
     Limiting,
     TimedMotion,
     UniformScaling,
@@ -26,19 +29,14 @@ from hodyn_ros.analysis.scaling import (
     refuse_extremes,
     uniform_scaling,
 )
-from hodyn_ros.checks import Array, checked_number
-from hodyn_ros.display import shown
-from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError, WrenchError
-from hodyn_ros.lie.leibniz import compose
-from hodyn_ros.model.limits import MotionLimits, motion_limits
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
+from hodyn_ros.typing import Array
+from hodyn_ros.units import NANOSECONDS
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.analysis import retiming_law
+    from hodyn_ros.retiming.limits import Drives
 
 SeriesOf = Callable[[Array, int], Array]
 """The place on the path and its derivatives, from times (N,) and a number of them."""
@@ -67,20 +65,8 @@ _OF_SPLINE, _AT_REST = 4, 5
 _MANY_SAMPLES, _MOST_SAMPLES = 20_000, 500_000
 # Rounds in which a motion is slowed down until it keeps its limits.
 _ROUNDS = 30
-_NANO = 1_000_000_000
 # Factor that counts as one where the same is examined at other places.
 _ROUNDED = 1.0 + 1e-6
-
-# Order in t to which a motion of class C4 that begins at rest leaves its first place.
-_ORDER_OF_REST = 5
-# Size of a derivative at an end, relative to the largest on the path, up to which it is zero.
-_VANISHING = 1e-9
-# Places at which the sizes of derivatives are taken, and on each segment its positions.
-_PLACES, _PLACES_ON_SEGMENT = 201, 16
-# Difference of positions, relative to the largest one of the joint, up to which it is rounding.
-_ROUNDING = 4096.0 * float(np.finfo(np.float64).eps)
-# Of the interval from 0 to 1 after which a value of u is known to rounding.
-_HALVINGS = 55
 
 
 @shown
@@ -178,8 +164,52 @@ def retime(
     friction jumps where a joint turns back, which is part of no torque rate.
     """
     limits = motion_limits(model) if limits is None else limits
+    _check_options(intervals, rate, window, rise_time, shortest)
+    limits = _with_rise_time(limits, rise_time)
+    places = moving_parts(model, path)
+    refuse_extremes(model, limits, path)
+    share = _intervals_of_each(path, len(places), intervals)
+    edges = np.ravel(places)
+    ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
+    standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
+    standstill = float(standing.sum())
+
+    work = _Work(model, path, limits, wrench, actuators, motor_limits)
+    laws = [work.laws(start, end, share) for start, end in places]
+    step = _period(rate, sum(law.fastest.duration for law in laws), standstill)
+    width = max(1, round(window / step) - _OF_SPLINE + 1)
+    finer = None if intervals is not None else _FINER * share
+    parts = [work.part(law, step, width, finer) for law in laws]
+    whole = work.together(parts, ends, standing, step, width, shortest)
+    motion = whole.motion
+    passed = np.clip(whole.sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
+    return Retimed(
+        motion,
+        whole.sigma,
+        motion.duration,
+        sum(law.uniform.duration for law in laws) + standstill,
+        whole.repair,
+        whole.limiting,
+        np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
+        standstill,
+        limits,
+    )
+
+
+def _with_rise_time(limits: MotionLimits, rise_time: float) -> MotionLimits:
+    """Limits with one of the second derivative of torques where it was not given."""
+    if rise_time == 0.0:
+        return limits
+    by_default = np.minimum(limits.effort_ddot, limits.effort_dot / rise_time)
+    is_given = np.isfinite(limits.effort_ddot)
+    return limits._replace(effort_ddot=np.where(is_given, limits.effort_ddot, by_default))
+
+
+def _check_options(
+    intervals: int | None, rate: float | None, window: float, rise_time: float, shortest: float
+) -> None:
     if rate is not None:
-        checked_number('rate', rate, TrajectoryError, above=0.0, most=_NANO, unit='Hz')
+        checked_number('rate', rate, TrajectoryError, above=0.0, most=NANOSECONDS, unit='Hz')
     checked_number('window', window, TrajectoryError, least=0.0, unit='s')
     if intervals is not None:
         checked_number(
@@ -188,76 +218,33 @@ def retime(
     checked_number('rise_time', rise_time, TrajectoryError, least=0.0, unit='s')
     checked_number('shortest', shortest, TrajectoryError, least=0.0, unit='s')
     _refuse_many(window * (rate or RATE))
-    if rise_time > 0.0:
-        by_default = np.minimum(limits.effort_ddot, limits.effort_dot / rise_time)
-        is_given = np.isfinite(limits.effort_ddot)
-        limits = limits._replace(
-            effort_ddot=np.where(is_given, limits.effort_ddot, by_default)
-        )
-    places = moving_parts(model, path)
-    refuse_extremes(model, limits, path)
-    may_refine = intervals is None
+
+
+def _intervals_of_each(path: TimedMotion, count: int, intervals: int | None) -> int:
+    """Intervals between the knots of the law on each of the moving parts of a path."""
     if intervals is None:
         knots = knots_of(path)
         segments = 1 if knots is None else len(knots) - 1
         intervals = int(np.clip(_ON_SEGMENT * segments, _FEWEST_INTERVALS, _MOST_INTERVALS))
-    on_part = max(_ON_SEGMENT, min(_ON_PART, _ON_ALL_PARTS // len(places)))
-    share = min(intervals, max(on_part, intervals // len(places)))
-    edges = np.ravel(places)
-    ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
-    standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
-    standstill = float(standing.sum())
+    on_part = max(_ON_SEGMENT, min(_ON_PART, _ON_ALL_PARTS // count))
+    return min(intervals, max(on_part, intervals // count))
 
-    work = _Work(model, path, limits, wrench, actuators, motor_limits)
-    found = [work.laws(start, end, share) for start, end in places]
+
+def _period(rate: float | None, moving: float, standstill: float) -> float:
+    """Time between the knots of the motion, in whole nanoseconds, as messages have them [s]."""
     if rate is None:
-        moving = sum(fastest.duration for _, fastest, _ in found)
-        most = _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill)
-        rate = min(RATE, *most)
-    # Whole nanoseconds, as messages have them.
-    step = round(_NANO / rate) / _NANO
+        rate = min(RATE, _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill))
+    step = round(NANOSECONDS / rate) / NANOSECONDS
     _refuse_many(standstill / step)
-    width = max(1, round(window / step) - _OF_SPLINE + 1)
-    parts = []
-    for part, fastest, uniform in found:
-        chosen = work.slowed(part, fastest, step, width)
-        others = []
-        if may_refine and chosen.stretch > _WASTED:
-            _, finer, _ = work.laws(*part.ends, _FINER * share)
-            others.append(work.slowed(part, finer, step, width))
-        if chosen.stretch * fastest.duration > uniform.duration:
-            others.append(work.slowed(part, uniform, step, width))
-        parts.append(min((chosen, *others), key=lambda each: len(each.rows)))
-    pauses = [round(time / step) for time in standing]
-    first, last = (np.append(path(place, 0)[0], place)[None] for place in ends)
+    return step
 
-    rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
-    periods = len(rows) - _AT_REST
-    missing = shortest / step - periods
-    if missing > 0.0:
-        slower = 1.0 + missing / sum(part.periods for part in parts)
-        _refuse_many(slower * periods)
-        parts = [
-            work.slowed(part.path, part.law, step, width, slower * part.stretch, part.wide)
-            for part in parts
-        ]
-        rows, starts = _joined([first, *(part.rows for part in parts), last], pauses)
-    motion, sigma = _spline(rows, step)
-    if wrench is not None and sum(pauses) and work.scaling(motion, sigma).factor > _ROUNDED:
-        raise ScalingError('The wrench exceeds a limit while the path stands still; change it.')
-    passed = np.clip(sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
-    number = int(np.argmax([part.scaling.factor for part in parts]))
-    start, limiting = starts[number] * step, parts[number].scaling.limiting
-    if missing > 0.0:
-        start, limiting = 0.0, work.scaling(motion, sigma, near=None).limiting
-    assert limiting is not None and limiting.time is not None
-    limiting = limiting._replace(time=start + limiting.time)
-    repair = max(part.stretch for part in parts)
-    of_uniform = sum(uniform.duration for _, _, uniform in found) + standstill
-    deviation = np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1))
-    return Retimed(
-        motion, sigma, motion.duration, of_uniform, repair, limiting, deviation, standstill, limits
-    )
+
+class _Laws(NamedTuple):
+    """Laws on a moving part of the path: a fast one, and that with a constant speed."""
+
+    path: RestingPath
+    fastest: JtcMotion
+    uniform: JtcMotion
 
 
 class _Part(NamedTuple):
@@ -272,6 +259,15 @@ class _Part(NamedTuple):
     scaling: UniformScaling
 
 
+class _Whole(NamedTuple):
+    """All parts of the path together; see `Retimed`."""
+
+    motion: JtcMotion
+    sigma: SeriesOf
+    limiting: Limiting
+    repair: float
+
+
 class _Work(NamedTuple):
     """What is retimed, and what limits it."""
 
@@ -282,11 +278,10 @@ class _Work(NamedTuple):
     actuators: Actuators | None
     motor_limits: MotorLimits | None
 
-    def laws(
-        self, start: float, end: float, intervals: int
-    ) -> tuple[RestingPath, JtcMotion, JtcMotion]:
-        """Part of the path, a fast law on it and that with a constant speed."""
-        from hodyn_ros.analysis import retiming_law  # It loads SciPy.
+    def laws(self, start: float, end: float, intervals: int) -> _Laws:
+        """Laws with so many intervals on a part of the path."""
+        from hodyn_ros.retiming.law import time_laws  # It loads SciPy.
+        from hodyn_ros.retiming.limits import Limited, PathLimits
 
         path = RestingPath(self.path, start, end)
         try:
@@ -308,7 +303,7 @@ class _Work(NamedTuple):
         drives = self._drives() if self.motor_limits else None
         highest = 3 + bool(np.isfinite(self.limits.effort_ddot).any())
 
-        def limits_at(places: Array) -> retiming_law.Limited:
+        def limits_at(places: Array) -> Limited:
             wrenches: list[Sequence[Wrench] | None] = [None] * 3
             if self.wrench is not None:
                 once = path.parameter(places, highest - 1)
@@ -317,14 +312,14 @@ class _Work(NamedTuple):
                 along = once, once * 2.0 ** np.arange(highest - 1.0), speeding
                 wrenches = [wrenches_along(self.wrench, sigma) for sigma in along]
             p = path(places, highest)
-            return retiming_law.path_limits(self.model, self.limits, p, wrenches, drives)
+            return PathLimits(self.model, self.limits, p, wrenches, drives)
 
-        return path, *retiming_law.time_laws(limits_at, 1.0 / uniform.factor, intervals)
+        return _Laws(path, *time_laws(limits_at, 1.0 / uniform.factor, intervals))
 
-    def _drives(self) -> retiming_law.Drives:
+    def _drives(self) -> Drives:
         """Motors of joints that have one, and springs that are linear."""
         from hodyn_ros.actuators.springs import LinearSpring
-        from hodyn_ros.analysis.retiming_law import Drives
+        from hodyn_ros.retiming.limits import Drives
 
         assert self.actuators is not None and self.motor_limits is not None
         n, (*of_motors, of_springs) = self.model.n_joints, self.motor_limits
@@ -355,10 +350,69 @@ class _Work(NamedTuple):
             near=near,
         )
 
+    def part(self, laws: _Laws, step: float, width: int, finer: int | None) -> _Part:
+        """Retime a part by the law that is the fastest once it keeps its limits.
+
+        Where the fast one wastes time, a law with so many finer intervals is tried too, if any.
+        """
+        found = [self.slowed(laws.path, laws.fastest, step, width)]
+        stretch = found[0].stretch
+        if finer is not None and stretch > _WASTED:
+            other = self.laws(*laws.path.ends, finer)
+            found.append(self.slowed(laws.path, other.fastest, step, width))
+        if stretch * laws.fastest.duration > laws.uniform.duration:
+            found.append(self.slowed(laws.path, laws.uniform, step, width))
+        return min(found, key=lambda each: len(each.rows))
+
+    def together(
+        self,
+        parts: Sequence[_Part],
+        ends: Sequence[float] | Array,
+        standing: Array,
+        step: float,
+        width: int,
+        shortest: float,
+    ) -> _Whole:
+        """Put parts and standstills together, slowed down where that would be too short."""
+        pauses = [round(time / step) for time in standing]
+        first, last = (np.append(self.path(place, 0)[0], place)[None] for place in ends)
+
+        def joined(parts: Sequence[_Part]) -> tuple[Array, list[int]]:
+            return _joined([first, *(part.rows for part in parts), last], pauses)
+
+        rows, starts = joined(parts)
+        missing = shortest / step - (len(rows) - _AT_REST)
+        if missing > 0.0:
+            slower = 1.0 + missing / sum(part.periods for part in parts)
+            _refuse_many(slower * (len(rows) - _AT_REST))
+            parts = [
+                self.slowed(part.path, part.law, step, width, slower * part.stretch, part.wide)
+                for part in parts
+            ]
+            rows, starts = joined(parts)
+        motion, sigma = _spline(rows, step)
+        is_loaded = self.wrench is not None and sum(pauses) > 0
+        if is_loaded and self.scaling(motion, sigma).factor > _ROUNDED:
+            raise ScalingError(
+                'The wrench exceeds a limit while the path stands still; change it.'
+            )
+        number = int(np.argmax([part.scaling.factor for part in parts]))
+        start, limiting = starts[number] * step, parts[number].scaling.limiting
+        if missing > 0.0:
+            start, limiting = 0.0, self.scaling(motion, sigma, near=None).limiting
+        assert limiting is not None and limiting.time is not None
+        limiting = limiting._replace(time=start + limiting.time)
+        return _Whole(motion, sigma, limiting, max(part.stretch for part in parts))
+
     def slowed(
-        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float = 1.0,
+        self,
+        path: RestingPath,
+        law: JtcMotion,
+        step: float,
+        width: int,
+        stretch: float = 1.0,
         wide: int = 1,
-    ) -> _Part:  # fmt: skip
+    ) -> _Part:
         """Average a motion, and slow it down until it keeps its limits.
 
         For what motors need of the derivatives of torques, sigma is averaged over more steps, as
@@ -410,24 +464,6 @@ def _constant_speed(times: Array, K: int) -> Array:
     return np.column_stack([times, np.ones_like(times), np.zeros((len(times), K))])[:, :K]
 
 
-def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
-    """Wrenches with time derivatives (N, E, 6) along a moving parameter, a series (N, E)."""
-    E = parameter.shape[1]
-    given = wrench(parameter[:, 0], E)
-    found = []
-    for item in (given,) if isinstance(given, Wrench) else given:
-        values = np.asarray(item.values) if isinstance(item, Wrench) else np.zeros(0)
-        if values.ndim not in (2, 3) or values.shape[-2] != E:
-            raise WrenchError(
-                f'The function wrench(parameter, {E}) gave {type(item).__name__} with values of '
-                f'shape {values.shape}, expected wrenches with values of shape '
-                f'({len(parameter)}, {E}, 6): derivatives with respect to its parameter.'
-            )
-        series = compose(np.swapaxes(values, -1, -2), parameter[:, None, :])
-        found.append(replace(item, values=np.swapaxes(series, -1, -2)))
-    return tuple(found)
-
-
 def _spline(rows: Array, step: float) -> tuple[JtcMotion, SeriesOf]:
     """Motion with positions and sigma as its coefficients, and sigma as a function of time."""
     parameter = spline_of_degree_5(rows[:, -1:], step)
@@ -453,119 +489,3 @@ def _refuse_many(samples: float) -> None:
             f'The motion would have {samples:.3g} samples, expected {_MOST_SAMPLES} at most; '
             'choose a lower rate.'
         )
-
-
-def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, float]]:
-    """Intervals of the parameter sigma on which a path moves; in between it stands still.
-
-    Each goes from one knot of the path to another one; a path without knots is one part. Where the
-    positions of all joints are the same on a whole segment, but for rounding, it stands still.
-    """
-    if not callable(path):
-        raise TrajectoryError(
-            f'The path is of type {type(path).__name__}, expected a function such as the '
-            'MotionSpline that fit_spline makes.'
-        )
-    smooth = getattr(path, 'continuous_derivative', 4)
-    if smooth < 4:
-        raise TrajectoryError(
-            f'The path is continuous up to derivative {smooth} only, expected 4: otherwise the '
-            'torque rate jumps or is infinite at any speed. Fit a spline through its waypoints.'
-        )
-    shape = np.shape(path(path.start_time, 0))
-    if shape != (1, model.n_joints):
-        raise TrajectoryError(
-            f'The path has positions of shape {shape}, expected (1, {model.n_joints}) for the '
-            f'joints of {model.name!r}.'
-        )
-    knots = knots_of(path)
-    if knots is None:
-        knots = np.array([path.start_time, path.end_time], dtype=np.float64)
-    if not (np.all(np.isfinite(knots)) and knots[-1] > knots[0]):
-        raise TrajectoryError(
-            f'The path goes from {path.start_time!r} to {path.end_time!r}, expected an interval.'
-        )
-    places = knots[:-1, None] + np.diff(knots)[:, None] * np.linspace(0.0, 1.0, _PLACES_ON_SEGMENT)
-    positions = path(np.minimum(places, knots[-1]), 0)[:, :, 0]
-    if not np.all(np.isfinite(positions)):
-        raise TrajectoryError('The path has positions that are not finite.')
-    rounding = _ROUNDING * np.abs(positions).max(axis=(0, 1))
-    moves = np.any(np.ptp(positions, axis=1) > rounding, axis=1)
-    if not moves.any():
-        raise TrajectoryError('The path does not move: all its positions are the same.')
-    edges = np.flatnonzero(np.diff(moves, prepend=False, append=False))
-    return [(float(knots[a]), float(knots[b])) for a, b in edges.reshape(-1, 2)]
-
-
-class RestingPath:
-    """A path q(sigma) as a function p(u) of u from 0 to 1, of class C4 and at rest at both ends.
-
-    It goes from `start` to `end` in sigma, by default along the whole path. A law that leaves rest
-    advances as t^5 and has no smooth speed over sigma. The first four derivatives of sigma(u)
-    vanish at both ends: there the joints rest whatever the speed of u is, a smooth function of u.
-    """
-
-    start_time, end_time = 0.0, 1.0
-
-    def __init__(
-        self, path: TimedMotion, start: float | None = None, end: float | None = None
-    ) -> None:
-        self._path = path
-        self._start = float(path.start_time if start is None else start)
-        self._end = float(path.end_time if end is None else end)
-        self._length, self.ends = self._end - self._start, (self._start, self._end)
-        # In units of the whole length, all derivatives are comparable.
-        places = np.linspace(self._start, self._end, _PLACES)
-        derivatives = path(places, 4) * self._length ** np.arange(5.0)[:, None]
-        if derivatives.ndim != 3 or not np.all(np.isfinite(derivatives)):
-            raise TrajectoryError(
-                'The path must give finite derivatives of shape (N, 5, n), but gives '
-                f'{derivatives.shape} with values that are not finite or in another shape.'
-            )
-        # Power of u with which sigma leaves each end, by the first derivative that is not zero.
-        size = np.abs(derivatives[:, 1:]).max(axis=2)
-        moves = size[[0, -1]] > _VANISHING * size.max(axis=0)
-        orders = np.where(moves.any(axis=1), moves.argmax(axis=1) + 1, _ORDER_OF_REST)
-        first, last = (-(-_ORDER_OF_REST // int(order)) for order in orders)
-        self._from_start, self._from_end = _advance(first, last), _advance(last, first)
-
-    def parameter(self, u: Array, K: int) -> Array:
-        """Compute derivatives 0 to K-1 of sigma with respect to u, shape (..., K)."""
-        near_end = u > 0.5
-        x = np.where(near_end, 1.0 - u, u)
-        result = np.empty((*np.shape(u), K))
-        for k in range(K):
-            at_start = polynomial.polyval(x, polynomial.polyder(self._from_start, k))
-            at_end = polynomial.polyval(x, polynomial.polyder(self._from_end, k))
-            result[..., k] = self._length * np.where(near_end, -((-1.0) ** k) * at_end, at_start)
-        result[..., 0] += np.where(near_end, self._end, self._start)
-        # Rounding must not lead off the path.
-        np.clip(result[..., 0], self._start, self._end, out=result[..., 0])
-        return result
-
-    @cached_property
-    def times(self) -> Array:
-        """Values of u at the knots of the path, from 0 to 1; only these two if it has none."""
-        sigma = knots_of(self._path)
-        if sigma is None:
-            return np.array([0.0, 1.0])
-        sigma = sigma[(sigma >= self._start) & (sigma <= self._end)]
-        low, high = np.zeros_like(sigma), np.ones_like(sigma)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            is_before = self.parameter(middle, 1)[:, 0] < sigma
-            low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
-        return np.unique(np.concatenate(([0.0], high[1:-1], [1.0])))
-
-    def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
-        """p(u) and its derivatives at u = t, shape (..., highest_derivative + 1, n)."""
-        sigma = self.parameter(np.asarray(t, dtype=np.float64), highest_derivative + 1)
-        outer = np.swapaxes(self._path(sigma[..., 0], highest_derivative), -1, -2)
-        return np.swapaxes(compose(outer, sigma[..., None, :]), -1, -2)
-
-
-def _advance(first: int, last: int) -> Array:
-    """Coefficients of the polynomial from 0 to 1 that leaves 0 as x^first, reaches 1 as x^last."""
-    rate = np.append(np.zeros(first - 1), polynomial.polypow([1.0, -1.0], last - 1))
-    whole = polynomial.polyint(rate)
-    return np.asarray(whole / whole.sum())

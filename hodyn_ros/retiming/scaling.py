@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError, ScalingError, WrenchError
@@ -28,7 +28,8 @@ from hodyn_ros.model.limits import (
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.trajectory.piecewise import Indices, checked_times, position_extremes, real_numbers
+from hodyn_ros.trajectory.piecewise import checked_times, position_extremes, real_numbers
+from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
@@ -265,18 +266,7 @@ def uniform_scaling(
     factors narrower than 6 % may stay unseen.
     """
     limits = motion_limits(model) if limits is None else limits
-    if actuators is None and (motor_limits is not None or stiffness is not None):
-        raise ActuatorError('motor_limits or stiffness are given without actuators.')
-    if actuators is not None:
-        from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
-
-        dampers = [item.name for item in actuators.driven if item.actuator.needs_times]
-        if dampers:
-            raise ActuatorError(
-                f'The deflection of joints with damping ({listed(dampers)}) depends on the past, '
-                'so no factor scales it; expected actuators without damping.'
-            )
-        motor_limits = motor_limits or no_motor_limits(actuators)
+    motor_limits = _checked_drives(actuators, motor_limits, stiffness)
     series = {
         name: np.asarray(values, dtype=np.float64) for name, values in (stiffness or {}).items()
     }
@@ -286,18 +276,7 @@ def uniform_scaling(
         return _scaling_of(played(motion))
     if near is not None:
         near = checked_number('near', near, MotionError, above=0.0)
-
-    start, end = float(motion.start_time), float(motion.end_time)
-    if np.ndim(samples) == 0:
-        count = checked_number('samples', samples, MotionError, least=2, whole=True)
-        times = np.linspace(start, end, int(count))
-    else:
-        times = checked_times(samples, 2)
-        if times[0] < start or times[-1] > end:
-            raise MotionError(
-                f'The samples are from {times[0]:.6g} s to {times[-1]:.6g} s, expected times of '
-                f'the motion, {start:.6g} s to {end:.6g} s.'
-            )
+    times = _sample_times(motion, samples)
     refuse_extremes(model, limits, motion)
     highest = 3 + bool(np.isfinite(limits.effort_ddot).any()) if actuators is None else 5
 
@@ -318,6 +297,42 @@ def uniform_scaling(
     assert found.limiting.time is not None
     nearest = int(np.abs(times - found.limiting.time).argmin())
     return found._replace(limiting=found.limiting._replace(sample=nearest))
+
+
+def _checked_drives(
+    actuators: Actuators | None,
+    motor_limits: MotorLimits | None,
+    stiffness: Mapping[str, ArrayLike] | None,
+) -> MotorLimits | None:
+    """Limits of the motors, if there are actuators, whose deflections must not have a past."""
+    if actuators is None:
+        if motor_limits is not None or stiffness is not None:
+            raise ActuatorError('motor_limits or stiffness are given without actuators.')
+        return None
+    from hodyn_ros.actuators.limits import motor_limits as no_motor_limits
+
+    dampers = [item.name for item in actuators.driven if item.actuator.needs_times]
+    if dampers:
+        raise ActuatorError(
+            f'The deflection of joints with damping ({listed(dampers)}) depends on the past, '
+            'so no factor scales it; expected actuators without damping.'
+        )
+    return motor_limits or no_motor_limits(actuators)
+
+
+def _sample_times(motion: TimedMotion, samples: int | ArrayLike) -> Array:
+    """Times (N,) at which a function of time is examined: so many equal steps, or those given."""
+    start, end = float(motion.start_time), float(motion.end_time)
+    if np.ndim(samples) == 0:
+        count = checked_number('samples', samples, MotionError, least=2, whole=True)
+        return np.linspace(start, end, int(count))
+    times = checked_times(samples, 2)
+    if times[0] < start or times[-1] > end:
+        raise MotionError(
+            f'The samples are from {times[0]:.6g} s to {times[-1]:.6g} s, expected times of '
+            f'the motion, {start:.6g} s to {end:.6g} s.'
+        )
+    return times
 
 
 def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion) -> None:
@@ -362,6 +377,21 @@ def rigid_efforts(model: RobotModel, motion: Array, wrenches: Sequence[Wrench] |
     return efforts
 
 
+def _wrenches_at(
+    times: Array | None, wrenches: Sequence[Wrench] | WrenchFunction, orders: int
+) -> Sequence[Wrench]:
+    """Wrenches at samples, of which times are given if the wrenches may depend on them."""
+    if not callable(wrenches):
+        return wrenches
+    if times is None:
+        raise WrenchError(
+            'The wrench is a function of time, but the motion is given as samples; give '
+            'the wrench at the samples, or the motion as a function of time.'
+        )
+    loads = wrenches(times, orders)
+    return (loads,) if isinstance(loads, Wrench) else loads
+
+
 class _Played:
     """All C limited quantities of a motion at N samples, as functions of the rate s."""
 
@@ -384,53 +414,55 @@ class _Played:
             )
         if times is None:
             _refuse_positions(model, limits, motion[:, 0], times)
-        if callable(wrenches):
-            if times is None:
-                raise WrenchError(
-                    'The wrench is a function of time, but the motion is given as samples; give '
-                    'the wrench at the samples, or the motion as a function of time.'
-                )
-            loads = wrenches(times, motion.shape[1] - 2)
-            wrenches = (loads,) if isinstance(loads, Wrench) else loads
         self._model, self._actuators, self._stiffness = model, actuators, stiffness
-        self._motion, self.times, self._wrenches = motion, times, wrenches
-        self._once = rigid_efforts(model, motion, wrenches)
+        self._motion, self.times = motion, times
+        self._wrenches = _wrenches_at(times, wrenches, motion.shape[1] - 2)
+        self._once = rigid_efforts(model, motion, self._wrenches)
 
         self.labels: list[tuple[str, str]] = []
         """Quantity and joint or motor of each column."""
         self._columns: dict[str, list[tuple[int, Indices | slice, Array]]] = {}
         self.limit = np.zeros(0)
         """Largest magnitude of each column, shape (C,)."""
-        K = motion.shape[1]
-        orders = {'motion': K, 'effort': K - 2}
-        if actuators is not None:
-            # Of one sample without torques, which every spring can have.
-            for kind, series in self._motors(0.0 * motion[:1], 0.0 * self._once[:1], 1.0):
-                orders[kind] = series.shape[1]
+        orders = self._orders()
         for quantity, kind, order in LIMITED:
             if kind not in orders:
                 continue
             given = limits if kind in ('motion', 'effort') else motor_limits
-            limit = np.asarray(getattr(given, quantity))
-            # Springs cannot be deflected beyond their range, whether there are limits or not.
-            columns = np.flatnonzero(np.isfinite(limit) | (quantity == 'deflection'))
-            if not len(columns):
-                continue
-            if order >= orders[kind]:
-                raise MotionError(
-                    f'{quantity} is limited, which needs a motion with K >= '
-                    f'{K + order + 1 - orders[kind]} derivatives (the zeroth included), '
-                    f'but K is {K}; give more derivatives, or limits without it.'
-                )
-            names = model.joint_names
-            if actuators is not None and kind in ('position', 'torque'):
-                names = actuators.motor_names
-            self.labels += [(quantity, names[column]) for column in columns]
-            self.limit = np.append(self.limit, limit[columns])
-            with_slack = limit[columns] + _ROUNDING * (limit[columns] + 1.0)
-            # All of them need no copy.
-            chosen = slice(None) if len(columns) == len(limit) else columns
-            self._columns.setdefault(kind, []).append((order, chosen, with_slack))
+            self._limit(quantity, kind, order, orders[kind], np.asarray(getattr(given, quantity)))
+
+    def _orders(self) -> dict[str, int]:
+        """How many orders each kind of series has."""
+        K = self._motion.shape[1]
+        orders = {'motion': K, 'effort': K - 2}
+        if self._actuators is not None:
+            # Of one sample without torques, which every spring can have.
+            for kind, series in self._motors(0.0 * self._motion[:1], 0.0 * self._once[:1], 1.0):
+                orders[kind] = series.shape[1]
+        return orders
+
+    def _limit(self, quantity: str, kind: str, order: int, orders: int, limit: Array) -> None:
+        """Add columns for a quantity where it has a limit."""
+        # Springs cannot be deflected beyond their range, whether there are limits or not.
+        columns = np.flatnonzero(np.isfinite(limit) | (quantity == 'deflection'))
+        if not len(columns):
+            return
+        if order >= orders:
+            K = self._motion.shape[1]
+            raise MotionError(
+                f'{quantity} is limited, which needs a motion with K >= {K + order + 1 - orders} '
+                f'derivatives (the zeroth included), but K is {K}; give more derivatives, or '
+                'limits without it.'
+            )
+        names = self._model.joint_names
+        if self._actuators is not None and kind in ('position', 'torque'):
+            names = self._actuators.motor_names
+        self.labels += [(quantity, names[column]) for column in columns]
+        self.limit = np.append(self.limit, limit[columns])
+        with_slack = limit[columns] + _ROUNDING * (limit[columns] + 1.0)
+        # All of them need no copy.
+        chosen = slice(None) if len(columns) == len(limit) else columns
+        self._columns.setdefault(kind, []).append((order, chosen, with_slack))
 
     @cached_property
     def _dynamic(self) -> Array:

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.analysis.retiming import Retimed, retime
-from hodyn_ros.analysis.scaling import (
+from hodyn_ros.checks import check_choice
+from hodyn_ros.display import shown
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import RequestError, TrajectoryError, UnlimitedError
+from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.retiming.retiming import Retimed, retime
+from hodyn_ros.retiming.scaling import (
     Limiting,
     TimedMotion,
     UniformScaling,
@@ -19,14 +25,9 @@ from hodyn_ros.analysis.scaling import (
     stretched,
     uniform_scaling,
 )
-from hodyn_ros.checks import Array
-from hodyn_ros.display import shown
-from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import RequestError, TrajectoryError, UnlimitedError
-from hodyn_ros.model.limits import MotionLimits, motion_limits
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
 from hodyn_ros.trajectory.piecewise import divided_times
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
@@ -122,21 +123,13 @@ def new_timing(
     TrajectoryError, MotionError, WrenchError, ActuatorError, RequestError
         If the motion, wrenches, actuators or options cannot be used.
     """
-    if timing not in TIMINGS:
-        raise RequestError(f'timing is {timing!r}, expected one of {", ".join(TIMINGS)}.')
+    check_choice('timing', timing, TIMINGS, RequestError)
     limits = motion_limits(model) if limits is None else limits
     drives: dict[str, Any] = {'actuators': actuators, 'motor_limits': motor_limits}
-    is_uniform = timing == 'uniform'
-    if is_uniform or slower_only:
+    if timing == 'uniform' or slower_only:
         times, samples = given or _sampled(path, 4 if actuators is None else 5)
-        scalings = []
-        if is_executed:  # which says when a limit is exceeded, so it comes first
-            motion = jtc_motion(times, *(samples[:, k] for k in range(3)))
-            scalings = [uniform_scaling(model, motion, limits, **drives)]
-        scalings += [uniform_scaling(model, samples, limits, wrench=wrench or None, **drives)]
-        scaling = max(reversed(scalings), key=lambda each: each.factor)
-        is_kept = all(each.is_kept for each in scalings)
-        if is_uniform or is_kept:
+        scaling, is_kept = _scaled(model, times, samples, limits, wrench, is_executed, drives)
+        if timing == 'uniform' or is_kept:
             stays = slower_only and is_kept
             return _stretched(times, samples, limits, scaling, stays, is_executed)
     assert path is not None
@@ -145,10 +138,37 @@ def new_timing(
     found = retime(model, path, limits, **drives, **options, shortest=shortest)
     times = found.motion.times
     return NewTiming(
-        times, found.motion(times), found.motion, found.duration, before, found.limiting,
-        not slower_only, found, found.limits, standstill=found.standstill,
+        times,
+        found.motion(times),
+        found.motion,
+        found.duration,
+        before,
+        found.limiting,
+        not slower_only,
+        found,
+        found.limits,
+        standstill=found.standstill,
         deviation=float(found.deviation.max()),
-    )  # fmt: skip
+    )
+
+
+def _scaled(
+    model: RobotModel,
+    times: Array,
+    samples: Array,
+    limits: MotionLimits,
+    wrench: Sequence[Wrench],
+    is_executed: bool,
+    drives: dict[str, Any],
+) -> tuple[UniformScaling, bool]:
+    """Scaling of samples, and of what a controller executes, and whether both keep the limits."""
+    scalings = []
+    if is_executed:  # which says when a limit is exceeded, so it comes first
+        motion = jtc_motion(times, *(samples[:, k] for k in range(3)))
+        scalings = [uniform_scaling(model, motion, limits, **drives)]
+    scalings += [uniform_scaling(model, samples, limits, wrench=wrench or None, **drives)]
+    slowest = max(reversed(scalings), key=lambda each: each.factor)
+    return slowest, all(each.is_kept for each in scalings)
 
 
 def _sampled(path: TimedMotion | None, highest_derivative: int) -> tuple[Array, Array]:
@@ -167,9 +187,13 @@ def _sampled(path: TimedMotion | None, highest_derivative: int) -> tuple[Array, 
 
 
 def _stretched(
-    times: Array, samples: Array, limits: MotionLimits, scaling: UniformScaling, stays: bool,
+    times: Array,
+    samples: Array,
+    limits: MotionLimits,
+    scaling: UniformScaling,
+    stays: bool,
     is_executed: bool,
-) -> NewTiming:  # fmt: skip
+) -> NewTiming:
     """Samples at the smallest time factor, or as they are."""
     if scaling.factor == 0.0 and not stays:
         raise UnlimitedError(
@@ -185,6 +209,14 @@ def _stretched(
     times, samples = start + factor * (times - start), stretched(samples, factor)
     motion = jtc_motion(times, *(samples[:, k] for k in range(3))) if is_executed else None
     return NewTiming(
-        times, samples, motion, factor * duration, duration, limiting, not stays, scaling, limits,
+        times,
+        samples,
+        motion,
+        factor * duration,
+        duration,
+        limiting,
+        not stays,
+        scaling,
+        limits,
         factor,
-    )  # fmt: skip
+    )

@@ -15,13 +15,16 @@ from support.random_trees import random_robot
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.analysis import retiming, retiming_law
-from hodyn_ros.analysis.retiming import MOST_INTERVALS, RISE_TIME, WINDOW, retime
-from hodyn_ros.analysis.retiming_law import time_laws
-from hodyn_ros.analysis.scaling import uniform_scaling
 from hodyn_ros.errors import HodynError, ScalingError, TrajectoryError, WrenchError
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.resources import share_file
+from hodyn_ros.retiming import law as retiming_law
+from hodyn_ros.retiming import retiming
+from hodyn_ros.retiming.law import time_laws
+from hodyn_ros.retiming.limits import Drives, PathLimits
+from hodyn_ros.retiming.path import RestingPath
+from hodyn_ros.retiming.retiming import MOST_INTERVALS, RISE_TIME, WINDOW, retime
+from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.jtc import jtc_motion
 from hodyn_ros.trajectory.spline import fit_spline
 
@@ -517,10 +520,10 @@ def test_limited_quantities_on_the_path_are_those_of_the_motion(law):
     p = random.normal(size=(5, 5, 7))
     b = np.stack((random.uniform(0.5, 2.0, 5), *random.normal(size=(3, 5))))
     inertia, compliance, *bounds = random.uniform(0.5, 2.0, (6, 7))
-    drives = retiming_law.Drives(inertia, compliance, *bounds)
+    drives = Drives(inertia, compliance, *bounds)
     but_one = np.where(np.arange(7) == 2, np.inf, 5e4)
     limits = LIMITS._replace(jerk=but_one, effort_ddot=but_one)
-    law_limits = retiming_law.path_limits(model, limits, p, drives=drives)
+    law_limits = PathLimits(model, limits, p, drives=drives)
 
     def limited(b):
         values, slopes = zip(*law_limits(b))
@@ -575,10 +578,10 @@ def test_limited_quantities_on_the_path_are_those_of_the_motion(law):
     [({'acceleration': 2.0}, 2.0 * np.sqrt(0.5)), ({'jerk': 8.0}, 4.0 ** (1.0 / 3.0))],
 )
 def test_law_comes_close_to_the_fastest_one(bounds, duration):
-    limits, path = unlimited(1, **bounds), retiming.RestingPath(Line(-0.5, 0.5))
+    limits, path = unlimited(1, **bounds), RestingPath(Line(-0.5, 0.5))
 
     def limits_at(places):
-        return retiming_law.path_limits(RAIL, limits, path(places, 3))
+        return PathLimits(RAIL, limits, path(places, 3))
 
     law, constant = time_laws(limits_at, 0.1, 128)
     assert duration <= law.duration < 1.003 * duration

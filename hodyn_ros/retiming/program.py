@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpbtrf as pbtrf
 from scipy.linalg.lapack import dpbtrs as pbtrs
 
-from hodyn_ros.checks import Array
+from hodyn_ros.typing import Array
 
 _BAND = 4  # columns between the first and the last entry of a row of the matrices
 

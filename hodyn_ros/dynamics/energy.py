@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import Array
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
@@ -21,6 +20,7 @@ from hodyn_ros.kinematics.joints import (
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 
 def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:

@@ -12,7 +12,6 @@ from support.random_trees import random_robot
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.analysis.scaling import StretchedMotion, stretched, uniform_scaling
 from hodyn_ros.errors import (
     ActuatorError,
     DeflectionError,
@@ -21,6 +20,7 @@ from hodyn_ros.errors import (
     ScalingError,
 )
 from hodyn_ros.model.limits import find_violations, motion_limits
+from hodyn_ros.retiming.scaling import StretchedMotion, stretched, uniform_scaling
 from hodyn_ros.trajectory.jtc import jtc_motion
 from hodyn_ros.trajectory.spline import fit_spline
 

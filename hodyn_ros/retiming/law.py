@@ -1,0 +1,171 @@
+"""The fastest time law u(t) on a path, of class C4, by a barrier method.
+
+The square of its speed, b(u) = ud^2, is a spline of degree 4. Limits (see `limits`) are kept by
+logarithmic barriers (Fiacco and McCormick 1968, "Nonlinear Programming: Sequential Unconstrained
+Minimization Techniques"), whose Newton steps are banded. See doc/time_scaling.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import BSpline
+from scipy.linalg import solveh_banded
+
+from hodyn_ros.retiming.limits import Limited
+from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
+from hodyn_ros.typing import Array
+
+_DEGREE = 4  # of the spline
+# Places at which the limits are kept, at least in all; their weights for the integral over six
+# steps.
+_PLACES = 1536
+_NEWTON_COTES = np.array([41.0, 216.0, 27.0, 272.0, 27.0, 216.0, 41.0]) / 840.0
+
+# Speed at the beginning, of the constant one that is known to keep the limits.
+_SLOWER = 0.95
+# Barrier of all places over the duration: at first, and where it is low enough; its fall when a
+# Newton step of this length has been made.
+_FIRST_BARRIER, _LAST_BARRIER, _FALL, _LONG_STEP = 0.3, 2e-5, 0.2, 0.9
+# Part of the way to the nearest limit that a step may go, how much of the expected decrease it has
+# to reach, how often it is halved; and how many steps there are.
+_NEAREST, _DECREASE, _HALVINGS, _MOST_STEPS = 0.95, 1e-2, 25, 200
+
+# Pieces of an interval on which the law is a polynomial in time, and the nodes of the quadrature
+# of 1 / sqrt(b) on one of them.
+_PIECES = 8
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def time_laws(
+    limits_at: Callable[[Array], Limited], speed: float, intervals: int
+) -> tuple[JtcMotion, JtcMotion]:
+    """Find a fast law u(t) from 0 to 1 that keeps its limits, but for a little between places.
+
+    `limits_at` makes the limits at places (N,), `speed` is a constant speed of u that keeps all of
+    them [1/s]; there are so many intervals between knots. The law with that speed comes second.
+    """
+    square = fastest_square(limits_at, _SLOWER * speed, intervals)
+    u = np.linspace(0.0, 1.0, _PIECES * intervals + 1)
+    half = 0.5 * np.diff(u)[:, None]
+    steps = (_WEIGHTS / np.sqrt(square(u[:-1, None] + half * (1.0 + _NODES)))).sum(axis=1)
+    times = np.append(0.0, np.cumsum(steps * half[:, 0]))
+    rows = np.stack((u, np.sqrt(square(u)), 0.5 * square(u, nu=1)))[..., None]
+    ends = np.array([[0.0, 1.0], [speed, speed], [0.0, 0.0]])[..., None]
+    return jtc_motion(times, *rows), jtc_motion([0.0, 1.0 / speed], *ends)
+
+
+class _Seen(NamedTuple):
+    """What a spline with coefficients within all limits is like."""
+
+    duration: float
+    logarithms: float  # sum of the logarithms of all rooms
+    b: Array  # and three derivatives (4, N)
+    slopes: list[Array]  # of the limited quantities (D, C, N), by kinds
+    rooms: list[Array]  # to both limits (2, C, N)
+
+
+class _Barrier:
+    """The duration of a law with logarithmic barriers, by the coefficients (size,) of b(u)."""
+
+    def __init__(self, limits_at: Callable[[Array], Limited], intervals: int) -> None:
+        ends, self.size = np.ones(_DEGREE), intervals + _DEGREE
+        self.knots = np.concatenate((0.0 * ends, np.linspace(0.0, 1.0, intervals + 1), ends))
+        group = len(_NEWTON_COTES) - 1
+        groups = -(-_PLACES // (group * intervals)) * intervals
+        places = np.linspace(0.0, 1.0, group * groups + 1)
+        self.count, self._limited = len(places), limits_at(places)
+        self._weights = np.zeros(len(places))
+        for i, weight in enumerate(_NEWTON_COTES):
+            self._weights[i : len(places) - group + i : group] += weight / groups
+        # Five B-splines are not zero at a place: their columns (N, 5), values and derivatives
+        # (4, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
+        interval = np.minimum(np.arange(len(places)) * intervals // len(places), intervals - 1)
+        self._columns = columns = interval[:, None] + np.arange(_DEGREE + 1)
+        every = BSpline(self.knots, np.eye(self.size), _DEGREE)
+        self._basis = np.stack(
+            [np.take_along_axis(every(places, nu=k), columns, axis=1) for k in range(4)]
+        )
+        self._row, self._column = row, column = np.triu_indices(_DEGREE + 1)
+        self._in_band = ((_DEGREE + row - column) * self.size + columns[:, column]).ravel()
+
+    def seen(self, x: Array) -> _Seen | None:
+        """Look at coefficients; None beyond a limit."""
+        b = np.einsum('knj,nj->kn', self._basis, x[self._columns])
+        if min(x.min(), b[0].min()) <= 0.0:
+            return None
+        values, slopes = zip(*self._limited(b))
+        rooms = [np.stack((1.0 - each, 1.0 + each)) for each in values]
+        if min(room.min(initial=1.0) for room in rooms) <= 0.0:
+            return None
+        # Quicker than the sum of the logarithms; (1 - h)(1 + h) is at most 1, so none overflows.
+        products = [np.log(room.prod(axis=(0, 1))).sum() for room in rooms]
+        logarithms = float(sum(products) + np.log(x).sum())
+        duration = float((self._weights / np.sqrt(b[0])).sum())
+        return _Seen(duration, logarithms, b, list(slopes), rooms)
+
+    def quadratic(self, x: Array, now: _Seen, barrier: float) -> tuple[Array, Array]:
+        """Gradient (size,) and band matrix (5, size).
+
+        The matrix is without the curvature of the limits: so it is positive definite.
+        """
+        weights, columns = self._weights, self._columns
+        first, second = np.zeros((4, self.count)), np.zeros((4, 4, self.count))
+        first[0] = -0.5 * weights * now.b[0] ** -1.5
+        second[0, 0] = 0.75 * weights * now.b[0] ** -2.5
+        for slope, room in zip(now.slopes, now.rooms):
+            above, below = barrier / room
+            first[: len(slope)] += np.einsum('kcn,cn->kn', slope, above - below)
+            weighted = slope * ((above * above + below * below) / barrier)
+            second[: len(slope), : len(slope)] += np.einsum('jcn,kcn->jkn', weighted, slope)
+        of_places = np.einsum('kn,knj->nj', first, self._basis)
+        gradient = np.bincount(columns.ravel(), of_places.ravel(), self.size) - barrier / x
+        of_pairs = np.einsum('jkn,knp->jnp', second, self._basis[..., self._column])
+        products = np.einsum('jnp,jnp->np', self._basis[..., self._row], of_pairs)
+        size = (_DEGREE + 1) * self.size
+        band = np.bincount(self._in_band, products.ravel(), size).reshape(-1, self.size)
+        band[-1] += barrier / (x * x)
+        return gradient, np.asarray(band, dtype=np.float64)
+
+    def longest(self, x: Array, now: _Seen, step: Array) -> float:
+        """Part of a step, at most one, that stays clear of the nearest limit."""
+        change = np.einsum('knj,nj->kn', self._basis, step[self._columns])
+        nearest = float((-step / x).max())
+        for slope, room in zip(now.slopes, now.rooms):
+            towards = np.einsum('kcn,kn->cn', slope, change[: len(slope)])
+            shares = np.maximum(towards / room[0], -towards / room[1])
+            nearest = max(nearest, float(shares.max(initial=0.0)))
+        return _NEAREST / max(_NEAREST, nearest)
+
+
+def fastest_square(limits_at: Callable[[Array], Limited], speed: float, intervals: int) -> BSpline:
+    """Spline b(u) of the least duration, from a constant speed with room to all limits."""
+    problem = _Barrier(limits_at, intervals)
+    x = np.full(problem.size, speed * speed)
+    now = problem.seen(x)
+    barrier = 0.0 if now is None else _FIRST_BARRIER * now.duration / problem.count
+    for _ in range(_MOST_STEPS):
+        if now is None or barrier < _LAST_BARRIER * now.duration / problem.count:
+            break
+        gradient, band = problem.quadratic(x, now, barrier)
+        try:
+            step = -solveh_banded(band, gradient, check_finite=False)
+        except np.linalg.LinAlgError:
+            break  # There is nothing left but rounding; the last law keeps its limits.
+        length, expected = problem.longest(x, now, step), _DECREASE * float(gradient @ step)
+        for _ in range(_HALVINGS):
+            found = problem.seen(x + length * step)
+            if found is not None and (
+                found.duration - now.duration - barrier * (found.logarithms - now.logarithms)
+                <= length * expected
+            ):
+                x, now = x + length * step, found
+                break
+            length *= 0.5
+        else:
+            length = 1.0  # There is nothing left but rounding.
+        if length > _LONG_STEP:
+            barrier *= _FALL
+    return BSpline(problem.knots, x, _DEGREE)
