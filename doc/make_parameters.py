@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from hodyn_ros.ros.node_settings import (
+from hodyn_ros.ros.base.node_settings import (
     ChunkSettings,
     CommandSettings,
     EstimatorSettings,
@@ -19,7 +19,7 @@ from hodyn_ros.ros.node_settings import (
     NodeSettings,
     WrenchSettings,
 )
-from hodyn_ros.ros.parameters import Entry, entries
+from hodyn_ros.ros.base.parameters import Entry, entries
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string'}

@@ -12,8 +12,8 @@ from support.ros_harness import TIMEOUT, Harness
 
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.model.limits import EXTRA_QUANTITIES
-from hodyn_ros.ros import parameters
-from hodyn_ros.ros.node_settings import NodeSettings
+from hodyn_ros.ros.base import parameters
+from hodyn_ros.ros.base.node_settings import NodeSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / 'README.md').read_text(encoding='utf-8')

@@ -12,7 +12,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros import qos
+from hodyn_ros.ros.base import qos
 from hodyn_ros.streams.motion_stream import CHUNK
 
 HOME = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8])

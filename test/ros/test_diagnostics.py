@@ -18,8 +18,8 @@ from support.ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import JointNameError, MotionError, SizeError, StaleError
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.diagnostics import (
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.diagnostics import (
     LOST,
     MISSED,
     REFUSALS,
@@ -31,7 +31,7 @@ from hodyn_ros.ros.diagnostics import (
     refusal_kind,
     resident_memory,
 )
-from hodyn_ros.ros.robot import Robot
+from hodyn_ros.ros.base.robot import Robot
 
 ROOT = Path(__file__).resolve().parents[2]
 

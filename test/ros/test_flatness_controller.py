@@ -24,9 +24,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import FeedForwardController, FlatnessController, motor_gains
-from hodyn_ros.ros import flatness_controller, qos
-from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.nodes import flatness_controller
+from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
 from hodyn_ros.streams.inputs import LINKS, MOTORS
 
 # The laws warn of what the tests want.

@@ -28,8 +28,8 @@ from hodyn_ros.actuators import SeriesElastic  # noqa: E402
 from hodyn_ros.control import TrackingController  # noqa: E402
 from hodyn_ros.errors import ControlError, MotionError  # noqa: E402
 from hodyn_ros.kinematics import jacobian  # noqa: E402
-from hodyn_ros.ros.conversions import MOTION_FIELDS, time_message  # noqa: E402
-from hodyn_ros.ros.flatness_controller import (  # noqa: E402
+from hodyn_ros.ros.base.conversions import MOTION_FIELDS, time_message  # noqa: E402
+from hodyn_ros.ros.nodes.flatness_controller import (  # noqa: E402
     OBSERVED,
     FlatnessControllerNode,
 )
@@ -410,7 +410,7 @@ def test_an_error_of_ours_while_a_robot_is_made_refuses_it(start, monkeypatch):
     def fails(*_):
         raise RuntimeError('no law today')
 
-    monkeypatch.setattr('hodyn_ros.ros.flatness_controller.make_controller', fails)
+    monkeypatch.setattr('hodyn_ros.ros.nodes.flatness_controller.make_controller', fails)
     before = loop.node._loop
     loop.node.describe(HEAVIER_TWO_LINK)
     preparation = loop.node._preparation
@@ -486,7 +486,7 @@ def test_default_is_the_tracking_law_at_1_khz(start):
 def test_what_a_law_warns_of_is_logged(start, monkeypatch):
     import warnings
 
-    from hodyn_ros.ros import flatness_controller
+    from hodyn_ros.ros.nodes import flatness_controller
 
     made = flatness_controller.make_controller
 
@@ -719,7 +719,7 @@ def test_settings_that_do_not_fit_are_refused(start, values, message):
 
 @pytest.mark.slow
 def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():
-    simulated_robot = pytest.importorskip('hodyn_ros.ros.simulated_robot')
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.nodes.simulated_robot')
     context = Context()
     rclpy.init(context=context, domain_id=next_domain())
     shared = {'robot_description': TWO_LINK, **DRIVES}

@@ -20,7 +20,7 @@ from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros import qos
+from hodyn_ros.ros.base import qos
 
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9

@@ -17,9 +17,9 @@ from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of
 
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import make_settings
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import make_settings
 
 pin = pytest.importorskip('pinocchio')
 

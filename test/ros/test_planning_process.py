@@ -31,11 +31,12 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.model.limits import find_violations, motion_limits
-from hodyn_ros.ros import answers, planning
-from hodyn_ros.ros.answers import effort_trajectory
-from hodyn_ros.ros.node import HodynNode
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.planning import (
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.robot import Robot
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
+from hodyn_ros.ros.planner import answers, planning
+from hodyn_ros.ros.planner.answers import effort_trajectory
+from hodyn_ros.ros.planner.planning import (
     ECHO,
     GRACE,
     LONGEST_WORK,
@@ -47,7 +48,6 @@ from hodyn_ros.ros.planning import (
     Planner,
     ProcessWatch,
 )
-from hodyn_ros.ros.robot import Robot
 from hodyn_ros.trajectory.spline import fit_spline
 
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
@@ -415,7 +415,7 @@ def test_all_that_was_taken_is_answered_before_the_end(planner, monkeypatch):
         return compute(*arguments)
 
     planner.use(robots.TWO_LINK)
-    monkeypatch.setattr('hodyn_ros.ros.planning.answer', late)
+    monkeypatch.setattr('hodyn_ros.ros.planner.planning.answer', late)
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
     futures = [planner.service.call_async(request) for _ in range(3)]
     assert begun.wait(TIMEOUT)
@@ -434,7 +434,7 @@ def test_all_that_was_taken_is_answered_before_the_end(planner, monkeypatch):
 def test_an_answer_that_cannot_be_sent_is_replaced(planner, monkeypatch):
     bad = ComputeInverseDynamics.Response(success=True)
     bad.effort_trajectory._joint_names = [1.5]
-    monkeypatch.setattr('hodyn_ros.ros.planning.answer', lambda *_: bad)
+    monkeypatch.setattr('hodyn_ros.ros.planner.planning.answer', lambda *_: bad)
     future = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
     planner.wait(future.done)
     assert future.result().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
@@ -532,7 +532,7 @@ def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch, error)
         raise error
 
     planner.use(robots.TWO_LINK)
-    monkeypatch.setattr('hodyn_ros.ros.planning.answer', answer)
+    monkeypatch.setattr('hodyn_ros.ros.planner.planning.answer', answer)
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
     futures = [planner.service.call_async(request)]
     planner.wait(futures[0].done)
@@ -581,7 +581,9 @@ def test_limits_between_many_waypoints_are_found_with_little_memory():
 def test_process_ends_when_the_node_is_killed():
     environment = {**os.environ, 'ROS_DOMAIN_ID': str(next_domain())}
     node = subprocess.Popen(
-        [sys.executable, '-m', 'hodyn_ros.ros.node'], env=environment, stderr=subprocess.PIPE
+        [sys.executable, '-m', 'hodyn_ros.ros.nodes.hodyn_node'],
+        env=environment,
+        stderr=subprocess.PIPE,
     )
     children = Path(f'/proc/{node.pid}/task/{node.pid}')
     try:

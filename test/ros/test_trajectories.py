@@ -5,7 +5,7 @@ from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError
-from hodyn_ros.ros.trajectories import request_of
+from hodyn_ros.ros.base.trajectories import request_of
 from hodyn_ros.streams.motion_stream import CHUNK
 
 

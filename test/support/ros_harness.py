@@ -36,9 +36,9 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.executor import StreamExecutor
-from hodyn_ros.ros.node import HodynNode
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.executor import StreamExecutor
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 
 TIMEOUT = 120.0  # s, only ever reached by a failing test: kernels may have to be compiled first
 

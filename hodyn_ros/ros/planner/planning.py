@@ -32,8 +32,21 @@ from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.model.inertia import Payload
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.answers import (
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.diagnostics import (
+    ENDED,
+    RUNNING,
+    SILENT,
+    STARTING,
+    ProcessHealth,
+    processor_time,
+    reason,
+)
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.robot import Robot, robot_of
+from hodyn_ros.ros.base.worker import Worker
+from hodyn_ros.ros.planner.answers import (
     answer,
     exceeded_limits,
     leave_efforts_out,
@@ -43,25 +56,13 @@ from hodyn_ros.ros.answers import (
     refused_plan,
     whole_answer,
 )
-from hodyn_ros.ros.base import RobotNode, Worker
-from hodyn_ros.ros.controllers import planned_for_controller
-from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.diagnostics import (
-    ENDED,
-    RUNNING,
-    SILENT,
-    STARTING,
-    ProcessHealth,
-    processor_time,
-    reason,
-)
-from hodyn_ros.ros.retiming_service import retimed
-from hodyn_ros.ros.robot import Robot, robot_of
+from hodyn_ros.ros.planner.controllers import planned_for_controller
+from hodyn_ros.ros.planner.retiming import retimed
 from hodyn_ros.streams.motion_stream import CHUNK, LEAD_IN, TRAJECTORY, Plan, Task
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.node_settings import NodeSettings
+    from hodyn_ros.ros.base.node_settings import NodeSettings
 
 CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
 GRACE = 0.3  # s, for an answer that is under way when the node ends
@@ -97,7 +98,7 @@ STARTED, ECHO, BEAT = 'started', 'echo', 'beat'
 _START = (
     'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
     'hasattr(os, "nice") and os.nice(5); sys.path[:] = sys.argv[1:]; '
-    'from hodyn_ros.ros.planning import serve; serve()'
+    'from hodyn_ros.ros.planner.planning import serve; serve()'
 )
 
 
@@ -536,9 +537,13 @@ class Planner:
     ) -> None:
         """Use settings and, once it is made, a robot; requests wait for it or an expected one."""
         parts = (
-            description, payloads, settings.limits, settings.actuators, settings.friction,
+            description,
+            payloads,
+            settings.limits,
+            settings.actuators,
+            settings.friction,
             settings.command,
-        )  # fmt: skip
+        )
         with self._changed:
             self._settings, self._is_expected = settings, is_expected
             is_other, self._parts = parts != self._parts, parts

@@ -15,9 +15,9 @@ from hodyn_ros.analysis.sampling import ControllerTrajectory, controller_traject
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import HodynError, JointNameError, TrajectoryError, WrenchError
 from hodyn_ros.names import listed
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.robot import Robot
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.robot import Robot
 from hodyn_ros.streams.motion_stream import LEAD_IN
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rclpy.node import Node
 
-    from hodyn_ros.ros.node_settings import CommandSettings, NodeSettings
+    from hodyn_ros.ros.base.node_settings import CommandSettings, NodeSettings
 
 Array = NDArray[np.float64]
 
@@ -61,10 +61,13 @@ def controller_message(
         sec, nanosec = divmod(time, NANOSECONDS)
         message.points.append(
             JointTrajectoryPoint(
-                positions=position, velocities=velocity, accelerations=acceleration, effort=effort,
+                positions=position,
+                velocities=velocity,
+                accelerations=acceleration,
+                effort=effort,
                 time_from_start=Duration(sec=sec, nanosec=nanosec),
             )
-        )  # fmt: skip
+        )
     return message
 
 

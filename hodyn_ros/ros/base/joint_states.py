@@ -11,12 +11,12 @@ from sensor_msgs.msg import JointState
 
 from hodyn_ros.errors import JointNameError, StaleError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import TURN, check_finite, nanoseconds, read_rows
+from hodyn_ros.ros.base.conversions import TURN, check_finite, nanoseconds, read_rows
 from hodyn_ros.streams.timeline import NANOSECONDS, State
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.node_settings import EstimatorSettings
+    from hodyn_ros.ros.base.node_settings import EstimatorSettings
 
 Array = NDArray[np.float64]
 

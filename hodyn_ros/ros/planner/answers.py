@@ -42,7 +42,7 @@ from hodyn_ros.errors import (
 from hodyn_ros.model.limits import find_position_violations, find_violations_in_blocks
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import (
+from hodyn_ros.ros.base.conversions import (
     EFFORT_FIELDS,
     MOTION_FIELDS,
     TURN,
@@ -60,13 +60,13 @@ from hodyn_ros.ros.conversions import (
     waypoints_from_message,
     wrench_from_message,
 )
-from hodyn_ros.ros.diagnostics import reason, refusal_kind
-from hodyn_ros.ros.motors import (
+from hodyn_ros.ros.base.diagnostics import reason, refusal_kind
+from hodyn_ros.ros.base.motors import (
     motor_trajectory_message,
     requested_stiffness,
     stiffness_from_message,
 )
-from hodyn_ros.ros.robot import Robot, ready
+from hodyn_ros.ros.base.robot import Robot, ready
 from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.motion_stream import Plan, Task
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
@@ -80,7 +80,7 @@ from hodyn_ros.trajectory.planning import (
 )
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.node_settings import NodeSettings
+    from hodyn_ros.ros.base.node_settings import NodeSettings
 
 Array = NDArray[np.float64]
 

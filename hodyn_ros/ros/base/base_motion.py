@@ -14,8 +14,8 @@ from hodyn_ros.errors import MotionError, StaleError
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.ros.conversions import HIGHEST_EFFORT_ORDER, nanoseconds
-from hodyn_ros.ros.joint_states import check_age
+from hodyn_ros.ros.base.conversions import HIGHEST_EFFORT_ORDER, nanoseconds
+from hodyn_ros.ros.base.joint_states import check_age
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.streams.wrench_sources import Recent
 

@@ -1,4 +1,4 @@
-"""What `flatness_controller` can be told, see `hodyn_ros.ros.parameters`."""
+"""What `flatness_controller` can be told, see `hodyn_ros.ros.base.parameters`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.control.laws import CONTROLLERS
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import Triple, Values, entry, joint_values, per_joint, same
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import Triple, Values, entry, joint_values, per_joint, same
 
 Array = NDArray[np.float64]
 
@@ -37,92 +37,131 @@ class ControlSettings:
     max_message_size: int = _same('max_message_size')
     allow_partial_joints: bool = _same('allow_partial_joints')
     controller: str = entry(
-        TRACKING, 'Control law: tracking, which bears wrong models and needs positions alone; '
+        TRACKING,
+        'Control law: tracking, which bears wrong models and needs positions alone; '
         'joint_impedance, cartesian_impedance or gravity_compensation (the robot is led by hand), '
         'which yield; feed_forward_0 to 2 (with the joint torque and that many of its '
         'derivatives), flatness (exact linearisation), rigid_computed_torque, or pd_gravity.',
         choices=(*MODES, *CONTROLLERS),
     )
     bandwidth: float = entry(
-        0.0, 'Where the poles of the error dynamics lie in the left half plane [rad/s], for '
+        0.0,
+        'Where the poles of the error dynamics lie in the left half plane [rad/s], for '
         'joints without a bandwidths.<joint>; 0: 0.05 / sample_period for tracking, 20 for the '
-        'other laws.', 0.0, 1e4,
+        'other laws.',
+        0.0,
+        1e4,
     )
     sample_period: float = entry(
         0.001, 'Between two measurements, and how long a command is held [s].', 1e-5, 1.0
     )
     delay: float = entry(
-        0.0, 'From a measurement until its command acts, as far as it is known; for tracking in '
-        'whole samples [s].', 0.0, 0.1,
+        0.0,
+        'From a measurement until its command acts, as far as it is known; for tracking in '
+        'whole samples [s].',
+        0.0,
+        0.1,
     )
     torque_sensors: bool = entry(
-        False, 'The efforts in joint_states are those of sensors between springs and links; '
+        False,
+        'The efforts in joint_states are those of sensors between springs and links; '
         'tracking uses them in place of the deflections.',
     )
     limit_torques: bool = entry(
-        True, 'Torques are cut at the limits of the motors, max_motor_torque of the actuators, or '
+        True,
+        'Torques are cut at the limits of the motors, max_motor_torque of the actuators, or '
         'else at the efforts of the robot description.',
     )
     measurement_timeout: float = entry(
-        0.1, 'A measurement whose stamp is farther from now than this is not answered [s]; 0: any '
-        'stamp is taken, and the stamps are the time.', 0.0, 1e6,
+        0.1,
+        'A measurement whose stamp is farther from now than this is not answered [s]; 0: any '
+        'stamp is taken, and the stamps are the time.',
+        0.0,
+        1e6,
     )
     reference_timeout: float = entry(
         0.05, 'A reference is continued by its derivatives for this time at most [s].', 1e-6, 10.0
     )
     without_reference: str = entry(
-        'stop', 'What happens without a reference, or when the stream of references ends: stop '
+        'stop',
+        'What happens without a reference, or when the stream of references ends: stop '
         '(no command is sent) or hold (the robot is brought to rest and held).',
         choices=('stop', HOLD),
     )
     stop_duration: float = entry(
-        0.5, 'Time in which the motion is brought to rest by an empty trajectory, or by '
-        'without_reference: hold [s].', 0.01, 60.0,
+        0.5,
+        'Time in which the motion is brought to rest by an empty trajectory, or by '
+        'without_reference: hold [s].',
+        0.01,
+        60.0,
     )
     allow_limit_violations: bool = entry(
-        False, 'Trajectories and references that exceed limits of the robot description are '
+        False,
+        'Trajectories and references that exceed limits of the robot description are '
         'executed all the same.',
     )
     max_tracking_error: float = entry(
-        0.2, 'The robot is stopped if a joint is farther than this from its reference [rad, m], '
-        'for joints without a max_tracking_errors.<joint>.', 1e-6, 1e6,
+        0.2,
+        'The robot is stopped if a joint is farther than this from its reference [rad, m], '
+        'for joints without a max_tracking_errors.<joint>.',
+        1e-6,
+        1e6,
     )
     velocity_margin: float = entry(
-        0.2, 'The robot is stopped if a joint is faster than its limit by more than this share of '
-        'it.', 0.0, 1e6,
+        0.2,
+        'The robot is stopped if a joint is faster than its limit by more than this share of it.',
+        0.0,
+        1e6,
     )
     position_margin: float = entry(
-        0.05, 'The robot is stopped if a joint is beyond a limit of its position by more than '
-        'this [rad, m].', 0.0, 1e6,
+        0.05,
+        'The robot is stopped if a joint is beyond a limit of its position by more than '
+        'this [rad, m].',
+        0.0,
+        1e6,
     )
     violation_samples: int = entry(
-        3, 'How many measurements one after the other must exceed a bound until the robot is '
-        'stopped; during those before, the torque stays as it is.', 1, 20,
+        3,
+        'How many measurements one after the other must exceed a bound until the robot is '
+        'stopped; during those before, the torque stays as it is.',
+        1,
+        20,
     )
     saturation_time: float = entry(
-        0.2, 'The robot is stopped if a motor is at its torque limit for longer than this [s].',
-        1e-3, 1e6,
+        0.2,
+        'The robot is stopped if a motor is at its torque limit for longer than this [s].',
+        1e-3,
+        1e6,
     )
     max_gap: float = entry(
-        0.05, 'The robot is stopped if it moves and no measurement came for longer than this [s].',
-        1e-3, 1e6,
+        0.05,
+        'The robot is stopped if it moves and no measurement came for longer than this [s].',
+        1e-3,
+        1e6,
     )
     max_external_torque: float = entry(
-        0.0, 'The robot is stopped if a torque on a link that the model lacks is larger than this '
+        0.0,
+        'The robot is stopped if a torque on a link that the model lacks is larger than this '
         '[N m, N], for joints without a max_external_torques.<joint>; 0: never. Only tracking '
-        'knows it.', 0.0, 1e6,
+        'knows it.',
+        0.0,
+        1e6,
     )
     collision_reaction: str = entry(
-        'stop', 'What happens then: stop (along the path) or float (by gravity_compensation).',
+        'stop',
+        'What happens then: stop (along the path) or float (by gravity_compensation).',
         choices=('stop', FLOAT),
     )
     tool_link: str = entry(
-        '', 'Link that cartesian_impedance holds, and at which ~/external_wrench takes all '
+        '',
+        'Link that cartesian_impedance holds, and at which ~/external_wrench takes all '
         'external torques to act; empty: neither is there.',
     )
     joint_stiffness: float = entry(
-        100.0, 'Of joint_impedance [N m/rad, N/m], for joints without a '
-        'joint_stiffnesses.<joint>.', 0.0, 1e6,
+        100.0,
+        'Of joint_impedance [N m/rad, N/m], for joints without a joint_stiffnesses.<joint>.',
+        0.0,
+        1e6,
     )
     translational_stiffness: float = entry(
         500.0, 'Of cartesian_impedance in all directions [N/m].', 0.0, 1e6

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hodyn_ros.errors import MessageError, SizeError, TrajectoryError
-from hodyn_ros.ros.conversions import MOST_NAMES, nanoseconds, trajectory_head
-from hodyn_ros.ros.diagnostics import LEFT_OUT
+from hodyn_ros.ros.base.conversions import MOST_NAMES, nanoseconds, trajectory_head
+from hodyn_ros.ros.base.diagnostics import LEFT_OUT
 from hodyn_ros.streams.motion_stream import CHUNK, TRAJECTORY, Plan, Request
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.base import RobotNode
+    from hodyn_ros.ros.base.node import RobotNode
 
 
 def request_of(data: bytes, most_points: int, topic: str = TRAJECTORY) -> Request:

@@ -43,17 +43,20 @@ from hodyn_ros.errors import (
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.limits import motion_limits
 from hodyn_ros.names import listed
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.answers import exceeded_limits, plan_trajectory, refused_plan
-from hodyn_ros.ros.base import RobotNode, main
-from hodyn_ros.ros.conversions import (
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import (
     MOTION_FIELDS,
     flat,
     motion_from_message,
     nanoseconds,
     time_message,
 )
-from hodyn_ros.ros.flatness_settings import (
+from hodyn_ros.ros.base.joint_states import check_age, values_of
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.robot import Drives, Robot, RobotPreparation, actuators_config, assemble
+from hodyn_ros.ros.base.trajectories import report_plan, request_of
+from hodyn_ros.ros.nodes.flatness_settings import (
     CARTESIAN,
     FLOAT,
     FLOATING,
@@ -63,9 +66,7 @@ from hodyn_ros.ros.flatness_settings import (
     TRACKING,
     ControlSettings,
 )
-from hodyn_ros.ros.joint_states import check_age, values_of
-from hodyn_ros.ros.robot import Drives, Robot, RobotPreparation, actuators_config, assemble
-from hodyn_ros.ros.trajectories import report_plan, request_of
+from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory, refused_plan
 from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import Guard, SlowedMotion
 from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, Pairs, References
@@ -404,7 +405,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
                 'command',
                 f'The stamps of the measurements lie {pairs.behind:.3f} s behind one that was '
                 f'answered. If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control '
-                'begins anew.'
+                'begins anew.',
             )
 
     def _put_aside(self, measured: Measured) -> None:
@@ -580,9 +581,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         state, model = law.observer.state(), loop.robot.model
         if wanted[0]:
             message = ObservedState(
-                joint_names=loop.names[LINKS], motor_names=loop.names[MOTORS],
+                joint_names=loop.names[LINKS],
+                motor_names=loop.names[MOTORS],
                 **{name: flat(values) for name, values in zip(OBSERVED, state)},
-            )  # fmt: skip
+            )
             message.header.frame_id = model.base_link
             message.header.stamp = time_message(stamp)
             self._observed.publish(message)
@@ -647,13 +649,19 @@ def _modes(
     T, model = settings.sample_period, actuators.model
     modes: dict[str, ObserverController | ControlError] = {}
     tracking = tracking_controller(
-        actuators, T, bandwidth=settings.bandwidth or None, torque_limits=limits,
-        delay=settings.delay, guards=None,
-    )  # fmt: skip
+        actuators,
+        T,
+        bandwidth=settings.bandwidth or None,
+        torque_limits=limits,
+        delay=settings.delay,
+        guards=None,
+    )
     shared: dict[str, Any] = {
-        'bandwidth': tracking.bandwidth, 'torque_limits': limits, 'observer': tracking.observer,
+        'bandwidth': tracking.bandwidth,
+        'torque_limits': limits,
+        'observer': tracking.observer,
         'guards': None,
-    }  # fmt: skip
+    }
     ratio = settings.damping_ratio
     joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', model.joint_names)
     tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
@@ -668,9 +676,14 @@ def _modes(
     }
     if settings.tool_link:
         made[CARTESIAN] = lambda: CartesianImpedance(
-            actuators, T, link=settings.tool_link, stiffness=tool, damping_ratio=ratio,
-            nullspace_stiffness=null, **shared,
-        )  # fmt: skip
+            actuators,
+            T,
+            link=settings.tool_link,
+            stiffness=tool,
+            damping_ratio=ratio,
+            nullspace_stiffness=null,
+            **shared,
+        )
     modes[TRACKING] = tracking
     modes[CARTESIAN] = ControlError('cartesian_impedance needs tool_link, the link that it holds.')
     for name, make in made.items():

@@ -1,4 +1,4 @@
-"""What `hodyn_node` can be told: the table of its parameters, see `hodyn_ros.ros.parameters`."""
+"""What `hodyn_node` can be told: its table of `hodyn_ros.ros.base.parameters`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.friction import FrictionLaw, friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.ros.parameters import Entry, Names, Triple, Values, entry, family, group, shown
-from hodyn_ros.ros.robot import actuator_problems
+from hodyn_ros.ros.base.parameters import Entry, Names, Triple, Values, entry, family, group, shown
+from hodyn_ros.ros.base.robot import actuator_problems
 from hodyn_ros.streams.wrench_sources import Expiry
 from hodyn_ros.trajectory.planning import INTERPOLATIONS
 
@@ -61,52 +61,73 @@ class WrenchSettings:
     """How wrenches are taken, and how a measured one (WrenchStamped) is to be read."""
 
     timeout: float = entry(
-        0.1, 'Without a new wrench for this time on a link that carries one, wrench_stale_policy '
-        'applies [s]. A wrench_motion of zeros ends the wrench.', 1e-6, 1e6, name='wrench_timeout',
+        0.1,
+        'Without a new wrench for this time on a link that carries one, wrench_stale_policy '
+        'applies [s]. A wrench_motion of zeros ends the wrench.',
+        1e-6,
+        1e6,
+        name='wrench_timeout',
     )
     stale_policy: str = entry(
-        'stop', 'When a wrench is older than wrench_timeout: stop the output, hold its last '
-        'value, or fade it out.', choices=('stop', 'hold', 'fade'),
+        'stop',
+        'When a wrench is older than wrench_timeout: stop the output, hold its last '
+        'value, or fade it out.',
+        choices=('stop', 'hold', 'fade'),
         name='wrench_stale_policy',
     )
     fade_time: float = entry(
-        0.5, 'Time in which a stale wrench comes to rest: at its value with the policy hold, at '
-        'zero with fade [s].', 1e-3, 60.0, name='wrench_fade_time',
+        0.5,
+        'Time in which a stale wrench comes to rest: at its value with the policy hold, at '
+        'zero with fade [s].',
+        1e-3,
+        60.0,
+        name='wrench_fade_time',
     )
     link: str = entry(
         '', 'Link on which the measured wrench acts; empty: the frame_id of the message names it.'
     )
     acting: str = entry(
-        'on_robot', 'What the sensor reads: the wrench that the environment exerts on_robot '
+        'on_robot',
+        'What the sensor reads: the wrench that the environment exerts on_robot '
         '(pushing the tool along x reads positive x), or the one that the robot exerts '
-        'on_environment.', choices=('on_robot', 'on_environment'),
+        'on_environment.',
+        choices=('on_robot', 'on_environment'),
     )
     sensor_xyz: Triple = entry(
         (0.0, 0.0, 0.0), 'Origin of the sensor in the link that frame_id names [m].'
     )
     sensor_rpy: Triple = entry(
-        (0.0, 0.0, 0.0), 'Roll, pitch and yaw of the sensor in the link that frame_id names, as '
-        'in a URDF [rad].',
+        (0.0, 0.0, 0.0),
+        'Roll, pitch and yaw of the sensor in the link that frame_id names, as in a URDF [rad].',
     )
     tool_mass: float = entry(
-        0.0, 'Mass that is attached beyond the sensor and is part of the robot description; its '
-        'weight is taken out of what the sensor reads [kg]; 0: nothing is taken out.', 0.0, 1e4,
+        0.0,
+        'Mass that is attached beyond the sensor and is part of the robot description; its '
+        'weight is taken out of what the sensor reads [kg]; 0: nothing is taken out.',
+        0.0,
+        1e4,
     )
     tool_center_of_mass: Triple = entry(
-        (0.0, 0.0, 0.0), 'Centre of mass of the same, in the sensor frame [m]. It needs '
-        'wrench.tool_mass.',
+        (0.0, 0.0, 0.0),
+        'Centre of mass of the same, in the sensor frame [m]. It needs wrench.tool_mass.',
     )
     delay: float = entry(
-        0.1, 'How far behind the latest measurement later ones improve the estimate [s].', 0.0,
+        0.1,
+        'How far behind the latest measurement later ones improve the estimate [s].',
+        0.0,
         1.0,
     )
     noise: float = entry(
-        0.0, 'Standard deviation of the noise of the measured components [N, N m]; 0: identified.',
-        0.0, 1e6,
+        0.0,
+        'Standard deviation of the noise of the measured components [N, N m]; 0: identified.',
+        0.0,
+        1e6,
     )
     bandwidth: float = entry(
-        0.0, 'Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted.',
-        0.0, 1e4,
+        0.0,
+        'Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted.',
+        0.0,
+        1e4,
     )
 
     @cached_property
@@ -126,16 +147,22 @@ class EstimatorSettings:
 
     enabled: bool = entry(True, 'Motions are estimated from joint_states and answered.')
     delay: float = entry(
-        0.1, 'How far estimated motions lie behind the latest measurement; the longer, the better '
-        '[s].', 0.0, 1.0,
+        0.1,
+        'How far estimated motions lie behind the latest measurement; the longer, the better [s].',
+        0.0,
+        1.0,
     )
     noise: float = entry(
-        0.0, 'Standard deviation of the noise of measured positions [rad, m]; 0: identified.', 0.0,
+        0.0,
+        'Standard deviation of the noise of measured positions [rad, m]; 0: identified.',
+        0.0,
         10.0,
     )
     bandwidth: float = entry(
-        0.0, 'Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted.',
-        0.0, 1e4,
+        0.0,
+        'Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted.',
+        0.0,
+        1e4,
     )
     max_gap: float = entry(
         0.1, 'After a longer time without joint_states the estimate starts anew [s].', 1e-4, 60.0
@@ -150,21 +177,28 @@ class CommandSettings:
     """What is sent to controllers; limits are checked on all of the effort whatever is sent."""
 
     effort: str = entry(
-        'full', 'Content of efforts that are sent to controllers: full, or without_gravity for '
-        'robots that compensate gravity themselves.', choices=('full', 'without_gravity'),
+        'full',
+        'Content of efforts that are sent to controllers: full, or without_gravity for '
+        'robots that compensate gravity themselves.',
+        choices=('full', 'without_gravity'),
     )
     friction: bool = entry(
-        True, 'Efforts that are sent contain the friction of the model; false for robots that '
+        True,
+        'Efforts that are sent contain the friction of the model; false for robots that '
         'compensate it themselves.',
     )
     effort_tolerance: float = entry(
-        0.05, 'How far efforts between the points of ~/controller_trajectory may be from exact '
+        0.05,
+        'How far efforts between the points of ~/controller_trajectory may be from exact '
         'ones, where a controller interpolates them linearly [N m, N]; 0: no such trajectory is '
-        'published.', 0.0, 1e6,
+        'published.',
+        0.0,
+        1e6,
     )
     joints: Names = entry(('',), 'Joints in ~/commands, in its order; empty: those of the model.')
     interfaces: Names = entry(
-        ('effort',), 'Values of each joint in ~/commands, in its order.',
+        ('effort',),
+        'Values of each joint in ~/commands, in its order.',
         choices=('position', 'velocity', 'effort', 'effort_dot'),
     )
 
@@ -177,12 +211,16 @@ class ChunkSettings:
         0.02, 'Time between the points of a chunk that have no times [s].', 1e-3, 10.0
     )
     step: float = entry(
-        0.01, 'Time between the knots of the motion, at which another chunk can take over [s].',
-        1e-3, 0.1,
+        0.01,
+        'Time between the knots of the motion, at which another chunk can take over [s].',
+        1e-3,
+        0.1,
     )
     bandwidth: float = entry(
-        5.0, 'Frequency from which on the motion does not follow a chunk, but smooths it [Hz].',
-        0.1, 100.0,
+        5.0,
+        'Frequency from which on the motion does not follow a chunk, but smooths it [Hz].',
+        0.1,
+        100.0,
     )
 
 
@@ -191,20 +229,25 @@ class IdentificationSettings:
     """What is identified from the efforts of measured joint states."""
 
     enabled: bool = entry(
-        False, 'Efforts of joint_states tell what a link carries and how joints rub; published on '
+        False,
+        'Efforts of joint_states tell what a link carries and how joints rub; published on '
         '~/identified_parameters, and applied on request only.',
     )
     payload_link: str = entry('', 'Link whose payload is looked for; empty: none.')
     friction: Names = entry(
-        ('',), 'Joints whose viscous and Coulomb friction is looked for; while they stand still '
+        ('',),
+        'Joints whose viscous and Coulomb friction is looked for; while they stand still '
         'and may stick, their efforts are not used. Empty: none.',
     )
     memory: float = entry(
         10.0, 'Time in which measurements lose 63 % of their weight [s].', 0.1, 1e4
     )
     effort_noise: float = entry(
-        0.1, 'Least standard deviation of the noise of measured efforts, and that of their '
-        'constant errors [N m, N].', 1e-6, 1e4,
+        0.1,
+        'Least standard deviation of the noise of measured efforts, and that of their '
+        'constant errors [N m, N].',
+        1e-6,
+        1e4,
     )
 
 
@@ -233,46 +276,62 @@ class NodeSettings:
         1e6,
     )
     allow_impossible_inertia: bool = entry(
-        False, 'Inertia tensors with a negative principal moment are used as given, with a '
-        'warning.', read_only=True,
+        False,
+        'Inertia tensors with a negative principal moment are used as given, with a warning.',
+        read_only=True,
     )
     mirror_efforts: bool = entry(
-        False, 'Efforts are published once more as sensor_msgs/JointState for plotting tools, one '
+        False,
+        'Efforts are published once more as sensor_msgs/JointState for plotting tools, one '
         'topic for each derivative: ~/joint_effort/order_0, ~/joint_effort/order_1 and so on.',
         read_only=True,
     )
     answer_all: bool = entry(
-        False, 'Every sample on joint_motion and joint_states is answered, in order, however '
-        'late. Otherwise only the newest is, where several wait.', read_only=True,
+        False,
+        'Every sample on joint_motion and joint_states is answered, in order, however '
+        'late. Otherwise only the newest is, where several wait.',
+        read_only=True,
     )
     diagnostics_period: float = entry(
         1.0, 'Time between two reports on /diagnostics [s].', 0.01, 3600.0, read_only=True
     )
     max_waiting_requests: int = entry(
-        8, 'Largest number of service requests that wait; those beyond it are refused as busy.', 1,
-        1000, read_only=True,
+        8,
+        'Largest number of service requests that wait; those beyond it are refused as busy.',
+        1,
+        1000,
+        read_only=True,
     )
     publish_rate: float = entry(
-        100.0, 'Rate at which a running trajectory is streamed on ~/joint_effort [Hz].', 0.01,
+        100.0,
+        'Rate at which a running trajectory is streamed on ~/joint_effort [Hz].',
+        0.01,
         10_000.0,
     )
     trajectory_sample_period: float = entry(
-        0.01, 'Distance of the samples on ~/effort_trajectory, and default of the service [s].',
-        1e-6, 1e3,
+        0.01,
+        'Distance of the samples on ~/effort_trajectory, and default of the service [s].',
+        1e-6,
+        1e3,
     )
     max_samples: int = entry(
         100_000, 'Largest number of samples in one answer to a trajectory.', 2, 10_000_000
     )
     max_trajectory_points: int = entry(
-        100_000, 'Largest number of waypoints of a trajectory; a larger one is refused unread.', 1,
+        100_000,
+        'Largest number of waypoints of a trajectory; a larger one is refused unread.',
+        1,
         10_000_000,
     )
     max_message_size: int = entry(
-        64 * 2**20, 'Largest size of a message on any input [bytes]; a larger one is refused '
-        'unread.', 1024, 2**31 - 1,
+        64 * 2**20,
+        'Largest size of a message on any input [bytes]; a larger one is refused unread.',
+        1024,
+        2**31 - 1,
     )
     interpolation: str = entry(
-        'spline', 'Motion between waypoints: spline (four times continuously differentiable), jtc '
+        'spline',
+        'Motion between waypoints: spline (four times continuously differentiable), jtc '
         '(as joint_trajectory_controller moves) or jtc_upsampled (with its positions_upsampling).',
         choices=INTERPOLATIONS,
     )
@@ -280,34 +339,48 @@ class NodeSettings:
         False, 'A trajectory may leave joints out; they rest where they are.'
     )
     stop_duration: float = entry(
-        0.5, 'Time in which an empty trajectory brings the motion to rest [s], from a quarter to '
+        0.5,
+        'Time in which an empty trajectory brings the motion to rest [s], from a quarter to '
         'four times as long where limits of the motion ask for it; 0: the stream ends at once.',
-        0.0, 60.0,
+        0.0,
+        60.0,
     )
     trajectory_timeout: float = entry(
-        2.0, 'A trajectory or chunk that should have begun this long ago, but has waited for a '
+        2.0,
+        'A trajectory or chunk that should have begun this long ago, but has waited for a '
         'robot, for others or for a planning process that hangs, is dropped [s]; the time in '
-        'which it is planned does not count.', 1e-3, 1e6,
+        'which it is planned does not count.',
+        1e-3,
+        1e6,
     )
     path_tolerance: float = entry(
-        0.2, 'How far measured joints may be from the motion that is sent, and from where a '
+        0.2,
+        'How far measured joints may be from the motion that is sent, and from where a '
         'trajectory without time for the way begins [rad, m]; beyond it the motion ends, since '
-        'the robot does not follow. 0: it is not looked at.', 0.0, 1e6,
+        'the robot does not follow. 0: it is not looked at.',
+        0.0,
+        1e6,
     )
     path_time: float = entry(
         0.2, 'For how long they must be farther away than that [s].', 0.0, 60.0
     )
     input_timeout: float = entry(
-        0.5, 'A motion whose stamp is older than this is refused [s]; 0: any age is taken.', 0.0,
+        0.5,
+        'A motion whose stamp is older than this is refused [s]; 0: any age is taken.',
+        0.0,
         1e6,
     )
     stiffness_timeout: float = entry(
-        0.1, 'Without a new stiffness_motion for this time, the stiffness stops changing [s].',
-        1e-6, 1e6,
+        0.1,
+        'Without a new stiffness_motion for this time, the stiffness stops changing [s].',
+        1e-6,
+        1e6,
     )
     stiffness_rest_time: float = entry(
-        0.5, 'Time in which it does so, smoothly; less if it would change by more than a tenth '
-        '[s].', 1e-3, 60.0,
+        0.5,
+        'Time in which it does so, smoothly; less if it would change by more than a tenth [s].',
+        1e-3,
+        60.0,
     )
     command: CommandSettings = group(CommandSettings)
     chunk: ChunkSettings = group(ChunkSettings)

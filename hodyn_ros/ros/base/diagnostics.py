@@ -18,7 +18,7 @@ from rclpy.subscription import Subscription
 from hodyn_ros.errors import HodynError, JointNameError, SizeError, StaleError
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.robot import Robot
+    from hodyn_ros.ros.base.robot import Robot
 
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
@@ -386,24 +386,32 @@ class Diagnostics:
                 del values[what]
         if self.estimate is not None:
             order, delay, deviations = self.estimate
-            reports['estimator'] = OK, f'positions to derivative {order} are estimated', {
-                'valid order': order,
-                'delay [ms]': f'{1e3 * delay:.3f}',
-                'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviations),
-            }
+            reports['estimator'] = (
+                OK,
+                f'positions to derivative {order} are estimated',
+                {
+                    'valid order': order,
+                    'delay [ms]': f'{1e3 * delay:.3f}',
+                    'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviations),
+                },
+            )
         if self.process is not None or self.waiting is not None:
             reports['planning'] = self._planning_report(now)
         jumps, others = 'time jumps', self.namesakes
         text = f'{others} more of this name: each input is answered by all of them'
         state = min(others, 1)
         causes = (
-            Cause(WARN, 'the clock jumped', self._node.recent[jumps]), Cause(WARN, text, state)
+            Cause(WARN, 'the clock jumped', self._node.recent[jumps]),
+            Cause(WARN, text, state),
         )
-        reports['node'] = *self._node.level(causes, now, 'ok'), {
-            'memory [MiB]': self._memory(None),
-            'use_sim_time': 'true' if self.use_sim_time else 'false',
-            jumps: self._node.total[jumps],
-        }
+        reports['node'] = (
+            *self._node.level(causes, now, 'ok'),
+            {
+                'memory [MiB]': self._memory(None),
+                'use_sim_time': 'true' if self.use_sim_time else 'false',
+                jumps: self._node.total[jumps],
+            },
+        )
         return [self.status(part, *report) for part, report in reports.items()]
 
     def status(

@@ -24,13 +24,14 @@ from hodyn_ros.errors import HodynError, ModelError, SimulationError, StaleError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import joint_order, listed
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.base import DESCRIPTION, RobotNode, main
-from hodyn_ros.ros.conversions import flat, nanoseconds, time_message
-from hodyn_ros.ros.diagnostics import publisher_names
-from hodyn_ros.ros.joint_states import values_of
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import (
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import flat, nanoseconds, time_message
+from hodyn_ros.ros.base.diagnostics import publisher_names
+from hodyn_ros.ros.base.joint_states import values_of
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import (
     Entry,
     Triple,
     Values,
@@ -41,7 +42,8 @@ from hodyn_ros.ros.parameters import (
     per_joint,
     same,
 )
-from hodyn_ros.ros.robot import actuators_config
+from hodyn_ros.ros.base.robot import actuators_config
+from hodyn_ros.ros.base.subscription import DESCRIPTION
 from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
@@ -91,7 +93,8 @@ class SimulationSettings:
     gravity: Triple = _same('gravity')
     joint_friction: bool = _entry(False, 'The links have the friction of the robot description.')
     mode: str = _entry(
-        LOCK_STEP, 'lock_step: the next sample follows the command that answers the latest one, '
+        LOCK_STEP,
+        'lock_step: the next sample follows the command that answers the latest one, '
         'however long that takes; real_time: samples follow the clock.',
         choices=(LOCK_STEP, REAL_TIME),
     )
@@ -102,17 +105,24 @@ class SimulationSettings:
         1.0, 'Simulated time of the first sample in lock step [s].', 0.0, 1e9
     )
     publish_clock: bool = _entry(
-        True, 'In lock step the simulated time is published on /clock. A graph has one such time: '
+        True,
+        'In lock step the simulated time is published on /clock. A graph has one such time: '
         'for several robots remap /clock to another topic for the nodes of each, or let the '
         'controllers take the stamps as the time.',
     )
     command_timeout: float = _entry(
-        1.0, 'In lock step, without a command for this time [s] the last one is held for one '
-        'sample more. The first command is waited for.', 1e-3, 3600.0,
+        1.0,
+        'In lock step, without a command for this time [s] the last one is held for one '
+        'sample more. The first command is waited for.',
+        1e-3,
+        3600.0,
     )
     brake_time: float = _entry(
-        0.1, 'In real time, without a command for this time [s] the brakes close and hold the '
-        'robot where it is, as drives do; the next command opens them.', 1e-3, 3600.0,
+        0.1,
+        'In real time, without a command for this time [s] the brakes close and hold the '
+        'robot where it is, as drives do; the next command opens them.',
+        1e-3,
+        3600.0,
     )
     end_stops: bool = _entry(True, 'Joints go no farther than the limits of their positions.')
     command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)

@@ -31,13 +31,13 @@ from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import MotionLimits, compiled_count
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.model.urdf import parse_urdf
-from hodyn_ros.ros.base import DESCRIPTION
-from hodyn_ros.ros.diagnostics import START_GRACE, reason
-from hodyn_ros.ros.payloads import loaded
+from hodyn_ros.ros.base.diagnostics import START_GRACE, reason
+from hodyn_ros.ros.base.payloads import loaded
+from hodyn_ros.ros.base.subscription import DESCRIPTION
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.base import RobotNode
-    from hodyn_ros.ros.node_settings import NodeSettings
+    from hodyn_ros.ros.base.node import RobotNode
+    from hodyn_ros.ros.base.node_settings import NodeSettings
 
 Array = NDArray[np.float64]
 M = TypeVar('M')

@@ -21,10 +21,11 @@ from rclpy.action import ActionClient, ActionServer, CancelResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
 
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.base import RobotNode, main
-from hodyn_ros.ros.diagnostics import OK, SILENT, WARN
-from hodyn_ros.ros.parameters import entry
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.diagnostics import OK, SILENT, WARN
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.parameters import entry
 from hodyn_ros.streams.goals import (
     ACCEPTED,
     ENDED,
@@ -57,8 +58,9 @@ class ProxySettings:
 
     action: str = entry(f'~/{ACTION}', 'Name of the action that planners use.', read_only=True)
     controller: str = entry(
-        'joint_trajectory_controller', 'Controller whose action follow_joint_trajectory executes '
-        'the goals.', read_only=True,
+        'joint_trajectory_controller',
+        'Controller whose action follow_joint_trajectory executes the goals.',
+        read_only=True,
     )
     retime_service: str = entry(
         'hodyn_node/retime', 'Service that gives goals another timing.', read_only=True
@@ -67,8 +69,10 @@ class ProxySettings:
         60.0, 'A goal whose new timing takes longer is aborted [s].', 0.1, 3600.0
     )
     timing: str = entry(
-        'path', 'path: a new timing along the path; uniform: all of the motion is played slower '
-        'or faster.', choices=tuple(_TIMINGS),
+        'path',
+        'path: a new timing along the path; uniform: all of the motion is played slower '
+        'or faster.',
+        choices=tuple(_TIMINGS),
     )
     slower_only: bool = entry(
         False, 'Goals that keep the limits keep their timing; others do not become shorter.'
@@ -77,8 +81,9 @@ class ProxySettings:
         False, 'Pauses in a goal are left out; for the timing path alone.'
     )
     efforts: bool = entry(
-        True, 'Efforts are sent for feed-forward, with what command.* of hodyn_node says they '
-        'contain; false for a controller that claims no effort interface, which rejects them.'
+        True,
+        'Efforts are sent for feed-forward, with what command.* of hodyn_node says they '
+        'contain; false for a controller that claims no effort interface, which rejects them.',
     )
 
 

@@ -16,7 +16,7 @@ from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import moment_force, nanoseconds, wrench_from_message
+from hodyn_ros.ros.base.conversions import moment_force, nanoseconds, wrench_from_message
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.streams.wrench_sources import (
     SMALLEST_FORCE,
@@ -30,7 +30,7 @@ from hodyn_ros.streams.wrench_sources import (
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.node_settings import NodeSettings, WrenchSettings
+    from hodyn_ros.ros.base.node_settings import NodeSettings, WrenchSettings
 
 Array = NDArray[np.float64]
 

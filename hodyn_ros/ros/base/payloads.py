@@ -23,7 +23,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.robot import Robot
+    from hodyn_ros.ros.base.robot import Robot
 
 Array = NDArray[np.float64]
 
@@ -48,9 +48,13 @@ def payloads_of(
 ) -> tuple[tuple[Payload, ...], list[str]]:
     """Payloads with the one that is asked for, and remarks on it; HodynError if it cannot be."""
     duration = checked_number(
-        'transition_time', request.transition_time, RequestError, least=0.0,
-        most=LONGEST_TRANSITION, unit='s',
-    )  # fmt: skip
+        'transition_time',
+        request.transition_time,
+        RequestError,
+        least=0.0,
+        most=LONGEST_TRANSITION,
+        unit='s',
+    )
     if not duration and not request.allow_step:
         raise RequestError(
             'transition_time is 0, with which the efforts would jump; give the time in which the '

@@ -15,7 +15,7 @@ from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, mo
 from hodyn_ros.dynamics.wrenches import continued
 from hodyn_ros.errors import ActuatorError, JointNameError
 from hodyn_ros.names import listed
-from hodyn_ros.ros.conversions import along, check_finite, fill, flat, nanoseconds, read_rows
+from hodyn_ros.ros.base.conversions import along, check_finite, fill, flat, nanoseconds, read_rows
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 Array = NDArray[np.float64]
@@ -48,7 +48,11 @@ class MotorStream:
         self._state = None
 
     def motors(
-        self, motion: Array, effort: Array, stamp: int, source: int,
+        self,
+        motion: Array,
+        effort: Array,
+        stamp: int,
+        source: int,
         stiffness: Mapping[str, Array],
     ) -> MotorMotion:
         """Motion and torque of the motors, or HodynError if the actuators cannot do it.

@@ -45,11 +45,9 @@ from hodyn_ros.errors import (
 from hodyn_ros.model.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.base import RobotNode, main
-from hodyn_ros.ros.base_motion import BaseMotions, efforts_on
-from hodyn_ros.ros.controllers import CommandStream, command_columns
-from hodyn_ros.ros.conversions import (
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.base_motion import BaseMotions, efforts_on
+from hodyn_ros.ros.base.conversions import (
     EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
     continuous_order,
@@ -60,16 +58,19 @@ from hodyn_ros.ros.conversions import (
     time_message,
     write_efforts,
 )
-from hodyn_ros.ros.diagnostics import AHEAD, MISSED, StreamHealth
-from hodyn_ros.ros.identification import OnlineIdentification, estimator_of
-from hodyn_ros.ros.joint_states import MeasuredMotion, check_age
-from hodyn_ros.ros.motors import MotorStream, Stiffness
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.payloads import Transitions, mixed, payloads_of
-from hodyn_ros.ros.planning import LOOK_PERIOD, PlanningClient
-from hodyn_ros.ros.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
-from hodyn_ros.ros.trajectories import report_plan, request_of
-from hodyn_ros.ros.wrenches import Wrenches, WrenchesAt, check_target
+from hodyn_ros.ros.base.diagnostics import AHEAD, MISSED, StreamHealth
+from hodyn_ros.ros.base.joint_states import MeasuredMotion, check_age
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.motors import MotorStream, Stiffness
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.payloads import Transitions, mixed, payloads_of
+from hodyn_ros.ros.base.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
+from hodyn_ros.ros.base.trajectories import report_plan, request_of
+from hodyn_ros.ros.base.wrenches import Wrenches, WrenchesAt, check_target
+from hodyn_ros.ros.nodes.identification import OnlineIdentification, estimator_of
+from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
+from hodyn_ros.ros.planner.planning import LOOK_PERIOD, PlanningClient
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
     LOST,
@@ -491,9 +492,7 @@ class HodynNode(RobotNode[NodeSettings]):
         """Standard deviations of efforts, by those of what is measured; None if not known."""
         of_motion = None if estimate is None else estimate.deviations(len(motion))
         if acting is None:
-            return effort_deviations(
-                robot.model, motion, effort, (), of_motion, (), dynamics
-            )
+            return effort_deviations(robot.model, motion, effort, (), of_motion, (), dynamics)
         return effort_deviations(
             robot.model,
             motion,

@@ -19,17 +19,17 @@ from hodyn_ros.dynamics.regressor import regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, RequestError
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.diagnostics import OK, WARN
-from hodyn_ros.ros.joint_states import values_of
-from hodyn_ros.ros.payloads import loaded
-from hodyn_ros.ros.robot import Robot
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.diagnostics import OK, WARN
+from hodyn_ros.ros.base.joint_states import values_of
+from hodyn_ros.ros.base.payloads import loaded
+from hodyn_ros.ros.base.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.base import RobotNode
-    from hodyn_ros.ros.node_settings import IdentificationSettings, NodeSettings
+    from hodyn_ros.ros.base.node import RobotNode
+    from hodyn_ros.ros.base.node_settings import IdentificationSettings, NodeSettings
 
 Array = NDArray[np.float64]
 
@@ -45,10 +45,12 @@ _AROUND = np.linspace(-1e7, 1e7, 9)
 def estimator_of(model: RobotModel, settings: IdentificationSettings) -> OnlineEstimator:
     """Make what the settings ask for; HodynError if it does not suit the robot."""
     return OnlineEstimator(
-        model, link=settings.payload_link or None,
+        model,
+        link=settings.payload_link or None,
         friction=[name for name in settings.friction if name],
-        memory=settings.memory, effort_noise=settings.effort_noise,
-    )  # fmt: skip
+        memory=settings.memory,
+        effort_noise=settings.effort_noise,
+    )
 
 
 class OnlineIdentification:
@@ -148,11 +150,15 @@ class OnlineIdentification:
         link = self._node.settings.identification.payload_link
         self._publisher.publish(
             IdentifiedParameters(
-                header=Header(stamp=time_message(stamp), frame_id=link), names=found.names,
-                values=found.values, deviations=found.std, units=found.units,
-                samples=estimator.samples, outliers=estimator.outliers,
+                header=Header(stamp=time_message(stamp), frame_id=link),
+                names=found.names,
+                values=found.values,
+                deviations=found.std,
+                units=found.units,
+                samples=estimator.samples,
+                outliers=estimator.outliers,
             )
-        )  # fmt: skip
+        )
 
     def _total(self, found: ParameterEstimate) -> ParameterEstimate:
         """What there is with the friction that is in use."""
