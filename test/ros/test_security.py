@@ -166,7 +166,8 @@ KNOWN = {
     'commands.py': {'importlib'},
     'ros/base/life.py': {'read_text'},
     'ros/base/diagnostics.py': {'read_text'},
-    'ros/planner/planning.py': {'pickle', 'fdopen', 'subprocess'},
+    'ros/planner/client.py': {'pickle', 'subprocess'},
+    'ros/planner/process.py': {'pickle', 'fdopen'},
     'resources.py': {'importlib'},
 }
 

@@ -16,6 +16,7 @@ from rclpy.qos import QoSCompatibility, qos_check_compatible
 from rclpy.subscription import Subscription
 
 from hodyn_ros.errors import HodynError, JointNameError, SizeError, StaleError
+from hodyn_ros.streams.process_watch import ENDED, SILENT
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.robot import Robot
@@ -121,14 +122,10 @@ def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
     return found
 
 
-# States of a process that works for the node.
-STARTING, RUNNING, SILENT, ENDED = 'starting', 'running', 'silent', 'ended'
-
-
 class ProcessHealth(NamedTuple):
     """State of a process that works for the node."""
 
-    state: str  # one of the four above
+    state: str  # of `ProcessWatch`
     restarts: int
     last_exit: str
     pid: int | None

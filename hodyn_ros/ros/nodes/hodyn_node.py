@@ -69,8 +69,8 @@ from hodyn_ros.ros.base.robot import Compiled, CompiledRobots, Robot, drives_of,
 from hodyn_ros.ros.base.trajectories import report_plan, request_of
 from hodyn_ros.ros.base.wrenches import Wrenches, WrenchesAt, check_target
 from hodyn_ros.ros.nodes.identification import OnlineIdentification, estimator_of
+from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
-from hodyn_ros.ros.planner.planning import LOOK_PERIOD, PlanningClient
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
     LOST,
@@ -79,6 +79,7 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
+from hodyn_ros.streams.process_watch import LOOK_PERIOD
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate
 

@@ -22,7 +22,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
 
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.diagnostics import OK, SILENT, WARN
+from hodyn_ros.ros.base.diagnostics import OK, WARN
 from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.parameters import entry
@@ -38,6 +38,7 @@ from hodyn_ros.streams.goals import (
     WAITS,
     Goal,
 )
+from hodyn_ros.streams.process_watch import SILENT
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 try:

@@ -182,3 +182,8 @@ def command_columns(robot: Robot, settings: CommandSettings) -> list[int]:
             f'are {listed(names)}.'
         )
     return [names.index(name) for name in wanted]
+
+
+def to_stamp(planned: PlannedMotion) -> int:
+    """From the start of a motion to the stamp of what a controller gets of it [ns]."""
+    return planned.first - planned.start - round(LEAD_IN * NANOSECONDS)
