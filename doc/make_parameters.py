@@ -7,25 +7,18 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import fields
 from pathlib import Path
 
 import yaml
 
-from hodyn_ros.ros.base.node_settings import (
-    ChunkSettings,
-    CommandSettings,
-    EstimatorSettings,
-    IdentificationSettings,
-    NodeSettings,
-    WrenchSettings,
-)
+from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Entry, entries
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string'}
 GROUPS = {
-    'command': CommandSettings, 'chunk': ChunkSettings, 'wrench': WrenchSettings,
-    'estimator': EstimatorSettings, 'identification': IdentificationSettings,
+    item.name: item.metadata['group'] for item in fields(NodeSettings) if 'group' in item.metadata
 }
 
 HEAD = """\

@@ -30,6 +30,9 @@ Triple = tuple[float, float, float]
 
 Names = tuple[str, ...]
 
+Numbers = tuple[float, ...]
+"""Its default has one number: a list of any length."""
+
 Values = tuple[tuple[str, str, Any], ...]
 """Joint, key and value of the parameters of a family; the key is empty where there is none."""
 
@@ -41,7 +44,7 @@ class Entry:
     """A parameter. Its type is that of the default; whole numbers are numbers too."""
 
     name: str
-    default: bool | int | float | str | Triple | Names | None  # None: anything
+    default: bool | int | float | str | Triple | Names | Numbers | None  # None: anything
     description: str
     low: float = -math.inf
     high: float = math.inf
@@ -63,8 +66,12 @@ class Entry:
             fits = value in self.choices
         elif isinstance(default, str):
             fits, expected = isinstance(value, str), 'text'
+        elif isinstance(default, tuple) and len(default) == 1:
+            expected = f'a list of numbers from {self.low:.12g} to {self.high:.12g}'
+            fits = _are_numbers(value) and all(self.low <= item <= self.high for item in value)
         elif isinstance(default, tuple):
-            fits, expected = _is_triple(value), 'three finite numbers'
+            fits = _are_numbers(value) and len(value) == len(default)
+            expected = 'three finite numbers'
         else:
             whole = isinstance(default, int)
             expected = f'a {"whole " * whole}number from {self.low:.12g} to {self.high:.12g}'
@@ -148,7 +155,7 @@ class Family:
 
 
 def entry(
-    default: bool | int | float | str | Triple | Names,
+    default: bool | int | float | str | Triple | Names | Numbers,
     description: str,
     low: float = -math.inf,
     high: float = math.inf,
@@ -214,8 +221,8 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and {*map(type, value)} == {str}
 
 
-def _is_triple(value: Any) -> bool:
-    if isinstance(value, (str, bytes)) or not hasattr(value, '__len__') or len(value) != 3:
+def _are_numbers(value: Any) -> bool:
+    if isinstance(value, (str, bytes)) or not hasattr(value, '__len__') or not len(value):
         return False
     return all(is_number(number) and math.isfinite(number) for number in value)
 

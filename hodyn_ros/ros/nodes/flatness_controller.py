@@ -209,7 +209,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             law: Controller | ObserverController | ControlError
             modes: dict[str, ObserverController | ControlError] = {}
             if settings.controller in MODES:
-                modes = _modes(drives.actuators, settings, limits)
+                modes = laws_of(drives.actuators, settings, limits)
                 law = modes[settings.controller]
                 if isinstance(law, ControlError):
                     raise law
@@ -642,7 +642,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         return statuses
 
 
-def _modes(
+def laws_of(
     actuators: Actuators, settings: ControlSettings, limits: Array | None
 ) -> dict[str, ObserverController | ControlError]:
     """Laws that share an observer, or why they cannot be used."""
@@ -654,6 +654,7 @@ def _modes(
         bandwidth=settings.bandwidth or None,
         torque_limits=limits,
         delay=settings.delay,
+        resolution=settings.resolution.pair,
         guards=None,
     )
     shared: dict[str, Any] = {

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from hodyn_ros.control.laws import CONTROLLERS
 from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.parameters import Triple, Values, entry, joint_values, per_joint, same
+from hodyn_ros.ros.base.parameters import (
+    Numbers,
+    Triple,
+    Values,
+    entry,
+    group,
+    joint_values,
+    per_joint,
+    same,
+    shown,
+)
 
 Array = NDArray[np.float64]
 
@@ -23,6 +33,31 @@ MODES = (TRACKING, JOINT, CARTESIAN, FLOATING)
 """Laws that share an observer: from one to another there is no step of the torque."""
 
 _same = partial(same, NodeSettings, read_only=True)
+
+
+@dataclass(frozen=True)
+class ResolutionSettings:
+    """Steps in which positions are measured, behind the gears."""
+
+    links: Numbers = entry(
+        (0.0,),
+        'Of the encoders of the links, one step for all joints or one for each; tracking lowers '
+        'its default bandwidth for the noise that they cause [rad, m]; 0: not known.',
+        0.0,
+        1.0,
+    )
+    motors: Numbers = entry(
+        (0.0,),
+        'The same of the encoders of the motors, behind their gears, in the order of the motors '
+        '[rad, m].',
+        0.0,
+        1.0,
+    )
+
+    @property
+    def pair(self) -> tuple[Numbers, Numbers] | None:
+        """Steps of links and motors; None if they are not known."""
+        return (self.links, self.motors) if any(self.links) and any(self.motors) else None
 
 
 @dataclass(frozen=True)
@@ -188,7 +223,19 @@ class ControlSettings:
     joint_stiffnesses: Values = per_joint(
         'joint_stiffnesses', 'joint_stiffness of joint {joint}; 0: that of all.', 1e-6, 1e6
     )
+    resolution: ResolutionSettings = group(ResolutionSettings)
     actuators: Values = _same('actuators')
+
+    def contradictions(self) -> list[str]:
+        """Values that are valid alone but not together."""
+        steps = self.resolution
+        given = (*steps.links, *steps.motors)
+        if not any(given) or all(given):
+            return []
+        return [
+            f'Parameter resolution.links is {shown(steps.links)} and resolution.motors is '
+            f'{shown(steps.motors)}, expected numbers above zero in both, or zeros alone.'
+        ]
 
     def of_joints(self, start: str, of_all: str, joint_names: Sequence[str]) -> Array:
         """Values (n,) of a family of parameters, and of the parameter of all."""
