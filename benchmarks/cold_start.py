@@ -35,8 +35,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import nanoseconds, time_message
+from hodyn_ros.ros.base.conversions import time_message
 from hodyn_ros.ros.nodes.reference_publisher import JOINT_NAMES
+from hodyn_ros.streams.timeline import nanoseconds
 
 TIMEOUT = 60.0  # s
 POLL = 0.002  # s

@@ -33,8 +33,7 @@ from benchmarks.report import grid, options
 from hodyn_ros import RobotModel
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import nanoseconds
-from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 
 Array = NDArray[np.float64]
 

@@ -34,9 +34,11 @@ from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.model.limits import motion_limits  # noqa: E402
 from hodyn_ros.resources import share_file  # noqa: E402
 from hodyn_ros.ros.base import qos  # noqa: E402
-from hodyn_ros.ros.base.conversions import nanoseconds  # noqa: E402
 from hodyn_ros.ros.nodes.reference_publisher import JOINT_NAMES, joint_trajectory  # noqa: E402
-from hodyn_ros.streams.timeline import NANOSECONDS  # noqa: E402
+from hodyn_ros.streams.timeline import (
+    NANOSECONDS,  # noqa: E402
+    nanoseconds,  # noqa: E402
+)
 from hodyn_ros.trajectory.references import panda_sinusoids  # noqa: E402
 
 PICTURE = Path('build/demo/panda_efforts.png')

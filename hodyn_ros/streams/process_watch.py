@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 STARTING, RUNNING, SILENT, ENDED = 'starting', 'running', 'silent', 'ended'
 
 # A process that has been silent for the first time is killed, which is said after the second [s].
@@ -64,3 +67,21 @@ class ProcessWatch:
             self.state = SILENT if is_silent else RUNNING
             if idle > SILENT_KILLED or silence > LONGEST_WORK:
                 self.overdue = f'it did not answer for {silence:.1f} s'
+
+
+def resident_memory(pid: int | None = None) -> str:
+    """Memory that a process occupies [MiB], by default this one; empty if it is not known."""
+    try:
+        pages = int(Path(f'/proc/{pid or "self"}/statm').read_text().split()[1])
+        return f'{pages * os.sysconf("SC_PAGE_SIZE") / 2**20:.1f}'
+    except (OSError, ValueError, IndexError):
+        return ''
+
+
+def processor_time(pid: int) -> float:
+    """Time that all threads of a process have computed [s]; 0 if it is not known."""
+    try:
+        fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -14,9 +14,9 @@ from support.scripts import load
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import entries
-from hodyn_ros.ros.base.robot import REMEMBERED
 from hodyn_ros.ros.base.subscription import LARGEST_SAMPLE
 from hodyn_ros.streams.motion_stream import MOST_WAITING
+from hodyn_ros.streams.robot import REMEMBERED
 from hodyn_ros.streams.timeline import MOST_PENDING
 
 ROOT = Path(__file__).resolve().parents[2]

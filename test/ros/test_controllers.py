@@ -14,8 +14,8 @@ from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import nanoseconds
 from hodyn_ros.streams.motion_stream import LEAD_IN
+from hodyn_ros.streams.timeline import nanoseconds
 from hodyn_ros.trajectory.jtc import jtc_motion
 
 NAMES = ('shoulder', 'elbow')

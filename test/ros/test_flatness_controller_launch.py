@@ -22,10 +22,10 @@ from support.ros_harness import TIMEOUT, next_domain, spin_to_end
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import actuators_from_config
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import nanoseconds
-from hodyn_ros.ros.base.robot import actuators_config
 from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
+from hodyn_ros.streams.robot import actuators_config
+from hodyn_ros.streams.timeline import nanoseconds
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,7 +236,7 @@ def test_two_robots_at_a_time_have_each_their_own(started, real_node, context, s
         options = started(namespace=name)
         controllers[name] = real_node(FlatnessControllerNode, options['flatness_controller'])
         spin(controllers[name])
-    wait_for(lambda: all(node._loop is not None for node in controllers.values()))
+    wait_for(lambda: all(node.control.laws is not None for node in controllers.values()))
     for name in robots:
         options = started(namespace=name)['simulated_robot']
         options['parameters'].append({'start_time': float(begins[name]), 'command_timeout': 60.0})

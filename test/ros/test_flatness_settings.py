@@ -8,8 +8,8 @@ from hodyn_ros import RobotModel
 from hodyn_ros.actuators.config import actuators_from_config
 from hodyn_ros.errors import ControlError
 from hodyn_ros.ros.base.parameters import make_settings
-from hodyn_ros.ros.nodes.flatness_controller import laws_of
-from hodyn_ros.ros.nodes.flatness_settings import TRACKING, ControlSettings
+from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
+from hodyn_ros.streams.laws import TRACKING, laws_of
 
 MODEL = RobotModel.from_urdf(TWO_LINK)
 SPRING = {'type': 'sea', 'stiffness': 3000.0, 'motor_inertia': 0.3}

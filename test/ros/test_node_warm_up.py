@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError, RobotModel, inverse_dynamics
 from hodyn_ros.engine.engine import Engine, engine_of, unavailable
-from hodyn_ros.ros.base import robot
+from hodyn_ros.streams import preparation as robot
 
 MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
 FAST = 'nth_order' if unavailable() else 'compiled_robot'

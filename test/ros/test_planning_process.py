@@ -32,7 +32,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.robot import Robot
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.planner import answers, client, process
 from hodyn_ros.ros.planner.answers import effort_trajectory
@@ -45,6 +44,7 @@ from hodyn_ros.streams.process_watch import (
     SILENT_SAID,
     ProcessWatch,
 )
+from hodyn_ros.streams.robot import Robot
 from hodyn_ros.trajectory.spline import fit_spline
 
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')

@@ -165,7 +165,7 @@ KNOWN = {
     'model/urdf.py': {'read_bytes'},
     'commands.py': {'importlib'},
     'ros/base/life.py': {'read_text'},
-    'ros/base/diagnostics.py': {'read_text'},
+    'streams/process_watch.py': {'read_text'},
     'ros/planner/client.py': {'pickle', 'subprocess'},
     'ros/planner/process.py': {'pickle', 'fdopen'},
     'resources.py': {'importlib'},

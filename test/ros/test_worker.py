@@ -17,12 +17,12 @@ from support.ros_harness import TIMEOUT, next_domain  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from hodyn_ros.errors import HodynError  # noqa: E402
-from hodyn_ros.ros.base import robot  # noqa: E402
 from hodyn_ros.ros.base.node_settings import NodeSettings  # noqa: E402
 from hodyn_ros.ros.base.parameters import make_settings  # noqa: E402
 from hodyn_ros.ros.base.worker import Worker  # noqa: E402
 from hodyn_ros.ros.planner import process  # noqa: E402
 from hodyn_ros.ros.planner.messages import Begin  # noqa: E402
+from hodyn_ros.streams import preparation as robot  # noqa: E402
 from hodyn_ros.streams.motion_stream import Task  # noqa: E402
 
 # A fault of ours, memory that is used up, and what a library raises that wants to end the process.

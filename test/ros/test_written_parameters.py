@@ -10,7 +10,7 @@ from hodyn_ros.actuators import Actuators
 from hodyn_ros.identification import actuator_config, friction_config, write_parameters
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Parameters
-from hodyn_ros.ros.base.robot import drives_of
+from hodyn_ros.streams.robot import drives_of
 
 MODEL = RobotModel.from_urdf('two_link')
 

@@ -6,15 +6,16 @@ Here alone wrenches change from the order of the messages (force, torque) to (mo
 from __future__ import annotations
 
 import array
-import struct
+import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Wrench as WrenchMessage
 from hodyn_msgs.msg import (
+    BaseMotion,
     JointEffort,
     JointEffortTrajectory,
     JointMotion,
@@ -23,15 +24,27 @@ from hodyn_msgs.msg import (
     MotionEstimate,
     WrenchMotion,
 )
+from hodyn_msgs.srv import SetPayload
 from numpy.typing import NDArray
+from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.checks import first_not_finite
 from hodyn_ros.dynamics.wrenches import continued
-from hodyn_ros.errors import HodynError, MotionError, RequestError, TrajectoryError, WrenchError
+from hodyn_ros.errors import (
+    HodynError,
+    JointNameError,
+    MotionError,
+    RequestError,
+    TrajectoryError,
+    WrenchError,
+)
+from hodyn_ros.kinematics.forward import LinkMotion
+from hodyn_ros.lie import se3, so3
+from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import Violation
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import joint_order
+from hodyn_ros.names import joint_order, listed
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import Estimate
 from hodyn_ros.trajectory.piecewise import checked_times
@@ -43,7 +56,8 @@ MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
 HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1
 _FEWEST_MOTION_FIELDS = 3
-TURN = 2.0 * np.pi
+_FEWEST_TWISTS, _MOST_TWISTS = 2, HIGHEST_EFFORT_ORDER + 2  # entries of a twist that are used
+_OFF_UNIT = 1e-3  # of the length of a quaternion, which senders round
 
 _EXPRESSIONS = {
     WrenchMotion.BODY: 'body',
@@ -51,21 +65,6 @@ _EXPRESSIONS = {
     WrenchMotion.HYBRID: 'hybrid',
 }
 _ACTINGS = {WrenchMotion.ON_ENVIRONMENT: 'on_environment', WrenchMotion.ON_ROBOT: 'on_robot'}
-
-# Beyond it a motion of any length would leave the range of time messages (the year 2038).
-_LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
-
-
-def nanoseconds(time: Time) -> int:
-    """Time message as integer nanoseconds; MotionError if it is none that a motion can follow."""
-    seconds, nanosec = time.sec, time.nanosec
-    value: int = seconds * NANOSECONDS + nanosec
-    if not (nanosec < NANOSECONDS and 0 <= value <= _LATEST):
-        raise MotionError(
-            f'The stamp is {seconds} s and {nanosec} ns; expected nanoseconds below 10^9 and a '
-            f'time from 0 to {_LATEST // NANOSECONDS} s.'
-        )
-    return value
 
 
 def time_message(nanoseconds: int) -> Time:
@@ -170,6 +169,63 @@ def check_finite(
         )
 
 
+def values_of(
+    topic: str, message: JointState, fields: tuple[str, ...], wanted: tuple[str, ...]
+) -> Array | None:
+    """Values (fields, names) of the wanted names, in their order; None if none of them is there.
+
+    Further names are ignored. Raises JointNameError or MotionError if it cannot be used.
+    """
+    names = tuple(message.name)
+    places = _places(topic, names, wanted)
+    if not places:
+        return None
+    values = read_rows(topic, message, fields, len(names), len(fields), 'name')[:, places]
+    check_finite(topic, fields, wanted, values)
+    return values
+
+
+@lru_cache(maxsize=64)
+def _places(topic: str, names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int]:
+    if set(names).isdisjoint(wanted):
+        return []
+    missing = [name for name in wanted if name not in names]
+    repeated = [name for name in wanted if names.count(name) > 1]
+    if missing or repeated:
+        what = 'missing' if missing else 'repeated'
+        raise JointNameError(
+            f'{topic}: names do not fit ({what}: {listed(missing or repeated)}); expected each of '
+            f'{listed(wanted)} once, in one message. Merge what several drivers send, or set '
+            'tip_link to the end of the chain that is measured.'
+        )
+    return [names.index(name) for name in wanted]
+
+
+def motion_of_base(message: BaseMotion, base_link: str) -> LinkMotion:
+    """Pose (4, 4) and twist (2 to 4, 6) of a message; MotionError if they cannot be used."""
+    if message.child_frame_id != base_link:
+        raise MotionError(
+            f'BaseMotion: child_frame_id is {message.child_frame_id!r}, expected the base link '
+            f'{base_link!r}; bring the motion of another link there first.'
+        )
+    if len(message.twist) < _FEWEST_TWISTS:
+        raise MotionError(
+            f'BaseMotion: twist has {len(message.twist)} entries, expected the twist and its '
+            'first derivative, and two more for derivatives of efforts. None is taken as zero.'
+        )
+    q, p = message.pose.orientation, message.pose.position
+    pairs = [(item.angular, item.linear) for item in message.twist[:_MOST_TWISTS]]
+    twist = np.array([[item.x, item.y, item.z] for pair in pairs for item in pair]).reshape(-1, 6)
+    position, e, length = [p.x, p.y, p.z], [q.x, q.y, q.z, q.w], math.hypot(q.x, q.y, q.z, q.w)
+    if not np.isfinite([*twist.flat, *position, *e]).all():
+        raise MotionError('BaseMotion: all values must be finite.')
+    if abs(length - 1.0) > _OFF_UNIT:
+        raise MotionError(f'BaseMotion: the quaternion has length {length:.6g}, expected 1.')
+    hat, w = so3.hat(e[:3]) / length, q.w / length
+    rotation = np.eye(3) + 2.0 * w * hat + 2.0 * hat @ hat
+    return LinkMotion(se3.pose(rotation, position), twist)
+
+
 def state_from_message(model: RobotModel, message: JointMotion) -> Array:
     """State (5, n) in model order, zero where it is empty; errors as of `motion_from_message`."""
     order = model.joint_order(message.joint_names)
@@ -253,6 +309,20 @@ def moment_force(message: WrenchMessage) -> list[float]:
     """Components of a wrench in the order of the mathematics."""
     torque, force = message.torque, message.force
     return [torque.x, torque.y, torque.z, force.x, force.y, force.z]
+
+
+def write_wrench(message: WrenchMessage, wrench: Array) -> None:
+    """Write a wrench (6,), (moment, force), into a message."""
+    torque, force = message.torque, message.force
+    torque.x, torque.y, torque.z, force.x, force.y, force.z = wrench.tolist()
+
+
+def payload_of(request: SetPayload.Request) -> Payload:
+    """Payload of a request."""
+    given, center = request.inertia, request.inertia.com
+    rows = (given.ixx, given.ixy, given.ixz), (given.ixy, given.iyy, given.iyz)
+    inertia = *rows, (given.ixz, given.iyz, given.izz)
+    return Payload(request.link, given.m, (center.x, center.y, center.z), inertia)
 
 
 def flat(values: Array) -> array.array[float]:
@@ -349,55 +419,3 @@ def violation_message(violation: Violation, time: float) -> LimitViolation:
         limit=violation.limit,
         time_from_start=float(time),
     )
-
-
-# Unpacking makes a Python object of every point and every name; for some messages that costs
-# seconds and gigabytes. Their beginning says enough to refuse them. Source: OMG, DDS
-# Interoperability Wire Protocol, CDR encapsulation; plain CDR aligns every value to its size.
-_ENCAPSULATION = 4  # bytes before the content, from which alignment counts
-
-# The joint names stand before the number of points. Nobody has so many joints.
-MOST_NAMES = 4096
-
-
-class TrajectoryHead(NamedTuple):
-    """Beginning of a serialized trajectory."""
-
-    stamp: Time
-    n_names: int
-    n_points: int | None
-    """None if there are too many names to look behind them."""
-
-
-def trajectory_head(data: bytes) -> TrajectoryHead:
-    """Read the stamp and the sizes of a serialized trajectory_msgs/JointTrajectory.
-
-    ValueError if the message is too short or has another encapsulation than plain CDR.
-    """
-    if len(data) < _ENCAPSULATION or data[0] != 0 or data[1] not in (0, 1):
-        raise ValueError('the message is not in plain CDR')
-    order = '<' if data[1] else '>'
-    try:
-        sec, nanosec = struct.unpack_from(order + 'iI', data, _ENCAPSULATION)
-        stamp = Time(sec=sec, nanosec=nanosec)
-        position = _behind_string(data, order, _ENCAPSULATION + 8)
-        n_names, position = _count(data, order, position)
-        if n_names > MOST_NAMES:
-            return TrajectoryHead(stamp, n_names, None)
-        for _ in range(n_names):
-            position = _behind_string(data, order, position)
-        n_points, _ = _count(data, order, position)
-    except struct.error as error:
-        raise ValueError('the message is cut off') from error
-    return TrajectoryHead(stamp, n_names, n_points)
-
-
-def _count(data: bytes, order: str, position: int) -> tuple[int, int]:
-    """Aligned 32-bit number and the position behind it."""
-    position += -(position - _ENCAPSULATION) % 4
-    return struct.unpack_from(order + 'I', data, position)[0], position + 4
-
-
-def _behind_string(data: bytes, order: str, position: int) -> int:
-    length, position = _count(data, order, position)
-    return position + length

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -94,29 +94,12 @@ class StreamExecutor(SingleThreadedExecutor):
 
     def _gather(self) -> None:
         """Make the wait set of all that there is to wait for."""
-        nodes = self.get_nodes()
-        entities: list[tuple[str, Any]] = [('guard', self._guard)]  # triggered by all changes
-        for kind in (*_KINDS, 'waitable'):
-            entities += [(kind, entity) for node in nodes for entity in getattr(node, f'{kind}s')]
         with ExitStack() as in_use:
             in_use.enter_context(self._context.handle)
-            present = []
-            for kind, entity in entities:
-                try:
-                    in_use.enter_context(entity if kind == 'waitable' else entity.handle)
-                except InvalidHandle:  # it has been destroyed
-                    continue
-                present.append((kind, entity))
-                if kind == 'guard' and entity._executor_triggered:  # rclpy has not come to it
-                    entity._executor_triggered = False
-                    entity.trigger()
-            kinds = [kind for kind, _ in present]
+            entities = list(self._entities())
+            present = [item for item in entities if _is_kept(in_use, *item)]
             self._waitables = [entity for kind, entity in present if kind == 'waitable']
-            count = NumberOfEntities(*map(kinds.count, _KINDS))
-            count = sum((waitable.get_num_entities() for waitable in self._waitables), count)
-            sizes = [getattr(count, name) for name in NumberOfEntities.__slots__]
-            make: Callable[..., Any] = rclpy_implementation.WaitSet
-            wait_set = make(*sizes, self._context.handle)
+            wait_set = self._new_wait_set([kind for kind, _ in present])
             self._in_use.close()
             self._in_use = in_use.pop_all()
         self._wait_set, self._calls, self._own = wait_set, {}, set()
@@ -126,6 +109,23 @@ class StreamExecutor(SingleThreadedExecutor):
                 name = 'guard_condition' if kind == 'guard' else kind
                 self._fill.append((getattr(wait_set, f'add_{name}'), entity.handle))
                 self._calls[entity.handle.pointer] = self._call(kind, entity)
+
+    def _entities(self) -> Iterator[tuple[str, Any]]:
+        """Yield all that there is to wait for, with its kind."""
+        nodes = self.get_nodes()
+        yield 'guard', self._guard  # triggered by all changes
+        for kind in (*_KINDS, 'waitable'):
+            for node in nodes:
+                for entity in getattr(node, f'{kind}s'):
+                    yield kind, entity
+
+    def _new_wait_set(self, kinds: list[str]) -> Any:
+        """Empty wait set with room for entities of some kinds, and for the waitables."""
+        count = NumberOfEntities(*map(kinds.count, _KINDS))
+        count = sum((waitable.get_num_entities() for waitable in self._waitables), count)
+        sizes = [getattr(count, name) for name in NumberOfEntities.__slots__]
+        make: Callable[..., Any] = rclpy_implementation.WaitSet
+        return make(*sizes, self._context.handle)
 
     def _call(self, kind: str, entity: Any) -> Callable[[], None]:
         """What is to be done when an entity is ready."""
@@ -152,6 +152,18 @@ class StreamExecutor(SingleThreadedExecutor):
             super().spin_once(0.0)
         finally:
             self._leaves_own = False
+
+
+def _is_kept(in_use: ExitStack, kind: str, entity: Any) -> bool:
+    """Whether an entity is still there, which it then is until it is not in use any more."""
+    try:
+        in_use.enter_context(entity if kind == 'waitable' else entity.handle)
+    except InvalidHandle:  # it has been destroyed
+        return False
+    if kind == 'guard' and entity._executor_triggered:  # rclpy has not come to it
+        entity._executor_triggered = False
+        entity.trigger()
+    return True
 
 
 def _take(subscription: Any) -> None:

@@ -6,7 +6,7 @@ import math
 import queue
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -16,21 +16,18 @@ from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
 from hodyn_ros.errors import HodynError
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.diagnostics import (
-    Diagnostics,
-    OutputHealth,
-    publisher_names,
-    reason,
-    refusal_kind,
-)
+from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names
 from hodyn_ros.ros.base.parameters import Parameters
-from hodyn_ros.ros.base.subscription import DESCRIPTION, Input
+from hodyn_ros.ros.base.subscription import Input, Topic
 from hodyn_ros.ros.base.worker import Worker
+from hodyn_ros.streams.health import OutputHealth, reason, refusal_kind
+from hodyn_ros.streams.robot import DESCRIPTION
 
 S = TypeVar('S')
 
@@ -40,8 +37,9 @@ LOG_PERIOD = 1.0  # s
 class RobotNode(Node, Generic[S]):
     """A node for one robot.
 
-    A subclass overrides what concerns it: `describe`, `check_description`, `check_settings`,
-    `on_settings`, `on_time_jump` and `statuses`; its initialiser ends with `open`.
+    A subclass overrides what concerns it: `topics`, `describe`, `check_description`,
+    `check_settings`, `on_settings`, `on_time_jump` and `statuses`; its initialiser ends with
+    `open`.
 
     `kind` is the table of its parameters, see `base.parameters`; ValueError names all
     values that cannot be used. The options are those of `rclpy.node.Node`.
@@ -84,6 +82,7 @@ class RobotNode(Node, Generic[S]):
     def open(self) -> None:
         """Begin to work: the last step of making a node."""
         self._is_open = True
+        self._inputs += [Input(self, topic) for topic in self.topics()]
         # Health is reported in real time, also while simulated time stands still.
         real_time = Clock(clock_type=ClockType.STEADY_TIME)
         period = getattr(self.settings, 'diagnostics_period', 1.0)
@@ -97,7 +96,8 @@ class RobotNode(Node, Generic[S]):
                 self.describe(self._given_description)
             self.add_on_set_parameters_callback(self._check_parameters)
             take, profile = lambda message: self.describe(message.data), qos.ROBOT_DESCRIPTION
-            self.listen(DESCRIPTION, String, take, profile, is_sample=False)
+            topic = Topic(DESCRIPTION, String, take, profile, is_sample=False)
+            self._inputs.append(Input(self, topic))
         unknown = self.parameters.unknown()
         if unknown:
             self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
@@ -108,6 +108,10 @@ class RobotNode(Node, Generic[S]):
 
     def describe(self, xml: str) -> None:
         """Take a robot description; HodynError if it is plain that it cannot be used."""
+
+    def topics(self) -> Iterable[Topic]:
+        """Inputs, but for robot descriptions: one line each."""
+        return ()
 
     def check_description(self, xml: str) -> None:
         """Raise HodynError if a description that is about to be set cannot be used."""
@@ -138,11 +142,9 @@ class RobotNode(Node, Generic[S]):
         now = self.now() if is_simulated else time.time_ns()
         return (now if is_simulated else min(self.received or now, now)), now
 
-    def listen(
-        self, topic: str, kind: type, take: Callable[[Any], None], profile: QoSProfile, **how: Any
-    ) -> None:
-        """Have `take` called with every message on a topic; how else is said by `Input`."""
-        self._inputs.append(Input(self, topic, kind, take, profile, **how))
+    def advertise(self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT) -> Publisher:
+        """Advertise an output with a profile that parameters may override."""
+        return qos.create_publisher(self, kind, topic, profile)
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
         """Have something called in the thread of the executor, in turn; from any thread."""

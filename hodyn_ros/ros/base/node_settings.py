@@ -16,7 +16,7 @@ from hodyn_ros.model.friction import FrictionLaw, friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.base.parameters import Entry, Names, Triple, Values, entry, family, group, shown
-from hodyn_ros.ros.base.robot import actuator_problems
+from hodyn_ros.streams.robot import actuator_problems
 from hodyn_ros.streams.wrench_sources import Expiry
 from hodyn_ros.trajectory.planning import INTERPOLATIONS
 

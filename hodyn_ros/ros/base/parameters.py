@@ -41,7 +41,7 @@ _OF_RCLPY = ('use_sim_time', 'start_type_description_service')
 
 @dataclass(frozen=True)
 class Entry:
-    """A parameter. Its type is that of the default; whole numbers are numbers too."""
+    """A parameter. Its kind is that of the default; whole numbers are numbers too."""
 
     name: str
     default: bool | int | float | str | Triple | Names | Numbers | None  # None: anything
@@ -51,33 +51,32 @@ class Entry:
     choices: tuple[str, ...] = ()
     read_only: bool = False
 
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        default = self.default
+        if isinstance(default, tuple):
+            return 'names' if _is_names(default) else f'numbers{len(default)}'
+        return 'choice' if self.choices else KINDS[type(default)]
+
     def expectation(self, value: Any) -> str:
         """Say what is expected instead of a value; empty if it fits."""
-        default = self.default
-        if default is None:
-            return ''
-        if isinstance(default, bool):
-            fits, expected = isinstance(value, bool), 'true or false'
-        elif _is_names(default):
-            expected = 'a list of ' + (', '.join(self.choices) or 'names')
-            fits = _is_names(value) and not (self.choices and {*value} - {*self.choices})
-        elif self.choices:
-            expected = 'one of ' + ', '.join(f"'{name}'" for name in self.choices)
-            fits = value in self.choices
-        elif isinstance(default, str):
-            fits, expected = isinstance(value, str), 'text'
-        elif isinstance(default, tuple) and len(default) == 1:
-            expected = f'a list of numbers from {self.low:.12g} to {self.high:.12g}'
-            fits = _are_numbers(value) and all(self.low <= item <= self.high for item in value)
-        elif isinstance(default, tuple):
-            fits = _are_numbers(value) and len(value) == len(default)
-            expected = 'three finite numbers'
-        else:
-            whole = isinstance(default, int)
-            expected = f'a {"whole " * whole}number from {self.low:.12g} to {self.high:.12g}'
-            fits = is_number(value) and not (whole and isinstance(value, float))
-            fits = fits and self.low <= value <= self.high
-        return '' if fits else expected
+        fits, expected = _CHECKS[self.kind]
+        return '' if fits(self, value) else expected(self)
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is in the range."""
+        return self.low <= value <= self.high
+
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        return f'from {self.low:.12g} to {self.high:.12g}'
+
+    @property
+    def choices_quoted(self) -> str:
+        """The choices in words."""
+        return ', '.join(f"'{name}'" for name in self.choices)
 
     def converted(self, value: Any) -> Any:
         """Value that fits, in the type of the default."""
@@ -97,7 +96,7 @@ class Entry:
         )
         default = self.default
         # Zero may stand for no value where it lies outside.
-        if isinstance(default, (int, float)) and self.low <= default <= self.high < math.inf:
+        if isinstance(default, (int, float)) and self.holds(default) and self.high < math.inf:
             whole = isinstance(default, int)
             kind = IntegerRange if whole else FloatingPointRange
             bounds = kind(from_value=self.low, to_value=self.high)
@@ -225,6 +224,51 @@ def _are_numbers(value: Any) -> bool:
     if isinstance(value, (str, bytes)) or not hasattr(value, '__len__') or not len(value):
         return False
     return all(is_number(number) and math.isfinite(number) for number in value)
+
+
+KINDS = {
+    bool: 'switch',
+    int: 'whole',
+    float: 'number',
+    str: 'text',
+    type(None): 'anything',
+}
+"""Kinds of parameters by the type of their default; others are names, numbers and choices."""
+
+# What fits a parameter of each kind, and what is expected otherwise.
+_CHECKS: dict[str, tuple[Callable[[Entry, Any], bool], Callable[[Entry], str]]] = {
+    'anything': (lambda entry, value: True, lambda entry: ''),
+    'switch': (lambda entry, value: isinstance(value, bool), lambda entry: 'true or false'),
+    'text': (lambda entry, value: isinstance(value, str), lambda entry: 'text'),
+    'choice': (
+        lambda entry, value: value in entry.choices,
+        lambda entry: f'one of {entry.choices_quoted}',
+    ),
+    'names': (
+        lambda entry, value: (
+            _is_names(value) and not (entry.choices and {*value} - {*entry.choices})
+        ),
+        lambda entry: 'a list of ' + (', '.join(entry.choices) or 'names'),
+    ),
+    'numbers1': (
+        lambda entry, value: _are_numbers(value) and all(map(entry.holds, value)),
+        lambda entry: f'a list of numbers {entry.range}',
+    ),
+    'numbers3': (
+        lambda entry, value: _are_numbers(value) and len(value) == 3,
+        lambda entry: 'three finite numbers',
+    ),
+    'whole': (
+        lambda entry, value: (
+            is_number(value) and not isinstance(value, float) and entry.holds(value)
+        ),
+        lambda entry: f'a whole number {entry.range}',
+    ),
+    'number': (
+        lambda entry, value: is_number(value) and entry.holds(value),
+        lambda entry: f'a number {entry.range}',
+    ),
+}
 
 
 def shown(value: Any) -> str:

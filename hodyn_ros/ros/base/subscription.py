@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
@@ -17,7 +16,9 @@ from rclpy.subscription import Subscription
 
 from hodyn_ros.errors import MessageError, SizeError
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.diagnostics import LOST, publisher_names, unheard_publishers
+from hodyn_ros.ros.base.diagnostics import publisher_names, unheard_publishers
+from hodyn_ros.streams.health import LOST
+from hodyn_ros.streams.robot import DESCRIPTION
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.node import RobotNode
@@ -26,8 +27,6 @@ try:
     from rclpy.event_handler import SubscriptionEventCallbacks
 except ImportError:  # ROS 2 Humble
     from rclpy.qos_event import SubscriptionEventCallbacks
-
-DESCRIPTION = 'robot_description'
 
 LARGEST_SAMPLE = 256 * 1024  # bytes, about one instant: hundreds of joints with long names
 MOST_AT_ONCE = 16  # messages that are taken before other topics have their turn
@@ -39,9 +38,8 @@ _MOST_PUBLISHERS = 64
 _NO_COUNT = 2**31 - 1  # from here on, what the middleware says of lost messages is none
 
 
-@dataclass(eq=False)
-class Input:
-    """A subscription that looks at a message before it unpacks it.
+class Topic(NamedTuple):
+    """An input of a node: a row in the table of its topics.
 
     `take` is called with every message; it raises HodynError against bad ones. A sample is about
     one instant, small therefore, and accepted when it has been taken; of others it is said later
@@ -49,42 +47,57 @@ class Input:
     may raise as `take` may.
     """
 
-    node: RobotNode[Any]
-    topic: str
+    name: str
     kind: type
-    take: Callable[[Any], None]
+    take: Callable[[Any], object]
     profile: QoSProfile
+    then: Callable[[], object] = bool  # which does nothing
     is_sample: bool = True
     as_bytes: bool = False
-    then: Callable[[], object] = bool  # which does nothing
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def whole(
+        cls, name: str, kind: type, take: Callable[[bytes], object], profile: QoSProfile
+    ) -> Topic:
+        """Input of messages that are no samples and are taken as bytes."""
+        return cls(name, kind, take, profile, is_sample=False, as_bytes=True)
+
+
+class Input:
+    """A subscription that looks at a message before it unpacks it."""
+
+    def __init__(self, node: RobotNode[Any], topic: Topic) -> None:
+        self._node, self._topic = node, topic
         self._numbers: dict[bytes, int] = {}  # the latest of every publisher
         self._warned: set[str] = set()  # what is said of publishers that are there
-        node, topic = self.node, self.topic
-        self.health = node.diagnostics.input(topic)
+        self.health = node.diagnostics.input(topic.name)
         # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
         # fit. (Every kind of event costs time with every message.)
         events = SubscriptionEventCallbacks(use_default_callbacks=False)
-        if self.is_sample:
+        if topic.is_sample:
             events.message_lost = self.count_lost
         receive: Callable[..., None] = self.receive
         if not hasattr(Subscription, 'CallbackType'):  # ROS 2 Humble tells nothing of a message
             receive = partial(self.receive, info={})
         self.subscription = qos.create_subscription(
-            node, self.kind, topic, receive, self.profile, raw=True, event_callbacks=events
+            node, topic.kind, topic.name, receive, topic.profile, raw=True, event_callbacks=events
         )
 
     def receive(self, data: bytes, info: Mapping[str, Any]) -> None:
         """Take a message and those that wait behind it: a turn each costs more than a message."""
-        node, health, waiting = self.node, self.health, self.subscription.handle
+        node, topic, health, waiting = (
+            self._node,
+            self._topic,
+            self.health,
+            self.subscription.handle,
+        )
         largest = getattr(node.settings, 'max_message_size', _LARGEST_MESSAGE)
         bound = 'max_message_size'
-        if self.is_sample and largest > LARGEST_SAMPLE:
+        if topic.is_sample and largest > LARGEST_SAMPLE:
             largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
         for number in range(MOST_AT_ONCE):
             if number:
-                following = waiting.take_message(self.kind, True)
+                following = waiting.take_message(topic.kind, True)
                 if following is None:
                     break
                 data, info = following
@@ -106,19 +119,19 @@ class Input:
                         f'({largest}); send it in parts or with what is needed only.'
                     )
                 try:
-                    message = data if self.as_bytes else deserialize_message(data, self.kind)
+                    message = data if topic.as_bytes else deserialize_message(data, topic.kind)
                 except Exception as error:  # of many classes
                     raise MessageError(f'The message cannot be unpacked: {error}') from error
-                self.take(message)
+                topic.take(message)
             except Exception as error:  # a fault of ours must not end the node
                 health.arrived(late, left_out, is_taken=False)
-                node.refuse(self.topic, error, self.topic != 'joint_trajectory')
+                node.refuse(topic.name, error, topic.name != 'joint_trajectory')
             else:
-                health.arrived(late, left_out, self.is_sample)
+                health.arrived(late, left_out, topic.is_sample)
         try:
-            self.then()
+            topic.then()
         except Exception as error:
-            node.refuse(self.topic, error)
+            node.refuse(topic.name, error)
 
     def count_lost(self, info: Any) -> None:
         """Count what the middleware reports as lost on its way."""
@@ -129,11 +142,11 @@ class Input:
 
     def watch_publishers(self) -> None:
         """Note who publishes, and warn of those who are not heard."""
-        node, health = self.node, self.health
+        node, health, name = self._node, self.health, self._topic.name
         unheard = unheard_publishers(node, self.subscription)
         for why in set(unheard) - self._warned:
             node.get_logger().warning(why)
         self._warned = set(unheard)  # of those that have gone, all is forgotten
-        if self.topic != DESCRIPTION:
-            health.publishers = publisher_names(node, self.topic)
+        if name != DESCRIPTION:
+            health.publishers = publisher_names(node, name)
             health.unheard = unheard

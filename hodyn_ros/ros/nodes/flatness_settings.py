@@ -22,15 +22,11 @@ from hodyn_ros.ros.base.parameters import (
     same,
     shown,
 )
+from hodyn_ros.streams.control_loop import FLOAT, HOLD
+from hodyn_ros.streams.laws import MODES, TRACKING
 
 Array = NDArray[np.float64]
 
-HOLD, FLOAT = 'hold', 'float'
-
-TRACKING, FLOATING = 'tracking', 'gravity_compensation'
-JOINT, CARTESIAN = 'joint_impedance', 'cartesian_impedance'
-MODES = (TRACKING, JOINT, CARTESIAN, FLOATING)
-"""Laws that share an observer: from one to another there is no step of the torque."""
 
 _same = partial(same, NodeSettings, read_only=True)
 

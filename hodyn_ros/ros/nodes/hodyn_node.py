@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -46,7 +46,6 @@ from hodyn_ros.model.limits import EXTRA_QUANTITIES, LimitCheck
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.base_motion import BaseMotions, efforts_on
 from hodyn_ros.ros.base.conversions import (
     EFFORT_FIELDS,
     HIGHEST_EFFORT_ORDER,
@@ -54,23 +53,22 @@ from hodyn_ros.ros.base.conversions import (
     message_of_joints,
     motion_estimate_message,
     motion_from_message,
-    nanoseconds,
+    payload_of,
     time_message,
     write_efforts,
 )
-from hodyn_ros.ros.base.diagnostics import AHEAD, MISSED, StreamHealth
-from hodyn_ros.ros.base.joint_states import MeasuredMotion, check_age
+from hodyn_ros.ros.base.inputs import BaseMotions, MeasuredMotion, Stiffness, Wrenches
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.motors import MotorStream, Stiffness
+from hodyn_ros.ros.base.motor_messages import MotorStream
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.payloads import Transitions, mixed, payloads_of
-from hodyn_ros.ros.base.robot import Compiled, CompiledRobots, Robot, drives_of, without_limits
-from hodyn_ros.ros.base.trajectories import report_plan, request_of
-from hodyn_ros.ros.base.wrenches import Wrenches, WrenchesAt, check_target
-from hodyn_ros.ros.nodes.identification import OnlineIdentification, estimator_of
+from hodyn_ros.ros.base.subscription import Topic
+from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
+from hodyn_ros.streams.base_motion import efforts_on
+from hodyn_ros.streams.health import AHEAD, MISSED, StreamHealth
+from hodyn_ros.streams.identification import estimator_of
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
     LOST,
@@ -79,8 +77,13 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
+from hodyn_ros.streams.payloads import Transitions, mixed, with_payload
+from hodyn_ros.streams.preparation import Compiled, CompiledRobots
 from hodyn_ros.streams.process_watch import LOOK_PERIOD
-from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.streams.requests import report_plan, request_of
+from hodyn_ros.streams.robot import Robot, drives_of, without_limits
+from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
+from hodyn_ros.streams.wrenches import WrenchesAt, check_target
 from hodyn_ros.trajectory.estimator import Estimate
 
 Array = NDArray[np.float64]
@@ -118,14 +121,13 @@ class HodynNode(RobotNode[NodeSettings]):
         self._transitions = Transitions()
         self._identification = OnlineIdentification(self)
 
-        publish = qos.create_publisher
-        self._effort_publisher = publish(self, JointEffort, '~/joint_effort', qos.OUTPUT)
+        self._effort_publisher = self.advertise(JointEffort, '~/joint_effort')
         self._mirrors = [
-            publish(self, JointState, f'~/joint_effort/order_{order}', qos.OUTPUT)
+            self.advertise(JointState, f'~/joint_effort/order_{order}')
             for order in range(len(EFFORT_FIELDS) if settings.mirror_efforts else 0)
         ]
-        self._estimate_publisher = publish(self, MotionEstimate, '~/motion_estimate', qos.OUTPUT)
-        self._motor_publisher = publish(self, MotorReference, '~/motor_reference', qos.OUTPUT)
+        self._estimate_publisher = self.advertise(MotionEstimate, '~/motion_estimate')
+        self._motor_publisher = self.advertise(MotorReference, '~/motor_reference')
         self._commands = CommandStream(self)
         # It runs as long as there is a motion.
         period = 1.0 / settings.publish_rate
@@ -150,25 +152,29 @@ class HodynNode(RobotNode[NodeSettings]):
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
-        take_motion = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
-        for topic, kind, take, profile in (
-            ('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
-            ('wrench_motion', WrenchMotion, take_motion, qos.INPUT),
-            ('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
-            ('stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
-        ):
-            profile = qos.as_series(profile) if settings.answer_all else profile
-            self.listen(topic, kind, take, profile)
-        profile = qos.as_series(qos.SENSOR_INPUT) if settings.answer_all else qos.SENSOR_INPUT
-        if settings.base_motion:
-            self.listen('base_motion', BaseMotion, self._take_base_motion, profile)
-        answer, states = self._answer_joint_states, self._take_joint_states
-        self.listen('joint_states', JointState, states, profile, then=answer)
         self.create_service(SetPayload, '~/set_payload', self._set_payload)
-        for topic, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
-            take = partial(self._take_trajectory, topic=topic)
-            self.listen(topic, JointTrajectory, take, profile, is_sample=False, as_bytes=True)
         self.open()
+
+    def topics(self) -> Iterator[Topic]:
+        """Yield the inputs."""
+        settings = self.settings
+        give = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
+        states, answer = self._take_joint_states, self._answer_joint_states
+        samples = [
+            Topic('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
+            Topic('wrench_motion', WrenchMotion, give, qos.INPUT),
+            Topic('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+            Topic('stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
+            Topic('base_motion', BaseMotion, self._take_base_motion, qos.SENSOR_INPUT),
+            Topic('joint_states', JointState, states, qos.SENSOR_INPUT, answer),
+        ]
+        for topic in samples:
+            if topic.name != 'base_motion' or settings.base_motion:
+                series = qos.as_series(topic.profile)
+                yield topic._replace(profile=series) if settings.answer_all else topic
+        for name, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
+            take = partial(self._take_trajectory, topic=name)
+            yield Topic.whole(name, JointTrajectory, take, profile)
 
     # Parameters and the robot
 
@@ -303,7 +309,13 @@ class HodynNode(RobotNode[NodeSettings]):
             allow_impossible = self.settings.allow_impossible_inertia
             if request.use_identified:
                 self._identification.fill(request)
-            payloads, remarks = payloads_of(before, request, allow_impossible)
+            payloads, remarks = with_payload(
+                before,
+                payload_of(request),
+                request.transition_time,
+                request.allow_step,
+                allow_impossible,
+            )
             start = self._transitions.start(self.now())
             self._preparation.update_robot(payloads)
         except HodynError as error:
@@ -362,7 +374,7 @@ class HodynNode(RobotNode[NodeSettings]):
         dropped = measured.dropped
         stamp, arrival = self._times(message)
         estimate = measured.update(message, arrival, self.settings.input_timeout)
-        self._identification.take(message, stamp)
+        self._identification.take_message(message, stamp)
         self.diagnostics.dropped('joint_states', measured.dropped - dropped)
         if measured.is_behind_gap:
             self.diagnostics.input('joint_states').add('gaps')

@@ -16,10 +16,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import flat
-from hodyn_ros.ros.base.diagnostics import OK
 from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.parameters import entry
+from hodyn_ros.streams.health import OK
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
 

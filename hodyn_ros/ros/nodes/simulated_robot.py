@@ -25,9 +25,8 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import flat, nanoseconds, time_message
+from hodyn_ros.ros.base.conversions import flat, time_message, values_of
 from hodyn_ros.ros.base.diagnostics import publisher_names
-from hodyn_ros.ros.base.joint_states import values_of
 from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
@@ -42,13 +41,13 @@ from hodyn_ros.ros.base.parameters import (
     per_joint,
     same,
 )
-from hodyn_ros.ros.base.robot import actuators_config
-from hodyn_ros.ros.base.subscription import DESCRIPTION
+from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.mjcf import INTEGRATORS
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
-from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.streams.robot import DESCRIPTION, actuators_config
+from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 
 Array = NDArray[np.float64]
 
@@ -163,16 +162,19 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._start = 0  # time of the first sample [ns]
         self._period = round(settings.sample_period * NANOSECONDS)
         self._is_lock_step = settings.mode == LOCK_STEP
-        self._joint_publisher = qos.create_publisher(self, JointState, 'joint_states', qos.OUTPUT)
-        self._motor_publisher = qos.create_publisher(self, JointState, 'motor_states', qos.OUTPUT)
+        self._joint_publisher = self.advertise(JointState, 'joint_states')
+        self._motor_publisher = self.advertise(JointState, 'motor_states')
         self._clock_publisher = None
         if self._is_lock_step and settings.publish_clock:
-            self._clock_publisher = qos.create_publisher(self, ClockMessage, '/clock', qos.OUTPUT)
-        self.listen(COMMAND, JointState, self._take_command, qos.INPUT)
+            self._clock_publisher = self.advertise(ClockMessage, '/clock')
         period = settings.command_timeout if self._is_lock_step else settings.sample_period
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = self.create_timer(period, self._on_timer, clock=steady)
         self.open()
+
+    def topics(self) -> tuple[Topic, ...]:
+        """Inputs."""
+        return (Topic(COMMAND, JointState, self._take_command, qos.INPUT),)
 
     # Robot
 

@@ -22,10 +22,10 @@ from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
 
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.diagnostics import OK, WARN
 from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.parameters import entry
+from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.streams.goals import (
     ACCEPTED,
     ENDED,
@@ -38,6 +38,7 @@ from hodyn_ros.streams.goals import (
     WAITS,
     Goal,
 )
+from hodyn_ros.streams.health import OK, WARN
 from hodyn_ros.streams.process_watch import SILENT
 from hodyn_ros.streams.timeline import NANOSECONDS
 
@@ -135,8 +136,6 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         service = self.resolve_service_name(settings.retime_service)
         self._part = service.rpartition('/')[0].lstrip('/') + ': planning'
         self._planner, self._hangs = '', ''
-        take, profile = self._take_diagnostics, qos.INPUT
-        self.listen('/diagnostics', DiagnosticArray, take, profile, is_sample=False)
         self._name = f'{settings.controller}/{ACTION}'
         self._controller = ActionClient(self, FollowJointTrajectory, self._name)
         self._server = _Server(
@@ -152,6 +151,11 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         self._watch = self.create_timer(_WATCH_PERIOD, self._on_watch, clock=steady)
         self._watch.cancel()
         self.open()
+
+    def topics(self) -> tuple[Topic, ...]:
+        """Inputs."""
+        take, profile = self._take_diagnostics, qos.INPUT
+        return (Topic('/diagnostics', DiagnosticArray, take, profile, is_sample=False),)
 
     # The way of a goal
 

@@ -45,7 +45,6 @@ from hodyn_ros.names import listed
 from hodyn_ros.ros.base.conversions import (
     EFFORT_FIELDS,
     MOTION_FIELDS,
-    TURN,
     along,
     continuous_order,
     effort_trajectory_message,
@@ -53,23 +52,23 @@ from hodyn_ros.ros.base.conversions import (
     flat,
     motion_from_message,
     motion_samples_from_message,
-    nanoseconds,
     requested_waypoints,
     state_from_message,
     violation_message,
     waypoints_from_message,
     wrench_from_message,
 )
-from hodyn_ros.ros.base.diagnostics import reason, refusal_kind
-from hodyn_ros.ros.base.motors import (
+from hodyn_ros.ros.base.motor_messages import (
     motor_trajectory_message,
     requested_stiffness,
     stiffness_from_message,
 )
-from hodyn_ros.ros.base.robot import Robot, ready
+from hodyn_ros.streams.health import reason, refusal_kind
 from hodyn_ros.streams.joining import plan_from_state
+from hodyn_ros.streams.measured import TURN
 from hodyn_ros.streams.motion_stream import Plan, Task
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.streams.robot import Robot, ready
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
 from hodyn_ros.trajectory.piecewise import BLOCK, PiecewiseMotion, checked_times
 from hodyn_ros.trajectory.planning import (
     MotionPlan,

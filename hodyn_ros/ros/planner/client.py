@@ -16,14 +16,13 @@ from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.diagnostics import ProcessHealth, processor_time
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.robot import Robot
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
 from hodyn_ros.ros.planner.messages import Begin, Event, ForController, Served, Version
 from hodyn_ros.ros.planner.process import SERVICES
+from hodyn_ros.streams.health import ProcessHealth
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
 from hodyn_ros.streams.process_watch import (
     RUNNING,
@@ -31,7 +30,9 @@ from hodyn_ros.streams.process_watch import (
     SILENT_KILLED,
     STARTING,
     ProcessWatch,
+    processor_time,
 )
+from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed

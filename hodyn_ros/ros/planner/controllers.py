@@ -17,8 +17,8 @@ from hodyn_ros.errors import HodynError, JointNameError, TrajectoryError, Wrench
 from hodyn_ros.names import listed
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import time_message
-from hodyn_ros.ros.base.robot import Robot
 from hodyn_ros.streams.motion_stream import LEAD_IN
+from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
 if TYPE_CHECKING:

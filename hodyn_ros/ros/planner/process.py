@@ -28,9 +28,7 @@ from rclpy.task import Future
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import time_message
-from hodyn_ros.ros.base.diagnostics import reason
 from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.robot import Robot, robot_of
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.answers import (
     answer,
@@ -53,7 +51,9 @@ from hodyn_ros.ros.planner.messages import (
     Version,
 )
 from hodyn_ros.ros.planner.retiming import retimed
+from hodyn_ros.streams.health import reason
 from hodyn_ros.streams.motion_stream import CHUNK, Task
+from hodyn_ros.streams.robot import Robot, robot_of
 from hodyn_ros.streams.timeline import PlannedMotion
 
 GRACE = 0.3  # s, for an answer that is under way when the node ends

@@ -18,9 +18,9 @@ from hodyn_ros.model.limits import MAGNITUDES, MotionLimits, Violation
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.ros.base.conversions import requested_waypoints, violation_message
-from hodyn_ros.ros.base.robot import Robot, ready, without_limits
 from hodyn_ros.ros.planner.answers import LEFT_OUT, error_code
 from hodyn_ros.ros.planner.controllers import controller_message
+from hodyn_ros.streams.robot import Robot, ready, without_limits
 from hodyn_ros.trajectory.planning import plan_motion
 
 if TYPE_CHECKING:

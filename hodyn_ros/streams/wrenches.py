@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
-from hodyn_msgs.msg import WrenchMotion
-from numpy.typing import NDArray
-from std_msgs.msg import Header
 
+from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
 from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.ros.base.conversions import moment_force, nanoseconds, wrench_from_message
+from hodyn_ros.streams.measured import EstimatorSettings
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.streams.wrench_sources import (
     SMALLEST_FORCE,
     Acting,
+    Expiry,
     GivenWrench,
     MeasuredWrench,
     Mounting,
@@ -29,10 +27,75 @@ from hodyn_ros.streams.wrench_sources import (
 )
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
 
-if TYPE_CHECKING:
-    from hodyn_ros.ros.base.node_settings import NodeSettings, WrenchSettings
+Given = tuple[str, str, str, Array]
+"""Link, expression, direction of action and values (3, 6) with their derivatives."""
 
-Array = NDArray[np.float64]
+Time = Callable[[], int]
+"""Returns the stamp of a wrench [ns], or raises MotionError if it has none that can be used."""
+
+
+class WrenchSettings(Protocol):
+    """How wrenches are taken, and how a measured one is read."""
+
+    @property
+    def timeout(self) -> float:
+        """Time without news after which `expiry` says what becomes of a wrench [s]."""
+
+    @property
+    def stale_policy(self) -> str:
+        """What it says: stop, hold or fade."""
+
+    @property
+    def fade_time(self) -> float:
+        """Time in which a stale wrench comes to rest [s]."""
+
+    @property
+    def expiry(self) -> Expiry:
+        """What becomes of a wrench without news."""
+
+    @property
+    def link(self) -> str:
+        """Link on which a measured wrench acts; empty: the message names it."""
+
+    @property
+    def acting(self) -> str:
+        """Direction of action of what is measured."""
+
+    @property
+    def sensor_pose(self) -> Array:
+        """Pose of the sensor in its link, shape (4, 4)."""
+
+    @property
+    def tool_mass(self) -> float:
+        """Mass beyond the sensor [kg]."""
+
+    @property
+    def tool_center_of_mass(self) -> tuple[float, float, float]:
+        """Of that, in the sensor frame [m]."""
+
+    @property
+    def delay(self) -> float:
+        """How far estimates lie behind the latest measurement [s]."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the measured components [N, N m]; 0: identified."""
+
+    @property
+    def bandwidth(self) -> float:
+        """Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted."""
+
+
+class Settings(Protocol):
+    """Settings of wrenches, and those of the motions beside which they act."""
+
+    @property
+    def wrench(self) -> WrenchSettings:
+        """How wrenches are taken."""
+
+    @property
+    def estimator(self) -> EstimatorSettings:
+        """How motions are estimated."""
 
 
 def mounting(settings: WrenchSettings, model: RobotModel, frame_id: str) -> Mounting:
@@ -102,7 +165,7 @@ class Wrenches:
 
     def __init__(
         self,
-        settings: NodeSettings,
+        settings: Settings,
         make_estimator: Callable[..., DerivativeEstimator] = DerivativeEstimator,
     ) -> None:
         self._settings, self._options = settings.wrench, _estimator_options(settings)
@@ -113,7 +176,7 @@ class Wrenches:
         self._newest: dict[str, int] = {}
         self.dropped = 0  # messages that came after newer ones, or twice
 
-    def use(self, settings: NodeSettings, model: RobotModel) -> list[str]:
+    def use(self, settings: Settings, model: RobotModel) -> list[str]:
         """Follow other settings or another model; return the links whose wrench has no place."""
         options, wrench, gone = _estimator_options(settings), settings.wrench, []
         if (options, wrench) == (self._options, self._settings) and model is self._model:
@@ -135,15 +198,16 @@ class Wrenches:
         self._settings, self._options, self._model = wrench, options, model
         return gone
 
-    def take_motion(self, message: WrenchMotion, model: RobotModel, now_ns: int) -> bool:
+    def take_given(self, given: Given, time: Time, model: RobotModel, now_ns: int) -> bool:
         """Take a wrench with its derivatives; one that is zero with them ends the wrench.
 
-        A stamp of zero means now [ns]. Returns whether other links or expressions than before are
-        concerned, see `latest`. Raises WrenchError if it cannot be used.
+        Its time is asked for once its link is known; a stamp of zero means now [ns]. Returns
+        whether other links or expressions than before are concerned, see `latest`. Raises
+        WrenchError if it cannot be used.
         """
-        link, expressed_in, acting, values = wrench_from_message(message)
+        link, expressed_in, acting, values = given
         check_link(model, link)
-        stamp = _checked_stamp(message.header, link, now_ns, self._settings.timeout)
+        stamp = _checked_stamp(time, link, now_ns, self._settings.timeout)
         if stamp == now_ns:  # whatever a stamp of before that was ahead
             stamp = max(stamp, self._newest.get(link, stamp))
         if not self._is_next(link, GivenWrench.topic, stamp, now_ns, repeated=True):
@@ -157,19 +221,19 @@ class Wrenches:
         source.update(stamp, Acting(expressed_in, acting, values, ORDERS - 1))
         return known != expressed_in
 
-    def take_stamped(self, message: WrenchStamped, model: RobotModel, now_ns: int) -> bool:
-        """Take a sample of a measured wrench; zeros are a sample like others.
+    def take_measured(
+        self, frame_id: str, values: Array, time: Time, model: RobotModel, now_ns: int
+    ) -> bool:
+        """Take a sample (6,) of a measured wrench; zeros are a sample like others.
 
         frame_id is a link; with the parameter wrench.link a link on the same body, or one at rest,
-        such as the base link. All else is as for `take_motion`.
+        such as the base link. All else is as for `take_given`.
         """
-        frame_id = message.header.frame_id
-        values = np.array(moment_force(message.wrench))
         place = mounting(self._settings, model, frame_id)
         link, topic = place.link, measured_topic(frame_id)
         if not np.isfinite(values).all():
             raise WrenchError(f'Wrench on {link!r}: all values must be finite.')
-        stamp = _checked_stamp(message.header, link, now_ns, self._settings.timeout)
+        stamp = _checked_stamp(time, link, now_ns, self._settings.timeout)
         if not self._is_next(link, topic, stamp, now_ns, repeated=False):
             return False
         source = self.sources.get(link)
@@ -244,9 +308,9 @@ class Wrenches:
         return states
 
 
-def _checked_stamp(header: Header, link: str, now: int, timeout: float) -> int:
+def _checked_stamp(time: Time, link: str, now: int, timeout: float) -> int:
     try:
-        stamp = nanoseconds(header.stamp) or now
+        stamp = time() or now
     except MotionError as error:
         raise WrenchError(f'Wrench on {link!r}: {error}') from error
     ahead = (stamp - now) / NANOSECONDS
@@ -258,7 +322,7 @@ def _checked_stamp(header: Header, link: str, now: int, timeout: float) -> int:
     return stamp
 
 
-def _estimator_options(settings: NodeSettings) -> dict[str, Any]:
+def _estimator_options(settings: Settings) -> dict[str, Any]:
     sensor, joints = settings.wrench, settings.estimator
     return {
         'n': 6,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from hodyn_msgs.srv import SetPayload
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import checked_number
@@ -23,7 +22,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 if TYPE_CHECKING:
-    from hodyn_ros.ros.base.robot import Robot
+    from hodyn_ros.streams.robot import Robot
 
 Array = NDArray[np.float64]
 
@@ -43,27 +42,21 @@ def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:
     return model
 
 
-def payloads_of(
-    robot: Robot, request: SetPayload.Request, allow_impossible: bool
+def with_payload(
+    robot: Robot, payload: Payload, duration: float, allow_step: bool, allow_impossible: bool
 ) -> tuple[tuple[Payload, ...], list[str]]:
-    """Payloads with the one that is asked for, and remarks on it; HodynError if it cannot be."""
-    duration = checked_number(
-        'transition_time',
-        request.transition_time,
-        RequestError,
-        least=0.0,
-        most=LONGEST_TRANSITION,
-        unit='s',
+    """Payloads with one that is taken up in a duration [s], and remarks on it.
+
+    HodynError if that cannot be. A mass of zero says that the link carries nothing.
+    """
+    checked_number(
+        'transition_time', duration, RequestError, least=0.0, most=LONGEST_TRANSITION, unit='s'
     )
-    if not duration and not request.allow_step:
+    if not duration and not allow_step:
         raise RequestError(
             'transition_time is 0, with which the efforts would jump; give the time in which the '
             'load is taken up, or set allow_step.'
         )
-    given, center = request.inertia, request.inertia.com
-    i = (given.ixx, given.ixy, given.ixz, given.iyy, given.iyz, given.izz)
-    inertia = (i[0], i[1], i[2]), (i[1], i[3], i[4]), (i[2], i[4], i[5])
-    payload = Payload(request.link, given.m, (center.x, center.y, center.z), inertia)
     others = tuple(item for item in robot.payloads if item.link != payload.link)
     robot.model.link(payload.link)
     if not payload.mass:
@@ -73,6 +66,8 @@ def payloads_of(
         robot.bare.with_payload(*payload)
     remarks = [str(item.message) for item in caught]
     if remarks and not allow_impossible:
+        a, b, c = payload.inertia_com
+        i = (*a, *b[1:], c[2])
         raise RequestError(
             f'The payload of {payload.link!r} ({payload}, inertia {i} kg m^2) can be of no body: '
             f'{remarks[0]} Check the values, or set the parameter allow_impossible_inertia.'

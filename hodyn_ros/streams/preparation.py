@@ -1,237 +1,76 @@
-"""The robot that a node works for, and how it comes from a description in another thread."""
+"""How a robot comes from a description: made ready beside, while the one before stays in use."""
 
 from __future__ import annotations
 
 import gc
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.actuators.config import (
-    actuators_from_config,
-    check_config,
-    motor_limits_from_config,
-)
-from hodyn_ros.actuators.limits import MotorLimits
-from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
-from hodyn_ros.engine.program import MOVING, Attachment
-from hodyn_ros.errors import ActuatorError, HodynError, ModelError
-from hodyn_ros.model.assembly import frozen
-from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.engine.engine import Request, engine_of, unavailable
+from hodyn_ros.engine.program import Attachment
+from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.model.inertia import Payload
-from hodyn_ros.model.limits import MotionLimits, compiled_count
+from hodyn_ros.model.limits import compiled_count
 from hodyn_ros.model.robot import BASE, RobotModel
-from hodyn_ros.model.urdf import parse_urdf
-from hodyn_ros.ros.base.diagnostics import START_GRACE, reason
-from hodyn_ros.ros.base.payloads import loaded
-from hodyn_ros.ros.base.subscription import DESCRIPTION
+from hodyn_ros.streams.health import START_GRACE, NodeHealth, reason
+from hodyn_ros.streams.robot import (
+    DESCRIPTION,
+    EFFORT_ORDERS,
+    REMEMBERED,
+    Robot,
+    assemble,
+    made_robot,
+    model_settings,
+    prepare_variants,
+    ready,
+    request_of,
+)
 
-if TYPE_CHECKING:
-    from hodyn_ros.ros.base.node import RobotNode
-    from hodyn_ros.ros.base.node_settings import NodeSettings
-
-Array = NDArray[np.float64]
 M = TypeVar('M')
 
 Compiled = tuple[RobotModel, str]
 """A model, and why its kernels are slower than they could be, if they are."""
 
-EFFORT_ORDERS = range(3)  # derivatives of the efforts in messages
 LONG_PREPARATION = 2.0  # s, after which it is said what a new robot waits for
-REMEMBERED = 8  # robots that are taken up again at once, with and without what a gripper holds
-
-_START = 'actuators'
-_STIFFNESS = 'stiffness'
 
 
-class Drives(NamedTuple):
-    """Actuators, their limits, and the stiffness that joints have unless asked for another."""
-
-    actuators: Actuators
-    limits: MotorLimits
-    stiffness: Mapping[str, float]  # of every joint that can choose it, and no other [N m/rad]
-
-    def default_stiffness(self, samples: tuple[int, ...] = ()) -> dict[str, Array]:
-        """Series (..., 3) of the stiffness that is constant."""
-        items = self.stiffness.items()
-        return {name: np.tile([value, 0.0, 0.0], (*samples, 1)) for name, value in items}
-
-
-class Robot(NamedTuple):
-    """Everything that follows from the robot description; replaced as a whole."""
-
-    model: RobotModel
-    limits: MotionLimits
-    description: str
-    drives: Drives | None = None
-    sent: RobotModel = None  # type: ignore[assignment]
-    """Its efforts are those that controllers want; the model itself, or without some of them."""
-    payloads: tuple[Payload, ...] = ()  # part of the model
-    bare: RobotModel = None  # type: ignore[assignment]
-    """Model of the description alone, with kernels."""
+class Host(Protocol):
+    """What has robots made ready: a node, or what stands for it."""
 
     @property
-    def variants(self) -> tuple[RobotModel, RobotModel]:
-        """Models for all efforts and for those that are sent."""
-        return self.model, self.sent
+    def worker(self) -> Any:
+        """Does jobs beside: `put(job, failed)`; `is_closed` when it comes to its end."""
 
+    @property
+    def diagnostics(self) -> NodeHealth:
+        """Counts what has become of descriptions."""
 
-def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
-    """Return the robot in use; ModelError, if there is none, says whether one is being made."""
-    if robot is None:
-        raise ModelError(
-            'There is no robot model yet; '
-            + (
-                'the robot of the description that has arrived is being made ready.'
-                if in_preparation
-                else 'publish a valid URDF on the topic robot_description or set the parameter '
-                'robot_description.'
-            )
-        )
-    return robot
+    @property
+    def settings(self) -> Any:
+        """The `RobotSettings` in use."""
 
+    @property
+    def parameters(self) -> Any:
+        """Has the latest `settings`, and `declare_joints` for those of a robot."""
 
-def without_limits(robot: Robot, limits: MotionLimits | None = None, **along: Any) -> list[str]:
-    """Sentence on what has no limit, if anything.
+    def soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Have something called in the thread of all methods here."""
 
-    The limits are those of the robot unless others are given. How large it becomes is told with
-    the arrays `motion`, `effort` and `motors` of `find_unlimited`.
-    """
-    if (drives := robot.drives) is not None:
-        along |= {'actuators': drives.actuators, 'motor_limits': drives.limits}
-    unlimited = find_unlimited(robot.model, limits or robot.limits, **along)
-    return [no_limit(unlimited)] if unlimited else []
+    def get_logger(self) -> Any:
+        """Log with `debug`, `info`, `warning` and `error`."""
 
+    def log_error(self, subject: str, text: str = '', is_throttled: bool = True) -> None:
+        """Log an error on a subject, not too often if it is throttled."""
 
-def assemble(
-    xml: str,
-    base_link: str,
-    tip_link: str,
-    gravity: tuple[float, float, float],
-    allow_impossible_inertia: bool = False,
-) -> RobotModel:
-    """Model of a robot description; an empty link stands for the root link or the whole tree."""
-    description = parse_urdf(xml, allow_impossible_inertia)
-    return RobotModel.from_description(description, base_link or None, tip_link or None, gravity)
+    def refuse(self, topic: str, error: Exception) -> None:
+        """Count and log that something that has come cannot be used."""
 
-
-def _model_settings(settings: NodeSettings) -> tuple[Any, ...]:
-    links = settings.base_link, settings.tip_link
-    return *links, settings.gravity, settings.allow_impossible_inertia
-
-
-def robot_of(
-    description: str, settings: NodeSettings, payloads: tuple[Payload, ...] = ()
-) -> Robot | None:
-    """Robot of a description that the node uses, with kernels; the latest models are kept."""
-    if not description:
-        return None
-    model = _warm(description, *_model_settings(settings))
-    robot = _robot(description, model, settings, payloads)
-    _prepare_variants(robot)
-    return robot
-
-
-def _robot(
-    description: str, model: RobotModel, settings: NodeSettings, payloads: tuple[Payload, ...]
-) -> Robot:
-    bare, payloads = model, tuple(item for item in payloads if item.link in model.links)
-    model = _changed(model, payloads, tuple(settings.friction_laws().items()))
-    command = settings.command
-    sent = _sent(model, command.effort == 'without_gravity', not command.friction)
-    drives = drives_of(model, settings.actuators)
-    return Robot(model, settings.limits_of(model), description, drives, sent, payloads, bare)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _changed(
-    model: RobotModel,
-    payloads: tuple[Payload, ...],
-    laws: tuple[tuple[str, FrictionLaw | None], ...],
-) -> RobotModel:
-    laws = tuple(item for item in laws if item[0] in model.body_names)
-    model = loaded(model, payloads)
-    return model.with_friction(dict(laws)) if laws else model
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _sent(model: RobotModel, is_weightless: bool, is_frictionless: bool) -> RobotModel:
-    if is_weightless:
-        model = replace(model, gravity=frozen(np.zeros(3)))
-    if is_frictionless and model.friction:
-        model = model.with_friction(dict.fromkeys(model.friction))
-    return model
-
-
-def _prepare_variants(robot: Robot, base_moves: bool = False) -> None:
-    """Have kernels for models that are none of a description alone."""
-    try:
-        for model in () if unavailable() else robot.variants:
-            for order in EFFORT_ORDERS:
-                if not base_moves:
-                    engine_of(model).prepare_general(order)
-                else:  # there is no general code
-                    engine_of(model).prepare(_request(order, (), base_moves))
-    except Exception:  # compilers fail in many ways; NumPy computes the same
-        pass
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _warm(*arguments: Any) -> RobotModel:
-    model = assemble(*arguments)
-    try:
-        model.warm_up()
-    except Exception:  # compilers fail in many ways; NumPy computes the same
-        pass
-    return model
-
-
-def actuators_config(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
-    """Tables of the joints, as `actuators_from_config` takes them."""
-    config: dict[str, dict[str, Any]] = {}
-    for joint, key, value in values:
-        config.setdefault(joint, {})[key] = value
-    return config
-
-
-def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
-    """Find what is wrong with actuators whatever the robot; the first problem."""
-    nameless = next((key for joint, key, _ in values if not joint), None)
-    if nameless is not None:
-        return [f'Parameter {_START}.{nameless} is unknown, expected {_START}.<joint>.<key>.']
-    try:
-        check_config(actuators_config(values))
-    except ActuatorError as error:
-        return [f'Parameter {error}']
-    return []
-
-
-def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Drives | None:
-    """Actuators of a model, None if nothing is said of them; HodynError if they do not fit."""
-    if not values:
-        return None
-    config = actuators_config(values)
-    actuators = actuators_from_config(model, config)
-    stiffness = {}
-    for item in actuators.driven:
-        if item.actuator.needs_stiffness:
-            value = config[item.name].get(_STIFFNESS)
-            if value is None:
-                raise ActuatorError(
-                    f'{_START}.{item.name}.{_STIFFNESS} is missing; a joint of variable stiffness '
-                    'needs the stiffness that it has unless it is asked for another [N m/rad].'
-                )
-            stiffness[item.name] = float(value)
-    return Drives(actuators, motor_limits_from_config(actuators, config), stiffness)
+    def now(self) -> int:
+        """Time [ns]."""
 
 
 class RobotPreparation(Generic[M]):
@@ -245,7 +84,7 @@ class RobotPreparation(Generic[M]):
 
     def __init__(
         self,
-        node: RobotNode[Any],
+        node: Host,
         begin: Callable[[str], Callable[[], M]],
         finish: Callable[[str, M], Robot],
         progressed: Callable[[], None],
@@ -349,7 +188,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
 
     def __init__(
         self,
-        node: RobotNode[NodeSettings],
+        node: Host,
         wrenches: Callable[[], Sequence[Wrench]],
         progressed: Callable[[], None],
         changed: Callable[[Compiled], None],
@@ -357,7 +196,7 @@ class CompiledRobots(RobotPreparation[Compiled]):
         super().__init__(node, self._compilation, self._robot_of, progressed, changed)
         self._wrenches = wrenches
         self._payloads: tuple[Payload, ...] = ()
-        options = _model_settings(node.settings)
+        options = model_settings(node.settings)
         self._assembled = lru_cache(REMEMBERED)(lambda xml: assemble(xml, *options))
         node.worker.put(_import_compiler)
 
@@ -408,15 +247,13 @@ class CompiledRobots(RobotPreparation[Compiled]):
 
     def _variant(self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]) -> Robot:
         settings = self._node.parameters.settings
-        robot = _robot(description, bare, settings, payloads)
+        robot = made_robot(description, bare, settings, payloads)
         if any(model is not bare for model in robot.variants):
-            self._node.worker.put(lambda: _prepare_variants(robot, settings.base_motion))
+            self._node.worker.put(lambda: prepare_variants(robot, settings.base_motion))
         return robot
 
 
-def _compile(
-    node: RobotNode[NodeSettings], model: RobotModel, wanted: Sequence[Request]
-) -> str | None:
+def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | None:
     """Make kernels; return why they are slower than they could be, if they are."""
     try:
         for request in () if unavailable() else wanted:
@@ -426,10 +263,6 @@ def _compile(
     except Exception as error:  # compilers fail in many ways; NumPy computes the same
         return f'compiling failed: {error}'
     return unavailable()
-
-
-def _request(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:
-    return BodyDynamics(MOVING, order + 1, wrenches) if base_moves else Efforts(order, wrenches)
 
 
 def _missing(
@@ -442,7 +275,7 @@ def _missing(
         if base_moves or model.link(wrench.link).body != BASE
     )
     engine = engine_of(model)
-    wanted = (_request(k, attachments, base_moves) for k in EFFORT_ORDERS)
+    wanted = (request_of(k, attachments, base_moves) for k in EFFORT_ORDERS)
     return tuple(request for request in wanted if engine.expect(request))
 
 

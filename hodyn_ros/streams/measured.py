@@ -1,27 +1,47 @@
-"""Joint states as measured: their joints matched, their derivatives estimated."""
+"""Joint positions as measured, and their derivatives, estimated."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from sensor_msgs.msg import JointState
 
-from hodyn_ros.errors import JointNameError, StaleError
-from hodyn_ros.names import listed
-from hodyn_ros.ros.base.conversions import TURN, check_finite, nanoseconds, read_rows
-from hodyn_ros.streams.timeline import NANOSECONDS, State
+from hodyn_ros.checks import Array
+from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 
-if TYPE_CHECKING:
-    from hodyn_ros.ros.base.node_settings import EstimatorSettings
-
-Array = NDArray[np.float64]
+TURN = 2.0 * np.pi
 
 # A speed that is no larger than so many of its standard deviations is none.
 _STANDING = 3.0
+
+
+class EstimatorSettings(Protocol):
+    """How motions are estimated."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether they are."""
+
+    @property
+    def delay(self) -> float:
+        """How far estimates lie behind the latest measurement [s]."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of measured positions [rad, m]; 0: identified."""
+
+    @property
+    def bandwidth(self) -> float:
+        """Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted."""
+
+    @property
+    def max_gap(self) -> float:
+        """Time without measurements after which the estimate starts anew [s]."""
+
+    @property
+    def highest_order(self) -> int:
+        """Highest derivative of the effort that is wanted."""
 
 
 class MeasuredMotion:
@@ -29,7 +49,7 @@ class MeasuredMotion:
 
     def __init__(self) -> None:
         self._in_use: tuple[EstimatorSettings, tuple[str, ...], tuple[str, ...]] | None = None
-        self._joint_names: tuple[str, ...] = ()
+        self.joint_names: tuple[str, ...] = ()
         self._turns = np.zeros(0, dtype=np.bool_)
         self.reset()
 
@@ -38,7 +58,7 @@ class MeasuredMotion:
     ) -> None:
         """Estimate the motion of these joints, of these types; anew if anything is different."""
         if (settings, names, types) != self._in_use:
-            self._in_use, self._joint_names = (settings, names, types), names
+            self._in_use, self.joint_names = (settings, names, types), names
             self._turns = np.array([kind == 'continuous' for kind in types])
             self.reset()
 
@@ -52,7 +72,7 @@ class MeasuredMotion:
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
-                len(self._joint_names),
+                len(self.joint_names),
                 highest_derivative=settings.highest_order + 2,
                 delay=settings.delay,
                 noise=settings.noise or None,
@@ -60,19 +80,16 @@ class MeasuredMotion:
                 max_gap=settings.max_gap,
             )
 
-    def update(self, message: JointState, now: int, timeout: float) -> Estimate | None:
-        """Take a measurement; return the estimate, or None as long as nothing is known.
+    def take(self, position: Array, stamp: int, now: int, timeout: float) -> Estimate | None:
+        """Take measured positions (n,); return the estimate, None as long as nothing is known.
 
-        Further joints are ignored, and so are messages about other joints alone. The stamp is no
-        farther from now [ns] than the time-out [s]; 0: however far. What cannot be used raises
-        JointNameError or MotionError.
+        StaleError if the stamp [ns] is farther from now [ns] than the time-out [s]; 0: however
+        far.
         """
-        measured = values_of('joint_states', message, ('position',), self._joint_names)
         estimator = self._estimator
-        if estimator is None or measured is None:
+        if estimator is None:
             return None
-        position = self._unwrapped(measured[0])
-        stamp = nanoseconds(message.header.stamp) or now
+        position = self._unwrapped(position)
         check_age('joint_states', stamp, now, timeout, 'input_timeout')
         gaps = estimator.gaps
         estimate = estimator.update(stamp, position)
@@ -81,6 +98,11 @@ class MeasuredMotion:
         if is_gap or stamp > self._last_stamp:
             self._last_position, self._last_stamp = position, stamp
         return estimate
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether motions are estimated at all."""
+        return self._estimator is not None
 
     @property
     def latest(self) -> tuple[Array, int] | None:
@@ -99,7 +121,7 @@ class MeasuredMotion:
             or (timeout and abs(now - stamp) > timeout * NANOSECONDS)
         ):
             return None
-        motion = np.full((5, len(self._joint_names)), np.nan)  # NaN: not known
+        motion = np.full((5, len(self.joint_names)), np.nan)  # NaN: not known
         motion[0] = self._last_position
         latest = self._estimator.at(max(now, stamp))
         if latest is not None:
@@ -117,47 +139,3 @@ class MeasuredMotion:
             return position
         turns = np.round((self._last_position - position) / TURN)
         return np.where(self._turns, position + TURN * turns, position)
-
-
-def values_of(
-    topic: str, message: JointState, fields: tuple[str, ...], wanted: tuple[str, ...]
-) -> Array | None:
-    """Values (fields, names) of the wanted names, in their order; None if none of them is there.
-
-    Further names are ignored. Raises JointNameError or MotionError if it cannot be used.
-    """
-    names = tuple(message.name)
-    places = _places(topic, names, wanted)
-    if not places:
-        return None
-    values = read_rows(topic, message, fields, len(names), len(fields), 'name')[:, places]
-    check_finite(topic, fields, wanted, values)
-    return values
-
-
-@lru_cache(maxsize=64)
-def _places(topic: str, names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int]:
-    if set(names).isdisjoint(wanted):
-        return []
-    missing = [name for name in wanted if name not in names]
-    repeated = [name for name in wanted if names.count(name) > 1]
-    if missing or repeated:
-        what = 'missing' if missing else 'repeated'
-        raise JointNameError(
-            f'{topic}: names do not fit ({what}: {listed(missing or repeated)}); expected each of '
-            f'{listed(wanted)} once, in one message. Merge what several drivers send, or set '
-            'tip_link to the end of the chain that is measured.'
-        )
-    return [names.index(name) for name in wanted]
-
-
-def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -> None:
-    """Refuse a stamp that is farther from now [ns] than a time-out [s]; 0: it may be any."""
-    age = (now - stamp) / NANOSECONDS
-    if timeout and abs(age) > timeout:
-        where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'
-        raise StaleError(
-            f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. The '
-            'clocks of sender and node must agree. For recorded or simulated data, set '
-            f'use_sim_time and play the clock, or set {parameter} to 0.'
-        )
