@@ -135,13 +135,6 @@ class RobotNode(Node, Generic[S]):
         """Time of the node [ns]."""
         return int(self.get_clock().now().nanoseconds)
 
-    def times_of_arrival(self) -> tuple[int, int]:
-        """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
-        # The middleware tells the time of the system; what a simulation showed then is not known.
-        is_simulated = self.get_clock().ros_time_is_active
-        now = self.now() if is_simulated else time.time_ns()
-        return (now if is_simulated else min(self.received or now, now)), now
-
     def advertise(self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT) -> Publisher:
         """Advertise an output with a profile that parameters may override."""
         return qos.create_publisher(self, kind, topic, profile)

@@ -32,8 +32,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
-from hodyn_ros.dynamics.inverse import chosen_algorithm, effort_deviations, inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
 from hodyn_ros.errors import (
     HodynError,
     JointNameError,
@@ -66,7 +65,7 @@ from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
-from hodyn_ros.streams.base_motion import efforts_on
+from hodyn_ros.streams.efforts import Circumstances, Efforts, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, StreamHealth
 from hodyn_ros.streams.identification import estimator_of
 from hodyn_ros.streams.motion_stream import (
@@ -77,13 +76,13 @@ from hodyn_ros.streams.motion_stream import (
     MotionStream,
     Plan,
 )
-from hodyn_ros.streams.payloads import Transitions, mixed, with_payload
+from hodyn_ros.streams.payloads import Transitions, with_payload
 from hodyn_ros.streams.preparation import Compiled, CompiledRobots
 from hodyn_ros.streams.process_watch import LOOK_PERIOD
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot, drives_of, without_limits
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
-from hodyn_ros.streams.wrenches import WrenchesAt, check_target
+from hodyn_ros.streams.wrenches import check_target
 from hodyn_ros.trajectory.estimator import Estimate
 
 Array = NDArray[np.float64]
@@ -119,6 +118,8 @@ class HodynNode(RobotNode[NodeSettings]):
         self._base = BaseMotions()
         self._measured = MeasuredMotion()
         self._transitions = Transitions()
+        acting = self._wrenches, self._base, self._transitions
+        self._efforts = Efforts(*acting)
         self._identification = OnlineIdentification(self)
 
         self._effort_publisher = self.advertise(JointEffort, '~/joint_effort')
@@ -349,12 +350,19 @@ class HodynNode(RobotNode[NodeSettings]):
         source = JointEffort.SOURCE_JOINT_MOTION
         self._publish_effort(robot, motion, stamp, source, HIGHEST_EFFORT_ORDER)
 
+    def _times_of_arrival(self) -> tuple[int, int]:
+        """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
+        # The middleware tells the time of the system; what a simulation showed then is not known.
+        is_simulated = self.get_clock().ros_time_is_active
+        now = self.now() if is_simulated else time.time_ns()
+        return (now if is_simulated else min(self.received or now, now)), now
+
     def _times(self, message: JointMotion | JointState) -> tuple[int, int]:
         """Stamp (zero: the arrival) and arrival [ns] of the message that is being taken.
 
         StaleError if it came in time, but has waited here for too long.
         """
-        arrival, now = self.times_of_arrival()
+        arrival, now = self._times_of_arrival()
         stamp = nanoseconds(message.header.stamp) or arrival
         timeout = self.settings.input_timeout
         if timeout and now - stamp > timeout * NANOSECONDS >= arrival - stamp:
@@ -403,20 +411,20 @@ class HodynNode(RobotNode[NodeSettings]):
         self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
     ) -> None:
         dropped = self._wrenches.dropped
-        if take(message, self._preparation.ready().model, self.times_of_arrival()[0]):
+        if take(message, self._preparation.ready().model, self._times_of_arrival()[0]):
             self._preparation.request_wrenches()
         self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
 
     def _take_base_motion(self, message: BaseMotion) -> None:
         if not self._preparation.is_awaited:
-            link, arrival = self._preparation.ready().model.base_link, self.times_of_arrival()[0]
+            link, arrival = self._preparation.ready().model.base_link, self._times_of_arrival()[0]
             if not self._base.take(message, link, arrival, self.settings.input_timeout):
                 self.diagnostics.dropped('base_motion')
 
     def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
         drives = self._preparation.ready().drives
         joints = () if drives is None else drives.stiffness
-        if not self._stiffness.take(message, joints, self.times_of_arrival()[0]):
+        if not self._stiffness.take(message, joints, self._times_of_arrival()[0]):
             self.diagnostics.dropped('stiffness_motion')
 
     def _publish_effort(
@@ -429,28 +437,25 @@ class HodynNode(RobotNode[NodeSettings]):
         estimate: Estimate | None = None,
     ) -> None:
         """Compute and publish the efforts of an instant [ns], with those of the motors."""
-        begin = time.perf_counter()
-        acting: WrenchesAt | None = None
-        dynamics: Callable[..., Array] = inverse_dynamics
-        if self.settings.base_motion or self._wrenches.sources:
+        begin, efforts, settings = time.perf_counter(), self._efforts, self.settings
+        found = Circumstances(stamp, motion)
+        if settings.base_motion or self._wrenches.sources or self._transitions.items:
             try:
-                motion, dynamics, acting = self._circumstances(robot, motion, stamp)
+                found = efforts.circumstances(robot, motion, stamp, settings)
             except (StaleError, WrenchError) as error:
                 self.hold_back('effort', error)
                 return
-        wrenches = None if acting is None else acting.wrenches or None
-        if self._transitions.items:
-            effort = self._efforts(dynamics, robot, 0, motion, stamp, wrenches)
-        else:
-            effort = dynamics(robot.model, motion, wrenches)
-        deviations, delay = None, 0.0
-        if estimate is not None or acting is not None:
-            deviations = self._deviations(robot, motion, effort, estimate, acting, dynamics)
+            motion, effort = found.motion, efforts.of(robot, found)
+        else:  # the short way of most robots
+            effort = inverse_dynamics(robot.model, motion)
+        std, delay = None, 0.0
+        if estimate is not None or found.acting is not None:
+            std = deviations(robot, found, effort, estimate)
         if estimate is not None:
             delay = estimate.delay
-            if deviations is not None:
-                self._identification.update(motion, stamp, wrenches, deviations)
-        write_efforts(self._message, effort, stamp, source, continuous, deviations, delay)
+            if std is not None:
+                self._identification.update(motion, stamp, found.wrenches, std)
+        write_efforts(self._message, effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(self._message)
         if self._mirrors:
             self._publish_mirrors(len(effort))
@@ -459,62 +464,10 @@ class HodynNode(RobotNode[NodeSettings]):
             self._limit_check.look(motion, effort)
         if self._motors is not None:
             self._publish_motors(robot, motion, effort, stamp, source)
-        if source == JointEffort.SOURCE_JOINT_TRAJECTORY:
-            self._publish_commands(dynamics, robot, motion, effort, stamp, wrenches)
-
-    def _publish_commands(
-        self,
-        dynamics: Callable[..., Array],
-        robot: Robot,
-        motion: Array,
-        effort: Array,
-        stamp: int,
-        wrenches: Sequence[Wrench] | None,
-    ) -> None:
-        """Publish what controllers are to do, if someone wants it."""
-        if not (self._can_command and self._commands.is_wanted):
-            return
-        if robot.sent is not robot.model:
-            effort = self._efforts(dynamics, robot, 1, motion, stamp, wrenches)
-        self._commands.publish(motion, effort)
-
-    def _circumstances(
-        self, robot: Robot, motion: Array, stamp: int
-    ) -> tuple[Array, Callable[..., Array], WrenchesAt | None]:
-        """Orders of a motion that have efforts, what computes them, and the wrenches that act."""
-        dynamics: Callable[..., Array] = inverse_dynamics
-        acting = None
-        if self.settings.base_motion:
-            base = self._base.motion_at(stamp, self.settings.base_motion_timeout)
-            motion = motion[: len(base.twist) + 1]
-            dynamics = partial(efforts_on, base)
-        if self._wrenches.sources:
-            acting = self._wrenches.at(stamp, motion, robot.model)
-            motion = motion[: acting.order + 3]
-        return motion, dynamics, acting
-
-    def _deviations(
-        self,
-        robot: Robot,
-        motion: Array,
-        effort: Array,
-        estimate: Estimate | None,
-        acting: WrenchesAt | None,
-        dynamics: Callable[..., Array],
-    ) -> Array | None:
-        """Standard deviations of efforts, by those of what is measured; None if not known."""
-        of_motion = None if estimate is None else estimate.deviations(len(motion))
-        if acting is None:
-            return effort_deviations(robot.model, motion, effort, (), of_motion, (), dynamics)
-        return effort_deviations(
-            robot.model,
-            motion,
-            effort,
-            acting.wrenches or (),
-            of_motion,
-            acting.deviations,
-            dynamics,
-        )
+        is_sent = source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command
+        if is_sent and self._commands.is_wanted:
+            sent = effort if robot.sent is robot.model else efforts.of(robot, found, 1)
+            self._commands.publish(motion, sent)
 
     def _publish_mirrors(self, orders: int) -> None:
         """Publish so many orders of the efforts once more, for plotting tools."""
@@ -523,23 +476,6 @@ class HodynNode(RobotNode[NodeSettings]):
             mirror = JointState(header=message.header, name=message.joint_names)
             mirror.effort = getattr(message, field)
             publisher.publish(mirror)
-
-    def _efforts(
-        self,
-        dynamics: Callable[..., Array],
-        latest: Robot,
-        variant: int,
-        motion: Array,
-        stamp: int,
-        wrenches: Sequence[Wrench] | None,
-    ) -> Array:
-        """Efforts at an instant [ns] with the payloads of that time, for one of the variants."""
-        before, after, transition = self._transitions.at(stamp, latest)
-        effort = dynamics(before.variants[variant], motion, wrenches)
-        if transition is None:
-            return effort
-        other = dynamics(after.variants[variant], motion, wrenches)
-        return mixed(effort, other, transition.weights(stamp, len(effort)))
 
     def _publish_motors(
         self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
