@@ -7,15 +7,17 @@ stamps, and commands are returned.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.control.controller import Command, shifted
 from hodyn_ros.control.interaction import GravityCompensation
+from hodyn_ros.control.laws import FLOATING, MODES, TRACKING
 from hodyn_ros.control.observer import ObservedState
 from hodyn_ros.control.tracking import ObserverController
 from hodyn_ros.errors import ControlError, HodynError, StaleError
@@ -23,25 +25,30 @@ from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import SlowedMotion
 from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, References
-from hodyn_ros.streams.laws import (
-    FLOATING,
-    MODES,
-    TRACKING,
-    Laws,
-    elastic_robot,
-    make_laws,
-)
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant, MotionStream, Plan, Planner
 from hodyn_ros.streams.preparation import Host, RobotPreparation
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot
-from hodyn_ros.streams.supervisor import LEAVING, OFF_PATH, REPEAT, STOP, Seen, Supervisor, Watch
+from hodyn_ros.streams.supervisor import (
+    FLOAT,
+    HOLD,
+    LEAVING,
+    OFF_PATH,
+    REPEAT,
+    STOP,
+    Seen,
+    Supervisor,
+    Watch,
+)
 from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 
-HOLD, FLOAT = 'hold', 'float'
-"""What may happen without a reference, and after a collision."""
+if TYPE_CHECKING:
+    from hodyn_ros.streams.laws import Laws
+
+MakeLaws = Callable[[Host, Robot, Any], 'Laws']
+"""Makes what controls a robot by settings; HodynError if nothing can."""
 
 
 class Answer(NamedTuple):
@@ -63,14 +70,24 @@ class ControlLoop:
         Its settings are the parameters of the node ``flatness_controller``.
     planner : Planner
         Plans trajectories; its plans are given to `stream`.
+    robot_of : callable
+        Makes a robot of a description and settings.
+    make_laws : callable
+        Makes what controls it.
     """
 
-    def __init__(self, host: Host, planner: Planner) -> None:
-        self._host = host
+    def __init__(
+        self,
+        host: Host,
+        planner: Planner,
+        robot_of: Callable[[str, Any], Robot],
+        make_laws: MakeLaws,
+    ) -> None:
+        self._host, self._make_laws = host, make_laws
         self.laws: Laws | None = None
         self.preparation = RobotPreparation(
             host,
-            lambda xml: partial(elastic_robot, xml, host.settings),
+            lambda xml: partial(robot_of, xml, host.settings),
             self._use,
             self._on_progress,
             self._on_robot,
@@ -108,7 +125,7 @@ class ControlLoop:
     def _use(self, xml: str, robot: Robot) -> Robot:
         """Control a robot from now on; HodynError if there is no controller for it."""
         host, before, names = self._host, self.laws, robot.model.joint_names
-        laws = make_laws(host, robot, host.settings)
+        laws = self._make_laws(host, robot, host.settings)
         host.parameters.declare_joints(names)
         if before is not None and before.names == laws.names:
             laws = laws._replace(pairs=before.pairs)
@@ -159,7 +176,7 @@ class ControlLoop:
         """What controls with other settings; HodynError if nothing can."""
         law = laws.modes.get(after.controller)
         if law is None or replace(after, controller=before.controller) != before:
-            return make_laws(self._host, laws.robot, after)._replace(pairs=laws.pairs)
+            return self._make_laws(self._host, laws.robot, after)._replace(pairs=laws.pairs)
         if isinstance(law, ControlError):
             raise law
         return laws._replace(controller=law)

@@ -30,7 +30,7 @@ class Circumstances(NamedTuple):
     """Those that act; None if there are none."""
 
 
-class Efforts:
+class InstantEfforts:
     """Efforts with what is known of the time of a motion.
 
     Parameters

@@ -39,7 +39,7 @@ def estimator_of(model: RobotModel, settings: Any) -> OnlineEstimator:
     )
 
 
-class Identification:
+class OnlineParameters:
     """Payload and friction as measured joint states show them; of the thread of the executor."""
 
     def __init__(self, host: Host) -> None:

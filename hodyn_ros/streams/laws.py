@@ -20,7 +20,14 @@ from hodyn_ros.control.interaction import (
     GravityCompensation,
     JointImpedance,
 )
-from hodyn_ros.control.laws import make_controller
+from hodyn_ros.control.laws import (
+    CARTESIAN,
+    FLOATING,
+    JOINT,
+    MODES,
+    TRACKING,
+    make_controller,
+)
 from hodyn_ros.control.tracking import (
     ObserverController,
     tracking_controller,
@@ -33,11 +40,6 @@ from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.inputs import LINKS, MOTORS, Pairs
 from hodyn_ros.streams.preparation import Host
 from hodyn_ros.streams.robot import Drives, Robot, actuators_config, assemble
-
-TRACKING, FLOATING = 'tracking', 'gravity_compensation'
-JOINT, CARTESIAN = 'joint_impedance', 'cartesian_impedance'
-MODES = (TRACKING, JOINT, CARTESIAN, FLOATING)
-"""Laws that share an observer: from one to another there is no step of the torque."""
 
 # The law that stops the robot needs no measurement of the links and no exact model; where a delay
 # or another law asks for more than this bandwidth, it stays robust.

@@ -16,7 +16,7 @@ TURN = 2.0 * np.pi
 _STANDING = 3.0
 
 
-class EstimatorSettings(Protocol):
+class EstimatorOptions(Protocol):
     """How motions are estimated."""
 
     @property
@@ -48,13 +48,13 @@ class MeasuredMotion:
     """Estimates the motion of a robot from its joint states."""
 
     def __init__(self) -> None:
-        self._in_use: tuple[EstimatorSettings, tuple[str, ...], tuple[str, ...]] | None = None
+        self._in_use: tuple[EstimatorOptions, tuple[str, ...], tuple[str, ...]] | None = None
         self.joint_names: tuple[str, ...] = ()
         self._turns = np.zeros(0, dtype=np.bool_)
         self.reset()
 
     def use(
-        self, settings: EstimatorSettings, names: tuple[str, ...], types: tuple[str, ...]
+        self, settings: EstimatorOptions, names: tuple[str, ...], types: tuple[str, ...]
     ) -> None:
         """Estimate the motion of these joints, of these types; anew if anything is different."""
         if (settings, names, types) != self._in_use:

@@ -13,7 +13,7 @@ from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.streams.measured import EstimatorSettings
+from hodyn_ros.streams.measured import EstimatorOptions
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.streams.wrench_sources import (
     SMALLEST_FORCE,
@@ -34,7 +34,7 @@ Time = Callable[[], int]
 """Returns the stamp of a wrench [ns], or raises MotionError if it has none that can be used."""
 
 
-class WrenchSettings(Protocol):
+class WrenchOptions(Protocol):
     """How wrenches are taken, and how a measured one is read."""
 
     @property
@@ -86,19 +86,19 @@ class WrenchSettings(Protocol):
         """Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted."""
 
 
-class Settings(Protocol):
-    """Settings of wrenches, and those of the motions beside which they act."""
+class MeasuringOptions(Protocol):
+    """MeasuringOptions of wrenches, and those of the motions beside which they act."""
 
     @property
-    def wrench(self) -> WrenchSettings:
+    def wrench(self) -> WrenchOptions:
         """How wrenches are taken."""
 
     @property
-    def estimator(self) -> EstimatorSettings:
+    def estimator(self) -> EstimatorOptions:
         """How motions are estimated."""
 
 
-def mounting(settings: WrenchSettings, model: RobotModel, frame_id: str) -> Mounting:
+def mounting(settings: WrenchOptions, model: RobotModel, frame_id: str) -> Mounting:
     """Link on which a measured wrench acts and how its coordinates get there, or WrenchError."""
     check_link(model, frame_id)
     check_target(settings, model)
@@ -130,7 +130,7 @@ def mounting(settings: WrenchSettings, model: RobotModel, frame_id: str) -> Moun
     return Mounting(link, expressed_in, place, settings.acting, settings.tool_mass, center)
 
 
-def check_target(settings: WrenchSettings, model: RobotModel) -> None:
+def check_target(settings: WrenchOptions, model: RobotModel) -> None:
     """Refuse a link of the settings, on which measured wrenches act, that the model lacks."""
     if settings.link and settings.link not in model.links:
         raise WrenchError(
@@ -165,7 +165,7 @@ class Wrenches:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: MeasuringOptions,
         make_estimator: Callable[..., DerivativeEstimator] = DerivativeEstimator,
     ) -> None:
         self._settings, self._options = settings.wrench, _estimator_options(settings)
@@ -176,7 +176,7 @@ class Wrenches:
         self._newest: dict[str, int] = {}
         self.dropped = 0  # messages that came after newer ones, or twice
 
-    def use(self, settings: Settings, model: RobotModel) -> list[str]:
+    def use(self, settings: MeasuringOptions, model: RobotModel) -> list[str]:
         """Follow other settings or another model; return the links whose wrench has no place."""
         options, wrench, gone = _estimator_options(settings), settings.wrench, []
         if (options, wrench) == (self._options, self._settings) and model is self._model:
@@ -322,7 +322,7 @@ def _checked_stamp(time: Time, link: str, now: int, timeout: float) -> int:
     return stamp
 
 
-def _estimator_options(settings: Settings) -> dict[str, Any]:
+def _estimator_options(settings: MeasuringOptions) -> dict[str, Any]:
     sensor, joints = settings.wrench, settings.estimator
     return {
         'n': 6,

@@ -27,7 +27,7 @@ from hodyn_ros.dynamics.inverse import effort_deviations
 from hodyn_ros.errors import MotionError
 from hodyn_ros.lie.so3 import hat
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.inputs import BaseMotions
+from hodyn_ros.ros.base.inputs import BaseMotionMessages as BaseMotions
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import make_settings
 from hodyn_ros.streams.base_motion import efforts_on

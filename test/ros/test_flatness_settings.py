@@ -6,10 +6,11 @@ from support.robots import TWO_LINK
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators.config import actuators_from_config
+from hodyn_ros.control.laws import TRACKING
 from hodyn_ros.errors import ControlError
 from hodyn_ros.ros.base.parameters import make_settings
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
-from hodyn_ros.streams.laws import TRACKING, laws_of
+from hodyn_ros.streams.laws import laws_of
 
 MODEL = RobotModel.from_urdf(TWO_LINK)
 SPRING = {'type': 'sea', 'stiffness': 3000.0, 'motor_inertia': 0.3}

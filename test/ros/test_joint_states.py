@@ -14,7 +14,7 @@ from support.ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.inputs import MeasuredMotion
+from hodyn_ros.ros.base.inputs import JointStateMessages as MeasuredMotion
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import make_settings
 from hodyn_ros.ros.planner.answers import in_nearest_turn

@@ -14,7 +14,7 @@ from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros.base.inputs import Stiffness
+from hodyn_ros.ros.base.inputs import StiffnessMessages as Stiffness
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 

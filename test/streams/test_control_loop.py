@@ -11,6 +11,7 @@ from hodyn_ros import inverse_dynamics
 from hodyn_ros.errors import ControlError, HodynError, ModelError, MotionError, StaleError
 from hodyn_ros.streams.control_loop import ControlLoop
 from hodyn_ros.streams.inputs import LINKS, MOTORS
+from hodyn_ros.streams.laws import elastic_robot, make_laws
 from hodyn_ros.streams.motion_stream import Plan
 from hodyn_ros.streams.supervisor import FLOATING, FOLLOWING, LEAVING, SILENT, STOPPING
 from hodyn_ros.streams.timeline import PlannedMotion
@@ -48,7 +49,7 @@ class World:
     def __init__(self, **values):
         self.host = Host(control_settings(actuators=DRIVES, **values))
         self.planner = Planner()
-        self.control = ControlLoop(self.host, self.planner)
+        self.control = ControlLoop(self.host, self.planner, elastic_robot, make_laws)
         self.stamp, self.model = 10**9, model_of(TWO_LINK)
         self.control.preparation.request(TWO_LINK)
 

@@ -27,7 +27,7 @@ def _stamp(header: Header) -> wrenches.Time:
     return lambda: nanoseconds(header.stamp)
 
 
-class Wrenches(wrenches.Wrenches):
+class WrenchMessages(wrenches.Wrenches):
     """The latest wrench on every link; a stamp of zero means now [ns]."""
 
     def take_motion(self, message: WrenchMotion, model: RobotModel, now: int) -> bool:
@@ -41,7 +41,7 @@ class Wrenches(wrenches.Wrenches):
         return self.take_measured(frame, values, _stamp(message.header), model, now)
 
 
-class BaseMotions(base_motion.BaseMotions):
+class BaseMotionMessages(base_motion.BaseMotions):
     """The latest motions of the base link."""
 
     def take(self, message: BaseMotion, base_link: str, now: int, timeout: float) -> bool:
@@ -50,7 +50,7 @@ class BaseMotions(base_motion.BaseMotions):
         return self.take_motion(motion, nanoseconds(message.header.stamp) or now, now, timeout)
 
 
-class MeasuredMotion(measured.MeasuredMotion):
+class JointStateMessages(measured.MeasuredMotion):
     """Estimates the motion of a robot from its joint states."""
 
     def update(self, message: JointState, now: int, timeout: float) -> Estimate | None:
@@ -64,7 +64,7 @@ class MeasuredMotion(measured.MeasuredMotion):
         return self.take(values[0], nanoseconds(message.header.stamp) or now, now, timeout)
 
 
-class Stiffness(motors.Stiffness):
+class StiffnessMessages(motors.Stiffness):
     """The latest wish for every joint of variable stiffness."""
 
     def take(self, message: StiffnessMotion, joints: Iterable[str], now: int) -> bool:

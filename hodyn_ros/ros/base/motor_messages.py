@@ -24,7 +24,7 @@ TORQUE_FIELDS = ('torque', 'torque_dot')
 STIFFNESS_FIELDS = ('stiffness', 'stiffness_dot', 'stiffness_ddot')
 
 
-class MotorStream(streams.MotorStream):
+class MotorMessages(streams.MotorStream):
     """Motor references of a stream of samples, and the message that holds them."""
 
     def __init__(self, actuators: Actuators) -> None:

@@ -33,6 +33,7 @@ from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory, refused_plan
 from hodyn_ros.streams.control_loop import Answer, ControlLoop
 from hodyn_ros.streams.inputs import LINKS, MOTORS
+from hodyn_ros.streams.laws import elastic_robot, make_laws
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
@@ -52,7 +53,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def __init__(self, **node_options: Any) -> None:
         super().__init__('flatness_controller', ControlSettings, **node_options)
-        self.control = ControlLoop(self, self)
+        self.control = ControlLoop(self, self, elastic_robot, make_laws)
         self.supervisor, self.stream = self.control.supervisor, self.control.stream
         self._message, self._names = JointState(), dict[str, tuple[str, ...]]()
         self._publisher = self.advertise(JointState, '~/motor_command')

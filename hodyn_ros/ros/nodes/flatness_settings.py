@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.control.laws import CONTROLLERS
+from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import (
     Numbers,
@@ -22,8 +22,7 @@ from hodyn_ros.ros.base.parameters import (
     same,
     shown,
 )
-from hodyn_ros.streams.control_loop import FLOAT, HOLD
-from hodyn_ros.streams.laws import MODES, TRACKING
+from hodyn_ros.streams.supervisor import FLOAT, HOLD
 
 Array = NDArray[np.float64]
 

@@ -56,16 +56,21 @@ from hodyn_ros.ros.base.conversions import (
     time_message,
     write_efforts,
 )
-from hodyn_ros.ros.base.inputs import BaseMotions, MeasuredMotion, Stiffness, Wrenches
+from hodyn_ros.ros.base.inputs import (
+    BaseMotionMessages,
+    JointStateMessages,
+    StiffnessMessages,
+    WrenchMessages,
+)
 from hodyn_ros.ros.base.life import main
-from hodyn_ros.ros.base.motor_messages import MotorStream
+from hodyn_ros.ros.base.motor_messages import MotorMessages
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
-from hodyn_ros.streams.efforts import Circumstances, Efforts, deviations
+from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, StreamHealth
 from hodyn_ros.streams.identification import estimator_of
 from hodyn_ros.streams.motion_stream import (
@@ -108,18 +113,18 @@ class HodynNode(RobotNode[NodeSettings]):
         self.robot: Robot | None = None  # in use
         self._limit_check: LimitCheck | None = None  # what follows belongs to the robot in use
         self._message: JointEffort  # used again and again
-        self._motors: MotorStream | None = None
+        self._motors: MotorMessages | None = None
         self._remark = ''  # why there is no compiled code
         self._unlimited: list[str] = []  # what has been said to have no limit
         self._estimate: Estimate | None = None  # of the joint states, not answered yet
         self._last_tick: int | None = None
-        self._stiffness = Stiffness()
-        self._wrenches = Wrenches(settings)
-        self._base = BaseMotions()
-        self._measured = MeasuredMotion()
+        self._stiffness = StiffnessMessages()
+        self._wrenches = WrenchMessages(settings)
+        self._base = BaseMotionMessages()
+        self._measured = JointStateMessages()
         self._transitions = Transitions()
         acting = self._wrenches, self._base, self._transitions
-        self._efforts = Efforts(*acting)
+        self._efforts = InstantEfforts(*acting)
         self._identification = OnlineIdentification(self)
 
         self._effort_publisher = self.advertise(JointEffort, '~/joint_effort')
@@ -230,7 +235,7 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._base.clear()
             drives, before = robot.drives, self.robot and self.robot.drives
             if drives is not before:
-                self._motors = None if drives is None else MotorStream(drives.actuators)
+                self._motors = None if drives is None else MotorMessages(drives.actuators)
                 self._stiffness.keep_only(() if drives is None else drives.stiffness)
             if not self._passes_over(robot):
                 self._transitions.follow(self._preparation.with_payloads)

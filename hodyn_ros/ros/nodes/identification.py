@@ -16,10 +16,10 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.ros.base.conversions import time_message, values_of
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.streams.identification import Identification
+from hodyn_ros.streams.identification import OnlineParameters
 
 
-class OnlineIdentification(Identification):
+class OnlineIdentification(OnlineParameters):
     """Payload and friction as measured joint states show them; of the thread of the executor."""
 
     def __init__(self, node: RobotNode[NodeSettings]) -> None:

@@ -20,8 +20,7 @@ from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
-from hodyn_ros.ros.planner.messages import Begin, Event, ForController, Served, Version
-from hodyn_ros.ros.planner.process import SERVICES
+from hodyn_ros.ros.planner.messages import SERVICES, Begin, Event, ForController, Served, Version
 from hodyn_ros.streams.health import ProcessHealth
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
 from hodyn_ros.streams.process_watch import (
@@ -74,7 +73,7 @@ class PlanningClient:
             *names,
             node.context.get_domain_id(),
             next((enclave for *others, enclave in graph if others == [*names]), '/'),
-            tuple(node.resolve_service_name(f'~/{service.name}') for service in SERVICES),
+            tuple(node.resolve_service_name(f'~/{service}') for service in SERVICES),
             node.resolve_topic_name('~/effort_trajectory'),
             tuple(item for item in given if item[0].startswith('qos_overrides.')),
         )

@@ -19,6 +19,10 @@ STARTED, BEAT = 'started', 'beat'
 """What the process reports beside the rest: that it takes tasks, and that it lives."""
 
 
+SERVICES = ('compute_inverse_dynamics', 'retime')
+"""Names of the services that the process answers."""
+
+
 class Begin(NamedTuple):
     """How the planner appears in the graph of nodes, and the settings at the beginning."""
 

@@ -43,6 +43,7 @@ from hodyn_ros.ros.planner.answers import (
 from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
 from hodyn_ros.ros.planner.messages import (
     BEAT,
+    SERVICES,
     STARTED,
     Begin,
     Event,
@@ -80,9 +81,9 @@ class Service(NamedTuple):
 
 # The fields success, error_code and message, and the codes below, are those of all of them. The
 # functions are looked up when they are called.
-SERVICES = (
-    Service('compute_inverse_dynamics', ComputeInverseDynamics, lambda *given: answer(*given)),
-    Service('retime', RetimeTrajectory, lambda *given: retimed(*given)),
+_SERVICES = (
+    Service(SERVICES[0], ComputeInverseDynamics, lambda *given: answer(*given)),
+    Service(SERVICES[1], RetimeTrajectory, lambda *given: retimed(*given)),
 )
 _Send = Callable[[Any, Any], None]
 BUSY, INTERNAL_ERROR = RetimeTrajectory.Response.BUSY, RetimeTrajectory.Response.INTERNAL_ERROR
@@ -128,7 +129,7 @@ class Planner:
         self._publisher = qos.create_publisher(
             node, JointEffortTrajectory, begin.trajectory_topic, qos.EFFORT_TRAJECTORY
         )
-        for service, name in zip(SERVICES, begin.service_names):
+        for service, name in zip(_SERVICES, begin.service_names):
             entity = node.create_service(
                 service.kind,
                 name,
