@@ -34,9 +34,10 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import nanoseconds, time_message
-from hodyn_ros.ros.reference_publisher import JOINT_NAMES
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.nodes.reference_publisher import JOINT_NAMES
+from hodyn_ros.streams.timeline import nanoseconds
 
 TIMEOUT = 60.0  # s
 POLL = 0.002  # s
@@ -121,7 +122,7 @@ class Session:
         self._thread.start()
         arguments = [word for parameter in parameters for word in ('-p', parameter)]
         self.process = subprocess.Popen(
-            [sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args', *arguments],
+            [sys.executable, '-m', 'hodyn_ros.ros.nodes.hodyn_node', '--ros-args', *arguments],
             env={**os.environ, 'NUMBA_CACHE_DIR': cache, 'ROS_DOMAIN_ID': str(domain)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -48,7 +48,7 @@ from benchmarks import report
 from benchmarks.cases import ROOT
 from benchmarks.latency_peers import joint_motion
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros import qos
+from hodyn_ros.ros.base import qos
 
 END_TIME = 10.0  # s, for a process to end
 TIMEOUT = 60.0  # s
@@ -356,7 +356,7 @@ def session(report_period: float) -> Iterator[tuple[Probe, int]]:
     place = ('--ros-args', '-r', f'__ns:=/{namespace}', '--log-level', 'error')
     parameters = ('-p', 'input_timeout:=0.0', '-p', f'diagnostics_period:={report_period}')
     with (
-        process(domain, 'hodyn_ros.ros.node', *place, *parameters) as node_process,
+        process(domain, 'hodyn_ros.ros.nodes.hodyn_node', *place, *parameters) as node_process,
         process(domain, 'benchmarks.latency_peers', 'relay', *place) as relay_process,
     ):
         processes = {'node': node_process.pid, 'relay': relay_process.pid}

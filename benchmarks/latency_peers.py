@@ -27,10 +27,10 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.base import bound_memory
-from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.reference_publisher import JOINT_NAMES
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.life import bound_memory
+from hodyn_ros.ros.nodes.reference_publisher import JOINT_NAMES
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')

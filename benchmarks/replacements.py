@@ -32,9 +32,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from benchmarks.report import grid, options
 from hodyn_ros import RobotModel
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import nanoseconds
-from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.ros.base import qos
+from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 
 Array = NDArray[np.float64]
 
@@ -207,7 +206,8 @@ def stopped(client: Client, count: int) -> Found:
 @contextmanager
 def processes(busy: int, namespace: str) -> Iterator[None]:
     """A node, and processes that never pause."""
-    node = [sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args', '-r', f'__ns:={namespace}']
+    module, where = 'hodyn_ros.ros.nodes.hodyn_node', f'__ns:={namespace}'
+    node = [sys.executable, '-m', module, '--ros-args', '-r', where]
     node += ['-p', f'publish_rate:={RATE}', '-p', 'diagnostics_period:=0.5']
     node += ['--log-level', 'fatal']
     commands = [node, *[[sys.executable, '-c', 'while True: pass']] * busy]

@@ -36,8 +36,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from benchmarks import latency_peers, report
 from benchmarks.cases import ROOT
 from benchmarks.latency import TIMEOUT, cpu_time, process, session
-from hodyn_ros.ros.base import main as run
-from hodyn_ros.ros.reference_publisher import JOINT_NAMES
+from hodyn_ros.ros.base.life import main as run
+from hodyn_ros.ros.nodes.reference_publisher import JOINT_NAMES
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 Request = ComputeInverseDynamics.Request

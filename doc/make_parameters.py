@@ -14,26 +14,24 @@ from typing import Any
 
 import yaml
 
-from hodyn_ros.ros.flatness_settings import ControlSettings
-from hodyn_ros.ros.node_settings import (
-    ChunkSettings,
-    CommandSettings,
-    EstimatorSettings,
-    IdentificationSettings,
-    NodeSettings,
-    WrenchSettings,
-)
-from hodyn_ros.ros.parameters import Entry, entries
-from hodyn_ros.ros.simulated_robot import SimulationSettings
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import Entry, entries
+from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
+from hodyn_ros.ros.nodes.simulated_robot import SimulationSettings
 
 ROOT = Path(__file__).resolve().parent.parent
-TYPES = {bool: 'bool', int: 'int', float: 'double', str: 'string'}
+TYPES = {
+    'switch': 'bool',
+    'whole': 'int',
+    'number': 'double',
+    'text': 'string',
+    'choice': 'string',
+    'names': 'string[]',
+    'numbers1': 'double[]',
+    'numbers3': 'double[3]',
+}
 GROUPS = {
-    'command': CommandSettings,
-    'chunk': ChunkSettings,
-    'wrench': WrenchSettings,
-    'estimator': EstimatorSettings,
-    'identification': IdentificationSettings,
+    item.name: item.metadata['group'] for item in fields(NodeSettings) if 'group' in item.metadata
 }
 
 HEAD = """\
@@ -125,9 +123,7 @@ def generic() -> str:
 
 def row(entry: Entry) -> str:
     """Row of a table of doc/parameters.rst."""
-    items = entry.default if isinstance(entry.default, tuple) else (0.0,)
-    kind = TYPES.get(type(entry.default), 'string[]' if isinstance(items[0], str) else 'double[3]')
-    kind += ', fixed' * entry.read_only
+    kind = TYPES[entry.kind] + ', fixed' * entry.read_only
     choices = ', '.join(f'``{choice}``' for choice in entry.choices)
     meaning = textwrap.fill(
         _NAME.sub(r'``\1``', entry.description),

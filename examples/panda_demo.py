@@ -33,10 +33,12 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from hodyn_ros import RobotModel  # noqa: E402
 from hodyn_ros.model.limits import motion_limits  # noqa: E402
 from hodyn_ros.resources import share_file  # noqa: E402
-from hodyn_ros.ros import qos  # noqa: E402
-from hodyn_ros.ros.conversions import nanoseconds  # noqa: E402
-from hodyn_ros.ros.reference_publisher import JOINT_NAMES, joint_trajectory  # noqa: E402
-from hodyn_ros.streams.timeline import NANOSECONDS  # noqa: E402
+from hodyn_ros.ros.base import qos  # noqa: E402
+from hodyn_ros.ros.nodes.reference_publisher import JOINT_NAMES, joint_trajectory  # noqa: E402
+from hodyn_ros.streams.timeline import (
+    NANOSECONDS,  # noqa: E402
+    nanoseconds,  # noqa: E402
+)
 from hodyn_ros.trajectory.references import panda_sinusoids  # noqa: E402
 
 PICTURE = Path('build/demo/panda_efforts.png')
@@ -113,7 +115,7 @@ def receive(urdf: str) -> tuple[JointEffortTrajectory, list[JointEffort]]:
     print('Starting hodyn_node for the Panda.')
     process = subprocess.Popen(
         [
-            *(sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args'),
+            *(sys.executable, '-m', 'hodyn_ros.ros.nodes.hodyn_node', '--ros-args'),
             *('--params-file', str(share_file('config/panda.yaml'))),
             *('-p', f'publish_rate:={PUBLISH_RATE}'),
             *('-p', f'trajectory_sample_period:={SAMPLE_PERIOD}'),

@@ -18,8 +18,8 @@ def _command(module: str, node: str) -> Callable[[], int]:
     def main() -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: os._exit(0))  # nothing has begun that has to end
-        run = import_module('hodyn_ros.ros.base').main
-        code: int = run(getattr(import_module(f'hodyn_ros.ros.{module}'), node))
+        run = import_module('hodyn_ros.ros.base.life').main
+        code: int = run(getattr(import_module(f'hodyn_ros.ros.nodes.{module}'), node))
         return code
 
     return main
@@ -32,7 +32,7 @@ def hodyn() -> None:
 
 
 flatness_controller = _command('flatness_controller', 'FlatnessControllerNode')
-hodyn_node = _command('node', 'HodynNode')
+hodyn_node = _command('hodyn_node', 'HodynNode')
 reference_publisher = _command('reference_publisher', 'ReferencePublisher')
 simulated_robot = _command('simulated_robot', 'SimulatedRobot')
 trajectory_proxy = _command('trajectory_proxy', 'TrajectoryProxy')

@@ -56,8 +56,8 @@ from support.ros_harness import next_domain
 
 from hodyn_ros import RobotModel
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros.base import bound_memory
-from hodyn_ros.ros.conversions import time_message
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.life import bound_memory
 
 MEGABYTE = 2**20
 QUIET = 10.0  # s without an answer after which what is missing is lost

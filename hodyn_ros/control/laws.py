@@ -41,6 +41,11 @@ CONTROLLERS = (
 )
 """Names of the laws for `make_controller`."""
 
+TRACKING, FLOATING = 'tracking', 'gravity_compensation'
+JOINT, CARTESIAN = 'joint_impedance', 'cartesian_impedance'
+MODES = (TRACKING, JOINT, CARTESIAN, FLOATING)
+"""Laws that share an observer: from one to another there is no step of the torque."""
+
 ELASTIC_ORDER, RIGID_ORDER = 4, 2
 """Integrators between the torque of a motor and the position of its link."""
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.control.controller import shifted
 from hodyn_ros.errors import StaleError
-from hodyn_ros.streams.guard import SlowedMotion
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
+
+if TYPE_CHECKING:
+    from hodyn_ros.streams.guard import SlowedMotion
 
 Array = NDArray[np.float64]
 

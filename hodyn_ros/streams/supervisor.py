@@ -7,13 +7,15 @@ left `FOLLOWING` it keeps as data, until a trajectory releases the robot.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.timeline import NANOSECONDS
+
+if TYPE_CHECKING:
+    from hodyn_ros.streams.guard import Guard
 
 Array = NDArray[np.float64]
 
@@ -49,6 +51,9 @@ TRANSITIONS = {
     (FLOATING, RELEASED): FOLLOWING,
 }
 """The state that follows a state and an event; another event cannot happen in that state."""
+
+HOLD, FLOAT = 'hold', 'float'
+"""What may happen without a reference, and after a collision."""
 
 GO, REPEAT, STOP = 'go', 'repeat', 'stop'
 """Verdicts: compute a command, give the last one again, begin to stop."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.errors import MotionError, StaleError, TrajectoryError
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 
 NANOSECONDS = 1_000_000_000  # in a second
+
+# Beyond it a motion of any length would leave the range of time messages (the year 2038).
+_LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
 
 MOST_PENDING = 64  # motions that may wait for the time at which they start
 
@@ -136,3 +139,27 @@ class Timeline:
             self._ended = motions.pop(0)
             return planned, planned.last
         return planned, now
+
+
+def nanoseconds(time: Any) -> int:
+    """Time with `sec` and `nanosec` in nanoseconds; MotionError if no motion can follow it."""
+    seconds, nanosec = time.sec, time.nanosec
+    value: int = seconds * NANOSECONDS + nanosec
+    if not (nanosec < NANOSECONDS and 0 <= value <= _LATEST):
+        raise MotionError(
+            f'The stamp is {seconds} s and {nanosec} ns; expected nanoseconds below 10^9 and a '
+            f'time from 0 to {_LATEST // NANOSECONDS} s.'
+        )
+    return value
+
+
+def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -> None:
+    """Refuse a stamp that is farther from now [ns] than a time-out [s]; 0: it may be any."""
+    age = (now - stamp) / NANOSECONDS
+    if timeout and abs(age) > timeout:
+        where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'
+        raise StaleError(
+            f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. The '
+            'clocks of sender and node must agree. For recorded or simulated data, set '
+            f'use_sim_time and play the clock, or set {parameter} to 0.'
+        )

@@ -11,11 +11,11 @@ from support.ros_harness import next_domain
 from support.scripts import load
 
 from hodyn_ros.dynamics.inverse import FORMULATIONS
-from hodyn_ros.ros.base import LARGEST_SAMPLE
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import entries
-from hodyn_ros.ros.robot import REMEMBERED
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import entries
+from hodyn_ros.ros.base.subscription import LARGEST_SAMPLE
 from hodyn_ros.streams.motion_stream import MOST_WAITING
+from hodyn_ros.streams.robot import REMEMBERED
 from hodyn_ros.streams.timeline import MOST_PENDING
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -53,7 +53,7 @@ def test_way_of_a_message_to_the_efforts():
     from support.ros_harness import next_domain
 
     from hodyn_ros.resources import share_file
-    from hodyn_ros.ros.node import HodynNode
+    from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 
     context = rclpy.context.Context()
     rclpy.init(context=context, domain_id=next_domain())

@@ -26,10 +26,11 @@ from hodyn_ros import RobotModel, Wrench, inverse_dynamics, moving_base_inverse_
 from hodyn_ros.dynamics.inverse import effort_deviations
 from hodyn_ros.errors import MotionError
 from hodyn_ros.lie.so3 import hat
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.base_motion import BaseMotions, efforts_on
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import make_settings
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.inputs import BaseMotionMessages as BaseMotions
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import make_settings
+from hodyn_ros.streams.base_motion import efforts_on
 
 SECOND = 10**9
 BEGIN = 1000 * SECOND

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros.conversions import trajectory_head
+from hodyn_ros.streams.requests import trajectory_head
 
 
 def trajectory(n_points=0, names=(), frame_id='', seconds=0, nanoseconds=0):

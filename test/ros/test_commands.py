@@ -11,7 +11,7 @@ from rclpy.node import Node
 from support.ros_harness import TIMEOUT
 
 from hodyn_ros import commands
-from hodyn_ros.ros import base
+from hodyn_ros.ros.base import life as base
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ('flatness_controller', 'hodyn_node', 'reference_publisher', 'simulated_robot')

@@ -17,8 +17,8 @@ from support import robots
 from support.ros_harness import TIMEOUT, dict_of, next_domain, spin_to_end
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.node import HodynNode
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 
 ROBOTS = {'left': robots.TWO_LINK, 'right': robots.OTHER_JOINTS}
 

@@ -13,8 +13,8 @@ from support.oracles import taylor_rnea, taylor_terms
 from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros.conversions import nanoseconds
 from hodyn_ros.streams.motion_stream import LEAD_IN
+from hodyn_ros.streams.timeline import nanoseconds
 from hodyn_ros.trajectory.jtc import jtc_motion
 
 NAMES = ('shoulder', 'elbow')

@@ -8,7 +8,7 @@ from hodyn_msgs.msg import JointEffort, JointMotion
 from support import robots
 
 from hodyn_ros import RobotModel
-from hodyn_ros.ros.conversions import (
+from hodyn_ros.ros.base.conversions import (
     EFFORT_FIELDS,
     MOTION_FIELDS,
     message_of_joints,

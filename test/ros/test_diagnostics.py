@@ -18,20 +18,19 @@ from support.ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import JointNameError, MotionError, SizeError, StaleError
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.diagnostics import (
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.diagnostics import Diagnostics, publisher_names
+from hodyn_ros.streams.health import (
     LOST,
     MISSED,
     REFUSALS,
     Cause,
-    Diagnostics,
     Health,
     ProcessHealth,
-    publisher_names,
     refusal_kind,
-    resident_memory,
 )
-from hodyn_ros.ros.robot import Robot
+from hodyn_ros.streams.process_watch import resident_memory
+from hodyn_ros.streams.robot import Robot
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,8 +17,8 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 from support.ros_harness import TIMEOUT, own_domain
 
-from hodyn_ros.ros import executor as module
-from hodyn_ros.ros.executor import StreamExecutor
+from hodyn_ros.ros.base import executor as module
+from hodyn_ros.ros.base.executor import StreamExecutor
 
 
 class Spun:

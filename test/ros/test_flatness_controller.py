@@ -25,10 +25,12 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import FeedForwardController, FlatnessController, motor_gains
-from hodyn_ros.ros import flatness_controller, qos
-from hodyn_ros.ros.conversions import time_message
-from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
-from hodyn_ros.ros.flatness_settings import ControlSettings
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.nodes import flatness_controller
+from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
+from hodyn_ros.streams import laws
 from hodyn_ros.streams.inputs import LINKS, MOTORS
 
 # The laws warn of what the tests want.
@@ -116,7 +118,7 @@ class Harness:
             return value
 
     def wait_for_robot(self):
-        self.wait(lambda: self.node._loop is not None, 'robot')
+        self.wait(lambda: self.node.control.laws is not None, 'robot')
 
     def measure(self, stamp, state, names=NAMES, topics=(LINKS, MOTORS)):
         for topic, rows in ((LINKS, state[:2]), (MOTORS, state[2:])):
@@ -207,7 +209,7 @@ def send_and_wait(harness, stamp, motion):
     """Send a reference and wait until it is taken."""
     harness.refer(stamp, motion)
     harness.wait(
-        lambda: any(s.stamp == stamp for s in harness.node._references._stream), 'reference'
+        lambda: any(s.stamp == stamp for s in harness.node.control.references._stream), 'reference'
     )
 
 
@@ -357,7 +359,7 @@ def test_a_stream_that_begins_later_leaves_the_trajectory_alone_until_then(start
     origins = []
     for stamp in (now + STEP, begin - 100 * STEP, begin, begin + STEP):
         harness.answer(stamp, STATE)
-        origins.append(harness.node._references.origin)
+        origins.append(harness.node.control.references.origin)
     assert origins == ['trajectory', 'trajectory', 'stream', 'stream']
     assert not harness.node.stream.timeline
     harness.refer(begin - 50 * STEP, REFERENCE)
@@ -424,7 +426,8 @@ def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed(monkeypat
         status = harness.status('joint_trajectory', lambda s: dict_of(s)['refused'] == '1')
         assert 'There is no robot model yet' in dict_of(status)['last error']
         harness.publishers['robot_description'].publish(String(data=TWO_LINK))
-        harness.wait(lambda: harness.node._preparation.wanted or harness.node._loop, 'wanted')
+        control = harness.node.control
+        harness.wait(lambda: control.preparation.wanted or control.laws, 'wanted')
         # It stays where the robot is, however late that is measured.
         harness.publishers['joint_trajectory'].publish(trajectory(*[STATE[0].tolist()] * 100))
         harness.wait(lambda: harness.node.stream.timeline, 'planned')
@@ -592,12 +595,12 @@ def test_a_new_description_changes_the_robot_and_a_bad_one_does_not(start):
     state = STATE.copy()
     state[2:, 1] = state[:2, 1]
     before = harness.answer(10**9, state)
-    loop = harness.node._loop
+    loop = harness.node.control.laws
     (result,) = harness.node.set_parameters(
         [Parameter('robot_description', value=HEAVIER_TWO_LINK)]
     )
     assert result.successful
-    harness.wait(lambda: harness.node._loop is not loop, 'new robot')
+    harness.wait(lambda: harness.node.control.laws is not loop, 'new robot')
     heavier = harness.answer(10**9 + STEP, state)
     assert abs(heavier - before).max() > 1.0
     harness.publishers['robot_description'].publish(String(data=OTHER_JOINTS))
@@ -611,20 +614,20 @@ FAULTS = [ZeroDivisionError('a fault of ours'), MemoryError(), SystemExit(3)]
 
 @pytest.mark.parametrize('error', FAULTS, ids=lambda error: type(error).__name__)
 def test_it_refuses_what_fails_beside_the_control_and_goes_on(monkeypatch, error):
-    def fail_once(name):
-        whole = getattr(flatness_controller, name)
+    def fail_once(name, module=flatness_controller):
+        whole = getattr(module, name)
 
         def fail(*_):
-            monkeypatch.setattr(flatness_controller, name, whole)
+            monkeypatch.setattr(module, name, whole)
             raise error
 
-        monkeypatch.setattr(flatness_controller, name, fail)
+        monkeypatch.setattr(module, name, fail)
 
     def refusal(topic):
         status = harness.status(topic, lambda status: dict_of(status)['last error'])
         return dict_of(status)['last error']
 
-    fail_once('assemble')
+    fail_once('assemble', laws)
     harness = Harness(robot_description='')
     try:
         harness.publishers['robot_description'].publish(String(data=TWO_LINK))
@@ -633,7 +636,7 @@ def test_it_refuses_what_fails_beside_the_control_and_goes_on(monkeypatch, error
         harness.wait_for_robot()
         fail_once('plan_trajectory')
         harness.measure(10**9, np.zeros((4, 2)))
-        harness.wait(lambda: harness.node._measured, 'a measurement')
+        harness.wait(lambda: harness.node.control.measured, 'a measurement')
         message = JointTrajectory(joint_names=NAMES)
         message.points.append(JointTrajectoryPoint(positions=[0.1, 0.2]))
         message.points[0].time_from_start.sec = 1

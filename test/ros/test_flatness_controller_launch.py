@@ -21,11 +21,11 @@ from support.ros_harness import TIMEOUT, next_domain, spin_to_end
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import actuators_from_config
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.conversions import nanoseconds
-from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
-from hodyn_ros.ros.node import HodynNode
-from hodyn_ros.ros.robot import actuators_config
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
+from hodyn_ros.streams.robot import actuators_config
+from hodyn_ros.streams.timeline import nanoseconds
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,7 +175,7 @@ def test_the_controller_understands_what_it_is_given(started, real_node, namespa
 
 
 def test_the_simulated_robot_starts_where_the_reference_begins(started, real_node):
-    simulated_robot = pytest.importorskip('hodyn_ros.ros.simulated_robot')
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.nodes.simulated_robot')
     pytest.importorskip('mujoco')
     node = real_node(simulated_robot.SimulatedRobot, started()['simulated_robot'])
     begin = panda_sinusoids().motion([0.0])[0, 0]
@@ -223,7 +223,7 @@ class Robot:
 
 
 def test_two_robots_at_a_time_have_each_their_own(started, real_node, context, spin):
-    simulated_robot = pytest.importorskip('hodyn_ros.ros.simulated_robot')
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.nodes.simulated_robot')
     pytest.importorskip('mujoco')
     client = Node('client', context=context)
     shared = []
@@ -236,7 +236,7 @@ def test_two_robots_at_a_time_have_each_their_own(started, real_node, context, s
         options = started(namespace=name)
         controllers[name] = real_node(FlatnessControllerNode, options['flatness_controller'])
         spin(controllers[name])
-    wait_for(lambda: all(node._loop is not None for node in controllers.values()))
+    wait_for(lambda: all(node.control.laws is not None for node in controllers.values()))
     for name in robots:
         options = started(namespace=name)['simulated_robot']
         options['parameters'].append({'start_time': float(begins[name]), 'command_timeout': 60.0})

@@ -28,8 +28,8 @@ from hodyn_ros.actuators import SeriesElastic  # noqa: E402
 from hodyn_ros.control import TrackingController  # noqa: E402
 from hodyn_ros.errors import ControlError, MotionError  # noqa: E402
 from hodyn_ros.kinematics import jacobian  # noqa: E402
-from hodyn_ros.ros.conversions import MOTION_FIELDS, time_message  # noqa: E402
-from hodyn_ros.ros.flatness_controller import (  # noqa: E402
+from hodyn_ros.ros.base.conversions import MOTION_FIELDS, time_message  # noqa: E402
+from hodyn_ros.ros.nodes.flatness_controller import (  # noqa: E402
     OBSERVED,
     FlatnessControllerNode,
 )
@@ -85,7 +85,7 @@ class Loop:
         )
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
-        self.spin_until(lambda: self.node._loop is not None)
+        self.spin_until(lambda: self.node.control.laws is not None)
         self.publisher, self.node._publisher = self.node._publisher, Kept()
         plant = ElasticPlant(
             RobotModel.from_urdf(urdf), dict.fromkeys(NAMES, SeriesElastic(STIFFNESS, INERTIA))
@@ -162,7 +162,7 @@ class Loop:
             nanoseconds = round(1e9 * seconds * (k + 1))
             point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, 10**9)
             message.points.append(point)
-        self.node._take_trajectory(serialize_message(message))
+        self.node.control.take_trajectory(serialize_message(message))
         self.spin_until(lambda: self.node.stream._open is None)
 
     def refer(self, motion):
@@ -289,7 +289,7 @@ def test_an_empty_trajectory_ends_the_stop_for_a_stream(start):
     held[0] = loop.q[-1]
     loop.refer(held)
     loop.sample()
-    assert loop.node._references.origin == 'stream'
+    assert loop.node.control.references.origin == 'stream'
     assert not loop.node.supervisor.why
 
 
@@ -382,7 +382,7 @@ def test_a_stop_that_saturates_drags_its_reference_along(start):
     ahead, torques = [], []
     for _ in range(2000):
         torques.append(loop.sample())
-        ahead.append(loop.node._references._latest.motion[0] - loop.q[-1])
+        ahead.append(loop.node.control.references._latest.motion[0] - loop.q[-1])
     assert (abs(np.array(torques)) == 14.0).any()  # the stop is more than the motor can do
     assert abs(np.array(ahead)).max() < 0.1 + 1e-9  # and yet nothing pulls it back from afar
     assert abs(loop.qd[-1]).max() < REST
@@ -410,13 +410,13 @@ def test_an_error_of_ours_while_a_robot_is_made_refuses_it(start, monkeypatch):
     def fails(*_):
         raise RuntimeError('no law today')
 
-    monkeypatch.setattr('hodyn_ros.ros.flatness_controller.make_controller', fails)
-    before = loop.node._loop
+    monkeypatch.setattr('hodyn_ros.streams.laws.make_controller', fails)
+    before = loop.node.control.laws
     loop.node.describe(HEAVIER_TWO_LINK)
-    preparation = loop.node._preparation
+    preparation = loop.node.control.preparation
     loop.spin_until(lambda: preparation.error)
     assert 'no law today' in preparation.error
-    assert loop.node._loop is before and not preparation.wanted
+    assert loop.node.control.laws is before and not preparation.wanted
 
 
 def test_a_law_that_diverges_is_stopped_by_another_one(start):
@@ -477,7 +477,7 @@ def test_bounds_of_single_joints(start):
 
 def test_default_is_the_tracking_law_at_1_khz(start):
     loop = start()
-    settings, law = loop.node.settings, loop.node._loop.controller
+    settings, law = loop.node.settings, loop.node.control.laws.controller
     assert isinstance(law, TrackingController)
     assert (law.bandwidth, law.sample_period) == (50.0, 0.001)
     assert settings.lead == law.lead == 0.0005
@@ -486,9 +486,9 @@ def test_default_is_the_tracking_law_at_1_khz(start):
 def test_what_a_law_warns_of_is_logged(start, monkeypatch):
     import warnings
 
-    from hodyn_ros.ros import flatness_controller
+    from hodyn_ros.streams import laws
 
-    made = flatness_controller.make_controller
+    made = laws.make_controller
 
     def warning(*arguments):
         warnings.warn('It is soft.', stacklevel=2)
@@ -496,7 +496,7 @@ def test_what_a_law_warns_of_is_logged(start, monkeypatch):
 
     loop = start()
     said = []
-    monkeypatch.setattr(flatness_controller, 'make_controller', warning)
+    monkeypatch.setattr(laws, 'make_controller', warning)
     monkeypatch.setattr(
         type(loop.node.get_logger()), 'warning', lambda self, text, **_: said.append(text)
     )
@@ -509,7 +509,7 @@ def test_tracking_follows_a_heavier_robot_without_velocities(start):
     loop = start(HEAVIER_TWO_LINK, has_velocities=False)
     loop.send(START + [0.6, -0.3], seconds=1.0)
     loop.run(0.5)
-    now = loop.node._references._latest.motion[0]
+    now = loop.node.control.references._latest.motion[0]
     np.testing.assert_allclose(loop.q[-1], now, atol=5e-3)
     loop.run(2.0)
     assert not loop.node.supervisor.why
@@ -526,7 +526,7 @@ def test_single_lost_measurements_are_bridged_and_long_pauses_stop_it_on_its_pat
     loop.lose(60)
     loop.sample()
     assert 'no measurement' in loop.node.supervisor.why and 'max_gap' in loop.node.supervisor.why
-    assert loop.node._references.is_stopping and loop.node.supervisor.state == STOPPING
+    assert loop.node.control.references.is_stopping and loop.node.supervisor.state == STOPPING
     loop.run(1.5)
     # It rests on the way, a line on which the elbow moves as far as the shoulder.
     moved = loop.q[-1] - START
@@ -542,11 +542,11 @@ def test_single_lost_measurements_are_bridged_and_long_pauses_stop_it_on_its_pat
 def test_a_trajectory_from_before_the_simulated_time_begins_with_it(start):
     loop = start()
     assert change(loop, measurement_timeout=0.1).successful
-    loop.node._measured, loop.node.now = None, lambda: 0
+    loop.node.control.measured, loop.node.now = None, lambda: 0
     message = JointTrajectory(joint_names=NAMES)
     message.points.append(JointTrajectoryPoint(positions=[0.8, -0.9]))
     message.points[0].time_from_start.sec = 1
-    loop.node._take_trajectory(serialize_message(message))
+    loop.node.control.take_trajectory(serialize_message(message))
     assert loop.node.stream._open is None
     loop.node.now = lambda: loop.stamp
     loop.sample()
@@ -607,7 +607,7 @@ def test_what_is_observed_is_published(start):
     np.testing.assert_allclose(state.external_torque, [3.0, 1.0], rtol=0.05)
     np.testing.assert_allclose(state.position, loop.q[-1], atol=1e-4)
     assert wrench.header.frame_id == 'tool'
-    J = jacobian(loop.node._loop.robot.model, np.array(state.position)[None], 'tool')[0]
+    J = jacobian(loop.node.control.laws.robot.model, np.array(state.position)[None], 'tool')[0]
     torque, force = wrench.wrench.torque, wrench.wrench.force
     acts = [torque.x, torque.y, torque.z, force.x, force.y, force.z]
     np.testing.assert_allclose(J.T @ acts, state.external_torque, atol=1e-9)
@@ -618,7 +618,7 @@ def test_torque_sensors_are_used_where_there_are_any(start):
     loop = start(torque_sensors=True, has_sensors=True)
     loop.run(0.3)
     np.testing.assert_allclose(loop.q[-1], START, atol=1e-3)
-    assert loop.node._measured.spring_torque is not None
+    assert loop.node.control.measured.spring_torque is not None
 
 
 def change(loop, **values):
@@ -637,7 +637,7 @@ def test_laws_are_changed_at_rest_without_a_step(start):
     assert not loop.node.supervisor.why
     # Of one and the same observer, which was never at a loss.
     np.testing.assert_allclose(
-        loop.node._loop.controller.observer.state().external_torque, [2.0, 1.0], rtol=0.2
+        loop.node.control.laws.controller.observer.state().external_torque, [2.0, 1.0], rtol=0.2
     )
 
 
@@ -719,7 +719,7 @@ def test_settings_that_do_not_fit_are_refused(start, values, message):
 
 @pytest.mark.slow
 def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():
-    simulated_robot = pytest.importorskip('hodyn_ros.ros.simulated_robot')
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.nodes.simulated_robot')
     context = Context()
     rclpy.init(context=context, domain_id=next_domain())
     shared = {'robot_description': TWO_LINK, **DRIVES}

@@ -13,10 +13,10 @@ from support import robots
 from support.ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.ros.answers import in_nearest_turn
-from hodyn_ros.ros.joint_states import MeasuredMotion
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import make_settings
+from hodyn_ros.ros.base.inputs import JointStateMessages as MeasuredMotion
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import make_settings
+from hodyn_ros.ros.planner.answers import in_nearest_turn
 from hodyn_ros.trajectory.planning import Waypoints
 
 NAMES = ['shoulder', 'elbow']

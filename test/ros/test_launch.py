@@ -24,8 +24,8 @@ from rclpy.node import Node
 from support.ros_harness import next_domain
 
 from hodyn_ros import RobotModel
-from hodyn_ros.ros.node import HodynNode
-from hodyn_ros.ros.trajectory_proxy import ProxySettings
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
+from hodyn_ros.ros.nodes.trajectory_proxy import ProxySettings
 
 LAUNCH = Path(__file__).resolve().parents[2] / 'launch'
 try:

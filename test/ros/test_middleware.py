@@ -7,7 +7,7 @@ import sys
 import pytest
 from support.ros_harness import next_domain
 
-from hodyn_ros.ros import base
+from hodyn_ros.ros.base import life as base
 
 BIG = 3_000_000
 WAITING = 40
@@ -17,7 +17,7 @@ import os, rclpy, sys, time
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
-from hodyn_ros.ros.base import bound_memory
+from hodyn_ros.ros.base.life import bound_memory
 
 def memory():
     with open('/proc/self/statm') as file:

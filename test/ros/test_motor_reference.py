@@ -20,7 +20,7 @@ from support.fault_tools import (
 from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
 
-from hodyn_ros.ros.motors import Stiffness
+from hodyn_ros.ros.base.inputs import StiffnessMessages as Stiffness
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 

@@ -942,7 +942,7 @@ def test_stream_goes_on_while_the_service_computes(start):
 
 def run_node(*arguments, **options):
     return subprocess.Popen(
-        [sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args', *arguments],
+        [sys.executable, '-m', 'hodyn_ros.ros.nodes.hodyn_node', '--ros-args', *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -21,7 +21,7 @@ from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 
 from hodyn_ros import HodynError, RobotModel, inverse_dynamics
 from hodyn_ros.engine.engine import Engine, unavailable
-from hodyn_ros.ros import robot
+from hodyn_ros.streams import preparation as robot
 
 FAST = 'nth_order' if unavailable() else 'compiled_robot'
 

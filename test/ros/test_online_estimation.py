@@ -17,8 +17,8 @@ from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of
 
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import make_settings
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import make_settings
 
 pin = pytest.importorskip('pinocchio')
 

@@ -27,8 +27,8 @@ from hodyn_ros import RobotModel
 from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.errors import WrenchError
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import Parameters, entries, find_problems, make_settings
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import Parameters, entries, find_problems, make_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = entries(NodeSettings)

@@ -21,7 +21,7 @@ from support.oracles import taylor_rnea, taylor_terms
 from support.ros_harness import TIMEOUT, Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros import robot
+from hodyn_ros.streams import preparation as robot
 from hodyn_ros.trajectory import Waypoints, plan_motion
 
 NAMES = ('shoulder', 'elbow')
@@ -334,7 +334,7 @@ def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_s
 
 
 def test_robot_that_takes_long_to_make_ready_says_what_it_waits_for(monkeypatch, capfd):
-    monkeypatch.setattr('hodyn_ros.ros.robot.LONG_PREPARATION', 0.05)
+    monkeypatch.setattr('hodyn_ros.streams.preparation.LONG_PREPARATION', 0.05)
     held = threading.Event()
     make = robot.engine_of
 

@@ -31,23 +31,20 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.model.limits import find_violations, motion_limits
-from hodyn_ros.ros import answers, planning
-from hodyn_ros.ros.answers import effort_trajectory
-from hodyn_ros.ros.node import HodynNode
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.planning import (
-    ECHO,
-    GRACE,
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
+from hodyn_ros.ros.planner import answers, client, process
+from hodyn_ros.ros.planner.answers import effort_trajectory
+from hodyn_ros.ros.planner.messages import STARTED, Begin, Version
+from hodyn_ros.ros.planner.process import GRACE, Planner
+from hodyn_ros.streams.process_watch import (
     LONGEST_WORK,
     LOOK_PERIOD,
     SILENT_KILLED,
     SILENT_SAID,
-    STARTED,
-    Identity,
-    Planner,
     ProcessWatch,
 )
-from hodyn_ros.ros.robot import Robot
+from hodyn_ros.streams.robot import Robot
 from hodyn_ros.trajectory.spline import fit_spline
 
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
@@ -61,7 +58,7 @@ Response = ComputeInverseDynamics.Response
 def started_as_users_do():
     """Nodes start a process, which is no fork of one of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, 'subprocess', subprocess)
+        patch.setattr(client, 'subprocess', subprocess)
         yield
 
 
@@ -202,7 +199,7 @@ def test_process_ends_with_the_node():
 
 
 def test_process_that_still_imports_does_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr(planning, '_START', 'import time; time.sleep(1000)')
+    monkeypatch.setattr(client, '_START', 'import time; time.sleep(1000)')
     harness = Harness()
     harness.wait(lambda: process_of(harness), 'process')
     harness.close()
@@ -211,7 +208,7 @@ def test_process_that_still_imports_does_not_hold_up_the_end(monkeypatch):
 
 def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path):
     # The first one hangs, the second one says what raises ValueError.
-    start, marks = planning._START, (tmp_path / 'hung', tmp_path / 'cut')
+    start, marks = client._START, (tmp_path / 'hung', tmp_path / 'cut')
     code = (
         'import os, sys, time\n'
         f'for mark, text in (({str(marks[0])!r}, b""), ({str(marks[1])!r}, b"\\x80\\x99")):\n'
@@ -221,8 +218,8 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
         '        time.sleep(0 if text else 1000)\n'
         '        os._exit(0)\n'
     )
-    monkeypatch.setattr(planning, '_START', code + start)
-    monkeypatch.setattr(planning, '_READY_TIME', 2.0)
+    monkeypatch.setattr(client, '_START', code + start)
+    monkeypatch.setattr(client, '_READY_TIME', 2.0)
     harness = Harness({'robot_description': robots.TWO_LINK})
     try:
         assert call_again(harness).success
@@ -310,15 +307,14 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
 )
 def test_process_that_is_sent_nonsense_ends(data):
     # Here at first there is a planner, whose threads are not to keep the process.
-    identity = Identity('node', '/', next_domain(), '/', ('/a', '/r'), '/b', ())
-    begin = ('', (identity, NodeSettings()))
+    begin = Begin('node', '/', next_domain(), '/', ('/a', '/r'), '/b', (), NodeSettings())
     with subprocess.Popen(
-        [sys.executable, '-c', planning._START, *sys.path],
+        [sys.executable, '-c', client._START, *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        process.stdin.write(pickle.dumps(begin))
+        process.stdin.write(pickle.dumps(('', (begin,))))
         process.stdin.flush()
         assert pickle.load(process.stdout) == STARTED
         process.stdin.write(data)
@@ -350,18 +346,17 @@ def planner():
     """A planner in this process, a client of its service and what it reports."""
     domain, context, events = next_domain(), Context(), []
     rclpy.init(context=context, domain_id=domain)
-    identity = Identity(
-        'hodyn_node', '/', domain, '/', ('/compute', '/retime'), '/efforts', ()
-    )
     settings = NodeSettings(max_waiting_requests=3)
+    names = ('/compute', '/retime'), '/efforts'
+    begin = Begin('hodyn_node', '/', domain, '/', *names, (), settings)
 
     def report(event):
-        if event == ECHO:
-            made.echo()
+        if isinstance(event, Version):
+            made.know(event.number)
         else:
             events.append(event)
 
-    made = Planner(identity, settings, report, context)
+    made = Planner(begin, report, context)
     client = Node('client', context=context)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(client)
@@ -395,7 +390,7 @@ def test_planning_that_takes_for_ever_does_not_keep_the_process(planner, monkeyp
         begun.set()
         go_on.wait()
 
-    monkeypatch.setattr(planning, 'robot_of', make)
+    monkeypatch.setattr(process, 'robot_of', make)
     planner.use(robots.TWO_LINK)
     waiting = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
     assert begun.wait(TIMEOUT)
@@ -423,7 +418,7 @@ def test_all_that_was_taken_is_answered_before_the_end(planner, monkeypatch):
         return compute(*arguments)
 
     planner.use(robots.TWO_LINK)
-    monkeypatch.setattr('hodyn_ros.ros.planning.answer', late)
+    monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', late)
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
     futures = [planner.service.call_async(request) for _ in range(3)]
     assert begun.wait(TIMEOUT)
@@ -442,7 +437,7 @@ def test_all_that_was_taken_is_answered_before_the_end(planner, monkeypatch):
 def test_an_answer_that_cannot_be_sent_is_replaced(planner, monkeypatch):
     bad = ComputeInverseDynamics.Response(success=True)
     bad.effort_trajectory._joint_names = [1.5]
-    monkeypatch.setattr('hodyn_ros.ros.planning.answer', lambda *_: bad)
+    monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', lambda *_: bad)
     future = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
     planner.wait(future.done)
     assert future.result().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
@@ -476,7 +471,7 @@ def test_a_robot_that_cannot_be_made_does_not_leave_the_one_before(planner, monk
 
     planner.use(robots.TWO_LINK)
     planner.wait(lambda: planner.planner._robot is not None)
-    monkeypatch.setattr(planning, 'robot_of', fail)
+    monkeypatch.setattr(process, 'robot_of', fail)
     planner.use(robots.HEAVIER_TWO_LINK)
     future = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
     planner.wait(future.done)
@@ -501,7 +496,7 @@ def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(planner):
 def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_once(
     planner, monkeypatch
 ):
-    go_on, make_robot = threading.Event(), planning.robot_of
+    go_on, make_robot = threading.Event(), process.robot_of
 
     def make(*arguments):
         assert go_on.wait(TIMEOUT)
@@ -509,7 +504,7 @@ def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_o
 
     planner.use(robots.TWO_LINK)
     planner.wait(lambda: planner.planner._robot is not None)
-    monkeypatch.setattr(planning, 'robot_of', make)
+    monkeypatch.setattr(process, 'robot_of', make)
     planner.use(robots.HEAVIER_TWO_LINK)
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
     futures = [planner.service.call_async(request) for _ in range(10)]
@@ -540,7 +535,7 @@ def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch, error)
         raise error
 
     planner.use(robots.TWO_LINK)
-    monkeypatch.setattr('hodyn_ros.ros.planning.answer', answer)
+    monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', answer)
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
     futures = [planner.service.call_async(request)]
     planner.wait(futures[0].done)
@@ -589,7 +584,9 @@ def test_limits_between_many_waypoints_are_found_with_little_memory():
 def test_process_ends_when_the_node_is_killed():
     environment = {**os.environ, 'ROS_DOMAIN_ID': str(next_domain())}
     node = subprocess.Popen(
-        [sys.executable, '-m', 'hodyn_ros.ros.node'], env=environment, stderr=subprocess.PIPE
+        [sys.executable, '-m', 'hodyn_ros.ros.nodes.hodyn_node'],
+        env=environment,
+        stderr=subprocess.PIPE,
     )
     children = Path(f'/proc/{node.pid}/task/{node.pid}')
     try:

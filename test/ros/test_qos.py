@@ -20,8 +20,8 @@ from support import robots
 from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain, spin_to_end
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.diagnostics import LOST
+from hodyn_ros.ros.base import qos
+from hodyn_ros.streams.health import LOST
 
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 

@@ -13,8 +13,8 @@ from rclpy.time import Time
 from support.ros_harness import TIMEOUT, next_domain, spin_to_end
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.ros import qos
-from hodyn_ros.ros.reference_publisher import PAUSE, ReferencePublisher
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.nodes.reference_publisher import PAUSE, ReferencePublisher
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.references import panda_sinusoids
 

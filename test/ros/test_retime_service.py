@@ -17,9 +17,9 @@ from hodyn_ros.cli.main import run
 from hodyn_ros.files import read_motion
 from hodyn_ros.resources import share_file
 from hodyn_ros.retiming import new_timing
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.retiming_service import retimed
-from hodyn_ros.ros.robot import Robot
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.planner.retiming import retimed
+from hodyn_ros.streams.robot import Robot
 from hodyn_ros.trajectory import Waypoints, jtc_motion, plan_motion
 
 pinocchio = pytest.importorskip('pinocchio')

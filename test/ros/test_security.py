@@ -23,8 +23,8 @@ from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros.flatness_controller import FlatnessControllerNode
-from hodyn_ros.ros.node import HodynNode
+from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 
 SOURCE = Path(__file__).resolve().parents[2] / 'hodyn_ros'
 
@@ -164,9 +164,10 @@ KNOWN = {
     'model/sources.py': {'importlib', 'read_text', 'subprocess'},
     'model/urdf.py': {'read_bytes'},
     'commands.py': {'importlib'},
-    'ros/base.py': {'read_text'},
-    'ros/diagnostics.py': {'read_text'},
-    'ros/planning.py': {'pickle', 'fdopen', 'subprocess'},
+    'ros/base/life.py': {'read_text'},
+    'streams/process_watch.py': {'read_text'},
+    'ros/planner/client.py': {'pickle', 'subprocess'},
+    'ros/planner/process.py': {'pickle', 'fdopen'},
     'resources.py': {'importlib'},
 }
 

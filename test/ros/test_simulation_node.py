@@ -24,8 +24,8 @@ from support.ros_harness import TIMEOUT, next_domain  # noqa: E402
 
 from hodyn_ros import RobotModel, inverse_dynamics  # noqa: E402
 from hodyn_ros.actuators.sea import SeriesElastic  # noqa: E402
-from hodyn_ros.ros import qos  # noqa: E402
-from hodyn_ros.ros.simulated_robot import SimulatedRobot  # noqa: E402
+from hodyn_ros.ros.base import qos  # noqa: E402
+from hodyn_ros.ros.nodes.simulated_robot import SimulatedRobot  # noqa: E402
 from hodyn_ros.simulation.imperfections import Imperfections  # noqa: E402
 from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
 from hodyn_ros.simulation.sampling import Sensors  # noqa: E402

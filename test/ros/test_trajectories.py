@@ -5,8 +5,8 @@ from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError
-from hodyn_ros.ros.trajectories import request_of
 from hodyn_ros.streams.motion_stream import CHUNK
+from hodyn_ros.streams.requests import request_of
 
 
 def message(n_points, stamp=0):

@@ -21,7 +21,7 @@ from support.ros_harness import TIMEOUT, Harness, dict_of, spin_to_end
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros.executor import StreamExecutor
+from hodyn_ros.ros.base.executor import StreamExecutor
 
 try:
     from control_msgs.action import FollowJointTrajectory
@@ -141,7 +141,7 @@ def controller(harness):
 @pytest.fixture
 def start(harness):
     """Start a proxy with parameters; returns it and a function that sends goals."""
-    from hodyn_ros.ros.trajectory_proxy import TrajectoryProxy
+    from hodyn_ros.ros.nodes.trajectory_proxy import TrajectoryProxy
 
     made = []
 

@@ -17,10 +17,12 @@ from support.ros_harness import TIMEOUT, next_domain  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from hodyn_ros.errors import HodynError  # noqa: E402
-from hodyn_ros.ros import planning, robot  # noqa: E402
-from hodyn_ros.ros.base import Worker  # noqa: E402
-from hodyn_ros.ros.node_settings import NodeSettings  # noqa: E402
-from hodyn_ros.ros.parameters import make_settings  # noqa: E402
+from hodyn_ros.ros.base.node_settings import NodeSettings  # noqa: E402
+from hodyn_ros.ros.base.parameters import make_settings  # noqa: E402
+from hodyn_ros.ros.base.worker import Worker  # noqa: E402
+from hodyn_ros.ros.planner import process  # noqa: E402
+from hodyn_ros.ros.planner.messages import Begin  # noqa: E402
+from hodyn_ros.streams import preparation as robot  # noqa: E402
 from hodyn_ros.streams.motion_stream import Task  # noqa: E402
 
 # A fault of ours, memory that is used up, and what a library raises that wants to end the process.
@@ -183,16 +185,14 @@ def test_a_robot_is_awaited_for_some_seconds_from_the_start(monkeypatch, grace):
 def test_the_planning_refuses_what_fails_and_goes_on(monkeypatch, error):
     context, reported = Context(), Outcomes()
     rclpy.init(context=context, domain_id=next_domain())
-    identity = planning.Identity(
-        'hodyn_node', '/', 0, '/', ('/compute', '/retime'), '/efforts', ()
-    )
     settings = make_settings(NodeSettings, {})
-    planner = planning.Planner(identity, settings, reported, context)
+    names = ('/compute', '/retime'), '/efforts'
+    begin = Begin('hodyn_node', '/', 0, '/', *names, (), settings)
+    planner = process.Planner(begin, reported, context)
     try:
         planner.use(TWO_LINK, False, settings, ())
-        monkeypatch.setattr(
-            planning, 'plan_trajectory', Fault(error, planning.plan_trajectory)
-        )
+        fault = Fault(error, process.plan_trajectory)
+        monkeypatch.setattr(process, 'plan_trajectory', fault)
         data = serialize_message(trajectory())
         for number in (1, 2):
             planner.plan(Task(number, data, 10**9, 10**9, None, 10**9))
@@ -202,5 +202,5 @@ def test_the_planning_refuses_what_fails_and_goes_on(monkeypatch, error):
             assert plan.kind == ('internal' if number == 1 else 'invalid')
         np.testing.assert_array_equal(plan.planned.at(10**9)[0], [0.0, 0.0])
     finally:
-        planner.close(planning.GRACE)
+        planner.close(process.GRACE)
         rclpy.shutdown(context=context)

@@ -17,9 +17,9 @@ from support.tool_cases import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivativ
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import WrenchError
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import make_settings
-from hodyn_ros.ros.wrenches import Wrenches
+from hodyn_ros.ros.base.inputs import WrenchMessages as Wrenches
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import make_settings
 from hodyn_ros.streams.wrench_sources import LEVER
 from hodyn_ros.trajectory import Estimate
 

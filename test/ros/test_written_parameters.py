@@ -8,9 +8,9 @@ from support.ros_harness import own_domain
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators
 from hodyn_ros.identification import actuator_config, friction_config, write_parameters
-from hodyn_ros.ros.node_settings import NodeSettings
-from hodyn_ros.ros.parameters import Parameters
-from hodyn_ros.ros.robot import drives_of
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import Parameters
+from hodyn_ros.streams.robot import drives_of
 
 MODEL = RobotModel.from_urdf('two_link')
 

@@ -43,7 +43,9 @@ from support.oracles import taylor_rnea
 from support.ros_harness import next_domain, spin_to_end
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.ros import qos
+from hodyn_ros.ros.base import qos
+
+MODULE = 'hodyn_ros.ros.nodes.hodyn_node'
 
 TIMEOUT = 240.0  # s, only ever reached by a failing test
 # Of a node [B]; one that wants more shall fail and not take the machine down.
@@ -150,7 +152,7 @@ class NodeProcess:
     def start(self) -> None:
         """Start the process."""
         self.process = subprocess.Popen(
-            [sys.executable, '-m', 'hodyn_ros.ros.node', '--ros-args', *self._arguments],
+            [sys.executable, '-m', MODULE, '--ros-args', *self._arguments],
             stdout=self._log,
             stderr=subprocess.STDOUT,
             env=environment(self.domain),

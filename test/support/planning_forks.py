@@ -95,7 +95,7 @@ class ForkedPlanning:
 
 def _become_planning(state: bytes, fds: list[int]) -> None:
     """What the command of a node does before it imports the planning, and its work."""
-    from hodyn_ros.ros import planning
+    from hodyn_ros.ros.planner import process
 
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -109,12 +109,12 @@ def _become_planning(state: bytes, fds: list[int]) -> None:
     os.environ.update(environment)
     os.chdir(folder)
     sys.stdin = os.fdopen(0)
-    planning.serve()
+    process.serve()
 
 
 def serve() -> None:
     """Fork when asked to, and say how forks have ended, until nobody can ask any more."""
-    import hodyn_ros.ros.planning  # noqa: F401
+    import hodyn_ros.ros.planner.process  # noqa: F401
 
     connection = socket.socket(fileno=os.dup(0))
     ended, wake_up = os.pipe()
@@ -152,4 +152,4 @@ def serve() -> None:
 SUBPROCESS = SimpleNamespace(
     Popen=ForkedPlanning, PIPE=subprocess.PIPE, TimeoutExpired=subprocess.TimeoutExpired
 )
-"""What takes the place of `subprocess` in `hodyn_ros.ros.planning`."""
+"""What takes the place of `subprocess` in `hodyn_ros.ros.planner.client`."""

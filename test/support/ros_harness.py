@@ -38,14 +38,15 @@ from std_msgs.msg import String
 from support.planning_forks import SUBPROCESS
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.ros import planning, qos
-from hodyn_ros.ros.executor import StreamExecutor
-from hodyn_ros.ros.node import HodynNode
-from hodyn_ros.ros.wrenches import Wrenches
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.executor import StreamExecutor
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
+from hodyn_ros.ros.planner import client
+from hodyn_ros.streams.wrenches import Wrenches
 
 TIMEOUT = 240.0  # s, only ever reached by a failing test: kernels may have to be compiled first
 
-planning.subprocess = SUBPROCESS
+client.subprocess = SUBPROCESS
 
 _DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
 

@@ -1,0 +1,73 @@
+"""Messages for the objects of `hodyn_ros.streams` that keep what has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from hodyn_msgs.msg import BaseMotion, StiffnessMotion, WrenchMotion
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.ros.base.conversions import (
+    moment_force,
+    motion_of_base,
+    values_of,
+    wrench_from_message,
+)
+from hodyn_ros.ros.base.motor_messages import stiffness_from_message
+from hodyn_ros.streams import base_motion, measured, motors, wrenches
+from hodyn_ros.streams.timeline import nanoseconds
+from hodyn_ros.trajectory.estimator import Estimate
+
+
+def _stamp(header: Header) -> wrenches.Time:
+    return lambda: nanoseconds(header.stamp)
+
+
+class WrenchMessages(wrenches.Wrenches):
+    """The latest wrench on every link; a stamp of zero means now [ns]."""
+
+    def take_motion(self, message: WrenchMotion, model: RobotModel, now: int) -> bool:
+        """Take a wrench with its derivatives: `take_given`."""
+        given = wrench_from_message(message)
+        return self.take_given(given, _stamp(message.header), model, now)
+
+    def take_stamped(self, message: WrenchStamped, model: RobotModel, now: int) -> bool:
+        """Take a sample of a measured wrench: `take_measured`."""
+        frame, values = message.header.frame_id, np.array(moment_force(message.wrench))
+        return self.take_measured(frame, values, _stamp(message.header), model, now)
+
+
+class BaseMotionMessages(base_motion.BaseMotions):
+    """The latest motions of the base link."""
+
+    def take(self, message: BaseMotion, base_link: str, now: int, timeout: float) -> bool:
+        """Take a message, stamped zero for now [ns]: `take_motion`; or MotionError."""
+        motion = motion_of_base(message, base_link)
+        return self.take_motion(motion, nanoseconds(message.header.stamp) or now, now, timeout)
+
+
+class JointStateMessages(measured.MeasuredMotion):
+    """Estimates the motion of a robot from its joint states."""
+
+    def update(self, message: JointState, now: int, timeout: float) -> Estimate | None:
+        """Take a measurement: `take`; None also if it is about other joints alone.
+
+        Further joints are ignored. What cannot be used raises JointNameError or MotionError.
+        """
+        values = values_of('joint_states', message, ('position',), self.joint_names)
+        if values is None or not self.is_in_use:
+            return None
+        return self.take(values[0], nanoseconds(message.header.stamp) or now, now, timeout)
+
+
+class StiffnessMessages(motors.Stiffness):
+    """The latest wish for every joint of variable stiffness."""
+
+    def take(self, message: StiffnessMotion, joints: Iterable[str], now: int) -> bool:
+        """Take a wish, stamped zero for now [ns]: `take_wish`; HodynError if it is none."""
+        wanted = stiffness_from_message(message, joints)
+        return self.take_wish(wanted, nanoseconds(message.header.stamp) or now)

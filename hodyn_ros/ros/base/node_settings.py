@@ -1,0 +1,436 @@
+"""What `hodyn_node` can be told: its table of `hodyn_ros.ros.base.parameters`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.actuators.config import KEYS
+from hodyn_ros.errors import ModelError
+from hodyn_ros.lie import se3, so3
+from hodyn_ros.model.friction import FrictionLaw, friction_from_config
+from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import INTERPOLATIONS
+from hodyn_ros.ros.base.parameters import Entry, Names, Triple, Values, entry, family, group, shown
+from hodyn_ros.streams.robot import actuator_problems
+from hodyn_ros.streams.wrench_sources import Expiry
+
+_LIMIT_UNITS = {
+    'acceleration': 'rad/s^2 or m/s^2',
+    'jerk': 'rad/s^3 or m/s^3',
+    'effort_dot': 'N m/s or N/s',
+    'effort_ddot': 'N m/s^2 or N/s^2',
+}
+_LIMITS = {
+    key: Entry(key, math.inf, f'Limit of the {key} of joint {{joint}} [{unit}].', 1e-9)
+    for key, unit in _LIMIT_UNITS.items()
+}
+_FRICTION = {
+    key: Entry(key, math.inf, f'Friction of joint {{joint}}: {text}', low)
+    for key, text, low in (
+        ('viscous', 'coefficient of what is proportional to the velocity [N m s/rad].', 0.0),
+        ('coulomb', 'level of what is constant against the motion [N m].', -math.inf),
+        ('stribeck', 'level of what there is more at low velocities [N m].', -math.inf),
+        ('stribeck_velocity', 'velocity at which 37 % of that is left [rad/s].', 1e-9),
+        ('smoothing', 'velocity at which 76 % of these levels is reached [rad/s].', 0.0),
+        ('phi1', 'parameter of the law identified on the Panda [N m].', -math.inf),
+        ('phi2', 'parameter of the law identified on the Panda [s/rad].', -math.inf),
+        ('phi3', 'parameter of the law identified on the Panda [rad/s].', -math.inf),
+        ('offset', 'constant effort [N m].', -math.inf),
+    )
+}
+# `actuator_problems` looks at the values of all of them together.
+_ACTUATORS = {
+    key.name: Entry(
+        key.name,
+        None,
+        f'Joint {{joint}}{f" [{key.unit}]" * bool(key.unit)}: {key.description}'
+        + f' One of {", ".join(key.choices)}.' * bool(key.choices),
+    )
+    for key in KEYS
+}
+
+
+@dataclass(frozen=True)
+class WrenchSettings:
+    """How wrenches are taken, and how a measured one (WrenchStamped) is to be read."""
+
+    timeout: float = entry(
+        0.1,
+        'Without a new wrench for this time on a link that carries one, wrench_stale_policy '
+        'applies [s]. A wrench_motion of zeros ends the wrench.',
+        1e-6,
+        1e6,
+        name='wrench_timeout',
+    )
+    stale_policy: str = entry(
+        'stop',
+        'When a wrench is older than wrench_timeout: stop the output, hold its last '
+        'value, or fade it out.',
+        choices=('stop', 'hold', 'fade'),
+        name='wrench_stale_policy',
+    )
+    fade_time: float = entry(
+        0.5,
+        'Time in which a stale wrench comes to rest: at its value with the policy hold, at '
+        'zero with fade [s].',
+        1e-3,
+        60.0,
+        name='wrench_fade_time',
+    )
+    link: str = entry(
+        '', 'Link on which the measured wrench acts; empty: the frame_id of the message names it.'
+    )
+    acting: str = entry(
+        'on_robot',
+        'What the sensor reads: the wrench that the environment exerts on_robot '
+        '(pushing the tool along x reads positive x), or the one that the robot exerts '
+        'on_environment.',
+        choices=('on_robot', 'on_environment'),
+    )
+    sensor_xyz: Triple = entry(
+        (0.0, 0.0, 0.0), 'Origin of the sensor in the link that frame_id names [m].'
+    )
+    sensor_rpy: Triple = entry(
+        (0.0, 0.0, 0.0),
+        'Roll, pitch and yaw of the sensor in the link that frame_id names, as in a URDF [rad].',
+    )
+    tool_mass: float = entry(
+        0.0,
+        'Mass that is attached beyond the sensor and is part of the robot description; its '
+        'weight is taken out of what the sensor reads [kg]; 0: nothing is taken out.',
+        0.0,
+        1e4,
+    )
+    tool_center_of_mass: Triple = entry(
+        (0.0, 0.0, 0.0),
+        'Centre of mass of the same, in the sensor frame [m]. It needs wrench.tool_mass.',
+    )
+    delay: float = entry(
+        0.1,
+        'How far behind the latest measurement later ones improve the estimate [s].',
+        0.0,
+        1.0,
+    )
+    noise: float = entry(
+        0.0,
+        'Standard deviation of the noise of the measured components [N, N m]; 0: identified.',
+        0.0,
+        1e6,
+    )
+    bandwidth: float = entry(
+        0.0,
+        'Frequency at which a change as strong as the noise is cut off [Hz]; 0: adapted.',
+        0.0,
+        1e4,
+    )
+
+    @cached_property
+    def sensor_pose(self) -> NDArray[np.float64]:
+        """Pose of the sensor in its link, shape (4, 4)."""
+        return se3.pose(so3.from_rpy(self.sensor_rpy), self.sensor_xyz)
+
+    @cached_property
+    def expiry(self) -> Expiry:
+        """What becomes of a wrench without news."""
+        return Expiry(self.timeout, self.stale_policy, self.fade_time)
+
+
+@dataclass(frozen=True)
+class EstimatorSettings:
+    """How motions are estimated from measured joint states."""
+
+    enabled: bool = entry(True, 'Motions are estimated from joint_states and answered.')
+    delay: float = entry(
+        0.1,
+        'How far estimated motions lie behind the latest measurement; the longer, the better [s].',
+        0.0,
+        1.0,
+    )
+    noise: float = entry(
+        0.0,
+        'Standard deviation of the noise of measured positions [rad, m]; 0: identified.',
+        0.0,
+        10.0,
+    )
+    bandwidth: float = entry(
+        0.0,
+        'Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted.',
+        0.0,
+        1e4,
+    )
+    max_gap: float = entry(
+        0.1, 'After a longer time without joint_states the estimate starts anew [s].', 1e-4, 60.0
+    )
+    highest_order: int = entry(
+        2, 'Highest derivative of the effort that is published from joint_states.', 0, 2
+    )
+
+
+@dataclass(frozen=True)
+class CommandSettings:
+    """What is sent to controllers; limits are checked on all of the effort whatever is sent."""
+
+    effort: str = entry(
+        'full',
+        'Content of efforts that are sent to controllers: full, or without_gravity for '
+        'robots that compensate gravity themselves.',
+        choices=('full', 'without_gravity'),
+    )
+    friction: bool = entry(
+        True,
+        'Efforts that are sent contain the friction of the model; false for robots that '
+        'compensate it themselves.',
+    )
+    effort_tolerance: float = entry(
+        0.05,
+        'How far efforts between the points of ~/controller_trajectory may be from exact '
+        'ones, where a controller interpolates them linearly [N m, N]; 0: no such trajectory is '
+        'published.',
+        0.0,
+        1e6,
+    )
+    joints: Names = entry(('',), 'Joints in ~/commands, in its order; empty: those of the model.')
+    interfaces: Names = entry(
+        ('effort',),
+        'Values of each joint in ~/commands, in its order.',
+        choices=('position', 'velocity', 'effort', 'effort_dot'),
+    )
+
+
+@dataclass(frozen=True)
+class ChunkSettings:
+    """How chunks of positions are followed."""
+
+    period: float = entry(
+        0.02, 'Time between the points of a chunk that have no times [s].', 1e-3, 10.0
+    )
+    step: float = entry(
+        0.01,
+        'Time between the knots of the motion, at which another chunk can take over [s].',
+        1e-3,
+        0.1,
+    )
+    bandwidth: float = entry(
+        5.0,
+        'Frequency from which on the motion does not follow a chunk, but smooths it [Hz].',
+        0.1,
+        100.0,
+    )
+
+
+@dataclass(frozen=True)
+class IdentificationSettings:
+    """What is identified from the efforts of measured joint states."""
+
+    enabled: bool = entry(
+        False,
+        'Efforts of joint_states tell what a link carries and how joints rub; published on '
+        '~/identified_parameters, and applied on request only.',
+    )
+    payload_link: str = entry('', 'Link whose payload is looked for; empty: none.')
+    friction: Names = entry(
+        ('',),
+        'Joints whose viscous and Coulomb friction is looked for; while they stand still '
+        'and may stick, their efforts are not used. Empty: none.',
+    )
+    memory: float = entry(
+        10.0, 'Time in which measurements lose 63 % of their weight [s].', 0.1, 1e4
+    )
+    effort_noise: float = entry(
+        0.1,
+        'Least standard deviation of the noise of measured efforts, and that of their '
+        'constant errors [N m, N].',
+        1e-6,
+        1e4,
+    )
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """All parameters of `hodyn_node` but `robot_description`, at one instant."""
+
+    base_link: str = entry('', 'First link of the chain; empty: the root link.', read_only=True)
+    tip_link: str = entry('', 'Last link of the chain; empty: the whole tree.', read_only=True)
+    gravity: Triple = entry(
+        (0.0, 0.0, -9.81),
+        'Gravitational acceleration in base link axes, with base_motion in those of the world '
+        '[m/s^2].',
+        read_only=True,
+    )
+    base_motion: bool = entry(
+        False,
+        'The base moves as messages on base_motion say, and without them there are no efforts. '
+        'Otherwise it is at rest.',
+        read_only=True,
+    )
+    base_motion_timeout: float = entry(
+        0.1,
+        'Longest time between a base_motion and the motion that it is used for [s].',
+        1e-6,
+        1e6,
+    )
+    allow_impossible_inertia: bool = entry(
+        False,
+        'Inertia tensors with a negative principal moment are used as given, with a warning.',
+        read_only=True,
+    )
+    mirror_efforts: bool = entry(
+        False,
+        'Efforts are published once more as sensor_msgs/JointState for plotting tools, one '
+        'topic for each derivative: ~/joint_effort/order_0, ~/joint_effort/order_1 and so on.',
+        read_only=True,
+    )
+    answer_all: bool = entry(
+        False,
+        'Every sample on joint_motion and joint_states is answered, in order, however '
+        'late. Otherwise only the newest is, where several wait.',
+        read_only=True,
+    )
+    diagnostics_period: float = entry(
+        1.0, 'Time between two reports on /diagnostics [s].', 0.01, 3600.0, read_only=True
+    )
+    max_waiting_requests: int = entry(
+        8,
+        'Largest number of service requests that wait; those beyond it are refused as busy.',
+        1,
+        1000,
+        read_only=True,
+    )
+    publish_rate: float = entry(
+        100.0,
+        'Rate at which a running trajectory is streamed on ~/joint_effort [Hz].',
+        0.01,
+        10_000.0,
+    )
+    trajectory_sample_period: float = entry(
+        0.01,
+        'Distance of the samples on ~/effort_trajectory, and default of the service [s].',
+        1e-6,
+        1e3,
+    )
+    max_samples: int = entry(
+        100_000, 'Largest number of samples in one answer to a trajectory.', 2, 10_000_000
+    )
+    max_trajectory_points: int = entry(
+        100_000,
+        'Largest number of waypoints of a trajectory; a larger one is refused unread.',
+        1,
+        10_000_000,
+    )
+    max_message_size: int = entry(
+        64 * 2**20,
+        'Largest size of a message on any input [bytes]; a larger one is refused unread.',
+        1024,
+        2**31 - 1,
+    )
+    interpolation: str = entry(
+        'spline',
+        'Motion between waypoints: spline (four times continuously differentiable), jtc '
+        '(as joint_trajectory_controller moves) or jtc_upsampled (with its positions_upsampling).',
+        choices=INTERPOLATIONS,
+    )
+    allow_partial_joints: bool = entry(
+        False, 'A trajectory may leave joints out; they rest where they are.'
+    )
+    stop_duration: float = entry(
+        0.5,
+        'Time in which an empty trajectory brings the motion to rest [s], from a quarter to '
+        'four times as long where limits of the motion ask for it; 0: the stream ends at once.',
+        0.0,
+        60.0,
+    )
+    trajectory_timeout: float = entry(
+        2.0,
+        'A trajectory or chunk that should have begun this long ago, but has waited for a '
+        'robot, for others or for a planning process that hangs, is dropped [s]; the time in '
+        'which it is planned does not count.',
+        1e-3,
+        1e6,
+    )
+    path_tolerance: float = entry(
+        0.2,
+        'How far measured joints may be from the motion that is sent, and from where a '
+        'trajectory without time for the way begins [rad, m]; beyond it the motion ends, since '
+        'the robot does not follow. 0: it is not looked at.',
+        0.0,
+        1e6,
+    )
+    path_time: float = entry(
+        0.2, 'For how long they must be farther away than that [s].', 0.0, 60.0
+    )
+    input_timeout: float = entry(
+        0.5,
+        'A motion whose stamp is older than this is refused [s]; 0: any age is taken.',
+        0.0,
+        1e6,
+    )
+    stiffness_timeout: float = entry(
+        0.1,
+        'Without a new stiffness_motion for this time, the stiffness stops changing [s].',
+        1e-6,
+        1e6,
+    )
+    stiffness_rest_time: float = entry(
+        0.5,
+        'Time in which it does so, smoothly; less if it would change by more than a tenth [s].',
+        1e-3,
+        60.0,
+    )
+    command: CommandSettings = group(CommandSettings)
+    chunk: ChunkSettings = group(ChunkSettings)
+    wrench: WrenchSettings = group(WrenchSettings)
+    estimator: EstimatorSettings = group(EstimatorSettings)
+    identification: IdentificationSettings = group(IdentificationSettings)
+    # In place of those of the robot description.
+    limits: Values = family('limits', _LIMITS, waits=True)
+    # The node does not use that of the robot description.
+    friction: Values = family('friction', _FRICTION, waits=True)
+    # What is between motors and joints.
+    actuators: Values = family('actuators', _ACTUATORS, is_declared=False)
+
+    def contradictions(self) -> list[str]:
+        """Values that are valid alone but not together."""
+        problems = actuator_problems(self.actuators)
+        for joint, given in _by_joint(self.friction).items():
+            try:
+                friction_from_config({joint: given})
+            except ModelError as error:
+                problems.append(f'Parameters {error}')
+        center = self.wrench.tool_center_of_mass
+        if any(center) and not self.wrench.tool_mass > 0.0:
+            problems.append(
+                f'Parameter wrench.tool_center_of_mass is {shown(center)} but wrench.tool_mass is '
+                '0, so no weight would be taken out; set the mass first, or both at once.'
+            )
+        if self.base_motion and self.wrench.tool_mass:
+            problems.append(
+                'Parameters base_motion and wrench.tool_mass exclude each other: the weight of '
+                'the tool is taken out for a base at rest. Have the driver of the sensor do so.'
+            )
+        if self.base_motion and self.identification.enabled:
+            problems.append(
+                'Parameters base_motion and identification.enabled exclude each other: efforts '
+                'are compared with those on a base at rest.'
+            )
+        return problems
+
+    def limits_of(self, model: RobotModel) -> MotionLimits:
+        """Limits of a model, completed by those of the parameters."""
+        return motion_limits(model, _by_joint(self.limits))
+
+    def friction_laws(self) -> dict[str, FrictionLaw | None]:
+        """Friction of the joints that have parameters of it."""
+        return friction_from_config(_by_joint(self.friction))
+
+
+def _by_joint(values: Values) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for joint, key, value in values:
+        found.setdefault(joint, {})[key] = value
+    return found

@@ -1,0 +1,474 @@
+"""Parameters of a node: one table, a frozen dataclass; declaration, checks, settings come from it.
+
+Its fields are an `entry` each, a `group` of another table, or a `family` with those of all joints.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, TypeVar
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.exceptions import ParameterNotDeclaredException
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from hodyn_ros.errors import JointNameError
+from hodyn_ros.names import listed
+
+S = TypeVar('S')
+
+Triple = tuple[float, float, float]
+
+Names = tuple[str, ...]
+
+Numbers = tuple[float, ...]
+"""Its default has one number: a list of any length."""
+
+Values = tuple[tuple[str, str, Any], ...]
+"""Joint, key and value of the parameters of a family; the key is empty where there is none."""
+
+_OF_RCLPY = ('use_sim_time', 'start_type_description_service')
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A parameter. Its kind is that of the default; whole numbers are numbers too."""
+
+    name: str
+    default: bool | int | float | str | Triple | Names | Numbers | None  # None: anything
+    description: str
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+    read_only: bool = False
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        default = self.default
+        if isinstance(default, tuple):
+            return 'names' if _is_names(default) else f'numbers{len(default)}'
+        return 'choice' if self.choices else KINDS[type(default)]
+
+    def expectation(self, value: Any) -> str:
+        """Say what is expected instead of a value; empty if it fits."""
+        fits, expected = _CHECKS[self.kind]
+        return '' if fits(self, value) else expected(self)
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is in the range."""
+        return self.low <= value <= self.high
+
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        return f'from {self.low:.12g} to {self.high:.12g}'
+
+    @property
+    def choices_quoted(self) -> str:
+        """The choices in words."""
+        return ', '.join(f"'{name}'" for name in self.choices)
+
+    def converted(self, value: Any) -> Any:
+        """Value that fits, in the type of the default."""
+        if isinstance(self.default, tuple):
+            return tuple(value if _is_names(value) else map(float, value))
+        return float(value) if isinstance(self.default, float) else value
+
+    def descriptor(self) -> ParameterDescriptor:
+        """Descriptor for the declaration."""
+        # Dynamic typing: whole numbers need no decimal point, and `expectation` says what rclpy
+        # would say with numbers of types. It also checks ranges whatever the type.
+        made = ParameterDescriptor(
+            description=self.description,
+            additional_constraints=self.expectation(None),
+            read_only=self.read_only,
+            dynamic_typing=True,
+        )
+        default = self.default
+        # Zero may stand for no value where it lies outside.
+        if isinstance(default, (int, float)) and self.holds(default) and self.high < math.inf:
+            whole = isinstance(default, int)
+            kind = IntegerRange if whole else FloatingPointRange
+            bounds = kind(from_value=self.low, to_value=self.high)
+            setattr(made, 'integer_range' if whole else 'floating_point_range', [bounds])
+        return made
+
+
+@dataclass(frozen=True)
+class Family:
+    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints."""
+
+    start: str
+    members: Mapping[str, Entry]  # by keys, '' for none; a value that is the default is none
+    read_only: bool = False
+    is_declared: bool = True  # for every joint of the robot in use; otherwise only those given
+    waits: bool = False  # also those that are given exist only once there is their joint
+
+    def split(self, name: str) -> tuple[str, str] | None:
+        """Joint and key of a parameter; None if it is no member."""
+        start, _, rest = name.partition('.')
+        if start != self.start or not rest:
+            return None
+        joint, _, key = (rest, '', '') if '' in self.members else rest.rpartition('.')
+        return None if self.is_declared and not (joint and key in self.members) else (joint, key)
+
+    def expectation(self, key: str, value: Any) -> str:
+        """Say what is expected instead of a value; empty if it fits."""
+        made = self.members.get(key)
+        if made is None or (is_number(value) and value == made.default):
+            return ''
+        expected = made.expectation(value)
+        is_apart = self.is_declared and made.expectation(made.default)
+        return f'{made.default:g} or {expected}' if expected and is_apart else expected
+
+    def member(self, name: str) -> Entry:
+        """What a parameter of the family is."""
+        joint, key = self.split(name) or ('', '')
+        made = self.members.get(key) or Entry(name, None, '')  # refused with all of its joint
+        text = made.description.format(joint=joint)
+        return replace(made, name=name, description=text, read_only=self.read_only)
+
+    def values(self, values: Mapping[str, Any]) -> Values:
+        """Those of the values that belong to the family and say something."""
+        found = []
+        for name, value in sorted(values.items()):
+            place = self.split(name)
+            if place is None or (self.is_declared and value == self.members[place[1]].default):
+                continue
+            if self.is_declared:
+                value = float(value)
+            elif not isinstance(value, (str, bool, int, float)) and hasattr(value, '__len__'):
+                value = tuple(value)  # so that settings can be compared
+            found.append((*place, value))
+        return tuple(found)
+
+
+def entry(
+    default: bool | int | float | str | Triple | Names | Numbers,
+    description: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    choices: tuple[str, ...] = (),
+    read_only: bool = False,
+    name: str = '',
+) -> Any:
+    """Field of a table that is a parameter; by default its name is that of the field.
+
+    The type is that of the default; the description is a sentence with the unit in brackets.
+    """
+    made = Entry(name, default, description, low, high, choices, read_only)
+    return field(default=default, metadata={'entry': made})
+
+
+def same(kind: type[Any], name: str, **changes: Any) -> Any:
+    """Field that is the same parameter or family as a field of another table, but for changes."""
+    (item,) = (item for item in fields(kind) if item.name == name)
+    ((what, made),) = item.metadata.items()
+    return field(default=item.default, metadata={what: replace(made, **changes)})
+
+
+def group(kind: type[Any]) -> Any:
+    """Field of a table that holds another one, whose parameters are ``<field>.<name>``."""
+    return field(default_factory=kind, metadata={'group': kind})
+
+
+def family(start: str, members: Mapping[str, Entry], **options: bool) -> Any:
+    """Field of a table, of type `Values`, with parameters of all joints: see `Family`."""
+    return field(default=(), metadata={'family': Family(start, members, **options)})
+
+
+def per_joint(start: str, description: str, low: float, high: float, **options: bool) -> Any:
+    """Field of a table with a number ``<start>.<joint>`` of all joints; zero: not given."""
+    return family(start, {'': Entry('', 0.0, description, low, high)}, **options)
+
+
+def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
+    """All parameters of a table but those of families, with their full names."""
+    found: list[Entry] = []
+    for item in fields(kind):
+        if 'entry' in item.metadata:
+            made = item.metadata['entry']
+            found.append(replace(made, name=made.name or start + item.name))
+        elif 'group' in item.metadata:
+            found += entries(item.metadata['group'], f'{start}{item.name}.')
+    return tuple(found)
+
+
+def _families(kind: type[Any]) -> tuple[Family, ...]:
+    return tuple(item.metadata['family'] for item in fields(kind) if 'family' in item.metadata)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number as a parameter can be, which includes NaN and infinity."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**63
+    return isinstance(value, float)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and {*map(type, value)} == {str}
+
+
+def _are_numbers(value: Any) -> bool:
+    if isinstance(value, (str, bytes)) or not hasattr(value, '__len__') or not len(value):
+        return False
+    return all(is_number(number) and math.isfinite(number) for number in value)
+
+
+KINDS = {
+    bool: 'switch',
+    int: 'whole',
+    float: 'number',
+    str: 'text',
+    type(None): 'anything',
+}
+"""Kinds of parameters by the type of their default; others are names, numbers and choices."""
+
+# What fits a parameter of each kind, and what is expected otherwise.
+_CHECKS: dict[str, tuple[Callable[[Entry, Any], bool], Callable[[Entry], str]]] = {
+    'anything': (lambda entry, value: True, lambda entry: ''),
+    'switch': (lambda entry, value: isinstance(value, bool), lambda entry: 'true or false'),
+    'text': (lambda entry, value: isinstance(value, str), lambda entry: 'text'),
+    'choice': (
+        lambda entry, value: value in entry.choices,
+        lambda entry: f'one of {entry.choices_quoted}',
+    ),
+    'names': (
+        lambda entry, value: (
+            _is_names(value) and not (entry.choices and {*value} - {*entry.choices})
+        ),
+        lambda entry: 'a list of ' + (', '.join(entry.choices) or 'names'),
+    ),
+    'numbers1': (
+        lambda entry, value: _are_numbers(value) and all(map(entry.holds, value)),
+        lambda entry: f'a list of numbers {entry.range}',
+    ),
+    'numbers3': (
+        lambda entry, value: _are_numbers(value) and len(value) == 3,
+        lambda entry: 'three finite numbers',
+    ),
+    'whole': (
+        lambda entry, value: (
+            is_number(value) and not isinstance(value, float) and entry.holds(value)
+        ),
+        lambda entry: f'a whole number {entry.range}',
+    ),
+    'number': (
+        lambda entry, value: is_number(value) and entry.holds(value),
+        lambda entry: f'a number {entry.range}',
+    ),
+}
+
+
+def shown(value: Any) -> str:
+    """Value as a message shows it: as it would be written, and never long."""
+    if value is None:
+        return 'not set'
+    text = repr(value if isinstance(value, (str, int, float)) else list(value))
+    return text if len(text) <= 80 else f'{text[:77]}...'
+
+
+def find_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with single values; names that the table does not have are left alone."""
+    known = {item.name: item for item in entries(kind)}
+    problems = []
+    for name, value in values.items():
+        expected = known[name].expectation(value) if name in known else ''
+        for members in _families(kind):
+            if (place := members.split(name)) is not None:
+                expected = members.expectation(place[1], value)
+        if expected:
+            problems.append(f'Parameter {name} is {shown(value)}, expected {expected}.')
+    return problems
+
+
+def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
+    """Make settings from values of parameters; those that are left out have their defaults.
+
+    ValueError names all values that cannot be used, alone or by what the method `contradictions`
+    of the table says.
+    """
+    problems = find_problems(kind, values)
+    if not problems:
+        settings = _filled(kind, values, '')
+        problems = getattr(settings, 'contradictions', list)()
+    if problems:
+        raise ValueError(' '.join(problems))
+    return settings
+
+
+def _filled(kind: type[S], values: Mapping[str, Any], start: str) -> S:
+    made: dict[str, Any] = {}
+    for item in fields(kind):  # type: ignore[arg-type]
+        ((what, meaning),) = item.metadata.items()
+        if what == 'group':
+            made[item.name] = _filled(meaning, values, f'{start}{item.name}.')
+        elif what == 'family':
+            made[item.name] = meaning.values(values)
+        elif (name := meaning.name or start + item.name) in values:
+            made[item.name] = meaning.converted(values[name])
+    return kind(**made)
+
+
+def joint_values(start: str, values: Values, joint_names: Sequence[str]) -> dict[str, Any]:
+    """Values of a family ``<start>.<joint>`` by the joints of a robot; others are refused."""
+    unknown = [f'{start}.{joint}' for joint, _, _ in values if joint not in joint_names]
+    if unknown:
+        raise JointNameError(
+            f'Parameter {listed(unknown)} is for no joint of the robot; its joints are '
+            f'{listed(joint_names)}.'
+        )
+    return {joint: value for joint, _, value in values}
+
+
+class Parameters(Generic[S]):
+    """Declares all parameters of a table and keeps a snapshot of their values.
+
+    The node is made with ``automatically_declare_parameters_from_overrides=True``, which says what
+    is given at the start, and has no callbacks on parameters yet: before Iron, rclpy does not say
+    when all of them have agreed, but the first one to be added is asked last. Once it has,
+    `on_set` is called with all that has been set together, and `on_change` with the settings
+    before and after. Before that, `check` may raise ValueError against settings.
+
+    ValueError names all values given at the start that cannot be used.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        kind: type[S],
+        on_change: Callable[[S, S], None] = lambda before, after: None,
+        check: Callable[[S], None] = lambda settings: None,
+        on_set: Callable[[Sequence[Parameter]], None] = lambda parameters: None,
+    ) -> None:
+        self._node, self._kind = node, kind
+        self._on_change, self._check_further, self._on_set = on_change, check, on_set
+        self._names = {item.name for item in entries(kind)}
+        self._families = _families(kind)
+        self._declaring = False
+        self.given: dict[str, Any] = {}  # at the start, known or not
+        for name, parameter in node.get_parameters_by_prefix('').items():
+            if name not in _OF_RCLPY:
+                self.given[name] = parameter.value
+                node.undeclare_parameter(name)  # whoever needs it declares it with its meaning
+        members = {
+            name: kin
+            for name in sorted(self.given)
+            for kin in self._families
+            if not kin.waits and kin.split(name)
+        }
+        make_settings(kind, self.given)  # numbers of joints need no robot to be checked
+        at_start = {*self._names, *members}
+        self._values = {name: value for name, value in self.given.items() if name in at_start}
+        self.settings: S = make_settings(kind, self._values)  # that hold now, as one snapshot
+        for item in entries(kind):
+            default = list(item.default) if isinstance(item.default, tuple) else item.default
+            node.declare_parameter(item.name, default, item.descriptor())
+        for name, kin in members.items():
+            node.declare_parameter(name, self.given[name], kin.member(name).descriptor())
+        self._has_post_set = hasattr(node, 'add_post_set_parameters_callback')
+        node.add_on_set_parameters_callback(self._check)
+        if self._has_post_set:
+            node.add_post_set_parameters_callback(self._exchange)
+            node.add_pre_set_parameters_callback(self._refuse_unknown)
+
+    def declare_joints(self, joints: Iterable[str]) -> None:
+        """Declare the parameters of families for the joints of a robot, if need be.
+
+        Values that were given for them at the start hold from now on. `on_change` is not called.
+        """
+        new = {
+            '.'.join(filter(None, (kin.start, joint, key))): kin
+            for kin in self._families
+            if kin.is_declared
+            for joint in joints
+            for key in kin.members
+        }
+        new = {name: kin for name, kin in new.items() if not self._node.has_parameter(name)}
+        given = {name: self.given[name] for name in new if name in self.given}
+        self._declaring, self._values = True, {**self._values, **given}  # they may need each other
+        try:
+            for name, kin in new.items():
+                made = kin.member(name)
+                self._node.declare_parameter(name, made.default, made.descriptor())
+        finally:
+            self._declaring = False
+
+    def unknown(self) -> list[str]:
+        """Names that were given at the start but that a complete node has not declared: typos."""
+        waiting = tuple(f'{kin.start}.' for kin in self._families if kin.waits)
+        return self._hints(name for name in sorted(self.given) if not name.startswith(waiting))
+
+    def unused(self, start: str) -> list[str]:
+        """Names that were given for a family at the start, but that no robot had so far."""
+        names = (name for name in sorted(self.given) if name.startswith(f'{start}.'))
+        return [name for name in names if not self._node.has_parameter(name)]
+
+    def _hints(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that are not declared, each with what may have been meant."""
+        known = self._node.list_parameters([], 0).names
+        found = []
+        for name in names:
+            if name in known:
+                continue
+            start = name.partition('.')[0]
+            members = sorted(other for other in known if other.startswith(f'{start}.'))
+            near = difflib.get_close_matches(name, known, 1, 0.8)
+            hints = [f'did you mean {other}?' for other in near]
+            kins = [kin for kin in self._families if kin.start == start]
+            for kin in kins:
+                which = 'of the robot in use' if kin.is_declared else 'as given at the start'
+                key = '' if '' in kin.members else '.<key>'
+                hints.append(f'expected {start}.<joint>{key} {which}')
+            if members or kins:
+                hints.append(f'{listed(members)} exist')
+            found.append(f'{name} ({"; ".join(hints)})' if hints else name)
+        return found
+
+    def _refuse_unknown(self, parameters: list[Parameter]) -> list[Parameter]:
+        unknown = self._hints(parameter.name for parameter in parameters)
+        if unknown:
+            raise ParameterNotDeclaredException(', '.join(unknown))
+        return parameters
+
+    def _changes(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
+        """Values of those parameters that belong to the table."""
+        return {
+            item.name: item.value
+            for item in parameters
+            if item.name in self._names or any(kin.split(item.name) for kin in self._families)
+        }
+
+    def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        changes = self._changes(parameters)
+        try:
+            if changes:
+                settings = make_settings(self._kind, {**self._values, **changes})
+                if not self._declaring:
+                    self._check_further(settings)
+        except ValueError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        if not self._has_post_set:
+            self._exchange(parameters)
+        return SetParametersResult(successful=True)
+
+    def _exchange(self, parameters: Sequence[Parameter]) -> None:
+        if not self._declaring:
+            self._on_set(parameters)
+        changes = self._changes(parameters)
+        if changes:
+            self._values = {**self._values, **changes}
+            before, self.settings = self.settings, make_settings(self._kind, self._values)
+            if not self._declaring and before != self.settings:
+                self._on_change(before, self.settings)

@@ -1,0 +1,152 @@
+"""Inputs of a node: messages as bytes, looked at before they are unpacked, counted and watched.
+
+rclpy would drop uncounted what is not UTF-8, and unpack a million names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message
+from rclpy.subscription import Subscription
+
+from hodyn_ros.errors import MessageError, SizeError
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.diagnostics import publisher_names, unheard_publishers
+from hodyn_ros.streams.health import LOST
+from hodyn_ros.streams.robot import DESCRIPTION
+
+if TYPE_CHECKING:
+    from hodyn_ros.ros.base.node import RobotNode
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # ROS 2 Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
+
+LARGEST_SAMPLE = 256 * 1024  # bytes, about one instant: hundreds of joints with long names
+MOST_AT_ONCE = 16  # messages that are taken before other topics have their turn
+_LARGEST_MESSAGE = 64 * 2**20  # bytes, of nodes without a parameter for it
+
+# Publishers whose latest number is known; of those that come and go, all are forgotten.
+_MOST_PUBLISHERS = 64
+
+_NO_COUNT = 2**31 - 1  # from here on, what the middleware says of lost messages is none
+
+
+class Topic(NamedTuple):
+    """An input of a node: a row in the table of its topics.
+
+    `take` is called with every message; it raises HodynError against bad ones. A sample is about
+    one instant, small therefore, and accepted when it has been taken; of others it is said later
+    what has become of them. `then` is called when all messages that waited have been taken, and
+    may raise as `take` may.
+    """
+
+    name: str
+    kind: type
+    take: Callable[[Any], object]
+    profile: QoSProfile
+    then: Callable[[], object] = bool  # which does nothing
+    is_sample: bool = True
+    as_bytes: bool = False
+
+    @classmethod
+    def whole(
+        cls, name: str, kind: type, take: Callable[[bytes], object], profile: QoSProfile
+    ) -> Topic:
+        """Input of messages that are no samples and are taken as bytes."""
+        return cls(name, kind, take, profile, is_sample=False, as_bytes=True)
+
+
+class Input:
+    """A subscription that looks at a message before it unpacks it."""
+
+    def __init__(self, node: RobotNode[Any], topic: Topic) -> None:
+        self._node, self._topic = node, topic
+        self._numbers: dict[bytes, int] = {}  # the latest of every publisher
+        self._warned: set[str] = set()  # what is said of publishers that are there
+        self.health = node.diagnostics.input(topic.name)
+        # Who counts what is lost watches publishers too: rclpy need not warn of those that do not
+        # fit. (Every kind of event costs time with every message.)
+        events = SubscriptionEventCallbacks(use_default_callbacks=False)
+        if topic.is_sample:
+            events.message_lost = self.count_lost
+        receive: Callable[..., None] = self.receive
+        if not hasattr(Subscription, 'CallbackType'):  # ROS 2 Humble tells nothing of a message
+            receive = partial(self.receive, info={})
+        self.subscription = qos.create_subscription(
+            node, topic.kind, topic.name, receive, topic.profile, raw=True, event_callbacks=events
+        )
+
+    def receive(self, data: bytes, info: Mapping[str, Any]) -> None:
+        """Take a message and those that wait behind it: a turn each costs more than a message."""
+        node, topic, health, waiting = (
+            self._node,
+            self._topic,
+            self.health,
+            self.subscription.handle,
+        )
+        largest = getattr(node.settings, 'max_message_size', _LARGEST_MESSAGE)
+        bound = 'max_message_size'
+        if topic.is_sample and largest > LARGEST_SAMPLE:
+            largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
+        for number in range(MOST_AT_ONCE):
+            if number:
+                following = waiting.take_message(topic.kind, True)
+                if following is None:
+                    break
+                data, info = following
+            # 0: the middleware does not say.
+            node.received = info.get('received_timestamp', 0)
+            now = time.time_ns()
+            late, left_out = max(now - (node.received or now), 0), 0
+            # Other middleware does not number messages, and ROS 2 before Kilted is silent.
+            count, publisher = info.get('publication_sequence_number'), info.get('publisher_gid')
+            if count is not None and publisher is not None:
+                left_out = max(count - self._numbers.get(publisher['data'], count) - 1, 0)
+                if len(self._numbers) > _MOST_PUBLISHERS:
+                    self._numbers.clear()
+                self._numbers[publisher['data']] = count
+            try:
+                if len(data) > largest:
+                    raise SizeError(
+                        f'The message has {len(data)} bytes, expected no more than {bound} '
+                        f'({largest}); send it in parts or with what is needed only.'
+                    )
+                try:
+                    message = data if topic.as_bytes else deserialize_message(data, topic.kind)
+                except Exception as error:  # of many classes
+                    raise MessageError(f'The message cannot be unpacked: {error}') from error
+                topic.take(message)
+            except Exception as error:  # a fault of ours must not end the node
+                health.arrived(late, left_out, is_taken=False)
+                node.refuse(topic.name, error, topic.name != 'joint_trajectory')
+            else:
+                health.arrived(late, left_out, topic.is_sample)
+        try:
+            topic.then()
+        except Exception as error:
+            node.refuse(topic.name, error)
+
+    def count_lost(self, info: Any) -> None:
+        """Count what the middleware reports as lost on its way."""
+        # Fast DDS subtracts numbers without sign and cuts the difference at 2^31 - 1: so much is
+        # lost where a message does not come behind the one before, and the next sum overflows.
+        if info.total_count_change < _NO_COUNT:
+            self.health.add(LOST, info.total_count_change)
+
+    def watch_publishers(self) -> None:
+        """Note who publishes, and warn of those who are not heard."""
+        node, health, name = self._node, self.health, self._topic.name
+        unheard = unheard_publishers(node, self.subscription)
+        for why in set(unheard) - self._warned:
+            node.get_logger().warning(why)
+        self._warned = set(unheard)  # of those that have gone, all is forgotten
+        if name != DESCRIPTION:
+            health.publishers = publisher_names(node, name)
+            health.unheard = unheard

@@ -1,0 +1,217 @@
+"""A node that lets a robot with elastic joints follow trajectories: one command a measurement."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from geometry_msgs.msg import WrenchStamped
+from hodyn_msgs.msg import JointMotion, ObservedState
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from hodyn_ros.errors import JointNameError, MotionError, TrajectoryError
+from hodyn_ros.names import listed
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import (
+    MOTION_FIELDS,
+    flat,
+    motion_from_message,
+    time_message,
+    values_of,
+    write_wrench,
+)
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.subscription import Topic
+from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
+from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory, refused_plan
+from hodyn_ros.streams.control_loop import Answer, ControlLoop
+from hodyn_ros.streams.inputs import LINKS, MOTORS
+from hodyn_ros.streams.laws import elastic_robot, make_laws
+from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
+from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
+
+REFERENCE = '~/reference'
+
+# Fields of hodyn_msgs/ObservedState, in the order of control.ObservedState.
+OBSERVED = (
+    *('position', 'velocity', 'acceleration', 'jerk', 'motor_position', 'motor_velocity'),
+    *('spring_torque', 'spring_torque_dot', 'external_torque', 'external_torque_dot'),
+    'motor_friction',
+)
+
+
+class FlatnessControllerNode(RobotNode[ControlSettings]):
+    """Computes motor torques from measurements and references."""
+
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('flatness_controller', ControlSettings, **node_options)
+        self.control = ControlLoop(self, self, elastic_robot, make_laws)
+        self.supervisor, self.stream = self.control.supervisor, self.control.stream
+        self._message, self._names = JointState(), dict[str, tuple[str, ...]]()
+        self._publisher = self.advertise(JointState, '~/motor_command')
+        self._observed = self.advertise(ObservedState, '~/observed_state')
+        self._wrench = self.advertise(WrenchStamped, '~/external_wrench')
+        self.open()
+
+    def topics(self) -> Iterator[Topic]:
+        """Yield the inputs."""
+        for topic in (LINKS, MOTORS):
+            take, then = partial(self._take, topic), self._control_newest
+            yield Topic(topic, JointState, take, qos.SENSOR_INPUT, then=then)
+        # References may come ahead of their time: none takes the place of another.
+        yield Topic(REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST))
+        yield Topic.whole(TRAJECTORY, JointTrajectory, self.control.take_trajectory, qos.INPUT)
+
+    def describe(self, xml: str) -> None:
+        """Have a robot made ready; whether it can be used is reported later."""
+        self.control.preparation.request(xml)
+
+    def check_settings(self, settings: ControlSettings) -> None:
+        """Refuse settings for which there is no controller."""
+        self.control.check_settings(settings)
+
+    def on_settings(self, before: ControlSettings) -> None:
+        """Control with other settings from now on."""
+        self.control.on_settings(before)
+
+    def on_time_jump(self, why: str) -> None:
+        """Begin anew."""
+        self.control.begin_anew(why)
+
+    # Planning, for the input of trajectories
+
+    def plan(self, task: Task) -> None:
+        """Plan a trajectory in the thread beside."""
+        robot, settings, done = self.control.preparation.robot, self.settings, self._on_plan
+        self.worker.put(
+            lambda: self.soon(done, _planned(robot, task, settings)),
+            lambda error: self.soon(done, refused_plan(task, error)),
+        )
+
+    def _on_plan(self, plan: Plan) -> None:
+        self.stream.on_plan(plan, self.control.instant())
+
+    def accept(self, number: int, start: int) -> None:
+        """Nothing is published but commands."""
+
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Nothing is published but commands."""
+
+    # Inputs and outputs
+
+    def _take_reference(self, message: JointMotion) -> None:
+        laws = self.control.check_reference()
+        given, orders = motion_from_message(laws.robot.model, message), laws.controller.orders
+        if len(given) < orders:
+            raise MotionError(
+                f'JointMotion: {MOTION_FIELDS[len(given)]} is empty, but the control law needs '
+                f'everything up to {MOTION_FIELDS[orders - 1]}.'
+            )
+        motion = np.zeros((5, given.shape[1]))
+        motion[: len(given)] = given
+        self.control.take_reference(motion, nanoseconds(message.header.stamp))
+
+    def _take(self, topic: str, message: JointState) -> None:
+        control = self.control
+        if control.laws is None and control.preparation.is_awaited:
+            return
+        stamp, names = nanoseconds(message.header.stamp), control.ready().names[topic]
+        if not stamp:
+            raise MotionError(f'{topic}: there is no stamp, by which links and motors are paired.')
+        fields = control.fields(topic, bool(message.velocity))
+        values = values_of(topic, message, fields, names)
+        if values is None:
+            raise JointNameError(f'{topic}: expected names {listed(names)}.')
+        if why := control.take(topic, stamp, fields, values):
+            self.hold_back('command', why)
+
+    def _control_newest(self) -> None:
+        """Answer the newest pair of measurements that has been taken."""
+        begin = time.perf_counter()
+        try:
+            answer = self.control.answer_newest()
+        except Exception as failure:  # also a fault of ours: no silence while all seems well
+            self.hold_back('command', failure)
+            return
+        if answer is None:
+            return
+        self._publish(answer)
+        hits = self.control.note_sent(answer)
+        self.diagnostics.output.published(time.perf_counter() - begin, hits)
+        try:
+            self._publish_observed(answer.stamp)
+        except Exception as failure:
+            self.hold_back('observed state', failure)
+
+    def _publish(self, answer: Answer) -> None:
+        message, laws = self._message, self.control.ready()
+        if self._names is not laws.names:  # a message again and again: making one takes longer
+            self._names, message.name = laws.names, list(laws.names[MOTORS])
+            message.header.frame_id = laws.robot.model.base_link
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(answer.stamp, NANOSECONDS)
+        message.effort = flat(answer.command.torque)
+        self._publisher.publish(message)
+
+    def _publish_observed(self, stamp: int) -> None:
+        link = self.settings.tool_link
+        wants_state = self._observed.get_subscription_count() > 0
+        wants_wrench = bool(link) and self._wrench.get_subscription_count() > 0
+        state = self.control.observed(stamp) if wants_state or wants_wrench else None
+        if state is None:
+            return
+        if wants_state:
+            laws = self.control.ready()
+            message = ObservedState(joint_names=laws.names[LINKS], motor_names=laws.names[MOTORS])
+            for name, values in zip(OBSERVED, state):
+                setattr(message, name, flat(values))
+            message.header.frame_id = laws.robot.model.base_link
+            message.header.stamp = time_message(stamp)
+            self._observed.publish(message)
+        if wants_wrench:
+            made = WrenchStamped()
+            made.header.frame_id, made.header.stamp = link, time_message(stamp)
+            write_wrench(made.wrench, self.control.external_wrench(state, link))
+            self._wrench.publish(made)
+
+    def statuses(self) -> list[DiagnosticStatus]:
+        """Health as that of the hodyn node, with commands for an output."""
+        for topic in (LINKS, MOTORS):
+            self.diagnostics.input(topic).timeout = self.settings.measurement_timeout
+        self.diagnostics.input(REFERENCE).timeout = self.settings.reference_timeout
+        statuses = self.diagnostics.report(*self.control.preparation.state, {})
+        output = next(item for item in statuses if item.name.endswith(': joint_effort'))
+        output.name = output.name.replace(': joint_effort', ': motor_command')
+        values = self.control.report().items()
+        output.values = [*output.values, *(KeyValue(key=key, value=text) for key, text in values)]
+        if self.supervisor.has_stopped:  # it lasts
+            output.level = DiagnosticStatus.ERROR
+            output.message = f'the robot has been stopped: {self.supervisor.why}'
+        return statuses
+
+
+def _planned(robot: Robot | None, task: Task, settings: ControlSettings) -> Plan:
+    begin = time.perf_counter()
+    if robot is not None and task.known is not None:
+        # Positions in which the robot is already, up to the margin, it may leave.
+        limits, margin, q = robot.limits, settings.position_margin, task.known.motion[0]
+        lower = np.minimum(limits.lower, np.maximum(q, limits.lower - margin))
+        upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
+        robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))
+    plan, whole = plan_trajectory(robot, task, settings.planning)
+    exceeded = exceeded_limits(whole, 'allow_limit_violations has it executed all the same.')
+    if exceeded and not settings.allow_limit_violations:
+        raise TrajectoryError(exceeded[0])
+    warnings = (*plan.warnings, *exceeded)
+    return plan._replace(warnings=warnings, duration=time.perf_counter() - begin)
+
+
+if __name__ == '__main__':
+    sys.exit(main(FlatnessControllerNode))

@@ -1,0 +1,255 @@
+"""What `flatness_controller` can be told, see `hodyn_ros.ros.base.parameters`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import (
+    Numbers,
+    Triple,
+    Values,
+    entry,
+    group,
+    joint_values,
+    per_joint,
+    same,
+    shown,
+)
+from hodyn_ros.streams.supervisor import FLOAT, HOLD
+
+Array = NDArray[np.float64]
+
+
+_same = partial(same, NodeSettings, read_only=True)
+
+
+@dataclass(frozen=True)
+class ResolutionSettings:
+    """Steps in which positions are measured, behind the gears."""
+
+    links: Numbers = entry(
+        (0.0,),
+        'Of the encoders of the links, one step for all joints or one for each; tracking lowers '
+        'its default bandwidth for the noise that they cause [rad, m]; 0: not known.',
+        0.0,
+        1.0,
+    )
+    motors: Numbers = entry(
+        (0.0,),
+        'The same of the encoders of the motors, behind their gears, in the order of the motors '
+        '[rad, m].',
+        0.0,
+        1.0,
+    )
+
+    @property
+    def pair(self) -> tuple[Numbers, Numbers] | None:
+        """Steps of links and motors; None if they are not known."""
+        return (self.links, self.motors) if any(self.links) and any(self.motors) else None
+
+
+@dataclass(frozen=True)
+class ControlSettings:
+    """Parameters of the flatness controller."""
+
+    base_link: str = _same('base_link')
+    tip_link: str = _same('tip_link')
+    gravity: Triple = _same('gravity')
+    diagnostics_period: float = _same('diagnostics_period')
+    max_trajectory_points: int = _same('max_trajectory_points')
+    max_message_size: int = _same('max_message_size')
+    allow_partial_joints: bool = _same('allow_partial_joints')
+    controller: str = entry(
+        TRACKING,
+        'Control law: tracking, which bears wrong models and needs positions alone; '
+        'joint_impedance, cartesian_impedance or gravity_compensation (the robot is led by hand), '
+        'which yield; feed_forward_0 to 2 (with the joint torque and that many of its '
+        'derivatives), flatness (exact linearisation), rigid_computed_torque, or pd_gravity.',
+        choices=(*MODES, *CONTROLLERS),
+    )
+    bandwidth: float = entry(
+        0.0,
+        'Where the poles of the error dynamics lie in the left half plane [rad/s], for '
+        'joints without a bandwidths.<joint>; 0: 0.05 / sample_period for tracking, 20 for the '
+        'other laws.',
+        0.0,
+        1e4,
+    )
+    sample_period: float = entry(
+        0.001, 'Between two measurements, and how long a command is held [s].', 1e-5, 1.0
+    )
+    delay: float = entry(
+        0.0,
+        'From a measurement until its command acts, as far as it is known; for tracking in '
+        'whole samples [s].',
+        0.0,
+        0.1,
+    )
+    torque_sensors: bool = entry(
+        False,
+        'The efforts in joint_states are those of sensors between springs and links; '
+        'tracking uses them in place of the deflections.',
+    )
+    limit_torques: bool = entry(
+        True,
+        'Torques are cut at the limits of the motors, max_motor_torque of the actuators, or '
+        'else at the efforts of the robot description.',
+    )
+    measurement_timeout: float = entry(
+        0.1,
+        'A measurement whose stamp is farther from now than this is not answered [s]; 0: any '
+        'stamp is taken, and the stamps are the time.',
+        0.0,
+        1e6,
+    )
+    reference_timeout: float = entry(
+        0.05, 'A reference is continued by its derivatives for this time at most [s].', 1e-6, 10.0
+    )
+    without_reference: str = entry(
+        'stop',
+        'What happens without a reference, or when the stream of references ends: stop '
+        '(no command is sent) or hold (the robot is brought to rest and held).',
+        choices=('stop', HOLD),
+    )
+    stop_duration: float = entry(
+        0.5,
+        'Time in which the motion is brought to rest by an empty trajectory, or by '
+        'without_reference: hold [s].',
+        0.01,
+        60.0,
+    )
+    allow_limit_violations: bool = entry(
+        False,
+        'Trajectories and references that exceed limits of the robot description are '
+        'executed all the same.',
+    )
+    max_tracking_error: float = entry(
+        0.2,
+        'The robot is stopped if a joint is farther than this from its reference [rad, m], '
+        'for joints without a max_tracking_errors.<joint>.',
+        1e-6,
+        1e6,
+    )
+    velocity_margin: float = entry(
+        0.2,
+        'The robot is stopped if a joint is faster than its limit by more than this share of it.',
+        0.0,
+        1e6,
+    )
+    position_margin: float = entry(
+        0.05,
+        'The robot is stopped if a joint is beyond a limit of its position by more than '
+        'this [rad, m].',
+        0.0,
+        1e6,
+    )
+    violation_samples: int = entry(
+        3,
+        'How many measurements one after the other must exceed a bound until the robot is '
+        'stopped; during those before, the torque stays as it is.',
+        1,
+        20,
+    )
+    saturation_time: float = entry(
+        0.2,
+        'The robot is stopped if a motor is at its torque limit for longer than this [s].',
+        1e-3,
+        1e6,
+    )
+    max_gap: float = entry(
+        0.05,
+        'The robot is stopped if it moves and no measurement came for longer than this [s].',
+        1e-3,
+        1e6,
+    )
+    max_external_torque: float = entry(
+        0.0,
+        'The robot is stopped if a torque on a link that the model lacks is larger than this '
+        '[N m, N], for joints without a max_external_torques.<joint>; 0: never. Only tracking '
+        'knows it.',
+        0.0,
+        1e6,
+    )
+    collision_reaction: str = entry(
+        'stop',
+        'What happens then: stop (along the path) or float (by gravity_compensation).',
+        choices=('stop', FLOAT),
+    )
+    tool_link: str = entry(
+        '',
+        'Link that cartesian_impedance holds, and at which ~/external_wrench takes all '
+        'external torques to act; empty: neither is there.',
+    )
+    joint_stiffness: float = entry(
+        100.0,
+        'Of joint_impedance [N m/rad, N/m], for joints without a joint_stiffnesses.<joint>.',
+        0.0,
+        1e6,
+    )
+    translational_stiffness: float = entry(
+        500.0, 'Of cartesian_impedance in all directions [N/m].', 0.0, 1e6
+    )
+    rotational_stiffness: float = entry(
+        30.0, 'Of cartesian_impedance about all axes [N m/rad].', 0.0, 1e6
+    )
+    nullspace_stiffness: float = entry(
+        5.0, 'Of joints that the link of cartesian_impedance leaves free [N m/rad, N/m].', 0.0, 1e6
+    )
+    damping_ratio: float = entry(0.7, 'Of joint_impedance and cartesian_impedance.', 0.0, 2.0)
+    floating_damping: float = entry(
+        2.0, 'Of the motors in gravity_compensation [N m s/rad, N s/m].', 0.0, 1e6
+    )
+    bandwidths: Values = per_joint(
+        'bandwidths', 'bandwidth of joint {joint}, not for tracking; 0: that of all.', 1e-2, 1e4
+    )
+    max_tracking_errors: Values = per_joint(
+        'max_tracking_errors', 'max_tracking_error of joint {joint}; 0: that of all.', 1e-6, 1e6
+    )
+    max_external_torques: Values = per_joint(
+        'max_external_torques', 'max_external_torque of joint {joint}; 0: that of all.', 1e-6, 1e6
+    )
+    joint_stiffnesses: Values = per_joint(
+        'joint_stiffnesses', 'joint_stiffness of joint {joint}; 0: that of all.', 1e-6, 1e6
+    )
+    resolution: ResolutionSettings = group(ResolutionSettings)
+    actuators: Values = _same('actuators')
+
+    def contradictions(self) -> list[str]:
+        """Values that are valid alone but not together."""
+        steps = self.resolution
+        given = (*steps.links, *steps.motors)
+        if not any(given) or all(given):
+            return []
+        return [
+            f'Parameter resolution.links is {shown(steps.links)} and resolution.motors is '
+            f'{shown(steps.motors)}, expected numbers above zero in both, or zeros alone.'
+        ]
+
+    def of_joints(self, start: str, of_all: str, joint_names: Sequence[str]) -> Array:
+        """Values (n,) of a family of parameters, and of the parameter of all."""
+        own = joint_values(start, getattr(self, start), joint_names)
+        return np.array([own.get(name, getattr(self, of_all)) for name in joint_names])
+
+    @property
+    def lead(self) -> float:
+        """How much later than the measurement the torque acts in the mean [s].
+
+        Exact linearisation cannot look ahead over a delay, only over the hold.
+        """
+        return 0.5 * self.sample_period + self.delay * (self.controller != 'flatness')
+
+    @cached_property
+    def planning(self) -> NodeSettings:
+        """Settings for planning trajectories."""
+        return NodeSettings(
+            max_trajectory_points=self.max_trajectory_points,
+            allow_partial_joints=self.allow_partial_joints,
+            stop_duration=self.stop_duration,
+        )

@@ -1,0 +1,613 @@
+"""The node: topics and services on one side, models, motions and efforts on the other.
+
+All callbacks run in the one thread of the executor and are short. What takes long is done beside
+it: a worker makes robots ready, a process plans trajectories and answers the service.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from hodyn_msgs.msg import (
+    BaseMotion,
+    JointEffort,
+    JointMotion,
+    MotionEstimate,
+    MotorReference,
+    StiffnessMotion,
+    WrenchMotion,
+)
+from hodyn_msgs.srv import SetPayload
+from numpy.typing import NDArray
+from rclpy.clock import Clock, ClockType
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from hodyn_ros.actuators.limits import find_motor_violations
+from hodyn_ros.dynamics.inverse import chosen_algorithm, inverse_dynamics
+from hodyn_ros.errors import (
+    HodynError,
+    JointNameError,
+    RequestError,
+    StaleError,
+    TrajectoryError,
+    WrenchError,
+)
+from hodyn_ros.model.limits import EXTRA_QUANTITIES, LimitCheck
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import (
+    EFFORT_FIELDS,
+    HIGHEST_EFFORT_ORDER,
+    continuous_order,
+    message_of_joints,
+    motion_estimate_message,
+    motion_from_message,
+    payload_of,
+    time_message,
+    write_efforts,
+)
+from hodyn_ros.ros.base.inputs import (
+    BaseMotionMessages,
+    JointStateMessages,
+    StiffnessMessages,
+    WrenchMessages,
+)
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.motor_messages import MotorMessages
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.subscription import Topic
+from hodyn_ros.ros.nodes.identification import OnlineIdentification
+from hodyn_ros.ros.planner.client import PlanningClient
+from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
+from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
+from hodyn_ros.streams.health import AHEAD, MISSED, StreamHealth
+from hodyn_ros.streams.identification import estimator_of
+from hodyn_ros.streams.motion_stream import (
+    CHUNK,
+    LOST,
+    TRAJECTORY,
+    Instant,
+    MotionStream,
+    Plan,
+)
+from hodyn_ros.streams.payloads import Transitions, with_payload
+from hodyn_ros.streams.preparation import Compiled, CompiledRobots
+from hodyn_ros.streams.process_watch import LOOK_PERIOD
+from hodyn_ros.streams.requests import report_plan, request_of
+from hodyn_ros.streams.robot import Robot, drives_of, without_limits
+from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
+from hodyn_ros.streams.wrenches import check_target
+from hodyn_ros.trajectory.estimator import Estimate
+
+Array = NDArray[np.float64]
+
+
+_FAR_AHEAD = 60 * NANOSECONDS  # a stamp, such as of another clock
+_WARNING_PERIOD = 10.0  # s
+
+# Time in which efforts pass over to those of another description with the same joints, if a motion
+# is in progress [s].
+DESCRIPTION_TRANSITION = 0.5
+
+# Settings of which a robot is made.
+_OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
+
+
+class HodynNode(RobotNode[NodeSettings]):
+    """Computes joint efforts and their derivatives from the motions that it receives."""
+
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('hodyn_node', NodeSettings, **node_options)
+        settings = self.settings
+        self.robot: Robot | None = None  # in use
+        self._limit_check: LimitCheck | None = None  # what follows belongs to the robot in use
+        self._message: JointEffort  # used again and again
+        self._motors: MotorMessages | None = None
+        self._remark = ''  # why there is no compiled code
+        self._unlimited: list[str] = []  # what has been said to have no limit
+        self._estimate: Estimate | None = None  # of the joint states, not answered yet
+        self._last_tick: int | None = None
+        self._stiffness = StiffnessMessages()
+        self._wrenches = WrenchMessages(settings)
+        self._base = BaseMotionMessages()
+        self._measured = JointStateMessages()
+        self._transitions = Transitions()
+        acting = self._wrenches, self._base, self._transitions
+        self._efforts = InstantEfforts(*acting)
+        self._identification = OnlineIdentification(self)
+
+        self._effort_publisher = self.advertise(JointEffort, '~/joint_effort')
+        self._mirrors = [
+            self.advertise(JointState, f'~/joint_effort/order_{order}')
+            for order in range(len(EFFORT_FIELDS) if settings.mirror_efforts else 0)
+        ]
+        self._estimate_publisher = self.advertise(MotionEstimate, '~/motion_estimate')
+        self._motor_publisher = self.advertise(MotorReference, '~/motor_reference')
+        self._commands = CommandStream(self)
+        # It runs as long as there is a motion.
+        period = 1.0 / settings.publish_rate
+        self._stream_timer = self.create_timer(period, self._on_stream_timer)
+        self._stream_timer.cancel()
+
+        self._preparation = CompiledRobots(
+            self, self._wrenches.latest, self._on_progress, self._on_robot
+        )
+        self._planning = PlanningClient(
+            self,
+            lambda plan: self.stream.on_plan(plan, self._instant()),
+            lambda duration: self.stream.leads.note_delivery(duration),
+        )
+        self.closing.append(self._planning.close)
+        self.stream = MotionStream(
+            self._planning,
+            lambda: self.settings,
+            lambda now: self._measured.state(now, self.settings.input_timeout),
+            self._on_planned,
+            has_controller=True,
+        )
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
+        self.create_service(SetPayload, '~/set_payload', self._set_payload)
+        self.open()
+
+    def topics(self) -> Iterator[Topic]:
+        """Yield the inputs."""
+        settings = self.settings
+        give = partial(self._take_acting, 'wrench_motion', self._wrenches.take_motion)
+        states, answer = self._take_joint_states, self._answer_joint_states
+        samples = [
+            Topic('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
+            Topic('wrench_motion', WrenchMotion, give, qos.INPUT),
+            Topic('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
+            Topic('stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
+            Topic('base_motion', BaseMotion, self._take_base_motion, qos.SENSOR_INPUT),
+            Topic('joint_states', JointState, states, qos.SENSOR_INPUT, answer),
+        ]
+        for topic in samples:
+            if topic.name != 'base_motion' or settings.base_motion:
+                series = qos.as_series(topic.profile)
+                yield topic._replace(profile=series) if settings.answer_all else topic
+        for name, profile in ((TRAJECTORY, qos.INPUT), (CHUNK, qos.NEWEST)):
+            take = partial(self._take_trajectory, topic=name)
+            yield Topic.whole(name, JointTrajectory, take, profile)
+
+    # Parameters and the robot
+
+    def describe(self, xml: str) -> None:
+        """Have a robot made ready; until it is, the one in use stays in use."""
+        self._preparation.request(xml)
+
+    def check_description(self, xml: str) -> None:
+        """Refuse a parameter that is no description of a robot."""
+        if not self._preparation.is_latest(xml):
+            self._preparation.check(xml)
+
+    def check_settings(self, settings: NodeSettings) -> None:
+        """Refuse what does not suit the robot in use."""
+        if self.robot is not None:
+            check_target(settings.wrench, self.robot.model)
+            drives_of(self.robot.model, settings.actuators)
+            command_columns(self.robot, settings.command)
+            if settings.identification.enabled:
+                estimator_of(self.robot.model, settings.identification)
+
+    def on_settings(self, before: NodeSettings) -> None:
+        """Bring changed parameters to those who do not look at them each time."""
+        settings = self.settings
+        if self.robot is not None:
+            self._measure(self.robot.model)
+        if settings.publish_rate != before.publish_rate:
+            self._stream_timer.timer_period_ns = round(NANOSECONDS / settings.publish_rate)
+            self._stream_timer.reset()  # or the old period would have to be over first
+        if any(getattr(settings, name) != getattr(before, name) for name in _OF_ROBOTS):
+            self._preparation.update_robot()
+            self._on_progress()
+        else:
+            self._planning.set_up(self.robot, self._preparation.is_under_way)
+            if self.robot is not None:
+                self._identification.use(self.robot)
+
+    def _measure(self, model: RobotModel) -> list[str]:
+        """Measure a robot as the settings say; return the links whose wrench has no place."""
+        self._measured.use(self.settings.estimator, model.joint_names, model.joint_types)
+        return self._wrenches.use(self.settings, model)
+
+    def _on_progress(self) -> None:
+        """Follow what has become of robots: there is another one, or one is being made ready."""
+        robot = self._preparation.robot
+        settings = self.settings = self.parameters.settings  # with the limits of its joints
+        if robot is not None and robot is not self.robot:
+            self._note_limit_hits()
+            self._limit_check = LimitCheck(robot.model, robot.limits)
+            self._message = message_of_joints(JointEffort, robot.model)
+            if self.robot is None or self.robot.model.base_link != robot.model.base_link:
+                self._base.clear()
+            drives, before = robot.drives, self.robot and self.robot.drives
+            if drives is not before:
+                self._motors = None if drives is None else MotorMessages(drives.actuators)
+                self._stiffness.keep_only(() if drives is None else drives.stiffness)
+            if not self._passes_over(robot):
+                self._transitions.follow(self._preparation.with_payloads)
+            self.robot = robot
+            unlimited = without_limits(robot)
+            if unlimited != self._unlimited:
+                self._unlimited = unlimited
+                for text in unlimited:
+                    self.get_logger().info(f'{text} Motions are not checked for that.')
+            self._identification.use(robot)
+            self._can_command = True
+            try:
+                self._commands.use(robot, settings.command)
+            except JointNameError as error:
+                self._can_command = False
+                self.get_logger().error(f'No commands are published. {error}')
+            try:
+                check_target(settings.wrench, robot.model)
+            except WrenchError as error:
+                self.get_logger().error(f'No measured wrench is taken. {error}')
+        self._planning.set_up(self.robot, self._preparation.is_under_way)
+        if self.stream.follow(robot, self._preparation.is_under_way, self._instant()):
+            text = 'The running trajectory is stopped: the new robot has other joints.'
+            self.get_logger().error(text)
+
+    def _passes_over(self, robot: Robot) -> bool:
+        """Have efforts pass over to those of another description amid a motion, without a step."""
+        before = self.robot
+        is_other = before is not None and before.description != robot.description
+        if not (before and is_other and self.stream.timeline):
+            return False
+        if before.model.joint_names != robot.model.joint_names:
+            return False
+        with suppress(RequestError):  # so many changes wait that nobody sees one more step
+            start = self._transitions.start(self.now())
+            self._transitions.add(before, robot, start, DESCRIPTION_TRANSITION, keeps_past=False)
+            self.get_logger().info(
+                'The motion in progress goes on with the new robot; its efforts take over within '
+                f'{DESCRIPTION_TRANSITION:g} s.'
+            )
+            return True
+        return False
+
+    def _on_robot(self, made: Compiled) -> None:
+        model, remark = made
+        warnings = [
+            f'The wrench on {link!r} is dropped: the new robot has no place for it.'
+            for link in self._measure(model)
+        ]
+        self._preparation.request_wrenches()
+        joints = listed(model.joint_names)
+        warnings += [
+            f'Parameter {name} limits nothing: expected limits.<joint>.<quantity> with one of '
+            f'the joints {joints} and one of the quantities {listed(EXTRA_QUANTITIES)}.'
+            for name in self.parameters.unused('limits')
+        ]
+        warnings += [
+            f'Parameter {name} changes no friction: expected friction.<joint>.<key> with one of '
+            f'the joints {joints}.'
+            for name in self.parameters.unused('friction')
+        ]
+        if remark and remark != self._remark:
+            text = f'Efforts are computed without compiled code, which is slower: {remark}.'
+            warnings.append(text)
+        self._remark = remark
+        for warning in warnings:
+            self.get_logger().warning(warning)
+        joints = ', '.join(model.joint_names)
+        self.get_logger().info(f'Model {model.name!r} is ready: joints {joints}.')
+
+    def _set_payload(
+        self, request: SetPayload.Request, response: SetPayload.Response
+    ) -> SetPayload.Response:
+        """Have a link carry something else from now on, or from the end of the last transition."""
+        try:
+            before = self.robot or self._preparation.ready()
+            allow_impossible = self.settings.allow_impossible_inertia
+            if request.use_identified:
+                self._identification.fill(request)
+            payloads, remarks = with_payload(
+                before,
+                payload_of(request),
+                request.transition_time,
+                request.allow_step,
+                allow_impossible,
+            )
+            start = self._transitions.start(self.now())
+            self._preparation.update_robot(payloads)
+        except HodynError as error:
+            response.message = str(error)
+            self.refuse('set_payload', error)
+            return response
+        self._on_progress()
+        after = self._preparation.ready()
+        self._transitions.add(before, after, start, request.transition_time)
+        self._preparation.request_wrenches()
+        self.diagnostics.received('set_payload')
+        response.success, response.warnings, response.start = True, remarks, time_message(start)
+        return response
+
+    # Single motions and measurements
+
+    def _take_joint_motion(self, message: JointMotion) -> None:
+        robot = self.robot or self._preparation.ready()
+        motion = motion_from_message(robot.model, message)
+        stamp, arrival = self._times(message)
+        if stamp < arrival:  # one that is ahead is answered
+            check_age('joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout')
+        elif stamp - arrival > _FAR_AHEAD:
+            self.diagnostics.input('joint_motion').add(AHEAD)
+            self.get_logger().warning(
+                f'joint_motion: the stamp lies {(stamp - arrival) / NANOSECONDS:.0f} s in the '
+                'future. It is answered as it is; do sender and node use the same clock '
+                '(use_sim_time)?',
+                throttle_duration_sec=_WARNING_PERIOD,
+            )
+        source = JointEffort.SOURCE_JOINT_MOTION
+        self._publish_effort(robot, motion, stamp, source, HIGHEST_EFFORT_ORDER)
+
+    def _times_of_arrival(self) -> tuple[int, int]:
+        """When the message that is being taken has arrived, and now, by the node's clock [ns]."""
+        # The middleware tells the time of the system; what a simulation showed then is not known.
+        is_simulated = self.get_clock().ros_time_is_active
+        now = self.now() if is_simulated else time.time_ns()
+        return (now if is_simulated else min(self.received or now, now)), now
+
+    def _times(self, message: JointMotion | JointState) -> tuple[int, int]:
+        """Stamp (zero: the arrival) and arrival [ns] of the message that is being taken.
+
+        StaleError if it came in time, but has waited here for too long.
+        """
+        arrival, now = self._times_of_arrival()
+        stamp = nanoseconds(message.header.stamp) or arrival
+        timeout = self.settings.input_timeout
+        if timeout and now - stamp > timeout * NANOSECONDS >= arrival - stamp:
+            raise StaleError(
+                f'The stamp lies {(now - stamp) / NANOSECONDS:.3f} s in the past, more than '
+                f'input_timeout ({timeout} s), since the message has waited for the node for '
+                f'{(now - arrival) / NANOSECONDS:.3f} s: the node or its machine has too much to '
+                'do, or was held up.'
+            )
+        return stamp, arrival
+
+    def _take_joint_states(self, message: JointState) -> None:
+        if not self.settings.estimator.enabled or self._preparation.is_awaited:
+            return
+        self._preparation.ready()
+        measured = self._measured
+        dropped = measured.dropped
+        stamp, arrival = self._times(message)
+        estimate = measured.update(message, arrival, self.settings.input_timeout)
+        self._identification.take_message(message, stamp)
+        self.diagnostics.dropped('joint_states', measured.dropped - dropped)
+        if measured.is_behind_gap:
+            self.diagnostics.input('joint_states').add('gaps')
+        if estimate is not None:
+            self._estimate = estimate
+            if self.settings.answer_all:
+                self._answer_joint_states()
+
+    def _answer_joint_states(self) -> None:
+        """Answer the latest of the joint states that have been taken."""
+        estimate, self._estimate = self._estimate, None
+        robot = self.robot
+        if estimate is None or robot is None:
+            return
+        self._estimate_publisher.publish(motion_estimate_message(robot.model, estimate))
+        self.diagnostics.estimate = estimate.valid_order, estimate.delay, estimate.noise
+        if estimate.valid_order >= 2:
+            kind = JointEffort.SOURCE_JOINT_STATES, HIGHEST_EFFORT_ORDER
+            self._publish_effort(robot, estimate.motion, estimate.time, *kind, estimate)
+
+    def _take_wrench(self, message: WrenchStamped) -> None:
+        if not self._preparation.is_awaited:
+            self._take_acting('wrench', self._wrenches.take_stamped, message)
+
+    def _take_acting(
+        self, topic: str, take: Callable[[Any, RobotModel, int], bool], message: object
+    ) -> None:
+        dropped = self._wrenches.dropped
+        if take(message, self._preparation.ready().model, self._times_of_arrival()[0]):
+            self._preparation.request_wrenches()
+        self.diagnostics.dropped(topic, self._wrenches.dropped - dropped)
+
+    def _take_base_motion(self, message: BaseMotion) -> None:
+        if not self._preparation.is_awaited:
+            link, arrival = self._preparation.ready().model.base_link, self._times_of_arrival()[0]
+            if not self._base.take(message, link, arrival, self.settings.input_timeout):
+                self.diagnostics.dropped('base_motion')
+
+    def _take_stiffness_motion(self, message: StiffnessMotion) -> None:
+        drives = self._preparation.ready().drives
+        joints = () if drives is None else drives.stiffness
+        if not self._stiffness.take(message, joints, self._times_of_arrival()[0]):
+            self.diagnostics.dropped('stiffness_motion')
+
+    def _publish_effort(
+        self,
+        robot: Robot,
+        motion: Array,
+        stamp: int,
+        source: int,
+        continuous: int,
+        estimate: Estimate | None = None,
+    ) -> None:
+        """Compute and publish the efforts of an instant [ns], with those of the motors."""
+        begin, efforts, settings = time.perf_counter(), self._efforts, self.settings
+        found = Circumstances(stamp, motion)
+        if settings.base_motion or self._wrenches.sources or self._transitions.items:
+            try:
+                found = efforts.circumstances(robot, motion, stamp, settings)
+            except (StaleError, WrenchError) as error:
+                self.hold_back('effort', error)
+                return
+            motion, effort = found.motion, efforts.of(robot, found)
+        else:  # the short way of most robots
+            effort = inverse_dynamics(robot.model, motion)
+        std, delay = None, 0.0
+        if estimate is not None or found.acting is not None:
+            std = deviations(robot, found, effort, estimate)
+        if estimate is not None:
+            delay = estimate.delay
+            if std is not None:
+                self._identification.update(motion, stamp, found.wrenches, std)
+        write_efforts(self._message, effort, stamp, source, continuous, std, delay)
+        self._effort_publisher.publish(self._message)
+        if self._mirrors:
+            self._publish_mirrors(len(effort))
+        self.diagnostics.output.published(time.perf_counter() - begin)
+        if self._limit_check is not None:
+            self._limit_check.look(motion, effort)
+        if self._motors is not None:
+            self._publish_motors(robot, motion, effort, stamp, source)
+        is_sent = source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command
+        if is_sent and self._commands.is_wanted:
+            sent = effort if robot.sent is robot.model else efforts.of(robot, found, 1)
+            self._commands.publish(motion, sent)
+
+    def _publish_mirrors(self, orders: int) -> None:
+        """Publish so many orders of the efforts once more, for plotting tools."""
+        message = self._message
+        for field, publisher in zip(EFFORT_FIELDS[:orders], self._mirrors):
+            mirror = JointState(header=message.header, name=message.joint_names)
+            mirror.effort = getattr(message, field)
+            publisher.publish(mirror)
+
+    def _publish_motors(
+        self, robot: Robot, motion: Array, effort: Array, stamp: int, source: int
+    ) -> None:
+        """Publish what the motors do, or say why not."""
+        stream, drives = self._motors, robot.drives
+        assert stream is not None and drives is not None
+        settings, health = self.settings, self.diagnostics.motors
+        stiffness = drives.default_stiffness()
+        times = settings.stiffness_timeout, settings.stiffness_rest_time
+        stiffness.update(self._stiffness.at(stamp, *times, stiffness))
+        try:
+            motors = stream.motors(motion, effort, stamp, source, stiffness)
+        except HodynError as error:
+            self.hold_back('motor reference', error, health)
+            return
+        self._motor_publisher.publish(stream.message(motors, stamp, source))
+        violations = find_motor_violations(drives.actuators, drives.limits, motors)
+        health.published(0.0, [f'{item.quantity} of {item.joint_name}' for item in violations])
+
+    # Trajectories
+
+    def _instant(self) -> Instant:
+        return Instant(self.now(), time.monotonic())
+
+    def _take_trajectory(self, data: bytes, topic: str) -> None:
+        request = request_of(data, self.settings.max_trajectory_points, topic)
+        if not self._preparation.is_under_way:
+            self._preparation.ready()
+        if lost := self.stream.take(request, self._instant()):
+            self.get_logger().error(lost)
+
+    def _on_stream_timer(self) -> None:
+        at, robot = self._instant(), self.robot
+        now, timeline = at.now, self.stream.timeline
+        measured = self._measured.latest
+        if measured is not None and (lost := self.stream.observe(*measured)):
+            self.get_logger().error(lost)
+        due = self.stream.sample(at)
+        last, self._last_tick = self._last_tick, None if due is None else now
+        if last is not None and due is not None:
+            # A tick may come late by up to half a period without one being missed.
+            period = self._stream_timer.timer_period_ns
+            missed = (2 * (now - last) + period) // (2 * period) - 1
+            if missed > 0:  # or time has run back
+                self.diagnostics.output.add(MISSED, missed)
+        if not timeline:
+            self._stream_timer.cancel()
+            self._last_tick = None
+        if due is None or robot is None:
+            return
+        planned, stamp = due
+        source = JointEffort.SOURCE_JOINT_TRAJECTORY
+        continuous = continuous_order(planned.continuous_derivative)
+        try:
+            if planned.joint_names != robot.model.joint_names:
+                timeline.clear()
+                raise TrajectoryError('The trajectory is for a robot that has been replaced.')
+            self._publish_effort(robot, planned.at(stamp), stamp, source, continuous)
+        except Exception as error:  # also a fault of ours: no silence while all seems well
+            self.hold_back('effort', error)
+
+    def _look_after_planning(self) -> None:
+        """Nothing begins when nobody expects it any more."""
+        self._preparation.tell_progress()
+        at = self._instant()
+        self.stream.drop_overdue(self._planning.look(at.steady), at)
+
+    def _on_planned(self, plan: Plan) -> None:
+        if plan.planned is not None and self._stream_timer.is_canceled():
+            self._stream_timer.reset()
+        report_plan(self, plan)
+
+    def on_time_jump(self, why: str) -> None:
+        """Forget all but the robot."""
+        self._wrenches.clear()
+        self._base.clear()
+        self._transitions.clear()
+        self._stiffness.clear()
+        if self._motors is not None:
+            self._motors.reset()
+        self._measured.reset()
+        self._identification.clear()
+        self._last_tick = None
+        if self.stream.clear(f'Dropped: {why}.'):
+            self.get_logger().error(f'The running trajectory is stopped: {why}.')
+
+    # Health
+
+    def statuses(self) -> Sequence[DiagnosticStatus]:
+        """Health of the node."""
+        settings, diagnostics = self.settings, self.diagnostics
+        self._note_limit_hits()
+        for topic in ('joint_motion', 'joint_states'):
+            diagnostics.input(topic).timeout = settings.input_timeout
+        for topic in ('wrench_motion', 'wrench'):
+            diagnostics.input(topic).timeout = settings.wrench.timeout
+        if settings.base_motion:
+            diagnostics.input('base_motion').timeout = settings.base_motion_timeout
+        stream = self.stream
+        diagnostics.waiting_trajectories = stream.waiting(self._instant())
+        lost = stream.why_lost if stream.state == LOST else ''
+        diagnostics.stream = StreamHealth(stream.state, lost, stream.leads.delivery)
+        diagnostics.wrenches = self._wrenches.report(self.now())
+        values = {} if self.robot is None else self._values(self.robot)
+        reports = diagnostics.report(*self._preparation.state, values)
+        return [*reports, *self._identification.statuses()]
+
+    def _note_limit_hits(self) -> None:
+        if self._limit_check is not None:
+            self.diagnostics.output.exceeded(self._limit_check.take_hits())
+
+    def _values(self, robot: Robot) -> dict[str, str]:
+        model = robot.model
+        motion = np.zeros((5, model.n_joints))
+        algorithms = {'algorithm': chosen_algorithm(model, motion)}
+        wrenches = self._wrenches.latest()
+        if self.settings.base_motion:
+            algorithms['algorithm'] = 'moving base'
+        elif wrenches:
+            algorithms['algorithm with wrenches'] = chosen_algorithm(model, motion, wrenches)
+        if self._remark:
+            algorithms['no compiled code because'] = self._remark
+        carried = {f'payload of {item.link}': str(item) for item in robot.payloads}
+        laws = {f'friction of {joint}': str(law) for joint, law in model.friction.items()}
+        return {**algorithms, **carried, **laws}
+
+
+if __name__ == '__main__':
+    sys.exit(main(HodynNode))

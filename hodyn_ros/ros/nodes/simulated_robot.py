@@ -1,0 +1,404 @@
+"""A node that is a robot with elastic joints: MuJoCo behind the topics that a robot would have.
+
+In lock step a sample follows the command that answers the one before; in real time, the clock.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from numpy.typing import NDArray
+from rclpy.clock import Clock, ClockType
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+
+from hodyn_ros.actuators.config import actuators_from_config
+from hodyn_ros.errors import HodynError, ModelError, SimulationError, StaleError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.urdf import parse_urdf
+from hodyn_ros.names import joint_order, listed
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import flat, time_message, values_of
+from hodyn_ros.ros.base.diagnostics import publisher_names
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import (
+    Entry,
+    Triple,
+    Values,
+    entry,
+    family,
+    group,
+    joint_values,
+    per_joint,
+    same,
+)
+from hodyn_ros.ros.base.subscription import Topic
+from hodyn_ros.simulation.imperfections import Imperfections
+from hodyn_ros.simulation.mjcf import INTEGRATORS
+from hodyn_ros.simulation.plant import ElasticPlant
+from hodyn_ros.simulation.sampling import SampledPlant, Sensors
+from hodyn_ros.streams.robot import DESCRIPTION, actuators_config
+from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
+
+Array = NDArray[np.float64]
+
+COMMAND, POSITION, STIFFNESS = 'motor_command', 'initial_position', 'initial_stiffness'
+LOCK_STEP, REAL_TIME = 'lock_step', 'real_time'
+MOST_MADE_UP = 100  # samples at once
+SLOW = 0.5  # of real time, in lock step
+KEPT = 0.9  # of real time, where samples follow the clock
+
+# All parameters are given at the start and stay.
+_entry = partial(entry, read_only=True)
+_same = partial(same, NodeSettings, read_only=True)
+_per_joint = partial(per_joint, read_only=True, is_declared=False)
+
+
+def _noise(description: str) -> Any:
+    return _entry(0.0, description, 0.0, 1e6)
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """What the encoders make of the state, see `hodyn_ros.simulation.sampling.Sensors`."""
+
+    position_noise: float = _noise('Standard deviation on q [rad, m].')
+    velocity_noise: float = _noise('Standard deviation on dq/dt [rad/s, m/s].')
+    motor_position_noise: float = _noise('Standard deviation on theta.')
+    motor_velocity_noise: float = _noise('Standard deviation on dtheta/dt.')
+    resolution: float = _noise('Step of the encoders of q; 0: none.')
+    motor_resolution: float = _noise('Step of the encoders of theta; 0: none.')
+    delay: int = _entry(0, 'Samples by which measurements are older than stamped.', 0, 1000)
+    seed: int = _entry(0, 'Seed of the noise.', 0, 2**31 - 1)
+    velocity_filter: float = _noise('Low pass of velocities by differences [s].')
+    torque_noise: float = _noise('Standard deviation on the torque of the springs [N m, N].')
+
+
+@dataclass(frozen=True)
+class SimulationSettings:
+    """Parameters of the simulated robot."""
+
+    base_link: str = _same('base_link')
+    tip_link: str = _same('tip_link')
+    gravity: Triple = _same('gravity')
+    joint_friction: bool = _entry(False, 'The links have the friction of the robot description.')
+    mode: str = _entry(
+        LOCK_STEP,
+        'lock_step: the next sample follows the command that answers the latest one, '
+        'however long that takes; real_time: samples follow the clock.',
+        choices=(LOCK_STEP, REAL_TIME),
+    )
+    sample_period: float = _entry(1e-3, 'Time between two samples [s].', 1e-5, 1.0)
+    time_step: float = _entry(1e-4, 'Time step of the integration [s].', 1e-7, 0.1)
+    integrator: str = _entry('RK4', 'Integrator of MuJoCo.', choices=INTEGRATORS)
+    start_time: float = _entry(
+        1.0, 'Simulated time of the first sample in lock step [s].', 0.0, 1e9
+    )
+    publish_clock: bool = _entry(
+        True,
+        'In lock step the simulated time is published on /clock. A graph has one such time: '
+        'for several robots remap /clock to another topic for the nodes of each, or let the '
+        'controllers take the stamps as the time.',
+    )
+    command_timeout: float = _entry(
+        1.0,
+        'In lock step, without a command for this time [s] the last one is held for one '
+        'sample more. The first command is waited for.',
+        1e-3,
+        3600.0,
+    )
+    brake_time: float = _entry(
+        0.1,
+        'In real time, without a command for this time [s] the brakes close and hold the '
+        'robot where it is, as drives do; the next command opens them.',
+        1e-3,
+        3600.0,
+    )
+    end_stops: bool = _entry(True, 'Joints go no farther than the limits of their positions.')
+    command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
+    sensors: SensorSettings = group(SensorSettings)
+    diagnostics_period: float = _same('diagnostics_period')
+    initial_position: Values = _per_joint(
+        POSITION, 'Position at the start of joint {joint} [rad, m].', -1e6, 1e6
+    )
+    initial_stiffness: Values = _per_joint(
+        STIFFNESS, 'Stiffness at the start of joint {joint} [N m/rad, N/m].', 0.0, 1e12
+    )
+    actuators: Values = _same('actuators')
+    imperfections: Values = family(
+        'imperfections',
+        {
+            item.name: Entry('', item.metadata['default'], item.metadata['meaning'] + '.')
+            for item in fields(Imperfections)
+        },
+        read_only=True,
+        is_declared=False,
+    )
+
+
+class SimulatedRobot(RobotNode[SimulationSettings]):
+    """Publishes joint_states and motor_states and moves by what arrives on motor_command."""
+
+    def __init__(self, **node_options: Any) -> None:
+        super().__init__('simulated_robot', SimulationSettings, **node_options)
+        settings = self.settings
+        self._robot: SampledPlant | None = None
+        self._simulated = self._failure = ''  # description, why the simulation has ended
+        self._counts: Counter[str] = Counter()
+        self._torque: Array | None = None
+        self._reported: tuple[int, int] | None = None  # time and samples of the latest report
+        self._is_slow = False  # whether that has been said
+        self._is_new = False  # whether the torque has come since the latest sample
+        self._last_command = 0
+        self._start = 0  # time of the first sample [ns]
+        self._period = round(settings.sample_period * NANOSECONDS)
+        self._is_lock_step = settings.mode == LOCK_STEP
+        self._joint_publisher = self.advertise(JointState, 'joint_states')
+        self._motor_publisher = self.advertise(JointState, 'motor_states')
+        self._clock_publisher = None
+        if self._is_lock_step and settings.publish_clock:
+            self._clock_publisher = self.advertise(ClockMessage, '/clock')
+        period = settings.command_timeout if self._is_lock_step else settings.sample_period
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = self.create_timer(period, self._on_timer, clock=steady)
+        self.open()
+
+    def topics(self) -> tuple[Topic, ...]:
+        """Inputs."""
+        return (Topic(COMMAND, JointState, self._take_command, qos.INPUT),)
+
+    # Robot
+
+    def describe(self, xml: str) -> None:
+        """Make the robot, which stays the same; HodynError if it cannot be simulated."""
+        if self._robot is not None:
+            if xml != self._simulated:
+                raise ModelError(
+                    'Another robot description has come; the simulated robot keeps the first one. '
+                    'Start the node again for another robot.'
+                )
+            return
+        settings = self.settings
+        parse_urdf(xml)  # refuses what is no XML text, which would be taken for the path of a file
+        links = settings.base_link or None, settings.tip_link or None
+        model = RobotModel.from_urdf(
+            xml, *links, settings.gravity, joint_friction=settings.joint_friction
+        )
+        actuators = actuators_from_config(model, actuators_config(settings.actuators))
+        imperfections = Imperfections.from_tables(actuators_config(settings.imperfections))
+        plant = ElasticPlant(
+            model,
+            actuators,
+            settings.time_step,
+            settings.integrator,
+            imperfections=imperfections,
+            end_stops=settings.end_stops,
+        )
+        sensors = Sensors(**asdict(settings.sensors))
+        robot = SampledPlant(plant, settings.sample_period, sensors, settings.command_delay)
+        # By default a joint is at zero, or at the limit that is closest to zero.
+        names, position = model.joint_names, np.clip(0.0, model.limits.lower, model.limits.upper)
+        for joint, value in joint_values(POSITION, settings.initial_position, names).items():
+            position[names.index(joint)] = value
+        stiffness = joint_values(STIFFNESS, settings.initial_stiffness, names)
+        held = plant.holding_torque(position, stiffness)
+        robot.reset(position, torque=held, stiffness=stiffness)
+        self._robot, self._simulated = robot, xml
+        start = round(settings.start_time * NANOSECONDS)
+        self._start = start if self._is_lock_step else self.now()
+        self.get_logger().info(
+            f'Simulating {model.name} with the motors {", ".join(plant.motor_names)}; waiting for '
+            'the first command.'
+        )
+        self._publish(robot)
+
+    # Samples
+
+    def _stamp(self, robot: SampledPlant) -> int:
+        """Of the latest sample [ns]."""
+        return self._start + robot.count * self._period
+
+    def _publish(self, robot: SampledPlant) -> None:
+        stamp = time_message(self._stamp(robot))
+        if self._clock_publisher is not None:
+            self._clock_publisher.publish(ClockMessage(clock=stamp))
+        measured = robot.measurement
+        for publisher, names, position, velocity in (
+            (self._motor_publisher, robot.plant.motor_names, measured.theta, measured.thetad),
+            (self._joint_publisher, robot.plant.joint_names, measured.q, measured.qd),
+        ):
+            message = JointState(name=names, position=flat(position), velocity=flat(velocity))
+            if publisher is self._joint_publisher:
+                message.effort = flat(measured.spring_torque)
+            message.header.stamp, message.header.frame_id = stamp, robot.plant.model.base_link
+            publisher.publish(message)
+
+    def _advance(self, robot: SampledPlant) -> None:
+        """Let one period pass with the latest torque, unless the simulation has ended."""
+        if self._failure or self._torque is None:
+            return
+        try:
+            robot.advance(self._torque)
+        except HodynError as error:
+            self._failure = str(error)
+            self.get_logger().error(f'The simulation has ended: {error}')
+            return
+        self._is_new = False
+        self._publish(robot)
+        if self._is_lock_step:
+            self._timer.reset()
+
+    def _on_timer(self) -> None:
+        robot = self._robot
+        if robot is None or self._failure:
+            return
+        if not self._is_lock_step:
+            self._follow_clock(robot)
+        elif self._torque is None:
+            self._publish(robot)  # its brakes hold the robot, and whoever comes sees it
+        else:
+            self._counts['samples without a command'] += 1
+            self.get_logger().warning(
+                f'No command for the sample at {self._stamp(robot) / NANOSECONDS:.6f} s within '
+                f'{self.settings.command_timeout} s; the last one is held.',
+                throttle_duration_sec=1.0,
+            )
+            self._advance(robot)
+
+    def _follow_clock(self, robot: SampledPlant) -> None:
+        """Simulate up to now, so that every stamp is the time at which it is published.
+
+        What a busy machine cannot make up for is left out: the robot stands still meanwhile.
+        """
+        due = round((self.now() - self._stamp(robot)) / self._period)
+        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
+        if self._torque is not None and silence > self.settings.brake_time:
+            self._torque = None
+            robot.brake()
+            self._counts['brakes closed'] += 1
+            self.get_logger().warning(
+                f'No command for {silence:.3f} s (brake_time): the brakes close and hold the '
+                'robot where it is. The next command opens them.'
+            )
+        if self._torque is None:
+            self._start += due * self._period  # its brakes hold the robot
+            self._publish(robot)
+            return
+        left_out = max(due - MOST_MADE_UP, 0) or min(due, 0)  # time may have gone back
+        self._start += left_out * self._period
+        self._counts['missed samples'] += max(due - 1, 0)
+        self._counts['samples left out'] += max(left_out, 0)
+        for _ in range(due - left_out):
+            if not self._is_new:
+                self._counts['samples without a command'] += 1
+            self._advance(robot)
+
+    # Commands
+
+    def _take_command(self, message: JointState) -> None:
+        """Take motor torques; HodynError if they cannot be used."""
+        robot = self._robot
+        if robot is None or self._failure:
+            raise SimulationError(self._failure or 'There is no robot yet.')
+        names = robot.plant.motor_names
+        joint_order(tuple(message.name), names)  # refuses unknown ones too
+        effort = values_of(COMMAND, message, ('effort',), names)
+        assert effort is not None
+        torque = robot.plant.checked_torque(effort[0])
+        if self._is_lock_step:
+            stamp, expected = nanoseconds(message.header.stamp), self._stamp(robot)
+            if stamp != expected:
+                raise StaleError(
+                    f'it answers the sample at {stamp / NANOSECONDS:.9f} s, expected an answer to '
+                    f'that at {expected / NANOSECONDS:.9f} s: in lock step a command has the '
+                    'stamp of the states that it answers.'
+                )
+        self._torque, self._is_new = torque, True
+        self._last_command = time.monotonic_ns()
+        self._counts['commands'] += 1
+        if self._is_lock_step:
+            self._advance(robot)
+
+    # Health
+
+    def statuses(self) -> list[DiagnosticStatus]:
+        """Health of the simulation."""
+        counts, robot = self._counts, self._robot
+        inputs = {topic: self.diagnostics.input(topic) for topic in (DESCRIPTION, COMMAND)}
+        values: dict[str, object] = {'mode': self.settings.mode, 'commands': counts['commands']}
+        if robot is not None:
+            values['samples'] = robot.count
+            values['simulated time [s]'] = self._stamp(robot) / NANOSECONDS
+            values['real-time factor'] = self._real_time_factor(robot)
+        for key in (
+            'samples without a command',
+            'missed samples',
+            'samples left out',
+            'brakes closed',
+        ):
+            values[key] = counts[key]
+        refused = sum((item.refused for item in inputs.values()), Counter[str]())
+        values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))
+        values['last refusal'] = ' '.join(
+            f'{topic}: {item.last_error}' for topic, item in inputs.items() if item.last_error
+        )
+        status = self.diagnostics.status('simulation', *self._level(), values)
+        status.hardware_id = self.get_fully_qualified_name()
+        return [status]
+
+    def _real_time_factor(self, robot: SampledPlant) -> str:
+        """Return simulated time per real time since the report before."""
+        now, count = time.monotonic_ns(), robot.count
+        before, self._reported = self._reported, (now, count)
+        if before is None or not before[1]:
+            return ''  # the brakes held the robot
+        factor = (count - before[1]) * self._period / (now - before[0])
+        if factor < (SLOW if self._is_lock_step else KEPT) and not self._is_slow:
+            self._is_slow = True
+            why = (
+                'in lock step every sample waits for its command'
+                if self._is_lock_step
+                else 'the machine cannot keep up, and what it cannot make up for is left out'
+            )
+            self.get_logger().warning(
+                f'The robot moves at {factor:.2g} of real time: {why}. See real-time factor in '
+                'the diagnostics.'
+            )
+        return f'{factor:.3g}'
+
+    def _level(self) -> tuple[bytes, str]:
+        if self._failure:
+            return DiagnosticStatus.ERROR, f'The simulation has ended: {self._failure}'
+        if self._clock_publisher is not None:
+            topic = self._clock_publisher.topic_name
+            own = Counter([self.get_fully_qualified_name()])
+            others = Counter(publisher_names(self, topic)) - own
+            if others:
+                return DiagnosticStatus.ERROR, (
+                    f'{listed(sorted(others))} publish(es) {topic} too: time goes back and forth '
+                    'for all who follow it. Set publish_clock to false, or remap /clock for the '
+                    'nodes of each robot.'
+                )
+        if self._robot is None:
+            return DiagnosticStatus.WARN, 'Waiting for a robot description.'
+        silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
+        if self._torque is None and self._last_command:
+            return DiagnosticStatus.STALE, f'No command for {silence:.1f} s: the brakes hold it.'
+        if self._torque is None:
+            return DiagnosticStatus.OK, 'The brakes hold the robot until the first command.'
+        if silence > self.settings.command_timeout:
+            return DiagnosticStatus.STALE, f'No command for {silence:.1f} s; the last one is held.'
+        return DiagnosticStatus.OK, 'The robot moves as commanded.'
+
+
+if __name__ == '__main__':
+    sys.exit(main(SimulatedRobot))

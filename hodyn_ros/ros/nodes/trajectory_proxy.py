@@ -1,0 +1,317 @@
+"""A node between a planner such as MoveIt and joint_trajectory_controller.
+
+Its action takes goals, has them retimed by `hodyn_node` and passes them on to the controller;
+feedback, results and cancellations go through. All of it is done in callbacks: rclpy would poll a
+coroutine that awaits a result.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from hodyn_msgs.srv import RetimeTrajectory
+from rclpy.action import ActionClient, ActionServer, CancelResponse
+from rclpy.clock import Clock, ClockType
+from rclpy.task import Future
+
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.life import main
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.parameters import entry
+from hodyn_ros.ros.base.subscription import Topic
+from hodyn_ros.streams.goals import (
+    ACCEPTED,
+    ENDED,
+    EXECUTED,
+    OVER,
+    READY,
+    REPLACED,
+    SENT,
+    TIMED,
+    WAITS,
+    Goal,
+)
+from hodyn_ros.streams.health import OK, WARN
+from hodyn_ros.streams.process_watch import SILENT
+from hodyn_ros.streams.timeline import NANOSECONDS
+
+try:
+    from control_msgs.action import FollowJointTrajectory
+except ImportError:  # it is on no package registry
+    FollowJointTrajectory = None
+
+ACTION = 'follow_joint_trajectory'
+
+_WATCH_PERIOD = 0.2  # s
+_REPLACED = 'Replaced by a newer goal.'
+_TIMINGS = {'path': RetimeTrajectory.Request.PATH, 'uniform': RetimeTrajectory.Request.UNIFORM}
+
+
+@dataclass(frozen=True)
+class ProxySettings:
+    """All parameters of the node."""
+
+    action: str = entry(f'~/{ACTION}', 'Name of the action that planners use.', read_only=True)
+    controller: str = entry(
+        'joint_trajectory_controller',
+        'Controller whose action follow_joint_trajectory executes the goals.',
+        read_only=True,
+    )
+    retime_service: str = entry(
+        'hodyn_node/retime', 'Service that gives goals another timing.', read_only=True
+    )
+    retime_timeout: float = entry(
+        60.0, 'A goal whose new timing takes longer is aborted [s].', 0.1, 3600.0
+    )
+    timing: str = entry(
+        'path',
+        'path: a new timing along the path; uniform: all of the motion is played slower '
+        'or faster.',
+        choices=tuple(_TIMINGS),
+    )
+    slower_only: bool = entry(
+        False, 'Goals that keep the limits keep their timing; others do not become shorter.'
+    )
+    drop_standstills: bool = entry(
+        False, 'Pauses in a goal are left out; for the timing path alone.'
+    )
+    efforts: bool = entry(
+        True,
+        'Efforts are sent for feed-forward, with what command.* of hodyn_node says they '
+        'contain; false for a controller that claims no effort interface, which rejects them.',
+    )
+
+
+def _nanoseconds(duration: Any) -> int:
+    """Duration of a message [ns]."""
+    return int(duration.sec) * NANOSECONDS + int(duration.nanosec)
+
+
+class _Server(ActionServer):
+    """Goals are executed from when they are accepted until a result is given for them."""
+
+    def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
+        """Have rclpy send the result that the callback returns, once there is one."""
+        if execute_callback is not None:
+            super().notify_execute(goal_handle, execute_callback)
+
+
+@dataclass(eq=False)
+class _Goal(Goal):
+    """A goal that has been accepted and is not at its end."""
+
+    handle: Any = None
+    retiming: Future[Any] | None = None
+    executed: Any = None  # goal of the controller, once that has accepted it
+
+
+class TrajectoryProxy(RobotNode[ProxySettings]):
+    """Takes goals, has them retimed and executed.
+
+    A goal that is sent to the controller takes the place of those before: there, of the one that
+    the controller has, and here of those that it does not have yet.
+    """
+
+    def __init__(self, **node_options: Any) -> None:
+        if FollowJointTrajectory is None:
+            raise RuntimeError(
+                'control_msgs is not installed in this environment, which the action '
+                'FollowJointTrajectory belongs to; install ros-<distribution>-control-msgs.'
+            )
+        options = {'is_described': False, **node_options}
+        super().__init__('trajectory_proxy', ProxySettings, **options)
+        settings = self.settings
+        self._goals: list[_Goal] = []
+        self._counts = dict.fromkeys(('succeed', 'abort', 'canceled'), 0)  # ends of goals
+        self._last_error = ''
+        self._retime = self.create_client(RetimeTrajectory, settings.retime_service)
+        # Part of the diagnostics of the node of the service, and what it says.
+        service = self.resolve_service_name(settings.retime_service)
+        self._part = service.rpartition('/')[0].lstrip('/') + ': planning'
+        self._planner, self._hangs = '', ''
+        self._name = f'{settings.controller}/{ACTION}'
+        self._controller = ActionClient(self, FollowJointTrajectory, self._name)
+        self._server = _Server(
+            self,
+            FollowJointTrajectory,
+            settings.action,
+            lambda _: FollowJointTrajectory.Result(),
+            handle_accepted_callback=self._on_goal,
+            cancel_callback=self._on_cancel,
+        )
+        self.closing += [self._controller.destroy, self._server.destroy]
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._watch = self.create_timer(_WATCH_PERIOD, self._on_watch, clock=steady)
+        self._watch.cancel()
+        self.open()
+
+    def topics(self) -> tuple[Topic, ...]:
+        """Inputs."""
+        take, profile = self._take_diagnostics, qos.INPUT
+        return (Topic('/diagnostics', DiagnosticArray, take, profile, is_sample=False),)
+
+    # The way of a goal
+
+    def _on_goal(self, handle: Any) -> None:
+        handle.execute()
+        self._goals.append(_Goal(time.monotonic(), handle=handle))
+        self._watch.reset()
+        self._on_watch()
+
+    def _have_retimed(self, goal: _Goal) -> None:
+        settings, handle = self.settings, goal.handle
+        request = RetimeTrajectory.Request(
+            trajectory=handle.request.trajectory,
+            timing=_TIMINGS[settings.timing],
+            slower_only=settings.slower_only,
+            drop_standstills=settings.drop_standstills and settings.timing == 'path',
+        )
+        goal.on(READY)
+        goal.planner = self._planner
+        goal.retiming = self._retime.call_async(request)
+        goal.retiming.add_done_callback(partial(self._on_retimed, goal))
+
+    def _take_diagnostics(self, message: DiagnosticArray) -> None:
+        """Follow the process that retimes."""
+        for status in message.status:
+            if status.name == self._part:
+                found = {item.key: item.value for item in status.values}
+                self._planner = found.get('process id', '')
+                self._hangs = status.message if found.get('process') == SILENT else ''
+                self._on_watch()
+
+    def _on_retimed(self, goal: _Goal, future: Future[Any]) -> None:
+        if goal not in self._goals:
+            return
+        response, kind = future.result(), FollowJointTrajectory.Result
+        if not response.success:
+            is_about_joints = response.error_code == response.INVALID_JOINTS
+            code = kind.INVALID_JOINTS if is_about_joints else kind.INVALID_GOAL
+            self._abort(goal, f'The trajectory cannot be retimed: {response.message}', code)
+            return
+        for warning in response.warnings:
+            self.get_logger().warning(warning)
+        times = f'{response.duration_before:.3f} s to {response.duration:.3f} s'
+        self.get_logger().info(f'Retimed from {times}.')
+        request = goal.handle.request
+        # The new timing begins at the first waypoint; the way there keeps its time.
+        way = _nanoseconds(request.trajectory.points[0].time_from_start)
+        request.trajectory = response.trajectory
+        for point in response.trajectory.points:
+            time_ = point.time_from_start
+            time_.sec, time_.nanosec = divmod(_nanoseconds(time_) + way, NANOSECONDS)
+        for point in () if self.settings.efforts else request.trajectory.points:
+            point.effort = []
+        for older in self._goals[: self._goals.index(goal)]:
+            if older.on(REPLACED):
+                self._abort(older, _REPLACED)
+        goal.on(TIMED)
+        sent = self._controller.send_goal_async(request, partial(self._on_feedback, goal))
+        sent.add_done_callback(partial(self._on_response, goal))
+
+    def _on_feedback(self, goal: _Goal, message: Any) -> None:
+        if goal in self._goals:
+            goal.heard = time.monotonic()
+            goal.handle.publish_feedback(message.feedback)
+
+    def _on_response(self, goal: _Goal, future: Future[Any]) -> None:
+        goal.executed = future.result()
+        if not goal.executed.accepted:
+            hint = ' It may claim no effort interface: set efforts to false.'
+            why = hint * self.settings.efforts
+            self._abort(goal, f'{self._name} has rejected the goal; its log says why.{why}')
+            return
+        if goal in self._goals:
+            goal.on(ACCEPTED)
+        if goal not in self._goals or goal.handle.is_cancel_requested:
+            goal.executed.cancel_goal_async()
+        goal.executed.get_result_async().add_done_callback(partial(self._on_result, goal))
+
+    def _on_result(self, goal: _Goal, future: Future[Any]) -> None:
+        status, result = future.result().status, future.result().result
+        if status == GoalStatus.STATUS_SUCCEEDED:
+            self._finish(goal, 'succeed', result)
+        elif status == GoalStatus.STATUS_CANCELED and goal.handle.is_cancel_requested:
+            self._finish(goal, 'canceled', result)
+        else:
+            text = result.error_string or f'{self._name} has ended the goal (status {status}).'
+            text = _REPLACED if goal.is_replaced else text
+            self._abort(goal, text, result.error_code)
+
+    def _on_cancel(self, handle: Any) -> CancelResponse:
+        self.soon(self._cancel, handle)  # rclpy notes it once this has returned
+        return CancelResponse.ACCEPT
+
+    def _cancel(self, handle: Any) -> None:
+        for goal in [goal for goal in self._goals if goal.handle == handle]:
+            if goal.executed is not None:
+                goal.executed.cancel_goal_async()
+            elif goal.state != SENT:
+                text = 'Cancelled before it was sent to the controller.'
+                self._finish(goal, 'canceled', FollowJointTrajectory.Result(error_string=text))
+
+    def _on_watch(self) -> None:
+        """Send goals on their way, and abort those of which nothing more can be heard."""
+        for goal in list(self._goals):
+            now, lacking = time.monotonic(), self._lacking(goal.state)
+            service, timeout = self.settings.retime_service, self.settings.retime_timeout
+            if why := goal.why_lost(now, lacking, service, self._planner, timeout):
+                self._abort(goal, why)
+            elif goal.state == WAITS and not lacking:
+                self._have_retimed(goal)
+            elif goal.is_long_now(now):
+                why = f': {self._hangs}' * bool(self._hangs)
+                waited = f'{now - goal.arrival:.0f} s'
+                self.get_logger().warning(f'A goal waits for {service} since {waited}{why}.')
+        if not self._goals:
+            self._watch.cancel()
+
+    def _lacking(self, state: str = WAITS) -> str:
+        """Say what a goal in a state needs that is not there."""
+        if not self._controller.server_is_ready():
+            return f'The action {self._name} is not there: is the controller active?'
+        service = self.settings.retime_service
+        if state not in (SENT, EXECUTED) and not self._retime.service_is_ready():
+            return f'The service {service} is not there: is hodyn_node running?'
+        return ''
+
+    def _abort(self, goal: _Goal, why: str, code: int | None = None) -> None:
+        kind = FollowJointTrajectory.Result
+        result = kind(error_code=kind.INVALID_GOAL if code is None else code, error_string=why)
+        self._finish(goal, 'abort', result)
+
+    def _finish(self, goal: _Goal, end: str, result: Any) -> None:
+        """Bring a goal to its end, unless it has come to one: succeed, abort or canceled."""
+        if goal not in self._goals:
+            return
+        self._goals.remove(goal)
+        if goal.state != ENDED:
+            goal.on(OVER)
+        if goal.retiming is not None:  # rclpy would keep it for ever
+            self._retime.remove_pending_request(goal.retiming)
+        self._counts[end] += 1
+        if end == 'abort':
+            self._last_error = result.error_string
+            self.get_logger().error(f'Goal aborted: {result.error_string}')
+        getattr(goal.handle, end)()
+        self._server.notify_execute(goal.handle, lambda _: result)
+
+    # Health
+
+    def statuses(self) -> Sequence[DiagnosticStatus]:
+        """Health of the node."""
+        lacking = self._lacking()
+        values = {'under way': len(self._goals), **self._counts, 'last error': self._last_error}
+        level = WARN if lacking else OK
+        return [self.diagnostics.status('goals', level, lacking or 'ok', values)]
+
+
+if __name__ == '__main__':
+    sys.exit(main(TrajectoryProxy))

@@ -1,0 +1,314 @@
+"""The end of planning in the node: it starts the process, feeds it by a pipe, starts it again."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any
+
+from rclpy.serialization import serialize_message
+from trajectory_msgs.msg import JointTrajectory
+
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.node import RobotNode
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.worker import Worker
+from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
+from hodyn_ros.ros.planner.messages import SERVICES, Begin, Event, ForController, Served, Version
+from hodyn_ros.streams.health import ProcessHealth
+from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
+from hodyn_ros.streams.process_watch import (
+    RUNNING,
+    SILENT,
+    SILENT_KILLED,
+    STARTING,
+    ProcessWatch,
+    processor_time,
+)
+from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+
+CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
+
+# A process that is not ready within the time is killed, up to four times that after restarts [s].
+_READY_TIME = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # s, before a restart
+_LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes soon
+
+# Between two trajectories for a controller [s]: a few of the cycles of any.
+SPACING = 0.004
+
+# Who shares the processor with the process goes first, from its imports on. An interrupt from the
+# keyboard is not for it.
+_START = (
+    'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
+    'hasattr(os, "nice") and os.nice(5); sys.path[:] = sys.argv[1:]; '
+    'from hodyn_ros.ros.planner.process import serve; serve()'
+)
+
+
+class PlanningClient:
+    """Has a `Planner` plan; reports plans in the thread of the executor, which calls `look`."""
+
+    def __init__(
+        self,
+        node: RobotNode[NodeSettings],
+        report: Callable[[Plan], None],
+        delivered: Callable[[float], None],
+    ) -> None:
+        self._node, self._report_plan, self._delivered = node, report, delivered
+        self._watch = ProcessWatch()
+        self._watched: subprocess.Popen[bytes] | None = None
+        self._restarts, self._last_exit = -1, ''
+        graph = node.get_node_names_and_namespaces_with_enclaves()
+        names = node.get_name(), node.get_namespace()
+        given = node.parameters.given.items()
+        self._begin = (
+            *names,
+            node.context.get_domain_id(),
+            next((enclave for *others, enclave in graph if others == [*names]), '/'),
+            tuple(node.resolve_service_name(f'~/{service}') for service in SERVICES),
+            node.resolve_topic_name('~/effort_trajectory'),
+            tuple(item for item in given if item[0].startswith('qos_overrides.')),
+        )
+        self._lock = threading.Lock()
+        self._set_up: tuple[Any, ...] = '', False, node.settings, ()  # arguments of `use`
+        self._controller = None
+        if _hears_no_own_trajectories(node):
+            self._controller = qos.create_publisher(
+                node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
+            )
+        self._points: ForController | None = None  # of the latest plan
+        self._published = 0.0  # when a controller was last sent something, of a steady clock [s]
+        self._latest = 0  # number of the task that is perhaps not planned yet
+        self._pipe: IO[bytes] | None = None
+        self._closed = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sender = Worker('sender', node.get_logger().error)
+        self._thread = threading.Thread(target=self._run, name='planning process', daemon=True)
+        self._thread.start()
+
+    def set_up(self, robot: Robot | None, in_preparation: bool) -> None:
+        """Plan with the robot in use from now on; for the first one in preparation, wait."""
+        with self._lock:
+            made_of = ('', ()) if robot is None else (robot.description, robot.payloads)
+            self._set_up = made_of[0], in_preparation, self._node.settings, made_of[1]
+            self._send('use', *self._set_up)
+
+    def plan(self, task: Task) -> None:
+        """Plan a trajectory; the plan is reported."""
+        with self._lock:
+            self._latest = task.number
+            if not self._send('plan', task):
+                self._refuse_latest()
+
+    def accept(self, number: int, start: int) -> None:
+        """Publish a plan for a controller at once, and have the whole answer to it published."""
+        points, self._points = self._points, None
+        if points is not None and points.number == number:
+            self._publish(points.data, start + points.offset, points.since)
+        with self._lock:
+            self._send('accept', number, start)
+
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Publish a motion to rest for a controller, and have the whole answer to it published.
+
+        Its points are computed here: a robot is stopped whatever has become of the planner.
+        """
+        robot, since = self._node.robot, time.monotonic()
+        if robot is not None and robot.model.joint_names == planned.joint_names:
+            points, _, warning = planned_for_controller(robot, planned, self._node.settings)
+            if warning:
+                self._node.get_logger().error(warning)
+            if points is not None:
+                data = serialize_message(points)
+                self._publish(data, planned.start + to_stamp(planned), since)
+        with self._lock:
+            self._send('publish', planned, remark)
+
+    def close(self) -> None:
+        """End the process; what it has begun it finishes, but not for long."""
+        with self._lock:
+            self._closed.set()
+            process, pipe = self._process, self._pipe
+        if process is not None:
+            self._sender.put(lambda: _close(pipe))
+            process.terminate()  # which one that still imports heeds, and no other
+            try:
+                process.wait(CLOSING_TIME)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._thread.join()
+        self._sender.close()
+
+    def _send(self, command: str, *arguments: Any) -> bool:
+        """Tell the planner something, if there is one; to be called with the lock."""
+        pipe = self._pipe
+        if pipe is not None:
+            self._sender.put(lambda: _write(pipe, (command, arguments)))
+        return pipe is not None
+
+    def look(self, now: float) -> bool:
+        """Look after the process at a time [s]; whether it plans what it is told."""
+        watch, before, process = self._watch, self._watch.state, self._watched
+        watch.look(now, 0.0 if process is None else processor_time(process.pid))
+        if watch.state == SILENT != before:
+            self._node.get_logger().error(
+                f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
+                f'stopped. After {SILENT_KILLED:g} s it is started again; what is asked for waits.'
+            )
+        elif before == SILENT:
+            self._tell_end_of_silence()
+        if watch.overdue and process is not None:
+            process.kill()
+        self._note_process()
+        return watch.state == RUNNING
+
+    def _note_process(self) -> None:
+        process, watch = self._watched, self._watch
+        pid = None if process is None else process.pid
+        self._node.diagnostics.process = ProcessHealth(
+            watch.state, self._restarts, self._last_exit, pid, watch.silence
+        )
+
+    def _on_begin(self, process: subprocess.Popen[bytes], ready_time: float) -> None:
+        self._watched = process
+        self._restarts += 1
+        self._watch.begin(time.monotonic(), ready_time)
+        self._note_process()
+
+    def _on_end(self, last_exit: str) -> None:
+        self._watched, self._last_exit = None, self._watch.overdue or last_exit
+        self._watch.end()
+        self._note_process()
+        self._node.get_logger().error(
+            f'The planning process is started again: {self._last_exit}. Requests that it was '
+            'answering are lost.'
+        )
+
+    def _publish(self, data: bytes, stamp: int, since: float) -> None:
+        """Publish points, decided on at a time [s], with a stamp [ns] before which they arrive."""
+        if self._controller is None:
+            return
+        # A controller that gets two in one of its cycles drops the first.
+        time.sleep(max(self._published + SPACING - time.monotonic(), 0.0))
+        order = '<' if data[1] & 1 else '>'
+        # The stamp stands behind the four bytes that say how a message is encoded.
+        at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
+        self._controller.publish(data[:4] + at + data[4 + len(at) :])
+        self._published = time.monotonic()
+        self._delivered(self._published - since)
+
+    def _on_event(self, event: Event) -> None:
+        node, before = self._node, self._watch.state
+        self._watch.hear(time.monotonic())
+        if before == SILENT:
+            self._tell_end_of_silence()
+        elif before == STARTING and self._restarts:
+            node.get_logger().info('The planning process is running again.')
+        if before != self._watch.state:
+            self._note_process()
+        if isinstance(event, Plan):
+            self._report_plan(event)
+        elif isinstance(event, Served):
+            self._on_served(event)
+        elif isinstance(event, ForController):
+            self._points = event
+
+    def _tell_end_of_silence(self) -> None:
+        if self._watch.state == RUNNING:
+            self._node.get_logger().warning('Planning answers again.')
+
+    def _on_served(self, event: Served) -> None:
+        node = self._node
+        node.diagnostics.waiting = event.waiting, node.settings.max_waiting_requests
+        if event.error:
+            node.diagnostics.refused(event.service, event.error, event.kind)
+            node.log_error(event.service, f'{event.service} refused: {event.error}')
+        else:
+            node.diagnostics.received(event.service)
+
+    def _run(self) -> None:
+        restarts, pause = 0, _FIRST_PAUSE
+        while True:
+            begin = time.monotonic()
+            last_exit = self._one_life(_READY_TIME * min(restarts + 1, 4))
+            if self._closed.is_set():
+                return
+            self._node.soon(self._on_end, last_exit)
+            self._refuse_latest()
+            pause = _FIRST_PAUSE if time.monotonic() - begin > _LONG_LIFE else pause
+            self._closed.wait(pause)
+            restarts, pause = restarts + 1, min(2.0 * pause, _LONGEST_PAUSE)
+
+    def _refuse_latest(self) -> None:
+        """Refuse the latest task; who has its plan already takes no notice."""
+        text = 'The process that planned it has ended.'
+        self._node.soon(self._report_plan, Plan(self._latest, None, error=text, kind='internal'))
+
+    def _one_life(self, ready_time: float) -> str:
+        """Run a process until it ends; return why it has."""
+        command = [sys.executable or 'python3', '-c', _START, *sys.path]
+        with self._lock:
+            if self._closed.is_set():
+                return ''
+            try:
+                process = self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                )
+            except OSError as error:
+                return f'it cannot be started: {error}'
+            assert process.stdin is not None
+            assert process.stdout is not None
+            self._pipe = process.stdin
+            self._send('', Begin(*self._begin, self._node.settings))
+            self._send('use', *self._set_up)
+        # Some middleware waits for ever for memory that a killed process has left half made, hence
+        # the time within which it is to be ready.
+        self._node.soon(self._on_begin, process, ready_time)
+        try:
+            while True:
+                event = pickle.load(process.stdout)
+                if isinstance(event, Version):
+                    with self._lock:
+                        self._send('know', event.number)
+                self._node.soon(self._on_event, event)
+        except Exception:  # the end, or a pickle that is cut off, which raises errors of any class
+            pass
+        process.kill()
+        code = process.wait()
+        with self._lock:
+            self._pipe = None
+        self._sender.put(lambda: _close(process.stdin))
+        process.stdout.close()
+        return f'it has ended with exit code {code}'
+
+
+def _hears_no_own_trajectories(node: RobotNode[NodeSettings]) -> bool:
+    """Whether trajectories for a controller have another topic than those that the node takes."""
+    topic: str = node.resolve_topic_name('~/controller_trajectory')
+    if topic != node.resolve_topic_name(TRAJECTORY):
+        return True
+    node.get_logger().error(
+        f'No trajectories for a controller are published: {topic} is where the node gets its own '
+        'ones. Have planners send theirs to another topic (joint_trajectory).'
+    )
+    return False
+
+
+def _write(pipe: IO[bytes], item: object) -> None:
+    with suppress(OSError, ValueError):  # the process has ended, which its reader finds too
+        pickle.dump(item, pipe, pickle.HIGHEST_PROTOCOL)
+        pipe.flush()
+
+
+def _close(pipe: IO[bytes] | None) -> None:
+    with suppress(OSError):  # what was not written yet goes nowhere
+        if pipe is not None:
+            pipe.close()

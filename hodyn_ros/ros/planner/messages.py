@@ -1,0 +1,63 @@
+"""What the node and its planning process tell each other, and nothing else.
+
+The node sends a `Begin`, and then pairs: the name of a method of `Planner` and its arguments. What
+it tells the planner by a pipe arrives in order; a request of a service takes another way. So the
+planner asks with a `Version` when it takes one, and the node says it back, behind all that it has
+told before; a version older than the latest one is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hodyn_ros.streams.motion_stream import Plan
+
+if TYPE_CHECKING:
+    from hodyn_ros.ros.base.node_settings import NodeSettings
+
+STARTED, BEAT = 'started', 'beat'
+"""What the process reports beside the rest: that it takes tasks, and that it lives."""
+
+
+SERVICES = ('compute_inverse_dynamics', 'retime')
+"""Names of the services that the process answers."""
+
+
+class Begin(NamedTuple):
+    """How the planner appears in the graph of nodes, and the settings at the beginning."""
+
+    node_name: str  # of the node that it plans for
+    namespace: str
+    domain_id: int
+    enclave: str
+    service_names: tuple[str, ...]  # in the order of SERVICES
+    trajectory_topic: str
+    qos_overrides: tuple[tuple[str, Any], ...]
+    settings: NodeSettings
+
+
+class Version(NamedTuple):
+    """What the node has told is to be known before a request is answered."""
+
+    number: int  # of the request
+
+
+class Served(NamedTuple):
+    """A request has been answered."""
+
+    service: str
+    error: str  # empty on success
+    kind: str  # of the refusal
+    waiting: int  # requests
+
+
+class ForController(NamedTuple):
+    """Points of a plan for a controller, which the node publishes when it decides on it."""
+
+    number: int  # of the task
+    data: bytes  # serialized JointTrajectory, whose stamp is left open
+    offset: int  # from the start of the plan to the stamp [ns]
+    since: float  # when it was sent to the node, of a steady clock [s]
+
+
+Event = Plan | Version | Served | ForController | str

@@ -1,0 +1,377 @@
+"""The planning process: a node of its own beside the one with the stream."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import rclpy
+from hodyn_msgs.msg import JointEffortTrajectory
+from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import serialize_message
+from rclpy.task import Future
+
+from hodyn_ros.model.inertia import Payload
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.worker import Worker
+from hodyn_ros.ros.planner.answers import (
+    answer,
+    exceeded_limits,
+    leave_efforts_out,
+    plan_chunk,
+    plan_trajectory,
+    prepare_chunks,
+    refused_plan,
+    whole_answer,
+)
+from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
+from hodyn_ros.ros.planner.messages import (
+    BEAT,
+    SERVICES,
+    STARTED,
+    Begin,
+    Event,
+    ForController,
+    Served,
+    Version,
+)
+from hodyn_ros.ros.planner.retiming import retimed
+from hodyn_ros.streams.health import reason
+from hodyn_ros.streams.motion_stream import CHUNK, Task
+from hodyn_ros.streams.robot import Robot, robot_of
+from hodyn_ros.streams.timeline import PlannedMotion
+
+GRACE = 0.3  # s, for an answer that is under way when the node ends
+
+_BEAT_PERIOD = 0.2  # s, between two signs of life
+_ASKING_TIME = 1.0  # s, after which an answer goes on with what is known
+
+# The middleware drops the oldest of more requests than these, and whoever sent it waits for ever.
+# It also keeps the memory of as many responses, which may be large.
+_DEPTH = 64
+
+
+class Service(NamedTuple):
+    """How requests of a kind are answered."""
+
+    name: str
+    kind: Any
+    answer: Callable[[Robot | None, Any, NodeSettings], Any]
+
+    def refusal(self, error_code: int, message: str) -> Any:
+        """Response to a request that is not answered."""
+        return self.kind.Response(error_code=error_code, message=message)
+
+
+# The fields success, error_code and message, and the codes below, are those of all of them. The
+# functions are looked up when they are called.
+_SERVICES = (
+    Service(SERVICES[0], ComputeInverseDynamics, lambda *given: answer(*given)),
+    Service(SERVICES[1], RetimeTrajectory, lambda *given: retimed(*given)),
+)
+_Send = Callable[[Any, Any], None]
+BUSY, INTERNAL_ERROR = RetimeTrajectory.Response.BUSY, RetimeTrajectory.Response.INTERNAL_ERROR
+_KINDS = {
+    RetimeTrajectory.Response.INVALID_JOINTS: 'unknown joints',
+    INTERNAL_ERROR: 'internal',
+    BUSY: 'busy',
+}
+
+
+class Planner:
+    """Plans trajectories, publishes whole answers and answers the service, as a node of its own.
+
+    Trajectories have a thread, and so have requests, which are answered one after the other. They
+    are taken in a third, so that whoever is refused knows it at once.
+    """
+
+    def __init__(
+        self,
+        begin: Begin,
+        report: Callable[[Event], None],
+        context: Context,
+    ) -> None:
+        self._settings, self._report = begin.settings, report
+        self._robot: Robot | None = None
+        self._latest: tuple[int, JointEffortTrajectory] | None = None  # whole answer to a plan
+        self._changed = threading.Condition()  # of what requests wait for
+        self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
+        self._is_expected = False
+        self._unused = 0  # robots that are still to be made
+        self._unanswered = 0  # requests, of which one has its turn
+        self._closed = False
+        self._asked = self._known = 0  # versions: the latest asked for, and the latest known
+        self._end: Future[None] = Future()  # of taking requests
+        overrides = [Parameter(name, value=value) for name, value in begin.qos_overrides]
+        node = self._node = Node(
+            f'{begin.node_name}_services',
+            namespace=begin.namespace,
+            context=context,
+            start_parameter_services=False,  # its parameters are those of the node
+            parameter_overrides=overrides,
+        )
+        self._publisher = qos.create_publisher(
+            node, JointEffortTrajectory, begin.trajectory_topic, qos.EFFORT_TRAJECTORY
+        )
+        for service, name in zip(_SERVICES, begin.service_names):
+            entity = node.create_service(
+                service.kind,
+                name,
+                lambda request, response: request,
+                qos_profile=QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE),
+            )
+            # The executor sends what a callback returns as soon as it returns. So the callback
+            # passes the request on to what the executor takes for the sending.
+            entity.send_response = partial(self._take, service, entity.send_response)
+        self._executor = SingleThreadedExecutor(context=context)
+        self._executor.add_node(node)
+        self._unpack = self._executor._take_service
+        self._executor._take_service = self._take_readable
+        self._worker = Worker('planning', node.get_logger().error)
+        self._worker.put(prepare_chunks)
+        self._answering = Worker('answering', node.get_logger().error)
+        self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
+        self._thread.start()
+
+    def use(
+        self,
+        description: str,
+        is_expected: bool,
+        settings: NodeSettings,
+        payloads: tuple[Payload, ...],
+    ) -> None:
+        """Use settings and, once it is made, a robot; requests wait for it or an expected one."""
+        parts = (
+            description,
+            payloads,
+            settings.limits,
+            settings.actuators,
+            settings.friction,
+            settings.command,
+        )
+        with self._changed:
+            self._settings, self._is_expected = settings, is_expected
+            is_other, self._parts = parts != self._parts, parts
+            self._unused += is_other
+            self._changed.notify_all()
+        if is_other:
+            self._worker.put(lambda: self._make_robot(description, settings, payloads))
+
+    def know(self, version: int) -> None:
+        """All that the node had told when it was asked for a version has come."""
+        with self._changed:
+            self._known = max(version, self._known)
+            self._changed.notify_all()
+
+    def plan(self, task: Task) -> None:
+        """Plan a trajectory; the plan is reported."""
+        failed = partial(refused_plan, task)
+        self._worker.put(lambda: self._plan(task), lambda error: self._report(failed(error)))
+
+    def accept(self, number: int, start: int) -> None:
+        """Publish the whole answer to a plan that starts at a time [ns]."""
+
+        def accept() -> None:
+            latest, self._latest = self._latest, None
+            if latest is not None and latest[0] == number:
+                self._publish(latest[1], start)
+
+        self._worker.put(accept)
+
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Compute the whole answer to a motion to rest."""
+
+        def publish() -> None:
+            robot = self._robot
+            if robot is not None and robot.model.joint_names == planned.joint_names:
+                whole = whole_answer(robot, planned, self._settings, remark)
+                if self._settings.base_motion:
+                    leave_efforts_out(whole)
+                self._publish(whole, planned.start)
+
+        self._worker.put(publish)
+
+    def _publish(self, whole: JointEffortTrajectory, start: int) -> None:
+        """Publish the whole answer to a motion that starts at a time [ns]."""
+        whole.header.stamp = time_message(start)
+        self._publisher.publish(whole)
+
+    def close(self, grace: float) -> None:
+        """Finish what has been begun, up to a time [s]."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._end.set_result(None)
+        end = time.monotonic() + grace
+        for close in (
+            self._thread.join,
+            partial(self._answering.close, drop=False),
+            self._worker.close,
+            self._executor.shutdown,
+        ):
+            close(max(0.0, end - time.monotonic()))
+        self._node.destroy_node()
+
+    def _spin(self) -> None:
+        while not self._closed:
+            try:
+                self._executor.spin_until_future_complete(self._end)
+                return
+            except ExternalShutdownException:
+                return
+            except Exception:
+                self._node.get_logger().error(traceback.format_exc())
+
+    def _make_robot(
+        self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
+    ) -> None:
+        self._robot = None  # the one before is not to stay if this one fails
+        try:
+            self._robot = robot_of(description, settings, payloads)
+        finally:
+            with self._changed:
+                self._unused -= 1
+                self._changed.notify_all()
+
+    def _plan(self, task: Task) -> None:
+        begin = time.perf_counter()
+        if task.topic == CHUNK:  # There is no time for a whole answer.
+            plan = plan_chunk(self._robot, task, self._settings)
+            self._report(plan._replace(duration=time.perf_counter() - begin))
+            return
+        plan, message = plan_trajectory(self._robot, task, self._settings)
+        exceeded = exceeded_limits(message, 'effort_trajectory has all of them.')
+        assert self._robot is not None and plan.planned is not None
+        points, *texts = planned_for_controller(self._robot, plan.planned, self._settings)
+        remark, warning = ((text,) if text else () for text in texts)
+        message.remarks = [*message.remarks, *remark, *warning]
+        self._latest = task.number, message
+        if points is not None:
+            data, offset = serialize_message(points), to_stamp(plan.planned)
+            self._report(ForController(task.number, data, offset, time.monotonic()))
+        plan = plan._replace(
+            remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
+        )
+        self._report(plan._replace(duration=time.perf_counter() - begin))
+
+    def _take(self, service: Service, send: _Send, request: Any, header: Any) -> None:
+        """Have a request answered when its turn comes, or refuse it at once."""
+        waiting = self._waiting
+        if waiting < self._settings.max_waiting_requests:
+            with self._changed:
+                self._unanswered += 1
+            self._answering.put(lambda: self._reply(service, send, request, header))
+            return
+        text = (
+            f'{waiting} requests wait already, as many as max_waiting_requests allows; try again '
+            'later.'
+        )
+        self._respond(service, send, service.refusal(BUSY, text), header)
+
+    def _take_readable(self, service: Any) -> Any:
+        try:
+            return self._unpack(service)
+        except Exception:  # such as text that is not UTF-8; rclpy would take no more
+            self._node.get_logger().error(traceback.format_exc())
+            name = service.service_name.rpartition('/')[2]
+            text = 'The request cannot be unpacked.'
+            self._report(Served(name, text, 'invalid', self._waiting))
+            return None
+
+    @property
+    def _waiting(self) -> int:
+        return max(self._unanswered - 1, 0)
+
+    def _reply(self, service: Service, send: _Send, request: Any, header: Any) -> None:
+        # What was set at the node before the request may come after it: they go different ways.
+        self._asked += 1
+        self._report(Version(self._asked))
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or self._known >= self._asked, _ASKING_TIME
+            )
+            self._changed.wait_for(lambda: self._closed or self._is_settled())
+        try:
+            if self._closed:
+                response = service.refusal(INTERNAL_ERROR, 'The node ends.')
+            else:
+                response = service.answer(self._robot, request, self._settings)
+        except BaseException as error:  # whoever has asked gets to know it
+            self._node.get_logger().error(traceback.format_exc())
+            response = service.refusal(INTERNAL_ERROR, reason(error))
+        with self._changed:
+            self._unanswered -= 1
+        self._respond(service, send, response, header)
+
+    def _is_settled(self) -> bool:
+        return not (self._unused or (self._is_expected and self._robot is None))
+
+    def _respond(self, service: Service, send: _Send, response: Any, header: Any) -> None:
+        try:
+            send(response, header)
+        except Exception as error:  # whoever has asked gets to know it
+            self._node.get_logger().error(traceback.format_exc())
+            response = service.refusal(INTERNAL_ERROR, reason(error))
+            send(response, header)
+        kind = _KINDS.get(response.error_code, 'invalid')
+        self._report(Served(service.name, response.message, kind, self._waiting))
+
+
+def _beat(report: Callable[[str], None]) -> None:
+    """Give signs of life, also while the other threads compute."""
+    with suppress(OSError, ValueError):  # the node is no more
+        while True:
+            report(BEAT)
+            time.sleep(_BEAT_PERIOD)
+
+
+def serve() -> None:
+    """Plan what is asked for on the standard input; the process that is started."""
+    inbox = sys.stdin.buffer
+    outbox = os.fdopen(os.dup(1), 'wb')
+    os.dup2(2, 1)  # whatever prints does not get into the answers
+    lock = threading.Lock()
+
+    def report(event: Event) -> None:
+        with lock:
+            pickle.dump(event, outbox, pickle.HIGHEST_PROTOCOL)
+            outbox.flush()
+
+    planner, code = None, 1
+    # From here on the middleware is in use, and the end comes with that of the input.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with suppress(EOFError):  # the node is done with it, or is no more
+            _, (begin,) = pickle.load(inbox)
+            context = Context()
+            enclave = ['--ros-args', '--enclave', begin.enclave]
+            rclpy.init(args=enclave, context=context, domain_id=begin.domain_id)
+            planner = Planner(begin, report, context)
+            report(STARTED)
+            beat = partial(_beat, report)
+            threading.Thread(target=beat, name='signs of life', daemon=True).start()
+            while True:
+                command, arguments = pickle.load(inbox)
+                getattr(planner, command)(*arguments)
+        if planner is not None:
+            planner.close(GRACE)  # with the node, nobody waits for the end of a long answer
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    os._exit(code)

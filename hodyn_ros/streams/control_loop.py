@@ -1,0 +1,508 @@
+"""A robot with elastic joints under a control law: one command a measurement, and how it stops.
+
+Free of ROS: measurements, references and trajectories come in as arrays and bytes, with their
+stamps, and commands are returned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.control.controller import Command, shifted
+from hodyn_ros.control.interaction import GravityCompensation
+from hodyn_ros.control.laws import FLOATING, MODES, TRACKING
+from hodyn_ros.control.observer import ObservedState
+from hodyn_ros.control.tracking import ObserverController
+from hodyn_ros.errors import ControlError, HodynError, StaleError
+from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.streams import supervisor
+from hodyn_ros.streams.guard import SlowedMotion
+from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, References
+from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant, MotionStream, Plan, Planner
+from hodyn_ros.streams.preparation import Host, RobotPreparation
+from hodyn_ros.streams.requests import report_plan, request_of
+from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.supervisor import (
+    FLOAT,
+    HOLD,
+    LEAVING,
+    OFF_PATH,
+    REPEAT,
+    STOP,
+    Seen,
+    Supervisor,
+    Watch,
+)
+from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
+from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.trajectory.spline import stop_motion
+
+if TYPE_CHECKING:
+    from hodyn_ros.streams.laws import Laws
+
+MakeLaws = Callable[[Host, Robot, Any], 'Laws']
+"""Makes what controls a robot by settings; HodynError if nothing can."""
+
+
+class Answer(NamedTuple):
+    """What a measurement is answered with."""
+
+    stamp: int
+    """Of the measurement [ns]."""
+    command: Command
+    error: Array
+    """Reference minus measured position, shape (n,)."""
+
+
+class ControlLoop:
+    """Controls one robot; all methods belong to one thread.
+
+    Parameters
+    ----------
+    host : Host
+        Its settings are the parameters of the node ``flatness_controller``.
+    planner : Planner
+        Plans trajectories; its plans are given to `stream`.
+    robot_of : callable
+        Makes a robot of a description and settings.
+    make_laws : callable
+        Makes what controls it.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        planner: Planner,
+        robot_of: Callable[[str, Any], Robot],
+        make_laws: MakeLaws,
+    ) -> None:
+        self._host, self._make_laws = host, make_laws
+        self.laws: Laws | None = None
+        self.preparation = RobotPreparation(
+            host,
+            lambda xml: partial(robot_of, xml, host.settings),
+            self._use,
+            self._on_progress,
+            self._on_robot,
+        )
+        self.measured: Measured | None = None
+        self._newest: Measured | None = None  # to be answered
+        self._answered = 0  # stamp of the measurement that the observer has had [ns]
+        self._command: Command | None = None  # the latest, unless there was none for a measurement
+        self._early = b''  # trajectory that has come before the simulated time
+        self._tracking = self._largest_tracking = 0.0
+        self.supervisor = Supervisor()
+        self.stream = MotionStream(
+            planner, lambda: host.settings.planning, self._start_state, self._on_planned
+        )
+        self.references = References(self.stream.timeline, self._end_trajectories)
+
+    def time(self) -> int:
+        """Time [ns]: of the clock, or of the latest measurement where stamps are the time."""
+        if not self._host.settings.measurement_timeout and self.measured is not None:
+            return self.measured.stamp
+        return self._host.now()
+
+    def instant(self) -> Instant:
+        """The same beside a time that only goes on."""
+        return Instant(self.time(), time.monotonic())
+
+    def ready(self) -> Laws:
+        """Return what controls the robot in use; ModelError if there is none."""
+        self.preparation.ready()
+        assert self.laws is not None
+        return self.laws
+
+    # Robot and settings
+
+    def _use(self, xml: str, robot: Robot) -> Robot:
+        """Control a robot from now on; HodynError if there is no controller for it."""
+        host, before, names = self._host, self.laws, robot.model.joint_names
+        laws = self._make_laws(host, robot, host.settings)
+        host.parameters.declare_joints(names)
+        if before is not None and before.names == laws.names:
+            laws = laws._replace(pairs=before.pairs)
+        else:
+            self.references.use_joints(names)
+        self.laws, self._command = laws, None
+        return robot
+
+    def _on_progress(self) -> None:
+        preparation = self.preparation
+        if self.stream.follow(preparation.robot, preparation.is_under_way, self.instant()):
+            text = 'The running trajectory is stopped: the new robot has other joints.'
+            self._host.get_logger().error(text)
+
+    def _on_robot(self, robot: Robot) -> None:
+        law, joints = self._host.settings.controller, ', '.join(robot.model.joint_names)
+        text = f'Controlling {robot.model.name!r} by {law}: joints {joints}.'
+        self._host.get_logger().info(text)
+
+    def check_settings(self, settings: Any) -> None:
+        """Refuse settings for which there is no controller."""
+        if self.laws is None:
+            return
+        before = self._host.settings
+        self._changed(self.laws, before, settings)
+        changes = settings.controller, before.controller
+        if changes[0] != changes[1] and not set(MODES).isdisjoint(changes):
+            self._check_change(self.laws)
+            if before.controller == FLOATING and settings.without_reference != HOLD:
+                raise ControlError(
+                    'A robot that was led by hand has no reference: set without_reference to '
+                    'hold first.'
+                )
+
+    def on_settings(self, before: Any) -> None:
+        """Control with other settings from now on."""
+        if self.laws is None:
+            return
+        settings = self._host.settings
+        self.laws = laws = self._changed(self.laws, before, settings)
+        law = laws.controller
+        if settings.controller != before.controller and isinstance(law, ObserverController):
+            if FLOATING in (before.controller, settings.controller):
+                self.references.clear()  # it is held where it has been led to
+            law.begin()
+
+    def _changed(self, laws: Laws, before: Any, after: Any) -> Laws:
+        """What controls with other settings; HodynError if nothing can."""
+        law = laws.modes.get(after.controller)
+        if law is None or replace(after, controller=before.controller) != before:
+            return self._make_laws(self._host, laws.robot, after)._replace(pairs=laws.pairs)
+        if isinstance(law, ControlError):
+            raise law
+        return laws._replace(controller=law)
+
+    def _check_change(self, laws: Laws) -> None:
+        """Refuse another law while the robot moves or has been stopped."""
+        if self.measured is None:
+            return
+        why = self.supervisor.why and f'the robot has been stopped: {self.supervisor.why}'
+        why = why or laws.guard.unrest(self.measured.state[:2])
+        if why:
+            raise ControlError(f'The control law is changed at rest, but {why}')
+
+    # References
+
+    def check_reference(self) -> Laws:
+        """Return what controls; HodynError if a stream of references cannot move the robot."""
+        laws = self.ready()
+        self._check_led()
+        if self.supervisor.has_stopped:
+            hint = 'A trajectory ends that, also an empty one.'
+            raise ControlError(f'The robot has been stopped: {self.supervisor.why} {hint}')
+        return laws
+
+    def take_reference(self, motion: Array, stamp: int) -> None:
+        """Take a motion (5, n) of a time [ns], 0: now; HodynError if it cannot be followed."""
+        self.ready().guard.check_reference(motion)
+        timeout = round(self._host.settings.reference_timeout * NANOSECONDS)
+        oldest = 0 if self.measured is None else self.measured.stamp - timeout
+        self.references.take(stamp or self.time(), motion, oldest)
+
+    def _end_trajectories(self) -> None:
+        if self.stream.clear('A stream of references has taken its place.'):
+            text = 'The motion gives way to a stream of references.'
+            self._host.get_logger().warning(text)
+
+    def _check_led(self) -> None:
+        """Refuse motions for a robot that is led by hand."""
+        if self._host.settings.controller == FLOATING:
+            raise ControlError('The robot is led by hand: set controller to another law first.')
+
+    def take_trajectory(self, data: bytes) -> None:
+        """Take a serialized trajectory; HodynError if it cannot be used."""
+        settings = self._host.settings
+        self._check_led()
+        if not settings.measurement_timeout and self.measured is None:
+            raise StaleError('There is no measurement yet, whose stamps are the time.')
+        if not self.time():  # simulated time has not begun, nor can the motion
+            self._early = data
+            return
+        stopped = self.supervisor.why
+        if stopped:
+            why = 'the motion to rest is not over.'
+            if self.measured and self.references.has_stopped(self.measured.stamp):
+                why = self.ready().guard.unrest(self.measured.state[:2])
+            if why:
+                raise ControlError(
+                    f'The robot has been stopped: {stopped} It does not move on yet: {why}'
+                )
+        request = request_of(data, settings.planning.max_trajectory_points)
+        if not self.preparation.is_under_way:
+            self.preparation.ready()
+        self.stream.take(request, self.instant())
+        if stopped:
+            if self.supervisor.release():
+                self.ready().controller.begin()  # type: ignore[union-attr]
+            self.references.end_stop()
+            self._host.get_logger().info('The stop is over: a trajectory has come.')
+
+    def _take_early(self) -> None:
+        data, self._early = self._early, b''
+        try:
+            self.take_trajectory(data)
+        except HodynError as error:
+            self._host.refuse(TRAJECTORY, error)
+
+    def _start_state(self, now: int) -> State | None:
+        """Where a trajectory starts that no other one precedes."""
+        state = self.references.state(now)
+        if state is None and self.measured is not None:
+            q, qd = self.measured.state[:2]
+            unknown = np.full((3, len(q)), np.nan)
+            state = State(np.vstack((q, qd, unknown)), False, now, 'measured')
+        return state
+
+    def _on_planned(self, plan: Plan) -> None:
+        if plan.planned is not None:
+            self.references.end_stream()
+        report_plan(self._host, plan)
+
+    # Measurements
+
+    def fields(self, topic: str, has_velocity: bool) -> tuple[str, ...]:
+        """Fields that are needed of a measurement on a topic."""
+        is_observed = isinstance(self.ready().controller, ObserverController)
+        fields = ['position']
+        if has_velocity or not is_observed:
+            fields.append('velocity')
+        if is_observed and self._host.settings.torque_sensors and topic == LINKS:
+            fields.append('effort')
+        return tuple(fields)
+
+    def take(self, topic: str, stamp: int, fields: tuple[str, ...], values: Array) -> str:
+        """Take the fields (k, n) of a measurement of a time [ns].
+
+        Returns
+        -------
+        str
+            Why measurements like this one are not answered; empty if there is nothing to say.
+        """
+        if 'velocity' not in fields:
+            values = np.insert(values, 1, np.nan, axis=0)
+        pairs = self.ready().pairs
+        measured = pairs.take(topic, stamp, values)
+        if measured is not None:
+            self._put_aside(measured)
+        elif pairs.behind:
+            return (
+                f'The stamps of the measurements lie {pairs.behind:.3f} s behind one that was '
+                f'answered. If nothing newer comes for {BEGIN_ANEW_AFTER:.6g} s, the control '
+                'begins anew.'
+            )
+        return ''
+
+    def _put_aside(self, measured: Measured) -> None:
+        """Keep a pair of measurements until it is its turn, in place of the one before."""
+        host = self._host
+        if measured.begins_anew:
+            host.get_logger().warning(
+                'The stamps of the measurements have gone back to '
+                f'{measured.stamp / NANOSECONDS:.6f} s; the control begins anew.'
+            )
+            host.diagnostics.time_jumped()
+            self.begin_anew('the stamps have gone back')
+        if self._newest is not None:
+            for name in (LINKS, MOTORS):
+                host.diagnostics.dropped(name)
+        self._newest = measured
+
+    def begin_anew(self, why: str) -> None:
+        """After time has gone back nothing of before is true any more."""
+        self.measured = self._command = self._newest = None
+        self._answered = 0
+        self.supervisor.begin_anew()
+        self.references.clear()
+        if self.laws is not None:
+            self.laws.pairs.clear()
+        if self.stream.clear(f'Dropped: {why}.'):
+            self._host.get_logger().error(f'The running trajectory is stopped: {why}.')
+
+    # Commands
+
+    def answer_newest(self) -> Answer | None:
+        """Answer the newest pair of those that waited: commands for others come too late.
+
+        None if there is none. Any error says that there is no command for it.
+        """
+        measured, self._newest, laws = self._newest, None, self.laws
+        if measured is None or laws is None:
+            return None
+        try:
+            timeout, now = self._host.settings.measurement_timeout, self._host.now()
+            check_age('Measurement', measured.stamp, now, timeout, 'measurement_timeout')
+            before, self.measured = self.measured, measured
+            if self._early:
+                self._take_early()
+            if before is not None:
+                self.supervisor.note_interval(measured.stamp - before.stamp)
+            command, error = self._answer(laws, measured)
+        except Exception:
+            self._command = None
+            self.supervisor.note_silence()
+            raise
+        self._command = command
+        return Answer(measured.stamp, command, error)
+
+    def note_sent(self, answer: Answer) -> list[str]:
+        """Note that a command has been sent; return what it exceeds, in words."""
+        laws, is_limited = self.ready(), answer.command.is_limited
+        laws.pairs.answer(answer.stamp)
+        self.supervisor.note_command(answer.stamp, bool(is_limited.any()))
+        self._tracking = float(abs(answer.error).max())
+        self._largest_tracking = max(self._largest_tracking, self._tracking)
+        return [f'torque of {laws.names[MOTORS][j]}' for j in is_limited.nonzero()[0]]
+
+    def _answer(self, laws: Laws, measured: Measured) -> tuple[Command, Array]:
+        """Command for a measurement, and the tracking error; HodynError if there is none."""
+        law = laws.controller if isinstance(laws.controller, ObserverController) else None
+        if law is not None:
+            # Velocities that are not measured are those of the observer.
+            for row, known in ((1, law.observer.links), (3, law.observer.motors)):
+                if np.isnan(measured.state[row]).any():
+                    measured.state[row] = known[1]
+        judge = self.supervisor
+        if judge.has_stopped and not self.references.is_stopping:
+            judge.stop(OFF_PATH, judge.why)  # time or the robot is another one
+            self._stop(laws, measured)
+        try:
+            reference, error = self._reference(laws, measured)
+        except HodynError:
+            judge.note_no_reference()
+            raise
+        seen = Seen(measured.stamp, measured.state[:2], reference, error)
+        if law is not None and law.yields:
+            seen = seen._replace(yields=True)
+        elif law is not None and not law.observer.is_new:
+            external = law.observer.present[0][3]
+            lost = law.lost(measured.state[0], measured.state[2])
+            seen = seen._replace(external=external, fault=lost)
+        verdict = judge.judge(laws.guard, self._watch(laws), seen)
+        if verdict == REPEAT:
+            if self._command is None:
+                raise ControlError(judge.doubt)
+            return self._command, error
+        if verdict == STOP:
+            self._stop(laws, measured, reference)
+            reference, error = self._reference(laws, measured)
+        return self._evaluated(laws, law, measured, reference), error
+
+    def _watch(self, laws: Laws) -> Watch:
+        settings = self._host.settings
+        floating = settings.collision_reaction == FLOAT
+        return Watch(
+            settings.max_gap,
+            settings.saturation_time,
+            settings.violation_samples,
+            settings.sample_period if settings.controller == TRACKING else None,
+            floating and isinstance(laws.modes.get(FLOATING), ObserverController),
+        )
+
+    def _evaluated(
+        self, laws: Laws, law: ObserverController | None, measured: Measured, reference: Array
+    ) -> Command:
+        """Command of the law that the state of the supervisor asks for."""
+        state = self.supervisor.state
+        if law is None:
+            plain = laws.stopping if state == LEAVING else laws.controller
+            return plain.evaluate(reference, *measured.state)
+        observer, (q, qd, theta, thetad) = law.observer, measured.state
+        missing = (measured.stamp - self._answered) / NANOSECONDS
+        if missing > self._host.settings.max_gap or missing <= 0.0:
+            law.reset()
+            missing = law.sample_period
+        if state == LEAVING:
+            observer.update(q, qd, theta, thetad, measured.spring_torque, elapsed=missing)
+            command = laws.stopping.evaluate(reference, *measured.state)
+            observer.apply(command.torque, 0.0)
+        else:
+            used = laws.modes[FLOATING] if state == supervisor.FLOATING else law
+            assert isinstance(used, ObserverController)
+            command = used.evaluate(
+                reference, q, qd, theta, thetad, measured.spring_torque, elapsed=missing
+            )
+        self._answered = measured.stamp
+        return command
+
+    def _reference(self, laws: Laws, measured: Measured) -> tuple[Array, Array]:
+        """Return the reference of a measurement, later by the lead, and the tracking error."""
+        settings, lead = self._host.settings, laws.controller.lead
+        if isinstance(laws.controller, GravityCompensation) and not self.supervisor.has_stopped:
+            reference = np.zeros((5, len(measured.state[0])))
+            reference[0] = measured.state[0]
+            return reference, reference[1]
+        reference = self.references.at(
+            measured.stamp + round(lead * NANOSECONDS),
+            measured.state[0],
+            settings.reference_timeout,
+            settings.stop_duration if settings.without_reference == HOLD else None,
+        )
+        return reference, shifted(reference, -lead)[0] - measured.state[0]
+
+    def _stop(self, laws: Laws, measured: Measured, reference: Array | None = None) -> None:
+        """Bring the robot to rest, and hold it, in the way that the supervisor has chosen.
+
+        Along the path of its reference (5, n), or by another law from where it is measured.
+        """
+        state, why = self.supervisor.state, self.supervisor.why
+        self._host.get_logger().error(f'The robot is being stopped: {why}')
+        begin, duration = measured.stamp, self._host.settings.stop_duration
+        motion: PiecewiseMotion | SlowedMotion = laws.guard.stopping(measured.state[:2])
+        if reference is not None and state != LEAVING:
+            begin += round(laws.controller.lead * NANOSECONDS)
+            planned = self.stream.timeline.under_way(begin)
+            if planned is None:
+                motion = stop_motion(reference, duration)
+            else:
+                now = (begin - planned.start) / NANOSECONDS
+                motion = SlowedMotion(planned.motion, now, duration)
+        floating = laws.modes.get(FLOATING)
+        if state == supervisor.FLOATING and isinstance(floating, ObserverController):
+            floating.begin()
+        self.stream.clear(f'The robot is being stopped: {why}')
+        # What floats is followed, what has to rest keeps its distance.
+        floats = state == supervisor.FLOATING
+        most_ahead = np.zeros_like(laws.guard.max_error) if floats else laws.guard.max_error
+        self.references.stop(motion, begin, most_ahead)
+
+    # What is seen
+
+    def observed(self, stamp: int) -> ObservedState | None:
+        """State that the observer has seen at a stamp [ns]; None if it has not."""
+        law = self.ready().controller
+        if not isinstance(law, ObserverController) or self._answered != stamp:
+            return None
+        return law.observer.state()
+
+    def external_wrench(self, state: ObservedState, link: str) -> Array:
+        """External torques as a wrench (6,) at a link, in its axes, (moment, force)."""
+        model = self.ready().robot.model
+        J = jacobian(model, state.position[None], link, 'body')[0]
+        wrench: Array = np.linalg.lstsq(J.T, state.external_torque, rcond=None)[0]
+        return wrench
+
+    def report(self) -> dict[str, str]:
+        """State in words; the largest tracking error is that since the report before."""
+        judge, law = self.supervisor, None if self.laws is None else self.laws.controller
+        gated = law.observer.gated if isinstance(law, ObserverController) else 0
+        largest, self._largest_tracking = self._largest_tracking, 0.0
+        return {
+            'controller': self._host.settings.controller,
+            'reference': self.references.origin,
+            'tracking error': f'{self._tracking:.3g}',
+            'largest tracking error': f'{largest:.3g}',
+            'state': judge.state,
+            'stopped because': judge.why,
+            'stops': str(judge.stops),
+            'measurements beyond a bound': str(judge.beyond),
+            'positions that cannot be true': str(gated),
+        }

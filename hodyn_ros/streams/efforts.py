@@ -1,0 +1,92 @@
+"""Efforts of motions at their instants: on a base that moves, with wrenches and payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from hodyn_ros.checks import Array
+from hodyn_ros.dynamics.inverse import effort_deviations, inverse_dynamics
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.streams.base_motion import BaseMotions, efforts_on
+from hodyn_ros.streams.payloads import Transitions, mixed
+from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.wrenches import Wrenches, WrenchesAt
+from hodyn_ros.trajectory.estimator import Estimate
+
+
+class Circumstances(NamedTuple):
+    """What a motion is subject to at its instant."""
+
+    stamp: int
+    """[ns]"""
+    motion: Array
+    """Its orders that have efforts, shape (K, n)."""
+    dynamics: Callable[..., Array] = inverse_dynamics
+    """Computes efforts of a model, the motion and wrenches."""
+    acting: WrenchesAt | None = None
+    wrenches: Sequence[Wrench] | None = None
+    """Those that act; None if there are none."""
+
+
+class InstantEfforts:
+    """Efforts with what is known of the time of a motion.
+
+    Parameters
+    ----------
+    wrenches : Wrenches
+    base : BaseMotions
+    transitions : Transitions
+    """
+
+    def __init__(self, wrenches: Wrenches, base: BaseMotions, transitions: Transitions) -> None:
+        self._wrenches, self._base, self._transitions = wrenches, base, transitions
+
+    def circumstances(
+        self, robot: Robot, motion: Array, stamp: int, settings: Any
+    ) -> Circumstances:
+        """What a motion (K, n) is subject to at an instant [ns].
+
+        Settings have `base_motion` and `base_motion_timeout`. StaleError or WrenchError if what
+        acts then is not known.
+        """
+        found = Circumstances(stamp, motion)
+        if settings.base_motion:
+            base = self._base.motion_at(stamp, settings.base_motion_timeout)
+            motion = motion[: len(base.twist) + 1]
+            found = found._replace(motion=motion, dynamics=partial(efforts_on, base))
+        if self._wrenches.sources:
+            acting = self._wrenches.at(stamp, motion, robot.model)
+            motion, wrenches = motion[: acting.order + 3], acting.wrenches or None
+            found = found._replace(motion=motion, acting=acting, wrenches=wrenches)
+        return found
+
+    def of(self, robot: Robot, found: Circumstances, variant: int = 0) -> Array:
+        """Efforts (orders, n) with the payloads of the time, for one of the robot's variants."""
+        stamp, motion, dynamics, _, wrenches = found
+        if not self._transitions.items:
+            return dynamics(robot.sent if variant else robot.model, motion, wrenches)
+        before, after, transition = self._transitions.at(stamp, robot)
+        effort = dynamics(before.variants[variant], motion, wrenches)
+        if transition is None:
+            return effort
+        other = dynamics(after.variants[variant], motion, wrenches)
+        return mixed(effort, other, transition.weights(stamp, len(effort)))
+
+
+def deviations(
+    robot: Robot, found: Circumstances, effort: Array, estimate: Estimate | None
+) -> Array | None:
+    """Standard deviations of efforts (orders, n), by those of what is measured; None: unknown."""
+    of_motion = None if estimate is None else estimate.deviations(len(found.motion))
+    acting = found.acting or WrenchesAt([], 0, [])
+    return effort_deviations(
+        robot.model,
+        found.motion,
+        effort,
+        acting.wrenches or (),
+        of_motion,
+        acting.deviations if found.acting else (),
+        found.dynamics,
+    )

@@ -1,0 +1,174 @@
+"""What measured efforts tell of payload and friction: from joint states to `OnlineEstimator`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.control.online import OnlineEstimator, ParameterEstimate
+from hodyn_ros.dynamics.regressor import regressor
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import HodynError, RequestError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.streams.health import OK, WARN, Report
+from hodyn_ros.streams.payloads import loaded
+from hodyn_ros.streams.preparation import Host
+from hodyn_ros.streams.robot import Robot
+from hodyn_ros.streams.timeline import NANOSECONDS
+
+_LEAST_STEP = 19_000_000  # between measurements that are used: up to fifty a second [ns]
+_PERIOD = 100_000_000  # of what is published [ns]
+# Efforts wait for the motion of their time; a longer gap begins anew [ns].
+_KEPT, _MOST_KEPT = 2 * NANOSECONDS, 4000
+# Efforts are averaged around an instant, as the estimate of the motion smooths that [ns].
+_AROUND = np.linspace(-1e7, 1e7, 9)
+
+
+def estimator_of(model: RobotModel, settings: Any) -> OnlineEstimator:
+    """Make what the settings ask for; HodynError if it does not suit the robot."""
+    return OnlineEstimator(
+        model,
+        link=settings.payload_link or None,
+        friction=[name for name in settings.friction if name],
+        memory=settings.memory,
+        effort_noise=settings.effort_noise,
+    )
+
+
+class OnlineParameters:
+    """Payload and friction as measured joint states show them; of the thread of the executor."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._in_use: object = None
+        self._estimator: OnlineEstimator | None = None
+        self._joints: tuple[str, ...] = ()
+        self._problem = ''  # why there is nothing new
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all measurements."""
+        self._efforts: deque[tuple[int, Array]] = deque(maxlen=_MOST_KEPT)
+        self._latest = self._published = 0  # [ns]
+        if self._estimator is not None:
+            self._estimator.reset()
+
+    def use(self, robot: Robot) -> None:
+        """Follow the settings and the robot; anew if anything is different but what is found."""
+        settings = self._host.settings.identification
+        others = tuple(item for item in robot.payloads if item.link != settings.payload_link)
+        in_use = (settings, robot.bare, robot.model.friction, others) if settings.enabled else None
+        if in_use == self._in_use:
+            return
+        self._in_use, self._estimator, self._problem = in_use, None, ''
+        self._joints = robot.model.joint_names
+        self.clear()
+        if in_use is None:
+            return
+        laws = {name: robot.model.friction.get(name) for name in robot.model.body_names}
+        model = loaded(robot.bare, others).with_friction(laws)
+        try:
+            made = estimator_of(model, settings)
+        except HodynError as error:
+            self._problem = str(error)
+            self._host.get_logger().error(f'Nothing is identified: {error}')
+            return
+        rest = np.zeros((3, model.n_joints))
+
+        def begin() -> None:
+            if in_use is self._in_use:
+                self._estimator = made
+
+        def prepare() -> None:
+            try:
+                model.warm_up(0, lambda: regressor(model, rest))
+            finally:  # compilers fail in many ways; NumPy computes the same
+                self._host.soon(begin)
+
+        self._host.worker.put(prepare)
+
+    def take(self, effort: Array, stamp: int) -> None:
+        """Keep measured efforts (n,) [ns] until the motion of their time is known."""
+        self._problem = ''
+        self._efforts.append((stamp, effort))
+
+    def wants(self, stamp: int) -> bool:
+        """Whether efforts of a time [ns] are looked at: they are not older than those before."""
+        efforts = self._efforts
+        if efforts and abs(stamp - efforts[-1][0]) > _KEPT:
+            efforts.clear()
+        return self._estimator is not None and not (efforts and stamp <= efforts[-1][0])
+
+    def compare(
+        self, motion: Array, stamp: int, wrenches: Sequence[Wrench] | None, deviations: Array
+    ) -> ParameterEstimate | None:
+        """Compare the efforts measured at an instant [ns] with the motion (K, n) found for it.
+
+        Wrenches are known, and efforts (K-2, n) of the model have standard deviations. Returns
+        what there is, when it is time to tell it.
+        """
+        estimator, efforts = self._estimator, self._efforts
+        if stamp < self._latest:
+            self.clear()
+        if estimator is None or stamp - self._latest < _LEAST_STEP:
+            return None
+        if not (efforts and efforts[0][0] <= stamp <= efforts[-1][0]):
+            return None
+        times = np.array([time - stamp for time, _ in efforts])
+        columns = np.array([effort for _, effort in efforts]).T
+        measured = [np.interp(_AROUND, times, column).mean() for column in columns]
+        while efforts[0][0] < stamp + _AROUND[0] - _LEAST_STEP and len(efforts) > 1:
+            efforts.popleft()
+        estimate = estimator.update(stamp, motion, measured, deviations[0], wrenches)
+        self._latest = stamp
+        if estimate is None or stamp - self._published < _PERIOD:
+            return None
+        self._published = stamp
+        return self._total(estimate)
+
+    def _total(self, found: ParameterEstimate) -> ParameterEstimate:
+        """What there is with the friction that is in use."""
+        used = {f'friction.{joint}.{key}': x for joint, key, x in self._host.settings.friction}
+        return found._replace(values=found.values + [used.get(name, 0.0) for name in found.names])
+
+    def payload(self, asked: str) -> tuple[str, float, Array]:
+        """Link, mass and centre of what it was found to carry; RequestError if not certain."""
+        settings, estimator = self._host.settings.identification, self._estimator
+        link = settings.payload_link
+        if not (settings.enabled and link) or asked not in ('', link):
+            raise RequestError(
+                f'use_identified: nothing is identified on {asked!r}; expected '
+                f'identification.payload_link ({link!r}), and identification.enabled.'
+            )
+        if estimator is None or self._host.now() - self._latest > settings.memory * NANOSECONDS:
+            raise RequestError(f'use_identified: nothing is measured. {self._problem}'.rstrip())
+        found = estimator.estimate
+        payload = found.payload()
+        if payload is None:
+            raise RequestError(
+                f'use_identified: no payload is certain, its mass is {_shown(found)[0]}. Move '
+                'more joints, or wait; mass 0 says that the link carries nothing.'
+            )
+        return link, payload[0], payload[1]
+
+    def report(self) -> Report | None:
+        """Health; None if nothing is to be identified."""
+        estimator = self._estimator
+        if self._in_use is None:
+            return None
+        if self._problem or estimator is None or not estimator.samples:
+            return WARN, self._problem or 'no measurement yet', {}
+        found = self._total(estimator.estimate)
+        values: dict[str, object] = dict(zip(found.names, _shown(found)))
+        values |= {'samples': estimator.samples, 'outliers': estimator.outliers}
+        certain = 'a payload is certain' if found.payload() else 'measurements are used'
+        return OK, certain, values
+
+
+def _shown(found: ParameterEstimate) -> list[str]:
+    rows = zip(found.values, found.std, found.units)
+    return [f'{value:.3g} +- {std:.2g} {unit}' for value, std, unit in rows]

@@ -1,0 +1,141 @@
+"""Joint positions as measured, and their derivatives, estimated."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
+from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+
+TURN = 2.0 * np.pi
+
+# A speed that is no larger than so many of its standard deviations is none.
+_STANDING = 3.0
+
+
+class EstimatorOptions(Protocol):
+    """How motions are estimated."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether they are."""
+
+    @property
+    def delay(self) -> float:
+        """How far estimates lie behind the latest measurement [s]."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of measured positions [rad, m]; 0: identified."""
+
+    @property
+    def bandwidth(self) -> float:
+        """Frequency at which a motion as strong as the noise is cut off [Hz]; 0: adapted."""
+
+    @property
+    def max_gap(self) -> float:
+        """Time without measurements after which the estimate starts anew [s]."""
+
+    @property
+    def highest_order(self) -> int:
+        """Highest derivative of the effort that is wanted."""
+
+
+class MeasuredMotion:
+    """Estimates the motion of a robot from its joint states."""
+
+    def __init__(self) -> None:
+        self._in_use: tuple[EstimatorOptions, tuple[str, ...], tuple[str, ...]] | None = None
+        self.joint_names: tuple[str, ...] = ()
+        self._turns = np.zeros(0, dtype=np.bool_)
+        self.reset()
+
+    def use(
+        self, settings: EstimatorOptions, names: tuple[str, ...], types: tuple[str, ...]
+    ) -> None:
+        """Estimate the motion of these joints, of these types; anew if anything is different."""
+        if (settings, names, types) != self._in_use:
+            self._in_use, self.joint_names = (settings, names, types), names
+            self._turns = np.array([kind == 'continuous' for kind in types])
+            self.reset()
+
+    def reset(self) -> None:
+        """Forget all measurements."""
+        self._last_position = np.zeros(0)
+        self._last_stamp = 0
+        self._estimator: DerivativeEstimator | None = None
+        self.dropped = 0  # measurements that came too late to be used
+        self.is_behind_gap = False  # whether the latest one made the estimate start anew
+        if self._in_use is not None and self._in_use[0].enabled:
+            settings = self._in_use[0]
+            self._estimator = DerivativeEstimator(
+                len(self.joint_names),
+                highest_derivative=settings.highest_order + 2,
+                delay=settings.delay,
+                noise=settings.noise or None,
+                bandwidth=settings.bandwidth or None,
+                max_gap=settings.max_gap,
+            )
+
+    def take(self, position: Array, stamp: int, now: int, timeout: float) -> Estimate | None:
+        """Take measured positions (n,); return the estimate, None as long as nothing is known.
+
+        StaleError if the stamp [ns] is farther from now [ns] than the time-out [s]; 0: however
+        far.
+        """
+        estimator = self._estimator
+        if estimator is None:
+            return None
+        position = self._unwrapped(position)
+        check_age('joint_states', stamp, now, timeout, 'input_timeout')
+        gaps = estimator.gaps
+        estimate = estimator.update(stamp, position)
+        is_gap = self.is_behind_gap = estimator.gaps > gaps
+        self.dropped = estimator.dropped
+        if is_gap or stamp > self._last_stamp:
+            self._last_position, self._last_stamp = position, stamp
+        return estimate
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether motions are estimated at all."""
+        return self._estimator is not None
+
+    @property
+    def latest(self) -> tuple[Array, int] | None:
+        """Latest measured position (n,) and its stamp [ns]; None if there is none."""
+        return (self._last_position, self._last_stamp) if len(self._last_position) else None
+
+    def state(self, now: int, timeout: float) -> State | None:
+        """Position and speed near an instant [ns], to start a motion from; None if unknown.
+
+        The latest measurement is no older than the time-out [s]; 0: however old.
+        """
+        stamp = self._last_stamp
+        if (
+            self._estimator is None
+            or not len(self._last_position)
+            or (timeout and abs(now - stamp) > timeout * NANOSECONDS)
+        ):
+            return None
+        motion = np.full((5, len(self.joint_names)), np.nan)  # NaN: not known
+        motion[0] = self._last_position
+        latest = self._estimator.at(max(now, stamp))
+        if latest is not None:
+            motion[0] = latest.motion[0]
+            if latest.valid_order >= 1:
+                if np.any(np.abs(latest.motion[1]) > _STANDING * latest.std[1]):
+                    motion[1] = latest.motion[1]
+                else:
+                    motion[1:] = 0.0
+        return State(motion, False, stamp, 'as measured')
+
+    def _unwrapped(self, position: Array) -> Array:
+        """Positions of continuous joints without the turns after which encoders start anew."""
+        if not (self._turns.any() and len(self._last_position)):
+            return position
+        turns = np.round((self._last_position - position) / TURN)
+        return np.where(self._turns, position + TURN * turns, position)

@@ -1,0 +1,124 @@
+"""What the motors do behind the joints: the stream with its past, and wanted stiffness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
+from hodyn_ros.checks import Array
+from hodyn_ros.dynamics.wrenches import continued
+from hodyn_ros.streams.timeline import NANOSECONDS
+
+MOST_CHANGE = 0.1  # of the stiffness, while it stops changing; as a part of it
+
+# After a longer time without a sample the deflection of a joint with a damper is taken to have
+# settled, as at the beginning of a motion.
+LONGEST_STEP = 0.5  # s
+
+
+class MotorStream:
+    """Motor references of a stream of samples, one after the other."""
+
+    def __init__(self, actuators: Actuators) -> None:
+        self._actuators = actuators
+        self._has_dampers = any(item.actuator.needs_times for item in actuators.driven)
+        self._state: MotorState | None = None
+        self._source: int | None = None
+        self._begin = 0
+
+    def reset(self) -> None:
+        """Forget the samples so far."""
+        self._state = None
+
+    def motors(
+        self,
+        motion: Array,
+        effort: Array,
+        stamp: int,
+        source: int,
+        stiffness: Mapping[str, Array],
+    ) -> MotorMotion:
+        """Motion and torque of the motors, or HodynError if the actuators cannot do it.
+
+        A stamp [ns] that is not behind the one before, and another source, begin a new motion. The
+        stiffness is the series (3,) of every joint that can choose it.
+        """
+        if not self._has_dampers:
+            return motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
+        before, self._state = self._state, None  # unless all goes well
+        time = (stamp - self._begin) / NANOSECONDS
+        if (
+            before is None
+            or source != self._source
+            or not 0.0 < time - before.time <= LONGEST_STEP
+            or before.deflection.shape[-1] != len(effort) + 1
+        ):
+            before, time, self._begin, self._source = None, 0.0, stamp, source
+        motors, self._state = motor_step(
+            self._actuators, time, motion, before, effort, stiffness=stiffness, order=None
+        )
+        return motors
+
+
+class Stiffness:
+    """The latest wish for every joint of variable stiffness.
+
+    A wish goes on by its derivatives for `timeout`, and then stops changing within `rest_time`, or
+    sooner if the stiffness would change by more than a tenth until then.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, tuple[int, Array]] = {}  # stamps and series (3, 1)
+
+    def take_wish(self, wanted: Mapping[str, Array], stamp: int) -> bool:
+        """Take series (3,) by joint, of a time [ns]; return whether no newer one came before."""
+        if any(name in self._wanted and self._wanted[name][0] > stamp for name in wanted):
+            return False
+        for name, series in wanted.items():
+            self._wanted[name] = stamp, series[:, None]
+        return True
+
+    def at(
+        self, stamp: int, timeout: float, rest_time: float, joints: Iterable[str]
+    ) -> Mapping[str, Array]:
+        """Series (3,) of what was wished for, by joint, at an instant [ns]."""
+        found = {}
+        for name in joints:
+            if name in self._wanted:
+                since, series = self._wanted[name]
+                age = max((stamp - since) / NANOSECONDS, 0.0)
+                values: Array = continued(series, np.array([min(age, timeout)]))[0, :, 0]
+                is_over = age > timeout
+                found[name] = _stopped(values, age - timeout, rest_time) if is_over else values
+        return found
+
+    def keep_only(self, joints: Iterable[str]) -> None:
+        """Forget what concerns other joints."""
+        self._wanted = {name: self._wanted[name] for name in joints if name in self._wanted}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._wanted.clear()
+
+
+def _stopped(series: Array, time: float, longest: float) -> Array:
+    """Value and derivatives (3,) a time after the beginning of a smooth stop.
+
+    The rate falls to zero along a cubic: nothing jumps, and the value does not turn back.
+    """
+    value, rate, slope = series
+    duration = longest
+    while abs(rate) * duration / 2 + abs(slope) * duration**2 / 12 > MOST_CHANGE * abs(value):
+        duration *= 0.5
+    x = min(time / duration, 1.0)
+    a, b = rate * duration, slope * duration**2
+    return np.array(
+        [
+            value + a * (x - x**3 + 0.5 * x**4) + b * (x**2 / 2 - 2 * x**3 / 3 + x**4 / 4),
+            (a * (1 - 3 * x**2 + 2 * x**3) + b * (x - 2 * x**2 + x**3)) / duration,
+            (a * (6 * x**2 - 6 * x) + b * (1 - 4 * x + 3 * x**2)) / duration**2,
+        ]
+    )

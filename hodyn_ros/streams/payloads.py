@@ -1,0 +1,152 @@
+"""What links carry beside what the robot description says, and how it changes in motion.
+
+The dynamics are linear in the inertial parameters. Along a transition these are
+p(t) = p_0 + s(t) (p_1 - p_0), and so the efforts are those with p_0 and p_1, mixed by the product
+rule: exactly, with their time derivatives. Momentum that comes with the mass is not part of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hodyn_ros.checks import checked_number
+from hodyn_ros.errors import RequestError
+from hodyn_ros.lie.leibniz import multiplication
+from hodyn_ros.model.inertia import Payload
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.streams.timeline import NANOSECONDS
+
+if TYPE_CHECKING:
+    from hodyn_ros.streams.robot import Robot
+
+Array = NDArray[np.float64]
+
+LONGEST_TRANSITION = 3600.0  # s
+MOST_WAITING = 16
+_MOST_KEPT = 2 * MOST_WAITING  # changes that are over among them
+# Samples that are older than the end of a transition by more than this no one asks for [ns].
+_PAST = 60 * NANOSECONDS
+
+
+def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:
+    """Model with payloads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # they have been reported
+        for payload in payloads:
+            model = model.with_payload(*payload)
+    return model
+
+
+def with_payload(
+    robot: Robot, payload: Payload, duration: float, allow_step: bool, allow_impossible: bool
+) -> tuple[tuple[Payload, ...], list[str]]:
+    """Payloads with one that is taken up in a duration [s], and remarks on it.
+
+    HodynError if that cannot be. A mass of zero says that the link carries nothing.
+    """
+    checked_number(
+        'transition_time', duration, RequestError, least=0.0, most=LONGEST_TRANSITION, unit='s'
+    )
+    if not duration and not allow_step:
+        raise RequestError(
+            'transition_time is 0, with which the efforts would jump; give the time in which the '
+            'load is taken up, or set allow_step.'
+        )
+    others = tuple(item for item in robot.payloads if item.link != payload.link)
+    robot.model.link(payload.link)
+    if not payload.mass:
+        return others, []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        robot.bare.with_payload(*payload)
+    remarks = [str(item.message) for item in caught]
+    if remarks and not allow_impossible:
+        a, b, c = payload.inertia_com
+        i = (*a, *b[1:], c[2])
+        raise RequestError(
+            f'The payload of {payload.link!r} ({payload}, inertia {i} kg m^2) can be of no body: '
+            f'{remarks[0]} Check the values, or set the parameter allow_impossible_inertia.'
+        )
+    return (*others, payload), remarks
+
+
+class _Transition(NamedTuple):
+    """Change from one robot to another."""
+
+    before: Robot
+    after: Robot
+    start: int  # [ns]
+    duration: int  # [ns]
+    keeps_past: bool  # whether the robot before it is that of all times before
+
+    @property
+    def end(self) -> int:
+        """When it is over [ns]."""
+        return self.start + self.duration
+
+    def weights(self, time: int, orders: int) -> Array:
+        """Share of the robot after it, with its time derivatives: shape (orders,)."""
+        T = self.duration / NANOSECONDS
+        x = (time - self.start) / self.duration
+        series = (
+            x**3 * (10.0 - 15.0 * x + 6.0 * x**2),
+            30.0 * (x * (1.0 - x)) ** 2 / T,
+            60.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / T**2,
+        )
+        return np.array(series[:orders])
+
+
+class Transitions:
+    """Changes of payloads in time, one after the other."""
+
+    def __init__(self) -> None:
+        self.items: list[_Transition] = []  # in the order of their times
+
+    def clear(self) -> None:
+        """Have the robot in use be the one at all times."""
+        self.items.clear()
+
+    def follow(self, make: Callable[[tuple[Payload, ...]], Robot]) -> None:
+        """Go on with other robots, as they are made with the same payloads."""
+        self.items = [
+            item._replace(before=make(item.before.payloads), after=make(item.after.payloads))
+            for item in self.items
+        ]
+
+    def start(self, now: int) -> int:
+        """Time at which one that is asked for now begins [ns]; RequestError if too many wait."""
+        self.items = [item for item in self.items if item.end > now - _PAST][-_MOST_KEPT:]
+        ends = [item.end for item in self.items if item.end > now]
+        if len(ends) >= MOST_WAITING:
+            raise RequestError(
+                f'{MOST_WAITING} changes of payloads wait already; ask for fewer, or for shorter '
+                'transitions.'
+            )
+        return max([now, *ends])
+
+    def add(
+        self, before: Robot, after: Robot, start: int, duration: float, keeps_past: bool = True
+    ) -> None:
+        """Add one that lasts so long [s]; before it was the robot before, or the latest."""
+        ns = round(duration * NANOSECONDS)
+        self.items.append(_Transition(before, after, start, ns, keeps_past))
+
+    def at(self, time: int, latest: Robot) -> tuple[Robot, Robot, _Transition | None]:
+        """Robots between which the one at a time [ns] is, both the same outside of transitions."""
+        for item in self.items:
+            if time < item.start and item.keeps_past:
+                return item.before, item.before, None
+            if item.start <= time < item.end:
+                return item.before, item.after, item
+        return latest, latest, None
+
+
+def mixed(before: Array, after: Array, weights: Array) -> Array:
+    """Efforts (orders, n) along a transition."""
+    result: Array = before + multiplication(weights) @ (after - before)
+    return result

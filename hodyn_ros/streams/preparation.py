@@ -1,0 +1,294 @@
+"""How a robot comes from a description: made ready beside, while the one before stays in use."""
+
+from __future__ import annotations
+
+import gc
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Generic, Protocol, TypeVar
+
+from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.engine.engine import Request, engine_of, unavailable
+from hodyn_ros.engine.program import Attachment
+from hodyn_ros.errors import HodynError, ModelError
+from hodyn_ros.model.inertia import Payload
+from hodyn_ros.model.limits import compiled_count
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.streams.health import START_GRACE, NodeHealth, reason
+from hodyn_ros.streams.robot import (
+    DESCRIPTION,
+    EFFORT_ORDERS,
+    REMEMBERED,
+    Robot,
+    assemble,
+    made_robot,
+    model_settings,
+    prepare_variants,
+    ready,
+    request_of,
+)
+
+M = TypeVar('M')
+
+Compiled = tuple[RobotModel, str]
+"""A model, and why its kernels are slower than they could be, if they are."""
+
+LONG_PREPARATION = 2.0  # s, after which it is said what a new robot waits for
+
+
+class Host(Protocol):
+    """What has robots made ready: a node, or what stands for it."""
+
+    @property
+    def worker(self) -> Any:
+        """Does jobs beside: `put(job, failed)`; `is_closed` when it comes to its end."""
+
+    @property
+    def diagnostics(self) -> NodeHealth:
+        """Counts what has become of descriptions."""
+
+    @property
+    def settings(self) -> Any:
+        """The `RobotSettings` in use."""
+
+    @property
+    def parameters(self) -> Any:
+        """Has the latest `settings`, and `declare_joints` for those of a robot."""
+
+    def soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Have something called in the thread of all methods here."""
+
+    def get_logger(self) -> Any:
+        """Log with `debug`, `info`, `warning` and `error`."""
+
+    def log_error(self, subject: str, text: str = '', is_throttled: bool = True) -> None:
+        """Log an error on a subject, not too often if it is throttled."""
+
+    def refuse(self, topic: str, error: Exception) -> None:
+        """Count and log that something that has come cannot be used."""
+
+    def now(self) -> int:
+        """Time [ns]."""
+
+
+class RobotPreparation(Generic[M]):
+    """Holds the robot in use and the description that is to follow it.
+
+    All methods belong to the thread of the executor. `begin` takes a description there and returns
+    what the worker of the node does; `finish` takes its result and returns the robot. What they
+    raise refuses the description. `progressed` is called whenever a robot is asked for or an
+    outcome is there, and then `changed`, if it is another robot, with what the worker has made.
+    """
+
+    def __init__(
+        self,
+        node: Host,
+        begin: Callable[[str], Callable[[], M]],
+        finish: Callable[[str, M], Robot],
+        progressed: Callable[[], None],
+        changed: Callable[[M], None],
+    ) -> None:
+        self.robot: Robot | None = None
+        self.error = ''  # why the latest description was refused
+        self.wanted: str | None = None  # description that is being made ready
+        self._node, self._begin, self._finish = node, begin, finish
+        self._begun = self._since = time.monotonic()
+        self._told = 0.0  # for how long the wait has been told [s]
+        self.wanted_joints = 0  # of the robot that is being made ready; 0: not known yet
+        self._progressed, self._changed = progressed, changed
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a robot is being made ready."""
+        return self.wanted is not None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether there is no robot, but soon will be: who measures early makes no mistake."""
+        is_new = not self.error and time.monotonic() - self._begun < START_GRACE
+        return self.robot is None and (self.is_under_way or is_new)
+
+    @property
+    def state(self) -> tuple[Robot | None, str, bool]:
+        """Robot in use, why the latest description was refused, whether one is under way."""
+        return self.robot, self.error, self.is_under_way
+
+    def ready(self) -> Robot:
+        """Return the robot in use; ModelError says what is to be done if there is none."""
+        return self.robot or ready(None, self.is_under_way)
+
+    def is_latest(self, xml: str) -> bool:
+        """Whether a description is the one in use or the one that follows it."""
+        in_use = None if self.robot is None else self.robot.description
+        return xml == (in_use if self.wanted is None else self.wanted)
+
+    def request(self, xml: str) -> None:
+        """Have a robot made ready; until it is, the one in use stays in use."""
+        # One that is in use already takes back what was said of a refused one.
+        if self.is_latest(xml) and not self.error:
+            return
+        if self.robot is not None and xml == self.robot.description:
+            self.wanted, self.error = None, ''
+        elif xml != self.wanted:
+            self.wanted, self.wanted_joints = xml, 0
+            self._since, self._told = time.monotonic(), 0.0
+            job, soon = self._begin(xml), self._node.soon
+            self._node.worker.put(
+                # Unless another one has taken its place.
+                lambda: soon(self._on_outcome, xml, job(), '') if self.wanted == xml else None,
+                lambda error: soon(self._on_outcome, xml, None, reason(error)),
+            )
+        self._progressed()
+
+    def tell_progress(self) -> None:
+        """Say what is being waited for, if it takes long: after 2 s, 4 s, 8 s and so on."""
+        waited = time.monotonic() - self._since
+        if self.wanted is None or waited < max(2.0 * self._told, LONG_PREPARATION):
+            return
+        self._told = waited
+        n, stays = self.wanted_joints, ' The robot before stays in use.' if self.robot else ''
+        what = f'kernels for its {n} joints are compiled' if n else 'its description is read'
+        self._node.get_logger().info(
+            f'The new robot is being made ready for {waited:.0f} s: {what}.{stays}'
+        )
+
+    def refuse(self, why: str) -> None:
+        """Report that the latest description cannot be used."""
+        self.error = why
+        self._node.diagnostics.refused(DESCRIPTION, why)
+        more = '' if self.robot is None else ' The robot before stays in use.'
+        self._node.get_logger().error(f'Robot description refused: {why}{more}')
+
+    def _on_outcome(self, xml: str, made: M | None, why: str) -> None:
+        if self.wanted is None:
+            return  # the robot in use has been described once more in the meantime
+        if xml == self.wanted:
+            self.wanted = None
+        try:
+            if made is None:
+                raise ModelError(why)
+            self.robot, self.error = self._finish(xml, made), ''
+        except Exception as error:  # also a fault of ours: others wait for the outcome
+            if not isinstance(error, HodynError):
+                self._node.get_logger().error(traceback.format_exc())
+            self.refuse(reason(error))
+            made = None
+        self._progressed()
+        if made is not None:
+            self._node.diagnostics.received(DESCRIPTION)
+            for warning in self.robot.model.warnings if self.robot else ():
+                self._node.get_logger().warning(warning)
+            self._changed(made)
+
+
+class CompiledRobots(RobotPreparation[Compiled]):
+    """Robots with kernels for the wrenches that act, if they can be compiled."""
+
+    def __init__(
+        self,
+        node: Host,
+        wrenches: Callable[[], Sequence[Wrench]],
+        progressed: Callable[[], None],
+        changed: Callable[[Compiled], None],
+    ) -> None:
+        super().__init__(node, self._compilation, self._robot_of, progressed, changed)
+        self._wrenches = wrenches
+        self._payloads: tuple[Payload, ...] = ()
+        options = model_settings(node.settings)
+        self._assembled = lru_cache(REMEMBERED)(lambda xml: assemble(xml, *options))
+        node.worker.put(_import_compiler)
+
+    def check(self, xml: str) -> None:
+        """Raise HodynError against a description that cannot be used, and report it."""
+        try:
+            self._robot_of(xml, (self._assembled(xml), ''))
+        except HodynError as error:
+            self.refuse(str(error))
+            raise
+
+    def request_wrenches(self) -> None:
+        """Have the robot in use compiled for the wrenches that act, unless it is already."""
+        if self.robot is not None:
+            model = self.robot.model
+            wanted = _missing(model, self._wrenches(), self._node.settings.base_motion)
+            if wanted:
+                self._node.worker.put(lambda: _compile(self._node, model, wanted))
+
+    def update_robot(self, payloads: tuple[Payload, ...] | None = None) -> None:
+        """Take what the settings say of the robot in use once more, and perhaps payloads."""
+        if self.robot is not None:
+            if payloads is not None:
+                self._payloads = payloads
+            self.robot = self._robot_of(self.robot.description, (self.robot.bare, ''))
+
+    def with_payloads(self, payloads: tuple[Payload, ...]) -> Robot:
+        """Robot in use, as it is with other payloads."""
+        robot = self.ready()
+        return self._variant(robot.description, robot.bare, payloads)
+
+    def _compilation(self, xml: str) -> Callable[[], Compiled]:
+        wrenches, base_moves = self._wrenches(), self._node.settings.base_motion
+
+        def make() -> Compiled:
+            model = self._assembled(xml)
+            if self.wanted == xml:
+                self.wanted_joints = model.n_joints
+            present = [wrench for wrench in wrenches if wrench.link in model.links]
+            wanted = _missing(model, (), base_moves) + _missing(model, present, base_moves)
+            return model, _compile(self._node, model, wanted) or ''
+
+        return make
+
+    def _robot_of(self, description: str, made: Compiled) -> Robot:
+        self._node.parameters.declare_joints(made[0].joint_names)
+        return self._variant(description, made[0], self._payloads)
+
+    def _variant(self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]) -> Robot:
+        settings = self._node.parameters.settings
+        robot = made_robot(description, bare, settings, payloads)
+        if any(model is not bare for model in robot.variants):
+            self._node.worker.put(lambda: prepare_variants(robot, settings.base_motion))
+        return robot
+
+
+def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | None:
+    """Make kernels; return why they are slower than they could be, if they are."""
+    try:
+        for request in () if unavailable() else wanted:
+            if node.worker.is_closed:
+                break
+            engine_of(model).prepare(request)
+    except Exception as error:  # compilers fail in many ways; NumPy computes the same
+        return f'compiling failed: {error}'
+    return unavailable()
+
+
+def _missing(
+    model: RobotModel, wrenches: Iterable[Wrench], base_moves: bool
+) -> tuple[Request, ...]:
+    """Kernels for some wrenches that nobody has begun to make; they are the caller's now."""
+    attachments = tuple(
+        Attachment(wrench.link, wrench.expressed_in, wrench.acting)
+        for wrench in wrenches
+        if base_moves or model.link(wrench.link).body != BASE
+    )
+    engine = engine_of(model)
+    wanted = (request_of(k, attachments, base_moves) for k in EFFORT_ORDERS)
+    return tuple(request for request in wanted if engine.expect(request))
+
+
+def _import_compiler() -> None:
+    """Import and make what every robot's kernels need before they are needed."""
+    try:
+        if not unavailable():
+            from hodyn_ros.engine.kernels import single_call
+
+            single_call(2, efforts=True)
+            compiled_count()
+    except Exception:  # will be reported when it is needed
+        pass
+    # The compiler has more objects than all else together. If every full garbage collection
+    # visited them, it would hold all threads up for 50 ms.
+    gc.freeze()

@@ -1,0 +1,260 @@
+"""The robot that something works for: its model, limits, drives and payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.config import (
+    actuators_from_config,
+    check_config,
+    motor_limits_from_config,
+)
+from hodyn_ros.actuators.limits import MotorLimits
+from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
+from hodyn_ros.checks import Array
+from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
+from hodyn_ros.engine.program import MOVING, Attachment
+from hodyn_ros.errors import ActuatorError, ModelError
+from hodyn_ros.model.assembly import frozen
+from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.model.inertia import Payload
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.urdf import parse_urdf
+from hodyn_ros.streams.payloads import loaded
+
+DESCRIPTION = 'robot_description'
+
+EFFORT_ORDERS = range(3)  # derivatives of the efforts in messages
+REMEMBERED = 8  # robots that are taken up again at once, with and without what a gripper holds
+
+_START = 'actuators'
+_STIFFNESS = 'stiffness'
+
+
+class RobotSettings(Protocol):
+    """What a robot is made of beside its description, a part of the parameters of a node."""
+
+    @property
+    def base_link(self) -> str:
+        """First link of the chain; empty: the root link."""
+
+    @property
+    def tip_link(self) -> str:
+        """Last link of the chain; empty: the whole tree."""
+
+    @property
+    def gravity(self) -> tuple[float, float, float]:
+        """Gravitational acceleration in base link axes [m/s^2]."""
+
+    @property
+    def allow_impossible_inertia(self) -> bool:
+        """Whether inertia tensors of no body are used as given."""
+
+    @property
+    def actuators(self) -> Sequence[tuple[str, str, Any]]:
+        """Joint, key and value of what is between motors and joints."""
+
+    @property
+    def command(self) -> Any:
+        """What controllers want, with `effort` and `friction`."""
+
+    def friction_laws(self) -> dict[str, FrictionLaw | None]:
+        """Friction of the joints for which it is given."""
+
+    def limits_of(self, model: RobotModel) -> MotionLimits:
+        """Limits of a model, completed by those that are given."""
+
+
+class Drives(NamedTuple):
+    """Actuators, their limits, and the stiffness that joints have unless asked for another."""
+
+    actuators: Actuators
+    limits: MotorLimits
+    stiffness: Mapping[str, float]  # of every joint that can choose it, and no other [N m/rad]
+
+    def default_stiffness(self, samples: tuple[int, ...] = ()) -> dict[str, Array]:
+        """Series (..., 3) of the stiffness that is constant."""
+        items = self.stiffness.items()
+        return {name: np.tile([value, 0.0, 0.0], (*samples, 1)) for name, value in items}
+
+
+class Robot(NamedTuple):
+    """Everything that follows from the robot description; replaced as a whole."""
+
+    model: RobotModel
+    limits: MotionLimits
+    description: str
+    drives: Drives | None = None
+    sent: RobotModel = None  # type: ignore[assignment]
+    """Its efforts are those that controllers want; the model itself, or without some of them."""
+    payloads: tuple[Payload, ...] = ()  # part of the model
+    bare: RobotModel = None  # type: ignore[assignment]
+    """Model of the description alone, with kernels."""
+
+    @property
+    def variants(self) -> tuple[RobotModel, RobotModel]:
+        """Models for all efforts and for those that are sent."""
+        return self.model, self.sent
+
+
+def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
+    """Return the robot in use; ModelError, if there is none, says whether one is being made."""
+    if robot is None:
+        raise ModelError(
+            'There is no robot model yet; '
+            + (
+                'the robot of the description that has arrived is being made ready.'
+                if in_preparation
+                else 'publish a valid URDF on the topic robot_description or set the parameter '
+                'robot_description.'
+            )
+        )
+    return robot
+
+
+def without_limits(robot: Robot, limits: MotionLimits | None = None, **along: Any) -> list[str]:
+    """Sentence on what has no limit, if anything.
+
+    The limits are those of the robot unless others are given. How large it becomes is told with
+    the arrays `motion`, `effort` and `motors` of `find_unlimited`.
+    """
+    if (drives := robot.drives) is not None:
+        along |= {'actuators': drives.actuators, 'motor_limits': drives.limits}
+    unlimited = find_unlimited(robot.model, limits or robot.limits, **along)
+    return [no_limit(unlimited)] if unlimited else []
+
+
+def assemble(
+    xml: str,
+    base_link: str,
+    tip_link: str,
+    gravity: tuple[float, float, float],
+    allow_impossible_inertia: bool = False,
+) -> RobotModel:
+    """Model of a robot description; an empty link stands for the root link or the whole tree."""
+    description = parse_urdf(xml, allow_impossible_inertia)
+    return RobotModel.from_description(description, base_link or None, tip_link or None, gravity)
+
+
+def model_settings(settings: RobotSettings) -> tuple[Any, ...]:
+    """Arguments of `assemble` behind the description."""
+    links = settings.base_link, settings.tip_link
+    return *links, settings.gravity, settings.allow_impossible_inertia
+
+
+def robot_of(
+    description: str, settings: RobotSettings, payloads: tuple[Payload, ...] = ()
+) -> Robot | None:
+    """Robot of a description that the node uses, with kernels; the latest models are kept."""
+    if not description:
+        return None
+    model = _warm(description, *model_settings(settings))
+    robot = made_robot(description, model, settings, payloads)
+    prepare_variants(robot)
+    return robot
+
+
+def made_robot(
+    description: str, model: RobotModel, settings: RobotSettings, payloads: tuple[Payload, ...]
+) -> Robot:
+    """Robot of a description whose model has been assembled."""
+    bare, payloads = model, tuple(item for item in payloads if item.link in model.links)
+    model = _changed(model, payloads, tuple(settings.friction_laws().items()))
+    command = settings.command
+    sent = _sent(model, command.effort == 'without_gravity', not command.friction)
+    drives = drives_of(model, settings.actuators)
+    return Robot(model, settings.limits_of(model), description, drives, sent, payloads, bare)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _changed(
+    model: RobotModel,
+    payloads: tuple[Payload, ...],
+    laws: tuple[tuple[str, FrictionLaw | None], ...],
+) -> RobotModel:
+    laws = tuple(item for item in laws if item[0] in model.body_names)
+    model = loaded(model, payloads)
+    return model.with_friction(dict(laws)) if laws else model
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _sent(model: RobotModel, is_weightless: bool, is_frictionless: bool) -> RobotModel:
+    if is_weightless:
+        model = replace(model, gravity=frozen(np.zeros(3)))
+    if is_frictionless and model.friction:
+        model = model.with_friction(dict.fromkeys(model.friction))
+    return model
+
+
+def prepare_variants(robot: Robot, base_moves: bool = False) -> None:
+    """Have kernels for models that are none of a description alone."""
+    try:
+        for model in () if unavailable() else robot.variants:
+            for order in EFFORT_ORDERS:
+                if not base_moves:
+                    engine_of(model).prepare_general(order)
+                else:  # there is no general code
+                    engine_of(model).prepare(request_of(order, (), base_moves))
+    except Exception:  # compilers fail in many ways; NumPy computes the same
+        pass
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _warm(*arguments: Any) -> RobotModel:
+    model = assemble(*arguments)
+    try:
+        model.warm_up()
+    except Exception:  # compilers fail in many ways; NumPy computes the same
+        pass
+    return model
+
+
+def actuators_config(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
+    """Tables of the joints, as `actuators_from_config` takes them."""
+    config: dict[str, dict[str, Any]] = {}
+    for joint, key, value in values:
+        config.setdefault(joint, {})[key] = value
+    return config
+
+
+def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
+    """Find what is wrong with actuators whatever the robot; the first problem."""
+    nameless = next((key for joint, key, _ in values if not joint), None)
+    if nameless is not None:
+        return [f'Parameter {_START}.{nameless} is unknown, expected {_START}.<joint>.<key>.']
+    try:
+        check_config(actuators_config(values))
+    except ActuatorError as error:
+        return [f'Parameter {error}']
+    return []
+
+
+def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Drives | None:
+    """Actuators of a model, None if nothing is said of them; HodynError if they do not fit."""
+    if not values:
+        return None
+    config = actuators_config(values)
+    actuators = actuators_from_config(model, config)
+    stiffness = {}
+    for item in actuators.driven:
+        if item.actuator.needs_stiffness:
+            value = config[item.name].get(_STIFFNESS)
+            if value is None:
+                raise ActuatorError(
+                    f'{_START}.{item.name}.{_STIFFNESS} is missing; a joint of variable stiffness '
+                    'needs the stiffness that it has unless it is asked for another [N m/rad].'
+                )
+            stiffness[item.name] = float(value)
+    return Drives(actuators, motor_limits_from_config(actuators, config), stiffness)
+
+
+def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:
+    """Kernel of the efforts up to an order, with wrenches, on a base that may move."""
+    return BodyDynamics(MOVING, order + 1, wrenches) if base_moves else Efforts(order, wrenches)
