@@ -159,7 +159,7 @@ def played(model: RobotModel, follower: Controller | Splicer, given: list) -> Pl
     return Played(
         float(rate), float(velocity_jump), float(acceleration_jump), float(delays[best]),
         float(np.sqrt(errors[best])),
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     header = (
         'chunks', '', 'torque rate', 'velocity jump', 'acceleration jump', 'lag', 'rms error',
         'time for a chunk',
-    )  # fmt: skip
+    )
     lines = [[*header]]
     for rate, size in STREAMS.items():
         given = chunks(rate, SIZES[chosen.size])

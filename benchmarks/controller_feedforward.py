@@ -226,7 +226,7 @@ def text_of(found: dict[str, dict[Contestant, list[Result]]]) -> str:
     header = [
         'robot', 'adds its gravity', 'effort field', 'points', 'RMS', 'peak', 'torque rate',
         'efforts begin', 'cancelled', 'moves by',
-    ]  # fmt: skip
+    ]
     lines = [header]
     count = 0
     for plant, results in found.items():

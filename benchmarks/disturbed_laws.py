@@ -233,7 +233,7 @@ def recommended(robot: Robot, w: float | None) -> Any:
     return tracking_controller(
         robot.actuators, robot.period, bandwidth=w, torque_limits=robot.limits, guards=GUARDS,
         resolution=(LINK_STEP, MOTOR_STEP),
-    )  # fmt: skip
+    )
 
 
 def of_kind(kind: str) -> Callable[[Robot, float], Any]:
@@ -543,7 +543,7 @@ def _follow(contestant: Contestant, case: Case, plant: ElasticPlant) -> Run:
     return Run(
         case.period, times[:count], positions - wanted[:count], speeds, np.array(torques), force,
         contestant.said, contestant.state, diverged,
-    )  # fmt: skip
+    )
 
 
 class Job(NamedTuple):
@@ -603,7 +603,7 @@ QUICK = (
     'exact', 'calls dropped 5 %', 'glitch 1 rad, link', 'brakes 0.5 s', 'drives off 0.15 s',
     'wall, 1e4 N/m', 'push 50 N', 'payload 3 kg', 'delay 4 ms, unknown', 'motor inertia x 0.1',
     'motors x 100, limits not given',
-)  # fmt: skip
+)
 SIZES = {
     'tiny': Size(('exact', 'wall, 1e4 N/m', 'motors x 100'), ('exact',), BANDWIDTHS[2:3]),
     'quick': Size(QUICK, ('exact', 'K -5 %'), (20.0, 40.0, 60.0)),
@@ -738,7 +738,7 @@ def legend(size: Size) -> str:
 def table(
     title: str, header: Sequence[str], found: Found, laws: Sequence[str],
     names: Sequence[str], write: Callable[[Run], str],
-) -> str:  # fmt: skip
+) -> str:
     """Write one table, with a row for each case."""
     lines = [header]
     for name in names:

@@ -72,7 +72,7 @@ def row_of_fault(name: str, model: RobotModel) -> list[str]:
         found = identify(
             model, samples(cases.record(wrong)), wrong.groups, link=link,
             actuators=Actuators(model, drives),
-        )  # fmt: skip
+        )
         told = found.doubt.sentence
         for item in found.parameters:
             if item.name == 'panda_link8 mass':

@@ -153,12 +153,12 @@ LEGEND = (
 SHORT = (
     'exact', 'K -10 %', 'payload 1 kg', 'motor Coulomb 1 N m', 'encoders', 'delay 1 ms, unknown',
     'push 20 N', 'fast', 'all',
-)  # fmt: skip
+)
 HUNTING = 'motor Coulomb 1 N m, 2 s of rest'
 LEFT_OUT = {
     'K -5 %', 'K +5 %', 'all, delay 1 ms, known', 'K -5 %, known to 1 %', 'payload, known to 1 %',
     'Coulomb, known to 1 %',
-}  # fmt: skip
+}
 ROWS: dict[str, tuple[Condition, float | None]] = {
     **{name: (made, None) for name, made in CONDITIONS.items() if name not in LEFT_OUT},
     'all, K = 5000': (CONDITIONS['all'], 5000.0),
@@ -280,7 +280,7 @@ def tables(size: Size, bandwidths: Mapping[str, float], found: Mapping[Job, Run 
             ('RMS / peak error of the links [mrad]', errors),
             ('Largest change of a motor torque, anywhere / at rest [N m/s], and the share of '
              'samples in which a motor is at its limit', rates),
-        ):  # fmt: skip
+        ):
             lines = [header]
             for row in size.rows:
                 if row != HUNTING:

@@ -174,7 +174,7 @@ def text_of(found: Sequence[tuple[Case, Executed]]) -> str:
                 f'{result.second:.2g} N m/s²',
                 f'{result.deviation:.0e} rad',
             ]
-        )  # fmt: skip
+        )
     return grid(lines) + (
         '\nThe columns "degree 5" and "degree 3" hold the largest change of a torque per '
         'millisecond over its limit; "limits" the largest quotient of any quantity from velocity '

@@ -206,7 +206,7 @@ def _parquet_peer(source: Path, target: Path) -> Callable[[Path], object]:
             result, path, row_group_size=group.num_rows, compression=column.compression,
             use_dictionary=False,
             use_byte_stream_split='BYTE_STREAM_SPLIT' in column.encodings,
-        )  # fmt: skip
+        )
 
     return copy
 

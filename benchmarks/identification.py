@@ -80,7 +80,7 @@ KINDS = {
         lambda seed: cases.RigidRobot.random(seed, stribeck=True),
         cases.Sensing(noise=NOISE, delay=1.3e-3, spikes=1e-3), (*RIGID, 'stribeck', 'delay'),
     ),
-}  # fmt: skip
+}
 
 
 class Judged(NamedTuple):
@@ -141,7 +141,7 @@ def samples(recording: Mapping[str, Any], name: str = 'recording') -> Samples:
     return Samples(
         recording['names'], recording['time'], recording['position'][:, None], name=name,
         is_measured=True, **given,
-    )  # fmt: skip
+    )
 
 
 def known_drives(model: RobotModel) -> Actuators:
@@ -202,7 +202,7 @@ def contributions(robot: Any, motions: Sequence[Any]) -> dict[str, Array]:
             'viscous': motors[:, 1], 'coulomb': np.sign(motors[:, 1]), 'armature': motors[:, 2],
             'stribeck': np.sign(motors[:, 1]) * np.exp(-((motors[:, 1] / 0.05) ** 2)),
             'offset': np.ones_like(motors[:, 0]),
-        }  # fmt: skip
+        }
         Y = cases.regressor(robot.model, links).reshape(len(t), 7, 7, 10)
         for b, body in enumerate(cases.JOINTS):
             for k, name in enumerate(cases.BODY_PARAMETERS):
@@ -296,7 +296,7 @@ def table_of_parameters(found: Mapping[str, Sequence[Outcome]]) -> str:
             lines.append([
                 kind if group == 'all' else '', group, str(len(own)), f'{within:.1f} %',
                 f'{np.sqrt(np.mean(ratio**2)):.2f}', *cells,
-            ])  # fmt: skip
+            ])
     return grid(lines)
 
 
@@ -308,7 +308,7 @@ def table_of_residuals(found: Mapping[str, Sequence[Outcome]]) -> str:
         values = (
             np.median([outcome.before for outcome in outcomes]), np.median(after), max(after),
             np.median([outcome.of_truth for outcome in outcomes]),
-        )  # fmt: skip
+        )
         seconds = np.median([outcome.seconds for outcome in outcomes])
         lines.append([kind, *(f'{value:.4f}' for value in values), f'{seconds:.1f}'])
     return grid(lines)
@@ -344,7 +344,7 @@ def table_of_gaz() -> str:
         lines.append([
             name, str(len(error)), f'{largest:.1e}', f'{largest / scale:.1e}',
             f'{ratio:.1f}' if name != 'exactly' else '', f'{beside:.1e}',
-        ])  # fmt: skip
+        ])
     return grid(lines)
 
 
@@ -396,7 +396,7 @@ def table_of_costs(size: Size) -> str:
             np.savez(file, **recording)
             command = [sys.executable, '-m', 'benchmarks.identification', '--child', which]
             done = subprocess.run([*command, str(file)], cwd=ROOT, stdout=subprocess.PIPE,
-                                  text=True, check=True)  # fmt: skip
+                                  text=True, check=True)
         found = json.loads(done.stdout)
         name = 'Pinocchio in a loop, lstsq' if which == 'peer' else which
         cells = (f'{found[key]:.1f}' for key in ('seconds', 'first'))
@@ -440,7 +440,7 @@ def table_of_tracking(size: Size) -> str:
     for name, known in (
         ('nominal', (model, drives)), ('identified', (found.model, found.actuators)),
         ('identified, sharp friction', (sharp.model, sharp.actuators)),
-    ):  # fmt: skip
+    ):
         run = tracked(*known)
         lines.append([name, f'{run.rms:.3f}', f'{run.peak:.2f}', f'{run.rate:.0f}'])
     return grid(lines)
@@ -490,7 +490,7 @@ def tables(size: Size, say: Callable[[str], object]) -> str:
     parts = {
         'parameters': table_of_parameters(found), 'residuals': table_of_residuals(found),
         'gaz': table_of_gaz(), 'costs': table_of_costs(size),
-    }  # fmt: skip
+    }
     if size.excitation:
         parts['tracking'] = table_of_tracking(size)
     written = [

@@ -145,7 +145,7 @@ class Laws:
 def run(
     law: Law, condition: Condition, wrench: Any, duration: float, goal: Array = AT_START,
     substeps: int = 2,
-) -> Touch:  # fmt: skip
+) -> Touch:
     """Touch the robot under a law that holds a goal (5, 7)."""
     waiting: list[Array] = []
     plant = condition.plant()
@@ -181,11 +181,11 @@ def stiffness_errors(laws: Laws, size: Size) -> list[list[str]]:
             R = old.rotation.T
             moved = np.concatenate([
                 pinocchio.log3(R @ new.rotation), R @ (new.translation - old.translation)
-            ])  # fmt: skip
+            ])
             given = np.concatenate([R @ WRENCH[3:], R @ WRENCH[:3]])
             missed = np.abs(AXES * moved - given)
             found += [part.max() / np.abs(whole).max()
-                      for part, whole in zip(np.split(missed, 2), np.split(given, 2))]  # fmt: skip
+                      for part, whole in zip(np.split(missed, 2), np.split(given, 2))]
         rows.append([name, *(f'{100.0 * value:.1f} %' for value in found)])
     return rows
 
@@ -233,7 +233,7 @@ def contacts(laws: Laws, size: Size) -> list[list[str]]:
                 rows.append([
                     name, f'{hard:.0e}', robot, f'{force.max():.0f}', f'{force[-1]:.1f}',
                     f'{np.ptp(force[-300:]):.2f}', str(bounces),
-                ])  # fmt: skip
+                ])
     return rows
 
 
@@ -248,7 +248,7 @@ def hands(laws: Laws, size: Size) -> list[list[str]]:
             rubbing, laws.free(friction=Coulomb(1.0, 0.01), observes_friction=False)
         ),
         'friction not compensated': (rubbing, laws.free(observes_friction=False)),
-    }  # fmt: skip
+    }
     heads = ('x', 'y', 'z', 'most')
     rows = [['m/s', 'motors, 1 N m', *(f'{head} [N]' for head in heads)]]
     start = tip(Condition().plant(), START)[0].translation
@@ -345,7 +345,7 @@ def preserving(laws: Laws, size: Size) -> list[list[str]]:
         made: dict[str, Callable[[], Law]] = {
             'impedance': lambda share=share: laws.joint(stiffness=share * STIFFNESS),
             'ESP': lambda share=share: Preserving(laws, share * STIFFNESS),
-        }  # fmt: skip
+        }
         for name, make in made.items():
             for robot in size.conditions:
                 line = [f'{share:g}', name, robot]
@@ -362,7 +362,7 @@ def preserving(laws: Laws, size: Size) -> list[list[str]]:
                 rows.append([
                     *line, f'{1e3 * way.max():.0f}', f'{PERIOD * (swings[-1] + 1):.2f}',
                     f'{record.energy.max():.2f} / {record.energy.min():.4f}', f'{noise:.0f}',
-                ])  # fmt: skip
+                ])
     return rows
 
 

@@ -244,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = [
         ['beside', 'sent', 'for the controller', 'before its stamp', 'before its first point',
          'least margin', 'refused', 'largest effort / limit']
-    ]  # fmt: skip
+    ]
     for busy in size.busy:
         for what, found in zip(('trajectories', 'stops'), measured(size, busy)):
             taken = max(len(found.margins), 1)

@@ -133,7 +133,7 @@ def measure(size: Size) -> tuple[list[list[str]], list[list[str]]]:
         shares: dict[str, list[Array]] = {'all': [], f'first and last {AT_ENDS:g} s': []}
         found: dict[str, list[Array]] = {
             'smoother': [], 'Savitzky-Golay': [], 'smoothing spline': []
-        }  # fmt: skip
+        }
         for seed in range(size.seeds):
             stamps, truth, values = recorded(case, size.duration, seed)
             parts = list(Smoother(stamps, values).blocks())
@@ -148,7 +148,7 @@ def measure(size: Size) -> tuple[list[list[str]], list[list[str]]]:
                 relative_errors(error, truth),
                 savitzky_golay(case.rate, values, truth),
                 smoothing_spline(times, values, truth),
-            )):  # fmt: skip
+            )):
                 found[name].append(geometric_mean(one))
         head = [str(case.rate), case.kind, f'{case.noise:g}']
         for name, rows in shares.items():

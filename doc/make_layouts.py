@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         '--motor', action='append', default=[],
         help='name of a motor, repeated; default: each joint has one motor of its name',
-    )  # fmt: skip
+    )
     parser.add_argument('--folder', type=Path, default=Path('.'))
     given = parser.parse_args(arguments)
     joints = RobotModel.from_urdf(given.robot, given.base_link, given.tip_link).joint_names

@@ -52,7 +52,7 @@ def comparison(model: RobotModel) -> Comparison:
     recording = Samples(
         model.joint_names, times[known], motion[known, :1], effort=effort[known],
         name='recording', is_measured=True,
-    )  # fmt: skip
+    )
     return compare(model, recording)
 
 

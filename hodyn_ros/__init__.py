@@ -52,13 +52,13 @@ __all__ = [
     'inverse_dynamics_derivatives', 'inverse_dynamics_from_link_motion', 'inverse_kinematics',
     'jacobian', 'joint_regressor', 'kinetic_energy', 'mass_matrix',
     'moving_base_inverse_dynamics', 'potential_energy', 'regressor', 'to_urdf',
-]  # fmt: skip
+]
 
 _PACKAGES = (
     'actuators', 'analysis', 'checks', 'codegen', 'control', 'datasets', 'dynamics', 'engine',
     'errors', 'files', 'identification', 'kinematics', 'lie', 'model', 'names', 'plotting',
     'resources', 'retiming', 'simulation', 'trajectory', 'typing', 'units',
-)  # fmt: skip
+)
 
 
 def __getattr__(name: str) -> Any:

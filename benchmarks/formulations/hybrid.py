@@ -62,7 +62,7 @@ def efforts(
                 scaled_sum(q[i][1:], X, k),
                 *((ZERO, scaled(float(comb(k, j)), cross(parent[k - j][0], r[j])))
                   for j in range(k + 1)),
-            )  # fmt: skip
+            )
             V.append(add(parent[k], U))
             r.append(U[1])
             X.append(binomial_sum(_turned, V, X, k))

@@ -27,7 +27,7 @@ from hodyn_ros.lie import leibniz, se3, so3
 
 MODULES = (
     body_fixed, closed_form, hybrid, nth_order, spatial, joints, leibniz, se3, so3,
-)  # fmt: skip
+)
 FORMULATIONS: dict[str, Callable[..., Any]] = {
     'body_fixed': body_fixed.body_efforts,
     'nth_order': nth_order.body_efforts,

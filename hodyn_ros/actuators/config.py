@@ -114,7 +114,7 @@ KEYS = (
     Key('max_motor_torque_rate', 'float array', 'N m/s', TYPES, 'Limit of the motor, reported.'),
     Key('deflection_limit', 'float', 'rad', ('sea', 'vsa'),
         'Deflection above which a motion is reported, but not refused.'),
-)  # fmt: skip
+)
 """All keys."""
 
 _BY_NAME = {key.name: key for key in KEYS}
@@ -123,7 +123,7 @@ FRICTION = {
     'viscous': 'viscous_friction', 'coulomb': 'coulomb_friction', 'stribeck': 'stribeck_friction',
     'stribeck_velocity': 'stribeck_velocity', 'smoothing': 'friction_smoothing',
     'offset': 'friction_offset',
-}  # fmt: skip
+}
 """Keys of friction, by those that `friction_from_config` has for it."""
 
 LIMITS = {

@@ -111,7 +111,7 @@ def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
             rows.append((
                 name_of(quantity), found['joint_name'], instant(found['time']), number(value),
                 number(limit), excess, f'[{found["unit"]}]',
-            ))  # fmt: skip
+            ))
         head = ('exceeded', 'joint', 'worst at\n[s]', 'value', 'limit', 'by', 'unit')
         lines += [table(head, rows), '']
     uses = []

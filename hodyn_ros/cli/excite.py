@@ -23,7 +23,7 @@ _KINDS = {'h': 'first moment', 'i': 'inertia'}  # By how the names of their comp
 def excite(
     given: Given, output: Path, target: str, link: str | None, joints: tuple[str, ...],
     box: tuple[float, ...] | None, duration: float, effort_noise: float, seed: int, as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Find a motion, write it with its torques, and say what it is worth."""
     assert given.rate is not None
     with ResultsWriter(output) as writer:  # which refuses an output before the long work
@@ -34,7 +34,7 @@ def excite(
                 model, problem.limits, target=target, link=link, joints=joints or None,
                 box=None if box is None else np.reshape(box, (2, 3)), duration=duration,
                 effort_noise=effort_noise, rate=given.rate, actuators=actuators, seed=seed,
-            )  # fmt: skip
+            )
         times, motion = found.samples(given.rate)
         samples = Samples(model.joint_names, times, motion, name='the motion')
         results = compute(model, samples, actuators=actuators, derivatives='given')
@@ -53,7 +53,7 @@ def excite(
             'std': dict(zip(found.names, found.std)), 'limits_from': problem.limits_from,
             'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
             'unlimited': unlimited, 'provenance': model.provenance.lines(),
-        })  # fmt: skip
+        })
         return
     click.echo(
         f'{model.name}: {number(found.duration)} s from rest to rest, {len(found.names)} '

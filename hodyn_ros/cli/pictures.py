@@ -43,7 +43,7 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None, 
             show_remarks((
                 f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn that come nearest to '
                 'one of their limits; --joint chooses others.',
-            ))  # fmt: skip
+            ))
         if kind in _BY_JOINT:
             draw = getattr(plotting, f'plot_{kind}')
             figure = draw(model, results, limits, chosen, violations)

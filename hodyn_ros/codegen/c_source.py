@@ -370,7 +370,7 @@ def model_hash(model: RobotModel) -> str:
     arrays = (
         model.parent, model.coordinate, model.multiplier, model.offset, model.B, model.X,
         model.M_body, model.gravity, model.armature,
-    )  # fmt: skip
+    )
     # Adding zero makes a positive zero of a negative one.
     numbers = [(np.asarray(array, dtype=np.float64) + 0.0).tolist() for array in arrays]
     names = model.joint_names, model.joint_types, model.body_names
@@ -437,7 +437,7 @@ def _dynamics(code: Code, order: int, loaded: bool, function: str, _: str) -> st
 def program_function(
     code: Code, function: str, arguments: Mapping[str, int], robot: RobotProgram,
     is_static: bool = False,
-) -> str:  # fmt: skip
+) -> str:
     """Text of a function of arrays of some sizes, of which the last one is the result."""
     real, (*_, result) = code.precision.type, arguments
     definitions, values = _body(code, robot)

@@ -117,7 +117,7 @@ def generate_code(
     code = Code(
         model, name, _checked_orders(order), PRECISIONS[precision], links,
         forward=bool(forward_dynamics),
-    )  # fmt: skip
+    )
     if hasattr(controller, 'added_to'):
         code = controller.added_to(code)
     elif controller is not None:

@@ -19,7 +19,7 @@ _SPELLED_ALIKE = (
     ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Name, ast.Subscript, ast.Constant,
     ast.Call, ast.Compare, ast.Eq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.UnaryOp, ast.USub,
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.expr_context,
-)  # fmt: skip
+)
 
 HELPERS = f"""
 static const double pi = {math.pi!r};

@@ -72,7 +72,7 @@ class Margins(NamedTuple):
         values = zip(
             motor_names, self.gain_down, self.gain_up, self.phase, self.delay, self.sensitivity,
             self.crossover,
-        )  # fmt: skip
+        )
         for name, down, up, phase, delay, sensitivity, crossover in values:
             rows.append(
                 f'{name:{width}}  {down:.2f}-{up:<4.2g} {np.degrees(phase):3.0f} deg '
@@ -139,7 +139,7 @@ def find_margins(
         float(-np.log(largest) / T), up, down, phase, bears, np.abs(sensitivity).max(axis=0),
         crossover, t.is_elastic * t.resonances(law.observer.mass, law.observer.springs.stiffness),
         float(1.0 / softest) if softest > 0.0 else np.inf, *noise,
-    )  # fmt: skip
+    )
 
 
 def _unbounded(controller: ObserverController) -> ObserverController:
@@ -170,7 +170,7 @@ def _linear_law(
         return np.concatenate([law.memory, command.torque])
 
     J = np.array([(step(middle + d) - step(middle - d)) / (2.0 * _STEP)
-                  for d in _STEP * np.eye(len(middle))]).T  # fmt: skip
+                  for d in _STEP * np.eye(len(middle))]).T
     return J[:N, :N], J[:N, N:], J[N:, :N], J[N:, N:]
 
 
@@ -190,7 +190,7 @@ def _linear_robot(
 
     point = np.concatenate([q, theta])
     J = np.array([(torques(point + d) - torques(point - d)) / (2.0 * _STEP)
-                  for d in _STEP * np.eye(n + m)]).T  # fmt: skip
+                  for d in _STEP * np.eye(n + m)]).T
     inertia = mass_matrix(law.model, q[None])[0]
     inertia += np.diag((1.0 - t.is_elastic) * t.joint_inertia)
     A, G, H = (np.zeros((2 * (n + m), count)) for count in (2 * (n + m), m, n))
@@ -205,7 +205,7 @@ def _linear_robot(
     damper = t.damping[t.joint] * t.turns
     A[np.ix_(speed, speed)] = np.block([
         [-np.diag(t.damping), moves.T * damper], [moves * damper[:, None], -np.diag(damper)]
-    ])  # fmt: skip
+    ])
     G[speed] = np.vstack([moves.T * (1.0 - is_elastic), np.eye(m)])
     H[speed[:n]] = np.eye(n)
     scale = np.eye(len(A))

@@ -353,7 +353,7 @@ class StateObserver:
             t.is_elastic, t.inertia, self.link_gains, self._motor_gains, self._mass,
             self._factor, self._bias, self._torque, self._load, self._applied[0], *self.measured,
             self.links, self.motors,
-        )  # fmt: skip
+        )
 
     def _carried_forward(self) -> tuple[Array, Array]:
         """State after the delay, under the torques that are under way."""
@@ -366,7 +366,7 @@ class StateObserver:
             len(t.is_elastic), len(t.joint), d, SUBSTEPS, T, t.joint, t.is_elastic, t.turns,
             t.inertia, factor, bias, springs.torque, springs.rate, springs.load, *self.measured,
             np.array(list(self._applied)[1:]), links, motors,
-        )  # fmt: skip
+        )
         self.mass, _ = self._dynamics(links, factor)
         return links, motors
 
@@ -425,4 +425,4 @@ class StateObserver:
         return ObservedState(
             position, velocity, acceleration, jerk, motors[0], motors[1], torque, rate, external,
             external_rate, -motors[3],
-        )  # fmt: skip
+        )

@@ -100,7 +100,7 @@ class OnlineEstimator:
     def __init__(
         self, model: RobotModel, *, link: str | None = None,
         friction: bool | Sequence[str] = False, memory: float = 10.0, effort_noise: float = 0.1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         n, everyone = model.n_joints, model.joint_names if friction else ()
         joints = everyone if isinstance(friction, (bool, np.bool_)) else tuple(friction)
         if isinstance(friction, str) or not set(joints) <= set(everyone):
@@ -166,7 +166,7 @@ class OnlineEstimator:
         self, time: int, motion: ArrayLike, effort: ArrayLike,
         effort_deviation: ArrayLike | None = None,
         wrench: Wrench | Sequence[Wrench] | None = None,
-    ) -> ParameterEstimate | None:  # fmt: skip
+    ) -> ParameterEstimate | None:
         """Take a measurement; None if it is not used, as it came late or does not fit.
 
         Parameters

@@ -407,7 +407,7 @@ class ObserverController(ABC):
             len(torque), self.sample_period, gains.speed_share, gains.spring_share, time, duration,
             t.joint, gains.stiffness, gains.damping, gains.spring_damping, self.torque_limits,
             weight, q, self._motor_positions(), self._stopping, torque,
-        )  # fmt: skip
+        )
         return torque
 
     def _motor_positions(self) -> Array:
@@ -696,7 +696,7 @@ class TrackingController(ObserverController):
             self._pole = approach_pole(
                 n, _APPROACH * self.bandwidth, self.approach_speed,
                 _APPROACH_TORQUE * self._limit / inertia, self._distance,
-            )  # fmt: skip
+            )
             approach(n, 0.5 * T, self._pole, self._distance)
         desired = desired - self._distance
         effort = inverse_dynamics(self.model, desired)
@@ -707,7 +707,7 @@ class TrackingController(ObserverController):
             t.joint_inertia, t.damping, self._limit, observer.mass, springs.stiffness,
             springs.torque, springs.rate, *observer.measured, links, motors, desired, effort,
             motion.torque[0], self._work, demand,
-        )  # fmt: skip
+        )
         if self._is_far:
             self._is_far = approach(n, T, self._pole, self._distance) > _ARRIVED
             if not self._is_far:
@@ -788,7 +788,7 @@ def tracking_controller(
         return TrackingController(
             actuators, sample_period, bandwidth=w, torque_limits=torque_limits, delay=delay,
             observer=observer, resolution=resolution, guards=guards,
-        )  # fmt: skip
+        )
 
     law = make(bandwidth)
     warm_up(law.model)

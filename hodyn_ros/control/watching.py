@@ -101,7 +101,7 @@ class Watch:
             len(i), T, self._forget, self._slow, self._inertia, gains[:, i], applied[i], load[i],
             motors, rows['before'], rows['shadow'], rows['explains'],
             rows['sums'] if is_settled else self._unsettled, rows['found'],
-        )  # fmt: skip
+        )
 
     def positions(self, values: Array, late: float, speed: Array, gated: Array) -> None:
         """Take measured positions (n + m,) that came some time later than they should have [s].

@@ -19,4 +19,4 @@ from hodyn_ros.engine.program import Attachment
 __all__ = [
     'Attachment', 'Efforts', 'Engine', 'LinkResult', 'Term', 'compute', 'engine_of', 'refuses',
     'unavailable',
-]  # fmt: skip
+]

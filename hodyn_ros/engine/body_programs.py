@@ -109,7 +109,7 @@ def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int6
                 *joint[:6], *joint.d, *joint[7:], body.mass, *body.h, *body.J, multiplier,
                 float(model.armature[i]),
             ]
-        )  # fmt: skip
+        )
         on_axis = (body.mass, body.h[2], body.J[5])
         turns = joint.turn == 1.0 and joint.slide == 0.0
         if multiplier != 1.0 or not turns or any(on_axis):

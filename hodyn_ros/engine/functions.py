@@ -238,7 +238,7 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
             'motion': block.motion, 'sine': sine, 'cosine': cosine, 'step': step, 'shape': shape,
             'slope': slope, 'velocity': direction, 'direction': direction,
             robot.middle.array: block.middle, robot.result.array: block.result,
-        }  # fmt: skip
+        }
         arrays = {name: Elements(pointer, True) for name, pointer in pointers.items()}
         writer.run(robot.arguments, arrays)
         if steps is not None:

@@ -240,7 +240,7 @@ def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
 MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, REGRESSOR, PARTIALS = (
     'mass matrix', 'Coriolis matrix', 'Coriolis matrix of eq. (20)', 'weight', 'regressor',
     'partial derivatives',
-)  # fmt: skip
+)
 """Terms of the equations of motion, and what is linear in them."""
 
 FORWARD, FLOATING, MOVING = 'forward dynamics', 'floating base', 'moving base'

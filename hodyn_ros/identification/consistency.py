@@ -44,7 +44,7 @@ def body_scale(given: Array, others: Array) -> tuple[float, float]:
 def consistent(
     information: Array, target: Array, given: Array, prior: Array, bodies: Sequence[int],
     scales: Sequence[tuple[float, float]], fixed: Array, least: Array,
-) -> tuple[Array, float]:  # fmt: skip
+) -> tuple[Array, float]:
     """Physical parameters of the largest likelihood.
 
     Parameters
@@ -103,7 +103,7 @@ def consistent(
     found = clarabel.DefaultSolver(
         sparse.csc_matrix(np.triu(hessian)), slope, sparse.csc_matrix(np.concatenate(rows)),
         np.concatenate(constants), cones, settings,
-    ).solve()  # fmt: skip
+    ).solve()
     if str(found.status).rpartition('.')[2] not in _SOLVED:
         raise IdentificationError(
             f'No parameters were found that bodies can have (Clarabel: {found.status}); is the '

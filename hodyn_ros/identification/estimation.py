@@ -78,7 +78,7 @@ class Estimation:
     def __init__(
         self, equations: Equations, structure: Structure, stretches: Sequence[Stretch],
         passes: int = _PASSES,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.equations, self.structure, self.stretches = equations, structure, stretches
         self.z = structure.mapping @ equations.known
         self.columns = [equations.columns[i] for i in structure.independent]
@@ -281,7 +281,7 @@ class Estimation:
                 self.columns, self.estimates.tolist(), std.tolist(), lumped.tolist(),
                 (self.sizes * np.abs(self.estimates)).tolist(),
             )
-        )  # fmt: skip
+        )
 
     def described(self, what: str) -> str:
         """What the groups that are estimated come out as, behind what they are."""

@@ -15,4 +15,4 @@ from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
 __all__ = [
     'InverseKinematicsOptions', 'InverseKinematicsSolution', 'JointTask', 'LeastNorm',
     'LinkMotion', 'forward_kinematics', 'inverse_kinematics', 'jacobian',
-]  # fmt: skip
+]

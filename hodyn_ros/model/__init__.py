@@ -26,4 +26,4 @@ __all__ = [
     'BASE', 'DHRow', 'Inertia', 'LimitCheck', 'Limits', 'LinkFrame', 'ModelWarning',
     'MotionLimits', 'Provenance', 'RobotModel', 'Violation', 'find_position_violations',
     'find_violations', 'friction', 'friction_from_config', 'motion_limits', 'to_urdf',
-]  # fmt: skip
+]

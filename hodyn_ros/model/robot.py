@@ -369,7 +369,7 @@ class RobotModel:
             list(X), checked_poses('B', B, len(X)), gravity, parents=parents, inertias=inertias,
             joint_names=joint_names, link_names=link_names, limits=limits, tool=tool, name=name,
             base_link=base_link,
-        )  # fmt: skip
+        )
 
     @classmethod
     def from_dh(

@@ -267,7 +267,7 @@ def plot_stop(model: RobotModel, analysis: StopAnalysis, cause: StopCause | None
 def _rows(
     results: Results, model: RobotModel, series: Sequence[Series], joints: Sequence[str] | None,
     violations: Sequence[Violation], what: str,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw quantities over time, a row for each joint."""
     names = _chosen(model, joints)
     rows = [panels_over_time(results.times, series, name, violations) for name in names]
@@ -348,7 +348,7 @@ def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
     written = axes.text(
         0.5, 1.02, notes, transform=axes.transAxes, ha='center', va='bottom', fontsize='x-small',
         color='0.35',
-    )  # fmt: skip
+    )
     # The title above it holds its place; a long one shall not narrow the axes.
     written.set_in_layout(False)
     axes.set_xlabel(panel.x_label, fontsize='small')

@@ -160,7 +160,7 @@ def panels_over_time(
                 y_limits=limits, marks=marks, notes=(_note(values[:, i], limits, label.unit),),
                 std=None if std is None else std[:, i],
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -190,7 +190,7 @@ def portrait_panels(
             marks=tuple((float(Qd[i]), float(Q[i])) for i in sorted(found)),
             notes=notes, is_portrait=True,
         )
-    ]  # fmt: skip
+    ]
 
 
 def motor_panels(
@@ -263,7 +263,7 @@ def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
                 f'{number(difference, 2)} W',
             ),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
@@ -298,7 +298,7 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
             (Curve('', times, rest),),
             notes=(f'RMS {number(missed, 3)} {unit}; {_limit_note(rest, Range(), unit)}',),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
@@ -326,7 +326,7 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
         'Amplitudes of the difference', comparison.joint_names[joint], 'frequency [Hz]',
         f'amplitude [{unit}]', (Curve('', frequencies, amplitude),),
         notes=(f'at most {number(amplitude[k], 3)} {unit}, at {number(frequencies[k], 2)} Hz',),
-    )  # fmt: skip
+    )
 
 
 def _note(values: Array, limits: Range, unit: str) -> str:

@@ -86,7 +86,7 @@ class Program:
             y[:, columns] = _interior(
                 band, gradient[:, columns], self._weighted[:, rows], self._changes[rows],
                 *(values[np.ix_(rows, columns)] for values in (center, bound)),
-            )  # fmt: skip
+            )
         # Zero keeps all bounds, and so does what lies near enough to it.
         changes = self._changes @ y
         y *= _inside(bound - center * np.sign(changes), -np.abs(changes))
@@ -104,7 +104,7 @@ def _inside(values: Array, changes: Array) -> Array:
 def _interior(
     band: Array, gradient: Array, in_band: sparse.csr_array, G: sparse.csr_array, center: Array,
     bound: Array,
-) -> Array:  # fmt: skip
+) -> Array:
     """Minimize y H y / 2 - gradient y with |center + G y| <= bound; see `Program.least`."""
     (size, n), transposed, sign = gradient.shape, G.T.tocsr(), np.array([1.0, -1.0])[:, None, None]
     y, relative = np.zeros((size, n)), center / bound

@@ -76,7 +76,7 @@ class Imperfections:
                 checked_number(
                     f'{item.name} of {name!r}' if name else item.name, value, SimulationError,
                     above=above, least=least, infinite=is_open,
-                )  # fmt: skip
+                )
         if _by_name(self.payload).get(''):
             raise SimulationError(
                 f'payload is {self.payload!r}, expected a mapping of link names to masses [kg].'

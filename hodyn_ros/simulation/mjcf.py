@@ -355,7 +355,7 @@ def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint
             tendon = spec.add_tendon(
                 name=name, stiffness=joint.stiffness, damping=joint.damping,
                 springlength=(-half, half),
-            )  # fmt: skip
+            )
             tendon.wrap_joint(motor_joint(joint.motors[0]), 1.0 / joint.gear_ratio)
             tendon.wrap_joint(link_joint(name), -1.0)
         for motor in joint.motors:

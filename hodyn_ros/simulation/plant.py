@@ -262,7 +262,7 @@ class ElasticPlant:
         turns = self._turns[self._motor]
         data.qpos[self._motor], data.qvel[self._motor] = (
             motor_position / turns, motor_velocity / turns,
-        )  # fmt: skip
+        )
         data.qpos[self._link], data.qvel[self._link] = position, velocity
         data.ctrl[:] = self._motor_load()  # where drives begin whose torque rates are limited
         self._check()

@@ -199,7 +199,7 @@ class SampledPlant:
         measured = Measurement(
             plant.time, position[0], velocity[0], position[1], velocity[1],
             plant.spring_torque + sensors.torque_noise * torque,
-        )  # fmt: skip
+        )
         self._taken.append(measured)
         # Before the first samples nothing has moved.
         while len(self._taken) <= sensors.delay:

@@ -19,4 +19,4 @@ __all__ = [
     'PiecewiseMotion', 'Sinusoids', 'Smoothed', 'Smoother', 'StartState', 'Waypoints',
     'deviation_from_jtc', 'fit_spline', 'jtc_motion', 'panda_sinusoids', 'plan_motion',
     'position_extremes', 'smooth', 'spline_of_degree_5', 'stop_motion',
-]  # fmt: skip
+]

@@ -262,7 +262,7 @@ def largest_values(blocks: Iterable[tuple[Array, Array]], n: int) -> tuple[Array
         chosen = columns[better]
         value[chosen], segment[chosen], part[chosen] = (
             values[better], segments[better], parts[better]
-        )  # fmt: skip
+        )
 
     first, every = 0, np.arange(2 * n)
     for durations, expansions in blocks:

@@ -237,7 +237,7 @@ class Smoother:
                     self._cutoffs[m] ** np.arange(float(N)), below[part] - first, parts[part],
                     *map(group.padded, weights), begun, reference[part], mean[part],
                     spread[part],
-                )  # fmt: skip
+                )
 
         list(self._pool.map(united, _parts(B)))
         return reference, mean, spread
@@ -247,7 +247,7 @@ class Smoother:
         backward: bool, fresh: bool,
         sums: tuple[Array, Array] | None = None,
         store: tuple[Array, Array, NDArray[np.int64]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Run a model over some samples, from a state that becomes that at the last one.
 
         The values have a row before the first and one behind the last.
@@ -264,7 +264,7 @@ class Smoother:
             group.correlation,
             cutoff * self._period, self._taylor, self._driven, state.means[model],
             state.covariances[model], self._bins[rows], *sums, *store,
-        )  # fmt: skip
+        )
 
     def _judge(
         self, rows: slice, group: _Group, state: _State, fresh: bool, sums: Sequence[Array]

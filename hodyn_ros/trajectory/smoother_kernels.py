@@ -95,7 +95,7 @@ def filter_samples(
     correlation: float, intensity: float, taylor: Matrix, driven: Matrix, X: Vector,
     P: Matrix, bins: Vector, squares: Matrix, logarithms: Vector, means: Matrix,
     covariances: Block, versions: Vector,
-) -> None:  # fmt: skip
+) -> None:
     """Filter samples from one end to the other.
 
     Parameters
@@ -245,7 +245,7 @@ def unite(
     versions: Vector, later_means: Matrix, later_covariances: Block, later_versions: Vector,
     units: Vector, below: Vector, parts: Vector, shares: Matrix, variances: Matrix,
     begun: Vector, reference: Matrix, mean: Matrix, spread: Block,
-) -> None:  # fmt: skip
+) -> None:
     """Add what filters of both directions know together to the mixture of models.
 
     Parameters
@@ -353,7 +353,7 @@ def unite(
 def finish(
     wanted: States, reference: Matrix, sums: Matrix, spread: Block, places: Vector, offset: Matrix,
     mean: Block, covariance: Block,
-) -> None:  # fmt: skip
+) -> None:
     """Make means (B, K, n) and covariances (B, n, K, K) of the sums of `unite`.
 
     `places` (c,) are the components among the n that these are the sums of; `offset` (B, n)

@@ -91,7 +91,7 @@ def elbow(**keys):
         ({**SEA, 'model': '', 'coefficients': [], 'spring': None, 'parameter_set': ''},
          SeriesElastic(LinearSpring(100.0), 0.1)),
     ],
-)  # fmt: skip
+)
 def test_table_makes_the_actuator(keys, expected):
     assert elbow(**keys) == expected
 
@@ -164,7 +164,7 @@ def test_stiffness_and_inertia_must_be_positive(key, bad):
             r'actuators\.elbow: VariableStiffness: motor_inertia',
         ),
     ],
-)  # fmt: skip
+)
 def test_table_that_cannot_be_used_is_refused_with_joint_key_and_reason(keys, reason):
     with pytest.raises(ActuatorError, match=reason):
         elbow(**keys)
@@ -210,7 +210,7 @@ def test_limits_come_from_the_same_tables():
             'max_motor_velocity': [3.0, 4.0], 'max_motor_torque': 6.0,
         },
         'elbow': {**SEA, 'max_motor_torque_rate': 80.0, 'deflection_limit': 0.1},
-    }  # fmt: skip
+    }
     limits = motor_limits_from_config(actuators_from_config(MODEL, config), config)
     np.testing.assert_array_equal(limits.motor_velocity, [3.0, 4.0, np.inf])
     np.testing.assert_array_equal(limits.motor_torque, [6.0, 6.0, np.inf])

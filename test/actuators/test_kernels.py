@@ -149,7 +149,7 @@ def test_variable_stiffness_is_that_of_automatic_differentiation(model):
         springs = along(
             lambda t, j, i=i: vsa_oracle.motor_torques(model, casadi, *coordinates(t, j))[i],
             times, 1,
-        )  # fmt: skip
+        )
         load = inertia * expected[:, 2:] + 0.2 * expected[:, 1:2] + springs
         close(tau[..., i::2], load)
 

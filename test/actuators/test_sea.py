@@ -48,7 +48,7 @@ LAWS = {
                     + 300.0 * np.linspace(-0.6, 0.6, 9) ** 3),
         lambda d: 400.0 * d + 300.0 * d**3,
     ),
-}  # fmt: skip
+}
 
 
 def joint_motion(times, K):

@@ -59,7 +59,7 @@ EVERYTHING = {name: {**given, 'effort_ddot': 5e4} for name, given in FRANKA.item
             ],
         ),
     ],
-)  # fmt: skip
+)
 def test_quantities_without_a_limit_are_named_with_their_largest_value(
     model, limits, drives, expected
 ):
@@ -71,7 +71,7 @@ def test_quantities_without_a_limit_are_named_with_their_largest_value(
     series = {
         'velocity': motion[:, 1], 'acceleration': motion[:, 2], 'jerk': motion[:, 3],
         'effort': effort[:, 0], 'effort_dot': effort[:, 1], 'effort_ddot': effort[:, 2],
-    }  # fmt: skip
+    }
     given = {}
     if drives is not None:
         driven = actuators.Actuators(model, SPRINGS)
@@ -82,7 +82,7 @@ def test_quantities_without_a_limit_are_named_with_their_largest_value(
         series |= {
             'motor_velocity': motors.position[:, 1], 'motor_torque': motors.torque[:, 0],
             'motor_torque_rate': motors.torque[:, 1], 'deflection': motors.deflection[:, 0],
-        }  # fmt: skip
+        }
     found = find_unlimited(model, limits, motion, effort, **given)
     assert [(each.quantity, each.names, each.unit) for each in found] == expected
     text = kept(found, 'a file')

@@ -273,12 +273,12 @@ def test_one_rule_tunes_the_laws(laws):
         steps = np.full((200, 7), torque)
         steps[1::2] += rate * 1e-3
         return laws.Run(1e-3, 1e-3 * np.arange(201), still + rms, still, steps, still[:, 0], None,
-                        '', diverged)  # fmt: skip
+                        '', diverged)
 
     tried = {
         10.0: record(3e-3, 900.0), 20.0: record(2e-3, 900.0), 30.0: record(1e-3, 1100.0),
         40.0: record(1e-3, torque=87.0), 50.0: record(1e-4, diverged=True),
-    }  # fmt: skip
+    }
     assert laws.chosen(tried) == 20.0
     assert laws.chosen({w: tried[w] for w in (30.0, 50.0)}) == 30.0
     assert record(1e-3, 700.0).rate_at_rest == pytest.approx(700.0)

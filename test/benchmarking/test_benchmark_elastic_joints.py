@@ -55,7 +55,7 @@ def test_one_rule_tunes_the_laws(benchmark_module):
     tried = {
         slow: record(3e-3, 900.0), fast: record(2e-3, 900.0), loud: record(1e-3, 1100.0),
         cut: record(1e-3, torque=87.0), lost: None,
-    }  # fmt: skip
+    }
     assert chosen(tried) == fast
     del tried[slow], tried[fast], tried[cut]
     assert chosen(tried) == loud  # none is calm

@@ -62,10 +62,10 @@ def test_table_counts_estimates_and_those_that_matter(benchmark_module):
     items = [
         judged('stiffness', 2.0, 1.0, 100.0, 0.5), judged('stiffness', -4.0, 1.0, 100.0, 0.01),
         judged('offset', 0.0, 1.0, 0.0, 0.0),
-    ]  # fmt: skip
+    ]
     outcome = benchmark_module.Outcome(items, 0.2, 0.1, 1.0, 3.0)
     rows = [line.split() for line in benchmark_module.table_of_parameters(
-        {'some': [outcome]}).splitlines()]  # fmt: skip
+        {'some': [outcome]}).splitlines()]
     assert ['some', 'all', '3', '66.7', '%', '2.58', '1', '1', '%', '1', '%', '2', '%'] in rows
     assert ['\\', 'stiffness', '2', '50.0', '%', '3.16', '1', '1', '%', '1', '%', '2', '%'] in rows
     assert ['\\', 'offset', '1', '100.0', '%', '0.00'] in rows

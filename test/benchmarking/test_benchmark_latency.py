@@ -170,7 +170,7 @@ def test_requests_of_the_callers_are_what_the_service_takes(latency):
     assert len(request.motion) == 50
     stamps = [message.header.stamp for message in request.motion]
     assert all(a.sec + 1e-9 * a.nanosec < b.sec + 1e-9 * b.nanosec
-               for a, b in zip(stamps, stamps[1:]))  # fmt: skip
+               for a, b in zip(stamps, stamps[1:]))
     trajectory = peers.trajectory_request(101)
     assert trajectory.sample_period == pytest.approx(0.1)
     assert trajectory.trajectory.points[-1].time_from_start.sec == peers.DURATION

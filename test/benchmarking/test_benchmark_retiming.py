@@ -39,7 +39,7 @@ def test_motion_with_rests_is_executed_within_its_limits(execution_module):
     # The check itself sees a motion that is too fast.
     times, rows = 0.9 * np.arange(0.0, 0.5, 1e-3), np.zeros((500, 3, 7))
     rows[:, :, 0] = np.stack([t ** (3 - k) * c for k, c in enumerate((1e3, 3e3, 6e3))
-                              for t in [np.arange(0.0, 0.5, 1e-3)]], axis=1)  # fmt: skip
+                              for t in [np.arange(0.0, 0.5, 1e-3)]], axis=1)
     assert execution_module.largest_step(case, times, rows) > 1.0
 
 

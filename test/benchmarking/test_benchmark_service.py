@@ -25,7 +25,7 @@ def test_a_tiny_run_measures_all_ways_to_call_and_writes_the_tables(service, tmp
     for row in (
         f'{size.samples} samples', 'echo', 'node, flat arrays', 'node, list of messages',
         f'{size.waypoints} waypoints', 'CPU [s], to deserialise', 'peak [MiB], the message',
-    ):  # fmt: skip
+    ):
         assert sum(line.startswith(row) for line in text.splitlines()) == 1, row
 
 
@@ -49,5 +49,5 @@ def test_requests_hold_as_many_samples_as_they_say(service):
     points = request.trajectory.points
     assert len(points) == 50
     first, last = (p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec
-                   for p in (points[0], points[-1]))  # fmt: skip
+                   for p in (points[0], points[-1]))
     assert request.sample_period == pytest.approx((last - first) / 49)

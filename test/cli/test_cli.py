@@ -30,7 +30,7 @@ def start(*arguments, program=None, **options):
         [sys.executable, *command, *arguments],
         env=environment, text=True,
         **{'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options},
-    )  # fmt: skip
+    )
 
 
 def test_help_lists_every_command_with_what_it_does(capsys):
@@ -105,14 +105,14 @@ print(*sorted(sys.modules), file=sys.stderr)
     ('words', 'completed'),
     [(['--help'], None), (['check', '--help'], None), ([], 'hodyn '), ([], 'hodyn check --'),
      ([], 'hodyn demo --')],
-)  # fmt: skip
+)
 def test_help_and_completion_import_click_and_the_names_alone(words, completed):
     environment = {}
     if completed:
         environment = {
             '_HODYN_COMPLETE': 'bash_complete', 'COMP_WORDS': completed,
             'COMP_CWORD': str(len(completed.split(' ')) - 1),
-        }  # fmt: skip
+        }
     with start(*words, program=LIGHT, environment=environment) as process:
         shown, modules = process.communicate(timeout=600)
     assert shown
@@ -120,7 +120,7 @@ def test_help_and_completion_import_click_and_the_names_alone(words, completed):
     assert found == {
         'hodyn_ros', 'hodyn_ros.cli', 'hodyn_ros.cli.commands', 'hodyn_ros.cli.main',
         'hodyn_ros.errors', 'hodyn_ros.interrupts', 'hodyn_ros.names',
-    }  # fmt: skip
+    }
     tops = {name.partition('.')[0] for name in modules.split()}
     assert 'click' in tops
     assert not tops & {'jinja2', 'numpy', 'rich', 'scipy', 'yaml'}
@@ -254,7 +254,7 @@ def test_shell_completes_commands_and_robots():
     for words, current in (('hodyn ', 1), ('hodyn info pan', 2), ('hodyn gen', 1)):
         environment = {
             '_HODYN_COMPLETE': 'bash_complete', 'COMP_WORDS': words, 'COMP_CWORD': str(current),
-        }  # fmt: skip
+        }
         with start(environment=environment) as process:
             output, _ = process.communicate(timeout=600)
         completed[words] = output.splitlines()

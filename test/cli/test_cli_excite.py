@@ -37,7 +37,7 @@ def test_the_file_holds_positions_to_snap_and_torques(written):
 def test_the_motion_keeps_the_limits_by_another_command(written, capsys):
     assert run(['check', 'two_link', str(written), '--json']) == 0
     shares = [share for check in json.loads(capsys.readouterr().out)['used']
-              for share in check['shares'].values() if share is not None]  # fmt: skip
+              for share in check['shares'].values() if share is not None]
     assert 0.5 < max(shares) <= 0.801
 
 

@@ -148,7 +148,7 @@ def test_wrench_columns_add_to_the_torques(tmp_path, capsys):
                               ('wrench_ddot', zeros))
         for part in ('force', 'torque')
         for axis in 'xyz'
-    ]  # fmt: skip
+    ]
     path = write_table(tmp_path / 'pushing.csv', times, swing, columns)
     without = write_table(tmp_path / 'alone.csv', times, swing)
     out = tmp_path / 'out.csv'
@@ -282,7 +282,7 @@ def test_torque_rates_of_motors_are_checked_where_the_motion_determines_them(tmp
     sine = [0.5 * omega**k * np.sin(omega * times + 0.5 * np.pi * k) for k in range(7)]
     motion = np.stack([np.stack([series, series], -1) for series in sine], axis=1)
     more = [(f'{name}.position_d{k}', motion[:, k, j])
-            for k in (5, 6) for j, name in enumerate(NAMES)]  # fmt: skip
+            for k in (5, 6) for j, name in enumerate(NAMES)]
     path = write_table(tmp_path / 'smooth.csv', times, motion, more)
     actuators = tmp_path / 'actuators.yaml'
     elbow = '{type: sea, stiffness: 400.0, motor_inertia: 0.2, max_motor_torque_rate: 1.0}'
@@ -489,7 +489,7 @@ def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):
                               ('wrench_ddot', -25.0 * push))
         for part in ('force', 'torque')
         for axis in 'xyz'
-    ]  # fmt: skip
+    ]
     path = write_table(tmp_path / 'pushing.csv', times, swing, columns)
     code, _, err = command(capsys, 'retime', 'two_link', path)
     assert code == 2
@@ -671,7 +671,7 @@ def test_demo_writes_what_the_other_commands_read(tmp_path, capsys):
 READING = [
     ('check',), ('report', '-o', 'report.html'), ('compute', '-o', 'out.csv'),
     ('plot', '-o', 'plot.png'), ('retime', '-o', 'out.csv'), ('retime', '--uniform'),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize('words', READING, ids=' '.join)
@@ -816,7 +816,7 @@ def test_full_disk_is_reported_without_traceback(motion):
             [sys.executable, '-m', 'hodyn_ros.cli.main', 'info', 'two_link'],
             env={**os.environ, 'PYTHONPATH': str(ROOT)},
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=600,
-        )  # fmt: skip
+        )
     assert done.returncode == 2
     assert 'No space left' in done.stderr
     assert 'Traceback' not in done.stderr
@@ -858,7 +858,7 @@ def test_progress_is_shown_on_terminals_and_nowhere_else():
         (0.0, '0'), (1.0, '1'), (-0.00001234567, '-1.235e-05'), (123456.7, '123500'),
         (0.5, '0.5'), (float('inf'), '-'), (float('nan'), 'nan'), (-2.17499999, '-2.175'),
     ],
-)  # fmt: skip
+)
 def test_numbers_have_four_significant_digits(value, text):
     assert number(value) == text
 
@@ -866,7 +866,7 @@ def test_numbers_have_four_significant_digits(value, text):
 def test_tables_are_aligned():
     text = table(('name', 'value\n[m]'), [('a', '1.5'), ('long one', '-10')])
     assert text.splitlines() == ['            value', '  name        [m]', '  a           1.5',
-                                 '  long one    -10']  # fmt: skip
+                                 '  long one    -10']
 
 
 def test_plain_values_are_what_json_knows():

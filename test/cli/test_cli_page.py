@@ -23,7 +23,7 @@ PROMPT = '$ '
 
 def commands_in(block):
     return [line[len(PROMPT) :] for line in map(str.strip, block.splitlines())
-            if line.startswith(PROMPT)]  # fmt: skip
+            if line.startswith(PROMPT)]
 
 
 def outputs_of(commands, folder):
@@ -49,7 +49,7 @@ def outputs_of(commands, folder):
     done = subprocess.run(
         ['bash', '-c', '\n'.join(lines)],
         cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, timeout=600, check=False,
-    )  # fmt: skip
+    )
     parts = done.stdout.replace(f'{ROOT}/', '').split(f'{mark}\n')
     assert len(parts) == len(commands) + 1
     return parts[:-1]

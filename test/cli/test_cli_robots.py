@@ -124,7 +124,7 @@ def test_robots_of_ros_packages_are_found_by_package_and_path(prefix):
     install(prefix, 'arm_description', arm__urdf=TWO_LINK, other__urdf=OTHER_JOINTS)
     install(prefix, 'rail', only__urdf=OTHER_JOINTS)
     for name in ('arm_description', 'arm_description/urdf/arm.urdf', 'ros:arm_description',
-                 'package://arm_description/urdf/arm.urdf'):  # fmt: skip
+                 'package://arm_description/urdf/arm.urdf'):
         assert joint_names(name) == ('shoulder', 'elbow')
     assert joint_names('arm_description/urdf/other.urdf') == ('rail',)
     assert joint_names('rail') == ('rail',)
@@ -356,7 +356,7 @@ def test_actuators_are_read_with_the_limits_of_their_motors(two_link, tmp_path):
 
 RUBBING = (ROOT / 'urdf' / 'two_link.urdf').read_text().replace(
     '<axis', '<dynamics damping="0.5"/><axis'
-)  # fmt: skip
+)
 
 
 def test_friction_of_a_file_replaces_that_of_the_description(tmp_path):
@@ -423,7 +423,7 @@ def test_info_shows_limits_and_units_in_a_table(capsys):
     assert lines[0].startswith('panda: 7 joints')
     (row,) = [line for line in lines if 'panda_joint5' in line]
     assert row.split() == ['panda_joint5', 'revolute', '-2.897', 'to', '2.897', '2.61', '15',
-                           '7500', '12', '1000', '1.226']  # fmt: skip
+                           '7500', '12', '1000', '1.226']
     assert max(map(len, lines)) < 130
 
 

@@ -45,7 +45,7 @@ def save(path, record, **scale):
             titles += [f'{name}.{what}' for name in record['names']]
             columns += list(scale.get(what, 1.0) * record[what].T)
     np.savetxt(path, np.stack(columns, axis=1), delimiter=',', header=','.join(titles),
-               comments='', fmt='%.9g')  # fmt: skip
+               comments='', fmt='%.9g')
     return str(path)
 
 
@@ -55,7 +55,7 @@ def recordings(tmp_path_factory):
     cases = {
         'rigid': (RIGID, GAZ), 'another': (RIGID, VALIDATION), 'loaded': (LOADED, GAZ),
         'elastic': (ELASTIC, GAZ),
-    }  # fmt: skip
+    }
     return {
         name: save(folder / f'{name}.csv', robot.record(motion, SENSING, seed))
         for seed, (name, (robot, motion)) in enumerate(cases.items())

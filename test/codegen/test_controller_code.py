@@ -135,7 +135,7 @@ CASES = {
     'rigid and elastic': (
         {**springs(), **RIGID}, {'delay': 1e-3}, Mixed(delay=1, encoders=True), {}
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_forward_dynamics_of_a_singular_mass_matrix_is_refused(tmp_path):
     massless = quiet(
         RobotModel.from_body_screws, [[0, 0, 1, 0, 0, 0]] * 2, [np.eye(4)] * 2,
         inertias=[(1.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), None],
-    )  # fmt: skip
+    )
     with pytest.raises(ModelError, match="singular.*'joint2'"):
         generate_code(massless, tmp_path, order=0, forward_dynamics=True)
 

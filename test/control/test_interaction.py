@@ -169,7 +169,7 @@ def test_weight_does_not_hang_on_the_springs(panda, stiffness, feeds_back):
     """A robot that is left alone: fed back, their error is taken for weight."""
     plant, controller = Condition(stiffness=stiffness).plant(), law(
         GravityCompensation, panda, damping=0.5, feeds_torque_back=feeds_back, guards=None
-    )  # fmt: skip
+    )
     state = plant.at_rest(np.array(HOME))
     for _ in range(1500):
         torque = controller.command(AT_HOME, state[0], None, state[2], None)

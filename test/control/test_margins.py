@@ -199,7 +199,7 @@ def test_margins_leave_a_law_in_use_as_it_is(panda):
     theta = first.resting(HOME)
     for k in range(5):
         answers = [x.command(desired, np.add(HOME, 1e-4 * k), None, theta, None)
-                   for x in (first, second)]  # fmt: skip
+                   for x in (first, second)]
         assert np.array_equal(*answers)
         first.margins(frequencies=10)
 

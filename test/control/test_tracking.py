@@ -120,7 +120,7 @@ def test_fast_motion_needs_more_torque_than_motor_2_has(panda):
     plant = Condition().plant()
     torque = np.array([
         pin.rnea(plant.model, plant.data, *rows[:3]) + MOTOR_INERTIA * rows[2] for rows in samples
-    ])  # fmt: skip
+    ])
     assert np.abs(torque[:, 1]).max() == pytest.approx(119.0, abs=0.1)
     assert TORQUE_LIMITS[1] == 87.0
 

@@ -27,7 +27,7 @@ def stiffness_at(time):
     """Stiffness and two derivatives, which rises during the motion."""
     s = np.clip(time, 0.0, 1.0)
     rise = [s**3 * (10 - 15 * s + 6 * s**2), 30 * s**2 * (1 - s) ** 2,
-            60 * s * (1 - s) * (1 - 2 * s)]  # fmt: skip
+            60 * s * (1 - s) * (1 - 2 * s)]
     return {'shoulder': (HIGH - LOW) * np.array(rise) + [LOW, 0.0, 0.0]}
 
 

@@ -243,7 +243,7 @@ def test_lost_result_is_made_again(damage, model, tmp_path, processed):
         lambda record: {**record, 'bytes': '1'},
         lambda record: {**record, 'more': 1},
     ],
-)  # fmt: skip
+)
 def test_record_that_no_run_has_written_counts_for_nothing(text, model, tmp_path, processed):
     motions = make_folder(tmp_path / 'in', model, 3)
     processed(model)

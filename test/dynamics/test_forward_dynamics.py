@@ -104,7 +104,7 @@ def test_accelerations_are_those_of_pinocchio(algorithm):
     expected[columns] = pin.aba(
         oracle.model, oracle.data, oracle.configuration(motion[0][columns]),
         motion[1][columns], effort[0][columns],
-    )  # fmt: skip
+    )
     found = forward_dynamics(model, motion, effort, algorithm=algorithm)
     assert found[0] == pytest.approx(expected, rel=1e-10, abs=1e-10 * np.abs(expected).max())
 
@@ -241,7 +241,7 @@ def massless_end(name='slider'):
         np.array(X), np.tile(np.eye(4), (3, 1, 1)),
         inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3)), Inertia(1.0), None],
         joint_names=['turn', 'slide', name],
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize('algorithm', ALGORITHMS)

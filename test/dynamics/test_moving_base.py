@@ -45,7 +45,7 @@ def carrier_and_arm(seed):
     arm = RobotModel.from_body_screws(
         X[6:], B[6:], parents=[max(p - 6, -1) for p in parents[6:]], inertias=inertias[6:],
         gravity=gravity,
-    )  # fmt: skip
+    )
     return whole, carrier, arm.with_payload('base', *inertias[5])
 
 
@@ -254,7 +254,7 @@ def test_the_wrench_and_efforts_of_a_motion_cause_it(seed, expressed_in):
     found = floating_base_forward_dynamics(
         arm, joints[:, :2], start, given.effort, contacts, base_wrench=given.base_wrench,
         expressed_in=expressed_in,
-    )  # fmt: skip
+    )
     assert close(found.acceleration, joints[:, 2:], 1e-9)
     assert close(found.twist_rate, base.twist[:, 1:], 1e-9)
 

@@ -598,7 +598,7 @@ def test_a_control_loop_gets_compiled_code_in_the_background(cold):
     calls = 0
     while {
         chosen_algorithm(cold, motion), chosen_algorithm(cold, motion, wrench)
-    } != {'compiled_robot'}:  # fmt: skip
+    } != {'compiled_robot'}:
         assert time.monotonic() < end
         assert np.all(relative_errors(inverse_dynamics(cold, motion), expected) <= TOLERANCE)
         effort = inverse_dynamics(cold, motion, wrench)

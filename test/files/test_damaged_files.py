@@ -210,7 +210,7 @@ def test_damaged_messages_are_taken_apart_or_refused(kind):
     values = {
         field: np.arange(6.0).reshape(3, 2)
         for field, what in fields.items() if what == 'float64[]'
-    }  # fmt: skip
+    }
     others = {field: 1 for field, what in fields.items() if '[' not in what}
     stamps = np.arange(3, dtype=np.int64)
     records = encode(kind, stamps, 'base', {**names, **values, **others})

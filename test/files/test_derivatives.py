@@ -52,7 +52,7 @@ def test_motions_are_consistent_however_they_are_sampled_and_written(interpolati
         for written in (
             motion, motion[:, :2], motion[:, :3], np.round(motion, 3), np.round(motion, 5),
             motion.astype(np.float32),
-        ):  # fmt: skip
+        ):
             to_motion(MODEL, samples(times, written), derivatives='given')
 
 
@@ -248,7 +248,7 @@ def test_positions_in_a_table_that_are_far_apart_are_waypoints_as_in_a_trajector
     ('time', 'angle', 'words'),
     [(1e3, 1.0, 'milliseconds.*1e3'), (1e6, 1.0, 'microseconds.*1e6'),
      (1.0, 180.0 / np.pi, 'degrees')],
-)  # fmt: skip
+)
 def test_other_units_are_refused_by_name(time, angle, words, derivatives):
     times = np.arange(0.0, 3.0, 0.01)
     motion = 0.5 * np.sin(2.0 * times)[:, None, None] * np.ones(7)

@@ -107,7 +107,7 @@ def test_benchmark_of_files_measures_peers_beside(monkeypatch, tmp_path, capsys)
     assert text in capsys.readouterr().out
     assert [line.split('  ')[0] for line in text.splitlines()[3:-1]] == [
         'CSV to CSV', 'joint_motion in MCAP to MCAP', 'Parquet to Parquet',
-    ]  # fmt: skip
+    ]
     assert [item.name for item in tmp_path.iterdir()] == ['peers.inc']
 
 

@@ -245,7 +245,7 @@ def test_npz_with_one_array_for_each_column_is_a_table(tmp_path):
     columns = {'time': np.arange(7), 'start': np.int64(17_000_000_000)}
     columns |= {f'{name}.position': np.arange(7.0) + i for i, name in enumerate('ba')}
     columns |= {f'tip.wrench.{part}.{axis}': np.ones(7) for part in ('force', 'torque')
-                for axis in 'xyz'}  # fmt: skip
+                for axis in 'xyz'}
     np.savez(tmp_path / 'x.npz', **columns)
     found = read_motion(tmp_path / 'x.npz', acting='on_robot')
     assert found.joint_names == ('b', 'a')
@@ -527,7 +527,7 @@ def test_a_text_of_earlier_versions_is_read_with_its_comments(tmp_path):
         '# motor m: a', 'time,a.position,a.effort,m.motor_position,m.motor_torque,'
         + ','.join(f'tool.wrench.{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz'),
         '0,1,2,3,4,5,6,7,8,9,10',
-    ]  # fmt: skip
+    ]
     (tmp_path / 'x.csv').write_text('\n'.join(lines))
     found = read_results(tmp_path / 'x.csv')
     assert (found.start, found.source, found.base_link) == (5, 'given', 'base')

@@ -24,7 +24,7 @@ def recorded(robot, sensing=SENSING, seed=0):
     return Samples(
         record['names'], record['time'], record['position'][:, None], effort=record['effort'],
         name='recording', is_measured=True,
-    )  # fmt: skip
+    )
 
 
 def as_described(**changes):

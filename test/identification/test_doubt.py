@@ -23,7 +23,7 @@ def samples(record):
     return Samples(
         record['names'], record['time'], record['position'][:, None], name='recording',
         is_measured=True, **given,
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -38,7 +38,7 @@ def outcome(name):
         return identify(
             PANDA, samples(doubts.record(wrong)), wrong.groups, link=link,
             actuators=Actuators(PANDA, drives),
-        )  # fmt: skip
+        )
     except IdentificationError as error:
         return str(error)
 

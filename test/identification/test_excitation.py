@@ -28,7 +28,7 @@ BOX = np.array([[-0.3, -0.6, 0.1], [0.8, 0.6, 1.2]])
 # Place of a parameter among the ten of Pinocchio.
 PLACES = {name: place for place, name in enumerate(
     ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'iyy', 'ixz', 'iyz', 'izz')
-)}  # fmt: skip
+)}
 
 # Gaz et al. 2019, supplementary material, Table II: velocities in sines b and cosines a of the
 # multiples of 0.15 pi rad/s, rows 1 to 5; positions in the middle.
@@ -91,7 +91,7 @@ def columns(oracle, motion, names):
     _, qd, q2d = np.moveaxis(motion[:, :3], 1, 0)
     of_joints = {
         'viscous': qd, 'coulomb': np.sign(qd), 'offset': np.ones_like(qd), 'armature': q2d
-    }  # fmt: skip
+    }
     for place, name in enumerate(names):
         joint, quantity = name.removesuffix(' + ...').split()
         j = JOINTS.index(joint)
@@ -152,7 +152,7 @@ def test_the_parameters_are_all_that_can_be_told_apart(found, oracle):
     rng = np.random.default_rng(3)
     motion = rng.normal(size=(60, 3, 7))
     every = [f'{joint} {quantity}' for joint in JOINTS
-             for quantity in (*PLACES, 'viscous', 'coulomb', 'offset', 'armature')]  # fmt: skip
+             for quantity in (*PLACES, 'viscous', 'coulomb', 'offset', 'armature')]
     rank = np.linalg.matrix_rank(columns(oracle, motion, every), tol=1e-8)
     chosen = np.linalg.matrix_rank(columns(oracle, motion, found.names), tol=1e-8)
     assert len(found.names) == rank == chosen == 69
@@ -189,7 +189,7 @@ def test_it_shows_more_than_a_published_motion_of_the_same_duration(panda, limit
     published = np.stack(
         (GAZ_MIDDLE + sine @ (a / k) - cosine @ (b / k), cosine @ a + sine @ b,
          cosine @ (b * k) - sine @ (a * k)), axis=1,
-    )  # fmt: skip
+    )
     ours, theirs = (columns(oracle, each, found.names) for each in (motion, published))
     assert scaled_condition(ours) < 0.9 * scaled_condition(theirs)
     log_det = [np.linalg.slogdet(Y.T @ Y)[1] for Y in (ours, theirs)]
@@ -245,7 +245,7 @@ def test_information_about_a_payload_is_that_of_its_torques(panda, limits, oracl
     parameters = [mass, *(mass * com), *about_origin[np.triu_indices(3)]]
     assert [name.split()[-1] for name in found.names] == [
         'mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'
-    ]  # fmt: skip
+    ]
     expected = np.sum(more**2) / NOISE**2
     assert parameters @ found.information @ parameters == pytest.approx(expected, rel=2e-3)
     assert found.condition < 10.0
@@ -273,12 +273,12 @@ def test_springs_see_the_torques_that_pinocchio_computes(panda, limits, oracle):
     actuators = Actuators(panda, {'panda_joint2': stiff, 'panda_joint4': soft})
     found = quick(
         panda, limits, target='springs', actuators=actuators, trials=200, rate=RATE
-    )  # fmt: skip
+    )
     assert_within_limits(oracle, limits, found)
     assert found.names == (
         'panda_joint2 stiffness', 'panda_joint2 damping', 'panda_joint4 stiffness',
         'panda_joint4 cubic_stiffness', 'panda_joint4 damping',
-    )  # fmt: skip
+    )
     motion = found.samples(1000.0)[1]
     torque = torques(oracle, motion)
     assert np.abs(torque[:, 3]).max() <= SHARE * (200.0 * 0.2 + 3000.0 * 0.2**3)

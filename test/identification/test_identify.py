@@ -35,7 +35,7 @@ def samples(record, **changes):
     return Samples(
         record['names'], record['time'], record['position'][:, None], name='recording',
         is_measured=True, **{**given, **changes},
-    )  # fmt: skip
+    )
 
 
 def recorded(robot, sensing=SENSING, motion=MOTION, seed=0):
@@ -50,7 +50,7 @@ def truth(found, robot, **more):
     names = [
         'inertial' if column.group == 'bodies' else column.name
         for column in found.columns if column.name == 'mass' or column.group != 'bodies'
-    ]  # fmt: skip
+    ]
     names = dict.fromkeys(names)
     values.setdefault('delay', 0.0)
     return np.concatenate([np.ravel(values.get(name, np.zeros(7))) for name in names])
@@ -165,7 +165,7 @@ def test_cubic_springs_are_found(model):
         model, recorded(robot, replace(SENSING, period=2e-3)),
         ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'stiffness', 'cubic_stiffness'),
         actuators=drives(model, cubic=True),
-    )  # fmt: skip
+    )
     assert_honest(misses(found, robot), 0.9)
     law = found.actuators['panda_joint2'].spring
     assert law.cubic == pytest.approx(robot.cubic[1], rel=0.2)
@@ -177,7 +177,7 @@ def test_friction_that_falls_with_the_velocity_is_found(model):
     found = identify(
         model, recorded(robot, replace(SENSING, noise=0.02), motion),
         ('bodies', 'armature', 'viscous', 'coulomb', 'stribeck', 'offset'),
-    )  # fmt: skip
+    )
     errors = misses(found, robot)
     own = [k for k, p in enumerate(found.parameters) if p.group in ('stribeck', 'coulomb')]
     assert np.abs(errors[own]).max() < 5.0
@@ -261,7 +261,7 @@ def test_files_say_what_samples_say(model, robot, tmp_path):
     columns = np.column_stack([record['time'], record['position'], record['effort']])
     path = tmp_path / 'recording.csv'
     np.savetxt(path, columns, delimiter=',', header=','.join(['time', *titles]), comments='',
-               fmt='%.17g')  # fmt: skip
+               fmt='%.17g')
     expected = identify(model, samples(record))
     for given in (path, str(path), RecordingFile(path)):
         found = identify(model, given)

@@ -80,7 +80,7 @@ def test_payload_that_is_attached_in_the_middle_is_found():
     assert before.names == (
         'payload.mass', 'payload.first_moment_x', 'payload.first_moment_y',
         'payload.first_moment_z',
-    )  # fmt: skip
+    )
     assert before.units == ('kg', 'kg m', 'kg m', 'kg m')
     assert misses(before, 0.0).max() < 3.0
     assert before.std[0] < 0.2

@@ -41,7 +41,7 @@ EXAMPLES = (
     'ur_description/urdf/ur5_robot.urdf', 'kinova_description/robots/kinova.urdf',
     'talos_data/robots/talos_left_arm.urdf', 'tiago_description/robots/tiago.urdf',
     'a1_description/urdf/a1.urdf', 'panda_description/urdf/panda.urdf',
-)  # fmt: skip
+)
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 
@@ -86,7 +86,7 @@ def inertials_of(xml):
             ElementTree.tostring(item, encoding='unicode'), strip_text=True
         )
         for name, item in found.items()
-    }  # fmt: skip
+    }
 
 
 # --- Robot descriptions -------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_violations_in_blocks_are_those_of_all_samples_together(K):
     series = {
         'position': motion[:, 0], 'velocity': motion[:, 1], 'acceleration': motion[:, 2],
         'effort': effort[:, 0],
-    }  # fmt: skip
+    }
     if K > 3:
         series |= {'jerk': motion[:, 3], 'effort_dot': effort[:, 1]}
     if K > 4:

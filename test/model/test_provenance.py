@@ -36,7 +36,7 @@ def test_changes_are_told_and_come_back_from_lines(path):
     assert found.changes == (
         'gravity 0 0 0', 'friction of elbow', 'payload of 1.5 kg on tool', 'armature of elbow',
         'other inertial parameters',
-    )  # fmt: skip
+    )
     assert Provenance.from_lines(found.lines()) == Provenance(
         found.robot, 'arm.urdf', found.digest, found.changes, found.version
     )

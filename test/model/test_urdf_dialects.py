@@ -46,7 +46,7 @@ QUIET = {
         '<transmission name="t"><joint name="elbow"/></transmission><!-- loop -->'
     ),
     'safety controllers': inside('<safety_controller k_velocity="1"/><calibration/>', '</joint>'),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize('dialect', QUIET)
@@ -118,7 +118,7 @@ SAID = {
     ),
     'no range': (in_version('', ('lower="-2" upper="2" ', '')), 'neither lower nor upper'),
     'half a range': (in_version('', ('lower="-2" ', '')), '<limit> has no lower, which is 0'),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize('dialect', SAID)
@@ -152,7 +152,7 @@ REFUSED = {
     'expressions': (in_version('', ('"0.1 0 0.2"', '"0 0 ${yaw}"')), r'holds 0 0 \$\{yaw\}; run'),
     'only macros': (f'<robot name="r" {XACRO}/>', 'no links, but declares the prefix xacro'),
     'only a macro': (f'<xacro:macro {XACRO} name="m"/>', 'run it through xacro first'),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize('dialect', REFUSED)
@@ -193,7 +193,7 @@ def test_limits_of_acceleration_and_jerk_are_read_overridden_and_written():
     ('given', 'limit'),
     [('acceleration="9" deceleration="5"', 5), ('acceleration="5" deceleration="9"', 5),
      ('acceleration="9"', 9), ('deceleration="5"', 5)],
-)  # fmt: skip
+)
 def test_the_smaller_of_two_limits_of_acceleration_holds(given, limit):
     model = RobotModel.from_urdf(in_version('1.2', (LIMIT, f'{LIMIT} {given}')))
     np.testing.assert_array_equal(model.limits.acceleration, [limit, limit])

@@ -87,7 +87,7 @@ def test_axes_say_quantity_and_unit():
     assert [place.get_ylabel() for place in axes] == [
         'q [rad]', 'q′ [rad/s]', 'q″ [rad/s²]', 'q‴ [rad/s³]', 'q⁽⁴⁾ [rad/s⁴]',
         'Q [N m]', 'Q′ [N m/s]', 'Q″ [N m/s²]',
-    ]  # fmt: skip
+    ]
     assert {place.get_xlabel() for place in axes} == {'time [s]'}
     assert axes[1].get_title() == 'Velocity q′'
 
@@ -253,7 +253,7 @@ def test_share_of_a_limit_is_one_on_the_limit():
     ('share', 'expected'),
     [(0.0123, '1.2 %'), (0.5, '50 %'), (1.0, '100 %'), (1.004, '100.4 %'), (1.00002, '100.0020 %'),
      (1.31, '131 %')],
-)  # fmt: skip
+)
 def test_shares_beyond_a_limit_read_as_such(share, expected):
     assert percent(share) == expected
 
@@ -262,7 +262,7 @@ def test_shares_beyond_a_limit_read_as_such(share, expected):
     ('value', 'expected'),
     [(10000.0, '10000'), (-0.0698132, '−0.06981'), (123456.7, '123457'), (0.0, '0'),
      (1.5e-7, '1.5e−7'), (2.5e12, '2.5e+12')],
-)  # fmt: skip
+)
 def test_numbers_are_written_for_people(value, expected):
     assert number(value) == expected
 
@@ -331,7 +331,7 @@ def test_a_comparison_shows_the_joints_that_are_asked_for_and_known():
     assert [axes.get_title() for axes in plot_comparison(found, ['elbow']).axes] == [
         'elbow: Torque, measured and computed', 'elbow: Difference',
         'elbow: Amplitudes of the difference',
-    ]  # fmt: skip
+    ]
     with pytest.raises(JointNameError, match='knee.*shoulder, elbow'):
         plot_comparison(found, ['knee'])
     stretches = [item._replace(is_used=item.is_used & [True, False]) for item in found.stretches]

@@ -89,14 +89,14 @@ def test_exceeded_limits_are_told_with_value_limit_and_time(page):
     header, first, second = page.table('Limits that are exceeded')
     assert header == [
         'Quantity', 'Joint or motor', 'Value', 'Limit', 'Exceeded by', 'At', 'Sample',
-    ]  # fmt: skip
+    ]
     # 0.5 * 2^2 sin(2 t) is largest where 2 t = pi / 2 or 3 pi / 2.
     assert abs(worst.value) == pytest.approx(2.0, rel=1e-3)
     sign = '−' if worst.value < 0.0 else ''
     assert first[:5] == [
         'Acceleration', 'elbow', f'{sign}{abs(worst.value):.4g} rad/s²', f'{sign}1.5 rad/s²',
         f'{abs(worst.value) - 1.5:.4g} rad/s² (33 %)',
-    ]  # fmt: skip
+    ]
     assert first[5:] == [f'{RESULTS.times[worst.sample]:.4f} s', str(worst.sample)]
     assert second[:2] == ['Motor velocity', 'elbow']
     verdict, unlimited = page.text_of_all('p', 'verdict')
@@ -187,7 +187,7 @@ def test_robot_is_summed_up(page):
     rows = {row[0]: row[1:] for row in page.table('Joints and their limits')[1:]}
     assert rows['elbow'] == [
         'revolute', 'rad, N m, s', '−2', '2', '3', '1.5', '–', '50', '10000', '–',
-    ]  # fmt: skip
+    ]
     masses = page.table('Bodies')[1:]
     assert masses == [['shoulder', 'upper', '1'], ['elbow', 'fore, tool', '0.7']]
     assert 'Moving mass 1.7 kg' in page.visible_text()
@@ -327,7 +327,7 @@ def test_names_and_remarks_are_harmless():
     model = replace(
         RobotModel.from_urdf(xml), name=NASTY, joint_names=(NASTY,), body_names=(NASTY,),
         base_link=NASTY, warnings=(NASTY,),
-    )  # fmt: skip
+    )
     actuators = Actuators(model, {NASTY: SeriesElastic(80.0, 0.2)})
     results = results_of(model, actuators, name=NASTY, remarks=(NASTY,))
     violation = Violation(NASTY, NASTY, 3.0, 2.0, 5)
@@ -343,7 +343,7 @@ def test_names_and_remarks_are_harmless():
     # The text itself is shown as it is.
     assert page.visible_text().count(NASTY) > 10
     assert not any(name.startswith('on') for _, attributes, _ in page.elements
-                   for name in attributes)  # fmt: skip
+                   for name in attributes)
     # Plotly reads some HTML in its texts, so names are not among them.
     (data,) = [page.text_of(i) for i in page.indices('script') if page.elements[i][1].get('id')]
     assert 'alert' not in data
@@ -382,7 +382,7 @@ def test_differences_are_told_by_joint_by_frequency_and_by_what_explains_them(co
     assert head == [
         'Joint', 'Measured', 'Difference', '0 to 0.3 Hz', '0.3 to 1 Hz', '1 to 3 Hz',
         'above 3 Hz', 'Scale factor', 'Correlation',
-    ]  # fmt: skip
+    ]
     assert shoulder == ['shoulder', '1', '0.125', '0.01', '0.03', '0.05', '0.07', '1.25', '0.975']
     assert elbow[:4] == ['elbow', '2', '0.25', '0.02']
     head, *rows = compared.table('Part of the squared difference')

@@ -134,7 +134,7 @@ def test_sphinx_reads_the_pages_without_a_warning(tmp_path):
     made = subprocess.run(
         [*command, '-d', tmp_path / 'cache', DOC, tmp_path / 'nothing'],
         capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
+    )
     assert made.returncode == 0, made.stderr
     pages = {str(path.relative_to(DOC).with_suffix('')) for path in DOC.rglob('*.rst')}
     built = {

@@ -250,7 +250,7 @@ GOOD = chunk_of(0.02 * np.arange(20), task(0.02 * np.arange(20)))
         ({'stop_duration': -1.0}, TrajectoryError, 'stop_duration is -1.0'),
         ({'stop_duration': 1e3}, TrajectoryError, r'would have 100038 steps .* expected 2000'),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_spliced_is_refused(changes, error, message):
     arguments = {'chunk': GOOD, 'current': HOME, 'join': 0.0, **changes}
     with pytest.raises(error, match=message):

@@ -87,7 +87,7 @@ def test_random_robots_are_stretched_by_what_a_search_finds(seed):
     limits = motion_limits(model)._replace(
         lower=np.full(model.n_joints, -9.0), upper=np.full(model.n_joints, 9.0),
         velocity=np.full(model.n_joints, 2.0), effort=3.0 * weight + 1.0,
-    )  # fmt: skip
+    )
     found = new_timing(model, plan.motion, limits, timing='uniform')
 
     def is_kept(factor):
@@ -135,7 +135,7 @@ def test_what_no_timing_saves_says_which_limit_it_is(timing, changes, positions,
 def test_speed_that_nothing_limits_is_an_error_unless_slower_only(timing):
     free = LIMITS._replace(**{
         name: np.full(2, np.inf) for name in ('velocity', 'jerk', 'effort', 'effort_dot')
-    })  # fmt: skip
+    })
     with pytest.raises(UnlimitedError, match='Nothing limits the speed'):
         new_timing(MODEL, path(1.0), free, timing=timing)
     found = new_timing(MODEL, path(1.0), free, timing=timing, slower_only=True)

@@ -62,7 +62,7 @@ def base_message(stamp=BEGIN, turn=TURN, twist=TWIST, link='base', **fields):
         Twist(angular=Vector3(**dict(zip('xyz', row[:3]))),
               linear=Vector3(**dict(zip('xyz', row[3:]))))
         for row in np.asarray(twist, dtype=float).tolist()
-    ]  # fmt: skip
+    ]
     message = BaseMotion(**{'child_frame_id': link, 'pose': pose, 'twist': rows, **fields})
     message.header.stamp, message.header.frame_id = time(stamp), 'map'
     return message
@@ -243,7 +243,7 @@ def test_wrenches_act_beside_the_motion_of_the_base(platform):
         WrenchMessage(torque=Vector3(**dict(zip('xyz', row[:3]))),
                       force=Vector3(**dict(zip('xyz', row[3:]))))
         for row in load
-    )  # fmt: skip
+    )
     platform.send('base_motion', base_message(start))
     platform.publishers['wrench_motion'].publish(message)
     platform.wait(lambda: platform.wrenches.sources, 'wrench taken')
@@ -296,7 +296,7 @@ def test_measured_motions_have_the_base_of_their_instant(platform):
         return [
             (found[stamp_of(item)], item) for item in efforts
             if item.source == JointEffort.SOURCE_JOINT_STATES and stamp_of(item) in found
-        ]  # fmt: skip
+        ]
 
     platform.wait(
         lambda: pairs() and last - stamp_of(pairs()[-1][0]) < 110_000_000, 'the last estimate'

@@ -170,7 +170,7 @@ def test_commands_have_the_joints_and_interfaces_asked_for(start, kind):
     layout = station.messages[name][0].layout.dim
     assert [(item.label, item.size, item.stride) for item in layout] == [
         ('joints', 2, 8), ('interfaces', 4, 4)
-    ]  # fmt: skip
+    ]
     still = np.zeros((3, 2))
     still[0] = end
     commands = np.reshape(station.messages[name][-1].data, (2, 4))[::-1]

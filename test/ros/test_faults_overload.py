@@ -120,7 +120,7 @@ HUGE = {
     'trajectory with a million joint names': (
         'joint_trajectory', lambda n: trajectory_bytes(1, [b'j'] * n), ''
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize('what', seeds(HUGE, short=2))

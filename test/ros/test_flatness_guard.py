@@ -643,7 +643,7 @@ def test_laws_are_changed_at_rest_without_a_step(start):
 
 def test_impedance_yields_by_its_stiffness(start):
     loop = start(controller='joint_impedance', joint_stiffness=50.0, max_external_torque=1e-3,
-                 **{'joint_stiffnesses.elbow': 20.0})  # fmt: skip
+                 **{'joint_stiffnesses.elbow': 20.0})
     loop.run(1.2, force=[2.5, 1.0])
     assert not loop.node.supervisor.why
     moved = loop.q[-1] - START

@@ -178,7 +178,7 @@ CLASSES = {
     'launch_ros': {},
     'launch_ros.actions': {'Node': Kept},
     'launch_ros.parameter_descriptions': {'ParameterValue': Kept},
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -290,7 +290,7 @@ def test_switches_are_on_or_off_and_other_words_refused(load, started):
     (node,) = proxy['start_node']({**given, 'slower_only': 'yes', 'efforts': 'no'})
     assert [node.options['parameters'][-1][name] for name in ('slower_only', 'efforts')] == [
         True, False,
-    ]  # fmt: skip
+    ]
     with pytest.raises(RuntimeError, match="use_sim_time is 'banana', expected true, 1, yes"):
         started(use_sim_time='banana')
     # Nothing has started yet: the file with the node is included afterwards.
@@ -351,7 +351,7 @@ def test_launch_of_the_proxy_passes_on_what_is_given(load, tmp_path):
         str(path),
         {'use_sim_time': False, 'controller': 'arm_controller', 'slower_only': True,
          'efforts': False},
-    ]  # fmt: skip
+    ]
     known = {entry.name for entry in fields(ProxySettings)} | {'use_sim_time'}
     assert set(options['parameters'][1]) <= known
     with pytest.raises(RuntimeError, match='params_file is .*missing., which is no file.'):

@@ -743,7 +743,7 @@ def test_service_answers_a_motion_in_flat_arrays_like_its_samples(harness, model
             limit=item.limit, time_from_start=item.time_from_start + times[0],
         )
         for item in listed.limit_violations
-    ])  # fmt: skip
+    ])
 
 
 def test_service_answers_flat_arrays_without_jerk_or_snap_up_to_the_known_order(harness, model):

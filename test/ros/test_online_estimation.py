@@ -194,7 +194,7 @@ def test_friction_is_told_as_the_parameters_that_it_would_be(arm):
     results = arm.set(**{
         'friction.second.viscous': 0.0, 'friction.second.coulomb': 1.2,
         'friction.second.smoothing': 0.01,
-    })  # fmt: skip
+    })
     assert all(result.successful for result in results), results
     arm.wait(lambda: arm.node.robot.model.friction, 'friction')
     arm.await_estimator()

@@ -37,7 +37,7 @@ READ_ONLY = {
     'base_link', 'tip_link', 'gravity', 'diagnostics_period',
     'max_waiting_requests', 'allow_impossible_inertia', 'mirror_efforts', 'answer_all',
     'base_motion',
-}  # fmt: skip
+}
 # What rclpy declares itself.
 OF_RCLPY = {'use_sim_time', 'start_type_description_service'}
 
@@ -194,7 +194,7 @@ def test_values_reach_the_settings(plain_node):
         'identification.friction': ['c', 'd'], 'identification.memory': 3.0,
         'identification.effort_noise': 0.3, 'command.joints': ['b', 'a'],
         'command.interfaces': ['position', 'effort'],
-    }  # fmt: skip
+    }
     assert set(values) == set(NAMES)
     for entry in ENTRIES:
         default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
@@ -491,7 +491,7 @@ def test_numbers_of_joints_are_checked_before_there_is_a_robot(plain_node):
     node = plain_node(
         limits__elbow__jerk=-7.0, limits__shoulder__acceleration='fast',
         friction__elbow__viscous=-1.0,
-    )  # fmt: skip
+    )
     with pytest.raises(ValueError) as error:
         Parameters(node, NodeSettings)
     assert 'limits.elbow.jerk is -7.0' in str(error.value)
@@ -512,7 +512,7 @@ def test_unknown_names_are_told_with_what_was_meant(plain_node, model):
     node = plain_node(
         publish_rat=1.0, estimator__foo=1.0, something=2, limits__elbow__jrk=1.0, publish_rate=2.0,
         limits__elbow__jerk=1.0, use_sim_time=False, robot_description='',
-    )  # fmt: skip
+    )
     parameters = Parameters(node, NodeSettings)
     node.declare_parameter('robot_description', '')
     limits_of(parameters, model)

@@ -143,7 +143,7 @@ def test_efforts_along_a_transition_have_its_derivatives(arm):
 def test_transitions_follow_each_other_and_payloads_end(arm):
     first = nanoseconds(arm.carry(transition_time=100.0).start)
     second = nanoseconds(arm.carry(mass=0.0, com=(0.0,) * 3, inertia=(0.0,) * 6,
-                                   transition_time=2.0).start)  # fmt: skip
+                                   transition_time=1.0).start)
     assert second == first + 100 * SECOND
     assert close(arm.efforts(second), FULL)
     assert close(arm.efforts(second + SECOND // 4), along(0.25, 1.0, FULL, EMPTY))

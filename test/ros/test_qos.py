@@ -49,7 +49,7 @@ def test_overrides_reach_the_topics(hodyn_node):
         '-p', override('joint_motion', 'subscription', 'depth', 3),
         '-p', override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
         '-p', override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
-    )  # fmt: skip
+    )
     (motion,) = [item for item in node.subscriptions if item.topic_name == '/joint_motion']
     (effort,) = [
         item for item in node.publishers if item.topic_name == '/hodyn_node/joint_effort'

@@ -31,7 +31,7 @@ NAMES = ('elbow', 'shoulder')  # not in the order of the model
 POINTS = ((0.0, 0.0), (0.5, 0.4), (0.2, 0.9))
 LIMITS = {
     'shoulder': {'effort_dot': 900.0, 'jerk': 900.0}, 'elbow': {'effort_dot': 400.0}
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope='module')
@@ -39,7 +39,7 @@ def harness():
     made = Harness({'max_waiting_requests': 2} | {
         f'limits.{joint}.{quantity}': value
         for joint, own in LIMITS.items() for quantity, value in own.items()
-    })  # fmt: skip
+    })
     made.describe_and_wait(URDF.read_text())
     yield made
     made.close()
@@ -104,7 +104,7 @@ def assert_kept(response, limits):
     limits = limits._replace(**{
         name: getattr(limits, name) * (1.0 + 1e-7)
         for name in ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
-    })  # fmt: skip
+    })
     assert find_violations(MODEL, limits, executed, exact) == ()
     linear = np.stack([np.interp(t, times, column) for column in effort.T], axis=1)
     error = np.abs(linear - exact[:, 0]).max()
@@ -201,7 +201,7 @@ def test_pauses_stay_or_are_left_out(call):
     kept, dropped = call(pausing), call(pausing, drop_standstills=True)
     assert kept.standstill == pytest.approx(found_in_python(
         [(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
-    ).standstill)  # fmt: skip
+    ).standstill)
     assert dropped.standstill == 0.0
     assert dropped.duration <= kept.duration - kept.standstill + 0.01
 
@@ -273,7 +273,7 @@ def limit(name='', quantity='velocity', value=1.0):
             'INVALID_REQUEST', 'Nothing limits the speed',
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_requests_are_refused_with_their_code(call, given, fields, code, said):
     response = call(trajectory(**given), **fields)
     assert (response.success, response.error_code) == (False, getattr(response, code))

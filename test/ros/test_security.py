@@ -152,7 +152,7 @@ def test_policy_has_the_form_of_sros2():
 MODULES = {
     'ctypes', 'http', 'importlib', 'marshal', 'multiprocessing', 'pickle', 'runpy', 'shelve',
     'socket', 'subprocess', 'urllib', 'yaml',
-}  # fmt: skip
+}
 BUILTINS = {'eval', 'exec', 'compile', '__import__', 'open'}
 METHODS = {'fdopen', 'popen', 'read_bytes', 'read_text', 'write_bytes', 'write_text'}
 OF_OS = ('exec', 'popen', 'posix_spawn', 'spawn', 'startfile', 'system')

@@ -201,7 +201,7 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
                 coulomb={'shoulder': 0.2, 'elbow': 1.0}, payload={'fore': 0.5},
                 torque_rate_limit=5000.0,
             ),
-        ),  # fmt: skip
+        ),
         Follower(),
         motion,
         1e-3 * count,

@@ -49,7 +49,7 @@ class Controller:
             self.node, FollowJointTrajectory, '~/follow_joint_trajectory', self.execute,
             callback_group=ReentrantCallbackGroup(), goal_callback=self.take,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
-        )  # fmt: skip
+        )
         self.executor = MultiThreadedExecutor(4, context=context)
         self.executor.add_node(self.node)
         self.thread = threading.Thread(target=spin_to_end, args=(self.executor,), daemon=True)

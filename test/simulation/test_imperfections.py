@@ -49,7 +49,7 @@ def elastic_panda(model, time_step=1e-4, **imperfections):
     return ElasticPlant(
         model, {name: SeriesElastic(k, b) for name, k, b in springs}, time_step,
         imperfections=Imperfections(**imperfections),
-    )  # fmt: skip
+    )
 
 
 # The names of the plant by Pinocchio, and those of the simulation.
@@ -67,7 +67,7 @@ SMOOTH = [
             'damping': 1.0, 'gear_ratio': 20.0,
         },
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(('theirs', 'ours'), SMOOTH)
@@ -145,7 +145,7 @@ def single(time_step=1e-4, stiffness=300.0, inertia=0.5, **imperfections):
     plant = ElasticPlant(
         model, {'shoulder': SeriesElastic(stiffness, inertia), 'elbow': RigidDrive(0.1)},
         time_step, imperfections=Imperfections(backlash={'shoulder': 1e3}, **imperfections),
-    )  # fmt: skip
+    )
     plant.reset([0.0, 0.0], theta=[0.0, 0.0])
     return plant
 
@@ -206,7 +206,7 @@ def test_other_springs_have_errors_and_backlash_too():
     plant = ElasticPlant(
         model, {'elbow': SeriesElastic(CubicSpring(300.0, 5e3), 0.2)},
         imperfections=Imperfections(stiffness_error=0.2, backlash=0.02, gear_ratio=10.0),
-    )  # fmt: skip
+    )
     plant.reset([0.2, -0.4], theta=[0.2, -0.3])
     expected = 1.2 * (300.0 * 0.09 + 5e3 * 0.09**3)
     np.testing.assert_allclose(plant.spring_torque, [0.0, expected], rtol=1e-12)
@@ -253,7 +253,7 @@ def test_controller_may_be_handed_the_torque_of_the_springs(panda):
     simulate_tracking(
         elastic_panda(panda), Holding(), lambda times: np.repeat(at_home[None], len(times), 0),
         0.01, start=lambda sampled: sampled.reset(HOME + 0.1), torque_sensors=True,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(seen, 0.0, atol=1e-9)
 
 
@@ -261,7 +261,7 @@ def test_values_come_by_joint_and_for_all_others(panda):
     made = Imperfections.from_tables(
         {'': {'coulomb': 1.0, 'damping': 2.0}, 'panda_joint3': {'coulomb': 4.0},
          'panda_link8': {'payload': 1.5}}
-    )  # fmt: skip
+    )
     assert made.of('coulomb', panda.joint_names).tolist() == [1.0, 1.0, 4.0] + [1.0] * 4
     assert made.of('damping', panda.joint_names).tolist() == [2.0] * 7
     assert made.of('backlash', panda.joint_names).tolist() == [0.0] * 7

@@ -459,7 +459,7 @@ def test_only_a_trajectory_with_a_stamp_can_be_over_before_it_is_planned(setup, 
     ('ahead', 'waits', 'duration', 'begins'),
     [(0, 1.9, 0.0, True), (0, 2.1, 0.0, False), (0, 9.0, 8.0, True), (5, 6.9, 0.0, True),
      (5, 7.1, 0.0, False)],
-)  # fmt: skip
+)
 def test_trajectory_whose_plan_is_late_by_more_than_planning_never_begins(
     setup, ahead, waits, duration, begins
 ):

@@ -79,7 +79,7 @@ def reason_number(controller):
     """Number of the reason in C for what Python says."""
     words = ('position of', 'velocity', 'tracking error', 'external torque', 'drive error',
              'cannot be true', 'torque limit for', 'no measurement', 'deflection',
-             'asked for')  # fmt: skip
+             'asked for')
     found = [number for number, word in enumerate(words, 1) if word in controller.reason]
     return found[0] if found else 0
 

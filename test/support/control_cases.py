@@ -107,7 +107,7 @@ class Condition:
             damping=self.damping, backlash=self.backlash, mass=1.0 + self.inertia,
             payload=('panda_link8', self.payload) if self.payload else None,
             gear_ratio=self.gear_ratio, limits=TORQUE_LIMITS, rate_limits=self.rate_limit,
-        )  # fmt: skip
+        )
 
 
 _ALL = {'stiffness': -0.05, 'payload': 1.0, 'coulomb': 1.0, 'encoders': True}

@@ -30,7 +30,7 @@ class Plant:
         coulomb=0.0, breakaway=0.0, stribeck_velocity=0.01, link_viscous=0.0, link_coulomb=0.0,
         damping=0.0, backlash=0.0, mass=1.0, payload=None, gear_ratio=None, limits=np.inf,
         rate_limits=np.inf,
-    ):  # fmt: skip
+    ):
         self.model = model = pinocchio.buildModelFromXML(xml)
         model.gravity.linear = np.array(gravity, dtype=float)
         assert list(model.names)[1:] == list(joint_names)
@@ -77,7 +77,7 @@ class Plant:
                 model.inertias[parent] = pinocchio.Inertia(
                     carrier.mass, carrier.lever,
                     carrier.inertia - spin * np.outer(axis, axis),
-                )  # fmt: skip
+                )
             rotor = model.addJoint(
                 parent, pinocchio.JointModelRZ(), placement, f'rotor of {name}'
             )
@@ -91,7 +91,7 @@ class Plant:
         if self.stiffness is not None:
             return self.stiffness * d
         torques = [0.0 if f is None else f(x) if callable(f) else f * x
-                   for f, x in zip(self.springs, d)]  # fmt: skip
+                   for f, x in zip(self.springs, d)]
         return np.array(torques)
 
     def weight(self, q):
@@ -133,7 +133,7 @@ class Plant:
         found = pin.aba(
             model, data, both((q, N * theta)), both((qd, N * thetad)),
             both((spring + unknown, (motor - spring) / N)),
-        )  # fmt: skip
+        )
         return found[:n], found[n:] / N
 
     def _pushed(self, q):

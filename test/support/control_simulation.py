@@ -55,7 +55,7 @@ def imperfections(condition):
         damping=condition.damping, backlash=condition.backlash,
         gear_ratio=condition.gear_ratio or 0.0, torque_limit=by_joint,
         torque_rate_limit=condition.rate_limit,
-    )  # fmt: skip
+    )
 
 
 def follow(law, condition, stiffness=STIFFNESS, time_step=TIME_STEP):
@@ -81,7 +81,7 @@ def follow(law, condition, stiffness=STIFFNESS, time_step=TIME_STEP):
         record = simulate_tracking(
             plant, law, condition.motion, condition.duration, PERIOD, sensors, condition.delay,
             start, push,
-        )  # fmt: skip
+        )
     except HodynError as error:
         raise Diverged(str(error)) from error
     return Run(record.times, record.error, record.torque, TORQUE_LIMITS)

@@ -19,7 +19,7 @@ MOTION = cases.random_motion(5, duration=16.0)
 ROBOT = cases.ElasticRobot(
     cases.panda(None, (MASS, (0.0, 0.0, 0.0))), stiffness=0.9 * STIFFNESS,
     friction=cases.Friction(np.full(7, 0.2), np.ones(7), offset=np.zeros(7)),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ WRONG = {
         'a payload (+1.2 kg) at panda_link8', groups=GROUPS[1:]
     ),
     'torques 2 ms late': Wrong('efforts that come late (+', delay=2e-3),
-}  # fmt: skip
+}
 
 
 def record(wrong):
@@ -140,12 +140,12 @@ def small(seed, duration=10.0, noise=0.1):
     effort += armature * q2d + viscous * qd + coulomb * np.sign(qd) + offset
     effort += noise * np.random.default_rng(1000 + seed).normal(size=effort.shape)
     given = [(factor * mass, com, factor * inertia) for factor, (mass, com, inertia)
-             in zip(rng.uniform(0.8, 1.2, 3), links)]  # fmt: skip
+             in zip(rng.uniform(0.8, 1.2, 3), links)]
     step = 2.0 * np.pi / 2**18
     recorded = {
         'names': tuple(true.names)[1:], 'time': t, 'position': cases.rounded(q, step),
         'effort': effort,
-    }  # fmt: skip
+    }
     own = cases.inertial_parameters(true)
     parameters = np.concatenate([own, armature, viscous, coulomb, offset, [0.0]])
     return Small(_urdf(given, joints), recorded, parameters)

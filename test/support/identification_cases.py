@@ -311,7 +311,7 @@ class RigidRobot:
         return {
             'inertial': inertial_parameters(self.model), 'armature': self.armature,
             **vars(self.friction),
-        }  # fmt: skip
+        }
 
     def record(self, motion=GAZ, sensing=None, seed=0):
         """What a recording of it holds, with `time` (N,) and arrays (N, 7)."""
@@ -322,7 +322,7 @@ class RigidRobot:
             'names': JOINTS, 'time': stamps,
             'position': rounded(motion(t)[:, 0], sensing.link_step),
             'effort': sensing.torque(exact, sensing.noise, rng),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -350,7 +350,7 @@ class ElasticRobot:
         return cls(
             panda(seed, payload), inertia * MOTOR_INERTIA, stiffness * STIFFNESS,
             third * 1e5 * cubic, 3.0 * damper * damping, random_friction(seed + 2, stribeck),
-        )  # fmt: skip
+        )
 
     def deflection(self, torque):
         """Of springs that carry a torque; Newton's method on a law that rises everywhere."""
@@ -420,7 +420,7 @@ class ElasticRobot:
             'inertial': inertial_parameters(self.model), 'motor_inertia': self.motor_inertia,
             'stiffness': self.stiffness, 'cubic': self.cubic, 'damping': self.damping,
             **vars(self.friction),
-        }  # fmt: skip
+        }
 
     def record(self, motion=GAZ, sensing=None, seed=0):
         """What a recording of it holds, with `time` (N,) and arrays (N, 7).
@@ -447,7 +447,7 @@ class ElasticRobot:
             'names': JOINTS, 'time': stamps, 'position': rounded(q, sensing.link_step),
             'effort': effort, 'motor_position': rounded(theta, sensing.motor_step),
             'motor_torque': sensing.torque(torque, sensing.noise, rng),
-        }  # fmt: skip
+        }
 
     # --- In closed loop -----------------------------------------------------------------------
 
@@ -459,11 +459,11 @@ class ElasticRobot:
         springs = self.stiffness
         if self.cubic.any():
             springs = [lambda d, k=k, c=c: k * d + c * d**3
-                       for k, c in zip(self.stiffness, self.cubic)]  # fmt: skip
+                       for k, c in zip(self.stiffness, self.cubic)]
         plant = Plant(
             PANDA, JOINTS, springs, self.motor_inertia, viscous=self.friction.viscous,
             coulomb=float(level[0]), damping=self.damping, limits=TORQUE_LIMITS,
-        )  # fmt: skip
+        )
         for i in range(1, self.model.njoints):
             plant.model.inertias[i] = self.model.inertias[i]
         plant.data = plant.model.createData()
@@ -531,7 +531,7 @@ def columns(motion, kinds=()):
     terms = {
         'armature': motion[:, 2], 'viscous': motion[:, 1], 'coulomb': np.sign(motion[:, 1]),
         'offset': np.ones_like(motion[:, 0]),
-    }  # fmt: skip
+    }
     parts = [terms[kind][..., None] * np.eye(7) for kind in kinds]
     return np.concatenate([regressor(panda(), motion), *parts], axis=2)
 

@@ -76,7 +76,7 @@ def comparison_of(model, name='swing.csv', explanations=None):
         model.joint_names, ('N m',) * n, tuple(stretches), np.arange(1.0, n + 1.0),
         0.125 * np.arange(1.0, n + 1.0), 0.01 * np.arange(1.0, 4 * n + 1.0).reshape(4, n),
         np.full(n, 1.25), np.full(n, 0.975), explanations, ('Efforts were clipped.',),
-    )  # fmt: skip
+    )
 
 
 def identification_of(model, names, link='tool', remark='At the boundary.', name='swing.csv'):
@@ -96,7 +96,7 @@ def identification_of(model, names, link='tool', remark='At the boundary.', name
     return Identification(
         model, None, payload, parameters, (), np.eye(2), np.zeros(2), np.eye(2), residuals,
         unseen, doubt, (remark,),
-    )  # fmt: skip
+    )
 
 
 class Page(HTMLParser):
