@@ -55,6 +55,7 @@ test: lint ## Set up, check the style and run all tests but the long ones
 .PHONY: lint
 lint: venv ## Set up and check style and types
 	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check --quiet
 	$(VENV)/bin/mypy
 
 .PHONY: test-long

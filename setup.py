@@ -10,7 +10,9 @@ PACKAGE = 'hodyn_ros'
 
 def data_files(*patterns):
     """Pairs of an installation directory and the files that go into it."""
-    files = sorted(path for pattern in patterns for path in glob(pattern) if os.path.isfile(path))
+    files = sorted(
+        path for pattern in patterns for path in glob(pattern) if os.path.isfile(path)
+    )
     directories = sorted({os.path.dirname(path) for path in files})
     return [
         (

@@ -33,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help='quick: some minutes; full: more repetitions; tiny: to see that all works',
     )
     parser.add_argument(
-        '-o', '--output', type=Path, default=ROOT / 'build' / 'bench', help='folder to write to'
+        '-o',
+        '--output',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='folder to write to',
     )
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.sections) - set(SECTIONS))
@@ -45,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = []
     for name in options.sections or SECTIONS:
         section = SECTIONS[name]
-        tables[name] = measure(section, SIZES[options.size], lambda text: print(text, flush=True))
+        tables[name] = measure(
+            section, SIZES[options.size], lambda text: print(text, flush=True)
+        )
         print('\n' + report.section_text(section, tables[name]), flush=True)
         if section.scaling:
             pictures = [options.output / f'{name}.{suffix}' for suffix in ('png', 'svg')]

@@ -137,7 +137,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--rounds', type=int, default=15, help='bursts of each kind')
     parser.add_argument('--samples', type=int, default=SAMPLES, help='of a batch')
     parser.add_argument(
-        '-o', '--output', type=Path, default=ROOT / 'build' / 'bench', help='folder to write to'
+        '-o',
+        '--output',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='folder to write to',
     )
     options = parser.parse_args(arguments)
     if options.rounds < 3 or options.samples < 2:

@@ -101,13 +101,18 @@ def write_data(folder: Path, model: RobotModel, size: Size) -> tuple[Path, Path,
     noisy = folder / 'noisy'
     for place in (files, single.parent, noisy):
         place.mkdir()
-    titles = ['time', *(f'{name}.{order}' for order in ORDERS for name in model.joint_names)]
+    titles = [
+        'time',
+        *(f'{name}.{order}' for order in ORDERS for name in model.joint_names),
+    ]
     plain = {'use_dictionary': False, 'compression': 'none'}
     schema = pa.schema([(COLUMN, pa.int64()), *((title, pa.float64()) for title in titles)])
     with pq.ParquetWriter(single, schema, **plain) as writer:
         for seed in range(size.files):
             times, values = motion(model.n_joints, size.samples, seed)
-            rows = np.concatenate([times[:, None], values.reshape(size.samples, -1)], axis=1)
+            rows = np.concatenate(
+                [times[:, None], values.reshape(size.samples, -1)], axis=1
+            )
             columns = [pa.array(np.ascontiguousarray(column)) for column in rows.T]
             table = pa.table(columns, names=titles)
             pq.write_table(table, files / f'motion{seed:03d}.parquet', **plain)
@@ -227,7 +232,9 @@ def measure(size: Size, folder: Path, say: Callable[[str], object] = print) -> l
     rows.append(run('run again after a kill', files, broken, size.workers[-1]))
     found = [row for row in rows if row is not None]
     if not same_files(whole, broken) or not 0 < found[-1].kept < found[-1].tasks:
-        raise RuntimeError('The run that was killed has not come to the results of the other.')
+        raise RuntimeError(
+            'The run that was killed has not come to the results of the other.'
+        )
     return found
 
 

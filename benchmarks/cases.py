@@ -85,7 +85,10 @@ class Case:
     def reference(self) -> Array:
         """Efforts and two derivatives of the checked samples, shape (checked, 3, n)."""
         efforts: Array = oracles.taylor_rnea(
-            self.urdf, self.model.joint_names, self.model.gravity, self.motion[: self.checked]
+            self.urdf,
+            self.model.joint_names,
+            self.model.gravity,
+            self.motion[: self.checked],
         )
         return efforts
 
@@ -149,7 +152,9 @@ def planar_arm(n: int, samples: int, checked: int = 100) -> Case:
 
 
 def _case(name: str, model: RobotModel, samples: int, checked: int) -> Case:
-    motion = np.random.default_rng(model.n_joints).uniform(-1, 1, (samples, K, model.n_joints))
+    motion = np.random.default_rng(model.n_joints).uniform(
+        -1, 1, (samples, K, model.n_joints)
+    )
     motion[:, 0] *= np.pi
     return Case(name, to_urdf(model), motion, min(checked, samples))
 

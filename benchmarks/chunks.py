@@ -65,7 +65,9 @@ def chunks(rate: float, duration: float, seed: int = 0) -> list[tuple[float, Arr
     random, found, now = np.random.default_rng(seed), [], 0.0
     while now < duration:
         times = now + PERIOD * np.arange(STREAMS[rate])
-        errors = NOISE * random.normal(size=(len(times), 7)) + OFFSET * random.normal(size=7)
+        errors = NOISE * random.normal(size=(len(times), 7)) + OFFSET * random.normal(
+            size=7
+        )
         found.append((now + LATENCY, times, task(times) + errors))
         now += random.uniform(1.0 - JITTER, 1.0 + JITTER) / rate
     return found
@@ -78,7 +80,9 @@ class Controller:
         self._upsampling = upsampling
         self._now: Callable[[Array], Array] = lambda t: np.tile(HOME, (len(t), 1))
 
-    def follow(self, arrival: float, times: Array, positions: Array) -> tuple[float, Callable]:
+    def follow(
+        self, arrival: float, times: Array, positions: Array
+    ) -> tuple[float, Callable]:
         """Replace the motion; when, and by what."""
         # Position and velocity that are commanded at this moment.
         around = self._now(np.array([arrival - 1e-6, arrival]))
@@ -107,7 +111,9 @@ class Splicer:
         self.seconds: list[float] = []
         """Of a processor, for each chunk."""
 
-    def follow(self, arrival: float, times: Array, positions: Array) -> tuple[float, Callable]:
+    def follow(
+        self, arrival: float, times: Array, positions: Array
+    ) -> tuple[float, Callable]:
         """Replace the motion; when, and by what."""
         join = STEP * np.ceil((arrival + LEAD) / STEP - 1e-6)
         chunk = Waypoints(self._model.joint_names, times - self._begin, positions)
@@ -146,7 +152,9 @@ def played(model: RobotModel, follower: Controller | Splicer, given: list) -> Pl
         q[chosen] = motion(t[chosen])
     velocity = np.diff(q, axis=0)[1:] / CYCLE
     acceleration = np.diff(q, 2, axis=0) / CYCLE**2
-    torque = inverse_dynamics(model, np.stack((q[2:], velocity, acceleration), axis=1))[:, 0]
+    torque = inverse_dynamics(model, np.stack((q[2:], velocity, acceleration), axis=1))[
+        :, 0
+    ]
     rate = np.abs(np.diff(torque, axis=0)).max() / CYCLE
     splices = np.searchsorted(t, [begin for begin, _ in pieces[1:]])
     # Of the differences that contain the splice.
@@ -157,7 +165,10 @@ def played(model: RobotModel, follower: Controller | Splicer, given: list) -> Pl
     errors = [np.square(q[moving] - task(t[moving] - delay)).mean() for delay in delays]
     best = int(np.argmin(errors))
     return Played(
-        float(rate), float(velocity_jump), float(acceleration_jump), float(delays[best]),
+        float(rate),
+        float(velocity_jump),
+        float(acceleration_jump),
+        float(delays[best]),
         float(np.sqrt(errors[best])),
     )
 
@@ -170,7 +181,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _, model, limits = panda()
     model.warm_up()
     header = (
-        'chunks', '', 'torque rate', 'velocity jump', 'acceleration jump', 'lag', 'rms error',
+        'chunks',
+        '',
+        'torque rate',
+        'velocity jump',
+        'acceleration jump',
+        'lag',
+        'rms error',
         'time for a chunk',
     )
     lines = [[*header]]

@@ -98,12 +98,16 @@ class Client(Node):
             String, 'robot_description', qos.ROBOT_DESCRIPTION
         )
         self.motion = self.create_publisher(JointMotion, 'joint_motion', qos.INPUT)
-        self.trajectory = self.create_publisher(JointTrajectory, 'joint_trajectory', qos.INPUT)
+        self.trajectory = self.create_publisher(
+            JointTrajectory, 'joint_trajectory', qos.INPUT
+        )
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
             if status.name == 'hodyn_node: model':
-                self.robot = {item.key: item.value for item in status.values}.get('robot', '')
+                self.robot = {item.key: item.value for item in status.values}.get(
+                    'robot', ''
+                )
 
 
 class Session:
@@ -122,7 +126,13 @@ class Session:
         self._thread.start()
         arguments = [word for parameter in parameters for word in ('-p', parameter)]
         self.process = subprocess.Popen(
-            [sys.executable, '-m', 'hodyn_ros.ros.nodes.hodyn_node', '--ros-args', *arguments],
+            [
+                sys.executable,
+                '-m',
+                'hodyn_ros.ros.nodes.hodyn_node',
+                '--ros-args',
+                *arguments,
+            ],
             env={**os.environ, 'NUMBA_CACHE_DIR': cache, 'ROS_DOMAIN_ID': str(domain)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -189,7 +199,8 @@ def plain_times(cache: str, urdf: str, other: str) -> dict[str, float]:
         text=True,
     ).stdout
     return {
-        name: float(value) for name, value in (line.rsplit(' ', 1) for line in output.splitlines())
+        name: float(value)
+        for name, value in (line.rsplit(' ', 1) for line in output.splitlines())
     }
 
 
@@ -240,7 +251,9 @@ def trajectory_delays(
         session.wait(lambda: client.robot)
         client.trajectory.publish(joint_trajectory())
         change = change_robot(session, other)
-        stamps = np.array([nanoseconds(effort.header.stamp) for _, effort in client.efforts])
+        stamps = np.array(
+            [nanoseconds(effort.header.stamp) for _, effort in client.efforts]
+        )
 
     def delays(first: float, last: float) -> Delays:
         seconds = stamps * 1e-9

@@ -115,11 +115,15 @@ def motions_of(model: RobotModel, limits: MotionLimits, count: int) -> list[Moti
     return found
 
 
-def points_of(model: RobotModel, motion: MotionSpline, sparse: bool) -> ControllerTrajectory:
+def points_of(
+    model: RobotModel, motion: MotionSpline, sparse: bool
+) -> ControllerTrajectory:
     """Points of a motion, with the efforts of a model."""
     if not sparse:
         return controller_trajectory(model, motion, TOLERANCE)
-    times = np.append(np.arange(0.0, motion.duration - 0.5 * SPARSE, SPARSE), motion.duration)
+    times = np.append(
+        np.arange(0.0, motion.duration - 0.5 * SPARSE, SPARSE), motion.duration
+    )
     times = np.round(times, 9)
     rows = motion(times.clip(0.0, motion.end_time))[:, :3]
     return ControllerTrajectory(times, rows, inverse_dynamics(model, rows)[:, 0], np.nan)
@@ -145,7 +149,9 @@ def largest_inertia(model: RobotModel) -> Array:
 class Arm:
     """A robot with its controller, held by it for long."""
 
-    def __init__(self, model: RobotModel, faults: Imperfections, compensates: bool, q: Array):
+    def __init__(
+        self, model: RobotModel, faults: Imperfections, compensates: bool, q: Array
+    ):
         self.plant = ElasticPlant(model, {}, PERIOD / STEPS, imperfections=faults)
         self.plant.reset(q)
         self.model, self.compensates = model, compensates
@@ -202,7 +208,10 @@ def measure(
     points = points_of(sent, motion, who.sparse)
     first = points.motion[0]
     stay = ControllerTrajectory(
-        np.array([0.0, STANDING]), np.stack([first] * 2), np.stack([points.effort[0]] * 2), 0.0
+        np.array([0.0, STANDING]),
+        np.stack([first] * 2),
+        np.stack([points.effort[0]] * 2),
+        0.0,
     )
     with_effort = who.effort != 'none'
     arm = Arm(model, faults, who.compensates, first[0])
@@ -224,8 +233,16 @@ def measure(
 def text_of(found: dict[str, dict[Contestant, list[Result]]]) -> str:
     """Table of all results: means over the motions of RMS errors and points, else the largest."""
     header = [
-        'robot', 'adds its gravity', 'effort field', 'points', 'RMS', 'peak', 'torque rate',
-        'efforts begin', 'cancelled', 'moves by',
+        'robot',
+        'adds its gravity',
+        'effort field',
+        'points',
+        'RMS',
+        'peak',
+        'torque rate',
+        'efforts begin',
+        'cancelled',
+        'moves by',
     ]
     lines = [header]
     count = 0
@@ -266,7 +283,13 @@ def text_of(found: dict[str, dict[Contestant, list[Result]]]) -> str:
 
 def shown(value: float) -> str:
     """Write a number with two digits, and no exponent."""
-    return f'{value:.0f}' if value >= 10.0 else f'{value:.1f}' if value >= 1.0 else f'{value:.2g}'
+    return (
+        f'{value:.0f}'
+        if value >= 10.0
+        else f'{value:.1f}'
+        if value >= 1.0
+        else f'{value:.2g}'
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -174,7 +174,10 @@ CASES: dict[str, Case] = {
     'drives off 0.15 s': Case(drives_off=True, rest=1.5),
     **{name: wall(stiffness) for name, stiffness in WALLS.items()},
     'push 50 N': Case(push=50.0),
-    **{f'K {k:+d} %': Case(Faults(stiffness=k / 100.0)) for k in (-30, -20, -10, 10, 20, 30)},
+    **{
+        f'K {k:+d} %': Case(Faults(stiffness=k / 100.0))
+        for k in (-30, -20, -10, 10, 20, 30)
+    },
     'payload 3 kg': Case(Faults(payload=3.0)),
     'Stribeck friction': Case(STRIBECK),
     'hysteresis 0.5 N m': Case(Faults(hysteresis=0.5)),
@@ -231,7 +234,11 @@ def known(case: Case) -> Robot:
 def recommended(robot: Robot, w: float | None) -> Any:
     """Make the tracking law, with its default bandwidth if none is given."""
     return tracking_controller(
-        robot.actuators, robot.period, bandwidth=w, torque_limits=robot.limits, guards=GUARDS,
+        robot.actuators,
+        robot.period,
+        bandwidth=w,
+        torque_limits=robot.limits,
+        guards=GUARDS,
         resolution=(LINK_STEP, MOTOR_STEP),
     )
 
@@ -241,7 +248,9 @@ def of_kind(kind: str) -> Callable[[Robot, float], Any]:
 
     def make(robot: Robot, w: float) -> Any:
         model = robot.actuators.model
-        return make_controller(model, kind, robot.actuators, w, robot.limits, 0.5 * robot.period)
+        return make_controller(
+            model, kind, robot.actuators, w, robot.limits, 0.5 * robot.period
+        )
 
     return make
 
@@ -249,7 +258,11 @@ def of_kind(kind: str) -> Callable[[Robot, float], Any]:
 def without_weight(robot: Robot, w: float) -> Any:
     """Make the gravity compensation of the package."""
     return GravityCompensation(
-        robot.actuators, robot.period, damping=DAMPING, torque_limits=robot.limits, guards=GUARDS
+        robot.actuators,
+        robot.period,
+        damping=DAMPING,
+        torque_limits=robot.limits,
+        guards=GUARDS,
     )
 
 
@@ -501,13 +514,17 @@ def wanted_motion(case: Case, times: Array) -> Array:
 def refusal(case: Case, reason: str) -> Run:
     """Record of a law that does not begin."""
     none = np.zeros((0, len(HOME)))
-    return Run(case.period, none[:, 0], none, none, none, none[:, 0], (0.0, reason), '', False)
+    return Run(
+        case.period, none[:, 0], none, none, none, none[:, 0], (0.0, reason), '', False
+    )
 
 
 def follow(law: str, case: Case, bandwidth: float) -> Run:
     """Let a robot follow the motion of a case, or be left alone."""
     step = 2.5e-4 if case.faults.wall else 5e-4
-    plant = ElasticPlant(PANDA, STIFFNESS, MOTOR_INERTIA, TORQUE_LIMITS, TIP, case.faults, step)
+    plant = ElasticPlant(
+        PANDA, STIFFNESS, MOTOR_INERTIA, TORQUE_LIMITS, TIP, case.faults, step
+    )
     try:
         contestant = Contestant(KINDS[law], known(case), bandwidth)
         return _follow(contestant, case, plant)
@@ -541,8 +558,15 @@ def _follow(contestant: Contestant, case: Case, plant: ElasticPlant) -> Run:
     if case.faults.wall is not None:
         force[:] = [plant.wall_force(plant.tip(q)[0][2]) for q in positions]
     return Run(
-        case.period, times[:count], positions - wanted[:count], speeds, np.array(torques), force,
-        contestant.said, contestant.state, diverged,
+        case.period,
+        times[:count],
+        positions - wanted[:count],
+        speeds,
+        np.array(torques),
+        force,
+        contestant.said,
+        contestant.state,
+        diverged,
     )
 
 
@@ -582,7 +606,9 @@ def run_all(
 
 def chosen(tried: Mapping[float, Run]) -> float:
     """Choose the bandwidth [rad/s] of a law among those that have been tried, by the rule."""
-    there = {w: result for w, result in tried.items() if not (result.refused or result.diverged)}
+    there = {
+        w: result for w, result in tried.items() if not (result.refused or result.diverged)
+    }
     calm = [
         w
         for w, result in there.items()
@@ -600,8 +626,16 @@ class Size(NamedTuple):
 
 
 QUICK = (
-    'exact', 'calls dropped 5 %', 'glitch 1 rad, link', 'brakes 0.5 s', 'drives off 0.15 s',
-    'wall, 1e4 N/m', 'push 50 N', 'payload 3 kg', 'delay 4 ms, unknown', 'motor inertia x 0.1',
+    'exact',
+    'calls dropped 5 %',
+    'glitch 1 rad, link',
+    'brakes 0.5 s',
+    'drives off 0.15 s',
+    'wall, 1e4 N/m',
+    'push 50 N',
+    'payload 3 kg',
+    'delay 4 ms, unknown',
+    'motor inertia x 0.1',
     'motors x 100, limits not given',
 )
 SIZES = {
@@ -636,7 +670,10 @@ def tuned(
 
 
 def measure(
-    size: Size, bandwidths: Bandwidths, workers: int = 1, say: Callable[[str], object] = print
+    size: Size,
+    bandwidths: Bandwidths,
+    workers: int = 1,
+    say: Callable[[str], object] = print,
 ) -> tuple[Found, Found]:
     """Do all runs of robots that follow and of those that are left alone."""
     moved = {(law, name): CASES[name] for name in size.cases for law in LAWS}
@@ -675,7 +712,9 @@ def violations(result: Run) -> str:
     if speed > 1.005:
         parts.append(f'speed x {speed:.2f}' if speed < 10.0 else f'speed x {shown(speed)}')
     if share:
-        digits = '< 0.1' if share < 0.1 else f'{share:.1f}' if share < 10.0 else f'{share:.0f}'
+        digits = (
+            '< 0.1' if share < 0.1 else f'{share:.1f}' if share < 10.0 else f'{share:.0f}'
+        )
         parts.append(f'torque {digits} %')
     return ', '.join(parts) or 'none'
 
@@ -688,7 +727,9 @@ def heard(result: Run) -> str:
 
 def has_spoken(found: Found, name: str) -> bool:
     """Whether any law has refused or given a reason in a case."""
-    return any(result.said is not None for (_, other), result in found.items() if other == name)
+    return any(
+        result.said is not None for (_, other), result in found.items() if other == name
+    )
 
 
 def contact(result: Run) -> str:
@@ -736,8 +777,12 @@ def legend(size: Size) -> str:
 
 
 def table(
-    title: str, header: Sequence[str], found: Found, laws: Sequence[str],
-    names: Sequence[str], write: Callable[[Run], str],
+    title: str,
+    header: Sequence[str],
+    found: Found,
+    laws: Sequence[str],
+    names: Sequence[str],
+    write: Callable[[Run], str],
 ) -> str:
     """Write one table, with a row for each case."""
     lines = [header]
@@ -764,7 +809,9 @@ def tables(size: Size, bandwidths: Bandwidths, moved: Found, alone: Found) -> st
     header = ['case', *(f'{law}, {bandwidths[law, PERIOD]:.0f}' for law in LAWS)]
     texts = [legend(size)]
     for title, write in TABLES.items():
-        names = [name for name in size.cases if write is not heard or has_spoken(moved, name)]
+        names = [
+            name for name in size.cases if write is not heard or has_spoken(moved, name)
+        ]
         texts.append(table(title, header, moved, list(LAWS), names, write))
     walls = [name for name in size.cases if name in WALLS]
     if walls:
@@ -777,7 +824,9 @@ def tables(size: Size, bandwidths: Bandwidths, moved: Found, alone: Found) -> st
         f'Left alone under gravity compensation: largest drift of a joint after {LEFT_ALONE:g} s '
         '[rad] / largest speed of one [rad/s]'
     )
-    texts.append(table(title, ['case', *LEADING], alone, list(LEADING), size.alone, left_alone))
+    texts.append(
+        table(title, ['case', *LEADING], alone, list(LEADING), size.alone, left_alone)
+    )
     others = sorted({key[1] for key in bandwidths} - {PERIOD})
     if others:
         rows = [
@@ -785,8 +834,13 @@ def tables(size: Size, bandwidths: Bandwidths, moved: Found, alone: Found) -> st
             + f' at {1.0 / period:.0f} Hz'
             for period in others
         ]
-        texts.append(textwrap.fill('Bandwidths [rad/s]: ' + '; '.join(rows) + '.', 99) + '\n\n')
-    said = [sayings(next(iter(laws)), found) for laws, found in ((LAWS, moved), (LEADING, alone))]
+        texts.append(
+            textwrap.fill('Bandwidths [rad/s]: ' + '; '.join(rows) + '.', 99) + '\n\n'
+        )
+    said = [
+        sayings(next(iter(laws)), found)
+        for laws, found in ((LAWS, moved), (LEADING, alone))
+    ]
     return ''.join(texts) + '\n'.join(said)
 
 
@@ -796,7 +850,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog='python -m benchmarks.disturbed_laws',
         description='Control laws of elastic joints under faults of robot, sensors and drives.',
     )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='cases and bandwidths')
+    parser.add_argument(
+        '--size', choices=SIZES, default='quick', help='cases and bandwidths'
+    )
     parser.add_argument('--workers', type=int, default=1, help='processes')
     folder_options(parser)
     options = parser.parse_args(arguments)

@@ -52,9 +52,15 @@ COVERS = (
 
 def samples(record: dict) -> Samples:
     """Give a recording in the form in which files are read."""
-    given = {what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')}
+    given = {
+        what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')
+    }
     return Samples(
-        record['names'], record['time'], record['position'][:, None], is_measured=True, **given
+        record['names'],
+        record['time'],
+        record['position'][:, None],
+        is_measured=True,
+        **given,
     )
 
 
@@ -70,7 +76,10 @@ def row_of_fault(name: str, model: RobotModel) -> list[str]:
     mass = ''
     try:
         found = identify(
-            model, samples(cases.record(wrong)), wrong.groups, link=link,
+            model,
+            samples(cases.record(wrong)),
+            wrong.groups,
+            link=link,
             actuators=Actuators(model, drives),
         )
         told = found.doubt.sentence
@@ -111,7 +120,9 @@ def tables(count: int, names: Sequence[str] = tuple(cases.WRONG)) -> str:
         faults = [row_of_fault(name, model) for name in names]
         covers = [row_of_coverage(seconds, range(count)) for seconds in SECONDS]
     heads = ['s', 'parameters', 'within 95 %', 'error/std', 'refused', 'named']
-    said = grid([['what is wrong', 'times noise', 'what explains', 'of it', 'mass'], *faults])
+    said = grid(
+        [['what is wrong', 'times noise', 'what explains', 'of it', 'mass'], *faults]
+    )
     first, second = (textwrap.fill(text, 99) for text in (FAULTS, COVERS))
     return f'{first}\n\n{said}\n{second}\n\n{grid([heads, *covers])}'
 
@@ -119,9 +130,12 @@ def tables(count: int, names: Sequence[str] = tuple(cases.WRONG)) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables and write them."""
     parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.doubt', description='What identification says of wrong data.'
+        prog='python -m benchmarks.doubt',
+        description='What identification says of wrong data.',
     )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='number of small robots')
+    parser.add_argument(
+        '--size', choices=SIZES, default='quick', help='number of small robots'
+    )
     folder_options(parser)
     options = parser.parse_args(arguments)
     files = write_tables(tables(SIZES[options.size]), 'doubt', options)

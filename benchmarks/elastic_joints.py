@@ -71,10 +71,14 @@ class IntegralFeedForward:
         self.law, self.lead, self.gain = law, law.lead, gain
         self.moved = np.zeros(law.model.n_joints)
 
-    def command(self, reference: Array, q: Array, qd: Array, theta: Array, thetad: Array) -> Array:
+    def command(
+        self, reference: Array, q: Array, qd: Array, theta: Array, thetad: Array
+    ) -> Array:
         """Motor torques for a measured state."""
         found = self.law.evaluate(reference, q, qd, theta - self.moved, thetad)
-        now = reference[0] - self.lead * reference[1]  # the reference is that of a later time
+        now = (
+            reference[0] - self.lead * reference[1]
+        )  # the reference is that of a later time
         self.moved += ~found.is_limited * self.gain * PERIOD * (now - q)
         return found.torque
 
@@ -151,12 +155,23 @@ LEGEND = (
 )
 
 SHORT = (
-    'exact', 'K -10 %', 'payload 1 kg', 'motor Coulomb 1 N m', 'encoders', 'delay 1 ms, unknown',
-    'push 20 N', 'fast', 'all',
+    'exact',
+    'K -10 %',
+    'payload 1 kg',
+    'motor Coulomb 1 N m',
+    'encoders',
+    'delay 1 ms, unknown',
+    'push 20 N',
+    'fast',
+    'all',
 )
 HUNTING = 'motor Coulomb 1 N m, 2 s of rest'
 LEFT_OUT = {
-    'K -5 %', 'K +5 %', 'all, delay 1 ms, known', 'K -5 %, known to 1 %', 'payload, known to 1 %',
+    'K -5 %',
+    'K +5 %',
+    'all, delay 1 ms, known',
+    'K -5 %, known to 1 %',
+    'payload, known to 1 %',
     'Coulomb, known to 1 %',
 }
 ROWS: dict[str, tuple[Condition, float | None]] = {
@@ -226,7 +241,9 @@ def run_all(
 
 def is_calm(result: Run | None) -> bool:
     """Whether torques keep their limits and rest at the end."""
-    return result is not None and not result.saturated and result.rate_at_rest <= LARGEST_RATE
+    return (
+        result is not None and not result.saturated and result.rate_at_rest <= LARGEST_RATE
+    )
 
 
 def chosen(tried: Mapping[Job, Run | None]) -> Job:
@@ -270,7 +287,9 @@ def rates(result: Run | None) -> str:
     return text + (f', {100.0 * result.saturated:.0f} %' if result.saturated else '')
 
 
-def tables(size: Size, bandwidths: Mapping[str, float], found: Mapping[Job, Run | None]) -> str:
+def tables(
+    size: Size, bandwidths: Mapping[str, float], found: Mapping[Job, Run | None]
+) -> str:
     """Write all results."""
     texts = [textwrap.fill(LEGEND, 99) + '\n\n']
     for plant, count in size.plants.items():
@@ -278,8 +297,11 @@ def tables(size: Size, bandwidths: Mapping[str, float], found: Mapping[Job, Run 
         header = ['', *(f'{law.strip()}, {w:.0f}' for law, w in laws.items())]
         for title, write in (
             ('RMS / peak error of the links [mrad]', errors),
-            ('Largest change of a motor torque, anywhere / at rest [N m/s], and the share of '
-             'samples in which a motor is at its limit', rates),
+            (
+                'Largest change of a motor torque, anywhere / at rest [N m/s], and the share of '
+                'samples in which a motor is at its limit',
+                rates,
+            ),
         ):
             lines = [header]
             for row in size.rows:
@@ -296,7 +318,8 @@ def tables(size: Size, bandwidths: Mapping[str, float], found: Mapping[Job, Run 
                 swings.append(f'{law.strip()}, {w:.0f}: {swing}')
             text = (
                 'Hunting, a known limit: with 1 N m of Coulomb friction in every motor a joint '
-                'swings in the second second of rest, from end to end, by ' + '; '.join(swings)
+                'swings in the second second of rest, from end to end, by '
+                + '; '.join(swings)
             )
             texts.append(textwrap.fill(text + '.', 99) + '\n\n')
     return ''.join(texts)
@@ -314,7 +337,9 @@ PANELS = (
 )
 
 
-def draw(bandwidths: Mapping[str, float], found: Mapping[Job, Run | None], path: Path) -> None:
+def draw(
+    bandwidths: Mapping[str, float], found: Mapping[Job, Run | None], path: Path
+) -> None:
     """Draw errors under all faults and a push, and torques with their limits."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -336,10 +361,14 @@ def draw(bandwidths: Mapping[str, float], found: Mapping[Job, Run | None], path:
             if axis is not torques:
                 rms = 1e3 * np.sqrt(np.mean(result.error**2, axis=1))
                 label = f'{law.strip()}, {w:.0f} rad/s'
-                axis.plot(result.times, rms, color=color, lw=width, ls=DASHES[number], label=label)
+                axis.plot(
+                    result.times, rms, color=color, lw=width, ls=DASHES[number], label=label
+                )
             elif law in TORQUE_LAWS:
                 torque = result.torque[:, TORQUE_JOINT]
-                axis.plot(result.times[:-1], torque, color=color, lw=width, zorder=3 - number / 10)
+                axis.plot(
+                    result.times[:-1], torque, color=color, lw=width, zorder=3 - number / 10
+                )
         axis.set_title(title, fontsize=11, loc='left')
         axis.grid(alpha=0.3)
         axis.margins(x=0.01)
@@ -365,7 +394,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog='python -m benchmarks.elastic_joints',
         description='Errors of control laws on robots with elastic joints that they do not know.',
     )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='conditions and plants')
+    parser.add_argument(
+        '--size', choices=SIZES, default='quick', help='conditions and plants'
+    )
     folder_options(parser)
     options = parser.parse_args(arguments)
     size, start = SIZES[options.size], time.monotonic()

@@ -106,7 +106,10 @@ class ElasticPlant:
         self.model = model = pinocchio.buildModelFromXML(xml)
         self.n, self.faults, self.step = model.nv, faults, step
         self.stiffness = (1.0 + faults.stiffness) * np.array(stiffness, dtype=float)
-        self.inertia, self.limits = np.array(inertia, dtype=float), np.array(limits, dtype=float)
+        self.inertia, self.limits = (
+            np.array(inertia, dtype=float),
+            np.array(limits, dtype=float),
+        )
         self._frame = model.getFrameId(tip)
         if faults.payload:
             frame = model.frames[self._frame]
@@ -170,7 +173,11 @@ class ElasticPlant:
         return x
 
     def _rate(
-        self, x: Array, asked: Array, dry: Array | float = 0.0, link_dry: Array | float = 0.0
+        self,
+        x: Array,
+        asked: Array,
+        dry: Array | float = 0.0,
+        link_dry: Array | float = 0.0,
     ) -> Array:
         """Time derivative of a state (6, n) with given friction (n,) of motors and links."""
         q, qd, theta, thetad, z, torque = x
@@ -226,12 +233,16 @@ class ElasticPlant:
             rest = after - A @ found
             found[sticks] = np.linalg.solve(A[np.ix_(sticks, sticks)], rest[sticks])
             rest -= A[:, sticks] @ found[sticks]
-            slipping = np.where((sign == 0.0) & (np.abs(found) > bound), np.sign(found), sign)
+            slipping = np.where(
+                (sign == 0.0) & (np.abs(found) > bound), np.sign(found), sign
+            )
             changed = np.where((sign != 0.0) & (rest * sign < 0.0), 0.0, slipping)
             wrong = np.flatnonzero(changed != sign)
             if not len(wrong):
                 break
-            if pivot >= _TOGETHER:  # all at once may go round in circles, one at a time does not
+            if (
+                pivot >= _TOGETHER
+            ):  # all at once may go round in circles, one at a time does not
                 wrong = wrong[:1]
             sign[wrong] = changed[wrong]
         return np.clip(found, -bound, bound)

@@ -51,7 +51,11 @@ class Stream(NamedTuple):
 
 
 STREAMS = (
-    *(Stream(rate, step, 0.0, 0.0) for rate in (100, 500, 1000) for step in (1e-5, 1e-4, 1e-3)),
+    *(
+        Stream(rate, step, 0.0, 0.0)
+        for rate in (100, 500, 1000)
+        for step in (1e-5, 1e-4, 1e-3)
+    ),
     Stream(500, 1e-4, 3e-5, 0.0),
     Stream(500, 1e-4, 1e-4, 0.0),
     *(Stream(500, 0.0, noise, wrong) for noise in (1e-5, 1e-4) for wrong in (0.0, 0.001)),
@@ -127,9 +131,13 @@ def motions(t: Array) -> Array:
     parts = []
     for frequency, amplitude in ((0.2, 0.8), (0.7, 0.5), (2.0, 0.2)):
         w = 2.0 * np.pi * frequency
-        parts.append(amplitude * w**k * np.sin(w * t[:, None] + frequency + 0.5 * np.pi * k))
+        parts.append(
+            amplitude * w**k * np.sin(w * t[:, None] + frequency + 0.5 * np.pi * k)
+        )
     rng = np.random.default_rng(1)
-    times = np.concatenate([[-2.0], np.cumsum(rng.uniform(0.6, 1.4, int(2.0 * t[-1]) + 8)) - 1.0])
+    times = np.concatenate(
+        [[-2.0], np.cumsum(rng.uniform(0.6, 1.4, int(2.0 * t[-1]) + 8)) - 1.0]
+    )
     spline = fit_spline(times, rng.uniform(-0.5, 0.5, (len(times), 1)))
     parts.append(spline(t)[:, :, 0])
     parts += [_there_and_back(t, 0.8, 1.0, 1.0), _there_and_back(t, 0.3, 1.5, 0.5)]
@@ -139,7 +147,9 @@ def motions(t: Array) -> Array:
 def rest_to_rest(t: Array) -> Array:
     """Six joints that move together and pause, from 1.2 down to 0.03 rad; shape (N, 5, 6)."""
     moves = _there_and_back(t, 1.0, 1.2, 1.8)[..., None] * [1.2, 0.8, 0.5, 0.3, 0.1, 0.03]
-    moves[:, 0] += np.random.default_rng(5).uniform(-1.0, 1.0, 6)  # anywhere between two steps
+    moves[:, 0] += np.random.default_rng(5).uniform(
+        -1.0, 1.0, 6
+    )  # anywhere between two steps
     return moves
 
 
@@ -176,7 +186,9 @@ def differences(rate: int, values: Array, truth: Array) -> tuple[Array, float]:
         found = np.diff(values, order, axis=0) * float(rate) ** order
         first = max(order, round(SETTLED * rate))
         errors.append(
-            relative_errors(found[first - order :] - truth[first:, order], truth[first:, order])
+            relative_errors(
+                found[first - order :] - truth[first:, order], truth[first:, order]
+            )
         )
     return np.array(errors), 0.0
 
@@ -248,7 +260,9 @@ def estimator_run(
     return errors, std, vouched
 
 
-def measure(size: Size, say: Callable[[str], object] = print) -> tuple[list[Row], list[Honesty]]:
+def measure(
+    size: Size, say: Callable[[str], object] = print
+) -> tuple[list[Row], list[Honesty]]:
     """Measure all cases."""
     rows, honesty = [], []
     for rate in size.rates:
@@ -259,7 +273,9 @@ def measure(size: Size, say: Callable[[str], object] = print) -> tuple[list[Row]
             values = truth[:, 0] + noise * rng.standard_normal(truth[:, 0].shape)
             found = {
                 'differences': differences(rate, values, truth),
-                'Savitzky-Golay, at the end': savitzky_golay(rate, values, truth, 1.0, False),
+                'Savitzky-Golay, at the end': savitzky_golay(
+                    rate, values, truth, 1.0, False
+                ),
                 'Savitzky-Golay, in the middle': savitzky_golay(
                     rate, values, truth, 2.0 * max(size.delays), True
                 ),
@@ -269,7 +285,10 @@ def measure(size: Size, say: Callable[[str], object] = print) -> tuple[list[Row]
                 errors, std, _ = estimator_run(rate, values, truth, delay, EVERYTHING)
                 shift = round(delay * rate)
                 true = truth[first - shift : len(truth) - shift]
-                found[f'estimator, delay {delay:g} s'] = relative_errors(errors, true), delay
+                found[f'estimator, delay {delay:g} s'] = (
+                    relative_errors(errors, true),
+                    delay,
+                )
                 ratio = np.sqrt(np.mean(errors**2, axis=0) / np.mean(std**2, axis=0))
                 errors, std, vouched = estimator_run(rate, values, truth, delay, None)
                 coverage = _of_vouched(np.abs(errors) < 2.0 * std, vouched)
@@ -293,7 +312,10 @@ def measure(size: Size, say: Callable[[str], object] = print) -> tuple[list[Row]
 def _of_vouched(values: Array, vouched: NDArray[np.bool_]) -> Array:
     """Mean of each order where it is vouched for, NaN: nowhere; (N, 5, 6) and (N, 5) to (5,)."""
     return np.array(
-        [values[vouched[:, k], k].mean() if vouched[:, k].any() else np.nan for k in range(ORDERS)]
+        [
+            values[vouched[:, k], k].mean() if vouched[:, k].any() else np.nan
+            for k in range(ORDERS)
+        ]
     )
 
 
@@ -314,8 +336,12 @@ def measure_streams(size: Size, delay: float = 0.1) -> list[list[str]]:
         largest = np.where(vouched[..., None], ratio, 0.0).max(axis=(0, 2))
         parts = {
             'vouched': [f'{100.0 * share:.0f} %' for share in vouched.mean(axis=0)],
-            'covered': [f'{100.0 * share:.0f} %' for share in _of_vouched(ratio < 2.0, vouched)],
-            'error/std': [f'{value:.2f}' for value in np.sqrt(_of_vouched(ratio**2, vouched))],
+            'covered': [
+                f'{100.0 * share:.0f} %' for share in _of_vouched(ratio < 2.0, vouched)
+            ],
+            'error/std': [
+                f'{value:.2f}' for value in np.sqrt(_of_vouched(ratio**2, vouched))
+            ],
             'largest': [f'{value:.0f}' for value in largest],
         }
         wrong = f'{100.0 * case.wrong:g} %'
@@ -343,11 +369,16 @@ def honesty_text(found: Sequence[Honesty]) -> str:
     for case in found:
         parts = (
             [f'{100.0 * share:.0f} %' for share in case.vouched],
-            ['-' if np.isnan(share) else f'{100.0 * share:.0f} %' for share in case.coverage],
+            [
+                '-' if np.isnan(share) else f'{100.0 * share:.0f} %'
+                for share in case.coverage
+            ],
             [f'{ratio:.2f}' for ratio in case.ratio],
         )
         for head, part in zip(heads, parts):
-            lines.append([str(case.rate), f'{case.noise:.0e}', f'{case.delay:.2f} s', head, *part])
+            lines.append(
+                [str(case.rate), f'{case.noise:.0e}', f'{case.delay:.2f} s', head, *part]
+            )
     return grid(lines)
 
 

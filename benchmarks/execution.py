@@ -97,9 +97,15 @@ def cases() -> list[Case]:
     twice = fit_spline([0.0, 1.0, 1.3, 2.3], [home, away, away, home])
     motions = [
         ('one move of 1 s, sampled at 100 Hz', sampled([1.0], [home, away])),
-        ('the same, 0.3 s of rest at its ends', sampled([0.3, 1, 0.3], [home, home, away, away])),
+        (
+            'the same, 0.3 s of rest at its ends',
+            sampled([0.3, 1, 0.3], [home, home, away, away]),
+        ),
         ('three moves with rests', sampled([0.5, 1, 0.5, 1, 0.5, 1, 0.5], three)),
-        ('violent: there and back in 0.5 s', fit_spline([0.0, 0.2, 0.5], [home, away, home])),
+        (
+            'violent: there and back in 0.5 s',
+            fit_spline([0.0, 0.2, 0.5], [home, away, home]),
+        ),
         ('slow: there and back in 60 s', sampled([30.0, 30.0], [home, away, home])),
         ('recorded: noise of 1e-6 rad, with rests', recorded),
         ('waypoints, one of them twice', twice),
@@ -108,13 +114,17 @@ def cases() -> list[Case]:
         ('five waypoints, in motion at the ends', through(model, 0)),
         ('five waypoints, at rest at the ends', through(model, 2, at_rest=True)),
     ]
-    found = [Case(f'Panda, {name}', description, model, limits, path) for name, path in motions]
+    found = [
+        Case(f'Panda, {name}', description, model, limits, path) for name, path in motions
+    ]
     description, model, limits = ur5()
     low = np.array([0.0, -1.2, 1.0, -0.5, 0.3, 0.0])
     with_rest = sampled([1.0, 0.5, 1.0], [low, low + 0.5, low + 0.5, low - 0.2])
     curve = through(model, 3, at_rest=True)
     motions = [('five waypoints', curve), ('two moves with a rest', with_rest)]
-    found += [Case(f'ur5, {name}', description, model, limits, path) for name, path in motions]
+    found += [
+        Case(f'ur5, {name}', description, model, limits, path) for name, path in motions
+    ]
     return found
 
 
@@ -146,12 +156,17 @@ def executed(case: Case, intervals: int) -> Executed:
     rows = found.motion(times)
     t = np.linspace(0.0, found.duration, 20 * len(times))
     effort = inverse_dynamics(case.model, found.motion(t))
-    ends = np.abs(found.motion([0.0, found.duration])[:, 1:]).max(), np.abs(effort[[0, -1], 1:])
+    ends = (
+        np.abs(found.motion([0.0, found.duration])[:, 1:]).max(),
+        np.abs(effort[[0, -1], 1:]),
+    )
     return Executed(
         found.duration,
         found.standstill,
         (largest_step(case, times, rows[:, :3]), largest_step(case, times, rows[:, :2])),
-        finely(Pinocchio(case.description, case.model.joint_names), case.limits, found.motion),
+        finely(
+            Pinocchio(case.description, case.model.joint_names), case.limits, found.motion
+        ),
         max(float(ends[0]), float(ends[1].max())),
         float(np.abs(effort[:, 2]).max()),
         float(found.deviation.max()),

@@ -134,7 +134,9 @@ def _write_states(path: Path, count: int, names: tuple[str, ...]) -> None:
             )
             for part in parts(count, names):
                 stamps = START + np.rint(1e9 * part.times).astype(np.int64)
-                position = part.motion[:, 0] + 1e-5 * random.normal(size=part.motion[:, 0].shape)
+                position = part.motion[:, 0] + 1e-5 * random.normal(
+                    size=part.motion[:, 0].shape
+                )
                 fields: dict[str, Any] = {
                     'name': names,
                     'position': position,
@@ -203,7 +205,10 @@ def _parquet_peer(source: Path, target: Path) -> Callable[[Path], object]:
     def copy(path: Path) -> None:
         pyarrow.parquet.read_table(source, use_threads=False)
         pyarrow.parquet.write_table(
-            result, path, row_group_size=group.num_rows, compression=column.compression,
+            result,
+            path,
+            row_group_size=group.num_rows,
+            compression=column.compression,
             use_dictionary=False,
             use_byte_stream_split='BYTE_STREAM_SPLIT' in column.encodings,
         )
@@ -240,11 +245,15 @@ PEERS = {
 }
 
 
-def measure_peers(suffix: str, samples: int, rounds: int, folder: Path) -> tuple[float, float]:
+def measure_peers(
+    suffix: str, samples: int, rounds: int, folder: Path
+) -> tuple[float, float]:
     """Median processor time of hodyn_ros and of its peer [s a sample]."""
     model = panda()
     model.warm_up()
-    source, target, copied = (folder / f'{name}{suffix}' for name in ('source', 'target', 'copy'))
+    source, target, copied = (
+        folder / f'{name}{suffix}' for name in ('source', 'target', 'copy')
+    )
     _write(source, samples, model.joint_names, suffix)
 
     def ours(path: Path) -> None:

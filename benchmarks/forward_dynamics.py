@@ -77,7 +77,9 @@ class Size:
 SIZES = {
     'tiny': Size(40, (7,), 1, 1, 0, Effort(3, 1e-4, 0.1)),
     'quick': Size(4000, cases.SIZES, 8, 5, 2, Effort(11, 0.01, 0.4)),
-    'full': Size(4000, (7, 10, 12, 14, 16, 20, 28, 56, 112), 8, 8, 4, Effort(51, 0.01, 1.5)),
+    'full': Size(
+        4000, (7, 10, 12, 14, 16, 20, 28, 56, 112), 8, 8, 4, Effort(51, 0.01, 1.5)
+    ),
 }
 
 
@@ -104,9 +106,13 @@ def public(case: Case, effort: Array) -> list[Contestant]:
 
     name = f'forward_dynamics, orders {_span(orders)}'
     return [
-        Contestant(f'{name}, alone', orders - 1, len(pairs), alone, lambda: latest['alone']),
+        Contestant(
+            f'{name}, alone', orders - 1, len(pairs), alone, lambda: latest['alone']
+        ),
         Contestant(f'{name}, alone, out=', orders - 1, len(pairs), alone_out, lambda: kept),
-        Contestant(f'{name}, batch', orders - 1, len(state), batch, lambda: latest['batch']),
+        Contestant(
+            f'{name}, batch', orders - 1, len(state), batch, lambda: latest['batch']
+        ),
     ]
 
 
@@ -119,7 +125,9 @@ def kernels(case: Case, effort: Array, which: str) -> list[Contestant]:
     request = BodyDynamics(FORWARD, orders, form=FORMS[which])
     kernel = engine_of(case.model).prepare(request)
     if kernel is None:
-        raise NotInstalled(f'{which}, orders {_span(orders)}: the program is too long to compile')
+        raise NotInstalled(
+            f'{which}, orders {_span(orders)}: the program is too long to compile'
+        )
     state = np.ascontiguousarray(case.motion[: len(effort), :2])
     found = np.empty(effort.shape)
 
@@ -194,7 +202,9 @@ def panda(size: Size) -> str:
     for name, timing in timings.items():
         cells = _errors(case, condition, errors[name]) if name in errors else ['', '']
         ratio = _ratio(timings, name, yardsticks[name])
-        lines.append([name, _microseconds(timing.median), _quartiles(timing), ratio, *cells])
+        lines.append(
+            [name, _microseconds(timing.median), _quartiles(timing), ratio, *cells]
+        )
     return grid(lines)
 
 
@@ -259,7 +269,9 @@ def orders_of_panda(size: Size) -> list[dict[str, float]]:
         try:
             if order <= size.plain:
                 made = casadi_forward.functions(case, order)
-                row.update(zip(COUNTS[1:], (function.n_instructions() for function in made)))
+                row.update(
+                    zip(COUNTS[1:], (function.n_instructions() for function in made))
+                )
                 if order <= size.compiled:
                     entries[TIMES[3]] = casadi_forward.contestant(case, effort, made.merged)
         except NotInstalled as reason:
@@ -328,7 +340,11 @@ def _span(orders: int) -> str:
 
 
 def _ratio(timings: dict[str, Timing], name: str, yardstick: str) -> str:
-    if name not in timings or yardstick not in timings or not yardstick.startswith('Pinocchio'):
+    if (
+        name not in timings
+        or yardstick not in timings
+        or not yardstick.startswith('Pinocchio')
+    ):
         return ''
     return f'{timings[name].median / timings[yardstick].median:.2f}'
 
@@ -339,7 +355,9 @@ def _microseconds(seconds: float) -> str:
 
 
 def _quartiles(timing: Timing) -> str:
-    return '-'.join(_microseconds(time) for time in (timing.lower_quartile, timing.upper_quartile))
+    return '-'.join(
+        _microseconds(time) for time in (timing.lower_quartile, timing.upper_quartile)
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -348,11 +366,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog='python -m benchmarks.forward_dynamics',
         description='Time of forward dynamics with derivatives beside Pinocchio and CasADi.',
     )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='how much is measured')
-    parser.add_argument('--joints', type=int, nargs='+', help='numbers of joints of the chains')
+    parser.add_argument(
+        '--size', choices=SIZES, default='quick', help='how much is measured'
+    )
+    parser.add_argument(
+        '--joints', type=int, nargs='+', help='numbers of joints of the chains'
+    )
     parser.add_argument('--picture', type=Path, help='file for the picture of the orders')
     parser.add_argument(
-        '-o', '--output', type=Path, default=ROOT / 'build' / 'bench', help='folder to write to'
+        '-o',
+        '--output',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='folder to write to',
     )
     options = parser.parse_args(arguments)
     size = SIZES[options.size]
@@ -361,7 +387,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts = [f'.. rubric:: Franka Panda\n\n{panda(size)}']
     parts.append(f'.. rubric:: Random chains\n\n{chains(size)}')
     found = orders_of_panda(size)
-    parts.append(f'.. rubric:: Franka Panda, orders 0 to {size.orders}\n\n{orders_text(found)}')
+    parts.append(
+        f'.. rubric:: Franka Panda, orders 0 to {size.orders}\n\n{orders_text(found)}'
+    )
     text = '\n'.join(parts)
     print(text)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,9 @@ void loop(long samples, const double *motion, double *effort)
 def contestants(case: Case) -> list[Contestant]:
     """Efforts with two derivatives in a C loop."""
     if case.n > LARGEST:
-        raise NotInstalled(f'the code for more than {LARGEST} joints takes too long to compile')
+        raise NotInstalled(
+            f'the code for more than {LARGEST} joints takes too long to compile'
+        )
     n = case.n
     with tempfile.TemporaryDirectory() as folder:
         generate_code(case.model, folder, language='c', order=(2,), name='robot')
@@ -48,4 +50,6 @@ def contestants(case: Case) -> list[Contestant]:
     def run() -> None:
         loop(samples, case.motion.ctypes.data, efforts.ctypes.data)
 
-    return [Contestant('hodyn_ros generated C, one by one', 2, samples, run, lambda: efforts)]
+    return [
+        Contestant('hodyn_ros generated C, one by one', 2, samples, run, lambda: efforts)
+    ]

@@ -71,11 +71,15 @@ class Cycles:
         model = RobotModel.from_urdf('panda')
         springs = {joint: SeriesElastic(1000.0, 0.5) for joint in model.joint_names}
         warm_up(model)
-        self.law = LAWS[name](Actuators(model, springs), PERIOD, torque_limits=87.0, delay=delay)
+        self.law = LAWS[name](
+            Actuators(model, springs), PERIOD, torque_limits=87.0, delay=delay
+        )
         with tempfile.TemporaryDirectory() as folder:
             header, source = (
                 path.read_text()
-                for path in generate_code(model, folder, name='robot', controller=self.law)[:2]
+                for path in generate_code(model, folder, name='robot', controller=self.law)[
+                    :2
+                ]
             )
         source = '#define _POSIX_C_SOURCE 199309L\n#include <time.h>\n' + source
         source = source.replace('#include "robot_dynamics.h"', header) + CYCLES
@@ -94,7 +98,9 @@ class Cycles:
             given = self.desired, self.desired, self.theta, self.torque, durations
             pointers = [ctypes.c_void_p(array.ctypes.data) for array in given]
             if self.cycles(ctypes.c_long(TIMES), *pointers):
-                raise RuntimeError('The controller in C refuses the state of a robot at rest.')
+                raise RuntimeError(
+                    'The controller in C refuses the state of a robot at rest.'
+                )
             return self.torque
         self.law.reset()
         for i in range(TIMES):
@@ -131,7 +137,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table and write it."""
     meaning = f'rounds of {TIMES} evaluations of each law'
     given = options(
-        arguments, 'generated_laws', 'Times of control laws in Python and in C.', SIZES, meaning
+        arguments,
+        'generated_laws',
+        'Times of control laws in Python and in C.',
+        SIZES,
+        meaning,
     )
     text = table(SIZES[given.size])
     print(text)

@@ -73,12 +73,14 @@ KINDS = {
     'rigid': Kind(cases.RigidRobot.random, SEEN, RIGID),
     'elastic': Kind(cases.ElasticRobot.random, SEEN, ELASTIC),
     'elastic, cubic springs, torque sensors': Kind(
-        lambda seed: cases.ElasticRobot.random(seed, cubic=True), WITH_SENSORS,
+        lambda seed: cases.ElasticRobot.random(seed, cubic=True),
+        WITH_SENSORS,
         (*ELASTIC, 'cubic_stiffness'),
     ),
     'rigid, Stribeck, delay of 1.3 ms, 0.1 % of spikes': Kind(
         lambda seed: cases.RigidRobot.random(seed, stribeck=True),
-        cases.Sensing(noise=NOISE, delay=1.3e-3, spikes=1e-3), (*RIGID, 'stribeck', 'delay'),
+        cases.Sensing(noise=NOISE, delay=1.3e-3, spikes=1e-3),
+        (*RIGID, 'stribeck', 'delay'),
     ),
 }
 
@@ -137,10 +139,16 @@ def panda() -> RobotModel:
 
 def samples(recording: Mapping[str, Any], name: str = 'recording') -> Samples:
     """Give a recording in the form in which files are read."""
-    given = {key: recording.get(key) for key in ('effort', 'motor_position', 'motor_torque')}
+    given = {
+        key: recording.get(key) for key in ('effort', 'motor_position', 'motor_torque')
+    }
     return Samples(
-        recording['names'], recording['time'], recording['position'][:, None], name=name,
-        is_measured=True, **given,
+        recording['names'],
+        recording['time'],
+        recording['position'][:, None],
+        name=name,
+        is_measured=True,
+        **given,
     )
 
 
@@ -153,7 +161,9 @@ def known_drives(model: RobotModel) -> Actuators:
 # --- Many robots ------------------------------------------------------------------------------
 
 
-def true_values(robot: Any, sensing: cases.Sensing, found: Identification) -> dict[str, float]:
+def true_values(
+    robot: Any, sensing: cases.Sensing, found: Identification
+) -> dict[str, float]:
     """Give the true values of base parameters by their names, by Pinocchio's regressor."""
     truth, elastic = robot.truth, isinstance(robot, cases.ElasticRobot)
     by_joint = {
@@ -173,7 +183,9 @@ def true_values(robot: Any, sensing: cases.Sensing, found: Identification) -> di
     }
     values['delay'] = sensing.delay
     # Inertial parameters act together, those of rotors of rigid joints with them.
-    with_armature = not elastic and any(item.group == 'armature' for item in found.parameters)
+    with_armature = not elastic and any(
+        item.group == 'armature' for item in found.parameters
+    )
     kinds = ('armature',) if with_armature else ()
     names = [f'{body} {name}' for body in cases.JOINTS for name in cases.BODY_PARAMETERS]
     names += [f'{joint} {kind}' for kind in kinds for joint in cases.JOINTS]
@@ -195,11 +207,17 @@ def contributions(robot: Any, motions: Sequence[Any]) -> dict[str, Array]:
             motors = robot.behaviour(motion, motion.duration)[1](t)
             d = motors - links[:, :3]
             torques.append(robot.torques(motion, t)[0])
-            by_joint = {'stiffness': d[:, 0], 'cubic_stiffness': d[:, 0] ** 3, 'damping': d[:, 1]}
+            by_joint = {
+                'stiffness': d[:, 0],
+                'cubic_stiffness': d[:, 0] ** 3,
+                'damping': d[:, 1],
+            }
         else:
             torques.append(robot.torques(links))
         by_joint |= {
-            'viscous': motors[:, 1], 'coulomb': np.sign(motors[:, 1]), 'armature': motors[:, 2],
+            'viscous': motors[:, 1],
+            'coulomb': np.sign(motors[:, 1]),
+            'armature': motors[:, 2],
             'stribeck': np.sign(motors[:, 1]) * np.exp(-((motors[:, 1] / 0.05) ** 2)),
             'offset': np.ones_like(motors[:, 0]),
         }
@@ -209,7 +227,9 @@ def contributions(robot: Any, motions: Sequence[Any]) -> dict[str, Array]:
                 parts.setdefault(f'{body} {name}', []).append(Y[:, :, b, k])
         for name, values in by_joint.items():
             for j, joint in enumerate(cases.JOINTS):
-                parts.setdefault(f'{joint} {name}', []).append(values[:, [j]] * np.eye(7)[j])
+                parts.setdefault(f'{joint} {name}', []).append(
+                    values[:, [j]] * np.eye(7)[j]
+                )
     whole = rms(np.concatenate(torques))
     return {name: rms(np.concatenate(values)) / whole for name, values in parts.items()}
 
@@ -246,7 +266,9 @@ def judge(kind: str, seed: int, count: int) -> Outcome:
     for item in found.parameters:
         value = truth[item.name]
         share = abs(value) * float(parts.get(item.name, np.zeros(1)).max())
-        group = item.name.rpartition(' ')[2] if item.group != 'bodies' else 'base parameters'
+        group = (
+            item.name.rpartition(' ')[2] if item.group != 'bodies' else 'base parameters'
+        )
         judged.append(Judged(group, item.value - value, item.std, value, share))
     errors = (
         exact - predicted(*robots, motion)
@@ -274,7 +296,14 @@ def judge_all(size: Size, say: Callable[[str], object]) -> dict[str, list[Outcom
 
 def table_of_parameters(found: Mapping[str, Sequence[Outcome]]) -> str:
     """How often each group is as exact as it says, and how exact that is."""
-    heads = ['', 'group', 'estimates', f'within {WITHIN:.0f} std', 'error/std', 'that matter']
+    heads = [
+        '',
+        'group',
+        'estimates',
+        f'within {WITHIN:.0f} std',
+        'error/std',
+        'that matter',
+    ]
     lines = [[*heads, 'median std', 'largest std', 'median error']]
     for kind, outcomes in found.items():
         judged = [item for outcome in outcomes for item in outcome.parameters]
@@ -293,10 +322,16 @@ def table_of_parameters(found: Mapping[str, Sequence[Outcome]]) -> str:
                 shown = np.median(std), std.max(), np.median(error)
                 cells = [str(len(relative)), *(f'{100.0 * value:.2g} %' for value in shown)]
             within = 100.0 * np.mean(np.abs(ratio) <= WITHIN)
-            lines.append([
-                kind if group == 'all' else '', group, str(len(own)), f'{within:.1f} %',
-                f'{np.sqrt(np.mean(ratio**2)):.2f}', *cells,
-            ])
+            lines.append(
+                [
+                    kind if group == 'all' else '',
+                    group,
+                    str(len(own)),
+                    f'{within:.1f} %',
+                    f'{np.sqrt(np.mean(ratio**2)):.2f}',
+                    *cells,
+                ]
+            )
     return grid(lines)
 
 
@@ -306,7 +341,9 @@ def table_of_residuals(found: Mapping[str, Sequence[Outcome]]) -> str:
     for kind, outcomes in found.items():
         after = [outcome.residual for outcome in outcomes]
         values = (
-            np.median([outcome.before for outcome in outcomes]), np.median(after), max(after),
+            np.median([outcome.before for outcome in outcomes]),
+            np.median(after),
+            max(after),
             np.median([outcome.of_truth for outcome in outcomes]),
         )
         seconds = np.median([outcome.seconds for outcome in outcomes])
@@ -319,12 +356,21 @@ def table_of_residuals(found: Mapping[str, Sequence[Outcome]]) -> str:
 
 def table_of_gaz() -> str:
     """Torques of the published parameters along the published motion."""
-    model, robot = panda(), cases.RigidRobot(armature=np.zeros(7), friction=cases.NO_FRICTION)
+    model, robot = (
+        panda(),
+        cases.RigidRobot(armature=np.zeros(7), friction=cases.NO_FRICTION),
+    )
     t = np.arange(0.0, cases.GAZ.duration, 1.0 / RATE)
     motion = cases.GAZ(t)
     exact = Samples(cases.JOINTS, t, motion[:, :3], effort=robot.torques(motion))
     others = model.with_inertial_parameters(cases.inertial_parameters(cases.panda(1)))
-    heads = ['recorded', 'parameters', 'largest error', 'of the largest', 'error/std, at most']
+    heads = [
+        'recorded',
+        'parameters',
+        'largest error',
+        'of the largest',
+        'error/std, at most',
+    ]
     lines = [[*heads, 'torques of the model, at most [N m]']]
     another = VALIDATION(np.arange(0.0, VALIDATION.duration, 0.01))
     published = robot.torques(another)
@@ -341,10 +387,16 @@ def table_of_gaz() -> str:
             max(abs(truth[item.name]) for item in found.parameters),
         )
         beside = np.abs(predicted(found.model, None, another) - published).max()
-        lines.append([
-            name, str(len(error)), f'{largest:.1e}', f'{largest / scale:.1e}',
-            f'{ratio:.1f}' if name != 'exactly' else '', f'{beside:.1e}',
-        ])
+        lines.append(
+            [
+                name,
+                str(len(error)),
+                f'{largest:.1e}',
+                f'{largest / scale:.1e}',
+                f'{ratio:.1f}' if name != 'exactly' else '',
+                f'{beside:.1e}',
+            ]
+        )
     return grid(lines)
 
 
@@ -361,7 +413,9 @@ def by_pinocchio(recording: Samples) -> None:
     data, count = model.createData(), len(q)
     X = np.zeros((count, 7, 70 + 21))
     for i in range(count):
-        X[i, :, :70] = pinocchio.computeJointTorqueRegressor(model, data, q[i], qd[i], q2d[i])
+        X[i, :, :70] = pinocchio.computeJointTorqueRegressor(
+            model, data, q[i], qd[i], q2d[i]
+        )
     for k, column in enumerate((qd, np.sign(qd), q2d)):
         X[:, range(7), range(70 + 7 * k, 77 + 7 * k)] = column
     np.linalg.lstsq(X.reshape(-1, X.shape[2]), np.ravel(recording.effort), rcond=1e-8)
@@ -380,7 +434,12 @@ def run_child(which: str, file: str) -> dict[str, float]:
         else:
             identify(model, recording, RIGID)
         seconds.append(time.perf_counter() - began)
-    return {'first': seconds[0], 'seconds': seconds[-1], 'before': before, 'peak': peak_memory()}
+    return {
+        'first': seconds[0],
+        'seconds': seconds[-1],
+        'before': before,
+        'peak': peak_memory(),
+    }
 
 
 def table_of_costs(size: Size) -> str:
@@ -395,8 +454,13 @@ def table_of_costs(size: Size) -> str:
             del recording['names']
             np.savez(file, **recording)
             command = [sys.executable, '-m', 'benchmarks.identification', '--child', which]
-            done = subprocess.run([*command, str(file)], cwd=ROOT, stdout=subprocess.PIPE,
-                                  text=True, check=True)
+            done = subprocess.run(
+                [*command, str(file)],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
         found = json.loads(done.stdout)
         name = 'Pinocchio in a loop, lstsq' if which == 'peer' else which
         cells = (f'{found[key]:.1f}' for key in ('seconds', 'first'))
@@ -429,16 +493,20 @@ def table_of_tracking(size: Size) -> str:
         condition.coulomb,
     )
     recordings = [
-        samples(robot.sees(robot.follow(motion), SEEN)) for motion in MOTIONS[: size.excitation]
+        samples(robot.sees(robot.follow(motion), SEEN))
+        for motion in MOTIONS[: size.excitation]
     ]
     found, sharp = (
         identify(model, recordings, ELASTIC, actuators=drives, smoothing=width)
         for width in (SMOOTHING, 0.0)
     )
     assert found.actuators is not None and sharp.actuators is not None
-    lines = [['what the law knows', 'RMS [mrad]', 'peak [mrad]', 'largest torque rate [N m/s]']]
+    lines = [
+        ['what the law knows', 'RMS [mrad]', 'peak [mrad]', 'largest torque rate [N m/s]']
+    ]
     for name, known in (
-        ('nominal', (model, drives)), ('identified', (found.model, found.actuators)),
+        ('nominal', (model, drives)),
+        ('identified', (found.model, found.actuators)),
         ('identified, sharp friction', (sharp.model, sharp.actuators)),
     ):
         run = tracked(*known)
@@ -488,8 +556,10 @@ def tables(size: Size, say: Callable[[str], object]) -> str:
     """Measure everything."""
     found = judge_all(size, say)
     parts = {
-        'parameters': table_of_parameters(found), 'residuals': table_of_residuals(found),
-        'gaz': table_of_gaz(), 'costs': table_of_costs(size),
+        'parameters': table_of_parameters(found),
+        'residuals': table_of_residuals(found),
+        'gaz': table_of_gaz(),
+        'costs': table_of_costs(size),
     }
     if size.excitation:
         parts['tracking'] = table_of_tracking(size)
@@ -514,7 +584,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(run_child(*options.child)))
         return 0
     start = time.monotonic()
-    text = tables(SIZES[options.size], lambda text: print(text, file=sys.stderr, flush=True))
+    text = tables(
+        SIZES[options.size], lambda text: print(text, file=sys.stderr, flush=True)
+    )
     files = write_tables(text, 'identification', options)
     print(f'{time.monotonic() - start:.0f} s. Written: {", ".join(map(str, files))}')
     return 0

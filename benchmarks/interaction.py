@@ -127,7 +127,9 @@ class Laws:
 
     def make(self, kind: type, friction: Coulomb | None = None, **options: Any) -> Law:
         """Make a law with the torque limits of the robot."""
-        return kind(self.actuators(friction), PERIOD, torque_limits=TORQUE_LIMITS, **options)
+        return kind(
+            self.actuators(friction), PERIOD, torque_limits=TORQUE_LIMITS, **options
+        )
 
     def joint(self, **options: Any) -> Law:
         """Joint impedance."""
@@ -143,7 +145,11 @@ class Laws:
 
 
 def run(
-    law: Law, condition: Condition, wrench: Any, duration: float, goal: Array = AT_START,
+    law: Law,
+    condition: Condition,
+    wrench: Any,
+    duration: float,
+    goal: Array = AT_START,
     substeps: int = 2,
 ) -> Touch:
     """Touch the robot under a law that holds a goal (5, 7)."""
@@ -175,17 +181,21 @@ def stiffness_errors(laws: Laws, size: Size) -> list[list[str]]:
             new, J = tip(plant, after)
             if len(found) == 0:
                 given = J.T @ WRENCH
-                missed = np.abs(JOINTS * (after - before) - given).max() / np.abs(given).max()
+                missed = (
+                    np.abs(JOINTS * (after - before) - given).max() / np.abs(given).max()
+                )
                 found.append(missed)
                 continue
             R = old.rotation.T
-            moved = np.concatenate([
-                pinocchio.log3(R @ new.rotation), R @ (new.translation - old.translation)
-            ])
+            moved = np.concatenate(
+                [pinocchio.log3(R @ new.rotation), R @ (new.translation - old.translation)]
+            )
             given = np.concatenate([R @ WRENCH[3:], R @ WRENCH[:3]])
             missed = np.abs(AXES * moved - given)
-            found += [part.max() / np.abs(whole).max()
-                      for part, whole in zip(np.split(missed, 2), np.split(given, 2))]
+            found += [
+                part.max() / np.abs(whole).max()
+                for part, whole in zip(np.split(missed, 2), np.split(given, 2))
+            ]
         rows.append([name, *(f'{100.0 * value:.1f} %' for value in found)])
     return rows
 
@@ -213,7 +223,9 @@ def energies(laws: Laws, size: Size) -> list[list[str]]:
 
 def contacts(laws: Laws, size: Size) -> list[list[str]]:
     """Pressing on a wall whose surface is 1 cm before the goal's way of 5 cm ends."""
-    rows = [['law', 'wall [N/m]', 'robot', 'peak [N]', 'at rest [N]', 'ripple [N]', 'bounces']]
+    rows = [
+        ['law', 'wall [N/m]', 'robot', 'peak [N]', 'at rest [N]', 'ripple [N]', 'bounces']
+    ]
     pose, J = tip(Condition().plant(), START)
     goal = AT_START.copy()
     goal[0] += np.linalg.pinv(J) @ [0.0, 0.0, -0.05, 0.0, 0.0, 0.0]
@@ -222,7 +234,9 @@ def contacts(laws: Laws, size: Size) -> list[list[str]]:
         'tip impedance': laws.cartesian,
         'ESP': lambda: Preserving(laws, JOINTS),
     }
-    robots = [name for name in CONDITIONS if name not in ('K +10 %', 'mass +10 %', 'payload 1 kg')]
+    robots = [
+        name for name in CONDITIONS if name not in ('K +10 %', 'mass +10 %', 'payload 1 kg')
+    ]
     for name, make in made.items():
         for hard in size.hard:
             for robot in robots if len(size.conditions) > 1 else size.conditions:
@@ -230,10 +244,17 @@ def contacts(laws: Laws, size: Size) -> list[list[str]]:
                 record = run(make(), CONDITIONS[robot], surface, 1.5, goal, substeps=4)
                 force = record.wrench[:, 2]
                 bounces = int(np.sum((force[1:] > 0.0) & (force[:-1] == 0.0))) - 1
-                rows.append([
-                    name, f'{hard:.0e}', robot, f'{force.max():.0f}', f'{force[-1]:.1f}',
-                    f'{np.ptp(force[-300:]):.2f}', str(bounces),
-                ])
+                rows.append(
+                    [
+                        name,
+                        f'{hard:.0e}',
+                        robot,
+                        f'{force.max():.0f}',
+                        f'{force[-1]:.1f}',
+                        f'{np.ptp(force[-300:]):.2f}',
+                        str(bounces),
+                    ]
+                )
     return rows
 
 
@@ -245,7 +266,8 @@ def hands(laws: Laws, size: Size) -> list[list[str]]:
         'no friction, motors as they are': (Condition(), laws.free(motor_share=1.0)),
         'friction observed': (rubbing, laws.free()),
         'friction known': (
-            rubbing, laws.free(friction=Coulomb(1.0, 0.01), observes_friction=False)
+            rubbing,
+            laws.free(friction=Coulomb(1.0, 0.01), observes_friction=False),
         ),
         'friction not compensated': (rubbing, laws.free(observes_friction=False)),
     }
@@ -290,10 +312,20 @@ def switches(laws: Laws, size: Size) -> list[list[str]]:
         return torque
 
     record = touch(
-        Condition(payload=1.0).plant(), command, ramped([5.0, 0, 0, 0, 0, 0]), 0.3 * len(used)
+        Condition(payload=1.0).plant(),
+        command,
+        ramped([5.0, 0, 0, 0, 0, 0]),
+        0.3 * len(used),
     )
     steps = np.abs(np.diff(record.torque, axis=0)).max(axis=1)
-    rows = [['to', 'the laws differ by [N m]', 'step [N m]', 'largest step of 50 ms after [N m]']]
+    rows = [
+        [
+            'to',
+            'the laws differ by [N m]',
+            'step [N m]',
+            'largest step of 50 ms after [N m]',
+        ]
+    ]
     for place in range(1, len(used)):
         at = 300 * place - 1
         step, after = steps[at], steps[at + 1 : at + 51].max()
@@ -336,7 +368,9 @@ class Preserving:
 
 def preserving(laws: Laws, size: Size) -> list[list[str]]:
     """A push of 20 N for 0.3 s: how far the tip goes, and how long it swings after it."""
-    rows = [['K_d / K', 'law', 'robot', 'way [mm]', 'swings [s]', 'energy [J]', 'noise [N m/s]']]
+    rows = [
+        ['K_d / K', 'law', 'robot', 'way [mm]', 'swings [s]', 'energy [J]', 'noise [N m/s]']
+    ]
 
     def push(t: float, pose: Any, velocity: Array) -> Array:
         return np.array([0.0, 20.0 * (0.0 < t < 0.3), 0.0, 0.0, 0.0, 0.0])
@@ -359,10 +393,15 @@ def preserving(laws: Laws, size: Size) -> list[list[str]]:
                 way = np.linalg.norm(record.position - record.position[-1], axis=1)
                 swings = np.flatnonzero(way[300:] > 0.05 * way.max())
                 noise = np.abs(np.diff(still.torque[-200:], axis=0)).max() / PERIOD
-                rows.append([
-                    *line, f'{1e3 * way.max():.0f}', f'{PERIOD * (swings[-1] + 1):.2f}',
-                    f'{record.energy.max():.2f} / {record.energy.min():.4f}', f'{noise:.0f}',
-                ])
+                rows.append(
+                    [
+                        *line,
+                        f'{1e3 * way.max():.0f}',
+                        f'{PERIOD * (swings[-1] + 1):.2f}',
+                        f'{record.energy.max():.2f} / {record.energy.min():.4f}',
+                        f'{noise:.0f}',
+                    ]
+                )
     return rows
 
 

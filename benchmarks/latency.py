@@ -90,7 +90,9 @@ SIZES = {
     'tiny': Size((100, 1000), 1, 0.1, (200,), 200, 1, 2000, 0.05, 0.1, 0.1),
     'short': Size((1000,), 2, 2.0, (1000,), 10_000, 1, 64_000, 1.0, 1.0, 5.0),
     'quick': Size((100, 500, 1000), 3, 2.0, (100, 1000), 10_000, 2, 64_000, 2.0, 1.0, 10.0),
-    'full': Size((100, 500, 1000), 10, 10.0, (100, 500, 1000), 10_000, 3, 64_000, 5.0, 1.0, 60.0),
+    'full': Size(
+        (100, 500, 1000), 10, 10.0, (100, 500, 1000), 10_000, 3, 64_000, 5.0, 1.0, 60.0
+    ),
 }
 
 
@@ -191,7 +193,9 @@ class Probe:
             ('node', 'joint_motion', 'hodyn_node/joint_effort'),
             ('relay', 'relay/joint_motion', 'relay/joint_effort'),
         ):
-            self._publishers[name] = self._node.create_publisher(JointMotion, inputs, qos.OUTPUT)
+            self._publishers[name] = self._node.create_publisher(
+                JointMotion, inputs, qos.OUTPUT
+            )
             self._subscriptions[name] = self._node.create_subscription(
                 JointEffort, outputs, lambda _: None, qos.OUTPUT, raw=True
             )
@@ -199,7 +203,9 @@ class Probe:
             DiagnosticArray, '/diagnostics', lambda _: None, qos.OUTPUT
         )
         self._left_out = 0
-        self._wait_set = rclpy_implementation.WaitSet(1, 0, 0, 0, 0, 0, self._context.handle)
+        self._wait_set = rclpy_implementation.WaitSet(
+            1, 0, 0, 0, 0, 0, self._context.handle
+        )
         for of_contestants in (self._publishers, self._subscriptions, processes):
             of_contestants[BEYOND] = of_contestants['node']
         values = 0.2 * np.sin(np.arange(35.0)).reshape(5, 7)
@@ -207,7 +213,9 @@ class Probe:
         within, beyond = values.copy(), values
         beyond[0] += 10.0
         self._bytes = {
-            name: bytearray(serialize_message(joint_motion(beyond if name == BEYOND else within)))
+            name: bytearray(
+                serialize_message(joint_motion(beyond if name == BEYOND else within))
+            )
             for name in processes
         }
         self._streams = 0
@@ -342,7 +350,9 @@ def process(domain: int, *arguments: str) -> Iterator[subprocess.Popen]:
         running.send_signal(signal.SIGTERM)
         try:
             running.communicate(timeout=END_TIME)
-        except subprocess.TimeoutExpired:  # an executor of rclpy misses a signal now and then
+        except (
+            subprocess.TimeoutExpired
+        ):  # an executor of rclpy misses a signal now and then
             running.kill()
             running.communicate()
 
@@ -356,7 +366,9 @@ def session(report_period: float) -> Iterator[tuple[Probe, int]]:
     place = ('--ros-args', '-r', f'__ns:=/{namespace}', '--log-level', 'error')
     parameters = ('-p', 'input_timeout:=0.0', '-p', f'diagnostics_period:={report_period}')
     with (
-        process(domain, 'hodyn_ros.ros.nodes.hodyn_node', *place, *parameters) as node_process,
+        process(
+            domain, 'hodyn_ros.ros.nodes.hodyn_node', *place, *parameters
+        ) as node_process,
         process(domain, 'benchmarks.latency_peers', 'relay', *place) as relay_process,
     ):
         processes = {'node': node_process.pid, 'relay': relay_process.pid}
@@ -397,7 +409,9 @@ def latencies(
     for (contestant, rate), found in sorted(streams.items(), key=lambda item: item[0][1]):
         values = np.concatenate([stream.latencies for stream in found])
         lost = sum(stream.lost for stream in found)
-        p50, p99, p999 = np.percentile(values, [50.0, 99.0, 99.9]) if len(values) else [np.nan] * 3
+        p50, p99, p999 = (
+            np.percentile(values, [50.0, 99.0, 99.9]) if len(values) else [np.nan] * 3
+        )
         samples = len(values) + lost
         late = [pair for stream in found for pair in stream.lateness] or [(np.nan, np.nan)]
         rows.append(
@@ -505,7 +519,10 @@ def idle_table(results: Results) -> str:
                 [
                     f'{rate} Hz',
                     row.contestant,
-                    *(_microseconds(value) for value in (row.p50, row.p99, row.p999, row.cpu)),
+                    *(
+                        _microseconds(value)
+                        for value in (row.p50, row.p99, row.p999, row.cpu)
+                    ),
                     str(row.samples),
                     str(row.lost),
                 ]
@@ -530,13 +547,22 @@ def busy_table(results: Results) -> str:
     lines = [
         [
             *('beside', 'rate', '', 'p50', 'p99', 'largest', 'unanswered'),
-            *('p50 / relay', 'p99 / relay', 'late p50', 'late p99', 'left out', 'a call takes'),
+            *(
+                'p50 / relay',
+                'p99 / relay',
+                'late p50',
+                'late p99',
+                'left out',
+                'a call takes',
+            ),
         ]
     ]
     calls = {row.beside: f'{1e3 * row.seconds:.0f} ms' for row in results.calls}
     names = list(LOADS)
     relays = {
-        (row.beside, row.rate): row for row in results.busy if row.contestant == CONTESTANTS[0]
+        (row.beside, row.rate): row
+        for row in results.busy
+        if row.contestant == CONTESTANTS[0]
     }
     for row in sorted(results.busy, key=lambda row: (names.index(row.beside), row.rate)):
         relay = relays[row.beside, row.rate]
@@ -577,10 +603,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         'to see that all works',
     )
     parser.add_argument(
-        '-o', '--output', type=Path, default=ROOT / 'build' / 'bench', help='folder to write to'
+        '-o',
+        '--output',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='folder to write to',
     )
     parser.add_argument(
-        '--include', type=Path, metavar='FILE', help='write the tables for the documentation too'
+        '--include',
+        type=Path,
+        metavar='FILE',
+        help='write the tables for the documentation too',
     )
     options = parser.parse_args(arguments)
     results = measure(SIZES[options.size])

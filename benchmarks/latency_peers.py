@@ -104,7 +104,9 @@ def call(request: ComputeInverseDynamics.Request) -> None:
     """Call the service back to back and print how long each call took [s]."""
     rclpy.init()
     node = Node('caller', namespace=os.environ.get('LATENCY_NAMESPACE', ''))
-    client = node.create_client(ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics')
+    client = node.create_client(
+        ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics'
+    )
     client.wait_for_service()
     while True:
         begin = time.perf_counter()

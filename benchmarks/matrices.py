@@ -53,7 +53,10 @@ def functions(link: str, n: int) -> dict[str, tuple[int, Function]]:
         'gravity effort': (1, gravity_effort),
     }
     for K, name in ((1, 'pose'), (3, 'pose to acceleration'), (5, 'pose to jounce')):
-        found[name] = (K, lambda model, motion: forward_kinematics(model, motion, link, 'body'))
+        found[name] = (
+            K,
+            lambda model, motion: forward_kinematics(model, motion, link, 'body'),
+        )
     if n <= MOST_JOINTS:
         found['regressor'] = (3, regressor)
         found['regressor and 2 derivatives'] = (5, regressor)
@@ -70,16 +73,26 @@ def ours(case: Case, link: str) -> list[Contestant]:
         entries += [
             _contestant(f'{name}, alone', case.model, function, alone),
             _contestant(f'{name}, batch', case.model, function, [motion]),
-            _contestant(f'{name}, NumPy alone', case.model, function, alone[:2], fresh=True),
             _contestant(
-                f'{name}, NumPy batch', case.model, function, [motion[:BY_NUMPY]], fresh=True
+                f'{name}, NumPy alone', case.model, function, alone[:2], fresh=True
+            ),
+            _contestant(
+                f'{name}, NumPy batch',
+                case.model,
+                function,
+                [motion[:BY_NUMPY]],
+                fresh=True,
             ),
         ]
     return entries
 
 
 def _contestant(
-    name: str, model: RobotModel, function: Function, motions: list[Array], fresh: bool = False
+    name: str,
+    model: RobotModel,
+    function: Function,
+    motions: list[Array],
+    fresh: bool = False,
 ) -> Contestant:
     def run() -> None:
         # A copy of a model has no compiled code.
@@ -111,12 +124,14 @@ def theirs(case: Case, link: str) -> list[Contestant]:
 
     calls: dict[str, Callable[..., Any]] = {
         'pin.crba': lambda q, *_: pin.crba(model, data, q),
-        'pin.computeCoriolisMatrix': lambda q, v, *_: pin.computeCoriolisMatrix(model, data, q, v),
+        'pin.computeCoriolisMatrix': lambda q, v, *_: pin.computeCoriolisMatrix(
+            model, data, q, v
+        ),
         'pin.computeGeneralizedGravity': lambda q, *_: pin.computeGeneralizedGravity(
             model, data, q
         ),
-        'pin.computeJointTorqueRegressor': lambda q, v, a, *_: pin.computeJointTorqueRegressor(
-            model, data, q, v, a
+        'pin.computeJointTorqueRegressor': lambda q, v, a, *_: (
+            pin.computeJointTorqueRegressor(model, data, q, v, a)
         ),
         'pin.forwardKinematics, pose': pose,
         'pin.forwardKinematics, to acceleration': acceleration,
@@ -134,7 +149,11 @@ def theirs(case: Case, link: str) -> list[Contestant]:
 
 def table(case: Case) -> str:
     """Time all contestants on a robot; returns text."""
-    link = next(reversed(case.model.links)) if case.model.tip_link is None else case.model.tip_link
+    link = (
+        next(reversed(case.model.links))
+        if case.model.tip_link is None
+        else case.model.tip_link
+    )
     contestants = ours(case, link)
     try:
         contestants += theirs(case, link)

@@ -40,7 +40,10 @@ def efforts(
             w, wd, a = motions[body.parent]
         p = [float(x) for x in body.position]
         if body.slides:
-            p = [x if z == 0.0 else x + float(z) * q[i] for x, z in zip(p, body.rotation[:, 2])]
+            p = [
+                x if z == 0.0 else x + float(z) * q[i]
+                for x, z in zip(p, body.rotation[:, 2])
+            ]
         a = _sum(a, _cross(wd, p), _cross(w, _cross(w, p)))
         into = _turned_into(body, q[i], sin, cos)
         w, wd, a = into(w), into(wd), into(a)
@@ -94,9 +97,7 @@ def _turned_out(
     if body.slides:
         return lambda v: _times(body.rotation, v)
     s, c = sin(q), cos(q)
-    return lambda v: _times(
-        body.rotation, [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]]
-    )
+    return lambda v: _times(body.rotation, [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]])
 
 
 def _is_zero(x: Any) -> bool:

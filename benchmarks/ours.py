@@ -51,7 +51,9 @@ def batch(case: Case) -> list[Contestant]:
     case.model.warm_up()
     return [
         _of_function(
-            'hodyn_ros batch', case.motion, lambda: inverse_dynamics(case.model, case.motion)
+            'hodyn_ros batch',
+            case.motion,
+            lambda: inverse_dynamics(case.model, case.motion),
         )
     ]
 

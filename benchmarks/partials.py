@@ -68,7 +68,12 @@ def table(case: Case) -> str:
             request = Term(PARTIALS, entry.order + 3)
             count = str(engine_of(case.model).program(request).program.flops)
         quartiles = f'{timing.lower_quartile * 1e6:.3f}-{timing.upper_quartile * 1e6:.3f}'
-        cells = [f'{timing.median * 1e6:.3f}', quartiles, f'{timing.median / unit:.2f}', count]
+        cells = [
+            f'{timing.median * 1e6:.3f}',
+            quartiles,
+            f'{timing.median / unit:.2f}',
+            count,
+        ]
         rows.append([entry.name, *cells])
     return f'{case.name}\n\n{grid(rows)}'
 
@@ -76,7 +81,9 @@ def table(case: Case) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Measure on the robots that are named; the Panda by default."""
     for name in arguments or ['panda']:
-        print(table(cases.panda(BATCH) if name == 'panda' else cases.chain(int(name), BATCH)))
+        print(
+            table(cases.panda(BATCH) if name == 'panda' else cases.chain(int(name), BATCH))
+        )
 
 
 if __name__ == '__main__':

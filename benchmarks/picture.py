@@ -41,7 +41,9 @@ def draw(title: str, tables: Sequence[Table], files: Sequence[Path]) -> None:
             if row.name == name
         ]
         ours = name.startswith('hodyn_ros')
-        order = next(row.order for table in tables for row in table.rows if row.name == name)
+        order = next(
+            row.order for table in tables for row in table.rows if row.name == name
+        )
         axes.loglog(
             *zip(*points),
             marker='os^vD<>Pp*X'[index % 11],

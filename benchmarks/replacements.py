@@ -102,7 +102,9 @@ class Client:
             String, 'robot_description', qos.ROBOT_DESCRIPTION
         )
         self._description.publish(String(data=text))
-        self.wait(lambda: self.is_ready and self._publisher.get_subscription_count(), TIMEOUT)
+        self.wait(
+            lambda: self.is_ready and self._publisher.get_subscription_count(), TIMEOUT
+        )
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
@@ -152,7 +154,10 @@ class Client:
         self.pause(time.time() + 2.5)
         limits = self.model.limits.effort
         largest = max(
-            (float(np.max(np.abs(item.effort) / limits)) for item in self.efforts[efforts:]),
+            (
+                float(np.max(np.abs(item.effort) / limits))
+                for item in self.efforts[efforts:]
+            ),
             default=0.0,
         )
         return Found(sent, margins, to_first, self.refused - refused, largest)
@@ -170,7 +175,10 @@ def end_of(message: JointTrajectory) -> float:
 
 def replaced(client: Client, count: int, seed: int) -> Found:
     """Replace trajectories when they are nearly over."""
-    draw, counts = random.Random(seed), (len(client.answers), len(client.efforts), client.refused)
+    draw, counts = (
+        random.Random(seed),
+        (len(client.answers), len(client.efforts), client.refused),
+    )
     random_positions = np.random.default_rng(seed)
     there = HOME
     client.send(there, there + 0.01)
@@ -229,7 +237,10 @@ def measured(size: Size, busy: int) -> tuple[Found, Found]:
     try:
         with processes(busy, namespace):
             client = Client(context, namespace)
-            found = replaced(client, size.trajectories, seed=busy), stopped(client, size.stops)
+            found = (
+                replaced(client, size.trajectories, seed=busy),
+                stopped(client, size.stops),
+            )
             client.node.destroy_node()
         return found
     finally:
@@ -239,11 +250,21 @@ def measured(size: Size, busy: int) -> tuple[Found, Found]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table and write it."""
     description = 'Trajectories that replace each other, and stops, on a node.'
-    chosen = options(arguments, 'replacements', description, SIZES, 'how many, beside how much')
+    chosen = options(
+        arguments, 'replacements', description, SIZES, 'how many, beside how much'
+    )
     size = SIZES[chosen.size]
     lines = [
-        ['beside', 'sent', 'for the controller', 'before its stamp', 'before its first point',
-         'least margin', 'refused', 'largest effort / limit']
+        [
+            'beside',
+            'sent',
+            'for the controller',
+            'before its stamp',
+            'before its first point',
+            'least margin',
+            'refused',
+            'largest effort / limit',
+        ]
     ]
     for busy in size.busy:
         for what, found in zip(('trajectories', 'stops'), measured(size, busy)):

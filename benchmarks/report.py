@@ -25,7 +25,9 @@ def options(
     size: str = 'quick',
 ) -> argparse.Namespace:
     """Options of a benchmark that writes one file: how much it measures, and the file."""
-    parser = argparse.ArgumentParser(prog=f'python -m benchmarks.{name}', description=description)
+    parser = argparse.ArgumentParser(
+        prog=f'python -m benchmarks.{name}', description=description
+    )
     parser.add_argument('--size', choices=sizes, default=size, help=meaning)
     file = ROOT / 'build' / 'bench' / f'{name}.inc'
     parser.add_argument('-o', '--output', type=Path, default=file, help='file to write to')
@@ -35,10 +37,16 @@ def options(
 def folder_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a benchmark that writes tables and more: see `write_tables`."""
     parser.add_argument(
-        '--include', type=Path, metavar='FILE', help='write the tables for the documentation too'
+        '--include',
+        type=Path,
+        metavar='FILE',
+        help='write the tables for the documentation too',
     )
     parser.add_argument(
-        '--folder', type=Path, default=ROOT / 'build' / 'bench', help='where results are written'
+        '--folder',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='where results are written',
     )
 
 
@@ -59,7 +67,9 @@ def machine() -> dict[str, str | int]:
     model = platform.processor()
     try:
         lines = Path('/proc/cpuinfo').read_text().splitlines()
-        model = next(line.partition(':')[2].strip() for line in lines if 'model name' in line)
+        model = next(
+            line.partition(':')[2].strip() for line in lines if 'model name' in line
+        )
     except (OSError, StopIteration):
         pass
     return {
@@ -84,7 +94,15 @@ def section_text(section: Section, tables: Sequence[Table]) -> str:
 
 def table_text(table: Table) -> str:
     """Contestants of a case: time of a sample, ratio to the yardstick, errors."""
-    header = ['', 'orders', 'µs', 'quartiles', 'ratio', *(f'error {name}' for name in ORDERS), '']
+    header = [
+        '',
+        'orders',
+        'µs',
+        'quartiles',
+        'ratio',
+        *(f'error {name}' for name in ORDERS),
+        '',
+    ]
     lines = [header, *(_cells(row) for row in table.rows)]
     text = grid(lines)
     if table.yardstick:
@@ -111,10 +129,14 @@ def scaling_text(tables: Sequence[Table]) -> str:
 def grid(lines: Sequence[Sequence[str]]) -> str:
     """Format a simple table of reStructuredText, the first line as header."""
     # The first column of a simple table must not be empty, or its row continues the one before.
-    cells = [[cell or ('\\' if i == 0 else '') for i, cell in enumerate(line)] for line in lines]
+    cells = [
+        [cell or ('\\' if i == 0 else '') for i, cell in enumerate(line)] for line in lines
+    ]
     widths = [max(map(len, column)) for column in zip(*cells)]
     rule = '  '.join('=' * max(width, 1) for width in widths)
-    rows = ['  '.join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in cells]
+    rows = [
+        '  '.join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip() for line in cells
+    ]
     return '\n'.join([rule, rows[0], rule, *rows[1:], rule, ''])
 
 
@@ -145,7 +167,9 @@ def write(
     files.append(folder / 'benchmarks.json')
     values = {
         'machine': machine(),
-        'sections': {name: [asdict(table) for table in found] for name, found in tables.items()},
+        'sections': {
+            name: [asdict(table) for table in found] for name, found in tables.items()
+        },
     }
     files[-1].write_text(json.dumps(values, indent=1) + '\n', encoding='utf-8')
     return files

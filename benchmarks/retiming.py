@@ -137,7 +137,11 @@ def ur5() -> tuple[Path, RobotModel, MotionLimits]:
     """Return a description, the ur5 and limits that are chosen here."""
     description = _example(_UR5)
     model = RobotModel.from_urdf(description)
-    return description, model, motion_limits(model, {name: _OF_UR5 for name in model.joint_names})
+    return (
+        description,
+        model,
+        motion_limits(model, {name: _OF_UR5 for name in model.joint_names}),
+    )
 
 
 def through(model: RobotModel, seed: int, at_rest: bool = False) -> MotionSpline:
@@ -269,14 +273,23 @@ def measure(
                     of_limits = finely(pinocchio, method.limits, motion)  # type: ignore[arg-type]
                 except NotInstalled as reason:
                     absent['the check of limits'] = str(reason)
-            found.setdefault(method.name, []).append(Played(duration, rates, seconds, of_limits))
+            found.setdefault(method.name, []).append(
+                Played(duration, rates, seconds, of_limits)
+            )
     return found, absent
 
 
 def text_of(name: str, found: dict[str, list[Played]], absent: dict[str, str]) -> str:
     """Table of the means; of torque rates and quotients the largest."""
     reference = np.array([played.duration for played in found['retime, all limits']])
-    header = 'duration', 'relative', 'rate over 1 ms', 'rate over 0.1 ms', 'of limits', 'time'
+    header = (
+        'duration',
+        'relative',
+        'rate over 1 ms',
+        'rate over 0.1 ms',
+        'of limits',
+        'time',
+    )
     lines = [[f'{name}: time law', *header, 'of TOPP-RA']]
     peer = np.array([played.seconds for played in found.get(TOPPRA, [])])
     for method, laws in found.items():

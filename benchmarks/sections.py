@@ -146,7 +146,10 @@ FROM_PYTHON: dict[str, Maker] = {
     'hodyn_ros from Python, out=': ours.from_python_out,
 }
 
-ENGINE: dict[str, Maker] = {**ours.ENGINE, 'hodyn_ros generated C': generated_code.contestants}
+ENGINE: dict[str, Maker] = {
+    **ours.ENGINE,
+    'hodyn_ros generated C': generated_code.contestants,
+}
 
 SECTIONS = {
     'panda': Section(
@@ -194,7 +197,9 @@ SECTIONS = {
 }
 
 
-def measure(section: Section, size: Size, say: Callable[[str], object] = print) -> list[Table]:
+def measure(
+    section: Section, size: Size, say: Callable[[str], object] = print
+) -> list[Table]:
     """Measure all cases of a section.
 
     Parameters

@@ -96,7 +96,9 @@ def waypoints_request(count: int) -> Request:
     times = np.cumsum(np.random.default_rng(0).uniform(0.005, 0.015, count))
     nanoseconds = np.round(1e9 * times).astype(int).tolist()
     trajectory = JointTrajectory(joint_names=list(JOINT_NAMES))
-    for instant, positions in zip(nanoseconds, panda_sinusoids().motion(times)[:, 0].tolist()):
+    for instant, positions in zip(
+        nanoseconds, panda_sinusoids().motion(times)[:, 0].tolist()
+    ):
         point = JointTrajectoryPoint(positions=positions)
         point.time_from_start.sec, point.time_from_start.nanosec = divmod(instant, 10**9)
         trajectory.points.append(point)
@@ -140,7 +142,10 @@ def calls(caller: Caller, size: Size) -> dict[str, list[float]]:
     ways = {
         'echo': ('echo/call', lambda: flat_request(times, motion)),
         'node, flat arrays': (NODE, lambda: flat_request(times, motion)),
-        'node, list of messages': (NODE, lambda: latency_peers.motion_request(size.samples)),
+        'node, list of messages': (
+            NODE,
+            lambda: latency_peers.motion_request(size.samples),
+        ),
     }
     found: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(size.rounds + 1):
@@ -148,7 +153,9 @@ def calls(caller: Caller, size: Size) -> dict[str, list[float]]:
             service, make = ways[name]
             begin = time.perf_counter()
             answer = caller.call(service, make()).effort_trajectory
-            efforts = np.stack([np.reshape(getattr(answer, k), (-1, 7)) for k in EFFORTS], axis=1)
+            efforts = np.stack(
+                [np.reshape(getattr(answer, k), (-1, 7)) for k in EFFORTS], axis=1
+            )
             seconds = time.perf_counter() - begin
             assert efforts.shape == (size.samples, 3, 7)
             if number:  # the first call waits for what is imported and compiled
@@ -226,7 +233,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument('--size', choices=SIZES, default='quick')
     parser.add_argument(
-        '-o', '--output', type=Path, default=ROOT / 'build' / 'bench', help='folder to write to'
+        '-o',
+        '--output',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='folder to write to',
     )
     options = parser.parse_args(given)
     size = SIZES[options.size]

@@ -78,7 +78,9 @@ SIZES = {
 }
 
 
-def recorded(case: Case, duration: float, seed: int) -> tuple[NDArray[np.int64], Array, Array]:
+def recorded(
+    case: Case, duration: float, seed: int
+) -> tuple[NDArray[np.int64], Array, Array]:
     """Stamps [ns], the truth (N, 5, 8) and positions (N, 8)."""
     rng = np.random.default_rng(seed)
     t = np.arange(round(duration * case.rate)) / case.rate + rng.uniform(0.0, 3.0)
@@ -132,7 +134,9 @@ def measure(size: Size) -> tuple[list[list[str]], list[list[str]]]:
     for case in size.cases:
         shares: dict[str, list[Array]] = {'all': [], f'first and last {AT_ENDS:g} s': []}
         found: dict[str, list[Array]] = {
-            'smoother': [], 'Savitzky-Golay': [], 'smoothing spline': []
+            'smoother': [],
+            'Savitzky-Golay': [],
+            'smoothing spline': [],
         }
         for seed in range(size.seeds):
             stamps, truth, values = recorded(case, size.duration, seed)
@@ -144,18 +148,27 @@ def measure(size: Size) -> tuple[list[list[str]], list[list[str]]]:
             for share, which in zip(shares.values(), (inside, both)):
                 share.append(which.mean(axis=(0, 2)))
             times = 1e-9 * (stamps - stamps[0])
-            for name, one in zip(found, (
-                relative_errors(error, truth),
-                savitzky_golay(case.rate, values, truth),
-                smoothing_spline(times, values, truth),
-            )):
+            for name, one in zip(
+                found,
+                (
+                    relative_errors(error, truth),
+                    savitzky_golay(case.rate, values, truth),
+                    smoothing_spline(times, values, truth),
+                ),
+            ):
                 found[name].append(geometric_mean(one))
         head = [str(case.rate), case.kind, f'{case.noise:g}']
         for name, rows in shares.items():
-            covered.append([*head, name, *(f'{100.0 * x:.1f} %' for x in np.mean(rows, axis=0))])
+            covered.append(
+                [*head, name, *(f'{100.0 * x:.1f} %' for x in np.mean(rows, axis=0))]
+            )
         for name, rows in found.items():
             errors.append(
-                [*head, name, *('-' if np.isnan(x) else f'{x:.1e}' for x in np.mean(rows, axis=0))]
+                [
+                    *head,
+                    name,
+                    *('-' if np.isnan(x) else f'{x:.1e}' for x in np.mean(rows, axis=0)),
+                ]
             )
         print(' '.join(head), flush=True)
     return covered, errors
@@ -187,9 +200,13 @@ def duration_of(seconds: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables and write them."""
     description = 'Derivatives of recordings: coverage of standard deviations, and errors.'
-    chosen = options(arguments, 'smoothing', description, SIZES, 'number and length of recordings')
+    chosen = options(
+        arguments, 'smoothing', description, SIZES, 'number and length of recordings'
+    )
     covered, errors = measure(SIZES[chosen.size])
-    text = '\n'.join([grid(covered), grid(errors), duration_of(SIZES[chosen.size].long), ''])
+    text = '\n'.join(
+        [grid(covered), grid(errors), duration_of(SIZES[chosen.size].long), '']
+    )
     print('\n' + text)
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.write_text(text, encoding='utf-8')

@@ -100,7 +100,9 @@ class Timing:
     processors: float
 
 
-def race(contestants: Sequence[Contestant], effort: Effort, seed: int = 0) -> dict[str, Timing]:
+def race(
+    contestants: Sequence[Contestant], effort: Effort, seed: int = 0
+) -> dict[str, Timing]:
     """Time the contestants in turns.
 
     Parameters

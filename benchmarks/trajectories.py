@@ -126,7 +126,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument('--runs', type=int, default=3, help='of which the shortest counts')
     parser.add_argument(
-        '-o', '--output', type=Path, default=ROOT / 'build' / 'bench', help='folder to write to'
+        '-o',
+        '--output',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='folder to write to',
     )
     options = parser.parse_args(arguments)
     counts = options.counts or list(COUNTS)

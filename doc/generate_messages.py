@@ -110,7 +110,9 @@ def head(entry: Entry) -> str:
     """Name, type and unit of an entry."""
     if entry.value:
         return f'``{entry.name}`` = {entry.value}'
-    return f'``{entry.name}``: {markup(entry.type)}' + (f' {entry.units}' if entry.units else '')
+    return f'``{entry.name}``: {markup(entry.type)}' + (
+        f' {entry.units}' if entry.units else ''
+    )
 
 
 def rows(group: Group) -> Iterable[tuple[list[str], str]]:

@@ -26,7 +26,16 @@ from hodyn_ros.files.bags import (
 
 # Distinguishable with deficient colour vision as well. Source: Okabe and Ito, "Color Universal
 # Design", 2008; the darker ones first.
-_COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#999999')
+_COLORS = (
+    '#0072b2',
+    '#d55e00',
+    '#009e73',
+    '#cc79a7',
+    '#e69f00',
+    '#56b4e9',
+    '#000000',
+    '#999999',
+)
 
 _PLOTJUGGLER = (
     (
@@ -114,7 +123,12 @@ def plotjuggler_layout(joint_names: Sequence[str], motor_names: Sequence[str] = 
             names = (motor_names or joint_names) if topic == MOTOR_MIRROR else joint_names
             area = Xml.SubElement(splitter, 'DockArea', name=title)
             plot = Xml.SubElement(
-                area, 'plot', mode='TimeSeries', style='Lines', flip_x='false', flip_y='false'
+                area,
+                'plot',
+                mode='TimeSeries',
+                style='Lines',
+                flip_x='false',
+                flip_y='false',
             )
             Xml.SubElement(plot, 'limitY')
             for i, name in enumerate(names):
@@ -198,9 +212,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Layouts for PlotJuggler and Foxglove.')
     parser.add_argument('robot', help='URDF file')
     parser.add_argument('--base-link', help='first link of the chain; default: the root')
-    parser.add_argument('--tip-link', help='last link of the chain; default: the whole tree')
     parser.add_argument(
-        '--motor', action='append', default=[],
+        '--tip-link', help='last link of the chain; default: the whole tree'
+    )
+    parser.add_argument(
+        '--motor',
+        action='append',
+        default=[],
         help='name of a motor, repeated; default: each joint has one motor of its name',
     )
     parser.add_argument('--folder', type=Path, default=Path('.'))

@@ -31,7 +31,9 @@ TYPES = {
     'numbers3': 'double[3]',
 }
 GROUPS = {
-    item.name: item.metadata['group'] for item in fields(NodeSettings) if 'group' in item.metadata
+    item.name: item.metadata['group']
+    for item in fields(NodeSettings)
+    if 'group' in item.metadata
 }
 
 HEAD = """\
@@ -88,7 +90,9 @@ def bounds(entry: Entry) -> str:
     """Range or choices of a parameter; empty if there are none."""
     if entry.choices:
         return ', '.join(entry.choices)
-    is_number = isinstance(entry.default, (int, float)) and not isinstance(entry.default, bool)
+    is_number = isinstance(entry.default, (int, float)) and not isinstance(
+        entry.default, bool
+    )
     return f'{entry.low:.12g} to {entry.high:.12g}' if is_number else ''
 
 
@@ -145,7 +149,11 @@ def page(text: str) -> str:
         if not re.search(pattern, text):
             place = re.search(rf'   \* - ``{re.escape(before)}``\n(?:     .*\n)+', text)
             assert place is not None, before
-            text = text[: place.end()] + f'   * - ``{entry.name}``\n     -\n' + text[place.end() :]
+            text = (
+                text[: place.end()]
+                + f'   * - ``{entry.name}``\n     -\n'
+                + text[place.end() :]
+            )
         made = row(entry)
         text = re.sub(pattern, lambda _, made=made: made, text, count=1)
         before = entry.name

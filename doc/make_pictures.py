@@ -50,8 +50,12 @@ def comparison(model: RobotModel) -> Comparison:
     effort = inverse_dynamics(robot, motion)[:, 0] + noise
     known = (times < 6.0) | (times > 7.0)
     recording = Samples(
-        model.joint_names, times[known], motion[known, :1], effort=effort[known],
-        name='recording', is_measured=True,
+        model.joint_names,
+        times[known],
+        motion[known, :1],
+        effort=effort[known],
+        name='recording',
+        is_measured=True,
     )
     return compare(model, recording)
 
@@ -87,7 +91,9 @@ def main() -> None:
     figures = {
         'joint': plot_joint(model, results, 'panda_joint2', limits, violations),
         'portraits': plot_portraits(model, results, limits, violations=violations),
-        'motors': plot_motors(model, results, of_motors, violations, joints=['panda_joint2']),
+        'motors': plot_motors(
+            model, results, of_motors, violations, joints=['panda_joint2']
+        ),
         'energy': plot_energy(model, results),
         'stop': plot_stop(model, stop(model, limits)),
         'comparison': plot_comparison(comparison(model), ['panda_joint2', 'panda_joint7']),

@@ -14,7 +14,11 @@ FOLDER = Path(__file__).parent
 Transitions = Mapping[tuple[str, str], str]
 
 WIDTH, HEIGHT = 920, 460
-CHARACTER, MARGIN, TALL = 8.5, 36, 40  # of boxes: width of a character, both margins, height
+CHARACTER, MARGIN, TALL = (
+    8.5,
+    36,
+    40,
+)  # of boxes: width of a character, both margins, height
 LINE = 15  # height of a line of text
 BEND = 50  # how far an arrow is drawn aside of the straight line between two states
 LABEL = 0.37  # part of the way at which an arrow has its label
@@ -55,7 +59,9 @@ def table(transitions: Transitions) -> str:
         rows += [(name, *row) for name, row in zip(names, own)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     rule = '  '.join('=' * width for width in widths)
-    lines = ['  '.join(text.ljust(width) for text, width in zip(row, widths)) for row in rows]
+    lines = [
+        '  '.join(text.ljust(width) for text, width in zip(row, widths)) for row in rows
+    ]
     body = '\n'.join(line.rstrip() for line in (rule, lines[0], rule, *lines[1:], rule))
     return f'.. Written by doc/make_states.py from the table of the code.\n\n{body}\n'
 
@@ -132,7 +138,9 @@ def pages() -> dict[Path, str]:
         FOLDER / 'stream_states.inc': table(transitions),
         FOLDER / 'images' / 'stream_states.svg': picture(drawn, STREAM),
         FOLDER / 'supervisor_states.inc': table(supervisor.TRANSITIONS),
-        FOLDER / 'images' / 'supervisor_states.svg': picture(supervisor.TRANSITIONS, SUPERVISOR),
+        FOLDER / 'images' / 'supervisor_states.svg': picture(
+            supervisor.TRANSITIONS, SUPERVISOR
+        ),
     }
 
 

@@ -94,9 +94,14 @@ def arguments(
     """Command line of an example."""
     parser = argparse.ArgumentParser(description=(description or '').splitlines()[0])
     parser.add_argument(
-        '--samples', type=int, default=samples, help='number of instants (default: %(default)s)'
+        '--samples',
+        type=int,
+        default=samples,
+        help='number of instants (default: %(default)s)',
     )
-    parser.add_argument('--picture', type=Path, metavar='FILE', help='draw the results into FILE')
+    parser.add_argument(
+        '--picture', type=Path, metavar='FILE', help='draw the results into FILE'
+    )
     return parser.parse_args(argv)
 
 
@@ -137,7 +142,9 @@ def legend(figure, lines: list, points: str | None = None) -> None:
     """Name the joints, and what points of any colour stand for, below the picture."""
     from matplotlib.lines import Line2D
 
-    handles = [*lines, Line2D([], [], mec='black', label=points, **POINT)] if points else lines
+    handles = (
+        [*lines, Line2D([], [], mec='black', label=points, **POINT)] if points else lines
+    )
     figure.legend(handles=handles, loc='outside lower center', ncols=8, frameon=False)
 
 

@@ -61,7 +61,9 @@ def compute(samples: int) -> Result:
     after, before = (efforts(model, times + shift, 2) for shift in (STEP, -STEP))
     differences = np.concatenate([computed[:, :1], (after - before) / (2.0 * STEP)], axis=1)
     interpolated = tools.differentiated(lambda t: efforts(model, t, 1)[:, 0], times, 3)
-    return Result(times, tools.validation_motion(times, 5), computed, differences, interpolated)
+    return Result(
+        times, tools.validation_motion(times, 5), computed, differences, interpolated
+    )
 
 
 def draw(result: Result, path: Path) -> None:
@@ -76,7 +78,9 @@ def draw(result: Result, path: Path) -> None:
         if order > 0:
             tools.draw_points(axis, result.times, result.differences[:, order])
     tools.legend(figure, lines, 'differences')
-    figure.suptitle('KUKA LBR iiwa 14: motion, torques and their first two time derivatives')
+    figure.suptitle(
+        'KUKA LBR iiwa 14: motion, torques and their first two time derivatives'
+    )
     tools.save(figure, path)
 
 

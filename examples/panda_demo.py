@@ -46,7 +46,10 @@ WAYPOINT_PERIOD = 0.05  # s
 SAMPLE_PERIOD = 0.001  # s
 PUBLISH_RATE = 100.0  # Hz
 TIMEOUT = 60.0  # s
-TOLERANCES = (1e-7, 1e-5)  # of finite differences, relative to the largest value of the order
+TOLERANCES = (
+    1e-7,
+    1e-5,
+)  # of finite differences, relative to the largest value of the order
 
 # Central differences of eighth order.
 FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
@@ -64,7 +67,9 @@ class Client(Node):
         self.model_is_loaded = False
         self.streamed: list[JointEffort] = []
         self.whole: JointEffortTrajectory | None = None
-        self.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, qos.INPUT)
+        self.create_subscription(
+            DiagnosticArray, '/diagnostics', self._on_diagnostics, qos.INPUT
+        )
         self.create_subscription(
             JointEffort, '/hodyn_node/joint_effort', self.streamed.append, qos.INPUT
         )
@@ -104,7 +109,9 @@ def wait_until(
     while not condition():
         rclpy.spin_once(node, timeout_sec=0.05)
         if process.poll() is not None:
-            sys.exit(f'error: the node ended with exit code {process.returncode}, see above.')
+            sys.exit(
+                f'error: the node ended with exit code {process.returncode}, see above.'
+            )
         if time.monotonic() > deadline:
             sys.exit(f'error: {what} within {timeout:.0f} s.')
 
@@ -119,15 +126,20 @@ def receive(urdf: str) -> tuple[JointEffortTrajectory, list[JointEffort]]:
             *('--params-file', str(share_file('config/panda.yaml'))),
             *('-p', f'publish_rate:={PUBLISH_RATE}'),
             *('-p', f'trajectory_sample_period:={SAMPLE_PERIOD}'),
-            *('-p', f'trajectory_timeout:={TIMEOUT}'),  # also on a machine that has much to do
+            *(
+                '-p',
+                f'trajectory_timeout:={TIMEOUT}',
+            ),  # also on a machine that has much to do
         ]
     )
     rclpy.init()
     client = Client(urdf)
     try:
         wait_until(
-            lambda: client.model_is_loaded
-            and client.trajectory_publisher.get_subscription_count() > 0,
+            lambda: (
+                client.model_is_loaded
+                and client.trajectory_publisher.get_subscription_count() > 0
+            ),
             client,
             process,
             TIMEOUT,
@@ -144,10 +156,14 @@ def receive(urdf: str) -> tuple[JointEffortTrajectory, list[JointEffort]]:
             TIMEOUT,
             'no answer came on /hodyn_node/effort_trajectory',
         )
-        end = nanoseconds(client.whole.header.stamp) + round(reference.duration * NANOSECONDS)
+        end = nanoseconds(client.whole.header.stamp) + round(
+            reference.duration * NANOSECONDS
+        )
         print('Receiving torques in real time.')
         wait_until(
-            lambda: client.streamed and nanoseconds(client.streamed[-1].header.stamp) >= end,
+            lambda: (
+                client.streamed and nanoseconds(client.streamed[-1].header.stamp) >= end
+            ),
             client,
             process,
             reference.duration + TIMEOUT,
@@ -168,7 +184,8 @@ def differences(stencil: np.ndarray, Q: np.ndarray, order: int) -> np.ndarray:
     """Finite differences of samples (N, n) in the middle of the stencil."""
     half = len(stencil) // 2 * STRIDE
     rows = [
-        weight * Q[k * STRIDE : len(Q) - 2 * half + k * STRIDE] for k, weight in enumerate(stencil)
+        weight * Q[k * STRIDE : len(Q) - 2 * half + k * STRIDE]
+        for k, weight in enumerate(stencil)
     ]
     return sum(rows) / (STRIDE * SAMPLE_PERIOD) ** order
 
@@ -230,7 +247,9 @@ def main() -> int:
         for values in (whole.effort, whole.effort_dot, whole.effort_ddot)
     ]
     start = nanoseconds(whole.header.stamp)
-    stream_times = np.array([nanoseconds(m.header.stamp) - start for m in stream]) / NANOSECONDS
+    stream_times = (
+        np.array([nanoseconds(m.header.stamp) - start for m in stream]) / NANOSECONDS
+    )
     streamed = [
         np.array([getattr(message, field) for message in stream])
         for field in ('effort', 'effort_dot', 'effort_ddot')
@@ -249,9 +268,15 @@ def main() -> int:
         for whole_order, stream_order in zip(orders, streamed)
     ]
 
-    print(f'\nReceived {len(times)} samples at once and {len(stream)} messages in real time.')
-    print('Largest values, limits, and relative difference to finite differences of the torque:\n')
-    print(f'{"joint":14}{"|Q| [N m]":>16}{"|Qd| [N m/s]":>18}{"|Qdd| [N m/s2]":>17}', end='')
+    print(
+        f'\nReceived {len(times)} samples at once and {len(stream)} messages in real time.'
+    )
+    print(
+        'Largest values, limits, and relative difference to finite differences of the torque:\n'
+    )
+    print(
+        f'{"joint":14}{"|Q| [N m]":>16}{"|Qd| [N m/s]":>18}{"|Qdd| [N m/s2]":>17}', end=''
+    )
     print(f'{"Qd - FD":>12}{"Qdd - FD":>12}')
     peaks = [np.abs(order).max(axis=0) for order in orders]
     for j, name in enumerate(JOINT_NAMES):

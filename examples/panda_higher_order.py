@@ -72,7 +72,9 @@ def draw(result: Result, path: Path) -> None:
         errors = tools.relative_errors(values, result.computed)
         # Black and colours that no joint has.
         color = ('black', 'C8', 'C9')[number % 3]
-        last.semilogy(errors, marker='o^s'[number % 3], ms=4, lw=1.0, color=color, label=name)
+        last.semilogy(
+            errors, marker='o^s'[number % 3], ms=4, lw=1.0, color=color, label=name
+        )
     last.legend(loc='upper left', fontsize='small')
     last.grid(alpha=0.3)
     last.set_xlabel('order of the derivative')

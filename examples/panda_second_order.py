@@ -43,7 +43,9 @@ class Result(NamedTuple):
         return self.efforts['nth_order']
 
 
-def efforts(model: RobotModel, times: np.ndarray, orders: int, algorithm: str) -> np.ndarray:
+def efforts(
+    model: RobotModel, times: np.ndarray, orders: int, algorithm: str
+) -> np.ndarray:
     """Torques and derivatives along the motion, shape (N, orders, 7)."""
     wrench = Wrench('panda_link7', tools.validation_wrench(times, orders))
     motion = tools.validation_motion(times, orders + 2)
@@ -118,7 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f'  {what:28}' + ''.join(f'{error:10.1e}' for error in errors))
     if arguments.picture:
         draw(result, arguments.picture)
-    agree = all(np.all(errors <= FORMULATIONS_TOLERANCE) for errors in formulations.values())
+    agree = all(
+        np.all(errors <= FORMULATIONS_TOLERANCE) for errors in formulations.values()
+    )
     return int(not agree or not np.all(numerical <= NUMERICAL_TOLERANCES))
 
 

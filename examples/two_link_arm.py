@@ -58,50 +58,108 @@ def swinging(times: np.ndarray) -> np.ndarray:
 
 def printed_expressions(motion: np.ndarray) -> np.ndarray:
     """Evaluate the six expressions of the paper as they are printed, shape (N, 3, 2)."""
-    (q1, q2), (qd1, qd2), (q2d1, q2d2), (q3d1, q3d2), (q4d1, q4d2) = np.moveaxis(motion, 0, -1)
+    (q1, q2), (qd1, qd2), (q2d1, q2d2), (q3d1, q3d2), (q4d1, q4d2) = np.moveaxis(
+        motion, 0, -1
+    )
     s1, s2, s12 = np.sin(q1), np.sin(q2), np.sin(q1 + q2)
     c1, c2, c12 = np.cos(q1), np.cos(q2), np.cos(q1 + q2)
     tau1 = (
-        L1**2 * q2d1 * M1 + L1**2 * q2d1 * M2 + L2**2 * q2d1 * M2 + L2**2 * q2d2 * M2
-        + L2 * G * M2 * c12 + L1 * G * M1 * c1 + L1 * G * M2 * c1 - L1 * L2 * qd2**2 * M2 * s2
-        + 2 * L1 * L2 * q2d1 * M2 * c2 + L1 * L2 * q2d2 * M2 * c2
+        L1**2 * q2d1 * M1
+        + L1**2 * q2d1 * M2
+        + L2**2 * q2d1 * M2
+        + L2**2 * q2d2 * M2
+        + L2 * G * M2 * c12
+        + L1 * G * M1 * c1
+        + L1 * G * M2 * c1
+        - L1 * L2 * qd2**2 * M2 * s2
+        + 2 * L1 * L2 * q2d1 * M2 * c2
+        + L1 * L2 * q2d2 * M2 * c2
         - 2 * L1 * L2 * qd1 * qd2 * M2 * s2
     )
     tau2 = L2 * M2 * (L1 * s2 * qd1**2 + L2 * q2d1 + L2 * q2d2 + G * c12 + L1 * q2d1 * c2)
     taud1 = (
-        L1**2 * q3d1 * M1 + L1**2 * q3d1 * M2 + L2**2 * q3d1 * M2 + L2**2 * q3d2 * M2
-        - L2 * qd1 * G * M2 * s12 - L2 * qd2 * G * M2 * s12 + 2 * L1 * L2 * q3d1 * M2 * c2
-        + L1 * L2 * q3d2 * M2 * c2 - L1 * qd1 * G * M1 * s1 - L1 * qd1 * G * M2 * s1
-        - L1 * L2 * qd2**3 * M2 * c2 - 4 * L1 * L2 * q2d1 * qd2 * M2 * s2
-        - 2 * L1 * L2 * q2d2 * qd1 * M2 * s2 - 3 * L1 * L2 * q2d2 * qd2 * M2 * s2
+        L1**2 * q3d1 * M1
+        + L1**2 * q3d1 * M2
+        + L2**2 * q3d1 * M2
+        + L2**2 * q3d2 * M2
+        - L2 * qd1 * G * M2 * s12
+        - L2 * qd2 * G * M2 * s12
+        + 2 * L1 * L2 * q3d1 * M2 * c2
+        + L1 * L2 * q3d2 * M2 * c2
+        - L1 * qd1 * G * M1 * s1
+        - L1 * qd1 * G * M2 * s1
+        - L1 * L2 * qd2**3 * M2 * c2
+        - 4 * L1 * L2 * q2d1 * qd2 * M2 * s2
+        - 2 * L1 * L2 * q2d2 * qd1 * M2 * s2
+        - 3 * L1 * L2 * q2d2 * qd2 * M2 * s2
         - 2 * L1 * L2 * qd1 * qd2**2 * M2 * c2
     )
-    taud2 = L2 * M2 * (
-        L2 * q3d1 + L2 * q3d2 - qd1 * G * s12 - qd2 * G * s12 + L1 * q3d1 * c2
-        + 2 * L1 * q2d1 * qd1 * s2 - L1 * q2d1 * qd2 * s2 + L1 * qd1**2 * qd2 * c2
+    taud2 = (
+        L2
+        * M2
+        * (
+            L2 * q3d1
+            + L2 * q3d2
+            - qd1 * G * s12
+            - qd2 * G * s12
+            + L1 * q3d1 * c2
+            + 2 * L1 * q2d1 * qd1 * s2
+            - L1 * q2d1 * qd2 * s2
+            + L1 * qd1**2 * qd2 * c2
+        )
     )
     tau2d1 = (
-        L1**2 * q4d1 * M1 + L1**2 * q4d1 * M2 + L2**2 * q4d1 * M2 + L2**2 * q4d2 * M2
-        - 3 * L1 * L2 * q2d2**2 * M2 * s2 + L1 * L2 * qd2**4 * M2 * s2
-        - L1 * qd1**2 * G * M1 * c1 - L1 * qd1**2 * G * M2 * c1
-        - L2 * q2d1 * G * M2 * s12 - L2 * q2d2 * G * M2 * s12 + 2 * L1 * L2 * q4d1 * M2 * c2
-        + L1 * L2 * q4d2 * M2 * c2 - L1 * q2d1 * G * M1 * s1 - L1 * q2d1 * G * M2 * s1
-        - L2 * qd1**2 * G * M2 * c12 - L2 * qd2**2 * G * M2 * c12
-        - 6 * L1 * L2 * q2d1 * q2d2 * M2 * s2 - 6 * L1 * L2 * q3d1 * qd2 * M2 * s2
-        - 2 * L1 * L2 * q3d2 * qd1 * M2 * s2 - 4 * L1 * L2 * q3d2 * qd2 * M2 * s2
-        - 6 * L1 * L2 * q2d1 * qd2**2 * M2 * c2 - 6 * L1 * L2 * q2d2 * qd2**2 * M2 * c2
-        + 2 * L1 * L2 * qd1 * qd2**3 * M2 * s2 - 2 * L2 * qd1 * qd2 * G * M2 * c12
+        L1**2 * q4d1 * M1
+        + L1**2 * q4d1 * M2
+        + L2**2 * q4d1 * M2
+        + L2**2 * q4d2 * M2
+        - 3 * L1 * L2 * q2d2**2 * M2 * s2
+        + L1 * L2 * qd2**4 * M2 * s2
+        - L1 * qd1**2 * G * M1 * c1
+        - L1 * qd1**2 * G * M2 * c1
+        - L2 * q2d1 * G * M2 * s12
+        - L2 * q2d2 * G * M2 * s12
+        + 2 * L1 * L2 * q4d1 * M2 * c2
+        + L1 * L2 * q4d2 * M2 * c2
+        - L1 * q2d1 * G * M1 * s1
+        - L1 * q2d1 * G * M2 * s1
+        - L2 * qd1**2 * G * M2 * c12
+        - L2 * qd2**2 * G * M2 * c12
+        - 6 * L1 * L2 * q2d1 * q2d2 * M2 * s2
+        - 6 * L1 * L2 * q3d1 * qd2 * M2 * s2
+        - 2 * L1 * L2 * q3d2 * qd1 * M2 * s2
+        - 4 * L1 * L2 * q3d2 * qd2 * M2 * s2
+        - 6 * L1 * L2 * q2d1 * qd2**2 * M2 * c2
+        - 6 * L1 * L2 * q2d2 * qd2**2 * M2 * c2
+        + 2 * L1 * L2 * qd1 * qd2**3 * M2 * s2
+        - 2 * L2 * qd1 * qd2 * G * M2 * c12
         - 6 * L1 * L2 * q2d2 * qd1 * qd2 * M2 * c2
     )
-    tau2d2 = -L2 * M2 * (
-        qd1**2 * G * c12 - L2 * q4d2 - L2 * q4d1 + qd2**2 * G * c12 - 2 * L1 * q2d1**2 * s2
-        + q2d1 * G * s12 + q2d2 * G * s12 - L1 * q4d1 * c2 + L1 * qd1**2 * qd2**2 * s2
-        + 2 * qd1 * qd2 * G * c12 + L1 * q2d1 * q2d2 * s2 - 2 * L1 * q3d1 * qd1 * s2
-        + 2 * L1 * q3d1 * qd2 * s2 + L1 * q2d1 * qd2**2 * c2 - L1 * q2d2 * qd1**2 * c2
-        - 4 * L1 * q2d1 * qd1 * qd2 * c2
+    tau2d2 = (
+        -L2
+        * M2
+        * (
+            qd1**2 * G * c12
+            - L2 * q4d2
+            - L2 * q4d1
+            + qd2**2 * G * c12
+            - 2 * L1 * q2d1**2 * s2
+            + q2d1 * G * s12
+            + q2d2 * G * s12
+            - L1 * q4d1 * c2
+            + L1 * qd1**2 * qd2**2 * s2
+            + 2 * qd1 * qd2 * G * c12
+            + L1 * q2d1 * q2d2 * s2
+            - 2 * L1 * q3d1 * qd1 * s2
+            + 2 * L1 * q3d1 * qd2 * s2
+            + L1 * q2d1 * qd2**2 * c2
+            - L1 * q2d2 * qd1**2 * c2
+            - 4 * L1 * q2d1 * qd1 * qd2 * c2
+        )
     )
     return np.stack(
-        [np.stack(pair, -1) for pair in ((tau1, tau2), (taud1, taud2), (tau2d1, tau2d2))], axis=1
+        [np.stack(pair, -1) for pair in ((tau1, tau2), (taud1, taud2), (tau2d1, tau2d2))],
+        axis=1,
     )
 
 
@@ -109,7 +167,9 @@ def compute(samples: int) -> Result:
     """Torques by the package and by the printed expressions."""
     times = np.linspace(0.0, DURATION, samples)
     motion = swinging(times)
-    return Result(times, inverse_dynamics(two_link_arm(), motion), printed_expressions(motion))
+    return Result(
+        times, inverse_dynamics(two_link_arm(), motion), printed_expressions(motion)
+    )
 
 
 def draw(result: Result, path: Path) -> None:

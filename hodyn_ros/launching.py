@@ -12,7 +12,9 @@ def switch(name: str, text: str) -> bool:
         return True
     if text.lower() in ('false', '0', 'no', 'off'):
         return False
-    raise RuntimeError(f'{name} is {text!r}, expected true, 1, yes or on, or false, 0, no or off.')
+    raise RuntimeError(
+        f'{name} is {text!r}, expected true, 1, yes or on, or false, 0, no or off.'
+    )
 
 
 def refuse_missing(value: Mapping[str, str], *names: str) -> None:

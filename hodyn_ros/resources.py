@@ -54,7 +54,7 @@ def share_file(relative_path: str | os.PathLike[str]) -> Path:
     if not directories:
         raise ResourceError(
             f"'{relative}' was looked for, but the data files of {_PACKAGE} are not installed: "
-            f"there is no share/{_PACKAGE} in any directory above {module}"
+            f'there is no share/{_PACKAGE} in any directory above {module}'
         )
     available = sorted(
         {

@@ -4,7 +4,6 @@ The robot description comes from a URDF file, from a xacro command, or from the 
 robot_description of a running robot_state_publisher (the default).
 """
 
-
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import Command, LaunchConfiguration
@@ -38,7 +37,11 @@ ARGUMENTS = (
     ('wrench_motion', 'wrench_motion', 'Topic on which wrenches with derivatives arrive.'),
     ('wrench', 'wrench', 'Topic on which measured wrenches arrive.'),
     ('stiffness_motion', 'stiffness_motion', 'Topic on which wanted stiffnesses arrive.'),
-    ('base_motion', 'base_motion', 'Topic on which the motion of a base that moves arrives.'),
+    (
+        'base_motion',
+        'base_motion',
+        'Topic on which the motion of a base that moves arrives.',
+    ),
     (
         'controller_trajectory',
         '~/controller_trajectory',
@@ -90,7 +93,8 @@ def start_node(context):
             package='hodyn_ros',
             executable='hodyn_node',
             namespace=value['namespace'],
-            parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
+            parameters=([value['params_file']] if value['params_file'] else [])
+            + [parameters],
             remappings=remappings,
             output='screen',
             on_exit=Shutdown(),

@@ -71,7 +71,9 @@ def start_nodes(context):
         description = {'robot_description': ParameterValue(file.read(), value_type=str)}
     # The simulated robot makes the time that the others follow; another robot makes another one.
     time = {'use_sim_time': wanted['simulation'] and value['mode'] == 'lock_step'}
-    clock = '/' + (value['clock'].strip('/') or '/'.join(filter(None, (namespace, 'clock'))))
+    clock = '/' + (
+        value['clock'].strip('/') or '/'.join(filter(None, (namespace, 'clock')))
+    )
     control = {
         f'qos_overrides.{"/".join(("", *filter(None, (namespace, topic))))}'
         '.subscription.reliability': 'reliable'
@@ -108,7 +110,9 @@ def start_nodes(context):
     if wanted['robot_state_publisher']:
         nodes.append(
             node(
-                'robot_state_publisher', [description, time], package='robot_state_publisher'
+                'robot_state_publisher',
+                [description, time],
+                package='robot_state_publisher',
             )
         )
     return nodes

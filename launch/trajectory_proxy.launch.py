@@ -3,7 +3,6 @@
 It needs a running hodyn_node (hodyn.launch.py) and the package control_msgs.
 """
 
-
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
@@ -15,11 +14,23 @@ ARGUMENTS = (
     ('params_file', '', 'Parameter file of the node.'),
     ('namespace', '', 'Namespace of the node.'),
     ('use_sim_time', 'false', 'Use the time of the topic /clock.'),
-    ('controller', '', 'Controller that executes goals. Empty: joint_trajectory_controller.'),
+    (
+        'controller',
+        '',
+        'Controller that executes goals. Empty: joint_trajectory_controller.',
+    ),
     ('retime_service', '', 'Service that retimes goals. Empty: hodyn_node/retime.'),
     ('timing', '', 'path or uniform. Empty: that of the parameter file, or else path.'),
-    ('slower_only', '', 'true: goals are not made faster. Empty: as the parameter file says.'),
-    ('drop_standstills', '', 'true: pauses are left out. Empty: as the parameter file says.'),
+    (
+        'slower_only',
+        '',
+        'true: goals are not made faster. Empty: as the parameter file says.',
+    ),
+    (
+        'drop_standstills',
+        '',
+        'true: pauses are left out. Empty: as the parameter file says.',
+    ),
     ('efforts', '', 'false: no efforts are sent. Empty: as the parameter file says.'),
 )
 
@@ -42,7 +53,8 @@ def start_node(context):
             package='hodyn_ros',
             executable='trajectory_proxy',
             namespace=value['namespace'],
-            parameters=([value['params_file']] if value['params_file'] else []) + [parameters],
+            parameters=([value['params_file']] if value['params_file'] else [])
+            + [parameters],
             output='screen',
             on_exit=Shutdown(),
         )

@@ -223,7 +223,11 @@ def energy_rates(urdf: str, names: Sequence[str], motion: np.ndarray) -> np.ndar
 def power_terms(efforts: np.ndarray, motion: np.ndarray) -> list[np.ndarray]:
     """Terms of the power of efforts and of its first two derivatives."""
     (Q, Qd, Qdd), (_, v, a, j, _) = efforts, motion
-    return [Q * v, np.concatenate((Qd * v, Q * a)), np.concatenate((Qdd * v, 2 * Qd * a, Q * j))]
+    return [
+        Q * v,
+        np.concatenate((Qd * v, Q * a)),
+        np.concatenate((Qdd * v, 2 * Qd * a, Q * j)),
+    ]
 
 
 class Checker:
@@ -231,8 +235,12 @@ class Checker:
 
     def __init__(self, client: Client, urdf: str, rate: float, report: Report) -> None:
         self._rate, self._report = rate, report
-        self._node = Node('checker', context=client.context, namespace=fault_tools.NAMESPACE)
-        self._publisher = self._node.create_publisher(JointMotion, 'joint_motion', EVERYTHING)
+        self._node = Node(
+            'checker', context=client.context, namespace=fault_tools.NAMESPACE
+        )
+        self._publisher = self._node.create_publisher(
+            JointMotion, 'joint_motion', EVERYTHING
+        )
         self._subscription = self._node.create_subscription(
             JointEffort, 'hodyn_node/joint_effort', lambda _: None, EVERYTHING, raw=True
         )
@@ -243,7 +251,9 @@ class Checker:
         self._echo = self._node.create_subscription(
             Time, 'echo', lambda _: None, PULSES, raw=True
         )
-        self._wait_set = rclpy_implementation.WaitSet(2, 0, 0, 0, 0, 0, client.context.handle)
+        self._wait_set = rclpy_implementation.WaitSet(
+            2, 0, 0, 0, 0, 0, client.context.handle
+        )
         self.names = RobotModel.from_urdf(urdf).joint_names
         size = DIFFERENT_SAMPLES, 5, len(self.names)
         motions = self._motions = np.random.default_rng(3).normal(size=size)
@@ -257,10 +267,13 @@ class Checker:
         self._energy_rates = [energy_rates(urdf, self.names, motion) for motion in motions]
         client.wait(self._publisher.get_subscription_count, 'match of the checker')
         client.wait(
-            lambda: self._node.count_publishers('hodyn_node/joint_effort'), 'match of the node'
+            lambda: self._node.count_publishers('hodyn_node/joint_effort'),
+            'match of the node',
         )
         client.wait(
-            lambda: self._pulse.get_subscription_count() and self._node.count_publishers('echo'),
+            lambda: (
+                self._pulse.get_subscription_count() and self._node.count_publishers('echo')
+            ),
             'match of the relay',
         )
 
@@ -307,7 +320,9 @@ class Checker:
             self._wait_set.wait(int(1e9 * min(max(wait, 0.0), 0.1)))
             while taken := self._subscription.handle.take_message(JointEffort, True):
                 now, arrived = clock(), time.time()
-                if self._check(deserialize_message(taken[0], JointEffort), open_samples, arrived):
+                if self._check(
+                    deserialize_message(taken[0], JointEffort), open_samples, arrived
+                ):
                     latest = now
                 if now >= due:
                     break  # the next sample waits

@@ -39,9 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         'robots', nargs='*', metavar='ROBOT', help=f'{", ".join(ROBOTS)}; all by default'
     )
-    parser.add_argument('--count', action='store_true', help='count operations, time nothing')
     parser.add_argument(
-        '-o', '--output', type=Path, default=ROOT / 'build' / 'bench', help='folder to write to'
+        '--count', action='store_true', help='count operations, time nothing'
+    )
+    parser.add_argument(
+        '-o',
+        '--output',
+        type=Path,
+        default=ROOT / 'build' / 'bench',
+        help='folder to write to',
     )
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.robots) - set(ROBOTS))

@@ -72,10 +72,13 @@ def efforts(
     Pi = [[momentum(M[i], Vk[i]) for i in indices] for Vk in V]
     for k in range(order + 1):
         turning = [
-            binomial_sum(coadjoint, [Vk[i] for Vk in V], [Pk[i] for Pk in Pi], k) for i in indices
+            binomial_sum(coadjoint, [Vk[i] for Vk in V], [Pk[i] for Pk in Pi], k)
+            for i in indices
         ]
         N.append(_sum(Pi[k + 1], turning, -1.0))
-    W = _transposed_derivatives(A.transposed_times, N, lambda k, y: rotated(coadjoint, k, y))
+    W = _transposed_derivatives(
+        A.transposed_times, N, lambda k, y: rotated(coadjoint, k, y)
+    )
     return [[pairing(X[i], Wk[i]) for i in indices] for Wk in W]
 
 

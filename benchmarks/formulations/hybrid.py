@@ -60,8 +60,10 @@ def efforts(
             # U^(k) = (A(r) V_p + X qd)^(k), whose second half is the derivative of r.
             U = add(
                 scaled_sum(q[i][1:], X, k),
-                *((ZERO, scaled(float(comb(k, j)), cross(parent[k - j][0], r[j])))
-                  for j in range(k + 1)),
+                *(
+                    (ZERO, scaled(float(comb(k, j)), cross(parent[k - j][0], r[j])))
+                    for j in range(k + 1)
+                ),
             )
             V.append(add(parent[k], U))
             r.append(U[1])
@@ -83,9 +85,13 @@ def efforts(
             for k in range(order + 1):
                 moment = W[k][0]
                 for j in range(k + 1):
-                    moment = plus_cross(moment, scaled(float(comb(k, j)), r[j]), W[k - j][1])
+                    moment = plus_cross(
+                        moment, scaled(float(comb(k, j)), r[j]), W[k - j][1]
+                    )
                 passed.append((moment, W[k][1]))
-            wrenches[parent_index] = [add(a, b) for a, b in zip(wrenches[parent_index], passed)]
+            wrenches[parent_index] = [
+                add(a, b) for a, b in zip(wrenches[parent_index], passed)
+            ]
     return result
 
 

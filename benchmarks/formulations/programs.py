@@ -27,7 +27,8 @@ from hodyn_ros.engine.robot_program import robot_program
 
 Array = NDArray[np.float64]
 Efforts = Callable[
-    [Sequence[Number], Sequence[Number], Sequence[Sequence[Number]], int], list[list[Number]]
+    [Sequence[Number], Sequence[Number], Sequence[Sequence[Number]], int],
+    list[list[Number]],
 ]
 
 ENGINE = 'engine'

@@ -24,7 +24,9 @@ def text(tables: Sequence[Table]) -> str:
         parts.append('Multiplications + additions = operations.\n')
         parts.append(grid([['', *NAMES, 'ratio', 'error'], *_operations(table)]))
         if _timed(table):
-            parts.append(f'Microseconds a sample: one at a time, and {table.width} at a time.\n')
+            parts.append(
+                f'Microseconds a sample: one at a time, and {table.width} at a time.\n'
+            )
             names = [f'{name} {suffix}' for suffix in (1, table.width) for name in NAMES]
             header = ['', *names[:3], 'ratio', *names[3:], 'ratio']
             parts.append(grid([header, *_times(table)]))
@@ -35,7 +37,9 @@ def _operations(table: Table) -> list[list[str]]:
     engine = table.rows[0].operations[-1].total
     lines = []
     for row in table.rows:
-        counts = [f'{o.multiplications} + {o.additions} = {o.total}' for o in row.operations]
+        counts = [
+            f'{o.multiplications} + {o.additions} = {o.total}' for o in row.operations
+        ]
         ratio = row.operations[-1].total / engine
         lines.append([row.label, *counts, f'{ratio:.2f}', f'{row.error:.0e}'])
     return lines

@@ -77,7 +77,9 @@ def in_engine_frames(model: RobotModel) -> Robot:
         xx, xy, xz, yy, yz, zz = body.J
         x, y, z = body.h
         masses.append(
-            np.array([[xx, xy, xz, x], [xy, yy, yz, y], [xz, yz, zz, z], [x, y, z, body.mass]])
+            np.array(
+                [[xx, xy, xz, x], [xy, yy, yz, y], [xz, yz, zz, z], [x, y, z, body.mass]]
+            )
         )
     return _robot(model.parent, poses, X, masses, constants.gravity)
 
@@ -94,7 +96,9 @@ def check(model: RobotModel) -> None:
     if not np.array_equal(model.coordinate, joints) or np.any(model.multiplier != 1.0):
         raise ValueError('The comparison covers robots whose joints are all independent.')
     if any(kind == 'helical' for kind in model.joint_types) or np.any(model.armature):
-        raise ValueError('The comparison covers revolute and prismatic joints without rotors.')
+        raise ValueError(
+            'The comparison covers revolute and prismatic joints without rotors.'
+        )
 
 
 def chain(n: int, twisted: bool = False) -> RobotModel:
@@ -202,4 +206,13 @@ def _vector(values: Array) -> Vector:
     return (x, y, z)
 
 
-__all__ = ['BASE', 'Body', 'Robot', 'chain', 'check', 'in_engine_frames', 'in_own_frames', 'tree']
+__all__ = [
+    'BASE',
+    'Body',
+    'Robot',
+    'chain',
+    'check',
+    'in_engine_frames',
+    'in_own_frames',
+    'tree',
+]

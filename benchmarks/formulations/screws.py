@@ -121,7 +121,9 @@ def rotation_about(e: Vector, sine: Number, cosine: Number) -> Rows:
     skew = ((0.0, -e[2], e[1]), (e[2], 0.0, -e[0]), (-e[1], e[0], 0.0))
     return tuple(  # type: ignore[return-value]
         tuple(
-            e[i] * e[j] + ((1.0 if i == j else 0.0) - e[i] * e[j]) * cosine + skew[i][j] * sine
+            e[i] * e[j]
+            + ((1.0 if i == j else 0.0) - e[i] * e[j]) * cosine
+            + skew[i][j] * sine
             for j in range(3)
         )
         for i in range(3)
@@ -225,4 +227,6 @@ def shifted_inertia(M: Inertia, p: Vector) -> Inertia:
 
 def _factors(A: Rows) -> int:
     """Entries of a matrix that take a multiplication."""
-    return sum(not isinstance(x, float) or abs(x) not in (0.0, 1.0) for row in A for x in row)
+    return sum(
+        not isinstance(x, float) or abs(x) not in (0.0, 1.0) for row in A for x in row
+    )

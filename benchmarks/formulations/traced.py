@@ -26,7 +26,15 @@ from hodyn_ros.kinematics import joints
 from hodyn_ros.lie import leibniz, se3, so3
 
 MODULES = (
-    body_fixed, closed_form, hybrid, nth_order, spatial, joints, leibniz, se3, so3,
+    body_fixed,
+    closed_form,
+    hybrid,
+    nth_order,
+    spatial,
+    joints,
+    leibniz,
+    se3,
+    so3,
 )
 FORMULATIONS: dict[str, Callable[..., Any]] = {
     'body_fixed': body_fixed.body_efforts,

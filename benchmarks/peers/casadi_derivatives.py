@@ -70,7 +70,9 @@ def contestants(case: Case) -> list[Contestant]:
     """Efforts with two derivatives: in a C loop, and singly from Python with bound buffers."""
     ca = casadi()
     if case.n > LARGEST:
-        raise NotInstalled(f'the code for more than {LARGEST} joints takes too long to compile')
+        raise NotInstalled(
+            f'the code for more than {LARGEST} joints takes too long to compile'
+        )
     samples, K, n = case.motion.shape
     efforts = np.empty((samples, K - 2, n))
 
@@ -83,7 +85,12 @@ def contestants(case: Case) -> list[Contestant]:
     note = f'{compiled.instructions} instructions'
     return [
         Contestant(
-            'CasADi C loop', 2, samples, lambda: batch_of(compiled), lambda: efforts, note=note
+            'CasADi C loop',
+            2,
+            samples,
+            lambda: batch_of(compiled),
+            lambda: efforts,
+            note=note,
         ),
         Contestant(
             'CasADi C from Python, bound buffers',

@@ -45,7 +45,10 @@ def functions(case: Case, order: int) -> Functions:
     bias = efforts(case.model.gravity, ca.vertsplit(qd), zero)
     orders = [ca.ldl_solve(Q[0] - bias, *ca.ldl(M))]
     for k in range(order):
-        state, rates = ca.vertcat(q, qd, *Q[: k + 1]), ca.vertcat(qd, orders[0], *Q[1 : k + 2])
+        state, rates = (
+            ca.vertcat(q, qd, *Q[: k + 1]),
+            ca.vertcat(qd, orders[0], *Q[1 : k + 2]),
+        )
         orders.append(ca.jtimes(orders[-1], state, rates))
     result = ca.vertcat(*orders)
     name = 'efforts_function'

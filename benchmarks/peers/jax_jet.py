@@ -30,7 +30,9 @@ def contestants(case: Case) -> list[Contestant]:
     except ImportError:
         raise NotInstalled('jax is not installed') from None
     if case.n > LARGEST:
-        raise NotInstalled(f'the code for more than {LARGEST} joints takes too long to compile')
+        raise NotInstalled(
+            f'the code for more than {LARGEST} joints takes too long to compile'
+        )
     jax.config.update('jax_enable_x64', True)
     jnp = jax.numpy
 
@@ -54,7 +56,9 @@ def contestants(case: Case) -> list[Contestant]:
         latest['single'] = [single(sample).block_until_ready() for sample in few]
 
     return [
-        Contestant('JAX jet, vmap', 2, len(many), run_batch, lambda: np.array(latest['batch'])),
+        Contestant(
+            'JAX jet, vmap', 2, len(many), run_batch, lambda: np.array(latest['batch'])
+        ),
         Contestant(
             'JAX jet from Python',
             2,

@@ -19,8 +19,17 @@ from benchmarks.timing import Contestant, NotInstalled
 Array = NDArray[np.float64]
 
 SAMPLES_FROM_PYTHON = 200
-OFF = ('CONSTRAINT', 'CONTACT', 'EQUALITY', 'LIMIT', 'FRICTIONLOSS', 'ACTUATION', 'SENSOR',
-       'SPRING', 'DAMPER')
+OFF = (
+    'CONSTRAINT',
+    'CONTACT',
+    'EQUALITY',
+    'LIMIT',
+    'FRICTIONLOSS',
+    'ACTUATION',
+    'SENSOR',
+    'SPRING',
+    'DAMPER',
+)
 
 LOOP = """
 #include <string.h>
@@ -77,12 +86,21 @@ def in_c(case: Case) -> list[Contestant]:
     def run() -> None:
         # The bindings know the addresses of the structures behind their objects.
         loop(
-            model._address, data._address, samples, K, motion.ctypes.data, efforts.ctypes.data
+            model._address,
+            data._address,
+            samples,
+            K,
+            motion.ctypes.data,
+            efforts.ctypes.data,
         )
 
     return [
         Contestant(
-            'MuJoCo mj_inverse C loop', 0, samples, run, lambda: _in_model_order(efforts, order)
+            'MuJoCo mj_inverse C loop',
+            0,
+            samples,
+            run,
+            lambda: _in_model_order(efforts, order),
         )
     ]
 
@@ -95,7 +113,9 @@ def _model(case: Case) -> tuple[Any, Any, Any, list[int]]:
         raise NotInstalled('mujoco is not installed') from None
     # MuJoCo would change doubtful inertias and merge links unless told otherwise.
     options = '<mujoco><compiler balanceinertia="false" fusestatic="true"/></mujoco>'
-    model = mujoco.MjModel.from_xml_string(case.urdf.replace('</robot>', options + '</robot>'))
+    model = mujoco.MjModel.from_xml_string(
+        case.urdf.replace('</robot>', options + '</robot>')
+    )
     model.opt.gravity[:] = case.model.gravity
     for name in OFF:
         model.opt.disableflags |= getattr(mujoco.mjtDisableBit, f'mjDSBL_{name}')

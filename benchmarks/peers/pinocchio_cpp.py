@@ -83,7 +83,11 @@ def forward_dynamics(case: Case, effort: Array) -> list[Contestant]:
 
     return [
         Contestant(
-            name, 0, samples, lambda world=world: run(world), lambda: pin.in_model_order(found)
+            name,
+            0,
+            samples,
+            lambda world=world: run(world),
+            lambda: pin.in_model_order(found),
         )
         for name, world in ((ABA, 1), (f'{ABA}, in body axes', 0))
     ]
@@ -128,14 +132,21 @@ class _Robot:
         axes = np.empty((len(joints), 3))
         placements, inertias = np.empty((len(joints), 12)), np.empty((len(joints), 13))
         for row, i in enumerate(joints):
-            joint, placement, body = model.joints[i], model.jointPlacements[i], model.inertias[i]
+            joint, placement, body = (
+                model.joints[i],
+                model.jointPlacements[i],
+                model.inertias[i],
+            )
             if joint.nq != 1 or joint.nv != 1 or joint.idx_v != row:
-                raise NotInstalled(f'joints like {joint.shortname()} are not handed over to C++')
+                raise NotInstalled(
+                    f'joints like {joint.shortname()} are not handed over to C++'
+                )
             subspace = _motion_subspace(model, i)
             slides[row] = not subspace[3:].any()
             axes[row] = subspace[:3] if slides[row] else subspace[3:]
-            placements[row, :9], placements[row, 9:] = placement.rotation.ravel(), (
-                placement.translation
+            placements[row, :9], placements[row, 9:] = (
+                placement.rotation.ravel(),
+                (placement.translation),
             )
             inertias[row, 0], inertias[row, 1:4] = body.mass, body.lever
             inertias[row, 4:] = body.inertia.ravel()
@@ -174,12 +185,15 @@ def _library(*more: str) -> ctypes.CDLL:
         If Pinocchio, its headers, those of Eigen, or a compiler are missing.
     """
     package = Path(pinocchio().__file__).resolve()
-    prefix = next((p for p in package.parents if (p / 'include' / 'pinocchio').is_dir()), None)
+    prefix = next(
+        (p for p in package.parents if (p / 'include' / 'pinocchio').is_dir()), None
+    )
     if prefix is None:
         raise NotInstalled('the headers of Pinocchio are missing')
     include = prefix / 'include'
     eigen = next(
-        (path for path in (include, Path('/usr/include')) if (path / 'eigen3').is_dir()), None
+        (path for path in (include, Path('/usr/include')) if (path / 'eigen3').is_dir()),
+        None,
     )
     if eigen is None:
         raise NotInstalled('the headers of Eigen are missing (package cmeel-eigen)')

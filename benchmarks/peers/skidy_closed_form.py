@@ -44,7 +44,9 @@ def contestants(case: Case) -> list[Contestant]:
     if importlib.util.find_spec('skidy') is None:
         raise NotInstalled('skidy is not installed')
     if case.n > LARGEST:
-        raise NotInstalled(f'expressions of more than {LARGEST} joints take too long to derive')
+        raise NotInstalled(
+            f'expressions of more than {LARGEST} joints take too long to derive'
+        )
     path = compilation.library('skidy', _source(case), 'c', ['-fno-math-errno', '-lm'])
     loop = compilation.load(path).loop
     loop.restype = None
@@ -69,7 +71,9 @@ def _source(case: Case) -> str:
         'inertias': model.M_body.tolist(),
     }
     text = json.dumps(arm)
-    kept = compilation.CACHE / f'skidy-{hashlib.sha256(text.encode()).hexdigest()[:16]}.c.txt'
+    kept = (
+        compilation.CACHE / f'skidy-{hashlib.sha256(text.encode()).hexdigest()[:16]}.c.txt'
+    )
     if kept.exists():
         return kept.read_text()
     try:

@@ -51,9 +51,13 @@ class Law:
         acceleration = np.diff(self._speeds)[segment] / steps
         speed = self._speeds[segment] + acceleration * since
         place = self._places[segment] + 0.5 * (self._speeds[segment] + speed) * since
-        q, first, second = np.moveaxis(self._path(np.clip(place, *self._places[[0, -1]]), 2), 1, 0)
+        q, first, second = np.moveaxis(
+            self._path(np.clip(place, *self._places[[0, -1]]), 2), 1, 0
+        )
         speed, acceleration = speed[:, None], acceleration[:, None]
-        return np.stack((q, first * speed, second * speed**2 + first * acceleration), axis=1)
+        return np.stack(
+            (q, first * speed, second * speed**2 + first * acceleration), axis=1
+        )
 
 
 def solver(

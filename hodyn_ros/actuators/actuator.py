@@ -200,7 +200,9 @@ def checked_finite(actuator: Actuator, motors: Motors, **given: Array) -> Motors
         f'with {causes} (and derivatives) for {text}. These are out of all proportion; expected '
     )
     if is_spring:
-        raise DeflectionError(f'{message}smaller ones, or springs that fit them.', sample=sample)
+        raise DeflectionError(
+            f'{message}smaller ones, or springs that fit them.', sample=sample
+        )
     raise ActuatorError(f'{message}a slower motion, or a smaller inertia or friction.')
 
 

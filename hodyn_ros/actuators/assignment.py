@@ -166,7 +166,9 @@ class Actuators:
                 f'The model is of type {type(self.model).__name__}, expected a RobotModel.'
             )
         _check_actuators(self.model, self.by_joint)
-        chosen = {name: self.by_joint.get(name, RigidDrive()) for name in self.model.joint_names}
+        chosen = {
+            name: self.by_joint.get(name, RigidDrive()) for name in self.model.joint_names
+        }
         driven: list[DrivenJoint] = []
         names: list[str] = []
         for joint, (name, actuator) in enumerate(chosen.items()):
@@ -212,7 +214,13 @@ class Actuators:
         return type(self), (self.model, dict(self.by_joint))
 
     def drive(
-        self, q: Array, effort: Array, stiffness: Array, theta: Array, tau: Array, delta: Array
+        self,
+        q: Array,
+        effort: Array,
+        stiffness: Array,
+        theta: Array,
+        tau: Array,
+        delta: Array,
     ) -> None:
         """Write motors (..., R, m), (..., T, m) and deflections (..., R, n), see `kernels.drive`.
 
@@ -227,11 +235,15 @@ class Actuators:
             with of_joint(self.model, item.joint):
                 torque = effort[..., :R, item.joint]
                 delta[..., item.joint] = item.actuator.spring.deflection_series(torque)  # type: ignore[attr-defined]
-        rows = (a.reshape(-1, a.shape[-1]) for a in (q, effort, stiffness, theta, tau, delta))
+        rows = (
+            a.reshape(-1, a.shape[-1]) for a in (q, effort, stiffness, theta, tau, delta)
+        )
         status = kernels.drive(N, self.places, self.numbers, *rows)
         if status & ~kernels.NOT_FINITE:
             # The joint that cannot have its torque or stiffness is to say so.
-            series = {item.joint: stiffness[..., i, :] for i, item in enumerate(self.variable)}
+            series = {
+                item.joint: stiffness[..., i, :] for i, item in enumerate(self.variable)
+            }
             for item in self.driven:
                 j = item.joint
                 if _block(item.actuator) is not None and not item.actuator.needs_times:
@@ -247,7 +259,9 @@ class Actuators:
         if model is self.model:
             return
         for kind, names in _OF_THE_ROBOT.items():
-            if not all(np.array_equal(getattr(model, n), getattr(self.model, n)) for n in names):
+            if not all(
+                np.array_equal(getattr(model, n), getattr(self.model, n)) for n in names
+            ):
                 raise ActuatorError(
                     f'The actuators are those of a robot with other {kind}: {self.model!r}, given '
                     f'is {model!r}. If they are meant for it, make them for it: Actuators(model, '
@@ -281,7 +295,9 @@ def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:
         )
 
 
-def check_mapping(what: str, given: object, kind: str, model: RobotModel | None = None) -> None:
+def check_mapping(
+    what: str, given: object, kind: str, model: RobotModel | None = None
+) -> None:
     """Refuse what is no mapping of its kind, or with a model names unknown joints.
 
     An `ActuatorError` or a `JointNameError` is raised.
@@ -292,7 +308,9 @@ def check_mapping(what: str, given: object, kind: str, model: RobotModel | None 
         check_joint_names(model, given)
 
 
-def check_joint_names(model: RobotModel, names: Sequence[str] | Mapping[str, object]) -> None:
+def check_joint_names(
+    model: RobotModel, names: Sequence[str] | Mapping[str, object]
+) -> None:
     """Refuse names that are not independent joints of the model with a `JointNameError`."""
     unknown = [name for name in names if name not in model.joint_names]
     if unknown:

@@ -62,44 +62,148 @@ class Key(NamedTuple):
 
 KEYS = (
     Key('type', 'string', '', TYPES, 'Type of the actuator.', choices=TYPES),
-    Key('motor_inertia', 'float array', 'kg m^2', TYPES,
+    Key(
+        'motor_inertia',
+        'float array',
+        'kg m^2',
+        TYPES,
         'Inertia of the motor as the joint sees it, gear ratio squared times rotor inertia; for a '
-        'joint of variable stiffness one or two values.'),
-    Key('spring', 'string', '', ('sea',),
-        'Law of the spring; linear unless given.', choices=tuple(SPRINGS)),
-    Key('stiffness', 'float', 'N m/rad', ('sea', 'vsa'),
+        'joint of variable stiffness one or two values.',
+    ),
+    Key(
+        'spring',
+        'string',
+        '',
+        ('sea',),
+        'Law of the spring; linear unless given.',
+        choices=tuple(SPRINGS),
+    ),
+    Key(
+        'stiffness',
+        'float',
+        'N m/rad',
+        ('sea', 'vsa'),
         'Stiffness of a linear or cubic spring; for a joint of variable stiffness the one that it '
-        'has unless it is asked for another.'),
-    Key('cubic_stiffness', 'float', 'N m/rad^3', ('sea',),
-        'Factor of the third power of the deflection, of a cubic spring.', 'any'),
-    Key('coefficients', 'float array', 'N m/rad^j', ('sea',),
+        'has unless it is asked for another.',
+    ),
+    Key(
+        'cubic_stiffness',
+        'float',
+        'N m/rad^3',
+        ('sea',),
+        'Factor of the third power of the deflection, of a cubic spring.',
+        'any',
+    ),
+    Key(
+        'coefficients',
+        'float array',
+        'N m/rad^j',
+        ('sea',),
         'Factors of the first, second, ... power of the deflection, of a polynomial spring.',
-        'any'),
-    Key('table_deflections', 'float array', 'rad', ('sea',),
-        'Increasing deflections of a spring that is given by a table.', 'any'),
-    Key('table_torques', 'float array', 'N m', ('sea',), 'Increasing torques at these.', 'any'),
-    Key('max_deflection', 'float array', 'rad', ('sea', 'vsa'),
+        'any',
+    ),
+    Key(
+        'table_deflections',
+        'float array',
+        'rad',
+        ('sea',),
+        'Increasing deflections of a spring that is given by a table.',
+        'any',
+    ),
+    Key(
+        'table_torques',
+        'float array',
+        'N m',
+        ('sea',),
+        'Increasing torques at these.',
+        'any',
+    ),
+    Key(
+        'max_deflection',
+        'float array',
+        'rad',
+        ('sea', 'vsa'),
         'Largest deflection of the spring in both directions; unlimited unless given. A motion '
-        'that needs more is refused. Not for tables, which end with their deflections.'),
-    Key('damping', 'float', 'N m s/rad', ('sea',),
-        'Of a damper beside a linear spring; none unless given.', 'not negative'),
-    Key('viscous_friction', 'float', 'N m s/rad', TYPES,
-        'Friction of the motor, proportional to its velocity behind the gear.', 'not negative'),
-    Key('coulomb_friction', 'float', 'N m', TYPES,
-        'Friction of the motor against its velocity.', 'not negative'),
-    Key('stribeck_friction', 'float', 'N m', TYPES,
-        'What it is more at low velocities.', 'not negative'),
-    Key('stribeck_velocity', 'float', 'rad/s', TYPES, 'Velocity at which 37 % of that is left.'),
-    Key('friction_smoothing', 'float', 'rad/s', TYPES,
+        'that needs more is refused. Not for tables, which end with their deflections.',
+    ),
+    Key(
+        'damping',
+        'float',
+        'N m s/rad',
+        ('sea',),
+        'Of a damper beside a linear spring; none unless given.',
+        'not negative',
+    ),
+    Key(
+        'viscous_friction',
+        'float',
+        'N m s/rad',
+        TYPES,
+        'Friction of the motor, proportional to its velocity behind the gear.',
+        'not negative',
+    ),
+    Key(
+        'coulomb_friction',
+        'float',
+        'N m',
+        TYPES,
+        'Friction of the motor against its velocity.',
+        'not negative',
+    ),
+    Key(
+        'stribeck_friction',
+        'float',
+        'N m',
+        TYPES,
+        'What it is more at low velocities.',
+        'not negative',
+    ),
+    Key(
+        'stribeck_velocity',
+        'float',
+        'rad/s',
+        TYPES,
+        'Velocity at which 37 % of that is left.',
+    ),
+    Key(
+        'friction_smoothing',
+        'float',
+        'rad/s',
+        TYPES,
         'Velocity at which 76 % of the Coulomb friction, and of what it is more at low '
-        'velocities, is reached; zero, the default, is the sign function.', 'not negative'),
-    Key('friction_offset', 'float', 'N m', TYPES,
-        'Constant torque of the motor beside its friction.', 'any'),
-    Key('model', 'string', '', ('vsa',),
-        'Model of the actuator of variable stiffness.', choices=tuple(MODELS)),
-    Key('parameter_set', 'string', '', ('vsa',),
-        'Published constants of the model; those given beside it replace them.'),
-    Key('a', 'float array', '1/rad; - for dlr_bavs', ('vsa',), 'Constant of qbmove and dlr_bavs.'),
+        'velocities, is reached; zero, the default, is the sign function.',
+        'not negative',
+    ),
+    Key(
+        'friction_offset',
+        'float',
+        'N m',
+        TYPES,
+        'Constant torque of the motor beside its friction.',
+        'any',
+    ),
+    Key(
+        'model',
+        'string',
+        '',
+        ('vsa',),
+        'Model of the actuator of variable stiffness.',
+        choices=tuple(MODELS),
+    ),
+    Key(
+        'parameter_set',
+        'string',
+        '',
+        ('vsa',),
+        'Published constants of the model; those given beside it replace them.',
+    ),
+    Key(
+        'a',
+        'float array',
+        '1/rad; - for dlr_bavs',
+        ('vsa',),
+        'Constant of qbmove and dlr_bavs.',
+    ),
     Key('b', 'float', '', ('vsa',), 'Constant of dlr_bavs.'),
     Key('k', 'float array', 'N m', ('vsa',), 'Constant of qbmove and dlr_bavs.'),
     Key('ke', 'float', '1/rad', ('vsa',), 'Constant of dlr_bavs.'),
@@ -107,21 +211,46 @@ KEYS = (
     Key('L', 'float', 'm', ('vsa',), 'Length of the lever of awas_ii.'),
     Key('r_t', 'float', 'm', ('vsa',), 'Radius of awas_ii.'),
     Key('max_travel', 'float', 'm', ('vsa',), 'Largest travel of the pivot of awas_ii.'),
-    Key('pitch', 'float', 'm/rad', ('vsa',), 'Travel of the pivot of awas_ii for each radian.'),
-    Key('max_motor_velocity', 'float array', 'rad/s', TYPES,
-        'Limit of the motor; a motion that exceeds it is reported.'),
+    Key(
+        'pitch',
+        'float',
+        'm/rad',
+        ('vsa',),
+        'Travel of the pivot of awas_ii for each radian.',
+    ),
+    Key(
+        'max_motor_velocity',
+        'float array',
+        'rad/s',
+        TYPES,
+        'Limit of the motor; a motion that exceeds it is reported.',
+    ),
     Key('max_motor_torque', 'float array', 'N m', TYPES, 'Limit of the motor, reported.'),
-    Key('max_motor_torque_rate', 'float array', 'N m/s', TYPES, 'Limit of the motor, reported.'),
-    Key('deflection_limit', 'float', 'rad', ('sea', 'vsa'),
-        'Deflection above which a motion is reported, but not refused.'),
+    Key(
+        'max_motor_torque_rate',
+        'float array',
+        'N m/s',
+        TYPES,
+        'Limit of the motor, reported.',
+    ),
+    Key(
+        'deflection_limit',
+        'float',
+        'rad',
+        ('sea', 'vsa'),
+        'Deflection above which a motion is reported, but not refused.',
+    ),
 )
 """All keys."""
 
 _BY_NAME = {key.name: key for key in KEYS}
 
 FRICTION = {
-    'viscous': 'viscous_friction', 'coulomb': 'coulomb_friction', 'stribeck': 'stribeck_friction',
-    'stribeck_velocity': 'stribeck_velocity', 'smoothing': 'friction_smoothing',
+    'viscous': 'viscous_friction',
+    'coulomb': 'coulomb_friction',
+    'stribeck': 'stribeck_friction',
+    'stribeck_velocity': 'stribeck_velocity',
+    'smoothing': 'friction_smoothing',
     'offset': 'friction_offset',
 }
 """Keys of friction, by those that `friction_from_config` has for it."""
@@ -188,7 +317,9 @@ def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimit
     return motor_limits(actuators, limits)
 
 
-def check_config(config: Config, model: RobotModel | None = None) -> dict[str, dict[str, Any]]:
+def check_config(
+    config: Config, model: RobotModel | None = None
+) -> dict[str, dict[str, Any]]:
     """Check keys, and the values of each of them; with the robot, also the names of the joints.
 
     Returned are the same tables with arrays as tuples, without what counts as not given. Errors
@@ -201,7 +332,9 @@ def check_config(config: Config, model: RobotModel | None = None) -> dict[str, d
     tables = {}
     for joint, given in config.items():
         # Keys are described for revolute joints.
-        units = of_joint(model, model.joint_names.index(joint), '') if model else nullcontext()
+        units = (
+            of_joint(model, model.joint_names.index(joint), '') if model else nullcontext()
+        )
         with units:
             tables[joint] = _checked_table(joint, given)
     return tables
@@ -222,11 +355,15 @@ def _checked_table(joint: str, given: object) -> dict[str, Any]:
             raise ActuatorError(
                 f'{_name(joint, name)} is unknown.{hint} The keys are {", ".join(_BY_NAME)}.'
             )
-        if not (value is None or (np.ndim(value) < 2 and np.size(value) == 0) or value == ''):
+        if not (
+            value is None or (np.ndim(value) < 2 and np.size(value) == 0) or value == ''
+        ):
             table[name] = _value(joint, _BY_NAME[name], value)
     kind = table.get('type')
     if kind is None:
-        raise ActuatorError(f'{_name(joint, "type")} is missing, expected {" or ".join(TYPES)}.')
+        raise ActuatorError(
+            f'{_name(joint, "type")} is missing, expected {" or ".join(TYPES)}.'
+        )
     for name in table:
         if kind not in _BY_NAME[name].types:
             fitting = ', '.join(key.name for key in KEYS if kind in key.types)
@@ -308,7 +445,9 @@ def _constants(
                 f'{_name(joint, name)} is given, but {_name(joint, what)} is {kind}, which has '
                 f'{", ".join(own)}.'
             )
-    return {field.name: table[name] for field, name in zip(fields(made), own) if name in table}
+    return {
+        field.name: table[name] for field, name in zip(fields(made), own) if name in table
+    }
 
 
 def _friction(table: Mapping[str, Any]) -> FrictionLaw | None:

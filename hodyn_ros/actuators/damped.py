@@ -37,7 +37,9 @@ class Dampers:
         Index of the joint and drive of each, with a linear spring and a damper.
     """
 
-    def __init__(self, model: RobotModel, drives: Sequence[tuple[int, SeriesElastic]]) -> None:
+    def __init__(
+        self, model: RobotModel, drives: Sequence[tuple[int, SeriesElastic]]
+    ) -> None:
         self._model = model
         self._joints = [
             (joint, drive.spring, drive.damping)
@@ -45,7 +47,10 @@ class Dampers:
             if isinstance(drive.spring, LinearSpring)
         ]
         self._places = np.array([joint for joint, _, _ in self._joints], dtype=np.int64)
-        rows = [(damping, spring.stiffness, *spring.range) for _, spring, damping in self._joints]
+        rows = [
+            (damping, spring.stiffness, *spring.range)
+            for _, spring, damping in self._joints
+        ]
         self._springs = np.array(rows, dtype=np.float64).reshape(-1, 4)
 
     def first(self, effort: Array, initial: Mapping[int, float]) -> Array:
@@ -114,7 +119,9 @@ def _tables(E: int) -> Array:
 
     They lead from the E lowest coefficients at both ends to the E highest at the end.
     """
-    back = np.array([[comb(j, i) * (-1.0) ** (j - i) for j in range(2 * E)] for i in range(E)])
+    back = np.array(
+        [[comb(j, i) * (-1.0) ** (j - i) for j in range(2 * E)] for i in range(E)]
+    )
     high = np.asarray(np.linalg.inv(back[:, E:]), dtype=np.float64)
     tables = np.stack((high, -high @ back[:, :E]))
     tables.setflags(write=False)

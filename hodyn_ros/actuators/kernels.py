@@ -86,7 +86,9 @@ class ElasticKernel:
             'm': (number, 2),
             't': (number, 3),
         }
-        read = {k: numba.types.Array(*kind, 'C', readonly=True) for k, kind in known.items()}
+        read = {
+            k: numba.types.Array(*kind, 'C', readonly=True) for k, kind in known.items()
+        }
         read['w'] = numba.types.Array(number, 2, 'C')
         signature = integer(integer, *(read[letter] for letter in self._types))
         return compiled_function(self._function, signature, error_model='numpy')
@@ -297,7 +299,9 @@ def _drive(
                 status |= _two_motors(c, o, j, motor, q_s, W, theta_s, tau_s, delta_s)
                 row += 1
             else:
-                status |= _one_motor(c, o, j, motor, q_s, Q_s, g, P, theta_s, tau_s, delta_s)
+                status |= _one_motor(
+                    c, o, j, motor, q_s, Q_s, g, P, theta_s, tau_s, delta_s
+                )
     return status if finite else status | NOT_FINITE
 
 
@@ -388,7 +392,11 @@ def _start(c: Any, o: Any, W: Any) -> None:
             W[0, 6 + i], W[0, 8 + i] = np.sinh(u), np.cosh(u)
     else:
         x, turn = c[o + 3] * W[0, 1], W[0, 0]
-        W[0, 6], W[0, 7], W[0, 8] = x / (c[o + 2] - x), np.sin(2.0 * turn), np.cos(2.0 * turn)
+        W[0, 6], W[0, 7], W[0, 8] = (
+            x / (c[o + 2] - x),
+            np.sin(2.0 * turn),
+            np.cos(2.0 * turn),
+        )
         W[0, 9] = 2.0 * np.sin(turn) ** 2  # the difference would lose digits
 
 
@@ -503,7 +511,9 @@ def _invert_lever(c: Any, o: Any, Q: Any, S: Any, W: Any) -> int:
     return status if size * ratio > 0.0 else status | IRREGULAR
 
 
-def _vary(c: Any, o: Any, Q: Any, row: Any, joint: Any, S: Any, place: Any, W: Any, J: Any) -> int:
+def _vary(
+    c: Any, o: Any, Q: Any, row: Any, joint: Any, S: Any, place: Any, W: Any, J: Any
+) -> int:
     """Coefficients W of what gives effort Q and stiffness S; see `_springs`."""
     if c[o] == PAIR:
         status = _invert_pair(c, o, Q[row, joint], S[place, 0], W)
@@ -603,7 +613,9 @@ def _weights(z: Any, tables: Any, v: Any, w: Any) -> None:
             w[1, k] += weight * tables[1, j, k]
 
 
-def _forward(rate: Any, k: Any, z: Any, w: Any, before: Any, torque: Any, after: Any) -> None:
+def _forward(
+    rate: Any, k: Any, z: Any, w: Any, before: Any, torque: Any, after: Any
+) -> None:
     """Coefficients (E + 1) of the deflection a step later, from those before and of the torque.
 
     Time is measured in units of the step; the rate is its length over the damping, z the number

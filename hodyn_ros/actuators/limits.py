@@ -85,7 +85,9 @@ def motor_limits(
                     f'number above zero{f", or {count} of them" if count > 1 else ""}.'
                 )
             where = item.joint if quantity == 'deflection' else item.motors
-            columns[quantity][where] = numbers.reshape(-1) if numbers.size > 1 else numbers.item()
+            columns[quantity][where] = (
+                numbers.reshape(-1) if numbers.size > 1 else numbers.item()
+            )
     return MotorLimits(**columns)
 
 
@@ -106,8 +108,12 @@ def spring_deflections(actuators: Actuators, motors: MotorMotion) -> Array:
         turning = np.array(item.actuator.turns_with_joint)
         own = motors.position[..., item.motors]
         # The deflection of the joint is that of the mean, see `Actuator.deflection`.
-        rest = own - own[..., turning].mean(axis=-1, keepdims=True) if turning.any() else own
-        deflection[..., item.motors] = np.where(turning, deflection[..., item.motors] + rest, 0.0)
+        rest = (
+            own - own[..., turning].mean(axis=-1, keepdims=True) if turning.any() else own
+        )
+        deflection[..., item.motors] = np.where(
+            turning, deflection[..., item.motors] + rest, 0.0
+        )
     return deflection
 
 

@@ -295,7 +295,11 @@ def _common_orders(
 
 
 def _refuse_not_finite(
-    actuators: Actuators, motors: MotorMotion, q: Array, Q: Array, stiffness: Mapping[int, Array]
+    actuators: Actuators,
+    motors: MotorMotion,
+    q: Array,
+    Q: Array,
+    stiffness: Mapping[int, Array],
 ) -> None:
     """Raise the error of the joint whose motors are out of all proportion."""
     for item in actuators.driven:
@@ -379,7 +383,12 @@ def _quickly(
             S = _quick_stiffness(quick.variable, stiffness, len(theta))
         if S is None or quick.drive(motion, effort, S, theta, tau, delta):
             return None
-    except (AttributeError, KeyError, TypeError, ValueError):  # not the plain arrays it expects
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ):  # not the plain arrays it expects
         return None
     if quick.friction:
         quick.friction(theta[1:-1], tau)
@@ -393,13 +402,19 @@ def _is_plain(values: Any, shape: tuple[int, ...]) -> bool:
     return type(values) is ndarray and values.shape == shape
 
 
-def _quick_step(quick: _Quick, effort: Array, duration: float, before: Array) -> Array | None:
+def _quick_step(
+    quick: _Quick, effort: Array, duration: float, before: Array
+) -> Array | None:
     """Deflections (d, E + 1) of joints with dampers a step after others, if all is well."""
     d, E = len(quick.damped), len(effort)
     step, series = empty(1), empty((2 * d, E + 1))
     step[0] = duration
     series[:d] = before
-    if duration > 0.0 and before.shape == (d, E + 1) and not quick.follow(step, effort, series):
+    if (
+        duration > 0.0
+        and before.shape == (d, E + 1)
+        and not quick.follow(step, effort, series)
+    ):
         return series[d:]
     return None
 
@@ -448,7 +463,9 @@ def _stiffness_series(
     actuators: Actuators, stiffness: Mapping[str, ArrayLike] | None
 ) -> dict[int, Array]:
     """Series of the stiffness by the index of the joint, checked."""
-    able = {item.name: item.joint for item in actuators.others if item.actuator.needs_stiffness}
+    able = {
+        item.name: item.joint for item in actuators.others if item.actuator.needs_stiffness
+    }
     given = _by_joint(
         actuators,
         stiffness,
@@ -494,7 +511,12 @@ def _initial_deflections(
     for joint, value in given.items():
         with of_joint(actuators.model, joint):
             result[joint] = checked_number(
-                'The initial deflection', value, ActuatorError, least=-size, most=size, unit='rad'
+                'The initial deflection',
+                value,
+                ActuatorError,
+                least=-size,
+                most=size,
+                unit='rad',
             )
     return result
 
@@ -545,14 +567,21 @@ def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _refuse_low_order(
-    actuators: Actuators, R: int, order: int, q: Array, Q: Array, stiffness: Mapping[int, Array]
+    actuators: Actuators,
+    R: int,
+    order: int,
+    q: Array,
+    Q: Array,
+    stiffness: Mapping[int, Array],
 ) -> NoReturn:
     """Refuse input that does not determine the derivative of the motor torques that is needed."""
     what = f'Derivative {order} of the motor torques' if order else 'The motor torques'
     given = [f'a motion with K = {q.shape[-2]}']
     for joint, series in stiffness.items():
         name, S = actuators.model.joint_names[joint], series.shape[-1]
-        given += [f'a stiffness of joint {name!r} with S = {S}'] if S == R < Q.shape[-2] else []
+        given += (
+            [f'a stiffness of joint {name!r} with S = {S}'] if S == R < Q.shape[-2] else []
+        )
     more = order + 3 - R
     raise MotionError(
         f'{what} cannot be computed: {listed(given)} (and what else is given) determines the '

@@ -91,4 +91,6 @@ class SeriesElastic(Actuator):
         R = min(q.shape[-1], effort.shape[-1])
         with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
             position = q[..., :R] + self.spring.deflection_series(effort[..., :R])
-        return motors_at(self, position[..., None, :], effort[..., None, :], q=q, effort=effort)
+        return motors_at(
+            self, position[..., None, :], effort[..., None, :], q=q, effort=effort
+        )

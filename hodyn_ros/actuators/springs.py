@@ -172,7 +172,9 @@ class Spring(ABC):
         """
         deflection = np.asarray(deflection, dtype=np.float64)
         self.check(deflection[..., 0])
-        return compose(self.derivatives(deflection[..., 0], deflection.shape[-1] - 1), deflection)
+        return compose(
+            self.derivatives(deflection[..., 0], deflection.shape[-1] - 1), deflection
+        )
 
     def deflection_series(self, torque: Array) -> Array:
         """Deflection and its time derivatives (..., K) along a torque; the inverse of `series`.
@@ -238,7 +240,9 @@ class _Polynomial(_KnownSpring):
         """Take the coefficients, and refuse a law that does not increase in its whole range."""
         set_checked(self, ActuatorError, 'max_deflection', above=0.0, infinite=True)
         largest = self.max_deflection
-        slope, where = _smallest(np.asarray(polynomial.polyder((0.0, *law)), np.float64), largest)
+        slope, where = _smallest(
+            np.asarray(polynomial.polyder((0.0, *law)), np.float64), largest
+        )
         if not slope > 0.0:
             raise ActuatorError(
                 f'{type(self).__name__}: with the coefficients {tuple(law)} the torque does not '
@@ -406,7 +410,9 @@ def _increasing(name: str, values: ArrayLike) -> Array:
     """At least two numbers, each larger than the one before."""
     array = finite_array(f'TableSpring: the array of {name}', values, ActuatorError)
     if array.ndim != 1 or array.size < 2:
-        raise ActuatorError(f'TableSpring: {name} are {values!r}, expected at least two numbers.')
+        raise ActuatorError(
+            f'TableSpring: {name} are {values!r}, expected at least two numbers.'
+        )
     is_wrong = array[1:] <= array[:-1]
     if is_wrong.any():
         i = int(is_wrong.argmax())
@@ -454,5 +460,8 @@ def _increasing_spline(x: Array, y: Array) -> Array:
     turn = (np.diff(d) - s[:-1] * h) * h
     bend = np.diff(s) * h * h
     first = y[:-1], d[:-1], 0.5 * s[:-1], (10.0 * rise - 4.0 * turn + 0.5 * bend) / h**3
-    last = (-15.0 * rise + 7.0 * turn - bend) / h**4, (6.0 * rise - 3.0 * turn + 0.5 * bend) / h**5
+    last = (
+        (-15.0 * rise + 7.0 * turn - bend) / h**4,
+        (6.0 * rise - 3.0 * turn + 0.5 * bend) / h**5,
+    )
     return np.stack((*first, *last))

@@ -66,7 +66,9 @@ class Recorded(NamedTuple):
     def known(self, source: str) -> dict[str, Array]:
         """Series that are differenced, if anything is known of them, by their names."""
         given = {name: getattr(self, name) for name in _DIFFERENCED[source]}
-        return {name: x for name, x in given.items() if x is not None and np.isfinite(x).any()}
+        return {
+            name: x for name, x in given.items() if x is not None and np.isfinite(x).any()
+        }
 
 
 class Signal(NamedTuple):
@@ -136,7 +138,9 @@ def computed_signals(
         values, error = np.full((2, *series[0].values.shape), np.nan)
         values[known] = efforts[:, k]
         error[known] = np.einsum('nij,nj->ni', M, series[2 + k].error[known])
-        found.append(Signal.of(limits, quantity, 'computed', series[0].times, values, error))
+        found.append(
+            Signal.of(limits, quantity, 'computed', series[0].times, values, error)
+        )
     return found
 
 
@@ -176,7 +180,9 @@ def _smoothed(times: Array, position: Array) -> Array:
                 continue
             rows = known[together]
             part = smooth(
-                stamps[rows], position[np.ix_(rows, joints)], highest_derivative=len(MOTION) - 1
+                stamps[rows],
+                position[np.ix_(rows, joints)],
+                highest_derivative=len(MOTION) - 1,
             )
             place = np.ix_(rows, np.arange(len(MOTION)), joints)
             found[0][place], found[1][place] = part.motion, _DEVIATIONS * part.std
@@ -232,7 +238,9 @@ def clock_of(times: Array, positions: Array) -> Clock:
     if jitter > 1e-3 * period and (steps > 0.0).all():
         is_right = _roughness(positions, times) < 0.5 * _roughness(positions, ticks)
         ticks = times if is_right else ticks
-    return Clock(ticks, period, 4.0 * jitter / max(float(usual.sum()), period), missing, leaps)
+    return Clock(
+        ticks, period, 4.0 * jitter / max(float(usual.sum()), period), missing, leaps
+    )
 
 
 def _roughness(positions: Array, ticks: Array) -> float:

@@ -92,13 +92,19 @@ def controller_trajectory(
     if len(ends) < 2:
         raise TrajectoryError('The motion takes less than a nanosecond.')
     looks, phase = _phase(model, motion, ends, tolerance)
-    wanted = np.diff(np.interp(ends, looks, phase))  # intervals, which may be beyond counting
+    wanted = np.diff(
+        np.interp(ends, looks, phase)
+    )  # intervals, which may be beyond counting
     most, needed = max_points - 1, tolerance
     if np.ceil(wanted).clip(1.0).sum() <= most:
         times = _divided(ends, looks, phase, np.ceil(wanted).clip(1.0).astype(np.intp))
         errors = _errors(model, motion, times, np.arange(len(times) - 1))
-        while len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most:
-            if np.diff(times)[bad].min() < _SHORTEST:  # rounding is all that is left of the error
+        while (
+            len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most
+        ):
+            if (
+                np.diff(times)[bad].min() < _SHORTEST
+            ):  # rounding is all that is left of the error
                 needed = errors.max()
                 break
             times = np.insert(times, bad + 1, _whole((times[bad] + times[bad + 1]) / 2.0))
@@ -113,7 +119,9 @@ def controller_trajectory(
     wanted *= np.sqrt(tolerance / needed)
     while np.ceil(wanted).clip(1.0).sum() > 0.8 * most and needed < _LARGEST:
         wanted, needed = wanted / np.sqrt(1.25), 1.25 * needed
-    would = f'{needed:.2g} would do' if needed < _LARGEST else 'its waypoints alone are as many'
+    would = (
+        f'{needed:.2g} would do' if needed < _LARGEST else 'its waypoints alone are as many'
+    )
     raise RequestError(
         f'An effort tolerance of {tolerance:g} N m needs more points than {max_points} for this '
         f'motion of {motion.duration:.3f} s; {would}.'
@@ -158,7 +166,9 @@ def _divided(ends: Array, times: Array, phase: Array, counts: Indices) -> Array:
     return _whole(np.append(found, ends[-1]))
 
 
-def _errors(model: RobotModel, motion: PiecewiseMotion, times: Array, chosen: Indices) -> Array:
+def _errors(
+    model: RobotModel, motion: PiecewiseMotion, times: Array, chosen: Indices
+) -> Array:
     """Largest error of efforts that are interpolated linearly, in some intervals."""
     states = _motion(motion, times)
     executed = jtc_motion(times, *np.moveaxis(states[:, :3], 1, 0))
@@ -170,7 +180,9 @@ def _errors(model: RobotModel, motion: PiecewiseMotion, times: Array, chosen: In
         between = times[index, None] + _BETWEEN * (times[index + 1] - times[index])[:, None]
         linear = (1.0 - part) * effort[index, None] + part * effort[index + 1, None]
         found = [
-            np.abs(inverse_dynamics(model, states[:, :, :3])[:, :, 0] - linear).max(axis=(1, 2))
+            np.abs(inverse_dynamics(model, states[:, :, :3])[:, :, 0] - linear).max(
+                axis=(1, 2)
+            )
             for states in (_motion(motion, between), executed.within(index, _BETWEEN))
         ]
         errors[block] = np.maximum(*found)

@@ -238,7 +238,9 @@ def find_stop_causes(
             remarks.append(
                 'Commands and measurements have no time in common: each is looked at by itself.'
             )
-    period = commands.clock.period if commands else float(np.median(np.diff(signals[0].times)))
+    period = (
+        commands.clock.period if commands else float(np.median(np.diff(signals[0].times)))
+    )
     events = [event for signal in signals for event in _events(model, signal)]
     causes += _causes(events, commands, period)
     undecided = tuple(_undecided(model, signals))
@@ -254,7 +256,9 @@ def _check(model: RobotModel, name: str, recording: Recorded) -> None:
     for what, values in recording._asdict().items():
         shape = (N,) if what == 'times' else (N, model.n_joints)
         if values is not None and values.shape != shape:
-            raise MotionError(f'The {name}: {what} has shape {values.shape}, expected {shape}.')
+            raise MotionError(
+                f'The {name}: {what} has shape {values.shape}, expected {shape}.'
+            )
 
 
 def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
@@ -270,7 +274,9 @@ def _events(model: RobotModel, signal: Signal) -> Iterator[_Event]:
             value = float(signal.values[worst, j])
             limit = upper if value > upper else lower
             factor = 1.0 + 2.0 * abs(value - limit) / max(upper - lower, 1e-12)
-            excess = Excess(signal.quantity, name, signal.source, time, value, limit, factor)
+            excess = Excess(
+                signal.quantity, name, signal.source, time, value, limit, factor
+            )
             yield _Event(first, last, excess)
 
 
@@ -344,7 +350,14 @@ def _ranked(causes: Sequence[StopCause]) -> tuple[StopCause, ...]:
     def rank(cause: StopCause) -> tuple[object, ...]:
         source = [SOURCES.index(excess.source) for excess in cause.excesses[:1]]
         is_edge = cause.kind in (_START, _END)
-        return not cause.is_certain, not ended(cause), is_edge, source, -cause.factor, cause.time
+        return (
+            not cause.is_certain,
+            not ended(cause),
+            is_edge,
+            source,
+            -cause.factor,
+            cause.time,
+        )
 
     return tuple(sorted(causes, key=rank))
 
@@ -354,7 +367,8 @@ def _apart(commanded: Recorded, measured: Signal) -> Array:
     order = np.argsort(commanded.times, kind='stable')
     own = commanded.times[order]
     columns = (
-        np.interp(measured.times, own, x, np.nan, np.nan) for x in commanded.position[order].T
+        np.interp(measured.times, own, x, np.nan, np.nan)
+        for x in commanded.position[order].T
     )
     return np.asarray(measured.values - np.stack([*columns], axis=1))
 
@@ -379,7 +393,12 @@ class _Commands:
         stream: Recorded,
         measured: Mapping[str, Signal],
     ) -> None:
-        self.model, self.limits, self.stream, self.measured = model, limits, stream, measured
+        self.model, self.limits, self.stream, self.measured = (
+            model,
+            limits,
+            stream,
+            measured,
+        )
         self.times = stream.times
         self.clock = clock_of(stream.times, stream.position)
         self.own = differenced(limits, 'commanded', stream, self.clock)
@@ -406,7 +425,10 @@ class _Commands:
                 last = float(self.times[min(row + count + 3, len(self.times) - 1)])
                 more = f', as do {count - 1} more' * (count > 1)
                 missed = 'a cycle was' if count == 1 else f'{count} cycles were'
-                kind, then = 'missed cycle', f'the next one makes up for it: {missed} missed'
+                kind, then = (
+                    'missed cycle',
+                    f'the next one makes up for it: {missed} missed',
+                )
                 if not makes_up:
                     kind = 'repeated command'
                     then = 'the motion goes on behind it: it stood still meanwhile'
@@ -426,7 +448,9 @@ class _Commands:
         """Commands that begin away from the robot, or begin or end in motion."""
         h, q = self.clock.period, self.stream.position
         away, usual = self._away()
-        last = 1 + int(np.flatnonzero((np.diff(q, axis=0) != 0.0).any(axis=1)).max(initial=0))
+        last = 1 + int(
+            np.flatnonzero((np.diff(q, axis=0) != 0.0).any(axis=1)).max(initial=0)
+        )
         jump = self._single('velocity', 0, away / h, usual / h)
         start, end = (
             self._single('acceleration', row, change / h**2, self.own[2].error[row])
@@ -438,10 +462,16 @@ class _Commands:
                 f'{excess.joint_name} is measured: read the position of the robot, and begin '
                 'there.'
             )
-            yield StopCause('jump at the start', excess.time, excess.time, jump, True, advice)
+            yield StopCause(
+                'jump at the start', excess.time, excess.time, jump, True, advice
+            )
         for excess in () if jump else start:
             at_rest = self._is_at_rest()
-            why = 'the robot was at rest' if at_rest else 'if the recording did not begin later'
+            why = (
+                'the robot was at rest'
+                if at_rest
+                else 'if the recording did not begin later'
+            )
             advice = (
                 f'The first commands move at {abs(excess.value) * h:.3g} rad/s or m/s, {why}: '
                 'begin with the position of the robot and at rest.'
@@ -454,10 +484,14 @@ class _Commands:
             )
             yield StopCause(_END, excess.time, excess.time + _SHORT * h, end, False, advice)
 
-    def _single(self, quantity: str, row: int, value: Array, error: Array) -> tuple[Excess, ...]:
+    def _single(
+        self, quantity: str, row: int, value: Array, error: Array
+    ) -> tuple[Excess, ...]:
         """The worst of values (n,) of one command, if it is too much."""
         times = self.times[[row]]
-        signal = Signal.of(self.limits, quantity, 'commanded', times, value[None], error[None])
+        signal = Signal.of(
+            self.limits, quantity, 'commanded', times, value[None], error[None]
+        )
         return _worst(_events(self.model, signal))
 
     def _is_at_rest(self) -> bool:
@@ -466,7 +500,9 @@ class _Commands:
             return False
         velocity = self.measured['velocity']
         before = np.abs(velocity.values[velocity.times <= self.times[0]][-1:])
-        return bool((before < 0.2 * np.abs(self.own[1].values[1]).max()).all() and len(before))
+        return bool(
+            (before < 0.2 * np.abs(self.own[1].values[1]).max()).all() and len(before)
+        )
 
     def _away(self) -> tuple[Array, Array]:
         """Way (n,) from where the robot is measured to the first command, and what is usual."""
@@ -544,10 +580,14 @@ def _causes(
             yield edge
             if edge.kind == _END:  # differences behind it follow from it
                 last = edge.time + 0.5 * period
-                events = [event for event in events if event.is_measured or event.first < last]
+                events = [
+                    event for event in events if event.is_measured or event.first < last
+                ]
         yield from commands.stamps()
         traces = commands.traces()
-        taken, events = _assigned(events, [(trace.time, trace.end) for trace in traces], period)
+        taken, events = _assigned(
+            events, [(trace.time, trace.end) for trace in traces], period
+        )
         for trace, own in zip(traces, taken):
             if all(event.is_measured for event in own):
                 events += own

@@ -136,7 +136,9 @@ def _open(
             is_open = np.isinf(limit)
             if kind == 'deflection':
                 # Rigid joints have none, and most springs end somewhere.
-                springs = (getattr(item.actuator, 'spring', None) for item in actuators.driven)
+                springs = (
+                    getattr(item.actuator, 'spring', None) for item in actuators.driven
+                )
                 is_open &= [s is not None and np.isinf(s.range[1]) for s in springs]
             yield quantity, kind, order, names, is_open, of_linear
 
@@ -162,4 +164,6 @@ def kept(found: Sequence[Unlimited], limits_from: str = '') -> str:
 
 def no_limit(found: Sequence[Unlimited]) -> str:
     """Sentence that names what has no limit; empty if everything has one."""
-    return f'No limit is known for the {"; ".join(item.text for item in found)}.' * bool(found)
+    return f'No limit is known for the {"; ".join(item.text for item in found)}.' * bool(
+        found
+    )

@@ -37,7 +37,9 @@ def check(
         is_exceeded = stopped(given, recorded, measured, measured_topic, output, as_json)
         return VIOLATION if is_exceeded else 0
     if output is not None:
-        raise RequestError('--output is for recordings (--recorded); of a motion: hodyn plot.')
+        raise RequestError(
+            '--output is for recordings (--recorded); of a motion: hodyn plot.'
+        )
     problem = load_problem(given)
     results = problem.results()
     checked = checked_results(results, problem.model)
@@ -108,10 +110,17 @@ def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
             if quantity == 'position' or limit == 0.0:
                 # Relative to where the zero of a joint happens to be it says nothing.
                 excess = number(abs(value - limit), 3)
-            rows.append((
-                name_of(quantity), found['joint_name'], instant(found['time']), number(value),
-                number(limit), excess, f'[{found["unit"]}]',
-            ))
+            rows.append(
+                (
+                    name_of(quantity),
+                    found['joint_name'],
+                    instant(found['time']),
+                    number(value),
+                    number(limit),
+                    excess,
+                    f'[{found["unit"]}]',
+                )
+            )
         head = ('exceeded', 'joint', 'worst at\n[s]', 'value', 'limit', 'by', 'unit')
         lines += [table(head, rows), '']
     uses = []

@@ -54,7 +54,10 @@ def _file(*names: str, **settings: Any) -> click.Option:
 
 # `hodyn_ros.cli.main.run` looks for it before anything is parsed.
 debug_option = _option(
-    '--debug', is_flag=True, expose_value=False, help='Show the whole traceback of an error.'
+    '--debug',
+    is_flag=True,
+    expose_value=False,
+    help='Show the whole traceback of an error.',
 )
 _JSON = _option('--json', 'as_json', is_flag=True, help='Print JSON, for programs to read.')
 _LIMITS = _option(
@@ -369,7 +372,11 @@ def compute() -> None:
         help='MOTION is a recording of a robot that stopped: what it was sent, sample by '
         'sample, or what was measured. Tells why it stopped.',
     ),
-    _file('--measured', metavar='FILE', help='What was measured beside the commands in MOTION.'),
+    _file(
+        '--measured',
+        metavar='FILE',
+        help='What was measured beside the commands in MOTION.',
+    ),
     _option(
         '--measured-topic',
         metavar='NAME',
@@ -577,7 +584,12 @@ def excite() -> None:
     *_RECORDINGS,
     _LIMITS,
     _ACTUATORS,
-    _file('-o', '--output', metavar='FILE', help='Report (.html) or picture (.png, .pdf, .svg).'),
+    _file(
+        '-o',
+        '--output',
+        metavar='FILE',
+        help='Report (.html) or picture (.png, .pdf, .svg).',
+    ),
     _JSON,
 )
 def compare() -> None:

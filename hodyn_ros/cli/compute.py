@@ -22,7 +22,13 @@ from hodyn_ros.plotting.labels import effort_label
 
 Array = NDArray[np.float64]
 
-TITLES = ('torque', 'torque rate', 'second derivative', 'third derivative', 'fourth derivative')
+TITLES = (
+    'torque',
+    'torque rate',
+    'second derivative',
+    'third derivative',
+    'fourth derivative',
+)
 
 # What a folder holds that is a bag.
 _BAG = 'metadata.yaml'
@@ -44,7 +50,11 @@ def compute(
     if is_pattern or (path.is_dir() and not (path / _BAG).is_file()):
         _compute_files(given, output, workers, scheduler, resume, suffix, as_json)
         return
-    for name, value in (('--workers', workers), ('--scheduler', scheduler), ('--resume', resume)):
+    for name, value in (
+        ('--workers', workers),
+        ('--scheduler', scheduler),
+        ('--resume', resume),
+    ):
         if value:
             raise click.UsageError(f'{name} is for folders, but {path} is not one.')
     _compute_file(given, output, as_json)
@@ -53,7 +63,9 @@ def compute(
 def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
     """Compute one file into another, or show its largest values alone."""
     if output is not None and output.exists() and output.samefile(given.motion):
-        raise RequestError(f'{output} is the motion itself; choose another name for the results.')
+        raise RequestError(
+            f'{output} is the motion itself; choose another name for the results.'
+        )
     problem = load_problem(given)
     peaks = _Peaks()
     with progress('Computing') as show, ExitStack() as stack:
@@ -84,7 +96,9 @@ def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
     click.echo(_table('joint', '', problem.model.joint_names, peaks.efforts, linear))
     if peaks.motor_names:
         click.echo()
-        click.echo(_table('motor', 'motor ', peaks.motor_names, peaks.motor_torques, [False]))
+        click.echo(
+            _table('motor', 'motor ', peaks.motor_names, peaks.motor_torques, [False])
+        )
     if output is not None:
         click.echo(f'\nWritten: {output}')
 
@@ -103,7 +117,11 @@ class _Peaks:
     def add(self, results: Results) -> None:
         """Take the next part, which has the same orders as the others."""
         efforts = _largest(results.effort)
-        torques = self.motor_torques if results.motors is None else _largest(results.motors.torque)
+        torques = (
+            self.motor_torques
+            if results.motors is None
+            else _largest(results.motors.torque)
+        )
         if not self.samples:
             self.first, self.motor_names = float(results.times[0]), results.motor_names
             self.efforts, self.motor_torques = efforts, torques
@@ -143,7 +161,10 @@ def _data(problem: Problem, output: Path | None, peaks: _Peaks) -> dict[str, Any
         'largest_of_motors': [
             {
                 'name': name,
-                **{what.replace('effort', 'torque'): value for what, value in zip(EFFORT, column)},
+                **{
+                    what.replace('effort', 'torque'): value
+                    for what, value in zip(EFFORT, column)
+                },
             }
             for name, column in zip(peaks.motor_names, peaks.motor_torques.T)
         ],
@@ -160,7 +181,9 @@ def _table(
     for order, title in enumerate(TITLES[: len(values)]):
         units = ', '.join(effort_label(order, kind).plain_unit for kind in linear)
         head.append(f'{before}{title}\n[{units}]')
-    return table(head, [(name, *map(number, column)) for name, column in zip(names, values.T)])
+    return table(
+        head, [(name, *map(number, column)) for name, column in zip(names, values.T)]
+    )
 
 
 def _compute_files(
@@ -180,7 +203,9 @@ def _compute_files(
             f'{given.motion} stands for many files: name a folder for the results with -o FOLDER.'
         )
     if given.index is not None:
-        raise RequestError('--index chooses in one bag; it cannot be used for a folder of files.')
+        raise RequestError(
+            '--index chooses in one bag; it cannot be used for a folder of files.'
+        )
     if output.is_dir() and any(output.iterdir()) and not resume:
         raise RequestError(
             f'{output} is not empty. Go on with it with --resume, or choose another folder.'

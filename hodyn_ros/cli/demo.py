@@ -22,7 +22,9 @@ def demo(folder: Path) -> None:
     reference = panda_sinusoids()
     times = np.linspace(0.0, reference.duration, SAMPLES)
     motion, no_effort = reference.motion(times), np.empty((SAMPLES, 0, model.n_joints))
-    slow = Results.of_model(model, times, motion, no_effort, name='Franka Panda', source='given')
+    slow = Results.of_model(
+        model, times, motion, no_effort, name='Franka Panda', source='given'
+    )
     faster = motion * FASTER ** np.arange(motion.shape[1])[:, None]
     folder.mkdir(parents=True, exist_ok=True)
     write_results(folder / 'motion.csv', slow)

@@ -17,12 +17,23 @@ from hodyn_ros.identification.excitation import excite as found_motion
 from hodyn_ros.names import name_of
 from hodyn_ros.plotting.checks import all_checks, unlimited_in
 
-_KINDS = {'h': 'first moment', 'i': 'inertia'}  # By how the names of their components begin.
+_KINDS = {
+    'h': 'first moment',
+    'i': 'inertia',
+}  # By how the names of their components begin.
 
 
 def excite(
-    given: Given, output: Path, target: str, link: str | None, joints: tuple[str, ...],
-    box: tuple[float, ...] | None, duration: float, effort_noise: float, seed: int, as_json: bool,
+    given: Given,
+    output: Path,
+    target: str,
+    link: str | None,
+    joints: tuple[str, ...],
+    box: tuple[float, ...] | None,
+    duration: float,
+    effort_noise: float,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Find a motion, write it with its torques, and say what it is worth."""
     assert given.rate is not None
@@ -31,9 +42,17 @@ def excite(
         model, actuators = problem.model, problem.actuators
         with progress('Looking for a motion'):
             found = found_motion(
-                model, problem.limits, target=target, link=link, joints=joints or None,
-                box=None if box is None else np.reshape(box, (2, 3)), duration=duration,
-                effort_noise=effort_noise, rate=given.rate, actuators=actuators, seed=seed,
+                model,
+                problem.limits,
+                target=target,
+                link=link,
+                joints=joints or None,
+                box=None if box is None else np.reshape(box, (2, 3)),
+                duration=duration,
+                effort_noise=effort_noise,
+                rate=given.rate,
+                actuators=actuators,
+                seed=seed,
             )
         times, motion = found.samples(given.rate)
         samples = Samples(model.joint_names, times, motion, name='the motion')
@@ -45,15 +64,25 @@ def excite(
         for check in checks
         if check.worst is not None
     ]
-    unlimited = unlimited_in(results, model, problem.limits, actuators, problem.motor_limits)
+    unlimited = unlimited_in(
+        results, model, problem.limits, actuators, problem.motor_limits
+    )
     if as_json:
-        echo_json({
-            'robot': model.name, 'target': target, 'output': output, 'samples': len(results),
-            'duration': found.duration, 'condition': found.condition,
-            'std': dict(zip(found.names, found.std)), 'limits_from': problem.limits_from,
-            'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
-            'unlimited': unlimited, 'provenance': model.provenance.lines(),
-        })
+        echo_json(
+            {
+                'robot': model.name,
+                'target': target,
+                'output': output,
+                'samples': len(results),
+                'duration': found.duration,
+                'condition': found.condition,
+                'std': dict(zip(found.names, found.std)),
+                'limits_from': problem.limits_from,
+                'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
+                'unlimited': unlimited,
+                'provenance': model.provenance.lines(),
+            }
+        )
         return
     click.echo(
         f'{model.name}: {number(found.duration)} s from rest to rest, {len(found.names)} '
@@ -63,7 +92,10 @@ def excite(
     )
     head = ('parameters', 'number', 'median', 'largest', 'of')
     click.echo(table(head, _deviations(found)))
-    rows = [(name_of(what), f'{100.0 * share:.0f} %', f'by {name}') for what, name, share in used]
+    rows = [
+        (name_of(what), f'{100.0 * share:.0f} %', f'by {name}')
+        for what, name, share in used
+    ]
     click.echo('\n' + table(('limit', 'used', ''), rows))
     if unlimited:
         click.echo('\n' + no_limit(unlimited))
@@ -81,5 +113,7 @@ def _deviations(found: Excitation) -> list[tuple[Any, ...]]:
     for kind, places in kinds.items():
         worst = max(places, key=found.std.__getitem__)
         values = np.median(found.std[places]), found.std[worst]
-        rows.append((kind, str(len(places)), *(number(x, 2) for x in values), found.names[worst]))
+        rows.append(
+            (kind, str(len(places)), *(number(x, 2) for x in values), found.names[worst])
+        )
     return rows

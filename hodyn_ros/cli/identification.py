@@ -49,7 +49,9 @@ _PAGES = ('.html', '.htm')
 _TABLES = ('limits', 'friction', 'actuators')  # and the options that take them
 
 
-def _files(given: Given, paths: tuple[Path, ...], motor_topic: str | None) -> list[RecordingFile]:
+def _files(
+    given: Given, paths: tuple[Path, ...], motor_topic: str | None
+) -> list[RecordingFile]:
     return [RecordingFile(path, given.topic, motor_topic) for path in paths]
 
 
@@ -65,7 +67,9 @@ def compare(
     """Compare measured with computed torques."""
     suffix = '' if output is None else output.suffix.lower()
     if output is not None and suffix not in (*PICTURES, *_PAGES):
-        raise RequestError(f'{output}: expected a name that ends with .html, .png, .pdf or .svg.')
+        raise RequestError(
+            f'{output}: expected a name that ends with .html, .png, .pdf or .svg.'
+        )
     if output is not None:  # or the work would be done for nothing
         figure_library() if suffix in PICTURES else report_libraries()
     problem = load_problem(given)
@@ -110,10 +114,16 @@ def compare(
         click.echo(f'\nWritten: {output}')
 
 
-def _page(problem: Problem, found: Comparison, identified: Identification | None = None) -> str:
+def _page(
+    problem: Problem, found: Comparison, identified: Identification | None = None
+) -> str:
     model = problem.model if identified is None else identified.model
     return plotting.html_report(
-        model, found.results(model), problem.limits, comparison=found, identification=identified
+        model,
+        found.results(model),
+        problem.limits,
+        comparison=found,
+        identification=identified,
     )
 
 
@@ -129,7 +139,9 @@ def _compared(found: Comparison) -> str:
         for name, column in zip(found.joint_names, numbers.T)
     ]
     lines = [f'Torques, RMS [{_units(found.units)}]\n', table(head, rows), '']
-    lines.append('Part of the squared difference that would be gone with each of these alone\n')
+    lines.append(
+        'Part of the squared difference that would be gone with each of these alone\n'
+    )
     rows = [
         (item.text, *(_percent(share) for share in (item.share, *item.shares)))
         for item in found.explanations
@@ -196,7 +208,9 @@ def identify(
     with written(output) as target:
         target.write_text(outputs.described(found.model, description), encoding='utf-8')
     with written(files['report']) as target:
-        target.write_text(_page(problem, compared, found), encoding='utf-8', errors='replace')
+        target.write_text(
+            _page(problem, compared, found), encoding='utf-8', errors='replace'
+        )
     told = _told(problem, found, recordings, files)
     options = {
         'estimate': groups,
@@ -268,7 +282,9 @@ def _digests(inputs: Iterable[str | Path | None]) -> dict[str, str]:
     """SHA-256 of files, and of those in folders, as bags are; of names of robots there is none."""
     paths = [Path(item) for item in inputs if item is not None]
     every = [file for path in paths for file in (sorted(path.rglob('*')) or [path])]
-    return {str(file): sha256(file.read_bytes()).hexdigest() for file in every if file.is_file()}
+    return {
+        str(file): sha256(file.read_bytes()).hexdigest() for file in every if file.is_file()
+    }
 
 
 def _versions() -> dict[str, str]:
@@ -290,7 +306,11 @@ def _drives(found: Identification) -> Actuators:
 def _identified(found: Identification) -> str:
     """Tables of the parameters of joints, of those of bodies that matter, and of residuals."""
     joints, bodies, others = [
-        [item for item in found.parameters if (item.group in _BODIES, ' ' in item.name) == kind]
+        [
+            item
+            for item in found.parameters
+            if (item.group in _BODIES, ' ' in item.name) == kind
+        ]
         for kind in ((False, True), (True, True), (False, False))
     ]
     lines = [
@@ -300,13 +320,22 @@ def _identified(found: Identification) -> str:
     ]
     if bodies:
         shown = sorted(bodies, key=lambda item: -item.share)[:_MOST_SHOWN]
-        rows = [(item.name, _estimate(item), item.unit, _percent(item.share)) for item in shown]
-        which = f'the {_MOST_SHOWN} largest of {len(bodies)}, ' if len(bodies) > len(shown) else ''
+        rows = [
+            (item.name, _estimate(item), item.unit, _percent(item.share)) for item in shown
+        ]
+        which = (
+            f'the {_MOST_SHOWN} largest of {len(bodies)}, '
+            if len(bodies) > len(shown)
+            else ''
+        )
         lines += [f'Bodies: {which}with their part of the torque\n']
         lines += [table(['parameter', 'value', 'unit', 'part'], rows), '']
     lines += [f'{item.name} {_estimate(item)} {item.unit}\n' for item in others]
     units = 'N m or N' if 'prismatic' in found.model.joint_types else 'N m'
-    for title, residuals in (('', found.residuals), ('Not used to identify: ', found.validation)):
+    for title, residuals in (
+        ('', found.residuals),
+        ('Not used to identify: ', found.validation),
+    ):
         for item in residuals:
             name = f'{title}{Path(item.name).name}'
             lines += [f'{name}, {RESIDUAL_KINDS[item.kind]}, RMS [{units}]\n']
@@ -314,7 +343,9 @@ def _identified(found: Identification) -> str:
     if found.payload is not None:
         mass = found.payload.mass
         com = ', '.join(f'{round(x, 4) + 0.0:.4f}' for x in found.payload.com)
-        lines.append(f'{found.payload.link} carries {number(mass)} kg, centre at ({com}) m.')
+        lines.append(
+            f'{found.payload.link} carries {number(mass)} kg, centre at ({com}) m.'
+        )
     return '\n'.join(lines).rstrip()
 
 
@@ -326,9 +357,13 @@ def _joint_tables(joints: Sequence[IdentifiedParameter]) -> Iterator[str]:
     for first in range(0, len(kinds), _MOST_COLUMNS):
         some = list(kinds)[first : first + _MOST_COLUMNS]
         rows = [
-            (name, *(_estimate(by_name.get(f'{name} {kind}')) for kind in some)) for name in names
+            (name, *(_estimate(by_name.get(f'{name} {kind}')) for kind in some))
+            for name in names
         ]
-        yield from (table(['joint', *(f'{kind}\n[{kinds[kind]}]' for kind in some)], rows), '')
+        yield from (
+            table(['joint', *(f'{kind}\n[{kinds[kind]}]' for kind in some)], rows),
+            '',
+        )
 
 
 def _estimate(item: IdentifiedParameter | None) -> str:
@@ -346,6 +381,12 @@ def _left(item: Residual, names: tuple[str, ...]) -> str:
     known = [j for j, size in enumerate(item.size) if np.isfinite(size)]
     columns = item.size, item.before, item.after, item.noise, *item.chi_square
     rows = [(names[j], *(number(values[j], 3) for values in columns)) for j in known]
-    head = ['joint', 'measured', 'left by the\ngiven model', 'left by the\nidentified', 'noise']
+    head = [
+        'joint',
+        'measured',
+        'left by the\ngiven model',
+        'left by the\nidentified',
+        'noise',
+    ]
     head += ['chi-square\nbefore', 'chi-square\nafter']
     return table(head, rows)

@@ -118,7 +118,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return request.exit_code
         except BrokenPipeError:  # nobody reads the output any more
-            _redirect_to_nowhere(sys.stdout)  # or Python would complain once more at its end
+            _redirect_to_nowhere(
+                sys.stdout
+            )  # or Python would complain once more at its end
             return BROKEN_PIPE
         except (click.Abort, KeyboardInterrupt):
             _say('Interrupted.')

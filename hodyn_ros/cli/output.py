@@ -31,7 +31,9 @@ def number(value: float, digits: int = 4) -> str:
         return 'nan' if math.isnan(value) else '-'
     text = f'{value:.{digits}g}'
     if 'e' in text and 1e-4 <= abs(value) < 1e7:
-        text = f'{float(text):.0f}' if abs(value) >= 1.0 else f'{float(text):.7f}'.rstrip('0')
+        text = (
+            f'{float(text):.0f}' if abs(value) >= 1.0 else f'{float(text):.7f}'.rstrip('0')
+        )
     return text
 
 
@@ -62,8 +64,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         aligned.add_row(*row)
     indented = Padding(aligned, (0, 0, 0, 1))
     is_terminal = sys.stdout.isatty()
-    console = Console(force_terminal=is_terminal, markup=False, emoji=False, highlight=False)
-    least = Measurement.get(console, console.options.update(max_width=_WIDE), indented).minimum
+    console = Console(
+        force_terminal=is_terminal, markup=False, emoji=False, highlight=False
+    )
+    least = Measurement.get(
+        console, console.options.update(max_width=_WIDE), indented
+    ).minimum
     if not is_terminal or least > console.width:  # nothing is cut off
         console.size = _WIDE, 25
     with console.capture() as captured:
@@ -134,7 +140,9 @@ def written(path: Path) -> Iterator[Path]:
     or is replaced, when the block ends without an error.
     """
     if path.is_dir():
-        raise RequestError(f'{path} is a folder, expected a new name for what is to be written.')
+        raise RequestError(
+            f'{path} is a folder, expected a new name for what is to be written.'
+        )
     if path.exists() and not os.access(path, os.W_OK):
         raise RequestError(f'{path} cannot be written: permission denied.')
     replacement = Replacement(path)

@@ -21,13 +21,19 @@ _BY_JOINT = ('efforts', 'motion', 'portraits')
 _MOST_JOINTS = 12  # More of them on a picture cannot be read.
 
 
-def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None, dpi: int) -> None:
+def plot(
+    given: Given, kind: str, joints: tuple[str, ...], output: Path | None, dpi: int
+) -> None:
     """Draw a picture of one kind."""
     path = output or Path(f'{given.motion.stem or "motion"}_{kind}.png')
     if path.suffix.lower() not in PICTURES:
-        raise RequestError(f'{path}: expected a name that ends with {" or ".join(PICTURES)}.')
+        raise RequestError(
+            f'{path}: expected a name that ends with {" or ".join(PICTURES)}.'
+        )
     if joints and kind not in _BY_JOINT:
-        raise RequestError(f'--joint chooses joints, which a picture of the kind {kind} has not.')
+        raise RequestError(
+            f'--joint chooses joints, which a picture of the kind {kind} has not.'
+        )
     if kind == 'motors' and given.actuators is None:
         raise RequestError('A picture of motors needs to know them: --actuators FILE.')
     figure_library()  # or the work would be done for nothing
@@ -39,11 +45,16 @@ def plot(given: Given, kind: str, joints: tuple[str, ...], output: Path | None, 
         violations = all_violations(results, model, **problem.limiting)
         chosen = list(joints) or None
         if chosen is None and model.n_joints > _MOST_JOINTS and kind in _BY_JOINT:
-            chosen = busiest_joints(checked_results(results, model), model, limits, _MOST_JOINTS)
-            show_remarks((
-                f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn that come nearest to '
-                'one of their limits; --joint chooses others.',
-            ))
+            chosen = busiest_joints(
+                checked_results(results, model), model, limits, _MOST_JOINTS
+            )
+            drawn = f'Of {model.n_joints} joints the {_MOST_JOINTS} are drawn'
+            show_remarks(
+                (
+                    f'{drawn} that come nearest to one of their limits; '
+                    '--joint chooses others.',
+                )
+            )
         if kind in _BY_JOINT:
             draw = getattr(plotting, f'plot_{kind}')
             figure = draw(model, results, limits, chosen, violations)

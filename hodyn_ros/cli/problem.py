@@ -20,7 +20,14 @@ from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.cli.output import show_remarks
 from hodyn_ros.errors import AmbiguousNameError, ModelError, RequestError
-from hodyn_ros.files import Results, Samples, compute, compute_stream, iterate_motion, read_motion
+from hodyn_ros.files import (
+    Results,
+    Samples,
+    compute,
+    compute_stream,
+    iterate_motion,
+    read_motion,
+)
 from hodyn_ros.files.derivatives import How
 from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
@@ -102,7 +109,9 @@ class Problem:
         self.model.warm_up(self.given.order)
         samples = self.samples()
         self._tell_unused_rate(samples)
-        return compute(self.model, samples, actuators=self.actuators, **self.given.computing)
+        return compute(
+            self.model, samples, actuators=self.actuators, **self.given.computing
+        )
 
     def stream(self) -> Iterator[Results]:
         """Yield the same part by part, in bounded memory where the motion allows it."""
@@ -145,7 +154,9 @@ def load_problem(given: Given, quiet: bool = False) -> Problem:
     remarks += more
     if not quiet:
         _tell(given, model, source, remarks)
-    drives = (None, None) if given.actuators is None else read_actuators(model, given.actuators)
+    drives = (
+        (None, None) if given.actuators is None else read_actuators(model, given.actuators)
+    )
     return Problem(given, model, source, limits, limits_from, remarks, *drives)
 
 
@@ -191,7 +202,9 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
     return model.with_friction(own), source, remarks
 
 
-def _tell(given: Given, model: RobotModel, source: RobotSource, remarks: tuple[str, ...]) -> None:
+def _tell(
+    given: Given, model: RobotModel, source: RobotSource, remarks: tuple[str, ...]
+) -> None:
     """Warn of a doubtful value, or of how many there are, and show remarks."""
     if model.warnings:
         summary = (
@@ -294,7 +307,9 @@ def _tables(path: Path, name: str) -> dict[str, dict[str, Any]]:
             continue
         if len(names) < 2:
             where = '.'.join((first, *names))
-            raise RequestError(f'{path}: {where} is {value!r}, expected a table for each joint.')
+            raise RequestError(
+                f'{path}: {where} is {value!r}, expected a table for each joint.'
+            )
         tables.setdefault('.'.join(names[:-1]), {})[names[-1]] = value
     if not tables:
         example = {'limits': 'panda', 'actuators': 'panda_sea'}.get(name, 'generic')

@@ -91,7 +91,9 @@ def retime(
     unlimited = unlimited_in(results, problem.model, **limiting)
     # Limits of the second derivative of the torque that nobody gave.
     own = timing.limits.effort_ddot
-    chosen = np.flatnonzero(np.isinf(problem.limits.effort_ddot) & np.isfinite(own)).tolist()
+    chosen = np.flatnonzero(
+        np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
+    ).tolist()
     by_default = {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
     if as_json:
         data = _data(problem, timing, results, output, unlimited)
@@ -128,7 +130,9 @@ def _refuse_options_of_paths() -> None:
             )
 
 
-def _retimed(problem: Problem, uniform: bool, how: Mapping[str, Any]) -> tuple[NewTiming, Results]:
+def _retimed(
+    problem: Problem, uniform: bool, how: Mapping[str, Any]
+) -> tuple[NewTiming, Results]:
     """New timing of a motion, and what it makes of it; remarks are shown on the way."""
     samples = None if uniform else _samples_of_path(problem)
     before = problem.results() if uniform or how['slower_only'] else None
@@ -224,7 +228,9 @@ def _samples_of_path(problem: Problem) -> Samples:
     return samples
 
 
-def _path_through(model: RobotModel, samples: Samples) -> tuple[TimedMotion, tuple[str, ...]]:
+def _path_through(
+    model: RobotModel, samples: Samples
+) -> tuple[TimedMotion, tuple[str, ...]]:
     """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it."""
     ordered = as_waypoints(in_model_order(model, samples)[0])
     motion = ordered.motion
@@ -258,7 +264,9 @@ def _new_timing(
         for wrench in before.wrenches
     ]
     # Estimates are made of each sample alone, and wrenches known there only.
-    is_executed = before.source != 'measured' and not wrenches and len(before) > 1 and lowest > 2
+    is_executed = (
+        before.source != 'measured' and not wrenches and len(before) > 1 and lowest > 2
+    )
     try:
         timing = new_timing(
             model,
@@ -285,7 +293,11 @@ def _new_timing(
 
 
 def _results(
-    problem: Problem, times: Array, motion: Array, wrenches: Sequence[Wrench] = (), **fields: Any
+    problem: Problem,
+    times: Array,
+    motion: Array,
+    wrenches: Sequence[Wrench] = (),
+    **fields: Any,
 ) -> Results:
     """Efforts and motors along a motion that is known at all samples."""
     model, actuators = problem.model, problem.actuators
@@ -299,4 +311,6 @@ def _results(
         fields['motors'] = motor_motion(actuators, motion, effort, order=None)
         fields['motor_names'] = actuators.motor_names
         fields['motor_joints'] = tuple(np.take(model.joint_names, actuators.joint_of_motor))
-    return Results.of_model(model, times, motion, effort, wrenches=tuple(wrenches), **fields)
+    return Results.of_model(
+        model, times, motion, effort, wrenches=tuple(wrenches), **fields
+    )

@@ -73,7 +73,9 @@ def _text_of_robots() -> str:
 
 def _data(problem: Problem) -> dict[str, Any]:
     """Everything for programs; masses in kg, all else in rad, m, N m, N and s."""
-    from hodyn_ros.identification.outputs import friction_config  # other commands need not wait
+    from hodyn_ros.identification.outputs import (
+        friction_config,
+    )  # other commands need not wait
 
     model, limits, actuators = problem.model, problem.limits, problem.actuators
     links: dict[int, list[str]] = {}
@@ -87,7 +89,8 @@ def _data(problem: Problem) -> dict[str, Any]:
             'name': name,
             'type': kind,
             'units': {
-                what: label_of(what, linear).plain_unit for what in ('position', *MAGNITUDES)
+                what: label_of(what, linear).plain_unit
+                for what in ('position', *MAGNITUDES)
             },
             'lower': limits.lower[j],
             'upper': limits.upper[j],
@@ -182,11 +185,15 @@ def _friction_from(problem: Problem) -> str:
     xml = problem.source.description(dict(given.xacro_arguments))
     joints = read_urdf(xml, None, given.allow_impossible_inertia).joints
     known = [
-        joint.name for joint in joints if joint.name in model.body_names and any(joint.dynamics)
+        joint.name
+        for joint in joints
+        if joint.name in model.body_names and any(joint.dynamics)
     ]
     if not known or given.joint_friction:
         return 'none'
-    return f'none; the description has some of {listed(known, 5)} (--joint-friction uses it)'
+    return (
+        f'none; the description has some of {listed(known, 5)} (--joint-friction uses it)'
+    )
 
 
 def _friction_table(model: RobotModel, laws: dict[str, dict[str, float]]) -> str:
@@ -197,7 +204,10 @@ def _friction_table(model: RobotModel, laws: dict[str, dict[str, float]]) -> str
         for key, units in _FRICTION_UNITS.items()
         if any(law.get(key) for law in laws.values())
     }
-    rows = [(name, *(number(law.get(key, np.inf)) for key in heads)) for name, law in laws.items()]
+    rows = [
+        (name, *(number(law.get(key, np.inf)) for key in heads))
+        for name, law in laws.items()
+    ]
     return table(('friction', *heads.values()), rows)
 
 

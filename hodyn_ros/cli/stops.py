@@ -14,7 +14,15 @@ from hodyn_ros import plotting
 from hodyn_ros.analysis.recorded_signals import Recorded
 from hodyn_ros.analysis.stops import StopAnalysis, StopCause, find_stop_causes, instant
 from hodyn_ros.cli.commands import OPTIONS_OF_MOTION
-from hodyn_ros.cli.output import PICTURES, echo_json, name_of, number, show_remarks, table, written
+from hodyn_ros.cli.output import (
+    PICTURES,
+    echo_json,
+    name_of,
+    number,
+    show_remarks,
+    table,
+    written,
+)
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import IdentificationError, RequestError
 from hodyn_ros.files.derivatives import in_model_order
@@ -50,7 +58,9 @@ def stopped(
     sources = [_samples(problem, given.motion, given.topic)]
     if beside:
         sources.append(_samples(problem, measured or given.motion, measured_topic))
-    recordings: list[Recorded | None] = [_recorded(each, sources[0].start) for each in sources]
+    recordings: list[Recorded | None] = [
+        _recorded(each, sources[0].start) for each in sources
+    ]
     if recorded == 'measured':
         recordings.insert(0, None)
     analysis = find_stop_causes(problem.model, problem.limits, *recordings)
@@ -77,7 +87,9 @@ def _refuse(given: Given, recorded: str | None, beside: bool, output: Path | Non
             'measured says that MOTION is measured; leave one of them out.'
         )
     if output is not None and output.suffix.lower() not in PICTURES:
-        raise RequestError(f'{output}: expected a name that ends with {" or ".join(PICTURES)}.')
+        raise RequestError(
+            f'{output}: expected a name that ends with {" or ".join(PICTURES)}.'
+        )
     for name, option in OPTIONS_OF_MOTION.items():
         if name != 'topic' and getattr(given, name) != getattr(Given(given.robot), name):
             raise RequestError(
@@ -107,7 +119,9 @@ def _torques(problem: Problem, measured: Samples) -> str:
     """What would explain that measured torques are not those of the model."""
     if measured.effort is None or not np.isfinite(measured.effort).any():
         return ''
-    from hodyn_ros.identification.compare import compare  # with all of control, which takes long
+    from hodyn_ros.identification.compare import (
+        compare,
+    )  # with all of control, which takes long
 
     try:
         found = compare(problem.model, measured)
@@ -142,7 +156,9 @@ def _data(
     }
 
 
-def _text(problem: Problem, sources: list[Samples], analysis: StopAnalysis, torques: str) -> str:
+def _text(
+    problem: Problem, sources: list[Samples], analysis: StopAnalysis, torques: str
+) -> str:
     """Everything for people."""
     lines = []
     for samples in sources:
@@ -180,7 +196,9 @@ def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
     doubt = '' if cause.is_certain else ', not certain'
     indent = ' ' * 3
     lines = [f'{place}. {cause.kind} at {instant(cause.time)} s{doubt}']
-    lines += textwrap.wrap(cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+    lines += textwrap.wrap(
+        cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent
+    )
     lines.append('')
     if cause.excesses:
         rows = [
@@ -196,7 +214,16 @@ def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
             )
             for excess in cause.excesses
         ]
-        head = ('exceeded', 'signal', 'joint', 'worst at\n[s]', 'value', 'limit', 'factor', 'unit')
+        head = (
+            'exceeded',
+            'signal',
+            'joint',
+            'worst at\n[s]',
+            'value',
+            'limit',
+            'factor',
+            'unit',
+        )
         lines += [textwrap.indent(table(head, rows), '  '), '']
     return lines
 

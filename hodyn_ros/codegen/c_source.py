@@ -125,8 +125,15 @@ def _variants(code: Code) -> Iterator[tuple[int, bool, str, str]]:
     """Order, whether with wrenches, name and description of each function of inverse dynamics."""
     for loaded in (False, True) if code.wrench_links else (False,):
         for order in code.orders:
-            name = f'{code.name}_inverse_dynamics_{order}{"_with_wrenches" if loaded else ""}'
-            yield order, loaded, name, f'{RESULTS[order]}{", with wrenches" if loaded else ""}.'
+            name = (
+                f'{code.name}_inverse_dynamics_{order}{"_with_wrenches" if loaded else ""}'
+            )
+            yield (
+                order,
+                loaded,
+                name,
+                f'{RESULTS[order]}{", with wrenches" if loaded else ""}.',
+            )
 
 
 def _arguments(code: Code, order: int, loaded: bool) -> dict[str, int]:
@@ -141,11 +148,17 @@ def _forward_variants(code: Code) -> Iterator[tuple[int, str, str, dict[str, int
     n = code.model.n_joints
     for order in code.orders if code.forward else ():
         what = RESULTS[order].replace('Efforts', 'Accelerations')
-        sizes = {'motion': 2 * n, 'effort': (order + 1) * n, 'acceleration': (order + 1) * n}
+        sizes = {
+            'motion': 2 * n,
+            'effort': (order + 1) * n,
+            'acceleration': (order + 1) * n,
+        }
         yield order, f'{code.name}_forward_dynamics_{order}', f'{what}.', sizes
 
 
-def _declaration(code: Code, function: str, arguments: Mapping[str, int], kept: str = '') -> str:
+def _declaration(
+    code: Code, function: str, arguments: Mapping[str, int], kept: str = ''
+) -> str:
     """Function that writes the last one of its arguments."""
     texts = [f'{code.precision.type} {name}[{size}]' for name, size in arguments.items()]
     return f'void {function}(\n    const {", const ".join(texts[:-1])}, {texts[-1]}{kept})'
@@ -185,7 +198,9 @@ def _header(code: Code) -> str:
         (what, function, _arguments(code, order, loaded))
         for order, loaded, function, what in _variants(code)
     ]
-    declared += [(what, function, sizes) for _, function, what, sizes in _forward_variants(code)]
+    declared += [
+        (what, function, sizes) for _, function, what, sizes in _forward_variants(code)
+    ]
     functions = '\n\n'.join(
         f'/* {what} */\n{_declaration(code, function, sizes)};'
         for what, function, sizes in declared
@@ -337,7 +352,8 @@ def _description(code: Code, layout: Sequence[str]) -> str:
             'It is (moment, force) [N m, N] about the origin of its link in the axes of the link;',
             'its derivatives are those of these coordinates. Change its sign if it acts on the',
             'robot.',
-            'Links with wrenches: ' + ', '.join(in_comment(link) for link in code.wrench_links),
+            'Links with wrenches: '
+            + ', '.join(in_comment(link) for link in code.wrench_links),
         ]
     lines += [
         '',
@@ -368,8 +384,15 @@ def model_hash(model: RobotModel) -> str:
     """Hash of all that the efforts of a model depend on, and of the names of its joints."""
     friction = sorted((name, repr(law)) for name, law in model.friction.items())
     arrays = (
-        model.parent, model.coordinate, model.multiplier, model.offset, model.B, model.X,
-        model.M_body, model.gravity, model.armature,
+        model.parent,
+        model.coordinate,
+        model.multiplier,
+        model.offset,
+        model.B,
+        model.X,
+        model.M_body,
+        model.gravity,
+        model.armature,
     )
     # Adding zero makes a positive zero of a negative one.
     numbers = [(np.asarray(array, dtype=np.float64) + 0.0).tolist() for array in arrays]
@@ -435,7 +458,10 @@ def _dynamics(code: Code, order: int, loaded: bool, function: str, _: str) -> st
 
 
 def program_function(
-    code: Code, function: str, arguments: Mapping[str, int], robot: RobotProgram,
+    code: Code,
+    function: str,
+    arguments: Mapping[str, int],
+    robot: RobotProgram,
     is_static: bool = False,
 ) -> str:
     """Text of a function of arrays of some sizes, of which the last one is the result."""
@@ -451,7 +477,9 @@ def program_function(
     for number, part in enumerate(parts):
         name = f'{function}_part_{number}'
         part_declaration = _declaration(code, name, arguments, f', {real} kept[{n_kept}]')
-        text += f'\nSEPARATE static {part_declaration}\n{_braced(part, [*arguments, "kept"])}'
+        text += (
+            f'\nSEPARATE static {part_declaration}\n{_braced(part, [*arguments, "kept"])}'
+        )
         calls.append(f'{name}({", ".join(arguments)}, kept);')
     return f'{text}\n{declaration}\n{_braced(calls, [*arguments])}'
 
@@ -495,7 +523,9 @@ def _body(code: Code, robot: RobotProgram) -> tuple[list[tuple[str, str]], list[
         q = float(model.multiplier[i]) * recorder.input('motion', int(model.coordinate[i]))
         recorder.output('position', i, q + float(model.offset[i]))
     for (_, i), position in statements.run(recorder.program(), element).items():
-        define('position', i, position, {'sine': f'sin{f}({{}})', 'cosine': f'cos{f}({{}})'})
+        define(
+            'position', i, position, {'sine': f'sin{f}({{}})', 'cosine': f'cos{f}({{}})'}
+        )
     for (what, index), argument in statements.run(robot.arguments, element).items():
         sign = f'({precision.type})(({{0}} > {zero}) - ({{0}} < {zero}))'
         of_step = {'shape': f'tanh{f}({{}})', 'slope': 'slope({})'}
@@ -573,7 +603,9 @@ def _test(code: Code) -> str:
     scale[scale == 0.0] = 1.0
     tables = _table(code, 'motions', motion) + _table(code, 'efforts', effort)
     if links:
-        tables += _table(code, 'wrenches', wrench) + _table(code, 'loaded_efforts', loaded_effort)
+        tables += _table(code, 'wrenches', wrench) + _table(
+            code, 'loaded_efforts', loaded_effort
+        )
     calls = ''
     for order, loaded, function, _ in _variants(code):
         arguments = 'motions[i], wrenches[i], effort' if loaded else 'motions[i], effort'
@@ -625,6 +657,8 @@ def _table(code: Code, name: str, values: Array) -> str:
     text = f'static const {code.precision.type} {name}[{len(rows)}][{rows.shape[1]}] = {{\n'
     for row in rows:
         texts = [code.precision.literal(float(value)) for value in row]
-        lines = [f'        {", ".join(texts[i : i + 4])},\n' for i in range(0, len(texts), 4)]
+        lines = [
+            f'        {", ".join(texts[i : i + 4])},\n' for i in range(0, len(texts), 4)
+        ]
         text += f'    {{\n{"".join(lines)}    }},\n'
     return text + '};\n'

@@ -115,7 +115,11 @@ def generate_code(
         )
     friction_laws(model)  # refuses those that cannot be generated
     code = Code(
-        model, name, _checked_orders(order), PRECISIONS[precision], links,
+        model,
+        name,
+        _checked_orders(order),
+        PRECISIONS[precision],
+        links,
         forward=bool(forward_dynamics),
     )
     if hasattr(controller, 'added_to'):
@@ -131,7 +135,9 @@ def generate_code(
 def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:
     given = tuple(orders) if isinstance(orders, Iterable) else (orders,)
     possible = range(HIGHEST_ORDER + 1)
-    if not given or any(isinstance(order, bool) or order not in possible for order in given):
+    if not given or any(
+        isinstance(order, bool) or order not in possible for order in given
+    ):
         raise RequestError(
             f'order is {orders!r}, expected a number from 0 to {HIGHEST_ORDER} or a sequence of '
             'such numbers.'
@@ -140,7 +146,9 @@ def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({int(order) for order in chosen}))
 
 
-def _write(directory: Path, files: dict[str, str], code: Code, overwrite: bool) -> list[Path]:
+def _write(
+    directory: Path, files: dict[str, str], code: Code, overwrite: bool
+) -> list[Path]:
     """Write all files or none."""
     paths = {directory / name: text for name, text in files.items()}
     staged: dict[Path, Path] = {}
@@ -149,7 +157,8 @@ def _write(directory: Path, files: dict[str, str], code: Code, overwrite: bool) 
         foreign = [
             str(path)
             for path in paths
-            if path.exists() and not (path.is_file() and code.mark.encode() in path.read_bytes())
+            if path.exists()
+            and not (path.is_file() and code.mark.encode() in path.read_bytes())
         ]
         if foreign and not overwrite:
             raise RequestError(

@@ -14,11 +14,37 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_NAMES = {'abs': 'fabs', 'max': 'larger', 'min': 'smaller', 'None': 'void', 'float': 'double'}
+_NAMES = {
+    'abs': 'fabs',
+    'max': 'larger',
+    'min': 'smaller',
+    'None': 'void',
+    'float': 'double',
+}
 _SPELLED_ALIKE = (
-    ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Name, ast.Subscript, ast.Constant,
-    ast.Call, ast.Compare, ast.Eq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.UnaryOp, ast.USub,
-    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.expr_context,
+    ast.Assign,
+    ast.AugAssign,
+    ast.Expr,
+    ast.Return,
+    ast.Name,
+    ast.Subscript,
+    ast.Constant,
+    ast.Call,
+    ast.Compare,
+    ast.Eq,
+    ast.Lt,
+    ast.LtE,
+    ast.Gt,
+    ast.GtE,
+    ast.UnaryOp,
+    ast.USub,
+    ast.BinOp,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.Div,
+    ast.FloorDiv,
+    ast.expr_context,
 )
 
 HELPERS = f"""
@@ -50,7 +76,9 @@ class _Function(ast.NodeTransformer):
         self, node: Any, columns: Mapping[str, str], noted: dict[str, list[bool]]
     ) -> None:
         kinds = {item.arg: ast.unparse(item.annotation) for item in node.args.args}
-        self._columns = {name: columns[kind] for name, kind in kinds.items() if kind in columns}
+        self._columns = {
+            name: columns[kind] for name, kind in kinds.items() if kind in columns
+        }
         self._noted, self._written = noted, set[str]()
         body = '\n'.join(self._block(node.body, set(kinds)))
         noted[node.name] = [name in self._written for name in kinds]
@@ -62,7 +90,9 @@ class _Function(ast.NodeTransformer):
             parameters.append(f'{number} {name}' if is_one else f'{array}{number} *{name}')
         head = textwrap.indent(',\n'.join(parameters), '    ')
         result = ast.unparse(node.returns)
-        self.text = f'static {_NAMES.get(result, result)} {node.name}(\n{head})\n{{\n{body}\n}}\n'
+        self.text = (
+            f'static {_NAMES.get(result, result)} {node.name}(\n{head})\n{{\n{body}\n}}\n'
+        )
 
     def _block(self, statements: Sequence[ast.stmt], outside: set[str]) -> Iterator[str]:
         """Lines of a block; the names outside are declared."""
@@ -82,19 +112,25 @@ class _Function(ast.NodeTransformer):
                     yield '} else {'
                     yield from self._block(others, declared)
                 yield '}'
-            case ast.For(ast.Name(i), ast.Call(ast.Name('range'), [*start, end]), body, []) if (
-                len(start) < 2
-            ):
+            case ast.For(
+                ast.Name(i), ast.Call(ast.Name('range'), [*start, end]), body, []
+            ) if len(start) < 2:
                 first = self._spelled(*start) if start else '0'
                 yield f'for (int {i} = {first}; {i} < {self._spelled(end)}; ++{i}) {{'
                 yield from self._block(body, {*declared, i})
                 yield '}'
             case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)):
                 changed = {ast.unparse(target).partition('[')[0] for target in targets}
-                if changed & {ast.unparse(part) for value in values for part in ast.walk(value)}:
-                    raise NotImplementedError(f'{ast.unparse(node)!r} is not done in one step.')
+                if changed & {
+                    ast.unparse(part) for value in values for part in ast.walk(value)
+                }:
+                    raise NotImplementedError(
+                        f'{ast.unparse(node)!r} is not done in one step.'
+                    )
                 for target, value in zip(targets, values):
-                    yield from self._statement(ast.Assign([target], value, lineno=0), declared)
+                    yield from self._statement(
+                        ast.Assign([target], value, lineno=0), declared
+                    )
             case ast.AnnAssign(ast.Name(name), kind, ast.expr() as value):
                 declared.add(name)
                 yield f'{self._spelled(kind)} {name} = {self._spelled(value)};'
@@ -119,7 +155,9 @@ class _Function(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Arrays that the function writes are written here."""
-        for argument, is_written in zip(node.args, self._noted.get(ast.unparse(node.func), ())):
+        for argument, is_written in zip(
+            node.args, self._noted.get(ast.unparse(node.func), ())
+        ):
             if is_written:
                 self._written.add(ast.unparse(argument).partition('[')[0])
         return self.generic_visit(node)

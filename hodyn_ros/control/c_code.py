@@ -47,7 +47,13 @@ if TYPE_CHECKING:
 _KERNELS = ('factorise', 'solve', 'observe', 'carry_forward', 'gate', 'outside', 'hold')
 # Bounds by the reasons of a stop, in the order of the enumeration below.
 _REASONS = (
-    *('', 'position_margin', 'velocity_margin', 'max_tracking_error', 'max_external_torque'),
+    *(
+        '',
+        'position_margin',
+        'velocity_margin',
+        'max_tracking_error',
+        'max_external_torque',
+    ),
     *('max_drive_error', 'measurements', 'saturation_time', 'max_gap', '', ''),
 )
 _COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm'}
@@ -515,7 +521,9 @@ def linear_springs(controller: ObserverController) -> _Springs:
     return found
 
 
-def with_law(code: Code, controller: ObserverController, law: Law, first: Plausible) -> Code:
+def with_law(
+    code: Code, controller: ObserverController, law: Law, first: Plausible
+) -> Code:
     """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`."""
     model, observer = controller.model, controller.observer
     t, n, rows = observer.transmission, model.n_joints, controller.orders
@@ -567,7 +575,10 @@ def with_law(code: Code, controller: ObserverController, law: Law, first: Plausi
         **{'UPPER': code.name.upper(), 'n': n, 'delay': observer.delay_samples, 'T': T},
         **{'lead': controller.lead, 'share': observer.share, 'substeps': SUBSTEPS},
         **{'constants': constants, 'functions': functions, 'rows': rows, 'law': law.name},
-        **{'desired': law.desired, 'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL'},
+        **{
+            'desired': law.desired,
+            'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL',
+        },
         **law.numbers,
     }
     values['memory'] = law.memory.replace('$n', str(n))
@@ -581,7 +592,9 @@ def with_law(code: Code, controller: ObserverController, law: Law, first: Plausi
     )
 
 
-def _functions(code: Code, controller: ObserverController, law: Law, springs: _Springs) -> str:
+def _functions(
+    code: Code, controller: ObserverController, law: Law, springs: _Springs
+) -> str:
     """Mass matrix, weight, friction of the motors, and the kernels that are needed."""
     model, n = controller.model, controller.model.n_joints
     mass = term_program(model.with_armature(springs.rigid), MASS_MATRIX, 1)

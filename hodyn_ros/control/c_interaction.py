@@ -148,7 +148,13 @@ def with_interaction(
     text = _TEXTS[REST if wants == MOTION else wants]
     text = text.replace('$along', _ALONG if wants == MOTION else '')
     observes = controller.observes_friction
-    kernels = ('interaction_state', *_KERNELS[wants], 'eigenvectors', 'by_inertia', 'dampers')
+    kernels = (
+        'interaction_state',
+        *_KERNELS[wants],
+        'eigenvectors',
+        'by_inertia',
+        'dampers',
+    )
     kernels += ('interaction_law',) if observes else ('where_it_moves', 'interaction_law')
     desired = 'motion, as above: position to snap'
     if wants in (WEIGHT, REST):

@@ -110,7 +110,11 @@ class Controller(ABC):
         self.lead = checked_number('The lead', lead, ControlError, least=0.0, unit='s')
 
     def command(
-        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
+        self,
+        reference: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike,
+        theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Array:
         """Motor torques for a measured state.
@@ -142,7 +146,11 @@ class Controller(ABC):
         return self.evaluate(reference, q, qd, theta, thetad).torque
 
     def evaluate(
-        self, reference: ArrayLike, q: ArrayLike, qd: ArrayLike, theta: ArrayLike,
+        self,
+        reference: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike,
+        theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Command:
         """Motor torques as from `command`, and what they would be without limits."""
@@ -198,7 +206,9 @@ class Controller(ABC):
         Both are finite.
         """
 
-    def _state(self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, thetad: ArrayLike) -> Array:
+    def _state(
+        self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, thetad: ArrayLike
+    ) -> Array:
         """State (4, n): q, q', theta, theta'; rigid motors are where the links are."""
         state = np.empty((4, self.model.n_joints))
         for row, name, values in zip(state, _STATE, (q, qd, theta, thetad)):
@@ -215,7 +225,9 @@ class Controller(ABC):
 def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
     """Motors and springs of all joints at once, or ControlError if no control law can use them."""
     if not isinstance(model, RobotModel):
-        raise ControlError(f'The model is of type {type(model).__name__}, not a RobotModel.')
+        raise ControlError(
+            f'The model is of type {type(model).__name__}, not a RobotModel.'
+        )
     if not isinstance(actuators, Actuators):
         raise ControlError(
             f'The actuators are of type {type(actuators).__name__}, expected '
@@ -385,7 +397,9 @@ def fill(target: Array, name: str, values: ArrayLike, may_miss: bool = False) ->
     target[...] = array
 
 
-def per_joint(name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max) -> Array:
+def per_joint(
+    name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max
+) -> Array:
     """Positive values of n joints, from one for all or one each, or a `ControlError`."""
     try:
         array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)))

@@ -141,7 +141,9 @@ class Bounds:
 
     def __init__(self, names: tuple[str, ...], lowest: Array, highest: Array) -> None:
         self.names = names
-        self.lowest, self.highest = (np.ascontiguousarray(rows) for rows in (lowest, highest))
+        self.lowest, self.highest = (
+            np.ascontiguousarray(rows) for rows in (lowest, highest)
+        )
 
     def violation(self, values: Array) -> Violation | None:
         """Say which of some values (K, n) is beyond its bounds or NaN, if any is."""
@@ -163,12 +165,18 @@ def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) ->
     error = np.full(n, np.inf) if yields else guards.max_tracking_error
     external, drive = guards.max_external_torque, guards.max_drive_error
     symmetric = [
-        (1.0 + guards.velocity_margin) * np.where(limits.velocity > 0.0, limits.velocity, np.inf),
+        (1.0 + guards.velocity_margin)
+        * np.where(limits.velocity > 0.0, limits.velocity, np.inf),
         per_joint('max_tracking_error', error, n, np.inf),
         per_joint(
-            'max_external_torque', _EXTERNAL * torque if external is None else external, n, np.inf
+            'max_external_torque',
+            _EXTERNAL * torque if external is None else external,
+            n,
+            np.inf,
         ),
-        per_joint('max_drive_error', _DRIVE * torque if drive is None else drive, n, np.inf),
+        per_joint(
+            'max_drive_error', _DRIVE * torque if drive is None else drive, n, np.inf
+        ),
     ]
     margin = guards.position_margin
     return Bounds(

@@ -127,7 +127,9 @@ class InteractionController(ObserverController):
         t, n = self.observer.transmission, self.model.n_joints
         if t.is_variable:
             raise ControlError('A joint has variable stiffness: use TrackingController.')
-        share = checked_number('The motor_share', motor_share, ControlError, above=0.0, most=1.0)
+        share = checked_number(
+            'The motor_share', motor_share, ControlError, above=0.0, most=1.0
+        )
         self._is_rigid, self.feeds_torque_back = t.is_elastic == 0.0, feeds_torque_back
         self.observes_friction = observes_friction and feeds_torque_back
         middle = middle_of_range(self.model)
@@ -213,7 +215,11 @@ class InteractionController(ObserverController):
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> tuple[Array, Array | float]:
         observer, n, state = self.observer, self.model.n_joints, self._state
-        t, springs, (links, motors) = observer.transmission, observer.springs, observer.ahead
+        t, springs, (links, motors) = (
+            observer.transmission,
+            observer.springs,
+            observer.ahead,
+        )
         if not t.is_linear:
             self._see(springs.stiffness)
         if self._slow is None:
@@ -245,7 +251,9 @@ class InteractionController(ObserverController):
         self._damp(self.observer.mass, felt, self._state[4], wanted)
         return wanted
 
-    def _rest_torque(self, q: Array, desired: Array, weight: Array) -> tuple[Array, Array, Array]:
+    def _rest_torque(
+        self, q: Array, desired: Array, weight: Array
+    ) -> tuple[Array, Array, Array]:
         """Torques (n,) wanted of the springs for links at rest, possible K_d and its K_m."""
         if not self.observer.transmission.is_linear:
             self.permitted = self._possible(self.stiffness)
@@ -304,7 +312,9 @@ class GravityCompensation(InteractionController):
         feeds_torque_back: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(actuators, sample_period, feeds_torque_back=feeds_torque_back, **options)
+        super().__init__(
+            actuators, sample_period, feeds_torque_back=feeds_torque_back, **options
+        )
         self._wants = 'rest' if feeds_torque_back else 'weight'
 
     def _wanted(self, desired: Array) -> Array:
@@ -344,7 +354,9 @@ class TorqueControl(InteractionController):
         feeds_torque_back: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(actuators, sample_period, feeds_torque_back=feeds_torque_back, **options)
+        super().__init__(
+            actuators, sample_period, feeds_torque_back=feeds_torque_back, **options
+        )
 
     def at_rest(self, position: Array) -> Array:
         """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""
@@ -467,15 +479,23 @@ class CartesianImpedance(JointImpedance):
             turn = so3.log(R @ pose[:3, :3])
         angle, hat = np.linalg.norm(turn), so3.hat(turn)
         # Of the rotation vector by the angular velocity in the wanted axes.
-        bend = (1.0 - 0.5 * angle / np.tan(0.5 * angle)) / angle**2 if angle > 1e-3 else 1.0 / 12.0
-        E = np.concatenate([(np.eye(3) - 0.5 * hat + bend * hat @ hat) @ R @ J[:3], R @ J[3:]])
+        bend = (
+            (1.0 - 0.5 * angle / np.tan(0.5 * angle)) / angle**2
+            if angle > 1e-3
+            else 1.0 / 12.0
+        )
+        E = np.concatenate(
+            [(np.eye(3) - 0.5 * hat + bend * hat @ hat) @ R @ J[:3], R @ J[3:]]
+        )
         e = np.concatenate([turn, R @ (pose[:3, 3] - goal[:3, 3])])
         # What the link does not feel.
         N = np.eye(n) - J.T @ np.linalg.solve(J @ J.T + _SINGULAR * np.eye(6), J)
         free = N @ self._nullspace @ N
         return free @ way - E.T @ (self.stiffness @ e), E.T @ self.stiffness @ E + free
 
-    def _rest_torque(self, q: Array, desired: Array, weight: Array) -> tuple[Array, Array, Array]:
+    def _rest_torque(
+        self, q: Array, desired: Array, weight: Array
+    ) -> tuple[Array, Array, Array]:
         torque, stiffness = self._hold(q, desired)
         share, stiffness, felt = self._possible(stiffness)
         return share * torque + self._motion + weight, stiffness, felt
@@ -488,7 +508,9 @@ def _matrix(name: str, values: ArrayLike, n: int) -> Array:
     """Symmetric matrix (n, n) without negative eigenvalues, from it, its diagonal or a number."""
     array = finite_array(f'The {name}', values, ControlError)
     matrix = np.diag(np.broadcast_to(array, (n,))) if array.shape in ((), (n,)) else array
-    is_symmetric = matrix.shape == (n, n) and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
+    is_symmetric = matrix.shape == (n, n) and np.allclose(
+        matrix, matrix.T, rtol=1e-9, atol=0.0
+    )
     if not is_symmetric or np.linalg.eigvalsh(matrix)[0] < -1e-9 * abs(matrix).max():
         raise ControlError(
             f'The {name} is {array.tolist()}, expected one number, {n} of them or a symmetric '

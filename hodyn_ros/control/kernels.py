@@ -210,7 +210,9 @@ def carry_forward(
             j: int = joint[i]
             acts = applied[step // substeps, i]
             if is_elastic[j] > 0.0:
-                change = rate[i] * (motors[0, i] - theta[i] - turns[i] * (links[0, j] - q[j]))
+                change = rate[i] * (
+                    motors[0, i] - theta[i] - turns[i] * (links[0, j] - q[j])
+                )
                 links[4, j] += change
                 motors[1, i] += h * (acts - load[i] - change + motors[2, i]) / inertia[i]
             else:

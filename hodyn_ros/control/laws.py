@@ -36,7 +36,11 @@ from hodyn_ros.model.robot import RobotModel
 Array = NDArray[np.float64]
 
 CONTROLLERS = (
-    'feed_forward_2', 'feed_forward_1', 'feed_forward_0', 'flatness', 'rigid_computed_torque',
+    'feed_forward_2',
+    'feed_forward_1',
+    'feed_forward_0',
+    'flatness',
+    'rigid_computed_torque',
     'pd_gravity',
 )
 """Names of the laws for `make_controller`."""
@@ -260,7 +264,9 @@ def _checked(gains: MotorGains | tuple[ArrayLike, ArrayLike], n: int) -> MotorGa
 def _pd(gains: MotorGains, wanted: Array, state: Array) -> Array:
     """Proportional and derivative torques about the wanted motion of the motors."""
     proportional, derivative = gains
-    torque: Array = proportional * (wanted[0] - state[2]) + derivative * (wanted[1] - state[3])
+    torque: Array = proportional * (wanted[0] - state[2]) + derivative * (
+        wanted[1] - state[3]
+    )
     return torque
 
 
@@ -328,14 +334,22 @@ class FlatnessController(Controller):
         position = middle_of_range(model)[None]
         try:
             held = abs(self.static_stiffness(position[0]))[elastic]
-            deflection = self.motors.deflections(gravity_effort(model, position))[0, elastic]
+            deflection = self.motors.deflections(gravity_effort(model, position))[
+                0, elastic
+            ]
         except DeflectionError as error:
-            warn(f'How stiff exact linearisation is cannot be said: {error}', ControlWarning, 3)
+            warn(
+                f'How stiff exact linearisation is cannot be said: {error}',
+                ControlWarning,
+                3,
+            )
             return
         spring = self._spring_torques(deflection)[1]
         if np.all(held >= _SOFT * spring):
             return
-        moved = mass_matrix(model, position)[0] + np.diag(self.motors.inertia * ~self.is_elastic)
+        moved = mass_matrix(model, position)[0] + np.diag(
+            self.motors.inertia * ~self.is_elastic
+        )
         usable = np.sqrt(spring * np.diagonal(np.linalg.inv(moved))[elastic])
         joints = ', '.join(
             f'{model.joint_names[j]} {own:.3g} (spring {k:.6g}, usable from {w:.0f} rad/s on)'
@@ -371,7 +385,9 @@ class FlatnessController(Controller):
         fill(full[:4], 'motion', motion)
         before = shifted(wanted, -self.lead)
         self._move_rigid_joints(before, full)
-        return self.limited(self._torque_of_motion(wanted, self._with_snap(before, full))).torque
+        return self.limited(
+            self._torque_of_motion(wanted, self._with_snap(before, full))
+        ).torque
 
     def _demand(self, reference: Array, state: Array) -> Array:
         if self.lead:
@@ -397,7 +413,9 @@ class FlatnessController(Controller):
         deflection = self.motors.deflections(effort)
         return self._torque(motion, effort, deflection[1], deflection[2])
 
-    def _torque(self, motion: Array, effort: Array, speed: Array, acceleration: Array) -> Array:
+    def _torque(
+        self, motion: Array, effort: Array, speed: Array, acceleration: Array
+    ) -> Array:
         """Of the motors, from the motion, its efforts and two derivatives of the deflections."""
         demand: Array = self.motors.inertia * (motion[2] + acceleration) + effort[0]
         return demand + friction_of(self.motors, motion[1] + speed)
@@ -463,7 +481,9 @@ class FlatnessController(Controller):
         """Set the snap of elastic joints: the new input of the linearised robot."""
         elastic = self.elastic
         error = (reference - motion)[:4, elastic]
-        motion[4, elastic] = reference[4, elastic] + (self.gains[:, elastic] * error).sum(axis=0)
+        motion[4, elastic] = reference[4, elastic] + (self.gains[:, elastic] * error).sum(
+            axis=0
+        )
         return motion
 
 

@@ -70,7 +70,12 @@ class Margins(NamedTuple):
         width = max(5, *map(len, motor_names))
         rows = [f'{"motor":{width}}  gain     phase  delay  sensitivity  crossover']
         values = zip(
-            motor_names, self.gain_down, self.gain_up, self.phase, self.delay, self.sensitivity,
+            motor_names,
+            self.gain_down,
+            self.gain_up,
+            self.phase,
+            self.delay,
+            self.sensitivity,
             self.crossover,
         )
         for name, down, up, phase, delay, sensitivity, crossover in values:
@@ -83,7 +88,9 @@ class Margins(NamedTuple):
             f'{1e-3 * self.tip_stiffness:.3g} N/mm.'
         )
         if np.isnan(self.noise).any():
-            rows.append('Torques that encoders cause at rest are not known: give resolution.')
+            rows.append(
+                'Torques that encoders cause at rest are not known: give resolution.'
+            )
         else:
             rows.append(
                 f'Torques that encoders cause at rest, standard deviations: up to '
@@ -100,10 +107,16 @@ def find_margins(
 ) -> Margins:
     """Compute the margins of a law; see `ObserverController.margins`."""
     count = int(
-        checked_number('The number of frequencies', frequencies, ControlError, least=2, whole=True)
+        checked_number(
+            'The number of frequencies', frequencies, ControlError, least=2, whole=True
+        )
     )
     model, T = controller.model, controller.sample_period
-    q = middle_of_range(model) if position is None else np.asarray(position, dtype=np.float64)
+    q = (
+        middle_of_range(model)
+        if position is None
+        else np.asarray(position, dtype=np.float64)
+    )
     law = _unbounded(controller)
     theta = law.resting(q, stiffness)
     A, B, C, D = _linear_law(law, q, theta, stiffness)
@@ -136,9 +149,16 @@ def find_margins(
     loops = np.array([loop_margins(w, loop) for loop in (1.0 / sensitivity - 1.0).T])
     up, down, phase, bears, crossover = loops.T
     return Margins(
-        float(-np.log(largest) / T), up, down, phase, bears, np.abs(sensitivity).max(axis=0),
-        crossover, t.is_elastic * t.resonances(law.observer.mass, law.observer.springs.stiffness),
-        float(1.0 / softest) if softest > 0.0 else np.inf, *noise,
+        float(-np.log(largest) / T),
+        up,
+        down,
+        phase,
+        bears,
+        np.abs(sensitivity).max(axis=0),
+        crossover,
+        t.is_elastic * t.resonances(law.observer.mass, law.observer.springs.stiffness),
+        float(1.0 / softest) if softest > 0.0 else np.inf,
+        *noise,
     )
 
 
@@ -153,7 +173,10 @@ def _unbounded(controller: ObserverController) -> ObserverController:
 
 
 def _linear_law(
-    law: ObserverController, q: Array, theta: Array, stiffness: Mapping[str, ArrayLike] | None
+    law: ObserverController,
+    q: Array,
+    theta: Array,
+    stiffness: Mapping[str, ArrayLike] | None,
 ) -> tuple[Array, Array, Array, Array]:
     """Matrices of x[k + 1] = A x[k] + B y[k], u[k] = C x[k] + D y[k], with y = (q, theta)."""
     desired, n = law.at_rest(q), len(q)
@@ -169,8 +192,12 @@ def _linear_law(
         )
         return np.concatenate([law.memory, command.torque])
 
-    J = np.array([(step(middle + d) - step(middle - d)) / (2.0 * _STEP)
-                  for d in _STEP * np.eye(len(middle))]).T
+    J = np.array(
+        [
+            (step(middle + d) - step(middle - d)) / (2.0 * _STEP)
+            for d in _STEP * np.eye(len(middle))
+        ]
+    ).T
     return J[:N, :N], J[:N, N:], J[N:, :N], J[N:, N:]
 
 
@@ -189,8 +216,12 @@ def _linear_robot(
         return np.concatenate([springs.torque - weight, springs.load])
 
     point = np.concatenate([q, theta])
-    J = np.array([(torques(point + d) - torques(point - d)) / (2.0 * _STEP)
-                  for d in _STEP * np.eye(n + m)]).T
+    J = np.array(
+        [
+            (torques(point + d) - torques(point - d)) / (2.0 * _STEP)
+            for d in _STEP * np.eye(n + m)
+        ]
+    ).T
     inertia = mass_matrix(law.model, q[None])[0]
     inertia += np.diag((1.0 - t.is_elastic) * t.joint_inertia)
     A, G, H = (np.zeros((2 * (n + m), count)) for count in (2 * (n + m), m, n))
@@ -203,9 +234,12 @@ def _linear_robot(
     A[place, speed] = 1.0
     A[np.ix_(speed, place)] = J * np.r_[np.ones(n), -np.ones(m)][:, None]
     damper = t.damping[t.joint] * t.turns
-    A[np.ix_(speed, speed)] = np.block([
-        [-np.diag(t.damping), moves.T * damper], [moves * damper[:, None], -np.diag(damper)]
-    ])
+    A[np.ix_(speed, speed)] = np.block(
+        [
+            [-np.diag(t.damping), moves.T * damper],
+            [moves * damper[:, None], -np.diag(damper)],
+        ]
+    )
     G[speed] = np.vstack([moves.T * (1.0 - is_elastic), np.eye(m)])
     H[speed[:n]] = np.eye(n)
     scale = np.eye(len(A))

@@ -130,14 +130,22 @@ class StateObserver:
     """
 
     def __init__(
-        self, actuators: Actuators, sample_period: float, bandwidth: float, delay: float = 0.0
+        self,
+        actuators: Actuators,
+        sample_period: float,
+        bandwidth: float,
+        delay: float = 0.0,
     ) -> None:
         self.actuators, self.model = actuators, actuators.model
         self.transmission = transmission = Transmission(actuators)
-        T = checked_number('sample_period', sample_period, ControlError, above=0.0, unit='s')
+        T = checked_number(
+            'sample_period', sample_period, ControlError, above=0.0, unit='s'
+        )
         w = checked_number('bandwidth', bandwidth, ControlError, above=0.0, unit='rad/s')
         most = _MOST_DELAYED * T
-        delay = checked_number('The delay', delay, ControlError, least=0.0, most=most, unit='s')
+        delay = checked_number(
+            'The delay', delay, ControlError, least=0.0, most=most, unit='s'
+        )
         self.sample_period, self.bandwidth, self.delay_samples = T, w, round(delay / T)
         n, m = self.model.n_joints, len(transmission.joint)
         self.share = -np.expm1(-w * T)
@@ -161,7 +169,9 @@ class StateObserver:
     def poles(self, resonance: Array) -> Array:
         """Poles [rad/s] of observers of joints with free resonances [rad/s]."""
         w, fastest = self.bandwidth, _FASTEST / self.sample_period
-        chosen: Array = np.minimum(np.maximum(_OVER_RESONANCE * resonance, _SLOWEST * w), fastest)
+        chosen: Array = np.minimum(
+            np.maximum(_OVER_RESONANCE * resonance, _SLOWEST * w), fastest
+        )
         return chosen
 
     def tune(self, stiffness: Array) -> None:
@@ -175,7 +185,9 @@ class StateObserver:
         z = np.exp(-poles * T)
         gains = (1.0 - z**3, 1.5 * (1.0 - z) ** 2 * (1.0 + z) / T, (1.0 - z) ** 3 / T**2)
         self.link_gains = np.array(gains)
-        self._motor_gains = np.ascontiguousarray(self.link_gains[:, self.transmission.joint])
+        self._motor_gains = np.ascontiguousarray(
+            self.link_gains[:, self.transmission.joint]
+        )
 
     def expect(self, speed: Array, torque: Array) -> None:
         """Say what the joints can do: largest speeds (n,) and motor torques (m,).
@@ -321,7 +333,10 @@ class StateObserver:
     def _begin(self, qd: ArrayLike | None, thetad: ArrayLike | None) -> None:
         """Begin at a measurement: at rest where no velocities are known."""
         self.links[0], self.motors[0] = self.measured
-        for rows, name, velocity in ((self.links, 'qd', qd), (self.motors, 'thetad', thetad)):
+        for rows, name, velocity in (
+            (self.links, 'qd', qd),
+            (self.motors, 'thetad', thetad),
+        ):
             if velocity is not None:
                 fill(rows[1], name, velocity)
         stiffness = self.transmission.at(*self.measured).stiffness
@@ -349,23 +364,57 @@ class StateObserver:
         """Let a time T [s] pass from the estimate before, and correct it by the measurement."""
         t = self.transmission
         observe(
-            len(t.is_elastic), len(t.joint), T, self.share, t.joint,
-            t.is_elastic, t.inertia, self.link_gains, self._motor_gains, self._mass,
-            self._factor, self._bias, self._torque, self._load, self._applied[0], *self.measured,
-            self.links, self.motors,
+            len(t.is_elastic),
+            len(t.joint),
+            T,
+            self.share,
+            t.joint,
+            t.is_elastic,
+            t.inertia,
+            self.link_gains,
+            self._motor_gains,
+            self._mass,
+            self._factor,
+            self._bias,
+            self._torque,
+            self._load,
+            self._applied[0],
+            *self.measured,
+            self.links,
+            self.motors,
         )
 
     def _carried_forward(self) -> tuple[Array, Array]:
         """State after the delay, under the torques that are under way."""
         t, (links, motors), springs = self.transmission, self.present, self.springs
-        links, motors, d, T = links.copy(), motors.copy(), self.delay_samples, self.sample_period
+        links, motors, d, T = (
+            links.copy(),
+            motors.copy(),
+            self.delay_samples,
+            self.sample_period,
+        )
         factor, middle = np.zeros_like(self._factor), links.copy()
         middle[0] += 0.5 * d * T * links[1]
         _, bias = self._dynamics(middle, factor)
         carry_forward(
-            len(t.is_elastic), len(t.joint), d, SUBSTEPS, T, t.joint, t.is_elastic, t.turns,
-            t.inertia, factor, bias, springs.torque, springs.rate, springs.load, *self.measured,
-            np.array(list(self._applied)[1:]), links, motors,
+            len(t.is_elastic),
+            len(t.joint),
+            d,
+            SUBSTEPS,
+            T,
+            t.joint,
+            t.is_elastic,
+            t.turns,
+            t.inertia,
+            factor,
+            bias,
+            springs.torque,
+            springs.rate,
+            springs.load,
+            *self.measured,
+            np.array(list(self._applied)[1:]),
+            links,
+            motors,
         )
         self.mass, _ = self._dynamics(links, factor)
         return links, motors
@@ -420,9 +469,20 @@ class StateObserver:
         motion[:2] = links[:2]
         mass = mass_matrix(self.model, motion[:1])[0] + self._rigid_inertia
         for k, total in ((2, torque + external), (3, rate + external_rate)):
-            motion[k] = np.linalg.solve(mass, total - inverse_dynamics(self.model, motion)[k - 2])
+            motion[k] = np.linalg.solve(
+                mass, total - inverse_dynamics(self.model, motion)[k - 2]
+            )
         position, velocity, acceleration, jerk = motion
         return ObservedState(
-            position, velocity, acceleration, jerk, motors[0], motors[1], torque, rate, external,
-            external_rate, -motors[3],
+            position,
+            velocity,
+            acceleration,
+            jerk,
+            motors[0],
+            motors[1],
+            torque,
+            rate,
+            external,
+            external_rate,
+            -motors[3],
         )

@@ -25,7 +25,9 @@ from hodyn_ros.model.friction import Coulomb
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
-_PAYLOAD = tuple(f'payload.{name}' for name in ('mass', *(f'first_moment_{k}' for k in 'xyz')))
+_PAYLOAD = tuple(
+    f'payload.{name}' for name in ('mass', *(f'first_moment_{k}' for k in 'xyz'))
+)
 # Before anything is known: mass [kg], distance of a payload from the origin of its link [m],
 # viscous and Coulomb friction in their units.
 _MASS, _REACH, _FRICTION = 10.0, 0.2, 10.0
@@ -98,8 +100,13 @@ class OnlineEstimator:
     """
 
     def __init__(
-        self, model: RobotModel, *, link: str | None = None,
-        friction: bool | Sequence[str] = False, memory: float = 10.0, effort_noise: float = 0.1,
+        self,
+        model: RobotModel,
+        *,
+        link: str | None = None,
+        friction: bool | Sequence[str] = False,
+        memory: float = 10.0,
+        effort_noise: float = 0.1,
     ) -> None:
         n, everyone = model.n_joints, model.joint_names if friction else ()
         joints = everyone if isinstance(friction, (bool, np.bool_)) else tuple(friction)
@@ -160,10 +167,15 @@ class OnlineEstimator:
         variance = self._excess * self._P.diagonal()[known] + self._misfit**2
         std = np.sqrt(np.minimum(variance, 1.0))
         scale = self._scale[known]
-        return ParameterEstimate(self._names, scale * self._x[known], scale * std, self._units)
+        return ParameterEstimate(
+            self._names, scale * self._x[known], scale * std, self._units
+        )
 
     def update(
-        self, time: int, motion: ArrayLike, effort: ArrayLike,
+        self,
+        time: int,
+        motion: ArrayLike,
+        effort: ArrayLike,
         effort_deviation: ArrayLike | None = None,
         wrench: Wrench | Sequence[Wrench] | None = None,
     ) -> ParameterEstimate | None:
@@ -209,7 +221,9 @@ class OnlineEstimator:
         innovation = np.where(moves, residual - A @ self._x, 0.0)
         misses = innovation**2 / S
         clipped, known = np.minimum(misses, _CLIPPED**2), variance / S
-        gain = moves * max(1.0 - exp(-step / self._memory), 1.0 / (self.samples + _FIRST_GUESS))
+        gain = moves * max(
+            1.0 - exp(-step / self._memory), 1.0 / (self.samples + _FIRST_GUESS)
+        )
         # Expected squares, if the rest is due to parameters (expectation maximisation).
         self._variance = self._variance * (1.0 + gain * known * (clipped - 1.0))
         np.maximum(self._variance, self._least, out=self._variance)
@@ -231,7 +245,9 @@ class OnlineEstimator:
         # Innovations with a mean say that parameters have changed, or that the model is wrong.
         window = 1.0 - exp(-max(step, 1e-6) / (_WINDOW * self._memory))
         self._drift += window * (noise - self._drift)
-        surprise = (self._drift**2 / inflation).sum() / max(moves.sum(), 1) * (2.0 / window - 1.0)
+        surprise = (
+            (self._drift**2 / inflation).sum() / max(moves.sum(), 1) * (2.0 / window - 1.0)
+        )
         self._excess = max(1.0, surprise / _SURPRISE)
         keep = exp(-self._waited / self._memory * min(self._excess, 1.0 / _WINDOW))
         weighted = A * (moves * self._variance / variance)[:, None]
@@ -249,6 +265,9 @@ class OnlineEstimator:
             own, to_body = self._carrier
             A[:, :10] = regressor(self._model, motion)[0][:, own] @ to_body
         viscous, rates = self._first + 2 * np.arange(len(joints)), motion[1, joints]
-        A[joints, viscous], A[joints, viscous + 1] = rates, _COULOMB.effort(rates[:, None])[:, 0]
+        A[joints, viscous], A[joints, viscous + 1] = (
+            rates,
+            _COULOMB.effort(rates[:, None])[:, 0],
+        )
         A[:, -n:] = np.eye(n)
         return np.asarray(A * self._scale)

@@ -94,7 +94,9 @@ GUARDS = Guards()
 # robot is stopped.
 MOST_GATED = 5
 _LOOKS_AGAIN = 0.1  # s, at delay and noise
-_FADING = 0.25  # of the bandwidth, with which goes what is left of the torque of the law before
+_FADING = (
+    0.25  # of the bandwidth, with which goes what is left of the torque of the law before
+)
 
 
 class ObserverController(ABC):
@@ -165,7 +167,9 @@ class ObserverController(ABC):
                 f'The actuators are of type {type(actuators).__name__}, expected '
                 'Actuators(model, {joint: actuator}).'
             )
-        T = checked_number('sample_period', sample_period, ControlError, above=0.0, unit='s')
+        T = checked_number(
+            'sample_period', sample_period, ControlError, above=0.0, unit='s'
+        )
         if bandwidth is None:
             bandwidth = _BANDWIDTH / T
         most = _MOST_BANDWIDTH / T
@@ -199,7 +203,9 @@ class ObserverController(ABC):
                     'A reaction of the guards is float, expected hold: without a stiffness motors '
                     'of variable stiffness would drift apart.'
                 )
-        self.holding = holding(t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T)
+        self.holding = holding(
+            t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T
+        )
         self.state, self.reason = FOLLOWING, ''
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
@@ -214,7 +220,9 @@ class ObserverController(ABC):
         t = self.observer.transmission
         self.torque_limits = np.array(torque)
         turning = np.where(t.turns > 0.0, torque, 0.0)
-        self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(float)
+        self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(
+            float
+        )
 
     def command(self, desired: ArrayLike, *measured: Any, **more: Any) -> Array:
         """Motor torques within the limits; see `evaluate`."""
@@ -272,7 +280,11 @@ class ObserverController(ABC):
         if elapsed is not None and not elapsed > 0.0 and self._last is not None:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
             return self._last._replace(reason=text)
-        if self.guards is not None and elapsed is not None and elapsed > self.guards.max_gap:
+        if (
+            self.guards is not None
+            and elapsed is not None
+            and elapsed > self.guards.max_gap
+        ):
             gap = f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
             observer.reset()
             self.begin()
@@ -379,7 +391,9 @@ class ObserverController(ABC):
         if floats:
             self.holding = self.holding._replace(stiffness=0.0 * self.holding.stiffness)
         theta, rest = self._motor_positions(), self._stopping
-        speed = np.clip(np.where(self._on_links, links[1, t.joint], motors[1]), -fastest, fastest)
+        speed = np.clip(
+            np.where(self._on_links, links[1, t.joint], motors[1]), -fastest, fastest
+        )
         before = self._last.torque if self._last is not None else observer.acting
         deflection = theta - observer.measured[0][t.joint]
         rest[:] = theta, speed, theta, speed, deflection, 0.0 * theta, 0.0 * theta
@@ -401,12 +415,27 @@ class ObserverController(ABC):
         weight = t.share * gravity_effort(self.model, q[None])[0][t.joint]
         if t.is_variable:  # and what the springs pull against each other with
             load = observer.springs.load
-            weight += np.where(t.turns > 0.0, load - t.share * t.by_joint(load)[t.joint], load)
+            weight += np.where(
+                t.turns > 0.0, load - t.share * t.by_joint(load)[t.joint], load
+            )
         duration, torque = (self.guards or GUARDS).stop_duration, np.empty(len(weight))
         hold(
-            len(torque), self.sample_period, gains.speed_share, gains.spring_share, time, duration,
-            t.joint, gains.stiffness, gains.damping, gains.spring_damping, self.torque_limits,
-            weight, q, self._motor_positions(), self._stopping, torque,
+            len(torque),
+            self.sample_period,
+            gains.speed_share,
+            gains.spring_share,
+            time,
+            duration,
+            t.joint,
+            gains.stiffness,
+            gains.damping,
+            gains.spring_damping,
+            self.torque_limits,
+            weight,
+            q,
+            self._motor_positions(),
+            self._stopping,
+            torque,
         )
         return torque
 
@@ -464,7 +493,10 @@ class ObserverController(ABC):
     def _contradicted(self, spring_torque: ArrayLike | None) -> str:
         """Say which sensor contradicts its spring in the first measurement; empty if none does."""
         observer = self.observer
-        springs, sensed = observer.transmission.at(*observer.measured).torque, observer.springs
+        springs, sensed = (
+            observer.transmission.at(*observer.measured).torque,
+            observer.springs,
+        )
         differs = np.abs(springs - sensed.torque) / self._limit
         j = int(differs.argmax())
         if spring_torque is None or differs[j] <= _CONTRADICTION:
@@ -605,7 +637,9 @@ class ObserverController(ABC):
         """Motor torques (m,) without limits, and the friction of the motors known in them."""
 
 
-def _steps(actuators: Actuators, resolution: tuple[ArrayLike, ArrayLike] | None) -> Array | None:
+def _steps(
+    actuators: Actuators, resolution: tuple[ArrayLike, ArrayLike] | None
+) -> Array | None:
     """Steps (n + m,) of the positions that are measured, if they are known."""
     if resolution is None:
         return None
@@ -686,7 +720,11 @@ class TrackingController(ObserverController):
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> tuple[Array, Array | float]:
         observer = self.observer
-        t, springs, (links, motors) = observer.transmission, observer.springs, observer.ahead
+        t, springs, (links, motors) = (
+            observer.transmission,
+            observer.springs,
+            observer.ahead,
+        )
         # Torques act half a sample later than the state for which they are found.
         T, n = self.sample_period, self.model.n_joints
         if self._departs:
@@ -694,8 +732,11 @@ class TrackingController(ObserverController):
             self._distance[:2] = desired[:2] - 0.5 * T * desired[1:3] - links[:2]
             inertia = np.diagonal(observer.mass) + t.is_elastic * t.joint_inertia
             self._pole = approach_pole(
-                n, _APPROACH * self.bandwidth, self.approach_speed,
-                _APPROACH_TORQUE * self._limit / inertia, self._distance,
+                n,
+                _APPROACH * self.bandwidth,
+                self.approach_speed,
+                _APPROACH_TORQUE * self._limit / inertia,
+                self._distance,
             )
             approach(n, 0.5 * T, self._pole, self._distance)
         desired = desired - self._distance
@@ -703,10 +744,29 @@ class TrackingController(ObserverController):
         motion = self._motor_motion(desired, effort, stiffness)
         friction, demand = self._friction(motion.position), np.empty(len(t.joint))
         tracking_law(
-            n, len(t.joint), T, self.bandwidth, t.joint, t.is_elastic, t.turns, t.share,
-            t.joint_inertia, t.damping, self._limit, observer.mass, springs.stiffness,
-            springs.torque, springs.rate, *observer.measured, links, motors, desired, effort,
-            motion.torque[0], self._work, demand,
+            n,
+            len(t.joint),
+            T,
+            self.bandwidth,
+            t.joint,
+            t.is_elastic,
+            t.turns,
+            t.share,
+            t.joint_inertia,
+            t.damping,
+            self._limit,
+            observer.mass,
+            springs.stiffness,
+            springs.torque,
+            springs.rate,
+            *observer.measured,
+            links,
+            motors,
+            desired,
+            effort,
+            motion.torque[0],
+            self._work,
+            demand,
         )
         if self._is_far:
             self._is_far = approach(n, T, self._pole, self._distance) > _ARRIVED
@@ -786,8 +846,14 @@ def tracking_controller(
 
     def make(w: float | None) -> TrackingController:
         return TrackingController(
-            actuators, sample_period, bandwidth=w, torque_limits=torque_limits, delay=delay,
-            observer=observer, resolution=resolution, guards=guards,
+            actuators,
+            sample_period,
+            bandwidth=w,
+            torque_limits=torque_limits,
+            delay=delay,
+            observer=observer,
+            resolution=resolution,
+            guards=guards,
         )
 
     law = make(bandwidth)
@@ -809,7 +875,11 @@ def tracking_controller(
         return law
     observer = None
     best = _largest(law.bandwidth, lambda w: _holds(make(w)))
-    advice = f'{best:.2g} rad/s would do.' if best else 'None down to a twentieth of it would do.'
+    advice = (
+        f'{best:.2g} rad/s would do.'
+        if best
+        else 'None down to a twentieth of it would do.'
+    )
     raise ControlError(
         f'With a bandwidth of {law.bandwidth:.3g} rad/s the robot would not be stable, or not by '
         f'much: its sensitivity would be above {_MOST_SENSITIVITY:g}. {advice}'

@@ -79,19 +79,29 @@ class Transmission:
         self.names = model.joint_names
         self.joint = np.asarray(actuators.joint_of_motor, dtype=np.int64)
         actuator_of = [item.actuator for item in driven]
-        self.is_elastic = np.array([float(type(kind) is not RigidDrive) for kind in actuator_of])
-        self.turns = np.array([float(x) for kind in actuator_of for x in kind.turns_with_joint])
+        self.is_elastic = np.array(
+            [float(type(kind) is not RigidDrive) for kind in actuator_of]
+        )
+        self.turns = np.array(
+            [float(x) for kind in actuator_of for x in kind.turns_with_joint]
+        )
         self.inertia = np.array([x for kind in actuator_of for x in kind.motor_inertias])
         n, moved = len(driven), self.turns * self.inertia
         self.joint_inertia = np.bincount(self.joint, moved, n)
         with np.errstate(invalid='ignore'):
-            self.share = np.where(moved > 0.0, moved / self.joint_inertia[self.joint], self.turns)
+            self.share = np.where(
+                moved > 0.0, moved / self.joint_inertia[self.joint], self.turns
+            )
         self.damping = np.array([getattr(item.actuator, 'damping', 0.0) for item in driven])
         self.is_damped = bool(self.damping.any())
         self.is_single = np.array([type(item.actuator) is SeriesElastic for item in driven])
-        self.is_variable = any(isinstance(item.actuator, VariableStiffness) for item in driven)
+        self.is_variable = any(
+            isinstance(item.actuator, VariableStiffness) for item in driven
+        )
         self.rigid = np.flatnonzero(self.is_elastic == 0.0)
-        self.rigid_motors = np.array([driven[j].motors.start for j in self.rigid], dtype=np.intp)
+        self.rigid_motors = np.array(
+            [driven[j].motors.start for j in self.rigid], dtype=np.intp
+        )
         self._stiffness = np.zeros(n)  # of lines
         self._others = []
         for item in driven:
@@ -106,7 +116,9 @@ class Transmission:
         """Sum of the values (m,) of the motors of each joint, shape (n,)."""
         if len(values) == len(self.is_elastic):
             return values
-        sums: Array = np.bincount(self.joint, values, len(self.is_elastic)).astype(np.float64)
+        sums: Array = np.bincount(self.joint, values, len(self.is_elastic)).astype(
+            np.float64
+        )
         return sums
 
     def at(self, q: Array, theta: Array) -> Springs:
@@ -136,7 +148,9 @@ class Transmission:
                     values = actuator.spring.derivatives(deflection[0], 1)  # type: ignore[attr-defined]
                     torque[j], stiffness[j] = load[own], rate[own] = values
             except DeflectionError as error:
-                raise DeflectionError(f'Joint {item.name!r}: {error}', joint=item.name) from None
+                raise DeflectionError(
+                    f'Joint {item.name!r}: {error}', joint=item.name
+                ) from None
         return Springs(torque, stiffness, load, rate)
 
     def resonances(self, mass: Array, stiffness: Array) -> Array:

@@ -74,7 +74,10 @@ class Watch:
         shapes = {'before': 5, 'shadow': 18, 'explains': 7, 'sums': 60, 'found': 8}
         self._rows = {name: np.zeros((rows, len(elastic))) for name, rows in shapes.items()}
         self._counts = np.zeros(positions)
-        self._differences, self._squares = np.zeros((5, positions)), np.zeros((2, positions))
+        self._differences, self._squares = (
+            np.zeros((5, positions)),
+            np.zeros((2, positions)),
+        )
         self._looks: list[float] = []
         self._unsettled = np.zeros_like(self._rows['sums'])
         self._since, self._samples, self._later = 0, 0, (0.0, np.inf)
@@ -86,7 +89,9 @@ class Watch:
         self._squares[:] = 0.0
         self._counts[:], self._since, self._looks = 0.0, 0, []
 
-    def torques(self, T: float, gains: Array, applied: Array, load: Array, motors: Array) -> None:
+    def torques(
+        self, T: float, gains: Array, applied: Array, load: Array, motors: Array
+    ) -> None:
         """Take the estimate of motors (4, m) after a sample T [s], and the torques in it (m,)."""
         i, rows = self._elastic, self._rows
         if not len(i):
@@ -98,9 +103,20 @@ class Watch:
         is_settled = self._since * self._T > _SETTLED
         self._samples += is_settled
         watch(
-            len(i), T, self._forget, self._slow, self._inertia, gains[:, i], applied[i], load[i],
-            motors, rows['before'], rows['shadow'], rows['explains'],
-            rows['sums'] if is_settled else self._unsettled, rows['found'],
+            len(i),
+            T,
+            self._forget,
+            self._slow,
+            self._inertia,
+            gains[:, i],
+            applied[i],
+            load[i],
+            motors,
+            rows['before'],
+            rows['shadow'],
+            rows['explains'],
+            rows['sums'] if is_settled else self._unsettled,
+            rows['found'],
         )
 
     def positions(self, values: Array, late: float, speed: Array, gated: Array) -> None:
@@ -112,7 +128,12 @@ class Watch:
             return
         self._counts[(np.abs(late * speed) > self.told) | (gated > 0.0)] = 0.0
         roughness(
-            len(values), self._forget, values, self._counts, self._differences, self._squares
+            len(values),
+            self._forget,
+            values,
+            self._counts,
+            self._differences,
+            self._squares,
         )
 
     def delay(self, told: int) -> DelaySeen:
@@ -129,10 +150,14 @@ class Watch:
         A, b = sums[:, :49].reshape(count, 7, 7), sums[:, 49:56]
         scale = np.sqrt(np.diagonal(A, axis1=1, axis2=2))
         scale = np.where(scale > 0.0, scale, 1.0)
-        inverse = np.linalg.inv(A / (scale[:, :, None] * scale[:, None]) + _RIDGE * np.eye(7))
+        inverse = np.linalg.inv(
+            A / (scale[:, :, None] * scale[:, None]) + _RIDGE * np.eye(7)
+        )
         c = np.einsum('ijk,ik->ij', inverse, b / scale) / scale
         weights, squares, left, slow = sums[:, 56:].T
-        remaining = np.maximum(squares - np.sum(b * c, axis=1), 0.0) / np.maximum(weights, 1.0)
+        remaining = np.maximum(squares - np.sum(b * c, axis=1), 0.0) / np.maximum(
+            weights, 1.0
+        )
         # So many samples are one, since what is left is not white.
         together = 1.0 + 2.0 * _SLOW / self._T * slow / np.where(left > 0.0, left, 1.0)
         variance = together * remaining * inverse[:, 0, 0] / scale[:, 0] ** 2
@@ -221,13 +246,17 @@ def probing_motion(
     checked_number('duration', duration, ControlError, above=0.0, unit='s')
     rest = finite_array('The position', position, ControlError)
     times = np.clip(T * np.arange(round(duration / T) + 1) + lead, 0.0, duration)
-    turns = np.maximum(1.0, np.round((1.0 + 0.1 * np.arange(len(rest))) * frequency * duration))
+    turns = np.maximum(
+        1.0, np.round((1.0 + 0.1 * np.arange(len(rest))) * frequency * duration)
+    )
     speed = 2.0 * np.pi * turns / duration
     motion = np.zeros((len(times), 5, len(rest)))
     # (1 - cos x)^3 = 5/2 - 15/4 cos x + 3/2 cos 2x - 1/4 cos 3x
     for k, share in enumerate((2.5, -3.75, 1.5, -0.25)):
         for order in range(5):
             angle = k * speed * times[:, None] + 0.5 * np.pi * order
-            motion[:, order] += amplitude / 8.0 * share * (k * speed) ** order * np.cos(angle)
+            motion[:, order] += (
+                amplitude / 8.0 * share * (k * speed) ** order * np.cos(angle)
+            )
     motion[:, 0] += rest
     return motion

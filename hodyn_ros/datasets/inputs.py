@@ -61,7 +61,9 @@ def find_inputs(inputs: Inputs, output_folder: Path, suffix: str = '') -> list[M
             if output not in (resolved, *resolved.parents):
                 found.setdefault(resolved, MotionFile(resolved, name))
     if not found:
-        what = 'all that was found lies in the output folder' if given else 'the list is empty'
+        what = (
+            'all that was found lies in the output folder' if given else 'the list is empty'
+        )
         raise BatchError(f'There are no inputs: {what}.')
     names: dict[str, MotionFile] = {}
     for motion in found.values():
@@ -132,7 +134,11 @@ def input_digest(path: Path, kind: str = 'quick') -> dict[str, Any]:
         with open(file, 'rb') as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
-    found = {'kind': kind, 'size': sum(s.st_size for s in states), 'hash': digest.hexdigest()}
+    found = {
+        'kind': kind,
+        'size': sum(s.st_size for s in states),
+        'hash': digest.hexdigest(),
+    }
     if kind == 'quick':
         found['time'] = max((s.st_mtime_ns for s in states), default=0)
     return found
@@ -188,7 +194,9 @@ def find_parts(
             f'{path} has no column {column!r} of motion ids; it has {", ".join(table.titles)}.'
         )
     with table.opened() as file:
-        ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
+        ends = np.cumsum(
+            [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        )
         motions: list[tuple[Any, int]] = []
         start = row = 0
         for identity, length in _runs_of_ids(file, path, column):
@@ -210,7 +218,9 @@ def _runs_of_ids(file: Any, path: Path, column: str) -> Iterator[tuple[Any, int]
     for batch in file.iter_batches(batch_size=_BLOCK, columns=[column], use_threads=False):
         values = batch.column(0)
         if values.null_count:
-            raise BatchError(f'{path}: {values.null_count} rows have no motion id in {column!r}.')
+            raise BatchError(
+                f'{path}: {values.null_count} rows have no motion id in {column!r}.'
+            )
         ids = np.asarray(values.to_numpy(zero_copy_only=False))
         is_text = ids.dtype.kind == 'O' and all(isinstance(item, str) for item in ids[:1])
         if ids.dtype.kind not in 'iu' and not is_text:

@@ -42,7 +42,13 @@ from hodyn_ros.datasets.inputs import (
     output_name,
 )
 from hodyn_ros.datasets.run import DatasetRun
-from hodyn_ros.datasets.worker import BatchJob, BatchTask, TaskResult, execute, execute_packed
+from hodyn_ros.datasets.worker import (
+    BatchJob,
+    BatchTask,
+    TaskResult,
+    execute,
+    execute_packed,
+)
 from hodyn_ros.errors import BatchError, HodynError
 from hodyn_ros.files.files import guarded
 from hodyn_ros.resources import optional_import_module
@@ -194,7 +200,12 @@ class _Tally:
     """What a run has come to so far."""
 
     def __init__(
-        self, folder: _OutputFolder, began: float, total: int, kept: int, stop_on_error: bool
+        self,
+        folder: _OutputFolder,
+        began: float,
+        total: int,
+        kept: int,
+        stop_on_error: bool,
     ) -> None:
         self._folder, self._began, self._stop_on_error = folder, began, stop_on_error
         self._total, self._kept = total, kept
@@ -340,17 +351,23 @@ class _OutputFolder:
         inputs = {task.name for task in tasks}
         inputs |= {name for name, e in unreadable.items() if not isinstance(e, OSError)}
         wanted = {task.output for task in tasks}
-        recorded = (path.relative_to(self._records) for path in self._records.rglob('*.json'))
+        recorded = (
+            path.relative_to(self._records) for path in self._records.rglob('*.json')
+        )
         others = {path.as_posix()[: -len('.json')] for path in recorded} - wanted
         # Their files have no such parts any more, or may never have been recorded at all.
-        useless = {item for item in others if self._read(item).get('name') in {None, *inputs}}
+        useless = {
+            item for item in others if self._read(item).get('name') in {None, *inputs}
+        }
         if absent := len(others - useless):
             which = '1 result belongs' if absent == 1 else f'{absent} results belong'
             self.remarks.append(
                 f'{which} to inputs that are not among those of this run; left as they are.'
             )
         for folder in {(self.path / task.output).parent for task in tasks if task.motions}:
-            parts = {path.relative_to(self.path).as_posix() for path in folder.glob('part-*')}
+            parts = {
+                path.relative_to(self.path).as_posix() for path in folder.glob('part-*')
+            }
             useless |= parts - wanted
         return useless
 
@@ -390,13 +407,19 @@ class _OutputFolder:
         """Write errors down; the file of errors exists only if there are any."""
         if result.failures:
             with open(self.errors, 'a') as file:
-                file.writelines(json.dumps({'input': key, **f}) + '\n' for f in result.failures)
+                file.writelines(
+                    json.dumps({'input': key, **f}) + '\n' for f in result.failures
+                )
 
     def _record(self, task: BatchTask, failures: int = 0) -> dict[str, Any]:
         """Return what is recorded of a result, but for its size."""
         rows = [task.first_row, sum(length for _, length in task.motions)]
         its_input = repr((sorted(task.digest.items()), rows))
-        made_with = {**self._made_with, 'the input': its_input, 'the version of the records': '4'}
+        made_with = {
+            **self._made_with,
+            'the input': its_input,
+            'the version of the records': '4',
+        }
         return {'name': task.name, 'failures': failures, 'made_with': made_with}
 
     def _read(self, output: str) -> dict[str, Any]:
@@ -412,7 +435,9 @@ class _OutputFolder:
 def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Say what a result is made with now and was not before; empty if there is nothing."""
     changed = [
-        name if name.startswith('the ') else f'{name} ({before.get(name)} before, {value} now)'
+        name
+        if name.startswith('the ')
+        else f'{name} ({before.get(name)} before, {value} now)'
         for name, value in now.items()
         if before.get(name) != value
     ]
@@ -422,7 +447,9 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 _Results = Generator[tuple[BatchTask, TaskResult], None, None]
 
 
-def _results(job: BatchJob, tasks: Sequence[BatchTask], workers: int, scheduler: Any) -> _Results:
+def _results(
+    job: BatchJob, tasks: Sequence[BatchTask], workers: int, scheduler: Any
+) -> _Results:
     """Run tasks and yield what they come to, in any order and each exactly once."""
     if not tasks or (scheduler is None and workers <= 1):
         if tasks:
@@ -445,7 +472,9 @@ def _results(job: BatchJob, tasks: Sequence[BatchTask], workers: int, scheduler:
     need = 'Worker processes need dask.distributed'
     library = optional_import_module('distributed', need, 'cluster', BatchError)
     with _client(library, scheduler, workers) as client:
-        yield from _on_cluster(library, client, packed, tasks, 4 if scheduler is not None else 1)
+        yield from _on_cluster(
+            library, client, packed, tasks, 4 if scheduler is not None else 1
+        )
 
 
 def _on_cluster(

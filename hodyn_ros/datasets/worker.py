@@ -36,7 +36,9 @@ from hodyn_ros.files.samples import Results
 
 # The next file would meet them as well.
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-_BLOCK = 1 << 14  # rows that are read together; a row of a robot with 7 joints has some 300 bytes
+_BLOCK = (
+    1 << 14
+)  # rows that are read together; a row of a robot with 7 joints has some 300 bytes
 _KEPT_JOBS = 4  # a cluster may serve several runs
 
 
@@ -134,7 +136,9 @@ def execute(job: BatchJob, task: BatchTask) -> TaskResult:
     result = TaskResult()
     try:
         _refuse_changed(task)
-        (_compute_motions if task.motions else _compute_file)(job.run, task, unfinished, result)
+        (_compute_motions if task.motions else _compute_file)(
+            job.run, task, unfinished, result
+        )
         _refuse_changed(task)
         if result.motions:
             final = job.run.output_folder / task.output
@@ -186,7 +190,9 @@ def _compute_file(run: DatasetRun, task: BatchTask, path: Path, result: TaskResu
     result.motions = 1
 
 
-def _compute_motions(run: DatasetRun, task: BatchTask, path: Path, result: TaskResult) -> None:
+def _compute_motions(
+    run: DatasetRun, task: BatchTask, path: Path, result: TaskResult
+) -> None:
     """Compute the motions of a part of a Parquet file, each on its own."""
     source = Path(task.path)
     table = ParquetTable(source)
@@ -205,7 +211,9 @@ def _compute_motions(run: DatasetRun, task: BatchTask, path: Path, result: TaskR
                 refuse_not_increasing(samples, None)
                 if (names := run.joint_names) is not None:
                     samples = samples.in_order(names)[0]
-                results = compute(run.model, samples, actuators=run.actuators, **run.computing)
+                results = compute(
+                    run.model, samples, actuators=run.actuators, **run.computing
+                )
                 found, computed = columns_of(results)
                 if len(results) != length:
                     raise BatchError(

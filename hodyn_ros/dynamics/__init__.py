@@ -28,7 +28,12 @@ from hodyn_ros.dynamics.regressor import (
     parameter_names,
     regressor,
 )
-from hodyn_ros.dynamics.wrenches import Wrench, brought_to_rest, tool_weight, wrench_from_frame
+from hodyn_ros.dynamics.wrenches import (
+    Wrench,
+    brought_to_rest,
+    tool_weight,
+    wrench_from_frame,
+)
 
 __all__ = [
     'ENGINE',

@@ -19,7 +19,9 @@ from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.typing import Array
 
 
-def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+def body_efforts(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
     """Efforts and two time derivatives, see `inverse.BodyEfforts`; K <= 5."""
     N, K, n_bodies = coordinates.shape
     # Derivatives that are not given do not enter the orders that are returned.
@@ -40,11 +42,19 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
         pose_in_parent = poses[i] if p == BASE else se3.inverse(poses[p]) @ poses[i]
         A.append(se3.Ad(se3.inverse(pose_in_parent)))
         Vp, Vp_d, Vp_2d, Vp_3d = (rest, G, rest, rest) if p == BASE else twists[p]
-        AV, AVd, AV2d, AV3d = ((A[i] @ y[..., None])[..., 0] for y in (Vp, Vp_d, Vp_2d, Vp_3d))
+        AV, AVd, AV2d, AV3d = (
+            (A[i] @ y[..., None])[..., 0] for y in (Vp, Vp_d, Vp_2d, Vp_3d)
+        )
 
         V = AV + x * qd
         Vd = AVd - qd * bracket(x, V) + x * q2d
-        V2d = AV2d - qd * bracket(x, AVd) - q2d * bracket(x, V) - qd * bracket(x, Vd) + x * q3d
+        V2d = (
+            AV2d
+            - qd * bracket(x, AVd)
+            - q2d * bracket(x, V)
+            - qd * bracket(x, Vd)
+            + x * q3d
+        )
         V3d = AV3d - 2.0 * qd * bracket(x, AV2d) - q2d * bracket(x, AVd)
         V3d += qd**2 * bracket(x, bracket(x, AVd)) - q3d * bracket(x, V)
         V3d += x * q4d - 2.0 * q2d * bracket(x, Vd) - qd * bracket(x, V2d)
@@ -54,7 +64,9 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
         Pi, Pi_d, Pi_2d = V @ M, Vd @ M, V2d @ M
         W.append(Pi_d - coadjoint(V, Pi))
         Wd.append(Pi_2d - coadjoint(V, Pi_d) - coadjoint(Vd, Pi))
-        W2d.append(V3d @ M - coadjoint(V, Pi_2d) - 2.0 * coadjoint(Vd, Pi_d) - coadjoint(V2d, Pi))
+        W2d.append(
+            V3d @ M - coadjoint(V, Pi_2d) - 2.0 * coadjoint(Vd, Pi_d) - coadjoint(V2d, Pi)
+        )
         if i in applied:
             for orders, values in zip((W, Wd, W2d), np.moveaxis(applied[i], -2, 0)):
                 orders[i] = orders[i] + values

@@ -29,7 +29,9 @@ _NUMBERS_IN_BLOCK = 2**15
 # --- Inverse dynamics ---------------------------------------------------------------------------
 
 
-def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+def body_efforts(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
     """Efforts and their time derivatives, see `inverse.BodyEfforts`.
 
     Orders up to 2 are those that the paper writes out; if more are asked for, all follow from
@@ -42,7 +44,9 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
         W = np.zeros((len(coordinates[block]), K - 2, n_bodies, 6))
         for body, wrench in applied.items():
             W[:, :, body] = wrench[block]
-        results[block] = efforts(model, coordinates[block], W.reshape(len(W), K - 2, 6 * n_bodies))
+        results[block] = efforts(
+            model, coordinates[block], W.reshape(len(W), K - 2, 6 * n_bodies)
+        )
     return results
 
 
@@ -82,7 +86,12 @@ def written_out_efforts(model: RobotModel, coordinates: Array, W: Array) -> Arra
             W2d - 2.0 * _transpose(system.Aa) @ Wd + _transpose(factor) @ W0
         )  # (53)
         efforts.append(
-            M @ q4d + (2.0 * Md + C) @ q3d + (M2d + 2.0 * Cd) @ q2d + C2d @ qd + Q2d_grav + Q2d_ext
+            M @ q4d
+            + (2.0 * Md + C) @ q3d
+            + (M2d + 2.0 * Cd) @ q2d
+            + C2d @ qd
+            + Q2d_grav
+            + Q2d_ext
         )  # (38)
     return np.stack(efforts, axis=1)[..., 0]
 
@@ -201,7 +210,11 @@ def written_out(model: RobotModel, coordinates: Array) -> WrittenOut:
 
     # Differentiating (15) with dJ/dt = -A a J (12) and dA/dt = A a - A a A (19).
     q3d = higher[0]
-    V2d = J @ q3d[..., None] - 2.0 * Aa @ (J @ q2d[..., None]) + (2.0 * Aa @ Aa - Aaa - Aad) @ V
+    V2d = (
+        J @ q3d[..., None]
+        - 2.0 * Aa @ (J @ q2d[..., None])
+        + (2.0 * Aa @ Aa - Aaa - Aad) @ V
+    )
     C_of_jerks = -M @ A @ matrix_a(model, q3d) - _transpose(matrix_b(V2d)) @ M
     C2 = C_of_jerks - 2.0 * C1 @ Aa - 2.0 * _transpose(Aa) @ C1  # (50)
     C2 -= C @ Aad + _transpose(Aad) @ C + 2.0 * AaTC @ Aa + C @ Aaa + _transpose(Aaa) @ C

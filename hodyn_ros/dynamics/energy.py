@@ -90,7 +90,9 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
             p = mass * pose[:, :3, 3] + pose[:, :3, :3] @ first_moment
             energy[:, 0] -= p @ model.gravity
         if K > 1:
-            twists = body_twists(model, coordinates, JointTransforms(model, coordinates[:, :-1]))
+            twists = body_twists(
+                model, coordinates, JointTransforms(model, coordinates[:, :-1])
+            )
             for pose, M, V in zip(poses, model.M_body, twists):
                 # The linear momentum in body axes and its derivatives in a frame at rest.
                 h = leibniz.from_moving_frame((V @ M)[..., 3:], V[..., :3], cross)

@@ -40,7 +40,11 @@ from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finit
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
-ALGORITHMS = {'auto': None, 'mass_matrix': COMPILED_ROBOT, 'articulated_bodies': COMPILED_TREE}
+ALGORITHMS = {
+    'auto': None,
+    'mass_matrix': COMPILED_ROBOT,
+    'articulated_bodies': COMPILED_TREE,
+}
 
 
 def forward_dynamics(
@@ -256,7 +260,12 @@ class DynamicsInputs:
     """
 
     def __init__(
-        self, model: RobotModel, motion: Array, others: Sequence[Array], count: int, wrench: Any
+        self,
+        model: RobotModel,
+        motion: Array,
+        others: Sequence[Array],
+        count: int,
+        wrench: Any,
     ) -> None:
         self._model, self.count = model, count
         self._wrenches = checked_wrenches(model, wrench, count)
@@ -277,12 +286,20 @@ class DynamicsInputs:
 
     def _along_one_axis(self, values: Array) -> Array:
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
-        return np.ascontiguousarray(whole, dtype=np.float64).reshape(self.N, *values.shape[-2:])
+        return np.ascontiguousarray(whole, dtype=np.float64).reshape(
+            self.N, *values.shape[-2:]
+        )
 
     def packed(self, *arrays: Array) -> Array:
         """Arrays of N samples side by side, as programs read them, and the wrenches."""
-        parts = [item.reshape(self.N, prod(item.shape[1:])) for item in (*arrays, *self._values)]
-        return parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
+        parts = [
+            item.reshape(self.N, prod(item.shape[1:])) for item in (*arrays, *self._values)
+        ]
+        return (
+            parts[0]
+            if len(parts) == 1
+            else np.ascontiguousarray(np.concatenate(parts, axis=1))
+        )
 
     def wrenches(self, orders: int) -> list[Wrench] | None:
         """Wrenches with so many orders; None if there are none."""

@@ -26,7 +26,9 @@ from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.typing import Array
 
 
-def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+def body_efforts(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
     """Efforts and two time derivatives, see `inverse.BodyEfforts`; K <= 5."""
     kinematics = hybrid_kinematics(model, coordinates, base_acceleration=-model.gravity)
     W = inertia_wrenches(model, kinematics) + applied_wrenches(kinematics, applied)
@@ -144,7 +146,9 @@ def inertia_wrenches(model: RobotModel, kinematics: HybridKinematics) -> Array:
     D_V = Vd - wV
     D2_V = V2d - 2.0 * wVd - turned(Vd, V) + wwV
     D3_V = V3d - 3.0 * turned(V, V2d) - 3.0 * (turned(Vd, Vd) - turned(V, wVd))
-    D3_V += turned(Vd, wV) - turned(V2d, V) + 2.0 * turned(V, turned(Vd, V)) - turned(V, wwV)
+    D3_V += (
+        turned(Vd, wV) - turned(V2d, V) + 2.0 * turned(V, turned(Vd, V)) - turned(V, wwV)
+    )
 
     Pi = matvec(M, V)
     wPi = turned(V, Pi)
@@ -152,8 +156,17 @@ def inertia_wrenches(model: RobotModel, kinematics: HybridKinematics) -> Array:
     Pi_d = matvec(M, D_V) + wPi
     wPi_d = turned(V, Pi_d)
     Pi_2d = matvec(M, D2_V) + 2.0 * wPi_d + turned(Vd, Pi) - wwPi
-    Pi_3d = matvec(M, D3_V) + 3.0 * turned(V, Pi_2d) + 3.0 * (turned(Vd, Pi_d) - turned(V, wPi_d))
-    Pi_3d += turned(V2d, Pi) - turned(Vd, wPi) - 2.0 * turned(V, turned(Vd, Pi)) + turned(V, wwPi)
+    Pi_3d = (
+        matvec(M, D3_V)
+        + 3.0 * turned(V, Pi_2d)
+        + 3.0 * (turned(Vd, Pi_d) - turned(V, wPi_d))
+    )
+    Pi_3d += (
+        turned(V2d, Pi)
+        - turned(Vd, wPi)
+        - 2.0 * turned(V, turned(Vd, Pi))
+        + turned(V, wwPi)
+    )
 
     v, vd, v2d = V[..., 3:], Vd[..., 3:], V2d[..., 3:]
     p, pd, p2d = Pi[..., 3:], Pi_d[..., 3:], Pi_2d[..., 3:]

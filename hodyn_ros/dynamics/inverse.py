@@ -98,7 +98,9 @@ FORMULATIONS = {
     'lagrange': Formulation(lagrange.body_efforts, None),
     'nth_order': Formulation(nth_order.body_efforts, None),
     'spatial': Formulation(spatial.body_efforts, 2),
-    'spatial_base_acceleration': Formulation(spatial.body_efforts_with_base_acceleration, 2),
+    'spatial_base_acceleration': Formulation(
+        spatial.body_efforts_with_base_acceleration, 2
+    ),
     'hybrid': Formulation(hybrid.body_efforts, 2),
     'newton_euler': Formulation(newton_euler.body_efforts, 0),
 }
@@ -166,7 +168,11 @@ def inverse_dynamics(
         try:
             shape, single, table = model.derived.efforts[motion.shape]
             effort = empty(shape) if out is None else out
-        except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
+        except (
+            AttributeError,
+            KeyError,
+            TypeError,
+        ):  # it is not ready, or these are no arrays
             pass
         else:
             try:
@@ -414,7 +420,9 @@ class _Samples:
             self._motion = array.reshape(self.N, *array.shape[-2:])
         else:
             self._motion = self._along_one_axis(array)
-            self._values = [self._along_one_axis(np.asarray(w.values)) for w in self.wrenches]
+            self._values = [
+                self._along_one_axis(np.asarray(w.values)) for w in self.wrenches
+            ]
 
     def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
         if values.ndim == 2:
@@ -442,7 +450,9 @@ class _Samples:
                 motion = np.ascontiguousarray(self._motion[part], dtype=np.float64)
                 loads: _Loads = None
                 if self.wrenches:
-                    loads = [(item, v[part]) for item, v in zip(self.wrenches, self._values)]
+                    loads = [
+                        (item, v[part]) for item, v in zip(self.wrenches, self._values)
+                    ]
                 if not compute(motion, loads, flat[part]):
                     refuse_not_finite(self._model, motion, self.batch, start)
                     raise overflow(motion)
@@ -474,7 +484,11 @@ class _Choice(NamedTuple):
 
 
 def _choose(
-    model: RobotModel, algorithm: str, samples: _Samples, num_threads: int, ask: bool = False
+    model: RobotModel,
+    algorithm: str,
+    samples: _Samples,
+    num_threads: int,
+    ask: bool = False,
 ) -> _Choice:
     """Algorithm for some samples; if only asked for, nothing is compiled for `auto`."""
     order = samples.K - 3

@@ -37,7 +37,9 @@ class Geometry(NamedTuple):
     J_P: Array  # of centres of mass: [..., i, j, :] of joint j, (r, N, n_bodies, n_bodies, 3)
     J_O: Array  # of the angular velocities, of the same shape
     momentum: Array  # m_i J_P, of the same shape
-    spin: Array  # R_i I_i R_i^T J_O, likewise, with inertia tensors about the centres of mass
+    spin: (
+        Array  # R_i I_i R_i^T J_O, likewise, with inertia tensors about the centres of mass
+    )
 
 
 def geometry(model: RobotModel, coordinates: Array) -> Geometry:
@@ -169,12 +171,16 @@ def contact_term(links: Geometry, body: int, W: Array) -> Array:
     arm = links.origin[..., body, None, :] - links.origin
     J_P = links.w + _product(so3.cross, links.z, arm)
     R = links.R[..., body, :, :]
-    moment, force = (_product(np.matmul, R, part[..., None]) for part in (W[..., :3], W[..., 3:]))
+    moment, force = (
+        _product(np.matmul, R, part[..., None]) for part in (W[..., :3], W[..., 3:])
+    )
     efforts = _product(np.matmul, J_P, force) + _product(np.matmul, links.z, moment)
     return np.where(links.moves[body], efforts[..., 0], 0.0)
 
 
-def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+def body_efforts(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
     """Efforts B q2d + C qd + g + J^T h and their derivatives, see `inverse.BodyEfforts`.
 
     Source: lecture notes on Lagrangian dynamics, eq. (50), without friction; derivatives by
@@ -227,7 +233,8 @@ def _product(operation: Callable[[Array, Array], Array], f: Array, g: Array) -> 
     """Series of a bilinear operation of two series, which are on the first axes."""
     table = leibniz.binomials(len(f))
     orders = [
-        sum(table[m, j] * operation(f[j], g[m - j]) for j in range(m + 1)) for m in range(len(f))
+        sum(table[m, j] * operation(f[j], g[m - j]) for j in range(m + 1))
+        for m in range(len(f))
     ]
     return np.asarray(np.stack(orders))
 

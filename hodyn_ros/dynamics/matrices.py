@@ -72,7 +72,9 @@ def mass_matrix(model: RobotModel, motion: ArrayLike) -> Array:
     return along(model, motion, MASS_MATRIX)
 
 
-def coriolis_matrix(model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True) -> Array:
+def coriolis_matrix(
+    model: RobotModel, motion: ArrayLike, skew_symmetric: bool = True
+) -> Array:
     """Generalized Coriolis matrix of the independent joints and its time derivatives.
 
     The Coriolis and centrifugal efforts C qd are the same for every choice of C, the matrix

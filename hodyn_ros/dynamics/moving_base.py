@@ -170,7 +170,9 @@ def floating_base_forward_dynamics(
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
     packed = given.packed(*given.others)
-    if not computed(model, BodyDynamics(FLOATING, m, given.links), given.motion, packed, found):
+    if not computed(
+        model, BodyDynamics(FLOATING, m, given.links), given.motion, packed, found
+    ):
         given.refuse_not_finite()
         regular_mass_matrix(model, given.motion)
         rest = np.zeros_like(packed)
@@ -210,6 +212,8 @@ def _body_twist(
     omega = turned[..., :3] @ R
     w = np.zeros_like(omega)
     for k in range(count):
-        w[..., k, :] = leibniz.into_moving_frame(omega[..., : k + 1, :], -w, cross)[..., k, :]
+        w[..., k, :] = leibniz.into_moving_frame(omega[..., : k + 1, :], -w, cross)[
+            ..., k, :
+        ]
     v = leibniz.into_moving_frame(turned[..., 3:] @ R, -w, cross)
     return np.concatenate([w, v], axis=-1), up

@@ -29,7 +29,9 @@ from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.typing import Array
 
 
-def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+def body_efforts(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
     """Efforts without derivatives, see `inverse.BodyEfforts`; K = 3."""
     poses = body_poses(model, coordinates[:, 0])
     mass, P_C, I_C = centroidal_inertias(model)
@@ -50,7 +52,9 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
         P.append(pose_in_parent[:, :3, 3])
 
         # (183) to (185), then (170) to (175).
-        omega_p, omegad_p, vd_p = (at_rest, at_rest, -model.gravity) if p == BASE else motions[p]
+        omega_p, omegad_p, vd_p = (
+            (at_rest, at_rest, -model.gravity) if p == BASE else motions[p]
+        )
         R_omega = matvec(R, omega_p)
         omega = R_omega + e * qd
         omegad = matvec(R, omegad_p) + cross(R_omega, e * qd) + e * q2d
@@ -92,7 +96,9 @@ def centroidal_inertias(model: RobotModel) -> tuple[Array, Array, Array]:
     mass = M[:, 5, 5]
     # The upper right block is m hat(P_C).
     moment = np.stack([M[:, 2, 4], M[:, 0, 5], M[:, 1, 3]], axis=-1)
-    P_C = np.divide(moment, mass[:, None], out=np.zeros_like(moment), where=mass[:, None] > 0.0)
+    P_C = np.divide(
+        moment, mass[:, None], out=np.zeros_like(moment), where=mass[:, None] > 0.0
+    )
     # Parallel axes: the inertia about the origin is I_C - m hat(P_C)^2.
     outer = P_C[:, :, None] * P_C[:, None, :]
     square = (P_C**2).sum(axis=-1)[:, None, None] * np.eye(3)

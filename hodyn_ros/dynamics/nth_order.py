@@ -18,7 +18,9 @@ from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.typing import Array
 
 
-def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+def body_efforts(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
     """Efforts and their time derivatives, see `inverse.BodyEfforts`."""
     N, K, n_bodies = coordinates.shape
     transforms = JointTransforms(model, coordinates[:, :-1])
@@ -28,7 +30,8 @@ def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Ar
     Pi = V @ model.M_body
     inertial = Pi[:, :, 1:] - leibniz.bilinear(se3.coadjoint, V, Pi, K - 2)
     wrenches = [
-        inertial[:, i] + applied[i] if i in applied else inertial[:, i] for i in range(n_bodies)
+        inertial[:, i] + applied[i] if i in applied else inertial[:, i]
+        for i in range(n_bodies)
     ]
     efforts = np.empty((N, K - 2, n_bodies))
     for i in reversed(range(n_bodies)):

@@ -81,7 +81,9 @@ def payload_in_body(model: RobotModel, link: str) -> tuple[slice, Array]:
     """
     body, frame = model.link(link)
     if body == BASE:
-        raise IdentificationError(f'The link {link!r} never moves: nothing shows what it carries.')
+        raise IdentificationError(
+            f'The link {link!r} never moves: nothing shows what it carries.'
+        )
     units = parametric_inertia(np.eye(10))
     to_body = np.stack([se3.transform_inertia(M, frame)[PARAMETERS] for M in units], axis=1)
     return slice(10 * body, 10 * body + 10), to_body
@@ -118,7 +120,9 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
         if isinstance(term, FrictionLaw):
             columns[..., place] = term.effort(series[..., 1:-1])
         else:
-            columns[..., place] = series[..., 2:] if term == 'armature' else series[..., :-2]
+            columns[..., place] = (
+                series[..., 2:] if term == 'armature' else series[..., :-2]
+            )
     efforts = np.einsum('ij,...ikl->...kjil', joints.selection_of(model), columns)
     shape = *efforts.shape[:-2], model.n_bodies * len(terms)
     return joints.checked_result(efforts.reshape(shape), motion)
@@ -188,7 +192,9 @@ def base_parameters(
     pivots = np.abs(np.diag(R)) / np.abs(R[0, 0])
     b = int(np.count_nonzero(pivots > tolerance))
     independent, dependent = np.sort(order[:b]), np.sort(order[b:])
-    mapping = solve_triangular(R[:b, :b], R[:b])[np.argsort(order[:b])][:, np.argsort(order)]
+    mapping = solve_triangular(R[:b, :b], R[:b])[np.argsort(order[:b])][
+        :, np.argsort(order)
+    ]
     mapping[:, independent] = np.eye(b)
     return BaseParameters(b, independent, dependent, mapping[:, dependent], mapping, pivots)
 
@@ -199,5 +205,7 @@ def _checked_terms(terms: Terms) -> tuple[FrictionLaw | str, ...]:
     listed = tuple(terms)
     for term in listed:
         if not isinstance(term, FrictionLaw) and term not in ('armature', 'stiffness'):
-            raise ModelError(f"A term is {term!r}, expected a law, 'armature' or 'stiffness'.")
+            raise ModelError(
+                f"A term is {term!r}, expected a law, 'armature' or 'stiffness'."
+            )
     return listed

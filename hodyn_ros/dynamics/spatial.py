@@ -33,7 +33,9 @@ from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.typing import Array
 
 
-def body_efforts(model: RobotModel, coordinates: Array, applied: Mapping[int, Array]) -> Array:
+def body_efforts(
+    model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
+) -> Array:
     """Efforts and two derivatives, with gravity wrenches; see `inverse.BodyEfforts`, K <= 5."""
     kinematics, W = inter_body(model, coordinates, applied)
     return efforts_of(kinematics, W)[:, : coordinates.shape[1] - 2]
@@ -164,7 +166,9 @@ def momentum_derivatives(M: Array, kinematics: SpatialKinematics) -> Array:
     Pi = matvec(M, V)
     Pi_d = matvec(M, Vd) - coadjoint(V, Pi)
     adT_Pi, adT_Pi_d = coadjoint(V, Pi), coadjoint(V, Pi_d)
-    Pi_2d = matvec(M, V2d - ad_V_Vd) - 2.0 * adT_Pi_d - coadjoint(Vd, Pi) - coadjoint(V, adT_Pi)
+    Pi_2d = (
+        matvec(M, V2d - ad_V_Vd) - 2.0 * adT_Pi_d - coadjoint(Vd, Pi) - coadjoint(V, adT_Pi)
+    )
     Pi_3d = matvec(M, V3d - 2.0 * bracket(V, V2d) + bracket(V, ad_V_Vd))
     Pi_3d -= 3.0 * (coadjoint(V, Pi_2d) + coadjoint(Vd, Pi_d) + coadjoint(V, adT_Pi_d))
     # Transposition turns the order of the products around.
@@ -188,7 +192,9 @@ def gravity_wrenches(M: Array, V: Array, Vd: Array, G: Array) -> Array:
     W = MG
     Wd = -(M_ad_V_G + coadjoint(V, MG))
     K_G = matvec(M, bracket(V, ad_V_G)) + coadjoint(V, M_ad_V_G) - matvec(M, bracket(Vd, G))
-    K_transposed_G = coadjoint(V, coadjoint(V, MG)) + coadjoint(V, M_ad_V_G) - coadjoint(Vd, MG)
+    K_transposed_G = (
+        coadjoint(V, coadjoint(V, MG)) + coadjoint(V, M_ad_V_G) - coadjoint(Vd, MG)
+    )
     return np.stack([W, Wd, K_G + K_transposed_G])
 
 

@@ -140,7 +140,8 @@ def wrenches_on_bodies(
             omega = twists[body][..., :3]
             axes = [values[..., :3] @ R, values[..., 3:] @ R]
             moment, force = (
-                leibniz.into_moving_frame(part, omega, lambda w, y: cross(y, w)) for part in axes
+                leibniz.into_moving_frame(part, omega, lambda w, y: cross(y, w))
+                for part in axes
             )
             W = np.concatenate([moment + cross(r_frame, force), force], axis=-1)
         sign = 1.0 if wrench.acting == 'on_environment' else -1.0
@@ -199,7 +200,10 @@ def tool_weight(
         Entry m is the m-th time derivative of the coordinates (moment, force) of the wrench that
         gravity exerts on the tool [N m/s^m], [N/s^m].
     """
-    g, c = np.asarray(gravity, dtype=np.float64), np.asarray(center_of_mass, dtype=np.float64)
+    g, c = (
+        np.asarray(gravity, dtype=np.float64),
+        np.asarray(center_of_mass, dtype=np.float64),
+    )
     R = pose[..., :3, :3]
     omega = twist[..., :3]
     orders = twist.shape[-2] + 1

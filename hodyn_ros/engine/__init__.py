@@ -17,6 +17,13 @@ from hodyn_ros.engine.engine import (
 from hodyn_ros.engine.program import Attachment
 
 __all__ = [
-    'Attachment', 'Efforts', 'Engine', 'LinkResult', 'Term', 'compute', 'engine_of', 'refuses',
+    'Attachment',
+    'Efforts',
+    'Engine',
+    'LinkResult',
+    'Term',
+    'compute',
+    'engine_of',
+    'refuses',
     'unavailable',
 ]

@@ -19,7 +19,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.body_programs import StateLayout, body_inputs, read_load, read_vectors, write
+from hodyn_ros.engine.body_programs import (
+    StateLayout,
+    body_inputs,
+    read_load,
+    read_vectors,
+    write,
+)
 from hodyn_ros.engine.formulation import (
     AXIS,
     ZERO,
@@ -87,7 +93,9 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
     joint, body, _, _ = body_inputs(recorder, kind)
     q: list[Number] = [recorder.input('position', 0), recorder.input('motion', 1)]
     q += [recorder.input('found', j) for j in range(k - 1)]
-    turn = formulation.turn_of(joint, recorder.input('sine', 0), recorder.input('cosine', 0), q)
+    turn = formulation.turn_of(
+        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
+    )
     w = read_vectors(recorder, 'parent', layout.w, k + 1)
     a = read_vectors(recorder, 'parent', layout.a, k)
     if k:
@@ -118,7 +126,9 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
         return recorder.program()
     # Order k with the acceleration of the parent, and of the joint, zero.
     q.append(0.0)
-    turn = formulation.turn_of(joint, recorder.input('sine', 0), recorder.input('cosine', 0), q)
+    turn = formulation.turn_of(
+        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
+    )
     parent = formulation.body_motion([*w, ZERO], [*a, ZERO])
     motion = formulation.forward(joint, turn, q, parent)
     write(recorder, 'own', layout.c, [motion.w[k + 1], motion.a[k]])
@@ -193,18 +203,27 @@ def _inwards(order: int, k: int, kind: int) -> Program:
     recorder.output('own', layout.u, u)
     U = read_vectors(recorder, 'own', layout.U, 2)
     factor = u * recorder.input('own', layout.inverse)
-    n, f = formulation.plus_scaled(n, factor, U[0]), formulation.plus_scaled(f, factor, U[1])
+    n, f = (
+        formulation.plus_scaled(n, factor, U[0]),
+        formulation.plus_scaled(f, factor, U[1]),
+    )
     true = read_load(recorder, 'own', layout)
     load = Load([*true.n[:k], n], [*true.f[:k], f])
-    passed = formulation.backward(joint, Turn(turn.sine, turn.cosine, rates), [*q, 0.0], load)
+    passed = formulation.backward(
+        joint, Turn(turn.sine, turn.cosine, rates), [*q, 0.0], load
+    )
     p = read_vectors(recorder, 'parent', layout.p, 2)
     total = [formulation.plus(p[0], passed.n[k]), formulation.plus(p[1], passed.f[k])]
     write(recorder, 'parent', layout.p, total)
     return recorder.program()
 
 
-def _place(recorder: Recorder, layout: StateLayout, joint: JointFrame) -> tuple[Number, Turn]:
-    turn = Turn(recorder.input('own', layout.turn), recorder.input('own', layout.turn + 1), [])
+def _place(
+    recorder: Recorder, layout: StateLayout, joint: JointFrame
+) -> tuple[Number, Turn]:
+    turn = Turn(
+        recorder.input('own', layout.turn), recorder.input('own', layout.turn + 1), []
+    )
     return recorder.input('position', 0), turn
 
 
@@ -219,7 +238,9 @@ def _moved(
     return e, u
 
 
-def _moments_about(mass: Number, h: Vector, trace: Number, d: Vector) -> tuple[Vector, Number]:
+def _moments_about(
+    mass: Number, h: Vector, trace: Number, d: Vector
+) -> tuple[Vector, Number]:
     """First moment and trace of the second ones about another origin, from which this is at d."""
     moved = formulation.plus_scaled(h, mass, d)
     return moved, trace + formulation.dot(d, formulation.plus(h, moved))
@@ -229,7 +250,9 @@ def _rigid(body: Body) -> Articulated:
     xx, xy, xz, yy, yz, zz = body.J
     A = ((yy + zz, -xy, -xz), (-xy, xx + zz, -yz), (-xz, -yz, xx + yy))
     m = body.mass
-    return Articulated(A, cross_matrix(body.h), ((m, 0.0, 0.0), (0.0, m, 0.0), (0.0, 0.0, m)))
+    return Articulated(
+        A, cross_matrix(body.h), ((m, 0.0, 0.0), (0.0, m, 0.0), (0.0, 0.0, m))
+    )
 
 
 def _shifted(inertia: Articulated, d: Vector) -> Articulated:
@@ -256,7 +279,11 @@ def _read_inertia(recorder: Recorder, layout: ArticulatedLayout) -> Articulated:
 
 
 def _write_inertia(
-    recorder: Recorder, array: str, layout: ArticulatedLayout, inertia: Articulated, add: bool
+    recorder: Recorder,
+    array: str,
+    layout: ArticulatedLayout,
+    inertia: Articulated,
+    add: bool,
 ) -> None:
     rows = [row for matrix in inertia for row in matrix]
     if add:

@@ -65,7 +65,9 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
         ],
     )
     q = _coordinate(recorder, multiplier, order)
-    turn = formulation.turn_of(joint, recorder.input('sine', 0), recorder.input('cosine', 0), q)
+    turn = formulation.turn_of(
+        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
+    )
     motion = formulation.forward(joint, turn, q, parent)
     load = formulation.inertial_load(body, motion)
     if loaded:
@@ -106,7 +108,13 @@ def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int6
         multiplier = float(model.multiplier[i])
         rows.append(
             [
-                *joint[:6], *joint.d, *joint[7:], body.mass, *body.h, *body.J, multiplier,
+                *joint[:6],
+                *joint.d,
+                *joint[7:],
+                body.mass,
+                *body.h,
+                *body.J,
+                multiplier,
                 float(model.armature[i]),
             ]
         )
@@ -157,7 +165,9 @@ def read_load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
     return Load(vectors[: layout.order + 1], vectors[layout.order + 1 :])
 
 
-def write(recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]) -> None:
+def write(
+    recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]
+) -> None:
     """Write vectors one behind the other into an array."""
     for i, vector in enumerate(vectors):
         for j, value in enumerate(vector):

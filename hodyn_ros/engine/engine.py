@@ -89,7 +89,11 @@ class Efforts(NamedTuple):
         from hodyn_ros.engine import kernels, robot_program
         from hodyn_ros.engine.frames import frames_of
 
-        if self.form == COMPILED_ROBOT or self.form is None and model.n_bodies <= MOST_BODIES:
+        if (
+            self.form == COMPILED_ROBOT
+            or self.form is None
+            and model.n_bodies <= MOST_BODIES
+        ):
             whole = robot_program.effort_program(model, self.order, self.wrenches)
             alone = whole.program
             if self.form is None and (self.wrenches or model.friction):
@@ -199,7 +203,9 @@ class BodyDynamics(NamedTuple):
         from hodyn_ros.engine import forward_program
 
         if self.kind == MOVING:
-            return forward_program.moving_base_program(model, self.orders - 1, self.wrenches)
+            return forward_program.moving_base_program(
+                model, self.orders - 1, self.wrenches
+            )
         floating = self.kind == FLOATING
         return forward_program.forward_program(
             model, self.orders, self.wrenches, floating, self.prescribed
@@ -347,7 +353,8 @@ class Engine:
                 self.prepare(request)
         except Exception:
             _logger.exception(
-                'Compiling the dynamics of %s failed; slower code is used.', self._model.name
+                'Compiling the dynamics of %s failed; slower code is used.',
+                self._model.name,
             )
 
 
@@ -377,7 +384,11 @@ def compute(
 
 
 def computed(
-    model: RobotModel, request: ProgramRequest, motion: Array, middle: Array | None, result: Array
+    model: RobotModel,
+    request: ProgramRequest,
+    motion: Array,
+    middle: Array | None,
+    result: Array,
 ) -> bool:
     """Compute a batch as `compute` does, or by NumPy; says whether all is finite."""
     if compute(model, request, motion, middle, result):

@@ -140,7 +140,11 @@ def squares(w: Series) -> list[tuple[Vector, Vector]]:
 def acceleration_matrices(w: Series) -> list[Matrix]:
     """Matrix B and its derivatives, one fewer than w has, the angular velocity's."""
     return [
-        ((-(yy + zz), xy - z, zx + y), (xy + z, -(xx + zz), yz - x), (zx - y, yz + x, -(xx + yy)))
+        (
+            (-(yy + zz), xy - z, zx + y),
+            (xy + z, -(xx + zz), yz - x),
+            (zx - y, yz + x, -(xx + yy)),
+        )
         for ((xx, yy, zz), (yz, zx, xy)), (x, y, z) in zip(squares(w), w[1:])
     ]
 
@@ -184,13 +188,18 @@ def to_parent(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
     return _constant_turn_back(joint, _turn_z(v, turn.cosine, -turn.sine))
 
 
-def forward(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMotion) -> BodyMotion:
+def forward(
+    joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMotion
+) -> BodyMotion:
     """Motion of a body from that of its parent; q has derivatives up to the order r + 2.
 
     The position is used only by joints that slide.
     """
     w = [_constant_turn(joint, x) for x in parent.w]
-    a = [_constant_turn(joint, plus_product(x, B, joint.d)) for x, B in zip(parent.a, parent.B)]
+    a = [
+        _constant_turn(joint, plus_product(x, B, joint.d))
+        for x, B in zip(parent.a, parent.B)
+    ]
     if slides(joint):
         a = _slid(joint, q, w, a)
     w = _turned(w, turn, -1.0)
@@ -198,9 +207,13 @@ def forward(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMoti
     return body_motion(w, _turned(a, turn, -1.0))
 
 
-def forward_place(joint: JointFrame, turn: Turn, q: Sequence[Number], parent: Place) -> Place:
+def forward_place(
+    joint: JointFrame, turn: Turn, q: Sequence[Number], parent: Place
+) -> Place:
     """Place of a body from that of its parent; q has derivatives up to the order r."""
-    x, y, z = (_turned([_constant_turn(joint, axis)], turn, -1.0)[0] for axis in parent.axes)
+    x, y, z = (
+        _turned([_constant_turn(joint, axis)], turn, -1.0)[0] for axis in parent.axes
+    )
     p = [plus(parent.p[0], joint.d), *parent.p[1:]]
     p = [plus_scaled(_constant_turn(joint, v), joint.slide * s, AXIS) for v, s in zip(p, q)]
     return Place((x, y, z), _turned(p, turn, -1.0))
@@ -210,7 +223,9 @@ def inertial_load(body: Body, motion: BodyMotion) -> Load:
     """Load that moves a body: f = m a + B h, n = h x a + vee(B J), with derivatives."""
     n, f = [], []
     # What is known of B need not be found from its entries again.
-    for a, B, (S, (_, _, xy)), dw in zip(motion.a, motion.B, squares(motion.w), motion.w[1:]):
+    for a, B, (S, (_, _, xy)), dw in zip(
+        motion.a, motion.B, squares(motion.w), motion.w[1:]
+    ):
         f.append(plus_scaled(plus_product(ZERO, B, body.h), body.mass, a))
         n.append(_plus_vee(plus_cross(ZERO, body.h, a), B, body.J, S, xy, dw[2]))
     return Load(n, f)
@@ -250,7 +265,9 @@ def load_about_origin(load: Load, arm: Series) -> Load:
 
 def sum_loads(a: Load, b: Load) -> Load:
     """Sum of two loads."""
-    return Load([plus(x, y) for x, y in zip(a.n, b.n)], [plus(x, y) for x, y in zip(a.f, b.f)])
+    return Load(
+        [plus(x, y) for x, y in zip(a.n, b.n)], [plus(x, y) for x, y in zip(a.f, b.f)]
+    )
 
 
 def effort(joint: JointFrame, load: Load) -> list[Number]:
@@ -261,7 +278,9 @@ def effort(joint: JointFrame, load: Load) -> list[Number]:
 def backward(joint: JointFrame, turn: Turn, q: Sequence[Number], load: Load) -> Load:
     """Load on the parent that a load on a body makes, about the origin of the parent's frame."""
     if slides(joint):
-        load = load_about_origin(load, [scaled(joint.slide * x, AXIS) for x in q[: len(load.n)]])
+        load = load_about_origin(
+            load, [scaled(joint.slide * x, AXIS) for x in q[: len(load.n)]]
+        )
     turned = Load(
         [_constant_turn_back(joint, v) for v in _turned(load.n, turn, 1.0)],
         [_constant_turn_back(joint, v) for v in _turned(load.f, turn, 1.0)],

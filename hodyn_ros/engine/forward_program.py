@@ -117,10 +117,14 @@ def moving_base_program(
     frames = frames_of(model)
     motion = motion_inputs(recorder, model, order + 3)
     size = 6 * (order + 2) + 3
-    given: Sequence[Number] = recorder.inputs('base', size + 6 * (order + 1) * len(wrenches))
+    given: Sequence[Number] = recorder.inputs(
+        'base', size + 6 * (order + 1) * len(wrenches)
+    )
     base = _BaseFrame(frames)
     rows = [vector_of(given, place) for place in range(0, size - 3, 3)]
-    moving = base.motion(rows[::2], _Twist(rows[::2], rows[1::2], given[size - 3 : size]).proper())
+    moving = base.motion(
+        rows[::2], _Twist(rows[::2], rows[1::2], given[size - 3 : size]).proper()
+    )
     bodies = RigidBodies(recorder, model, wrenches, given[size:])
     efforts, load = bodies.efforts(motion, order, moving)
     results: list[Number] = []
@@ -178,7 +182,8 @@ class _Twist:
     def proper(self) -> list[Vector]:
         """Proper accelerations and derivatives, one fewer than the twist has."""
         return [
-            formulation.plus(self._v[k + 1], self._apparent(k)) for k in range(len(self._v) - 1)
+            formulation.plus(self._v[k + 1], self._apparent(k))
+            for k in range(len(self._v) - 1)
         ]
 
     def add(self, w: Vector, a: Vector) -> list[Number]:
@@ -236,4 +241,6 @@ class _BaseFrame:
     def load_on_link(self, n: Vector, f: Vector) -> list[Number]:
         """Moment and force about the origin of the link, from those about the frame's."""
         n = formulation.plus_cross(n, self._arm, f)
-        return [value for v in (n, f) for value in formulation.plus_product(ZERO, self._rows, v)]
+        return [
+            value for v in (n, f) for value in formulation.plus_product(ZERO, self._rows, v)
+        ]

@@ -122,7 +122,9 @@ def _perpendicular(e: Array) -> Array:
     return np.asarray(x / np.linalg.norm(x))
 
 
-def _normal(e: Array, point: Array, other: Array, other_point: Array) -> tuple[Array, Array]:
+def _normal(
+    e: Array, point: Array, other: Array, other_point: Array
+) -> tuple[Array, Array]:
     """Find a unit vector normal to two lines, and the foot of their normal on the first one."""
     across = np.cross(e, other)
     sine = np.linalg.norm(across)
@@ -186,7 +188,9 @@ def _without_rounding_about_z(pseudo: Array, M_body: Array) -> None:
         pseudo[:2, :2] = 0.0
 
 
-def _move_to_parent(masses: list[Array], i: int, parent: int, axis: Array, d: Array) -> None:
+def _move_to_parent(
+    masses: list[Array], i: int, parent: int, axis: Array, d: Array
+) -> None:
     """Count the mass on the axis of a revolute joint with the parent."""
     own = masses[i]
     on_axis = np.array([[own[2, 2], own[2, 3]], [own[2, 3], own[3, 3]]])
@@ -201,7 +205,9 @@ def _move_to_parent(masses: list[Array], i: int, parent: int, axis: Array, d: Ar
 def _body(pseudo: Array) -> Body:
     J = without_rounding(pseudo[:3, :3], np.abs(pseudo[:3, :3]).max())
     h = without_rounding(pseudo[:3, 3], np.abs(pseudo[:3, 3]).max())
-    upper = tuple(float(J[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
+    upper = tuple(
+        float(J[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+    )
     return Body(float(pseudo[3, 3]), vector(h), upper)  # type: ignore[arg-type]
 
 

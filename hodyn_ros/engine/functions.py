@@ -96,7 +96,9 @@ def _correct_large(writer: Writer, value: ir.Value, places: Sequence[ir.Value]) 
     large = builder.or_(above, below)
     if writer.lanes > 1:
         bits = ir.IntType(writer.lanes)
-        large = builder.icmp_unsigned('!=', builder.bitcast(large, bits), ir.Constant(bits, 0))
+        large = builder.icmp_unsigned(
+            '!=', builder.bitcast(large, bits), ir.Constant(bits, 0)
+        )
     with builder.if_then(large, likely=False):
         with loop(builder, ir.Constant(INTEGER, writer.lanes)) as lane:
             number = builder.load(writer.at(places[0], lane), align=8)
@@ -130,9 +132,13 @@ def _sine_cosine(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     builder = writer.builder
     shifted, r = _reduced(writer, x, 0.6366197723675814, HALF_PI)
     square = builder.fmul(r, r)
-    sine = _polynomial(writer, square, [(-1.0) ** j / factorial(2 * j + 1) for j in range(1, 9)])
+    sine = _polynomial(
+        writer, square, [(-1.0) ** j / factorial(2 * j + 1) for j in range(1, 9)]
+    )
     sine = writer.add(r, writer.multiply(writer.multiply(r, square), sine))
-    cosine = _polynomial(writer, square, [(-1.0) ** j / factorial(2 * j) for j in range(1, 10)])
+    cosine = _polynomial(
+        writer, square, [(-1.0) ** j / factorial(2 * j) for j in range(1, 10)]
+    )
     cosine = writer.add(writer.number(1.0), writer.multiply(square, cosine))
     whole = writer.whole
     quadrant = builder.bitcast(shifted, whole(0).type)
@@ -182,13 +188,17 @@ def _exponential(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     lowest = writer.number(-700.0)
     x = builder.select(builder.fcmp_ordered('>', x, lowest), x, lowest)
     shifted, r = _reduced(writer, x, 1.0 / log(2.0), LOG_2)
-    less = writer.multiply(r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)]))
+    less = writer.multiply(
+        r, _polynomial(writer, r, [1.0 / factorial(j) for j in range(1, 15)])
+    )
     # k, in the low bits of what was shifted, is the exponent of a power of two.
     place = writer.whole(52)
     integers = place.type
     exponent = builder.shl(builder.bitcast(shifted, integers), place)
     one = writer.number(1.0)
-    power = builder.bitcast(builder.add(builder.bitcast(one, integers), exponent), writer.type)
+    power = builder.bitcast(
+        builder.add(builder.bitcast(one, integers), exponent), writer.type
+    )
     product = builder.fmul(power, less)
     return builder.fadd(product, power), builder.fadd(product, builder.fsub(power, one))
 
@@ -205,7 +215,9 @@ def padded(count: int, width: int) -> int:
     return -(-count // width) * width
 
 
-def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> ir.Module:
+def robot_module(
+    model: RobotModel, robot: RobotProgram, lanes: int, width: int
+) -> ir.Module:
     """Write a module with the function 'evaluate' for a program of one robot.
 
     Lanes are the samples in a block, the width is that of `ArrayFunction`.
@@ -235,9 +247,16 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
             writer.at(block.scratch, 3 * room + k * step_room) for k in range(4)
         )
         pointers = {
-            'motion': block.motion, 'sine': sine, 'cosine': cosine, 'step': step, 'shape': shape,
-            'slope': slope, 'velocity': direction, 'direction': direction,
-            robot.middle.array: block.middle, robot.result.array: block.result,
+            'motion': block.motion,
+            'sine': sine,
+            'cosine': cosine,
+            'step': step,
+            'shape': shape,
+            'slope': slope,
+            'velocity': direction,
+            'direction': direction,
+            robot.middle.array: block.middle,
+            robot.result.array: block.result,
         }
         arrays = {name: Elements(pointer, True) for name, pointer in pointers.items()}
         writer.run(robot.arguments, arrays)
@@ -256,7 +275,9 @@ def robot_module(model: RobotModel, robot: RobotProgram, lanes: int, width: int)
 
     sizes = (model.n_joints * robot.orders, robot.middle.size, robot.result.size)
     constants = (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2]))
-    evaluate_function(module, lanes, width, lambda *_: constants, body, robot.middle.written)
+    evaluate_function(
+        module, lanes, width, lambda *_: constants, body, robot.middle.written
+    )
     return module
 
 
@@ -313,11 +334,15 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
     def entry(writer: Writer, integers: ir.Value, index: int | ir.Value) -> ir.Value:
         return writer.builder.load(writer.at(integers, index), align=8)
 
-    def sizes(builder: ir.IRBuilder, integers: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    def sizes(
+        builder: ir.IRBuilder, integers: ir.Value
+    ) -> tuple[ir.Value, ir.Value, ir.Value]:
         writer = Writer(builder, 1)
         n, n_bodies = entry(writer, integers, 0), entry(writer, integers, 1)
         counts = (n, n_bodies if of_bodies else n, n)
-        first, second, third = (builder.mul(*x) for x in zip(counts, map(_whole, loops.sizes)))
+        first, second, third = (
+            builder.mul(*x) for x in zip(counts, map(_whole, loops.sizes))
+        )
         return first, second, third
 
     def body(block: Block) -> None:
@@ -343,7 +368,9 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
         def about(i: ir.Value) -> list[ir.Value]:
             """Kind, parent + 1 and coordinate of a body."""
             first = builder.add(_whole(2), builder.mul(i, _whole(3)))
-            return [entry(writer, integers, builder.add(first, _whole(k))) for k in range(3)]
+            return [
+                entry(writer, integers, builder.add(first, _whole(k))) for k in range(3)
+            ]
 
         with loop(builder, n_bodies) as i:
             coordinate = about(i)[2]
@@ -354,7 +381,9 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
             # Rounded as `kinematics.joints.body_coordinates` rounds it.
             value = builder.fadd(builder.fmul(value, multiplier), offset)
             writer.store_lanes(value, part(position, i, 1))
-        trigonometry.write(builder, builder.mul(n_bodies, per_block), position, sine, cosine)
+        trigonometry.write(
+            builder, builder.mul(n_bodies, per_block), position, sine, cosine
+        )
         for k in range(layout.size):
             value = writer.load(Elements(block.constants, False), k)
             writer.store_lanes(value, writer.at(states, k * writer.lanes))
@@ -370,10 +399,14 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
                     'position': Elements(part(position, i, 1), True),
                     'sine': Elements(part(sine, i, 1), True),
                     'cosine': Elements(part(cosine, i, 1), True),
-                    'own': Elements(part(states, builder.add(i, _whole(1)), layout.size), True),
+                    'own': Elements(
+                        part(states, builder.add(i, _whole(1)), layout.size), True
+                    ),
                     'parent': Elements(part(states, parent, layout.size), True),
                 }
-                pointers = dict(zip(loops.names, (block.motion, block.middle, block.result)))
+                pointers = dict(
+                    zip(loops.names, (block.motion, block.middle, block.result))
+                )
                 if of_bodies:
                     wrench = part(pointers.pop('wrench'), i, loops.sizes[1])
                     arrays['wrench'] = Elements(wrench, True)

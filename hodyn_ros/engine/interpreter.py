@@ -22,7 +22,11 @@ BLOCK = 256
 
 
 def interpret(
-    model: RobotModel, robot: RobotProgram, motion: Array, middle: Array | None, result: Array
+    model: RobotModel,
+    robot: RobotProgram,
+    motion: Array,
+    middle: Array | None,
+    result: Array,
 ) -> bool:
     """Compute samples (N, K, n), as `kernels.Kernel.evaluate` does; says whether all is finite."""
     flat = result.reshape(len(motion), robot.result.size)
@@ -36,7 +40,11 @@ def interpret(
 
 
 def _interpret(
-    model: RobotModel, robot: RobotProgram, motion: Array, middle: Array | None, result: Array
+    model: RobotModel,
+    robot: RobotProgram,
+    motion: Array,
+    middle: Array | None,
+    result: Array,
 ) -> None:
     bodies = list(robot.bodies)
     # Rounded as `kinematics.joints.body_coordinates` rounds it.

@@ -80,7 +80,9 @@ class Kernel:
         self._codes = codes
         self._lanes = (1, vector_width())
         self._single_scratch = aligned(codes[0][1])
-        pointers = (array.ctypes.data for array in (integers, numbers, self._single_scratch))
+        pointers = (
+            array.ctypes.data for array in (integers, numbers, self._single_scratch)
+        )
         self._single_table = np.array([codes[0][0].address, *pointers], dtype=np.int64)
 
     def single(
@@ -117,7 +119,11 @@ class Kernel:
             step = -(-N // (threads * lanes)) * lanes
             futures = []
             for part in (slice(start, start + step) for start in range(0, N, step)):
-                arrays = motion[part], None if middle is None else middle[part], result[part]
+                arrays = (
+                    motion[part],
+                    None if middle is None else middle[part],
+                    result[part],
+                )
                 submit = _threads(num_threads).submit
                 futures.append(submit(self.evaluate, *arrays, together=together))
             return all([future.result() for future in futures])
@@ -140,12 +146,15 @@ def robot_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
     """Kernel of a program of one robot."""
     width = vector_width()
     codes = [
-        LoadedCode(functions.robot_module(model, robot, lanes, width)) for lanes in (1, width)
+        LoadedCode(functions.robot_module(model, robot, lanes, width))
+        for lanes in (1, width)
     ]
     sizes = [functions.robot_scratch(model, robot, lanes, width) for lanes in (1, width)]
     wrench_size = 0 if robot.middle.written else robot.middle.size
     none = np.zeros(0, dtype=np.int64), np.zeros(0)
-    return Kernel(list(zip(codes, sizes)), *none, 'compiled_robot', wrench_size, robot.friction)
+    return Kernel(
+        list(zip(codes, sizes)), *none, 'compiled_robot', wrench_size, robot.friction
+    )
 
 
 def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
@@ -169,7 +178,9 @@ def _loops_kernel(
     frames = frames_of(model)
     rows, kinds = constants(model, frames)
     of_bodies = np.stack([kinds, model.parent + 1, model.coordinate], axis=1)
-    integers = np.array([model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64)
+    integers = np.array(
+        [model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64
+    )
     loops = _loops(what, order, loaded)
     base = np.zeros(loops.layout.size)
     base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
@@ -214,15 +225,23 @@ if hasattr(os, 'register_at_fork'):  # a child has none of the threads
 
 
 @intrinsic
-def evaluate(_context: Any, _arguments: Any, _motion: Any, _middle: Any, _result: Any) -> Any:
+def evaluate(
+    _context: Any, _arguments: Any, _motion: Any, _middle: Any, _result: Any
+) -> Any:
     """Call `llvm.EVALUATE` for one sample, with the table and the addresses of the arrays."""
 
-    def generate(_: Any, builder: ir.IRBuilder, __: Any, values: list[ir.Value]) -> ir.Value:
+    def generate(
+        _: Any, builder: ir.IRBuilder, __: Any, values: list[ir.Value]
+    ) -> ir.Value:
         pointer, *arrays = values
         table = builder.inttoptr(pointer, INTEGERS)
-        entries = [builder.load(builder.gep(table, [ir.Constant(INTEGER, k)])) for k in range(4)]
+        entries = [
+            builder.load(builder.gep(table, [ir.Constant(INTEGER, k)])) for k in range(4)
+        ]
         function = builder.inttoptr(entries[0], EVALUATE.as_pointer())
-        robot = [builder.inttoptr(value, kind) for value, kind in zip(entries[1:], EVALUATE.args)]
+        robot = [
+            builder.inttoptr(value, kind) for value, kind in zip(entries[1:], EVALUATE.args)
+        ]
         data = [builder.inttoptr(value, EVALUATE.args[4]) for value in arrays]
         return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
 

@@ -18,7 +18,13 @@ from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import AXIS, ZERO, Vector
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
 from hodyn_ros.engine.program import LONGEST, Number, Part, Recorder, RobotProgram
-from hodyn_ros.engine.taylor import JointMotion, Taylor, derivatives, joint_motion, twist_of_child
+from hodyn_ros.engine.taylor import (
+    JointMotion,
+    Taylor,
+    derivatives,
+    joint_motion,
+    twist_of_child,
+)
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
 
@@ -26,7 +32,9 @@ if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
 
-def link_program(model: RobotModel, link: str, expressed_in: str, orders: int) -> RobotProgram:
+def link_program(
+    model: RobotModel, link: str, expressed_in: str, orders: int
+) -> RobotProgram:
     """Program of the motion of a link that moves; orders is K.
 
     Outputs: 'pose', the matrix, and 'twist', derivative k of coordinate j at 6 k + j. The bodies
@@ -52,7 +60,9 @@ def link_program(model: RobotModel, link: str, expressed_in: str, orders: int) -
         still = motion.first(1)
         x, y = _to_parent(still, x), _to_parent(still, y)
         moving = motion if expressed_in == 'hybrid' else still
-        p = _to_parent(moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS))
+        p = _to_parent(
+            moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS)
+        )
         p = formulation.plus(p, motion.joint.d)
     x, y = _combined(base, x), _combined(base, y)
     p = formulation.plus(_combined(base, p), base_position)

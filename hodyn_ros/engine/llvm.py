@@ -151,7 +151,10 @@ class Writer:
 
 @contextmanager
 def loop(
-    builder: ir.IRBuilder, count: ir.Value, carried: ir.Value | None = None, backward: bool = False
+    builder: ir.IRBuilder,
+    count: ir.Value,
+    carried: ir.Value | None = None,
+    backward: bool = False,
 ) -> Iterator[Any]:
     """Write a loop over 0, 1, ..., count - 1, or in the other direction.
 
@@ -159,7 +162,9 @@ def loop(
     function that takes its next one. After the loop the value is what the last turn left.
     """
     function = builder.function
-    head, body, end = (function.append_basic_block(name) for name in ('head', 'body', 'end'))
+    head, body, end = (
+        function.append_basic_block(name) for name in ('head', 'body', 'end')
+    )
     before = builder.block
     builder.branch(head)
     builder.position_at_end(head)
@@ -244,7 +249,9 @@ def evaluate_function(
             writer.at(array, builder.mul(block, count))
             for array, count in zip((motion, middle, result), counts)
         ]
-        each = [*zip(arrays, places, counts, written)]  # none for one lane, which stays in place
+        each = [
+            *zip(arrays, places, counts, written)
+        ]  # none for one lane, which stays in place
         for array, place, count, _ in (one for one in each if not one[3]):
             _transpose(writer, array, place, count, back=False)
         first, second, third = places or arrays
@@ -260,7 +267,9 @@ def evaluate_function(
 
 def _inspection(module: ir.Module, width: int) -> ir.Function:
     """Add a function of a pointer and a count, whose result is zero if all numbers are finite."""
-    function = ir.Function(module, ir.FunctionType(INTEGER, [DOUBLES, INTEGER]), 'inspection')
+    function = ir.Function(
+        module, ir.FunctionType(INTEGER, [DOUBLES, INTEGER]), 'inspection'
+    )
     function.linkage = 'internal'
     pointer, count = function.args
     builder = ir.IRBuilder(function.append_basic_block())

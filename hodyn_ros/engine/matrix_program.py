@@ -106,7 +106,9 @@ def mass_rows(
     *carried, whole = composites(model, motions, [*frames.bodies, frames.base_body])
     columns: list[list[Number]] = [[0.0] * 6 for _ in range(n)]
     for i, motion in enumerate(motions):
-        loads = handed_on(model, motions, i, momentum_of_joint(motion.joint, carried[i]), True)
+        loads = handed_on(
+            model, motions, i, momentum_of_joint(motion.joint, carried[i]), True
+        )
         *_, (_, load) = loads
         column = columns[int(model.coordinate[i])]
         for k, value in enumerate((*load.n[0], *load.f[0])):
@@ -159,7 +161,9 @@ def _coriolis_matrix(
     return entries.values
 
 
-def _weight(model: RobotModel, frames: Frames, recorder: Recorder, orders: int) -> list[Number]:
+def _weight(
+    model: RobotModel, frames: Frames, recorder: Recorder, orders: int
+) -> list[Number]:
     """Efforts that hold the robot against gravity."""
     motions = joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
@@ -200,7 +204,8 @@ def joint_motions(
 ) -> list[JointMotion]:
     """Motions of the joints of all bodies; orders is the number of derivatives."""
     return [
-        joint_motion(recorder, model, joint, i, i, orders) for i, joint in enumerate(frames.joints)
+        joint_motion(recorder, model, joint, i, i, orders)
+        for i, joint in enumerate(frames.joints)
     ]
 
 
@@ -210,7 +215,9 @@ def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, i
     return pairs[::-1]
 
 
-def composites(model: RobotModel, motions: list[JointMotion], bodies: list[Body]) -> list[Body]:
+def composites(
+    model: RobotModel, motions: list[JointMotion], bodies: list[Body]
+) -> list[Body]:
     """Sum up what each joint carries, in the frame of its body; the base if it is the last one."""
     carried = list(bodies)
     for i, p in from_the_ends(model, len(bodies) > model.n_bodies):
@@ -394,7 +401,8 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     rows = tuple(formulation.plus_cross(row, d, of_H) for row, of_H in zip(E, H))
     columns = transposed(rows)  # type: ignore[arg-type]
     columns = tuple(  # type: ignore[assignment]
-        formulation.plus_cross(column, of_H, d) for column, of_H in zip(columns, transposed(H))
+        formulation.plus_cross(column, of_H, d)
+        for column, of_H in zip(columns, transposed(H))
     )
     b = formulation.plus_cross(b, d, a)
     return Flow(a, b, plus_matrix(H, outer(d, a)), transposed(columns))
@@ -465,7 +473,11 @@ def transposed(A: Matrix) -> Matrix:
 
 def outer(a: Vector, b: Vector) -> Matrix:
     """Product a b^T."""
-    return (formulation.scaled(a[0], b), formulation.scaled(a[1], b), formulation.scaled(a[2], b))
+    return (
+        formulation.scaled(a[0], b),
+        formulation.scaled(a[1], b),
+        formulation.scaled(a[2], b),
+    )
 
 
 def cross_matrix(a: Vector) -> Matrix:

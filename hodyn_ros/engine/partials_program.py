@@ -41,9 +41,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from hodyn_ros.engine import formulation, matrix_program
 from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Load, Matrix, Vector
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector
-from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, outer, plus_matrix, power
+from hodyn_ros.engine.matrix_program import (
+    Entries,
+    Screw,
+    momentum,
+    outer,
+    plus_matrix,
+    power,
+)
 from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import RecordedFriction, load_in_link_axes, motion_inputs
+from hodyn_ros.engine.robot_program import (
+    RecordedFriction,
+    load_in_link_axes,
+    motion_inputs,
+)
 from hodyn_ros.engine.taylor import (
     JointMotion,
     derivatives,
@@ -117,7 +128,9 @@ def _by_the_state(
             turning,
         )
         ways = (matrix_program.handed_on(model, motions, i, load) for load in starts)
-        for (j, moving), (_, row), (_, column), (_, column_of_rate), (_, turning) in zip(*ways):
+        for (j, moving), (_, row), (_, column), (_, column_of_rate), (_, turning) in zip(
+            *ways
+        ):
             S, D, D2, E = fields[j]
             by_q.add(j, i, power(column, S))
             by_qd.add(j, i, power(column_of_rate, S))
@@ -134,7 +147,9 @@ def _of_the_bodies(
     model: RobotModel, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
-    moved = {BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)}
+    moved = {
+        BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)
+    }
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
     for i, ((joint, _, turn), body) in enumerate(zip(motions, frames.bodies)):
@@ -189,7 +204,9 @@ def _of_the_wrenches(
             load = formulation.load_about_origin(load, [arm])
         for j, carried in matrix_program.handed_on(model, motions, i, load):
             joint, q, turn = motions[j]
-            own = _applied(wrench.expressed_in, matrix_program.screw_of(joint), carried, arm)
+            own = _applied(
+                wrench.expressed_in, matrix_program.screw_of(joint), carried, arm
+            )
             sums = (formulation.sum_loads(x, y) for x, y in zip(found[j], own))
             found[j] = Applied(*sums)
             arm = formulation.plus_scaled(arm, joint.slide * q, AXIS)
@@ -230,7 +247,9 @@ def _from_base(
         if wrench.expressed_in == 'spatial':
             f, n = screw_of_child(motions[j], f, n)
         else:
-            n, f = (formulation.to_child(motions[j].joint, motions[j].turn, v) for v in (n, f))
+            n, f = (
+                formulation.to_child(motions[j].joint, motions[j].turn, v) for v in (n, f)
+            )
     return Load([n], [f])
 
 

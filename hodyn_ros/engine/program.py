@@ -238,7 +238,11 @@ def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
 # --- Programs of robots -------------------------------------------------------------------------
 
 MASS_MATRIX, CORIOLIS_MATRIX, CORIOLIS_MATRIX_OF_20, WEIGHT, REGRESSOR, PARTIALS = (
-    'mass matrix', 'Coriolis matrix', 'Coriolis matrix of eq. (20)', 'weight', 'regressor',
+    'mass matrix',
+    'Coriolis matrix',
+    'Coriolis matrix of eq. (20)',
+    'weight',
+    'regressor',
     'partial derivatives',
 )
 """Terms of the equations of motion, and what is linear in them."""

@@ -36,7 +36,9 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
     recorder, frames = Recorder(), frames_of(model)
     orders, size = K - 2, model.n_joints * 10 * model.n_bodies
     values: list[Number] = [0.0] * (orders * size)
-    motions = {BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)}
+    motions = {
+        BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)
+    }
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
     for i, p in enumerate(model.parent.tolist()):
         joint, own = frames.joints[i], int(model.coordinate[i])
@@ -58,7 +60,10 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
         (a,), (B,) = motions[i].a, motions[i].B
         a = formulation.plus_product(ZERO, R, formulation.plus_product(a, B, d))
         w = [formulation.plus_product(ZERO, R, v) for v in motions[i].w]
-        (B,), ((_, products),) = formulation.acceleration_matrices(w), formulation.squares(w)
+        (B,), ((_, products),) = (
+            formulation.acceleration_matrices(w),
+            formulation.squares(w),
+        )
         for j, (e, u) in jacobian.items():
             u = formulation.plus_product(ZERO, R, formulation.plus_cross(u, e, d))
             row = _row(a, w[1], products, B, formulation.plus_product(ZERO, R, e), u)
@@ -69,7 +74,9 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
     return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
 
 
-def _row(a: Vector, dw: Vector, products: Vector, B: Matrix, e: Vector, u: Vector) -> list[Number]:
+def _row(
+    a: Vector, dw: Vector, products: Vector, B: Matrix, e: Vector, u: Vector
+) -> list[Number]:
     """Efforts that the parameters of a body make by one column of its Jacobian."""
     (bxx, bxy, bxz), (byx, byy, byz), (bzx, bzy, bzz) = B
     xx, yy, zz = (x * y for x, y in zip(e, dw))

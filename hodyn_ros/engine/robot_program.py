@@ -20,7 +20,14 @@ from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn, Vector
 from hodyn_ros.engine.frames import Frames, frames_of, vector, without_rounding
 from hodyn_ros.engine.frames import position as frame_position
-from hodyn_ros.engine.program import Attachment, Number, Part, Program, Recorder, RobotProgram
+from hodyn_ros.engine.program import (
+    Attachment,
+    Number,
+    Part,
+    Program,
+    Recorder,
+    RobotProgram,
+)
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
@@ -78,7 +85,9 @@ def robot_program(
     recorder = Recorder()
     motion = motion_inputs(recorder, model, order + 3)
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
-    efforts, _ = RigidBodies(recorder, model, wrenches, given, frames).efforts(motion, order)
+    efforts, _ = RigidBodies(recorder, model, wrenches, given, frames).efforts(
+        motion, order
+    )
     recorder.outputs('effort', [value for row in efforts for value in row])
     return recorder.program()
 
@@ -90,7 +99,9 @@ Rows = list[list[Number]]
 def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
     """Inputs 'motion': positions of the independent joints and derivatives."""
     values: Sequence[Number] = recorder.inputs('motion', K * model.n_joints)
-    return [list(values[k : k + model.n_joints]) for k in range(0, len(values), model.n_joints)]
+    return [
+        list(values[k : k + model.n_joints]) for k in range(0, len(values), model.n_joints)
+    ]
 
 
 class RigidBodies:
@@ -163,7 +174,9 @@ class RigidBodies:
             if i == BASE and base is None:
                 continue
             sign = 1.0 if wrench.acting == 'on_environment' else -1.0
-            given = formulation.load_of([sign * value for value in values[: 6 * (order + 1)]])
+            given = formulation.load_of(
+                [sign * value for value in values[: 6 * (order + 1)]]
+            )
             pose = se3.inverse(frames.base if i == BASE else frames.poses[i]) @ pose
             if wrench.expressed_in == 'body':
                 applied = load_in_link_axes(given, pose)
@@ -283,7 +296,9 @@ class RecordedFriction:
             height, scale = 0.5 * law.phi1, 0.5 * law.phi2
             shape, slope = self._step(which, scale, scale * (moving[0] + law.phi3), moving)
             shape[0] = shape[0] - tanh(scale * law.phi3)
-            return [height * value for value in shape], [height * scale * value for value in slope]
+            return [height * value for value in shape], [
+                height * scale * value for value in slope
+            ]
         assert isinstance(law, (Coulomb, Stribeck))
         if law.smoothing > 0.0:
             scale = 1.0 / law.smoothing
@@ -299,9 +314,13 @@ class RecordedFriction:
             orders = range(len(x))
             decay = self._decay(which, x)
             falling = [-2.0 / law.velocity * _product(x, decay, k) for k in orders]
-            slope = [_product(decay, slope, k) + _product(falling, shape, k) for k in orders]
+            slope = [
+                _product(decay, slope, k) + _product(falling, shape, k) for k in orders
+            ]
             shape = [_product(decay, shape, k) for k in orders]
-        return [law.level * value for value in shape], [law.level * value for value in slope]
+        return [law.level * value for value in shape], [
+            law.level * value for value in slope
+        ]
 
     def _step(
         self, which: int, scale: float, x: Number, moving: Sequence[Number]

@@ -112,13 +112,19 @@ class JointMotion(NamedTuple):
     def first(self, count: int) -> JointMotion:
         """Drop all but the first coefficients."""
         sine, cosine, q = (
-            Taylor(x.coefficients[:count]) for x in (self.turn.sine, self.turn.cosine, self.q)
+            Taylor(x.coefficients[:count])
+            for x in (self.turn.sine, self.turn.cosine, self.q)
         )
         return JointMotion(self.joint, q, Turn(sine, cosine, []))
 
 
 def joint_motion(
-    recorder: Recorder, model: RobotModel, joint: JointFrame, i: int, place: int, orders: int
+    recorder: Recorder,
+    model: RobotModel,
+    joint: JointFrame,
+    i: int,
+    place: int,
+    orders: int,
 ) -> JointMotion:
     """Motion of the joint of body i, which has a place in the inputs 'sine' and 'cosine'.
 
@@ -129,7 +135,9 @@ def joint_motion(
     values = [multiplier * recorder.input('motion', k * n + j) for k in range(orders)]
     values[0] = values[0] + float(model.offset[i])
     q = from_derivatives(values)
-    sine, cosine = sine_cosine(recorder.input('sine', place), recorder.input('cosine', place), q)
+    sine, cosine = sine_cosine(
+        recorder.input('sine', place), recorder.input('cosine', place), q
+    )
     return JointMotion(joint, q, formulation.turn_of(joint, sine, cosine, [q]))
 
 

@@ -111,8 +111,12 @@ class BagFormat(Format):
 def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[str, str]:
     """Topic that is read, and its type."""
     # Mirrors of efforts for plotting tools are no measurements.
-    mirrors = tuple(f'{c.topic}/' for c in connections if c.msgtype.startswith('hodyn_msgs/'))
-    readable = {(c.topic, c.msgtype): c.msgcount for c in connections if c.msgtype in _READABLE}
+    mirrors = tuple(
+        f'{c.topic}/' for c in connections if c.msgtype.startswith('hodyn_msgs/')
+    )
+    readable = {
+        (c.topic, c.msgtype): c.msgcount for c in connections if c.msgtype in _READABLE
+    }
     found = [
         place
         for place, count in readable.items()
@@ -236,7 +240,9 @@ def _rows(
     return np.where(stamps == 0, logged, stamps)[taken], motion[taken]
 
 
-def _places(present: tuple[str, ...], names: tuple[str, ...], where: str) -> list[int] | None:
+def _places(
+    present: tuple[str, ...], names: tuple[str, ...], where: str
+) -> list[int] | None:
     """Where the joints stand in a message; None if it is about others."""
     places = {name: index for index, name in enumerate(present)}
     missing = [name for name in names if name not in places]
@@ -265,7 +271,9 @@ def _trajectories(
             message = typestore().deserialize_cdr(message, JOINT_TRAJECTORY)
         if not len(message.points):
             raise FileError(f'{name} has no points.')
-        times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+        times = [
+            p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points
+        ]
         points = [[getattr(p, field, ()) for field in POINT_FIELDS] for p in message.points]
         stamp = _SECOND * int(message.header.stamp.sec) + int(message.header.stamp.nanosec)
         start = stamp or int(logged)
@@ -291,7 +299,9 @@ class BagWriter:
 
     def __init__(self, folder: Path, storage: str) -> None:
         if storage not in STORAGES:
-            raise FileError(f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.')
+            raise FileError(
+                f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.'
+            )
         rosbags('rosbag2', folder)
         from hodyn_ros.files import mcap  # made of what is not always installed
 
@@ -316,21 +326,29 @@ class BagWriter:
         parts = []
         for place, rows, fields in _contents(results):
             if not self._channels[place]:
-                connection = self._writer.add_connection(*_TOPICS[place], typestore=typestore())
+                connection = self._writer.add_connection(
+                    *_TOPICS[place], typestore=typestore()
+                )
                 self._channels[place] = connection.id
             frame, before = results.base_link, self._library.BEFORE
             records = encode(_TOPICS[place][1], stamps[rows], frame, fields, before)
-            self._library.put_record_heads(records, int(self._channels[place]), stamps[rows])
+            self._library.put_record_heads(
+                records, int(self._channels[place]), stamps[rows]
+            )
             lengths[rows, place] = records.shape[1]
             parts.append((place, rows, records))
         ends = lengths.cumsum().reshape(lengths.shape)
         whole = np.empty(lengths.sum(), dtype=np.uint8)
         for place, rows, records in parts:
             length = records.shape[1]
-            windows = np.lib.stride_tricks.sliding_window_view(whole, length, writeable=True)
+            windows = np.lib.stride_tricks.sliding_window_view(
+                whole, length, writeable=True
+            )
             windows[ends[rows, place] - length] = records
         rows, places = np.nonzero(lengths)
-        self._writer.write_records(self._channels[places], stamps[rows], ends[rows, places], whole)
+        self._writer.write_records(
+            self._channels[places], stamps[rows], ends[rows, places], whole
+        )
 
     def close(self) -> None:
         """Finish the bag."""
@@ -367,7 +385,9 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
         for m, values in enumerate(efforts.values()):
             mirror = {'name': results.joint_names, 'effort': values}
             if m == 0:
-                mirror |= {name: results.motion[rows, k] for k, name in enumerate(MOTION[:2])}
+                mirror |= {
+                    name: results.motion[rows, k] for k, name in enumerate(MOTION[:2])
+                }
             yield 2 + m, rows, mirror
     if results.motors is not None:
         yield from _motor_contents(results, results.motors)
@@ -393,7 +413,8 @@ def _motor_contents(
                     'motor_names': results.motor_names,
                     'joint_names': results.motor_joints,
                     'source': SOURCES[results.source],
-                    'deflection': position[places, 0] - results.motion[places, 0][:, joints],
+                    'deflection': position[places, 0]
+                    - results.motion[places, 0][:, joints],
                     **series,
                 },
             )

@@ -33,7 +33,9 @@ def _named(stem: str, *first: str) -> tuple[str, ...]:
 
 MOTION = _named('position', *MOTION_NAMES)
 EFFORT = _named('effort')
-MOTION_STD, EFFORT_STD = (tuple(f'{name}_std' for name in names) for names in (MOTION, EFFORT))
+MOTION_STD, EFFORT_STD = (
+    tuple(f'{name}_std' for name in names) for names in (MOTION, EFFORT)
+)
 MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in MOTION_NAMES))
 MOTOR_TORQUE = _named('motor_torque')
 DEFLECTION = _named('deflection')
@@ -81,12 +83,17 @@ class Metadata(NamedTuple):
 
 
 def parse_metadata(
-    lines: Mapping[str, str], name: str, expressed_in: str | None = None, acting: str | None = None
+    lines: Mapping[str, str],
+    name: str,
+    expressed_in: str | None = None,
+    acting: str | None = None,
 ) -> Metadata:
     """Metadata from keys and values; unknown keys are ignored, choices given here go first."""
     start = lines.get('start', '0')
     if not (start.isdecimal() and int(start) < 2**63):
-        raise FileError(f"{name}: 'start' is {start!r}, expected whole nanoseconds since 1970.")
+        raise FileError(
+            f"{name}: 'start' is {start!r}, expected whole nanoseconds since 1970."
+        )
     wrenches, motors = {}, {}
     for key, value in lines.items():
         what, _, who = key.partition(' ')
@@ -155,19 +162,28 @@ class TableColumns:
         moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
         if sorted(moved) == sorted(self.joint_names):  # each joint has one motor
             order = [moved.index(name) for name in self.joint_names]
-            blocks = ('motor_position', self.motor_position), ('motor_torque', self.motor_torque)
+            blocks = (
+                ('motor_position', self.motor_position),
+                ('motor_torque', self.motor_torque),
+            )
             measured |= {
-                what: block.of(values)[:, 0][:, order] for what, block in blocks if block.orders
+                what: block.of(values)[:, 0][:, order]
+                for what, block in blocks
+                if block.orders
             }
         return Samples(
             joint_names=self.joint_names,
             times=values[:, 0],
             motion=self.motion.of(values),
             wrenches=tuple(
-                Wrench(link, block.of(values), *metadata.wrenches.get(link, metadata.unsaid))
+                Wrench(
+                    link, block.of(values), *metadata.wrenches.get(link, metadata.unsaid)
+                )
                 for link, block in self.wrenches.items()
             ),
-            stiffness={name: block.of(values)[:, :, 0] for name, block in self.stiffness.items()},
+            stiffness={
+                name: block.of(values)[:, :, 0] for name, block in self.stiffness.items()
+            },
             **measured,
             name=self.name,
             start=metadata.start,
@@ -189,9 +205,14 @@ class TableColumns:
                 f'{self.name}: column {self.titles[place[1]]!r} is infinite at sample '
                 f'{first + place[0]}; expected a number, or none.'
             )
-        units = tuple(metadata.units.get(f'{name}.position', '') for name in self.joint_names)
+        units = tuple(
+            metadata.units.get(f'{name}.position', '') for name in self.joint_names
+        )
         if self.motor_position.orders:
-            position, deflection = self.motor_position.of(values), self.deflection.of(values)
+            position, deflection = (
+                self.motor_position.of(values),
+                self.deflection.of(values),
+            )
             if not self.deflection.orders:
                 deflection = np.full((*position.shape[:2], len(self.joint_names)), np.nan)
             motors = MotorMotion(position, self.motor_torque.of(values), deflection)
@@ -204,7 +225,9 @@ class TableColumns:
             effort_std=self.effort_std.of(values) if self.effort_std.orders else None,
             motors=motors,
             motor_names=self.motor_names,
-            motor_joints=tuple(metadata.motor_joints.get(name, name) for name in self.motor_names),
+            motor_joints=tuple(
+                metadata.motor_joints.get(name, name) for name in self.motor_names
+            ),
             name=self.name,
             start=metadata.start,
             source=metadata.source,
@@ -326,7 +349,10 @@ def columns_of(results: Results) -> tuple[list[str], list[Array]]:
 
     add(results.motion, results.joint_names, MOTION)
     add(results.effort, results.joint_names, EFFORT)
-    for std, quantities in ((results.motion_std, MOTION_STD), (results.effort_std, EFFORT_STD)):
+    for std, quantities in (
+        (results.motion_std, MOTION_STD),
+        (results.effort_std, EFFORT_STD),
+    ):
         if std is not None:
             add(std, results.joint_names, quantities)
     for wrench in results.wrenches:
@@ -344,7 +370,9 @@ def metadata_of(results: Results) -> dict[str, str]:
     """Find what belongs beside the columns of some results; see `parse_metadata`."""
     lines = {name: str(getattr(results, name)) for name in ('start', 'source', 'base_link')}
     lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in results.wrenches}
-    lines |= {f'motor {m}': joint for m, joint in zip(results.motor_names, results.motor_joints)}
+    lines |= {
+        f'motor {m}': joint for m, joint in zip(results.motor_names, results.motor_joints)
+    }
     lines |= results.provenance.lines()
     joints = dict(zip(results.joint_names, results.joint_units))
     motors = {m: joints.get(j) for m, j in zip(results.motor_names, results.motor_joints)}
@@ -403,7 +431,9 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
     for text in map(str.strip, texts):
         match = _TITLE.fullmatch(text)
         entity, quantity = _split(match[1]) if match else ('', '')
-        known = {unit: None for position in ('rad', 'm') if (unit := _unit(quantity, position))}
+        known = {
+            unit: None for position in ('rad', 'm') if (unit := _unit(quantity, position))
+        }
         if match is None or not known:
             titles.append(text)
             units[text] = ''
@@ -509,7 +539,9 @@ class TableFormat(Format):
         """Read a motion block by block."""
         table = self.table(path, wanted.joint_names)
         columns, first = find_columns(table.titles, str(path)), 0
-        metadata = parse_metadata(table.lines, str(path), wanted.expressed_in, wanted.acting)
+        metadata = parse_metadata(
+            table.lines, str(path), wanted.expressed_in, wanted.acting
+        )
         for values in table.blocks(columns.columns, wanted.chunk):
             yield columns.samples(values, metadata, first)
             first += len(values)

@@ -106,7 +106,9 @@ def compute_stream(
         sizes.add(results.effort, results.effort_std)
         held = results  # The last one says how certain they are.
     if held is not None:
-        yield replace(held, remarks=(*held.remarks, *sizes.remarks(EFFORT, model.joint_names)))
+        yield replace(
+            held, remarks=(*held.remarks, *sizes.remarks(EFFORT, model.joint_names))
+        )
 
 
 def _with_efforts(
@@ -118,7 +120,9 @@ def _with_efforts(
     known = _known_efforts(completed, orders)
     E = min(orders, motion.shape[1] - 2)
     effort = np.full((len(motion), E, model.n_joints), np.nan)
-    groups = [(e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)]
+    groups = [
+        (e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)
+    ]
     for e, places in groups:
         rows: Any = slice(None) if len(places) == len(motion) else places
         wrenches = [replace(wrench, values=v[rows, :e]) for wrench, v in completed.wrenches]
@@ -180,13 +184,17 @@ def _effort_std(
     for first in range(0, len(nodes), _TOGETHER):
         rows = nodes[first : first + _TOGETHER]
         motion = results.motion[rows, : E + 2]
-        wrenches = [replace(w, values=np.asarray(w.values)[rows, :E]) for w in results.wrenches]
+        wrenches = [
+            replace(w, values=np.asarray(w.values)[rows, :E]) for w in results.wrenches
+        ]
         found = variance[first : first + _TOGETHER]
         factor = _factors(completed.covariance[rows, :, : E + 2, : E + 2])
         for j in range(n):
             disturbed = np.tile(motion, (E + 2, 1, 1, 1))
             disturbed[..., j] += np.moveaxis(factor[:, j], -1, 0)
-            off = inverse_dynamics(model, disturbed, wrenches or None, num_threads=num_threads)
+            off = inverse_dynamics(
+                model, disturbed, wrenches or None, num_threads=num_threads
+            )
             found += ((off - effort[rows]) ** 2).sum(axis=0)
         for w, covariance in enumerate(completed.wrench_covariances):
             factor = _factors(covariance[rows, :, :E, :E])
@@ -269,7 +277,9 @@ class _MotorStream:
         before, self._before = (None if completed.begins else self._before), None
         for e, rows in reversed(groups):
             if not self._actuators.single.dampers:
-                stiffness = {name: series[rows] for name, series in completed.stiffness.items()}
+                stiffness = {
+                    name: series[rows] for name, series in completed.stiffness.items()
+                }
                 yield (
                     rows,
                     motor_motion(

@@ -44,7 +44,9 @@ class CsvTable:
                 elif line.strip():
                     break
             else:
-                raise FileError(f'{path} is empty; expected a line with the names of the columns.')
+                raise FileError(
+                    f'{path} is empty; expected a line with the names of the columns.'
+                )
         self._delimiter = max(_DELIMITERS, key=line.count)
         cells = next(csv.reader([line], delimiter=self._delimiter))
         self.titles, said = read_titles(cells, str(path))
@@ -66,7 +68,11 @@ class CsvTable:
             try:
                 if (library := _arrow_csv()) is None:
                     return np.loadtxt(
-                        texts, delimiter=self._delimiter, usecols=columns, ndmin=2, comments=None
+                        texts,
+                        delimiter=self._delimiter,
+                        usecols=columns,
+                        ndmin=2,
+                        comments=None,
                     )
                 names = [str(i) for i in range(len(self.titles))]
                 table = library.read_csv(
@@ -113,7 +119,10 @@ class CsvWriter:
 
     def __init__(self, path: Path, titles: Sequence[str], lines: Mapping[str, str]) -> None:
         self._path, self._lines = path, dict(lines)
-        self._file, self._library = path.open('w', encoding='utf-8', newline=''), _arrow_csv()
+        self._file, self._library = (
+            path.open('w', encoding='utf-8', newline=''),
+            _arrow_csv(),
+        )
         csv.writer(self._file, lineterminator='\n').writerow(text_titles(titles, lines))
         self._file.flush()
 
@@ -125,7 +134,9 @@ class CsvWriter:
             return
         names = [str(i) for i in range(len(columns))]
         table = import_module('pyarrow').table(dict(zip(names, columns)))
-        library.write_csv(table, self._file.buffer, library.WriteOptions(include_header=False))
+        library.write_csv(
+            table, self._file.buffer, library.WriteOptions(include_header=False)
+        )
 
     def close(self) -> None:
         """Finish the file, and write what belongs to it but not into a table beside it."""
@@ -166,5 +177,7 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-CSV = TableFormat(('.csv',), lambda path, _: CsvTable(path), partial(RowsWriter, make=CsvWriter))
+CSV = TableFormat(
+    ('.csv',), lambda path, _: CsvTable(path), partial(RowsWriter, make=CsvWriter)
+)
 """Comma-separated values."""

@@ -39,7 +39,10 @@ _WRENCH_DERIVATIVES = 2
 # What is farther away, or slower than this share of its limit of velocity, is in other units.
 _FARTHEST_TURN = 6.0 * np.pi
 _SLOWEST, _USUAL_VELOCITY = 1.5e-3, 3.0  # rad/s or m/s, where there is no limit
-_LEAST_STEP, _LEAST_MOTION = 0.2, 0.1  # of times, and of any joint, from which on that is told
+_LEAST_STEP, _LEAST_MOTION = (
+    0.2,
+    0.1,
+)  # of times, and of any joint, from which on that is told
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _PART = 10_000  # samples of a part, where the motion comes in one piece
@@ -94,7 +97,9 @@ class Completed:
         whole = self.results
         for first in range(0, max(1, len(whole)), _PART):
             rows = slice(first, first + _PART)
-            times, motion, effort = (a[rows] for a in (whole.times, whole.motion, whole.effort))
+            times, motion, effort = (
+                a[rows] for a in (whole.times, whole.motion, whole.effort)
+            )
             yield replace(
                 self,
                 results=replace(whole, times=times, motion=motion, effort=effort),
@@ -174,7 +179,9 @@ class How:
     def __post_init__(self) -> None:
         check_choice('derivatives', self.derivatives, DERIVATIVES, MotionError)
         most = len(MOTION)
-        checked_number('order', self.orders - 1, MotionError, least=0, most=most - 1, whole=True)
+        checked_number(
+            'order', self.orders - 1, MotionError, least=0, most=most - 1, whole=True
+        )
         if self.rate is not None:
             checked_number('rate', self.rate, MotionError, above=0.0, unit='Hz')
 
@@ -228,7 +235,9 @@ class How:
             )
         given = samples.motion.shape[1]
         if given > 3:
-            remarks += ('Jerk and more are given, but the spline does not go through them.',)
+            remarks += (
+                'Jerk and more are given, but the spline does not go through them.',
+            )
         positions = samples.motion[:, 0]
         rows = [samples.motion[:, k] if k < given else None for k in (1, 2)]
         if not samples.is_waypoints:  # between which the motion is open
@@ -240,7 +249,9 @@ class How:
         try:
             if samples.is_waypoints or self.interpolation != 'spline':
                 waypoints = Waypoints(samples.joint_names, samples.times, positions, *rows)  # type: ignore[arg-type]
-                plan = plan_motion(waypoints, model.joint_names, interpolation=self.interpolation)
+                plan = plan_motion(
+                    waypoints, model.joint_names, interpolation=self.interpolation
+                )
                 curve: Any = plan.motion
                 is_still = np.all(np.abs(curve(curve.end_time)[1:3]) <= STANDSTILL)
                 remarks += (
@@ -269,7 +280,8 @@ class How:
             continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
         )
         wrenches = tuple(
-            (w, self._series(samples, np.asarray(w.values), times)) for w in samples.wrenches
+            (w, self._series(samples, np.asarray(w.values), times))
+            for w in samples.wrenches
         )
         stiffness = {
             name: self._series(samples, series[:, :, None], times)[:, :, 0]
@@ -305,7 +317,11 @@ class How:
         self, model: RobotModel, parts: Iterable[Samples], name: str
     ) -> Iterator[Completed]:
         """Estimate a motion, and wrenches measured at the same times, from all of them."""
-        options = {'smallest_motion': _SMALLEST_MOTION, 'max_gap': _MAX_GAP, **self.estimator}
+        options = {
+            'smallest_motion': _SMALLEST_MOTION,
+            'max_gap': _MAX_GAP,
+            **self.estimator,
+        }
         known = ('noise', 'bandwidth', 'smallest_motion', 'max_gap')
         if unknown := [key for key in options if key not in known]:
             raise MotionError(
@@ -390,7 +406,10 @@ class RelativeErrors:
         self._count += len(values)
 
     def remarks(
-        self, names: Sequence[str], joint_names: Sequence[str], smallest: Array | float = 0.0
+        self,
+        names: Sequence[str],
+        joint_names: Sequence[str],
+        smallest: Array | float = 0.0,
     ) -> tuple[str, ...]:
         """Say how large the deviations are, and of what they are larger than the values.
 
@@ -407,7 +426,9 @@ class RelativeErrors:
             f'{name} {100.0 * row.max():.2g} % ({joint_names[int(row.argmax())]})'
             for name, row in zip(names, ratio)
         )
-        found = [f'Standard deviations, of the size and where they are largest (RMS): {worst}.']
+        found = [
+            f'Standard deviations, of the size and where they are largest (RMS): {worst}.'
+        ]
         useless = [
             f'{name} of {listed(np.take(joint_names, np.flatnonzero(row > 1.0)).tolist())}'
             for name, row in zip(names, ratio)
@@ -432,7 +453,9 @@ def _gathered(
                 "cannot be combined with an estimated motion; use derivatives='spline'."
             )
         origin = samples.start if origin is None else origin
-        stamps.append(np.rint(1e9 * samples.times).astype(np.int64) + (samples.start - origin))
+        stamps.append(
+            np.rint(1e9 * samples.times).astype(np.int64) + (samples.start - origin)
+        )
         bare = {what: None for what in MEASURED}
         every.append(replace(samples, motion=samples.motion[:, :1], **bare))  # type: ignore[arg-type]
     whole = join_results(every)
@@ -515,7 +538,12 @@ def _results(
     **more: Any,
 ) -> Results:
     effort = np.empty((len(times), 0, model.n_joints))
-    fields = {'name': samples.name, 'source': source, 'remarks': remarks, 'start': samples.start}
+    fields = {
+        'name': samples.name,
+        'source': source,
+        'remarks': remarks,
+        'start': samples.start,
+    }
     return Results.of_model(model, times, motion, effort, **{**fields, **more})
 
 
@@ -550,7 +578,10 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     slopes = np.diff(few[:, :-1], axis=0) / np.diff(times[edges])[:, None, None]
     # What agrees with the derivatives at the edges alone agrees with more of them too.
     for given, places in ((few[:, 1:], np.arange(len(edges))), (motion[:, 1:], edges)):
-        lowest, highest = _beside(np.minimum, given, places), _beside(np.maximum, given, places)
+        lowest, highest = (
+            _beside(np.minimum, given, places),
+            _beside(np.maximum, given, places),
+        )
         share = _SHARE * np.fmax.reduce(np.maximum(-lowest, highest), axis=0)
         share = np.fmax(share, _NEGLIGIBLE * 10.0 ** np.arange(len(share))[:, None])
         outside = np.maximum(lowest - slopes, slopes - highest) - share
@@ -632,12 +663,19 @@ def _error_of(values: Array) -> Array:
 
 def as_waypoints(samples: Samples) -> Samples:
     """Samples of positions that are too far apart to show a motion are waypoints."""
-    if samples.is_measured or samples.motion.shape[1] > 1 or samples.wrenches or samples.stiffness:
+    if (
+        samples.is_measured
+        or samples.motion.shape[1] > 1
+        or samples.wrenches
+        or samples.stiffness
+    ):
         return samples
     if not len(samples):
         return samples
     duration = samples.times[-1] - samples.times[0]
-    return replace(samples, is_waypoints=bool(duration * _RATE_OF_SAMPLES > len(samples) - 1))
+    return replace(
+        samples, is_waypoints=bool(duration * _RATE_OF_SAMPLES > len(samples) - 1)
+    )
 
 
 def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
@@ -684,7 +722,9 @@ def is_measurement(samples: Samples) -> bool:
     times, positions = samples.times, samples.motion[:, 0]
     noise, step = _noise(times, positions, _NOISE_ORDER), float(np.median(np.diff(times)))
     stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
-    jerk = np.abs(np.diff(positions[::stride], _NOISE_ORDER, axis=0)).max(axis=0, initial=0.0)
+    jerk = np.abs(np.diff(positions[::stride], _NOISE_ORDER, axis=0)).max(
+        axis=0, initial=0.0
+    )
     jerk /= (stride * step) ** _NOISE_ORDER
     error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
     size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
@@ -699,7 +739,9 @@ def _noise(times: Array, values: Array, order: int) -> Array:
         return result
     quotients: list[NDArray[np.float64]] = [values]
     for p in range(1, order + 2):
-        quotients.append(p * np.diff(quotients[-1], axis=0) / (times[p:] - times[:-p])[:, None])
+        quotients.append(
+            p * np.diff(quotients[-1], axis=0) / (times[p:] - times[:-p])[:, None]
+        )
     moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
     step = np.median(np.diff(times))
     for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():

@@ -203,7 +203,9 @@ class ResultsWriter:
 
     def __init__(self, path: PathLike, *, storage: str = 'mcap') -> None:
         self._path = Path(path)
-        self._format = format_of(self._path, not self._path.suffix, 'none for the folder of a bag')
+        self._format = format_of(
+            self._path, not self._path.suffix, 'none for the folder of a bag'
+        )
         if self._path.is_dir():
             raise FileError(f'{path} is a folder that exists already; give another name.')
         self._first: Results | None = None
@@ -224,7 +226,10 @@ class ResultsWriter:
         """Append the next part of a motion, of the same joints and with the same orders."""
         first = results if self._first is None else self._first
         self._first = first
-        if results.joint_names != first.joint_names or results.motor_names != first.motor_names:
+        if (
+            results.joint_names != first.joint_names
+            or results.motor_names != first.motor_names
+        ):
             raise FileError(
                 f'{self._path}: results of {listed(results.joint_names)} come after those of '
                 f'{listed(first.joint_names)}; expected the same joints and motors in all parts.'
@@ -275,7 +280,9 @@ class Replacement:
         self._target = path
         with writing(path):
             if not path.parent.is_dir():
-                raise FileError(f'{path} cannot be written: there is no folder {path.parent}.')
+                raise FileError(
+                    f'{path} cannot be written: there is no folder {path.parent}.'
+                )
             self.folder = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
             CLEANUPS.add(self.discard)
             self.folder.mkdir(0o700)

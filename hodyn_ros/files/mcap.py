@@ -84,7 +84,9 @@ class Writer(rosbag2.Writer):
         starts = np.concatenate([[0], ends])[:-1]
         if not isinstance(self.storage, _ChunkWriter) or len(records) < _FEW:
             known, data = {c.id: c for c in self.connections}, records.tobytes()
-            for item in np.stack([channels, stamps, starts + BEFORE, ends], axis=1).tolist():
+            for item in np.stack(
+                [channels, stamps, starts + BEFORE, ends], axis=1
+            ).tolist():
                 self.write(known[item[0]], item[1], data[slice(*item[2:])])
             return
         self.min_timestamp = min(self.min_timestamp, int(stamps.min()))
@@ -99,9 +101,13 @@ class Writer(rosbag2.Writer):
                 self.storage.write_chunk(channels[rows], stamps[rows], places, part)
 
 
-def put_record_heads(records: NDArray[np.uint8], channel: int, stamps: NDArray[np.int64]) -> None:
+def put_record_heads(
+    records: NDArray[np.uint8], channel: int, stamps: NDArray[np.int64]
+) -> None:
     """Fill the first `BEFORE` bytes of records (N, bytes), each with a message behind them."""
     head = pack('<BQHIQQ', _MESSAGE, records.shape[1] - _RECORD.size, channel, 0, 0, 0)
     records[:, :BEFORE] = np.frombuffer(head, dtype=np.uint8)
-    times = np.stack([stamps, stamps], axis=1).astype('<u8')  # of the log, and of the sender
+    times = np.stack([stamps, stamps], axis=1).astype(
+        '<u8'
+    )  # of the log, and of the sender
     records[:, BEFORE - 16 : BEFORE] = times.view(np.uint8)

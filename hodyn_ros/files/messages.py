@@ -146,7 +146,9 @@ def _fits(have: str, want: str) -> bool:
     """Whether values of one type can be used for those of another one."""
     if want.endswith('[]'):
         element, _, size = have.partition('[')
-        return bool(size) and (element == want[:-2] or {element, want} == {'float32', 'float64[]'})
+        return bool(size) and (
+            element == want[:-2] or {element, want} == {'float32', 'float64[]'}
+        )
     return have == want or ('int' in have and 'int' in want and '[' not in have)
 
 
@@ -195,7 +197,9 @@ def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessa
         if not isinstance(message, bytes)
     ]
     lengths = np.array([len(data) if isinstance(data, bytes) else 0 for data in batch])
-    rest = np.array([i for i, data in enumerate(batch) if isinstance(data, bytes)], dtype=np.intp)
+    rest = np.array(
+        [i for i, data in enumerate(batch) if isinstance(data, bytes)], dtype=np.intp
+    )
     while len(rest):
         head = int(rest[0])
         try:
@@ -242,7 +246,11 @@ def _taken(row: int, message: Any, fields: Fields) -> DecodedMessages:
 
 
 def encode(
-    kind: str, stamps: NDArray[np.int64], frame_id: str, fields: dict[str, Any], before: int = 0
+    kind: str,
+    stamps: NDArray[np.int64],
+    frame_id: str,
+    fields: dict[str, Any],
+    before: int = 0,
 ) -> NDArray[np.uint8]:
     """Serialize messages of the same layout, with stamps (N,) [ns]; shape (N, bytes).
 
@@ -263,7 +271,9 @@ def encode(
     records = np.empty((len(stamps), before + len(template)), dtype=np.uint8)
     data = records[:, before:]
     data[:] = np.frombuffer(template, dtype=np.uint8)
-    data[:, _STAMP] = np.stack(np.divmod(stamps, _SECOND), axis=1).astype('<u4').view(np.uint8)
+    data[:, _STAMP] = (
+        np.stack(np.divmod(stamps, _SECOND), axis=1).astype('<u4').view(np.uint8)
+    )
     for name, (place, count) in places.items():
         if count:
             raw = np.ascontiguousarray(fields[name], dtype='<f8').view(np.uint8)

@@ -45,7 +45,10 @@ _SERIES: dict[str, tuple[str, str, Sequence[str]]] = {
 }
 """Arrays: their shape, the array that names what an axis is for, and titles without the names."""
 
-_SECOND_AXIS = ('stiffness_joints', 'wrench_links')  # is named; otherwise it is the last one
+_SECOND_AXIS = (
+    'stiffness_joints',
+    'wrench_links',
+)  # is named; otherwise it is the last one
 _MOTOR_NAMES = ('motor_names', 'motor_joints')
 _LINES = (
     'start',
@@ -82,7 +85,9 @@ class NpzTable:
         with path.open('rb') as file, np.load(file, allow_pickle=False) as archive:
             have = list(archive.files)
             self._series, is_table = _series_of(have)
-            self._shapes = {name: self._opened(archive.zip, name)[1] for name in self._series}
+            self._shapes = {
+                name: self._opened(archive.zip, name)[1] for name in self._series
+            }
             every = ('joint_names', 'stiffness_joints', *_MOTOR_NAMES, *_WRENCH_NAMES)
             self._owners = {name: self._names(archive, name) for name in every}
             self.lines = {n: str(archive[n].reshape(())) for n in _LINES if n in have}
@@ -101,7 +106,9 @@ class NpzTable:
             lacks = "no array 'time' [s]"
             if TIME in have:
                 lacks = "neither 'motion' of shape (N, K, n) nor 'position' of shape (N, n)"
-            raise FileError(f'{self._path}: there is {lacks}; it holds {listed(have)}; {_LAYOUT}.')
+            raise FileError(
+                f'{self._path}: there is {lacks}; it holds {listed(have)}; {_LAYOUT}.'
+            )
         twice = [quantity for quantity in MOTION[:5] if quantity in have]
         if 'motion' in have and twice:
             raise FileError(
@@ -118,7 +125,9 @@ class NpzTable:
             for what, default in zip(_WRENCH_NAMES[1:], ('body', 'on_environment'))
         ]
         if any(len(found) != len(links) for found in choices):
-            raise FileError(f'{self._path}: {listed(_WRENCH_NAMES)} have different lengths.')
+            raise FileError(
+                f'{self._path}: {listed(_WRENCH_NAMES)} have different lengths.'
+            )
         motors = zip(*(self._owners[what] for what in _MOTOR_NAMES))
         return {
             **{f'wrench {link}': ' '.join(words) for link, *words in zip(links, *choices)},
@@ -147,7 +156,10 @@ class NpzTable:
     def _refuse_shape(self, name: str, axes: str) -> None:
         """Refuse an array with other axes, such as 'N, W, S, 6', or another number of rows."""
         shape = self._shapes[name]
-        fits = len(shape) == len(axes.strip(',').split(',')) and shape[0] == self._shapes[TIME][0]
+        fits = (
+            len(shape) == len(axes.strip(',').split(','))
+            and shape[0] == self._shapes[TIME][0]
+        )
         if not fits or (axes.endswith('6') and shape[-1] != 6):
             raise FileError(
                 f'{self._path}: {name!r} has shape {shape}, expected ({axes}) with as many rows '
@@ -229,7 +241,9 @@ class NpzWriter:
         if results.motors is not None:
             series |= zip(('motor_position', 'motor_torque', 'deflection'), results.motors)
         if results.wrenches:
-            series['wrenches'] = np.stack([np.asarray(w.values) for w in results.wrenches], axis=1)
+            series['wrenches'] = np.stack(
+                [np.asarray(w.values) for w in results.wrenches], axis=1
+            )
         for name, values in series.items():
             if first is results:
                 beside = self._path.with_name(f'{self._path.name}.{name}')

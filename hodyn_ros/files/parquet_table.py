@@ -68,7 +68,11 @@ class ParquetWriter:
     """
 
     def __init__(
-        self, path: Path, titles: Sequence[str], lines: Mapping[str, str], ids: str | None = None
+        self,
+        path: Path,
+        titles: Sequence[str],
+        lines: Mapping[str, str],
+        ids: str | None = None,
     ) -> None:
         self._table: Any = arrow('pyarrow', path).table
         self._make: Any = arrow('pyarrow.parquet', path).ParquetWriter

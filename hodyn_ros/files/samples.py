@@ -80,7 +80,9 @@ class Samples:
     def __post_init__(self) -> None:
         names = tuple(str(name) for name in self.joint_names)
         if not names:
-            raise JointNameError(f'{self.name}: there are no joints, expected at least one.')
+            raise JointNameError(
+                f'{self.name}: there are no joints, expected at least one.'
+            )
         if len(set(names)) != len(names):
             repeated = sorted({name for name in names if names.count(name) > 1})
             raise JointNameError(f'{self.name}: {listed(repeated)} more than once.')
@@ -140,7 +142,9 @@ class Samples:
                 'expected a finite number.'
             )
 
-    def _checked_measured(self, what: str, given: ArrayLike, shape: tuple[int, int]) -> Array:
+    def _checked_measured(
+        self, what: str, given: ArrayLike, shape: tuple[int, int]
+    ) -> Array:
         values = _numbers(given, f'{self.name}: {what}')
         if values.shape != shape:
             raise MotionError(
@@ -180,7 +184,9 @@ class Samples:
         unused = tuple(name for name in self.joint_names if name not in wanted)
         places = [self.joint_names.index(name) for name in wanted]
         measured = self.measured_at((slice(None), places))
-        chosen = replace(self, joint_names=wanted, motion=self.motion[:, :, places], **measured)
+        chosen = replace(
+            self, joint_names=wanted, motion=self.motion[:, :, places], **measured
+        )
         return chosen, unused
 
     def measured_at(self, index: Any) -> dict[str, Any]:
@@ -303,7 +309,9 @@ class Results:
             unit = ', '.join(dict.fromkeys(units[order])) if units else 'unit not known'
             head.append(f'{_EFFORTS.get(order, f"derivative {order}")} [{unit}]')
         peaks = np.fmax.reduce(np.abs(self.effort), axis=0, initial=np.nan).T
-        rows = [[name, *(f'{x:.4g}' for x in row)] for name, row in zip(self.joint_names, peaks)]
+        rows = [
+            [name, *(f'{x:.4g}' for x in row)] for name, row in zip(self.joint_names, peaks)
+        ]
         if len(rows) > _MOST_ROWS:
             rows = [*rows[:_MOST_ROWS], [f'and {len(rows) - _MOST_ROWS} more']]
         return table(f'{self._summary()}; {self.provenance}', head, rows)
@@ -343,7 +351,9 @@ def waypoint_samples(
                 )
     used = [k for k in range(len(POINT_FIELDS)) if not np.isnan(motion[:, k]).all()]
     motion = motion[:, : max(used, default=0) + 1]
-    return Samples(tuple(joint_names), times, motion, name=name, is_waypoints=True, start=start)
+    return Samples(
+        tuple(joint_names), times, motion, name=name, is_waypoints=True, start=start
+    )
 
 
 def join_results(parts: Sequence[Part]) -> Part:
@@ -396,7 +406,9 @@ def _joined_results(parts: Sequence[Results]) -> dict[str, Any]:
         for what in ('effort', *DEVIATIONS)
         if getattr(parts[0], what) is not None
     }
-    found['remarks'] = tuple(dict.fromkeys(remark for part in parts for remark in part.remarks))
+    found['remarks'] = tuple(
+        dict.fromkeys(remark for part in parts for remark in part.remarks)
+    )
     if parts[0].motors is not None:
         motors: Any = zip(*(part.motors for part in parts if part.motors is not None))
         found['motors'] = type(parts[0].motors)(*map(_with_gaps, motors))

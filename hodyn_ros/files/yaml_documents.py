@@ -23,7 +23,9 @@ class _Loader(getattr(yaml, 'CSafeLoader', yaml.SafeLoader)):  # type: ignore[mi
 
 
 _Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float', re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$'), '-+.0123456789'
+    'tag:yaml.org,2002:float',
+    re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$'),
+    '-+.0123456789',
 )
 
 
@@ -59,7 +61,9 @@ def yaml_documents(path: Path) -> list[Any]:
 
 def _refuse_repetition(path: Path, root: yaml.Node) -> None:
     """Raise an error against aliases that repeat too many entries, or what they are part of."""
-    sizes: dict[int, int] = {}  # with all that aliases repeat; 0: of a node that is under way
+    sizes: dict[
+        int, int
+    ] = {}  # with all that aliases repeat; 0: of a node that is under way
     stack = [root]
     while stack:
         node = stack[-1]
@@ -69,7 +73,9 @@ def _refuse_repetition(path: Path, root: yaml.Node) -> None:
             new = [part for part in parts if sizes.get(id(part)) is None]
             if any(sizes.get(id(part)) == 0 for part in parts):
                 line = node.start_mark.line + 1
-                raise FileError(f'{path}: in line {line} an alias is part of what it stands for.')
+                raise FileError(
+                    f'{path}: in line {line} an alias is part of what it stands for.'
+                )
             stack += new
             if new:
                 continue

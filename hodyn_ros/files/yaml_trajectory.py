@@ -41,9 +41,13 @@ def read_yaml(path: Path) -> Samples:
     content = _trajectory(path)
     names, points = content.get('joint_names'), content.get('points')
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise FileError(f"{path}: 'joint_names' is {_short(names)}, expected a list of names.")
+        raise FileError(
+            f"{path}: 'joint_names' is {_short(names)}, expected a list of names."
+        )
     if not isinstance(points, list) or not points:
-        raise FileError(f"{path}: 'points' is {_short(points)}, expected a list of waypoints.")
+        raise FileError(
+            f"{path}: 'points' is {_short(points)}, expected a list of waypoints."
+        )
     times, rows = zip(*(_point(p, f'{path}: points[{i}]') for i, p in enumerate(points)))
     header, start = content.get('header'), 0
     if isinstance(header, dict) and header.get('stamp') is not None:
@@ -58,7 +62,9 @@ def _trajectory(path: Path) -> dict[str, Any]:
     """The one trajectory of a file."""
     documents = yaml_documents(path)
     if len(documents) != 1:
-        raise FileError(f'{path} holds {len(documents)} documents, expected one trajectory.')
+        raise FileError(
+            f'{path} holds {len(documents)} documents, expected one trajectory.'
+        )
     content = documents[0]
     for wrapper in ('trajectory', 'joint_trajectory'):
         if isinstance(content, dict) and wrapper in content:
@@ -149,7 +155,11 @@ def _number(value: Any, where: str) -> float:
             value = float(value)
         except ValueError:
             pass
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not abs(value) < 1e300
+    ):
         raise FileError(f'{where} is {_short(value)}, expected a finite number.')
     return float(value)
 
@@ -166,7 +176,9 @@ def _seconds(value: Any, where: str) -> tuple[float, float]:
             f"{where} has the keys {', '.join(map(str, value)) or '(none)'}; expected 'sec' "
             "and 'nanosec'."
         )
-    sec, nanosec = (_number(given.get(key, 0), f'{where}.{key}') for key in ('sec', 'nanosec'))
+    sec, nanosec = (
+        _number(given.get(key, 0), f'{where}.{key}') for key in ('sec', 'nanosec')
+    )
     return sec, nanosec
 
 

@@ -106,7 +106,9 @@ class Comparison:
     def band_titles(self) -> tuple[str, ...]:
         """Names of the bands."""
         pairs = zip(self.edges, self.edges[1:])
-        return tuple(f'{a:g} to {b:g} Hz' if b < np.inf else f'above {a:g} Hz' for a, b in pairs)
+        return tuple(
+            f'{a:g} to {b:g} Hz' if b < np.inf else f'above {a:g} Hz' for a, b in pairs
+        )
 
     @property
     def name(self) -> str:
@@ -237,7 +239,11 @@ def _mean(left: Sequence[Array], right: Sequence[Array], count: Array) -> Array:
 def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStretch:
     """Measured and computed efforts of all joints, rigid and elastic."""
     shape = stretch.motion[:, 0].shape
-    measured, computed, used = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+    measured, computed, used = (
+        np.zeros(shape),
+        np.zeros(shape),
+        np.zeros(shape, dtype=np.bool_),
+    )
     for kind, *found in equations.efforts(stretch):  # torques of motors, if there are both
         own = equations.elastic == (kind != 'effort')
         for target, values in zip((measured, computed, used), found):
@@ -281,7 +287,9 @@ def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array)
     for stretch, values in zip(stretches, rest):
         spectrum = np.abs(np.fft.rfft(values, axis=0)) ** 2 / len(values)
         spectrum[1 : (len(values) + 1) // 2] *= 2.0
-        which = np.searchsorted(BANDS, np.fft.rfftfreq(len(values), stretch.step), 'right') - 1
+        which = (
+            np.searchsorted(BANDS, np.fft.rfftfreq(len(values), stretch.step), 'right') - 1
+        )
         for band in range(len(found)):
             found[band] += spectrum[which == band].sum(axis=0)
     return np.asarray(np.sqrt(found / count))

@@ -42,8 +42,14 @@ def body_scale(given: Array, others: Array) -> tuple[float, float]:
 
 
 def consistent(
-    information: Array, target: Array, given: Array, prior: Array, bodies: Sequence[int],
-    scales: Sequence[tuple[float, float]], fixed: Array, least: Array,
+    information: Array,
+    target: Array,
+    given: Array,
+    prior: Array,
+    bodies: Sequence[int],
+    scales: Sequence[tuple[float, float]],
+    fixed: Array,
+    least: Array,
 ) -> tuple[Array, float]:
     """Physical parameters of the largest likelihood.
 
@@ -77,7 +83,9 @@ def consistent(
     # told to it.
     U, s, Vt = np.linalg.svd(information * prior, full_matrices=False)
     known = np.minimum(s, _BEST_KNOWN)
-    miss = np.divide(U.T @ (target - information @ given), s, where=s > 0.0, out=np.zeros_like(s))
+    miss = np.divide(
+        U.T @ (target - information @ given), s, where=s > 0.0, out=np.zeros_like(s)
+    )
     hessian = (Vt.T * known**2) @ Vt + np.eye(len(given))
     slope = -Vt.T @ (known**2 * miss)
     rows: list[Array] = []
@@ -101,8 +109,12 @@ def consistent(
     settings.verbose = False
     settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
     found = clarabel.DefaultSolver(
-        sparse.csc_matrix(np.triu(hessian)), slope, sparse.csc_matrix(np.concatenate(rows)),
-        np.concatenate(constants), cones, settings,
+        sparse.csc_matrix(np.triu(hessian)),
+        slope,
+        sparse.csc_matrix(np.concatenate(rows)),
+        np.concatenate(constants),
+        cones,
+        settings,
     ).solve()
     if str(found.status).rpartition('.')[2] not in _SOLVED:
         raise IdentificationError(

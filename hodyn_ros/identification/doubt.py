@@ -30,9 +30,14 @@ if TYPE_CHECKING:
     from hodyn_ros.identification.estimation import Estimation
 
 _STEP = 1e-4  # of a factor, for a derivative
-_EXCESS = 1.0  # of chi-square over degrees of freedom that is worth a remark; in its deviations
+_EXCESS = (
+    1.0  # of chi-square over degrees of freedom that is worth a remark; in its deviations
+)
 _CERTAIN, _SURE = 5.0, 30.0  # the same of a cause, as chi-square beside what is left
-_NAMED, _FAULT = 0.25, 0.8  # share of the excess that is named, that other data have to explain
+_NAMED, _FAULT = (
+    0.25,
+    0.8,
+)  # share of the excess that is named, that other data have to explain
 _UNEXPLAINED = 0.05  # the same that is left, for other data to be tried
 _WIDTHS = 0.05, 0.3  # of hysteresis, over the RMS of what goes to and fro
 _LAGS = 12  # rows
@@ -81,10 +86,14 @@ class Doubt(NamedTuple):
         left = f'Up to {times:.3g} times the noise is left'
         if best.share < _NAMED:
             return f'{left}; nothing that was tried explains much of what is beyond it.'
-        return f'{left}; of what is beyond it {best.text} explains {100.0 * best.share:.0f} %.'
+        return (
+            f'{left}; of what is beyond it {best.text} explains {100.0 * best.share:.0f} %.'
+        )
 
 
-_Column = tuple[str, str, str, list[Array]]  # as a cause, with columns (M, n, k) of each kind
+_Column = tuple[
+    str, str, str, list[Array]
+]  # as a cause, with columns (M, n, k) of each kind
 
 
 class _Cause(NamedTuple):
@@ -159,7 +168,9 @@ class _Sums:
 
 def other_equations(equations: Equations, link: str | None) -> Equations:
     """Those of the groups of parameters that were not asked for."""
-    bodies = {'bodies', 'payload'} if 'bodies' in equations.groups or link is None else set()
+    bodies = (
+        {'bodies', 'payload'} if 'bodies' in equations.groups or link is None else set()
+    )
     springs = set() if equations.elastic.any() else set(SPRING)
     left_out = {*equations.groups, *bodies, *springs}
     groups = [group for group in GROUPS if group not in left_out]
@@ -180,7 +191,9 @@ def doubted(found: Estimation, others: Equations) -> Doubt:
     Doubt
     """
     causes: list[_Cause] = []
-    sums = _summed(found, lambda stretch, rows: _columns(found, others, stretch, rows, causes))
+    sums = _summed(
+        found, lambda stretch, rows: _columns(found, others, stretch, rows, causes)
+    )
     before, count = sums.fitted()[1], float(sums.count.sum())
     freedom = sums.count * (1.0 - sums.b / max(count, sums.b + 1.0))
     reduced = np.where(freedom > 0.0, before / np.maximum(freedom, 1e-300), np.nan)
@@ -217,7 +230,9 @@ def _tried(sums: _Sums, causes: Sequence[_Cause], link: str | None) -> list[_Tri
         if members[0].unit or np.abs(own).max() < _FAR:
             text = _told(members, dict(zip(columns, own.tolist())), link)
             width = len(columns) * np.log(sums.count.sum())
-            tried.append(_Tried(text, after, width, values[: sums.b], False, sums.count.sum()))
+            tried.append(
+                _Tried(text, after, width, values[: sums.b], False, sums.count.sum())
+            )
     return tried
 
 
@@ -314,7 +329,10 @@ def _factors_of_torques(found: Estimation, rows: list[Rows]) -> Iterator[_Column
     """
     names, index = found.equations.model.joint_names, found.structure.independent
     rest = [r.y - r.X[..., index] @ found.z for r in rows]
-    for title, kinds in (('torque constant', ('effort', 'motor')), ('torque sensor', ('sensor',))):
+    for title, kinds in (
+        ('torque constant', ('effort', 'motor')),
+        ('torque sensor', ('sensor',)),
+    ):
         if {r.kind for r in rows}.isdisjoint(kinds):
             continue
         parts = [(r.signal - left) * (r.kind in kinds) for left, r in zip(rest, rows)]
@@ -339,7 +357,9 @@ def _factors_of_encoders(
             continue
         total = [np.zeros((*r.y.shape, 1)) for r in rows]
         for owner, which in zip(names, np.eye(len(names))):
-            scaled = equations.rows(replace(stretch, **{what: given * (1.0 + _STEP * which)}))
+            scaled = equations.rows(
+                replace(stretch, **{what: given * (1.0 + _STEP * which)})
+            )
             steps = [
                 ((b.y - a.y - (b.X - a.X)[..., index] @ point) / _STEP)[..., None]
                 for a, b in zip(rows, scaled)
@@ -395,7 +415,9 @@ def _told(members: Sequence[_Cause], values: dict[int, float], link: str | None)
     each = []
     for cause in members:
         value = values[cause.columns[0]]
-        size = sum(values[k] for k in cause.columns) if cause.name == 'hysteresis' else value
+        size = (
+            sum(values[k] for k in cause.columns) if cause.name == 'hysteresis' else value
+        )
         each.append(f'{size:+.3g}' if cause.unit else f'x {1.0 + value:.4g}')
     name, unit = first.name.replace('_', ' '), f' {first.unit}' * bool(first.unit)
     owner = first.owner if len(members) == 1 else 'all joints one by one'
@@ -421,7 +443,9 @@ def _other_data(found: Estimation) -> Iterator[tuple[str, Callable[[Stretch], St
         yield text, partial(_moved, lag=lag)
 
 
-def _swapped(stretch: Stretch, what: str, order: NDArray[np.intp], with_laws: bool) -> Stretch:
+def _swapped(
+    stretch: Stretch, what: str, order: NDArray[np.intp], with_laws: bool
+) -> Stretch:
     """Positions in another order of joints, and the friction that depends on them."""
     changes = {what: getattr(stretch, what)[..., order]}
     if with_laws:
@@ -436,7 +460,9 @@ def _moved(stretch: Stretch, lag: int) -> Stretch:
     known = np.roll(np.ones(len(stretch.motion), dtype=np.bool_), -lag)
     known[-lag:] &= lag < 0
     known[: max(-lag, 0)] = False
-    measured = {what: np.roll(values, -lag, axis=0) for what, values in stretch.measured.items()}
+    measured = {
+        what: np.roll(values, -lag, axis=0) for what, values in stretch.measured.items()
+    }
     used = {
         what: np.roll(flags, -lag, axis=0) & known[:, None] if what in measured else flags
         for what, flags in stretch.is_used.items()

@@ -146,7 +146,9 @@ class Equations:
     ) -> None:
         self.model, self.groups, self.actuators = model, tuple(groups), actuators
         self.payload_link = payload_link
-        drives = [None if actuators is None else actuators[name] for name in model.joint_names]
+        drives = [
+            None if actuators is None else actuators[name] for name in model.joint_names
+        ]
         self.elastic = np.array([isinstance(drive, SeriesElastic) for drive in drives])
         self._refuse_unknown(drives)
         self.columns: list[Column] = []
@@ -194,7 +196,9 @@ class Equations:
                 for name in BODY_PARAMETERS
             ]
         elif group == 'gravity':
-            self.columns += [Column(group, f'gravity tilt {axis}', '', 'rad') for axis in '12']
+            self.columns += [
+                Column(group, f'gravity tilt {axis}', '', 'rad') for axis in '12'
+            ]
         elif group == 'delay':
             self.columns.append(Column(group, 'delay', '', 's'))
         else:

@@ -26,7 +26,11 @@ from hodyn_ros.identification.equations import (
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.names import listed
 
-_PASSES, _HELD, _SETTLED = 10, 3, 0.02  # of all rows; without delay; last step over deviations
+_PASSES, _HELD, _SETTLED = (
+    10,
+    3,
+    0.02,
+)  # of all rows; without delay; last step over deviations
 _MEMORY = 3  # rows that the noise of a row depends on
 _OUTLIER = 4.5  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude
@@ -76,7 +80,10 @@ class Estimation:
     """Base parameters z of equations along stretches."""
 
     def __init__(
-        self, equations: Equations, structure: Structure, stretches: Sequence[Stretch],
+        self,
+        equations: Equations,
+        structure: Structure,
+        stretches: Sequence[Stretch],
         passes: int = _PASSES,
     ) -> None:
         self.equations, self.structure, self.stretches = equations, structure, stretches
@@ -85,7 +92,9 @@ class Estimation:
         self.noise: dict[str, _Noise] = {}
         self.dropped = self.used = 0
         self._half = np.zeros((len(self.z), 1))
-        late = np.array([column.group == 'delay' for column in self.columns], dtype=np.bool_)
+        late = np.array(
+            [column.group == 'delay' for column in self.columns], dtype=np.bool_
+        )
         for number in range(passes):
             # Rows that no law of friction describes, where joints stick, look like a delay until
             # the noise is known and they are left out.
@@ -113,14 +122,15 @@ class Estimation:
         left: dict[str, list[tuple[Rows, Array, list[Array]]]] = {}
         for rows, rest in self._rows():
             part = rows.X @ self._half
-            taken = [(part[k:] * part[: len(part) - k]).sum(axis=2) for k in range(_MEMORY + 1)]
+            taken = [
+                (part[k:] * part[: len(part) - k]).sum(axis=2) for k in range(_MEMORY + 1)
+            ]
             left.setdefault(rows.kind, []).append((rows._replace(X=rest), rest, taken))
         found = {}
         for kind, parts in left.items():
             n = parts[0][1].shape[1]
             size, memory, gain = np.full(n, np.inf), np.zeros((n, _MEMORY)), np.ones(n)
             for j in range(n):
-
                 columns = [
                     np.stack([rest, r.variance, r.signal, taken[0]])[:, r.is_used[:, j], j]
                     for r, rest, taken in parts
@@ -136,7 +146,9 @@ class Estimation:
                     spread = np.sqrt(size[j] ** 2 + rows.variance[:, j])
                     relative = np.clip(rest[:, j] / spread, -_OUTLIER, _OUTLIER)
                     series.append(np.where(rows.is_used[:, j], relative, np.nan))
-                    pairs = [spread[k:] * spread[: len(spread) - k] for k in range(_MEMORY + 1)]
+                    pairs = [
+                        spread[k:] * spread[: len(spread) - k] for k in range(_MEMORY + 1)
+                    ]
                     given_back.append([t[:, j] / pair for t, pair in zip(taken, pairs)])
                 memory[j], gain[j] = _autoregression(series, given_back)
             if kind == 'spring':
@@ -150,7 +162,9 @@ class Estimation:
         if rows.kind not in self.noise:
             power = (np.where(rows.is_used, rows.signal, 0.0) ** 2).sum(axis=0)
             spread = np.sqrt(power / np.maximum(rows.is_used.sum(axis=0), 1))
-            weights = 1.0 / np.sqrt(np.where(spread > 0.0, spread, 1.0) ** 2 + rows.variance)
+            weights = 1.0 / np.sqrt(
+                np.where(spread > 0.0, spread, 1.0) ** 2 + rows.variance
+            )
             return np.asarray((both * weights[..., None])[rows.is_used])
         noise, used = self.noise[rows.kind], self.is_kept(rows, rest)
         spread = np.sqrt(noise.size**2 + rows.variance)
@@ -206,14 +220,20 @@ class Estimation:
             )
         self.z = self.z + step
         std = np.sqrt(np.diag(self.covariance))[self.is_shown]
-        return float((np.abs(step[self.is_shown]) / np.maximum(std, 1e-300)).max(initial=0.0))
+        return float(
+            (np.abs(step[self.is_shown]) / np.maximum(std, 1e-300)).max(initial=0.0)
+        )
 
     def _move(self) -> None:
         """Make delay and tilt, in which equations are not linear, part of the equations."""
         linear = self.equations.is_linear[self.structure.independent]
         names = self.equations.model.joint_names
         for place in np.flatnonzero(self.is_shown & ~linear).tolist():
-            column, change, state = self.columns[place], float(self.z[place]), self.equations.state
+            column, change, state = (
+                self.columns[place],
+                float(self.z[place]),
+                self.equations.state,
+            )
             if column.name == 'delay':
                 state = state._replace(delay=state.delay + change)
                 if abs(state.delay) > _LONGEST_DELAY:
@@ -278,7 +298,10 @@ class Estimation:
         return tuple(
             IdentifiedParameter(c.group, str(c), value, s, c.unit, not several, share)
             for c, value, s, several, share in zip(
-                self.columns, self.estimates.tolist(), std.tolist(), lumped.tolist(),
+                self.columns,
+                self.estimates.tolist(),
+                std.tolist(),
+                lumped.tolist(),
                 (self.sizes * np.abs(self.estimates)).tolist(),
             )
         )
@@ -286,18 +309,24 @@ class Estimation:
     def described(self, what: str) -> str:
         """What the groups that are estimated come out as, behind what they are."""
         values, link = self.estimates, self.equations.payload_link
-        by_name = {column.name: value for column, value in zip(self.columns, values.tolist())}
+        by_name = {
+            column.name: value for column, value in zip(self.columns, values.tolist())
+        }
         if 'mass' in by_name and self.columns[0].group == 'payload':
             mass = by_name['mass']
-            return f'{what} of {mass:.2g} kg at {link}' if mass > 0.0 else (
-                f'{-mass:.2g} kg less at {link}'
+            return (
+                f'{what} of {mass:.2g} kg at {link}'
+                if mass > 0.0
+                else (f'{-mass:.2g} kg less at {link}')
             )
         if self.equations.groups == ('gravity',):
             tilt = np.degrees(np.hypot(*self.equations.state.tilt))
             return f'{what}, by {tilt:.2g} degrees'
         if self.equations.groups == ('delay',):
             late = 1e3 * self.equations.state.delay
-            return f'efforts that come {abs(late):.2g} ms {"late" if late > 0.0 else "early"}'
+            return (
+                f'efforts that come {abs(late):.2g} ms {"late" if late > 0.0 else "early"}'
+            )
         return what
 
     def remarks(self) -> list[str]:

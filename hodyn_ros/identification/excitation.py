@@ -183,7 +183,9 @@ def excite(
     made = (fit_spline(times, rest + x * waypoints) for x in 0.97 ** np.arange(150.0))
     motion = next(filter(task.keeps, made), None)
     if motion is None:
-        raise RequestError('No motion from the pose of rest keeps the limits; give a larger box.')
+        raise RequestError(
+            'No motion from the pose of rest keeps the limits; give a larger box.'
+        )
     dense = motion(_middles(duration, int(np.ceil(duration * _DENSE))), 3)
     information = task.information(dense, inverse_dynamics(model, dense), duration)
     found = Excitation(motion, names, information)
@@ -215,7 +217,9 @@ def _checked_arrays(
             f'{listed(model.joint_names)}.'
         )
     corners = None if box is None else finite_array('box', box, RequestError)
-    if corners is not None and not (corners.shape == (2, 3) and np.all(corners[0] < corners[1])):
+    if corners is not None and not (
+        corners.shape == (2, 3) and np.all(corners[0] < corners[1])
+    ):
         raise RequestError(
             f'The box is {corners.tolist()}, expected the lowest and then the highest x, y, z [m].'
         )
@@ -242,7 +246,9 @@ def _shown(
         kinds = ('viscous', 'coulomb', 'offset')
         names = tuple(f'{joint} {kind}' for joint in joints for kind in kinds)
         places = [known.index(name) - 10 * model.n_bodies for name in names]
-        return names, lambda q, _: joint_regressor(model, q[:, :3], _TERMS)[:, 0][..., places]
+        return names, lambda q, _: joint_regressor(model, q[:, :3], _TERMS)[:, 0][
+            ..., places
+        ]
     base = base_parameters(model, _TERMS)
     lumped = np.any(np.abs(base.Z) > 1e-9, axis=1)
     ends = np.where(lumped, ' + ...', '')
@@ -290,7 +296,9 @@ def _bounds(
 ) -> MotionLimits:
     """Limits as far as they may be used, with finite positions, and torques of springs."""
     lower, upper, *others = motion_limits(model) if limits is None else limits
-    free = np.isin(model.joint_types, 'continuous') | ~np.isin(np.arange(model.n_joints), moved)
+    free = np.isin(model.joint_types, 'continuous') | ~np.isin(
+        np.arange(model.n_joints), moved
+    )
     free &= ~np.isfinite(upper - lower)
     lower, upper = np.where(free, [[-np.pi], [np.pi]], [lower, upper])
     for what, limit in (('position', upper - lower), ('velocity', others[0])):
@@ -300,7 +308,9 @@ def _bounds(
                 'name other joints.'
             )
     middle, half = 0.5 * (upper + lower), 0.5 * share * (upper - lower)
-    scaled = MotionLimits(middle - half, middle + half, *(share * limit for limit in others))
+    scaled = MotionLimits(
+        middle - half, middle + half, *(share * limit for limit in others)
+    )
     for name, spring in springs.items():
         j = model.joint_names.index(name)
         scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())
@@ -337,9 +347,13 @@ class _Task(NamedTuple):
         if self.box is None:
             return False
         moving = [link for link, frame in self.model.links.items() if frame.body != BASE]
-        poses = (forward_kinematics(self.model, positions[:, None], link).pose for link in moving)
+        poses = (
+            forward_kinematics(self.model, positions[:, None], link).pose for link in moving
+        )
         places = (pose[:, :3, 3] for pose in poses)
-        return any(np.any((place < self.box[0]) | (place > self.box[1])) for place in places)
+        return any(
+            np.any((place < self.box[0]) | (place > self.box[1])) for place in places
+        )
 
     def exceeds(self, motion: Array, effort: Array) -> bool:
         """Whether one of the samples (N, 4, n) exceeds a limit or leaves the box."""
@@ -348,7 +362,9 @@ class _Task(NamedTuple):
 
     def keeps(self, motion: MotionSpline) -> bool:
         """Whether a motion keeps the limits between samples too, and densely the box."""
-        times = np.linspace(0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1)
+        times = np.linspace(
+            0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1
+        )
         try:
             kept = uniform_scaling(self.model, motion, self.bounds, near=1.0).is_kept
         except ScalingError:
@@ -357,7 +373,9 @@ class _Task(NamedTuple):
 
     def rest(self, rng: np.random.Generator) -> Array:
         """Middle of the ranges, or a pose near to it that keeps the box and the torques."""
-        middle, half = (self.bounds.upper + sign * self.bounds.lower for sign in (1.0, -1.0))
+        middle, half = (
+            self.bounds.upper + sign * self.bounds.lower for sign in (1.0, -1.0)
+        )
         # Rather one with half of the torques, which leaves more of them for the motion.
         for torque, spread in product((2.0, 1.0), (0.0, *np.linspace(0.05, 1.0, 1000))):
             still = np.zeros((1, 4, len(middle)))
@@ -388,7 +406,11 @@ def _searched(
         """Score of waypoints (N, m) about the rest, scaled so that each joint keeps its limits."""
         own = np.tensordot(B, waypoints, (2, 0))
         with np.errstate(divide='ignore'):
-            used = own[:, 0] / high, own[:, 0] / low, *np.rollaxis(abs(own[:, 1:]) / allowed, 1)
+            used = (
+                own[:, 0] / high,
+                own[:, 0] / low,
+                *np.rollaxis(abs(own[:, 1:]) / allowed, 1),
+            )
         scale = 1.0 / np.maximum(np.max(used, axis=(0, 1)), 1.0)
         motion = np.zeros((len(looks), 4, len(rest)))
         motion[:, 0] = rest
@@ -403,7 +425,9 @@ def _searched(
         waypoints = rng.uniform(-1.0, 1.0, (N, m)) * half * rng.uniform(0.2, 2.0)
         waypoints[[0, -1]] = 0.0
         for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
-            best, found = max((best, found), judged(shrunk * waypoints), key=lambda each: each[0])
+            best, found = max(
+                (best, found), judged(shrunk * waypoints), key=lambda each: each[0]
+            )
     if np.isinf(best):
         raise task.hidden()
     step = _LARGEST_STEP
@@ -428,7 +452,9 @@ def _score(information: Array) -> float:
     if not np.all(scale > 0.0):
         return -np.inf
     sign, log_det = np.linalg.slogdet(_correlations(information))
-    return float(np.log(scale).sum() + (1.0 + _BALANCE) * log_det) if sign > 0.0 else -np.inf
+    return (
+        float(np.log(scale).sum() + (1.0 + _BALANCE) * log_det) if sign > 0.0 else -np.inf
+    )
 
 
 def _correlations(information: Array) -> Array:

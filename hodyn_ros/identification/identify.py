@@ -19,7 +19,11 @@ from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.consistency import body_scale, consistent, solver_library
 from hodyn_ros.identification.doubt import Doubt, doubted, last_link, other_equations
 from hodyn_ros.identification.equations import Column, Equations
-from hodyn_ros.identification.estimation import Estimation, IdentifiedParameter, scale_remarks
+from hodyn_ros.identification.estimation import (
+    Estimation,
+    IdentifiedParameter,
+    scale_remarks,
+)
 from hodyn_ros.identification.recording import (
     Preparation,
     Recording,
@@ -389,7 +393,9 @@ def _elastic(drive: SeriesElastic, own: Mapping[str, float]) -> SeriesElastic:
             constants[constant] = own[name]
     kind = CubicSpring if 'cubic' in constants else LinearSpring
     changes = {'motor_inertia': 'armature', 'damping': 'damping'}
-    known: dict[str, Any] = {field: own[name] for field, name in changes.items() if name in own}
+    known: dict[str, Any] = {
+        field: own[name] for field, name in changes.items() if name in own
+    }
     if kind is not LinearSpring:
         known['damping'] = 0.0  # drives have dampers beside linear springs
     return replace(drive, spring=kind(**constants), **known)
@@ -401,7 +407,9 @@ def _refuse_worse(unseen: Sequence[Residual], taken: float, doubt: Doubt) -> Non
     `taken` is the number of parameters over that of rows, by which even a right one may be worse.
     """
     known = [(r.before, r.after) for r in unseen if r.kind != 'spring']
-    before, after = (np.sqrt(np.nansum(np.square(v))) for v in zip(*known)) if known else (0, 0)
+    before, after = (
+        (np.sqrt(np.nansum(np.square(v))) for v in zip(*known)) if known else (0, 0)
+    )
     if after > before * (1.0 + _WORSE * taken):
         raise IdentificationError(
             f'What was held out is met worse than by the given model: {after:.3g} beside '

@@ -123,7 +123,9 @@ def _text(description: Description) -> str:
         parse_urdf(text, allow_impossible_inertia=True)  # refuses what cannot be decoded
         declared = re.match(rb'\W*<\?xml[^>]*?encoding=["\']([\w.-]+)', text)
         wide = text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        text = text.decode(declared[1].decode() if declared else 'utf-16' if wide else 'utf-8')
+        text = text.decode(
+            declared[1].decode() if declared else 'utf-16' if wide else 'utf-8'
+        )
     text = text.lstrip('\ufeff \t\r\n')
     return re.sub(r'^(<\?xml[^>]*?encoding=["\'])[\w.-]+', r'\1UTF-8', text, count=1)
 
@@ -225,7 +227,10 @@ def write_parameters(
     if not tables:
         raise IdentificationError(f'There are no parameters to be written to {path}.')
     text = ''.join(f'# {line}\n' for line in comments) + yaml.safe_dump(
-        {'/**': {'ros__parameters': tables}}, sort_keys=False, default_flow_style=None, width=99
+        {'/**': {'ros__parameters': tables}},
+        sort_keys=False,
+        default_flow_style=None,
+        width=99,
     )
     try:
         Path(path).write_text(text, encoding='utf-8')
@@ -233,7 +238,9 @@ def write_parameters(
         raise FileError(f'{path} cannot be written: {error.strerror}.') from error
 
 
-def _keyed(joint: str, law: FrictionLaw | None, names: Mapping[str, str]) -> dict[str, float]:
+def _keyed(
+    joint: str, law: FrictionLaw | None, names: Mapping[str, str]
+) -> dict[str, float]:
     """Table of a law, with names for the keys of `LAWS`."""
     table: dict[str, float] = {}
     for term in law.laws if isinstance(law, Sum) else (law,) if law is not None else ():
@@ -262,7 +269,9 @@ def _driven(joint: str, actuator: Any) -> dict[str, Any]:
                 table[name] = np.asarray(value).tolist()
         table['damping'] = actuator.damping
     elif type(actuator) is not RigidDrive:
-        raise IdentificationError(f'Joint {joint!r}: {actuator} has no keys in parameter files.')
+        raise IdentificationError(
+            f'Joint {joint!r}: {actuator} has no keys in parameter files.'
+        )
     if actuator.motor_inertia:
         table['motor_inertia'] = actuator.motor_inertia
     return {**table, **_keyed(joint, actuator.friction, FRICTION)}

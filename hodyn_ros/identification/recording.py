@@ -56,7 +56,9 @@ _EDGES = 4.0  # time that is lost at both ends, in units of one over the pass ba
 _GAP = 5.0  # steps without samples that divide a recording
 _TOUCHED = 0.02  # share of a row that samples may have which are not used
 _SPIKE, _LEAST_SPIKE = 8.0, 0.02  # over the noise, and over the range of values
-_SHARP = 12.0  # rate of samples over the pass band from which on spikes are told from motion
+_SHARP = (
+    12.0  # rate of samples over the pass band from which on spikes are told from motion
+)
 _AT_LIMIT, _CLIPPED = 0.995, 10  # share of a limit, and samples at the same extreme
 _SLOW, _SLOW_NOISE = 0.005, 5.0  # speed at rest, over the largest one and over its noise
 _MEASURED, _POSITIONS = ('effort', 'motor_torque'), ('q', 'motor_position')
@@ -134,7 +136,12 @@ class Preparation:
         at_motor: Flags,
         bandwidth: float | None = None,
     ) -> None:
-        self.model, self.laws, self.at_motor, self.bandwidth = model, laws, at_motor, bandwidth
+        self.model, self.laws, self.at_motor, self.bandwidth = (
+            model,
+            laws,
+            at_motor,
+            bandwidth,
+        )
         self.samples = 0
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
 
@@ -146,7 +153,9 @@ class Preparation:
             samples = in_model_order(self.model, samples)[0]
             name = samples.name
             self.samples += len(samples)
-            is_given = samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
+            is_given = (
+                samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
+            )
             if is_given and not samples.is_measured:
                 found.append(self._given(samples))
             else:
@@ -171,7 +180,9 @@ class Preparation:
             (self.spikes, 'were spikes, replaced by their neighbours'),
         ):
             share = count / max(self.samples, 1)
-            shown = [f'{names[j]} {100.0 * share[j]:.2g} %' for j in np.flatnonzero(share > _FEW)]
+            shown = [
+                f'{names[j]} {100.0 * share[j]:.2g} %' for j in np.flatnonzero(share > _FEW)
+            ]
             if shown:
                 remarks.append(f'Some samples {what}: {listed(shown)}.')
             if share.max(initial=0.0) > 0.5:
@@ -274,7 +285,9 @@ class Preparation:
         motor_noise = run.noise.get('motor_position', 0.0 * noise)
         deviations = np.zeros((3, *motion[:, 0].shape))
         deviations[0] = gains[2] * noise
-        for k, (error, rate_of) in enumerate(((noise, motion), (motor_noise, motor_motion))):
+        for k, (error, rate_of) in enumerate(
+            ((noise, motion), (motor_noise, motor_motion))
+        ):
             if rate_of is not None:
                 # An encoder that hardly moves shows the same error all the time.
                 step = np.sqrt(12.0) * error * 2.0 * smooth.band
@@ -286,7 +299,8 @@ class Preparation:
         )
         used['resting'] = smooth.kept_of((np.abs(speed) < slow).astype(float)) < 0.5
         laws = {
-            name: smooth.kept_of(law(speed[..., None])[..., 0]) for name, law in self.laws.items()
+            name: smooth.kept_of(law(speed[..., None])[..., 0])
+            for name, law in self.laws.items()
         }
         return Stretch(
             run.start + smooth.margin * run.step,
@@ -376,7 +390,9 @@ class _Filter:
     def with_rates(self, values: Array, orders: int) -> tuple[Array, Array]:
         """Values with derivatives at the rows that are kept, (M, orders, n), and all rates."""
         rates = [self.passed(values)]
-        rates += [self._derivative(rates[0], kernel, k) for k, kernel in enumerate(_KERNELS, 1)]
+        rates += [
+            self._derivative(rates[0], kernel, k) for k, kernel in enumerate(_KERNELS, 1)
+        ]
         if orders > 3:
             rates.append(self._derivative(rates[2], _KERNELS[0], 1))
         return np.stack([rate[self.kept] for rate in rates], axis=1), rates[1]
@@ -392,7 +408,10 @@ class _Filter:
         impulse = np.zeros((4 * self.margin + 1, 1))
         impulse[2 * self.margin] = 1.0
         response = self.passed(impulse)
-        rates = [response, *(self._derivative(response, c, k) for k, c in enumerate(_KERNELS, 1))]
+        rates = [
+            response,
+            *(self._derivative(response, c, k) for k, c in enumerate(_KERNELS, 1)),
+        ]
         return [float(np.sqrt((rate**2).sum())) for rate in rates]
 
 
@@ -414,13 +433,17 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
         ]
         return np.stack(columns, axis=1)
 
-    return replace(samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort))
+    return replace(
+        samples, motor_position=at(motors.motion[:, 0]), motor_torque=at(motors.effort)
+    )
 
 
 def _parts(recording: Recording) -> Iterator[Samples]:
     """Parts of a recording that are filtered together."""
     if not isinstance(recording, Samples):
-        file = recording if isinstance(recording, RecordingFile) else RecordingFile(recording)
+        file = (
+            recording if isinstance(recording, RecordingFile) else RecordingFile(recording)
+        )
         motors = None
         if file.motor_topic is not None:
             motors = read_motion(file.path, topic=file.motor_topic)
@@ -496,7 +519,9 @@ def _noise(values: Array, share: float = 1.0) -> Array:
         return np.zeros(values.shape[1])
     squares = np.sort(np.diff(values, 4, axis=0) ** 2, axis=0)
     kept = squares[: int(np.ceil(share * len(squares)))]
-    return np.asarray(np.sqrt(kept.mean(axis=0) / (70.0 if share == 1.0 else 70.0 * _OF_USUAL)))
+    return np.asarray(
+        np.sqrt(kept.mean(axis=0) / (70.0 if share == 1.0 else 70.0 * _OF_USUAL))
+    )
 
 
 def _pass_band(q: Array, noise: Array, h: float) -> float:

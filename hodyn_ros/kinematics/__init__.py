@@ -13,6 +13,12 @@ from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
 
 __all__ = [
-    'InverseKinematicsOptions', 'InverseKinematicsSolution', 'JointTask', 'LeastNorm',
-    'LinkMotion', 'forward_kinematics', 'inverse_kinematics', 'jacobian',
+    'InverseKinematicsOptions',
+    'InverseKinematicsSolution',
+    'JointTask',
+    'LeastNorm',
+    'LinkMotion',
+    'forward_kinematics',
+    'inverse_kinematics',
+    'jacobian',
 ]

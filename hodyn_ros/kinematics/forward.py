@@ -40,7 +40,10 @@ class LinkMotion(NamedTuple):
 
 
 def forward_kinematics(
-    model: RobotModel, motion: ArrayLike, link: str | None = None, expressed_in: str = 'body'
+    model: RobotModel,
+    motion: ArrayLike,
+    link: str | None = None,
+    expressed_in: str = 'body',
 ) -> LinkMotion:
     """Pose of a link, its twist and the time derivatives of the twist, of any order.
 
@@ -95,7 +98,9 @@ def forward_kinematics(
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
     pose, V = np.empty((len(samples), 4, 4)), np.empty((len(samples), K - 1, 6))
-    if body == BASE or not compute(model, LinkResult(link, expressed_in, K), samples, pose, V):
+    if body == BASE or not compute(
+        model, LinkResult(link, expressed_in, K), samples, pose, V
+    ):
         refuse_not_finite(model, array)
         with np.errstate(over='ignore', invalid='ignore'):
             pose, V = _link_motion(model, samples, link, expressed_in)

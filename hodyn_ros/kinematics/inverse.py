@@ -29,7 +29,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, check_choice, checked_number, exact_poses, finite_array
-from hodyn_ros.errors import HodynError, InverseKinematicsError, MotionError, SingularityError
+from hodyn_ros.errors import (
+    HodynError,
+    InverseKinematicsError,
+    MotionError,
+    SingularityError,
+)
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.joints import hybrid_from_body, link_or_tip
 from hodyn_ros.kinematics.redundancy import (
@@ -47,7 +52,9 @@ from hodyn_ros.names import EXPRESSIONS
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
-LONGEST_STEP = 0.8  # in units of the joints: 0.8 rad, or 0.8 times the characteristic length
+LONGEST_STEP = (
+    0.8  # in units of the joints: 0.8 rad, or 0.8 times the characteristic length
+)
 SLOW_STEPS = 12  # so many steps without a gain of 0.1 % end at a local minimum
 ROUNDING = 4.0 * np.finfo(np.float64).eps
 
@@ -196,7 +203,11 @@ def inverse_kinematics(
 
     c = _joint_task_values(joint_tasks, batch, K)
     N, T = prod(batch), batch[-1] if batch else 1
-    arrays = pose.reshape(N, 4, 4), V.reshape(N, K - 1, 6), c.reshape(N, K, len(joint_tasks))
+    arrays = (
+        pose.reshape(N, 4, 4),
+        V.reshape(N, K - 1, 6),
+        c.reshape(N, K, len(joint_tasks)),
+    )
     bounds = model.limits.lower, model.limits.upper
     if not options.limits:
         bounds = np.full(model.n_joints, -np.inf), np.full(model.n_joints, np.inf)
@@ -259,7 +270,9 @@ def _sorted_redundancy(
     redundancy: LeastNorm | JointTask | Sequence[LeastNorm | JointTask],
 ) -> tuple[list[LeastNorm], list[JointTask]]:
     """Tell the criteria, at most one, from the joint tasks."""
-    listed = [redundancy] if isinstance(redundancy, (LeastNorm, JointTask)) else list(redundancy)
+    listed = (
+        [redundancy] if isinstance(redundancy, (LeastNorm, JointTask)) else list(redundancy)
+    )
     criteria = [item for item in listed if isinstance(item, LeastNorm)]
     joint_tasks = [item for item in listed if isinstance(item, JointTask)]
     if len(criteria) > 1 or len(criteria) + len(joint_tasks) < len(listed):
@@ -270,7 +283,9 @@ def _sorted_redundancy(
     return criteria, joint_tasks
 
 
-def _joint_task_values(joint_tasks: Sequence[JointTask], batch: tuple[int, ...], K: int) -> Array:
+def _joint_task_values(
+    joint_tasks: Sequence[JointTask], batch: tuple[int, ...], K: int
+) -> Array:
     """Bring the values of all joint tasks together, shape (*batch, K, p)."""
     c = np.zeros((*batch, K, len(joint_tasks)))
     for index, joint_task in enumerate(joint_tasks):
@@ -309,7 +324,11 @@ def _starting_positions(
     except ValueError:
         raise MotionError(
             f'The guess has shape {array.shape}, expected ({n},)'
-            + (f' or one that broadcasts to {(*batch[:-1], f"{T} or 1", n)}.' if batch else '.')
+            + (
+                f' or one that broadcasts to {(*batch[:-1], f"{T} or 1", n)}.'
+                if batch
+                else '.'
+            )
         ) from None
 
 
@@ -365,7 +384,9 @@ class _Problem(NamedTuple):
             if continued and path is not None:
                 # The iteration then removes what its tolerance and rounding left.
                 guess = self.followed(path, guess, s, t)
-            q[s], _, residual[s], iterations[s] = self.position(s, guess, fresh=not continued)
+            q[s], _, residual[s], iterations[s] = self.position(
+                s, guess, fresh=not continued
+            )
         return q, iterations, residual
 
     def followed(self, path: SampledPath, q: Array, s: int, t: int) -> Array:
@@ -411,7 +432,9 @@ class _Problem(NamedTuple):
         bounds = np.where(periodic, -np.inf, lower), np.where(periodic, np.inf, upper)
         for start in _starts(guess, lower, upper, spread, restarts, options.seed):
             solution = _solve_position(self.system, *wanted, start, *bounds, options)
-            solution = solution._replace(q=_within(solution.q, guess, lower, upper, periodic))
+            solution = solution._replace(
+                q=_within(solution.q, guess, lower, upper, periodic)
+            )
             if best is None or solution.residual < best.residual:
                 best = solution
             if best.residual <= options.tolerance:
@@ -429,7 +452,9 @@ class _Problem(NamedTuple):
                 residual=float(np.linalg.norm(ignored)),
             )
         raise InverseKinematicsError(
-            self.failure_text(best, s, restarts), sample=self.sample(s), residual=best.residual
+            self.failure_text(best, s, restarts),
+            sample=self.sample(s),
+            residual=best.residual,
         )
 
     def failure_text(self, best: _Position, s: int, restarts: int) -> str:
@@ -465,7 +490,9 @@ class _Problem(NamedTuple):
         orders = self.least_norm.orders if self.least_norm else self.determined_orders
         for first in range(0, N, _BLOCK):
             block = slice(first, first + _BLOCK)
-            motion[block] = orders(q[block], self.V[block], self.c[block], self.options.damping)
+            motion[block] = orders(
+                q[block], self.V[block], self.c[block], self.options.damping
+            )
         return motion, singular_values
 
     def determined_orders(self, q: Array, V: Array, c: Array, damping: float) -> Array:
@@ -476,7 +503,9 @@ class _Problem(NamedTuple):
         M = system.matrix(system.chain.pose_and_jacobian(q)[1])
         for k in range(1, K):
             given = motion[:, : k + 1]
-            without = forward_kinematics(system.model, given, system.chain.link, 'hybrid').twist
+            without = forward_kinematics(
+                system.model, given, system.chain.link, 'hybrid'
+            ).twist
             e = system.right_side(V[:, k - 1] - without[:, k - 1], c[:, k])[..., None]
             if damping:
                 M_transposed = np.swapaxes(M, -1, -2)
@@ -593,7 +622,14 @@ def _solve_position(
         stalled = residual <= options.tolerance and residual_next > 0.5 * residual
         slow_steps = slow_steps + 1 if residual_next > 0.999 * residual else 0
         if residual_next < residual:
-            x, q, error, e, M, residual = x_next, q_next, error_next, e_next, M_next, residual_next
+            x, q, error, e, M, residual = (
+                x_next,
+                q_next,
+                error_next,
+                e_next,
+                M_next,
+                residual_next,
+            )
             damping = max(0.2 * damping, 1e-6)
         else:
             damping *= 5.0
@@ -628,7 +664,9 @@ def _within(
     return np.where(periodic, np.clip(q + turn * turns, lower, upper), q)
 
 
-def _linearised(system: TaskSystem, C: Array, c: Array, q: Array) -> tuple[Array, Array, Array]:
+def _linearised(
+    system: TaskSystem, C: Array, c: Array, q: Array
+) -> tuple[Array, Array, Array]:
     """Twist to the wanted pose, right-hand side and matrix of the linear equations."""
     pose, J = system.chain.pose_and_jacobian(q[None])
     rotation = so3.log(C[:3, :3] @ pose[0, :3, :3].T)
@@ -638,7 +676,11 @@ def _linearised(system: TaskSystem, C: Array, c: Array, q: Array) -> tuple[Array
 
 
 def _bounded_step(
-    M: Array, e: Array, damping: float, at_lower: NDArray[np.bool_], at_upper: NDArray[np.bool_]
+    M: Array,
+    e: Array,
+    damping: float,
+    at_lower: NDArray[np.bool_],
+    at_upper: NDArray[np.bool_],
 ) -> Array:
     """Damped least-squares step that does not push joints beyond limits at which they are."""
     free = np.ones(M.shape[1], dtype=bool)

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 
 def jacobian(
-    model: RobotModel, motion: ArrayLike, link: str | None = None, expressed_in: str = 'body'
+    model: RobotModel,
+    motion: ArrayLike,
+    link: str | None = None,
+    expressed_in: str = 'body',
 ) -> Array:
     """Jacobian of a link, V = J qd, and its time derivatives along a motion.
 

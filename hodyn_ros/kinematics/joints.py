@@ -266,7 +266,9 @@ def _joint_pose(X: Array, q: Array) -> Array:
     if not e.any():
         return se3.pose(np.eye(3), q[:, None] * moment)
     E = so3.hat(e)
-    turn = np.sin(q)[:, None, None] * E + 2.0 * (np.sin(0.5 * q) ** 2)[:, None, None] * (E @ E)
+    turn = np.sin(q)[:, None, None] * E + 2.0 * (np.sin(0.5 * q) ** 2)[:, None, None] * (
+        E @ E
+    )
     # About the axis through e x moment, with the pitch e . moment.
     advance = q[:, None] * (e @ moment * e)
     return se3.pose(np.eye(3) + turn, advance - turn @ np.cross(e, moment))

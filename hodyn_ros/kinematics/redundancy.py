@@ -120,7 +120,9 @@ class TaskSystem(NamedTuple):
     model: RobotModel
     chain: LinkChain
     rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
-    unknown: NDArray[np.intp]  # the u joints to solve for; others do not move the link and stay
+    unknown: NDArray[
+        np.intp
+    ]  # the u joints to solve for; others do not move the link and stay
     row_scale: Array  # units of the m rows: 1 rad or the characteristic length
     joint_scale: Array  # units of all n joints: 1 rad or the characteristic length
     A: Array  # coefficients of the p joint tasks in units of the joints, rows of length 1, (p, n)
@@ -198,7 +200,10 @@ class TaskSystem(NamedTuple):
             omega, v = self.chain.X[i, :3], self.chain.X[i, 3:]
             # A helical joint advances, a mimic joint of another ratio does not turn fully.
             pure = np.linalg.norm(omega) > 0.5 and abs(omega @ v) < 1e-12
-            once = np.sum(self.chain.coordinate == j) == 1 and abs(self.chain.multiplier[i]) == 1.0
+            once = (
+                np.sum(self.chain.coordinate == j) == 1
+                and abs(self.chain.multiplier[i]) == 1.0
+            )
             turns[j] = pure and once and not np.any(self.A[:, j])
         return turns & (upper - lower >= 2.0 * np.pi)
 
@@ -210,7 +215,9 @@ class TaskSystem(NamedTuple):
 
     def right_side(self, V: Array, c: Array) -> Array:
         """Right-hand side, shape (..., m+p), from a twist (..., 6) and joint tasks (..., p)."""
-        return np.concatenate([V[..., self.rows] / self.row_scale, c / self.A_scale], axis=-1)
+        return np.concatenate(
+            [V[..., self.rows] / self.row_scale, c / self.A_scale], axis=-1
+        )
 
     def _check(self, link: str) -> None:
         names = [self.model.joint_names[j] for j in self.unknown]
@@ -273,11 +280,15 @@ class LeastNormSystem(NamedTuple):
             arrays.append(np.broadcast_to(array, (n,)))
         weights, posture, rate = arrays
         if np.any(weights <= 0.0):
-            raise HodynError(f'LeastNorm: the weights are {weights}, expected positive numbers.')
+            raise HodynError(
+                f'LeastNorm: the weights are {weights}, expected positive numbers.'
+            )
         if np.any(rate < 0.0):
             raise HodynError(f'LeastNorm: the rate is {rate}, expected no negative number.')
         if np.any(rate) and given.posture is None:
-            raise HodynError('LeastNorm: a rate needs a posture towards which the joints move.')
+            raise HodynError(
+                'LeastNorm: a rate needs a posture towards which the joints move.'
+            )
         return cls(system, weights[system.unknown], posture, rate)
 
     def orders(self, q: Array, V: Array, c: Array, damping: float) -> Array:
@@ -413,6 +424,10 @@ def _quaternion_series(R: Array, omega: Array) -> Array:
 
 def _multiplied(p: Array, r: Array) -> Array:
     """Product of quaternions (x, y, z, w), broadcasting."""
-    vector = p[..., 3:] * r[..., :3] + r[..., 3:] * p[..., :3] + cross(p[..., :3], r[..., :3])
-    scalar = p[..., 3:] * r[..., 3:] - np.sum(p[..., :3] * r[..., :3], axis=-1, keepdims=True)
+    vector = (
+        p[..., 3:] * r[..., :3] + r[..., 3:] * p[..., :3] + cross(p[..., :3], r[..., :3])
+    )
+    scalar = p[..., 3:] * r[..., 3:] - np.sum(
+        p[..., :3] * r[..., :3], axis=-1, keepdims=True
+    )
     return np.concatenate([vector, scalar], axis=-1)

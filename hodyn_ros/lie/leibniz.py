@@ -18,7 +18,9 @@ from hodyn_ros.typing import Array
 @lru_cache(maxsize=64)
 def binomials(K: int) -> Array:
     """Binomial coefficients (K, K), read-only: [m, j] = m! / (j! (m - j)!), zero for j > m."""
-    table = np.array([[float(comb(m, j)) for j in range(K)] for m in range(K)]).reshape(K, K)
+    table = np.array([[float(comb(m, j)) for j in range(K)] for m in range(K)]).reshape(
+        K, K
+    )
     table.setflags(write=False)
     return table
 
@@ -89,7 +91,9 @@ def sin_cos(q: Array) -> tuple[Array, Array]:
     return sine, cosine
 
 
-def from_moving_frame(y: Array, V: Array, product: Callable[[Array, Array], Array]) -> Array:
+def from_moving_frame(
+    y: Array, V: Array, product: Callable[[Array, Array], Array]
+) -> Array:
     """Differentiate T y, seen in the moving frame, where dT/dt = T product(V, .).
 
     T(t) maps components in a moving frame to a fixed one, V is the velocity of the moving frame in
@@ -105,7 +109,9 @@ def from_moving_frame(y: Array, V: Array, product: Callable[[Array, Array], Arra
     return np.stack(results, axis=-2)
 
 
-def into_moving_frame(u: Array, V: Array, product: Callable[[Array, Array], Array]) -> Array:
+def into_moving_frame(
+    u: Array, V: Array, product: Callable[[Array, Array], Array]
+) -> Array:
     """Series (..., K, d) of T y, where dT/dt = product(V, .) T, from T times the derivatives of y.
 
     T(t) maps components in a fixed frame to a moving one, V is the velocity that belongs to it in

@@ -81,7 +81,10 @@ def bracket(V: Array, y: Array) -> Array:
     """Product ad(V) y without forming the matrix, broadcasting over (..., 6)."""
     omega = V[..., :3]
     return np.concatenate(
-        [cross(omega, y[..., :3]), cross(V[..., 3:], y[..., :3]) + cross(omega, y[..., 3:])],
+        [
+            cross(omega, y[..., :3]),
+            cross(V[..., 3:], y[..., :3]) + cross(omega, y[..., 3:]),
+        ],
         axis=-1,
     )
 
@@ -90,7 +93,10 @@ def coadjoint(V: Array, W: Array) -> Array:
     """Product transpose(ad(V)) W of twists and wrenches or momenta, broadcasting over (..., 6)."""
     omega = V[..., :3]
     return np.concatenate(
-        [cross(W[..., :3], omega) + cross(W[..., 3:], V[..., 3:]), cross(W[..., 3:], omega)],
+        [
+            cross(W[..., :3], omega) + cross(W[..., 3:], V[..., 3:]),
+            cross(W[..., 3:], omega),
+        ],
         axis=-1,
     )
 

@@ -23,7 +23,21 @@ from hodyn_ros.model.screws import DHRow
 from hodyn_ros.model.urdf import to_urdf
 
 __all__ = [
-    'BASE', 'DHRow', 'Inertia', 'LimitCheck', 'Limits', 'LinkFrame', 'ModelWarning',
-    'MotionLimits', 'Provenance', 'RobotModel', 'Violation', 'find_position_violations',
-    'find_violations', 'friction', 'friction_from_config', 'motion_limits', 'to_urdf',
+    'BASE',
+    'DHRow',
+    'Inertia',
+    'LimitCheck',
+    'Limits',
+    'LinkFrame',
+    'ModelWarning',
+    'MotionLimits',
+    'Provenance',
+    'RobotModel',
+    'Violation',
+    'find_position_violations',
+    'find_violations',
+    'friction',
+    'friction_from_config',
+    'motion_limits',
+    'to_urdf',
 ]

@@ -54,7 +54,9 @@ class Link:
     name: str
     mass: float = 0.0
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
-    defect: str = ''  # why the given inertia cannot be used. It matters only if the link moves.
+    defect: str = (
+        ''  # why the given inertia cannot be used. It matters only if the link moves.
+    )
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,10 @@ class Assembly:
 
     def _connect(self) -> str:
         """Fill the maps between links and joints; return the root link."""
-        for kind, items in (('link', self.description.links), ('joint', self.description.joints)):
+        for kind, items in (
+            ('link', self.description.links),
+            ('joint', self.description.joints),
+        ):
             for name, count in Counter(item.name for item in items).items():
                 if count > 1:
                     raise ModelError(f'The robot description has two {kind}s {name!r}.')
@@ -211,7 +216,9 @@ class Assembly:
                 raise ModelError(defect)
             if defect:
                 self.M_base[:] = np.nan
-                self.warnings.append(f'{defect} It is not used as long as the base is at rest.')
+                self.warnings.append(
+                    f'{defect} It is not used as long as the base is at rest.'
+                )
         if not self.bodies:
             raise ModelError(
                 f'The robot has no moving joints from link {self.base_link!r}'
@@ -265,7 +272,9 @@ class Assembly:
                     f'are {listed(self.joints)}.'
                 )
             if followed in seen:
-                raise ModelError(f'Mimic joints follow each other: {listed([*seen, followed])}.')
+                raise ModelError(
+                    f'Mimic joints follow each other: {listed([*seen, followed])}.'
+                )
             seen[followed] = None
             joint = self.joints[followed]
         if joint.name not in moving:
@@ -278,7 +287,9 @@ class Assembly:
     def _limits(self, joints: Sequence[Joint]) -> MotionLimits:
         """Limits of joints as they are described; remarks on those that no motion keeps."""
         described = np.array([joint.limits for joint in joints], dtype=np.float64)
-        known = {name: frozen(column.copy()) for name, column in zip(Limits._fields, described.T)}
+        known = {
+            name: frozen(column.copy()) for name, column in zip(Limits._fields, described.T)
+        }
         open_ = frozen(np.full(len(joints), np.inf))
         for what in ('velocity', 'acceleration', 'jerk', 'effort'):
             zero = [joint.name for joint in joints if getattr(joint.limits, what) == 0.0]
@@ -325,7 +336,9 @@ class Assembly:
             'friction': {},
             'armature': frozen(np.zeros(len(names))),
             'provenance': replace(
-                self.description.provenance, robot=self.description.name, version=package_version()
+                self.description.provenance,
+                robot=self.description.name,
+                version=package_version(),
             ),
         }
 

@@ -363,7 +363,9 @@ def friction_from_config(
     """
     if not isinstance(config, Mapping):
         raise ModelError(f'friction is {config!r}, expected a table for each joint.')
-    return {joint: law_from_table(f'friction.{joint}', table) for joint, table in config.items()}
+    return {
+        joint: law_from_table(f'friction.{joint}', table) for joint, table in config.items()
+    }
 
 
 def _law_of(
@@ -401,7 +403,9 @@ def law_from_table(
 
     known = dict.fromkeys(key for keys in LAWS.values() for key in keys)
     if unknown := [key for key in table if key not in known]:
-        raise ModelError(f'{owner} has {listed(unknown)}, expected keys among {named(known)}.')
+        raise ModelError(
+            f'{owner} has {listed(unknown)}, expected keys among {named(known)}.'
+        )
     given = {key: value for key, value in table.items() if value != math.inf}
     terms: list[FrictionLaw] = []
     used: set[str] = set()

@@ -99,8 +99,12 @@ def check_inertia(
     The owner, such as "Link 'forearm'", begins the messages. Tensors that are not positive
     semi-definite are refused unless they are allowed.
     """
-    if not (np.isfinite(mass) and np.all(np.isfinite(com)) and np.all(np.isfinite(inertia_com))):
-        raise ModelError(f'{owner}: mass, centre of mass and inertia must be finite numbers.')
+    if not (
+        np.isfinite(mass) and np.all(np.isfinite(com)) and np.all(np.isfinite(inertia_com))
+    ):
+        raise ModelError(
+            f'{owner}: mass, centre of mass and inertia must be finite numbers.'
+        )
     if mass < 0.0:
         raise ModelError(f'{owner} has a negative mass ({mass} kg); expected zero or more.')
     moments = np.linalg.eigvalsh(inertia_com)
@@ -180,7 +184,11 @@ def inertia_parts(owner: str, M_body: Array) -> Inertia:
     mass = float(np.trace(M_body[3:, 3:]) / 3.0)
     moment = 0.5 * (M_body[:3, 3:] - M_body[3:, :3])
     first = 0.5 * np.array(
-        [moment[2, 1] - moment[1, 2], moment[0, 2] - moment[2, 0], moment[1, 0] - moment[0, 1]]
+        [
+            moment[2, 1] - moment[1, 2],
+            moment[0, 2] - moment[2, 0],
+            moment[1, 0] - moment[0, 1],
+        ]
     )
     com = first / mass if mass != 0.0 else np.zeros(3)
     about_origin = 0.5 * (M_body[:3, :3] + M_body[:3, :3].T)

@@ -158,7 +158,14 @@ def _count_hits(
 def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
     """Quantities with their lowest and highest values, by the orders that they need."""
     yield 'position', limits.lower, limits.upper
-    for quantity in ('velocity', 'acceleration', 'effort', 'jerk', 'effort_dot', 'effort_ddot'):
+    for quantity in (
+        'velocity',
+        'acceleration',
+        'effort',
+        'jerk',
+        'effort_dot',
+        'effort_ddot',
+    ):
         limit = getattr(limits, quantity)
         yield quantity, -limit, limit
 
@@ -214,7 +221,10 @@ def find_violations(
     tuple of Violation
         Ordered by quantity, then by joint; empty where all limits are kept.
     """
-    motion, effort = np.asarray(motion, dtype=np.float64), np.asarray(effort, dtype=np.float64)
+    motion, effort = (
+        np.asarray(motion, dtype=np.float64),
+        np.asarray(effort, dtype=np.float64),
+    )
     return find_violations_in_blocks(model, limits, [(motion, effort)])
 
 
@@ -223,7 +233,9 @@ def find_violations_in_blocks(
 ) -> tuple[Violation, ...]:
     """Find the same in blocks of samples: motions (..., K, n) and efforts (..., K-2, n)."""
     values = (
-        np.concatenate((q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2)
+        np.concatenate(
+            (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2
+        )
         for q, Q in blocks
     )
     return _worst(model.joint_names, _ranges(limits), values)
@@ -234,7 +246,9 @@ def find_position_violations(
 ) -> tuple[Violation, ...]:
     """Worst of some positions (N, n), such as extreme ones, of every joint out of range."""
     values = np.asarray(positions, dtype=np.float64)
-    return worst_violations('position', model.joint_names, values, limits.lower, limits.upper)
+    return worst_violations(
+        'position', model.joint_names, values, limits.lower, limits.upper
+    )
 
 
 def worst_violations(
@@ -245,7 +259,9 @@ def worst_violations(
 
 
 def _worst(
-    names: Sequence[str], ranges: Iterable[tuple[str, Array, Array]], blocks: Iterable[Array]
+    names: Sequence[str],
+    ranges: Iterable[tuple[str, Array, Array]],
+    blocks: Iterable[Array],
 ) -> tuple[Violation, ...]:
     """Worst of the values (..., K, n) of the first K quantities, in all blocks together."""
     quantities, *bounds = zip(*ranges)
@@ -264,7 +280,9 @@ def _worst(
             worst, limit = (highest, upper) if is_above else (lowest, lower)
             value, largest[k, j] = float(worst[k, j]), excess[k, j]
             sample = first + int((values[..., k, j].ravel() == value).argmax())
-            found[k, j] = Violation(quantities[k], names[j], value, float(limit[k, j]), sample)
+            found[k, j] = Violation(
+                quantities[k], names[j], value, float(limit[k, j]), sample
+            )
         first += values.size // (K * n)
     return tuple(found[key] for key in sorted(found))
 

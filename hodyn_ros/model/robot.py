@@ -22,7 +22,13 @@ from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE as BASE
-from hodyn_ros.model.assembly import Assembly, LinkFrame, RobotDescription, frozen, massless_joints
+from hodyn_ros.model.assembly import (
+    Assembly,
+    LinkFrame,
+    RobotDescription,
+    frozen,
+    massless_joints,
+)
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
 from hodyn_ros.model.inertia import (
     PARAMETERS,
@@ -62,7 +68,9 @@ class Derived:
     efforts: dict[tuple[Any, ...], SingleCall] = field(default_factory=dict)
     """By the shape of the motion, as the following, too; with wrenches by this and their links."""
     terms: dict[tuple[str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
-    links: dict[tuple[str | None, str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
+    links: dict[tuple[str | None, str, tuple[int, ...]], SingleCall] = field(
+        default_factory=dict
+    )
     """By link and expression, too."""
     forward: dict[tuple[int, ...], SingleCall] = field(default_factory=dict)
     """By the shape of the efforts."""
@@ -277,7 +285,9 @@ class RobotModel:
         if vector.shape != (3,):
             raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
         fields = Assembly(description, base_link, tip_link).fields()
-        changes = [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
+        changes = (
+            [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
+        )
         if vector.tolist() != [0.0, 0.0, -9.81]:
             changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
         fields['provenance'] = fields['provenance'].changed(*changes)
@@ -285,7 +295,12 @@ class RobotModel:
 
     @classmethod
     def from_screws(
-        cls, Y: ArrayLike, A: ArrayLike, *, parents: Sequence[int] | None = None, **options: Any
+        cls,
+        Y: ArrayLike,
+        A: ArrayLike,
+        *,
+        parents: Sequence[int] | None = None,
+        **options: Any,
     ) -> RobotModel:
         """Make a robot from joint screws and body poses in the base frame at q = 0.
 
@@ -366,8 +381,16 @@ class RobotModel:
         """
         X = checked_screws('X', X)
         return cls._from_joints(
-            list(X), checked_poses('B', B, len(X)), gravity, parents=parents, inertias=inertias,
-            joint_names=joint_names, link_names=link_names, limits=limits, tool=tool, name=name,
+            list(X),
+            checked_poses('B', B, len(X)),
+            gravity,
+            parents=parents,
+            inertias=inertias,
+            joint_names=joint_names,
+            link_names=link_names,
+            limits=limits,
+            tool=tool,
+            name=name,
             base_link=base_link,
         )
 
@@ -413,7 +436,9 @@ class RobotModel:
     ) -> RobotModel:
         description = screw_description(X, B, **tree)
         joints = description.joints
-        is_chain = all(after.parent == joint.child for joint, after in zip(joints, joints[1:]))
+        is_chain = all(
+            after.parent == joint.child for joint, after in zip(joints, joints[1:])
+        )
         tip = joints[-1].child if is_chain else None
         model = cls.from_description(description, description.links[0].name, tip, gravity)
         for warning in model.warnings:
@@ -509,7 +534,9 @@ class RobotModel:
         return replace(self, M_body=M_body, warnings=(*kept, *now), provenance=provenance)
 
     def _remarks(self, M_body: Array) -> list[str]:
-        remarks = massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M_body)
+        remarks = massless_joints(
+            self.body_names, self.parent.tolist(), self.B, self.X, M_body
+        )
         for name, M in zip(self.body_names, M_body):
             remarks += remarks_on_inertia(f'The body behind joint {name!r}', M)
         return remarks
@@ -622,7 +649,9 @@ class RobotModel:
         and repeated names are refused with a `JointNameError`.
         """
         if isinstance(names, str):
-            raise JointNameError(f'The joint names are {names!r}, expected a sequence of names.')
+            raise JointNameError(
+                f'The joint names are {names!r}, expected a sequence of names.'
+            )
         return np.array(joint_order(names, self.joint_names), dtype=np.intp)
 
 
@@ -635,7 +664,9 @@ def _described_friction(
         if joint.name not in names or not any(joint.dynamics):
             continue
         damping, friction = joint.dynamics
-        if not (np.isfinite(damping) and np.isfinite(friction) and min(joint.dynamics) >= 0.0):
+        if not (
+            np.isfinite(damping) and np.isfinite(friction) and min(joint.dynamics) >= 0.0
+        ):
             raise ModelError(
                 f'Joint {joint.name!r}: damping {damping} and friction {friction}, expected one '
                 'element <dynamics> with finite numbers that are not negative.'

@@ -60,7 +60,9 @@ def checked_screws(what: str, screws: ArrayLike) -> Array:
     """
     X = finite_array(what, screws, ModelError)
     if X.ndim != 2 or X.shape[1] != 6 or len(X) == 0:
-        raise ModelError(f'{what} has shape {X.shape}, expected (n, 6): one screw for each joint.')
+        raise ModelError(
+            f'{what} has shape {X.shape}, expected (n, 6): one screw for each joint.'
+        )
     for i, screw in enumerate(X):
         length = float(np.linalg.norm(screw[:3]))
         if length < se3.PITCH_TOLERANCE:
@@ -151,7 +153,9 @@ def screw_description(
     given_inertias: list[GivenInertia] = _one_each('inertias', inertias, [None] * n)
     given_limits: list[Limits | None] = _one_each('limits', limits, [None] * n)
     for i, screw in enumerate(X):
-        inertia, M_body, remarks = checked_inertia(f'Link {link_names[i]!r}', given_inertias[i])
+        inertia, M_body, remarks = checked_inertia(
+            f'Link {link_names[i]!r}', given_inertias[i]
+        )
         warnings += remarks
         links.append(Link(link_names[i], inertia.mass, M_body))
         parent = base_link if parents[i] == BASE else link_names[parents[i]]
@@ -192,7 +196,9 @@ def _one_each(what: str, values: Sequence[T] | None, default: list[T]) -> list[T
         return default
     n = len(default)
     if isinstance(values, str) or len(values) != n:
-        raise ModelError(f'{what} has {len(values)} entries, expected {n}: one for each joint.')
+        raise ModelError(
+            f'{what} has {len(values)} entries, expected {n}: one for each joint.'
+        )
     return list(values)
 
 

@@ -76,7 +76,9 @@ def find_robot(name: str) -> RobotSource:
     if name in BUNDLED:
         limits = BUNDLED[name]
         return RobotSource(
-            share_file(f'urdf/{name}.urdf'), 'bundled', share_file(limits) if limits else None
+            share_file(f'urdf/{name}.urdf'),
+            'bundled',
+            share_file(limits) if limits else None,
         )
     if len(name) > _LONGEST_NAME and not os.path.exists(name):
         raise ModelError(_not_found(f'{name[:_LONGEST_NAME]}...'))
@@ -167,7 +169,11 @@ def find_example_robot(name: str) -> RobotSource | None:
     parts = [(key, *key.partition('/')[::2]) for key in robots]
     by_folder = []
     for key, folder, _ in parts:
-        if name in (folder, folder.removesuffix('_description'), folder.removesuffix('_data')):
+        if name in (
+            folder,
+            folder.removesuffix('_description'),
+            folder.removesuffix('_data'),
+        ):
             by_folder.append(key)
     matches = (
         [key for key, _, file in parts if name in (key, file)]
@@ -228,7 +234,9 @@ def _robot_of_ros_package(name: str) -> RobotSource | None:
             f'There is no {relative} in {folder}; its descriptions are {listed(files)}.'
         )
     if not files:
-        raise ModelError(f'The ROS package {package} has no robot descriptions in {folder}.')
+        raise ModelError(
+            f'The ROS package {package} has no robot descriptions in {folder}.'
+        )
     stems = (package, package.removesuffix('_description'))
     named = [file for file in files if Path(file).name.split('.')[0] in stems]
     chosen = files if len(files) == 1 else named
@@ -266,7 +274,9 @@ def _run_xacro(path: Path, arguments: Mapping[str, str], *options: str) -> str:
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        raise ModelError(f'xacro did not finish {path} within {XACRO_TIMEOUT:.0f} s.') from None
+        raise ModelError(
+            f'xacro did not finish {path} within {XACRO_TIMEOUT:.0f} s.'
+        ) from None
     if done.returncode != 0:
         # Its complaint on one line, without colours.
         lines = [line.strip() for line in _COLOUR.sub('', done.stderr).splitlines()]
@@ -275,7 +285,9 @@ def _run_xacro(path: Path, arguments: Mapping[str, str], *options: str) -> str:
     return done.stdout
 
 
-def _refuse_unknown(path: Path, values: Mapping[str, str], arguments: Mapping[str, str]) -> None:
+def _refuse_unknown(
+    path: Path, values: Mapping[str, str], arguments: Mapping[str, str]
+) -> None:
     """Refuse arguments that neither a xacro file nor those that it includes ask for."""
     if not arguments:
         return

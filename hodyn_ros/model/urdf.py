@@ -72,12 +72,16 @@ def read_urdf(
     return replace(found, provenance=replace(found.provenance, file=path))
 
 
-def parse_urdf(xml: str | bytes, allow_impossible_inertia: bool = False) -> RobotDescription:
+def parse_urdf(
+    xml: str | bytes, allow_impossible_inertia: bool = False
+) -> RobotDescription:
     """Links and joints of a URDF from its XML text; see `RobotModel.from_urdf`."""
     raw = xml.encode('utf-8', errors='surrogatepass') if isinstance(xml, str) else xml
     if isinstance(xml, str):
         # The text is decoded already: an encoding declaration in it no longer holds.
-        xml = re.sub(r'^[\ufeff \t\r\n]*(<\?xml.*?\?>\s*)?', '', xml, count=1, flags=re.DOTALL)
+        xml = re.sub(
+            r'^[\ufeff \t\r\n]*(<\?xml.*?\?>\s*)?', '', xml, count=1, flags=re.DOTALL
+        )
         xml = xml.encode('utf-8', errors='surrogatepass')
     root = _parse_xml(xml)
     # A default namespace says nothing about a URDF.
@@ -121,7 +125,9 @@ class _Reading:
 
 def _refuse_xacro(robot: ElementTree.Element) -> None:
     """Refuse macros and expressions that xacro has not expanded."""
-    read = chain(*(joint.iter() for joint in robot.iterfind('joint')), robot.iterfind('link'))
+    read = chain(
+        *(joint.iter() for joint in robot.iterfind('joint')), robot.iterfind('link')
+    )
     values = (value for element in read for value in element.attrib.values())
     tags = (element.tag.partition('xacro}') for element in robot.iter())
     macro = next((f'<xacro:{name}>' for _, is_macro, name in tags if is_macro), '')
@@ -162,11 +168,15 @@ def xml_text(
         isinstance(given, str) and given.lstrip('\ufeff \t\r\n').startswith('<')
     ):
         if xacro_arguments:
-            raise ModelError('The robot description is a text; only xacro files take arguments.')
+            raise ModelError(
+                'The robot description is a text; only xacro files take arguments.'
+            )
         return given, ''
     if isinstance(given, str) and not given.strip():
         raise ModelError('The robot description is empty, expected XML text or a path.')
-    found = find_robot(given) if isinstance(given, str) else RobotSource(Path(given), 'file')
+    found = (
+        find_robot(given) if isinstance(given, str) else RobotSource(Path(given), 'file')
+    )
     text = found.description(xacro_arguments)
     try:
         return text if isinstance(text, str) else text.read_bytes(), str(found.path)
@@ -193,7 +203,11 @@ def _parse_xml(text: bytes) -> ElementTree.Element:
         if isinstance(error, ModelError):
             raise
         start = text.lstrip()[:1]
-        hint = '' if start in (b'<', b'') else ' Expected the text of a URDF, which starts with <.'
+        hint = (
+            ''
+            if start in (b'<', b'')
+            else ' Expected the text of a URDF, which starts with <.'
+        )
         raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
 
@@ -232,11 +246,15 @@ def _values(
         values = np.empty(0)
     if len(values) != len(default):
         expected = 'a number' if len(default) == 1 else f'{len(default)} numbers'
-        raise _InvalidError(f'<{element.tag}> has {attribute} {text!r}, expected {expected}')
+        raise _InvalidError(
+            f'<{element.tag}> has {attribute} {text!r}, expected {expected}'
+        )
     return values
 
 
-def _number(element: ElementTree.Element, attribute: str, default: float | None = None) -> float:
+def _number(
+    element: ElementTree.Element, attribute: str, default: float | None = None
+) -> float:
     if default is None:
         _text(element, attribute)
     return float(_values(element, attribute, [default or 0.0])[0])
@@ -341,7 +359,9 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
     }
     braking = _number(limit, 'deceleration', given.get('acceleration', np.inf))
     if braking != given.get('acceleration', np.inf):
-        remark('the limits of acceleration and deceleration differ; the smaller holds for both.')
+        remark(
+            'the limits of acceleration and deceleration differ; the smaller holds for both.'
+        )
         given['acceleration'] = min(given.get('acceleration', np.inf), braking)
     missing = sorted({'lower', 'upper'} - {*given})
     if needs_range and len(missing) == 2:
@@ -409,7 +429,9 @@ class _Writer:
             main = self.main[frame.body]
             if name != main:
                 self._link(name)
-                self._joint(self._new_name(f'{name}_joint'), 'fixed', main, name, frame.pose)
+                self._joint(
+                    self._new_name(f'{name}_joint'), 'fixed', main, name, frame.pose
+                )
         ElementTree.indent(self.robot)
         return ElementTree.tostring(self.robot, encoding='unicode') + '\n'
 

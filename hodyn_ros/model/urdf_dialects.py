@@ -39,7 +39,8 @@ _LOOPS = {
     'loop_joint': 'Drake, Isaac Sim',
 }
 _CLOSES = (
-    'closes a loop or couples joints, which is not read; efforts are those of the tree without it.'
+    'closes a loop or couples joints, which is not read; '
+    'efforts are those of the tree without it.'
 )
 
 _ATTRIBUTES = {
@@ -49,10 +50,22 @@ _ATTRIBUTES = {
     'axis': {'xyz'},
     'parent': {'link'},
     'child': {'link'},
-    'limit': {'lower', 'upper', 'effort', 'velocity', 'acceleration', 'deceleration', 'jerk'},
+    'limit': {
+        'lower',
+        'upper',
+        'effort',
+        'velocity',
+        'acceleration',
+        'deceleration',
+        'jerk',
+    },
     'mimic': {'joint', 'multiplier', 'offset'},
     'dynamics': {'damping', 'friction'},
-    'joint': {'name', 'type', 'dont_collapse'},  # the last one: of simulators, about fixed joints
+    'joint': {
+        'name',
+        'type',
+        'dont_collapse',
+    },  # the last one: of simulators, about fixed joints
 }
 # Those of them that urdfdom ignores below a version.
 _SINCE = {'quat_xyzw': '1.1', 'acceleration': '1.2', 'deceleration': '1.2', 'jerk': '1.2'}
@@ -110,7 +123,9 @@ def remark_unread(robot: Element, remarks: Remarks) -> str:
             if isinstance(child.tag, str) and child.tag not in _KNOWN[owner.tag]:
                 _remark_element(owner, child, remarks)
     for owner in (*links, *joints):
-        for element in owner.iterfind('inertial/*') if owner.tag == 'link' else (owner, *owner):
+        for element in (
+            owner.iterfind('inertial/*') if owner.tag == 'link' else (owner, *owner)
+        ):
             _remark_attributes(version, owner, element, remarks)
     return version
 
@@ -135,7 +150,9 @@ def _remark_element(owner: Element, child: Element, remarks: Remarks) -> None:
             remarks.add(owner.tag.capitalize(), owner, text)
 
 
-def _remark_attributes(version: str, owner: Element, element: Element, remarks: Remarks) -> None:
+def _remark_attributes(
+    version: str, owner: Element, element: Element, remarks: Remarks
+) -> None:
     """Remark on attributes that are not known, or that are ignored for the stated version."""
     known = _ATTRIBUTES.get(element.tag, {*element.attrib})
     unknown = sorted({*element.attrib} - known)
@@ -147,7 +164,9 @@ def _remark_attributes(version: str, owner: Element, element: Element, remarks: 
             'these.'
         )
     if unknown:
-        remarks.add(kind, owner, f'<{element.tag}> has {listed(unknown)}, which is not read.')
+        remarks.add(
+            kind, owner, f'<{element.tag}> has {listed(unknown)}, which is not read.'
+        )
     given = {name: _SINCE[name] for name in sorted({*element.attrib} & {*_SINCE})}
     since = max(given.values(), default=version)
     if version < since:

@@ -17,6 +17,13 @@ from hodyn_ros.plotting.figures import (
 from hodyn_ros.plotting.report import html_report
 
 __all__ = [
-    'html_report', 'plot_comparison', 'plot_efforts', 'plot_energy', 'plot_joint', 'plot_motion',
-    'plot_motors', 'plot_portraits', 'plot_stop',
+    'html_report',
+    'plot_comparison',
+    'plot_efforts',
+    'plot_energy',
+    'plot_joint',
+    'plot_motion',
+    'plot_motors',
+    'plot_portraits',
+    'plot_stop',
 ]

@@ -20,7 +20,13 @@ from hodyn_ros.model.limits import MotionLimits, Violation, find_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, listed
 from hodyn_ros.plotting.labels import label_of
-from hodyn_ros.plotting.series import Range, effort_series, motion_series, motor_series, peak_share
+from hodyn_ros.plotting.series import (
+    Range,
+    effort_series,
+    motion_series,
+    motor_series,
+    peak_share,
+)
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
@@ -73,7 +79,10 @@ class Check(NamedTuple):
 
 
 def all_checks(
-    results: Results, model: RobotModel, limits: MotionLimits, motor_limits: MotorLimits | None
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits,
+    motor_limits: MotorLimits | None,
 ) -> tuple[Check, ...]:
     """Check every quantity that may have a limit; see `checked_results`."""
     found = []
@@ -91,7 +100,9 @@ def all_checks(
         # Of torques and forces together the name is torque.
         title = labels[0].name if len(set(labels)) == 1 else label_of(quantity, False).name
         is_limited = np.isfinite(lower) | np.isfinite(upper)
-        found.append(Check(quantity, title, names, is_limited, n_known, len(values), shares))
+        found.append(
+            Check(quantity, title, names, is_limited, n_known, len(values), shares)
+        )
     return tuple(found)
 
 

@@ -88,7 +88,10 @@ def plot_joint(
     """
     results = checked_results(results, model)
     _chosen(model, [joint])
-    series = (*motion_series(results, model, limits), *effort_series(results, model, limits))
+    series = (
+        *motion_series(results, model, limits),
+        *effort_series(results, model, limits),
+    )
     panels = panels_over_time(results.times, series, joint, violations)
     return _figure([panels], f'{results.name}: {joint}', columns=4, with_subject=False)
 
@@ -122,7 +125,9 @@ def plot_efforts(
     """
     results = checked_results(results, model)
     if results.effort.shape[1] == 0:
-        raise MotionError('The results hold no efforts, expected at least one order of them.')
+        raise MotionError(
+            'The results hold no efforts, expected at least one order of them.'
+        )
     series = effort_series(results, model, limits)
     return _rows(results, model, series, joints, violations, 'joint efforts')
 
@@ -141,7 +146,9 @@ def plot_portraits(
     """
     results = checked_results(results, model)
     series, names = effort_series(results, model, limits), _chosen(model, joints)
-    panels = [panel for name in names for panel in portrait_panels(series, name, violations)]
+    panels = [
+        panel for name in names for panel in portrait_panels(series, name, violations)
+    ]
     if not panels:
         raise MotionError(
             'The results hold no rates of the efforts, which a portrait needs; compute them from '
@@ -225,7 +232,9 @@ def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None)
     return figure
 
 
-def plot_stop(model: RobotModel, analysis: StopAnalysis, cause: StopCause | None = None) -> Figure:
+def plot_stop(
+    model: RobotModel, analysis: StopAnalysis, cause: StopCause | None = None
+) -> Figure:
     """Draw what was commanded and measured around the place where a robot stopped.
 
     Dots are single samples; what exceeds a limit is shaded, its worst samples have crosses.
@@ -249,10 +258,14 @@ def plot_stop(model: RobotModel, analysis: StopAnalysis, cause: StopCause | None
             raise MotionError('There is no place to draw: no cause was found.')
         cause = analysis.causes[0]
     panels = stop_panels(model, analysis, cause)
-    figure = _figure([panels], f'{panels[0].subject}: {cause.kind}', columns=2, with_subject=False)
+    figure = _figure(
+        [panels], f'{panels[0].subject}: {cause.kind}', columns=2, with_subject=False
+    )
     half = 0.5 * analysis.period
     for axes, panel in zip(figure.axes, panels):
-        axes.axvspan(cause.time - half, cause.end + half, color=LIMIT_COLOUR, alpha=0.12, lw=0)
+        axes.axvspan(
+            cause.time - half, cause.end + half, color=LIMIT_COLOUR, alpha=0.12, lw=0
+        )
         axes.yaxis.set_major_formatter('{x:g}')
         for line, curve in zip(axes.lines, panel.curves):
             place = _SOURCES.index(curve.name)
@@ -265,8 +278,12 @@ def plot_stop(model: RobotModel, analysis: StopAnalysis, cause: StopCause | None
 
 
 def _rows(
-    results: Results, model: RobotModel, series: Sequence[Series], joints: Sequence[str] | None,
-    violations: Sequence[Violation], what: str,
+    results: Results,
+    model: RobotModel,
+    series: Sequence[Series],
+    joints: Sequence[str] | None,
+    violations: Sequence[Violation],
+    what: str,
 ) -> Figure:
     """Draw quantities over time, a row for each joint."""
     names = _chosen(model, joints)
@@ -300,7 +317,9 @@ def _figure(
     if columns is not None:
         (row,) = rows
         columns = min(columns, len(row))
-        rows = [row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))]
+        rows = [
+            row[i * columns : (i + 1) * columns] for i in range(ceil(len(row) / columns))
+        ]
     n_columns = max(len(row) for row in rows)
     figure: Figure = figure_library().ShownFigure(
         figsize=(width * n_columns, height * len(rows) + 0.5), layout='constrained'
@@ -325,12 +344,16 @@ def figure_library() -> ModuleType:
 
 
 def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
-    for (name, x, y), colour, dashes in zip(panel.thinned(_STRETCHES), CURVE_COLOURS, _DASHES):
+    for (name, x, y), colour, dashes in zip(
+        panel.thinned(_STRETCHES), CURVE_COLOURS, _DASHES
+    ):
         marker = 'o' if len(x) == 1 else None
         axes.plot(x, y, dashes, color=colour, lw=1.1, marker=marker, label=name)
     if (band := panel.band(_STRETCHES)) is not None:
         lower, upper = band
-        axes.fill_between(lower.x, lower.y, upper.y, color=CURVE_COLOURS[0], alpha=0.25, lw=0.0)
+        axes.fill_between(
+            lower.x, lower.y, upper.y, color=CURVE_COLOURS[0], alpha=0.25, lw=0.0
+        )
     for limits, line in ((panel.y_limits, axes.axhline), (panel.x_limits, axes.axvline)):
         for limit in limits:
             if np.isfinite(limit):
@@ -342,11 +365,19 @@ def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
         axes.plot(start.x[0], start.y[0], 'o', color=CURVE_COLOURS[0], ms=4)
     axes.set_xlim(panel.x_range)
     axes.set_ylim(panel.y_range)
-    title = f'{panel.subject}: {panel.title}' if with_subject and panel.subject else panel.title
+    title = (
+        f'{panel.subject}: {panel.title}' if with_subject and panel.subject else panel.title
+    )
     axes.set_title(_plain(title), fontsize='small', pad=6 + 10 * len(panel.notes))
     notes = _plain('\n'.join(panel.notes))
     written = axes.text(
-        0.5, 1.02, notes, transform=axes.transAxes, ha='center', va='bottom', fontsize='x-small',
+        0.5,
+        1.02,
+        notes,
+        transform=axes.transAxes,
+        ha='center',
+        va='bottom',
+        fontsize='x-small',
         color='0.35',
     )
     # The title above it holds its place; a long one shall not narrow the axes.

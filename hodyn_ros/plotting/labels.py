@@ -9,7 +9,9 @@ import numpy as np
 from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES
 
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
-_POWERS = str.maketrans({sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)})
+_POWERS = str.maketrans(
+    {sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)}
+)
 RESIDUAL_KINDS = {
     'effort': 'torques of the joints',
     'motor': 'torques of the motors',
@@ -48,7 +50,11 @@ def effort_label(order: int, is_linear: bool) -> Label:
     """Label of a time derivative of a joint torque, or of the force of a linear joint."""
     effort = 'force' if is_linear else 'torque'
     ordinal = {2: 'second', 3: 'third', 4: 'fourth'}.get(order, f'{order}th')
-    name = (effort, f'{effort} rate')[order] if order < 2 else f'{ordinal} derivative of {effort}'
+    name = (
+        (effort, f'{effort} rate')[order]
+        if order < 2
+        else f'{ordinal} derivative of {effort}'
+    )
     unit = _per_time('N' if is_linear else 'N m', order)
     return Label(name.capitalize(), _primed('Q', order), unit)
 
@@ -64,7 +70,9 @@ def label_of(quantity: str, is_linear: bool) -> Label:
         'motor_position': Label('Motor position', 'θ', length),
         'motor_velocity': Label('Motor velocity', 'θ′', f'{length}/s'),
         'motor_torque': Label(f'Motor {effort}', 'τ', effort_label(0, is_linear).unit),
-        'motor_torque_rate': Label(f'Motor {effort} rate', 'τ′', effort_label(1, is_linear).unit),
+        'motor_torque_rate': Label(
+            f'Motor {effort} rate', 'τ′', effort_label(1, is_linear).unit
+        ),
         'deflection': Label('Deflection', 'θ − q', length),
     }
     return known.get(quantity, Label(quantity, '', ''))

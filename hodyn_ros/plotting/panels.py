@@ -47,8 +47,12 @@ class Panel(NamedTuple):
     curves: tuple[Curve, ...]
     x_limits: Range = Range()
     y_limits: Range = Range()
-    marks: tuple[tuple[float, float], ...] = ()  # points (x, y) where a limit is exceeded most
-    notes: tuple[str, ...] = ()  # lines on the extremes, and the share of the limits that they use
+    marks: tuple[
+        tuple[float, float], ...
+    ] = ()  # points (x, y) where a limit is exceeded most
+    notes: tuple[
+        str, ...
+    ] = ()  # lines on the extremes, and the share of the limits that they use
     is_portrait: bool = False  # whether one quantity is drawn over another instead of time
     std: Array | None = None  # standard deviations of the only curve, shown as a band
 
@@ -122,10 +126,15 @@ def extreme_samples(
     gaps = np.flatnonzero(is_gap.any(axis=1))
     kept = [np.array([0, N - 1])]
     for first, end in zip(starts, np.append(starts[1:], N)):
-        kept += [first + low[first:end].argmin(axis=0), first + high[first:end].argmax(axis=0)]
+        kept += [
+            first + low[first:end].argmin(axis=0),
+            first + high[first:end].argmax(axis=0),
+        ]
     if gaps.size:
         # One in every stretch that has any.
-        _, places = np.unique(np.searchsorted(starts, gaps, side='right'), return_index=True)
+        _, places = np.unique(
+            np.searchsorted(starts, gaps, side='right'), return_index=True
+        )
         kept.append(gaps[places])
     return np.unique(np.concatenate(kept))
 
@@ -156,8 +165,14 @@ def panels_over_time(
         y_label = f'{label.symbol} [{label.unit}]'
         found.append(
             Panel(
-                label.title, name, TIME_LABEL, y_label, (Curve('', times, values[:, i]),),
-                y_limits=limits, marks=marks, notes=(_note(values[:, i], limits, label.unit),),
+                label.title,
+                name,
+                TIME_LABEL,
+                y_label,
+                (Curve('', times, values[:, i]),),
+                y_limits=limits,
+                marks=marks,
+                notes=(_note(values[:, i], limits, label.unit),),
                 std=None if std is None else std[:, i],
             )
         )
@@ -169,7 +184,10 @@ def portrait_panels(
 ) -> list[Panel]:
     """Effort of a joint over its rate, with the box of both limits; none without the rate."""
     j = efforts[0].names.index(name)
-    (Q, Qd), labels = (efforts[k].values[:, j] for k in (0, 1)), [s.labels[j] for s in efforts]
+    (Q, Qd), labels = (
+        (efforts[k].values[:, j] for k in (0, 1)),
+        [s.labels[j] for s in efforts],
+    )
     if np.isnan(Q + Qd).all():
         return []
     box = [Range(float(series.lower[j]), float(series.upper[j])) for series in efforts[:2]]
@@ -182,13 +200,21 @@ def portrait_panels(
         f'{label.symbol}: {_limit_note(values, limit, label.unit)}'
         for label, values, limit in zip(labels, (Q, Qd), box)
     )
-    x_label, y_label = (f'{label.symbol} [{label.unit}]' for label in (labels[1], labels[0]))
+    x_label, y_label = (
+        f'{label.symbol} [{label.unit}]' for label in (labels[1], labels[0])
+    )
     return [
         Panel(
-            f'{labels[0].name} over its rate', name, x_label, y_label, (Curve('', Qd, Q),),
-            x_limits=box[1], y_limits=box[0],
+            f'{labels[0].name} over its rate',
+            name,
+            x_label,
+            y_label,
+            (Curve('', Qd, Q),),
+            x_limits=box[1],
+            y_limits=box[0],
             marks=tuple((float(Qd[i]), float(Q[i])) for i in sorted(found)),
-            notes=notes, is_portrait=True,
+            notes=notes,
+            is_portrait=True,
         )
     ]
 
@@ -248,7 +274,10 @@ def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
     largest, difference = (float(np.nanmax(np.abs(x))) for x in (power, balance.other))
     return [
         Panel(
-            'Energy', '', TIME_LABEL, 'energy [J]',
+            'Energy',
+            '',
+            TIME_LABEL,
+            'energy [J]',
             tuple(Curve(name, times, values) for name, values in energies),
             notes=(
                 f'kinetic at most {number(np.nanmax(T))} J; sum from '
@@ -256,7 +285,10 @@ def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
             ),
         ),
         Panel(
-            'Power balance', '', TIME_LABEL, 'power [W]',
+            'Power balance',
+            '',
+            TIME_LABEL,
+            'power [W]',
             tuple(Curve(name, times, values) for name, values in powers),
             notes=(
                 f'joints at most {number(largest)} W; difference at most '
@@ -286,7 +318,10 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
     rms, missed = comparison.measured[joint], comparison.residual[joint]
     return [
         Panel(
-            f'{effort}, measured and computed', name, TIME_LABEL, f'Q [{unit}]',
+            f'{effort}, measured and computed',
+            name,
+            TIME_LABEL,
+            f'Q [{unit}]',
             (Curve('measured', times, measured), Curve('computed', times, computed)),
             notes=(
                 f'RMS {number(rms, 3)} {unit}; {number(scale, 3)} × computed, correlation '
@@ -294,7 +329,10 @@ def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
             ),
         ),
         Panel(
-            'Difference', name, TIME_LABEL, f'difference [{unit}]',
+            'Difference',
+            name,
+            TIME_LABEL,
+            f'difference [{unit}]',
             (Curve('', times, rest),),
             notes=(f'RMS {number(missed, 3)} {unit}; {_limit_note(rest, Range(), unit)}',),
         ),
@@ -317,15 +355,22 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
         even = item.times[0] + step * np.arange(round(span / step) + 1)
         rest = np.interp(even, item.times, rest)
         window = np.hanning(len(rest) + 2)[1:-1]
-        power += len(rest) * (2.0 * np.abs(np.fft.rfft(rest * window, size)) / window.sum()) ** 2
+        power += (
+            len(rest) * (2.0 * np.abs(np.fft.rfft(rest * window, size)) / window.sum()) ** 2
+        )
         count += len(rest)
     frequencies: Array = np.arange(1, len(power)) / (size * step)
     amplitude, unit = np.sqrt(power[1:] / count), comparison.units[joint]
     k = int(amplitude.argmax())
     return Panel(
-        'Amplitudes of the difference', comparison.joint_names[joint], 'frequency [Hz]',
-        f'amplitude [{unit}]', (Curve('', frequencies, amplitude),),
-        notes=(f'at most {number(amplitude[k], 3)} {unit}, at {number(frequencies[k], 2)} Hz',),
+        'Amplitudes of the difference',
+        comparison.joint_names[joint],
+        'frequency [Hz]',
+        f'amplitude [{unit}]',
+        (Curve('', frequencies, amplitude),),
+        notes=(
+            f'at most {number(amplitude[k], 3)} {unit}, at {number(frequencies[k], 2)} Hz',
+        ),
     )
 
 

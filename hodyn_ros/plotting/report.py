@@ -133,10 +133,15 @@ def html_report(
     if violations is None:
         violations = all_violations(results, model, limits, actuators, motor_limits)
     page = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
-    sections, panels = _pictures(results, model, limits, motor_limits, violations, comparison)
+    sections, panels = _pictures(
+        results, model, limits, motor_limits, violations, comparison
+    )
     n_stretches = _stretches(panels)
     text: str = page.from_string(_asset('report.html')).render(
         title=title or f'{model.name}: {results.name}',
@@ -157,7 +162,9 @@ def html_report(
             'robot': _frames(results, model, limits),
         },
         # A script cannot end the element that it stands in.
-        plotly=re.sub(r'<(?=/script|!--)', r'\\x3c', plotly.get_plotlyjs(), flags=re.IGNORECASE),
+        plotly=re.sub(
+            r'<(?=/script|!--)', r'\\x3c', plotly.get_plotlyjs(), flags=re.IGNORECASE
+        ),
         **_tools(results, model),
     )
     return text
@@ -199,7 +206,9 @@ def _tools(results: Results, model: RobotModel) -> dict[str, Any]:
         'percent': percent,
         'isfinite': np.isfinite,
         'joint_of': partial(joint_of, results),
-        'label_of': lambda quantity, name: label_of(quantity, is_linear(results, model, name)),
+        'label_of': lambda quantity, name: label_of(
+            quantity, is_linear(results, model, name)
+        ),
         'style': _asset('report.css'),
         'script': _asset('report.js'),
     }
@@ -237,16 +246,22 @@ def _pictures(
             for j, name in enumerate(comparison.joint_names)
         ],
         'joints': [
-            (name, numbered(panels_over_time(times, series, name, violations))) for name in names
+            (name, numbered(panels_over_time(times, series, name, violations)))
+            for name in names
         ],
         'portraits': numbered(
-            [panel for name in names for panel in portrait_panels(efforts, name, violations)]
+            [
+                panel
+                for name in names
+                for panel in portrait_panels(efforts, name, violations)
+            ]
         ),
         'motors': [(name, numbered(row)) for name, row in motors.items() if row],
         'energy': numbered(energy_panels(times, balance) if balance else []),
         'largest': balance
         and {
-            name: float(np.nanmax(np.abs(getattr(balance, name)))) for name in ('power', 'other')
+            name: float(np.nanmax(np.abs(getattr(balance, name))))
+            for name in ('power', 'other')
         },
     }
     return sections, panels
@@ -301,7 +316,10 @@ def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[s
     shares[:, ~np.isfinite(limits.effort)] = np.nan
     points, lines = _skeleton(model, results.motion[rows, :1])
     packed = {'times': times[rows], 'points': points, 'shares': shares}
-    return {'lines': lines, **{name: _packed(array.ravel()) for name, array in packed.items()}}
+    return {
+        'lines': lines,
+        **{name: _packed(array.ravel()) for name, array in packed.items()},
+    }
 
 
 def _skeleton(model: RobotModel, motion: Array) -> tuple[Array, list[list[int]]]:

@@ -60,7 +60,9 @@ def checked_results(results: Results, model: RobotModel) -> Results:
     shapes do not fit, values are infinite, times or positions not finite, or times decrease.
     """
     if isinstance(results, RobotModel):
-        raise MotionError('The results are a RobotModel: give the model first, then the results.')
+        raise MotionError(
+            'The results are a RobotModel: give the model first, then the results.'
+        )
     order, n = model.joint_order(results.joint_names), model.n_joints
     times = np.asarray(results.times, dtype=np.float64)
     if times.ndim != 1 or not len(times):
@@ -190,7 +192,9 @@ def _joint_series(
     return found
 
 
-def motor_series(results: Results, model: RobotModel, limits: MotorLimits | None) -> list[Series]:
+def motor_series(
+    results: Results, model: RobotModel, limits: MotorLimits | None
+) -> list[Series]:
     """Positions of the motors and what may have limits: nothing if the results hold no motors."""
     if results.motors is None:
         return []
@@ -204,7 +208,9 @@ def motor_series(results: Results, model: RobotModel, limits: MotorLimits | None
         ('deflection', deflection, 0, model.joint_names),
     ):
         upper = getattr(limits, quantity, np.full(len(names), np.inf))
-        labels = tuple(label_of(quantity, is_linear(results, model, name)) for name in names)
+        labels = tuple(
+            label_of(quantity, is_linear(results, model, name)) for name in names
+        )
         found.append(Series(quantity, names, labels, _order(values, order), -upper, upper))
     return found
 

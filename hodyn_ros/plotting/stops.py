@@ -41,7 +41,9 @@ def stop_panels(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> 
             since = signal.times - cause.time
             rows = (since >= -margin) & (since <= cause.end - cause.time + margin)
             if signal.quantity == quantity and _is_clear(signal, j, rows):
-                curves.append(Curve(signal.source, signal.times[rows], signal.values[rows, j]))
+                curves.append(
+                    Curve(signal.source, signal.times[rows], signal.values[rows, j])
+                )
                 limits = Range(float(signal.lower[j]), float(signal.upper[j]))
         if curves:
             panel = Panel(

@@ -72,7 +72,9 @@ class _Barrier:
 
     def __init__(self, limits_at: Callable[[Array], Limited], intervals: int) -> None:
         ends, self.size = np.ones(_DEGREE), intervals + _DEGREE
-        self.knots = np.concatenate((0.0 * ends, np.linspace(0.0, 1.0, intervals + 1), ends))
+        self.knots = np.concatenate(
+            (0.0 * ends, np.linspace(0.0, 1.0, intervals + 1), ends)
+        )
         group = len(_NEWTON_COTES) - 1
         groups = -(-_PLACES // (group * intervals)) * intervals
         places = np.linspace(0.0, 1.0, group * groups + 1)
@@ -82,7 +84,9 @@ class _Barrier:
             self._weights[i : len(places) - group + i : group] += weight / groups
         # Five B-splines are not zero at a place: their columns (N, 5), values and derivatives
         # (4, N, 5). Products of two of them have a place in a band matrix, as SciPy stores it.
-        interval = np.minimum(np.arange(len(places)) * intervals // len(places), intervals - 1)
+        interval = np.minimum(
+            np.arange(len(places)) * intervals // len(places), intervals - 1
+        )
         self._columns = columns = interval[:, None] + np.arange(_DEGREE + 1)
         every = BSpline(self.knots, np.eye(self.size), _DEGREE)
         self._basis = np.stack(
@@ -140,7 +144,9 @@ class _Barrier:
         return _NEAREST / max(_NEAREST, nearest)
 
 
-def fastest_square(limits_at: Callable[[Array], Limited], speed: float, intervals: int) -> BSpline:
+def fastest_square(
+    limits_at: Callable[[Array], Limited], speed: float, intervals: int
+) -> BSpline:
     """Spline b(u) of the least duration, from a constant speed with room to all limits."""
     problem = _Barrier(limits_at, intervals)
     x = np.full(problem.size, speed * speed)
@@ -158,7 +164,9 @@ def fastest_square(limits_at: Callable[[Array], Limited], speed: float, interval
         for _ in range(_HALVINGS):
             found = problem.seen(x + length * step)
             if found is not None and (
-                found.duration - now.duration - barrier * (found.logarithms - now.logarithms)
+                found.duration
+                - now.duration
+                - barrier * (found.logarithms - now.logarithms)
                 <= length * expected
             ):
                 x, now = x + length * step, found

@@ -67,10 +67,16 @@ class PathLimits:
         )
         # What is limited, by its shares of these.
         torque_shares = [(1.0 / limits.acceleration, none), (none, 1.0 / limits.effort)]
-        rate_shares = [(1.0 / limits.jerk, none, none), (none, 1.0 / limits.effort_dot, none)]
+        rate_shares = [
+            (1.0 / limits.jerk, none, none),
+            (none, 1.0 / limits.effort_dot, none),
+        ]
         if drives is not None:
             inertia, compliance, velocity, torque, torque_rate, deflection = drives
-            torque_shares += [(inertia / torque, 1.0 / torque), (none, compliance / deflection)]
+            torque_shares += [
+                (inertia / torque, 1.0 / torque),
+                (none, compliance / deflection),
+            ]
             rate_shares += [
                 (none, compliance / velocity, 1.0 / velocity),
                 (inertia / torque_rate, 1.0 / torque_rate, none),

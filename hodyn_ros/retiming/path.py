@@ -58,7 +58,9 @@ def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, floa
         raise TrajectoryError(
             f'The path goes from {path.start_time!r} to {path.end_time!r}, expected an interval.'
         )
-    places = knots[:-1, None] + np.diff(knots)[:, None] * np.linspace(0.0, 1.0, _PLACES_ON_SEGMENT)
+    places = knots[:-1, None] + np.diff(knots)[:, None] * np.linspace(
+        0.0, 1.0, _PLACES_ON_SEGMENT
+    )
     positions = path(np.minimum(places, knots[-1]), 0)[:, :, 0]
     if not np.all(np.isfinite(positions)):
         raise TrajectoryError('The path has positions that are not finite.')
@@ -110,7 +112,9 @@ class RestingPath:
         for k in range(K):
             at_start = polynomial.polyval(x, polynomial.polyder(self._from_start, k))
             at_end = polynomial.polyval(x, polynomial.polyder(self._from_end, k))
-            result[..., k] = self._length * np.where(near_end, -((-1.0) ** k) * at_end, at_start)
+            result[..., k] = self._length * np.where(
+                near_end, -((-1.0) ** k) * at_end, at_start
+            )
         result[..., 0] += np.where(near_end, self._end, self._start)
         # Rounding must not lead off the path.
         np.clip(result[..., 0], self._start, self._end, out=result[..., 0])

@@ -82,9 +82,14 @@ class Program:
             if not len(columns):
                 break
             # Orders that are far from their bounds mostly stay so.
-            rows = np.flatnonzero(np.isin(self.orders, self.orders[part.max(axis=1) > _NEAR]))
+            rows = np.flatnonzero(
+                np.isin(self.orders, self.orders[part.max(axis=1) > _NEAR])
+            )
             y[:, columns] = _interior(
-                band, gradient[:, columns], self._weighted[:, rows], self._changes[rows],
+                band,
+                gradient[:, columns],
+                self._weighted[:, rows],
+                self._changes[rows],
                 *(values[np.ix_(rows, columns)] for values in (center, bound)),
             )
         # Zero keeps all bounds, and so does what lies near enough to it.
@@ -102,11 +107,19 @@ def _inside(values: Array, changes: Array) -> Array:
 
 
 def _interior(
-    band: Array, gradient: Array, in_band: sparse.csr_array, G: sparse.csr_array, center: Array,
+    band: Array,
+    gradient: Array,
+    in_band: sparse.csr_array,
+    G: sparse.csr_array,
+    center: Array,
     bound: Array,
 ) -> Array:
     """Minimize y H y / 2 - gradient y with |center + G y| <= bound; see `Program.least`."""
-    (size, n), transposed, sign = gradient.shape, G.T.tocsr(), np.array([1.0, -1.0])[:, None, None]
+    (size, n), transposed, sign = (
+        gradient.shape,
+        G.T.tocsr(),
+        np.array([1.0, -1.0])[:, None, None],
+    )
     y, relative = np.zeros((size, n)), center / bound
     # What is left to the bounds on both sides, and the multipliers of these.
     room = np.maximum(1.0 - sign * relative, _FIRST_ROOM)

@@ -206,14 +206,25 @@ def _with_rise_time(limits: MotionLimits, rise_time: float) -> MotionLimits:
 
 
 def _check_options(
-    intervals: int | None, rate: float | None, window: float, rise_time: float, shortest: float
+    intervals: int | None,
+    rate: float | None,
+    window: float,
+    rise_time: float,
+    shortest: float,
 ) -> None:
     if rate is not None:
-        checked_number('rate', rate, TrajectoryError, above=0.0, most=NANOSECONDS, unit='Hz')
+        checked_number(
+            'rate', rate, TrajectoryError, above=0.0, most=NANOSECONDS, unit='Hz'
+        )
     checked_number('window', window, TrajectoryError, least=0.0, unit='s')
     if intervals is not None:
         checked_number(
-            'intervals', intervals, TrajectoryError, least=1, most=MOST_INTERVALS, whole=True
+            'intervals',
+            intervals,
+            TrajectoryError,
+            least=1,
+            most=MOST_INTERVALS,
+            whole=True,
         )
     checked_number('rise_time', rise_time, TrajectoryError, least=0.0, unit='s')
     checked_number('shortest', shortest, TrajectoryError, least=0.0, unit='s')
@@ -233,7 +244,9 @@ def _intervals_of_each(path: TimedMotion, count: int, intervals: int | None) -> 
 def _period(rate: float | None, moving: float, standstill: float) -> float:
     """Time between the knots of the motion, in whole nanoseconds, as messages have them [s]."""
     if rate is None:
-        rate = min(RATE, _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill))
+        rate = min(
+            RATE, _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill)
+        )
     step = round(NANOSECONDS / rate) / NANOSECONDS
     _refuse_many(standstill / step)
     return step
@@ -287,7 +300,9 @@ class _Work(NamedTuple):
         try:
             uniform = self.scaling(path, path.parameter, near=None)
         except ScalingError:
-            self.scaling(self.path, _constant_speed, near=None)  # says where, by its parameter
+            self.scaling(
+                self.path, _constant_speed, near=None
+            )  # says where, by its parameter
             raise
         if uniform.limiting is None:
             raise UnlimitedError(
@@ -344,7 +359,9 @@ class _Work(NamedTuple):
             self.model,
             motion,
             self.limits,
-            wrench=None if wrench is None else lambda t, K: wrenches_along(wrench, sigma(t, K)),
+            wrench=None
+            if wrench is None
+            else lambda t, K: wrenches_along(wrench, sigma(t, K)),
             actuators=self.actuators,
             motor_limits=self.motor_limits,
             near=near,
@@ -386,7 +403,9 @@ class _Work(NamedTuple):
             slower = 1.0 + missing / sum(part.periods for part in parts)
             _refuse_many(slower * (len(rows) - _AT_REST))
             parts = [
-                self.slowed(part.path, part.law, step, width, slower * part.stretch, part.wide)
+                self.slowed(
+                    part.path, part.law, step, width, slower * part.stretch, part.wide
+                )
                 for part in parts
             ]
             rows, starts = joined(parts)
@@ -438,7 +457,13 @@ class _Work(NamedTuple):
         )
 
     def averaged(
-        self, path: RestingPath, law: JtcMotion, step: float, width: int, stretch: float, wide: int
+        self,
+        path: RestingPath,
+        law: JtcMotion,
+        step: float,
+        width: int,
+        stretch: float,
+        wide: int,
     ) -> _Part:
         """Average the positions of a motion over so many steps, and before that sigma, twice."""
         _refuse_many(stretch * law.duration / step)
@@ -453,9 +478,13 @@ class _Work(NamedTuple):
         sigma[0], sigma[-1] = path.ends
         places = np.column_stack((self.path(sigma, 0)[:, 0], sigma))
         padded = np.pad(places, ((width - 1, width - 1), (0, 0)), mode='edge')
-        rows: Array = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0).mean(axis=-1)
+        rows: Array = np.lib.stride_tricks.sliding_window_view(padded, width, axis=0).mean(
+            axis=-1
+        )
         rows[[0, -1]] = places[[0, -1]]
-        found = self.scaling(*_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step))
+        found = self.scaling(
+            *_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step)
+        )
         return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
 
 

@@ -17,7 +17,13 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError, ScalingError, WrenchError
+from hodyn_ros.errors import (
+    ActuatorError,
+    DeflectionError,
+    MotionError,
+    ScalingError,
+    WrenchError,
+)
 from hodyn_ros.kinematics.joints import checked_motion, independent_efforts
 from hodyn_ros.model.friction import joint_friction
 from hodyn_ros.model.limits import (
@@ -99,7 +105,11 @@ class TimedMotion(Protocol):
 def knots_of(motion: TimedMotion) -> Array | None:
     """Read the times (N,) between which a motion is smooth, its `times`, if it has them [s]."""
     times = getattr(motion, 'times', None)
-    if not isinstance(times, np.ndarray) or times.ndim != 1 or times.dtype.kind not in 'fiu':
+    if (
+        not isinstance(times, np.ndarray)
+        or times.ndim != 1
+        or times.dtype.kind not in 'fiu'
+    ):
         return None
     ends = float(motion.start_time), float(motion.end_time)
     inside = times[(times > ends[0]) & (times < ends[1])]
@@ -122,7 +132,9 @@ def stretched(motion: ArrayLike, factor: float) -> Array:
     array = np.asarray(motion, dtype=np.float64)
     if array.ndim < 2:
         raise MotionError(f'The motion has shape {array.shape}, expected (..., K, n).')
-    return at_rate(array, 1.0 / checked_number('The time factor', factor, MotionError, above=0.0))
+    return at_rate(
+        array, 1.0 / checked_number('The time factor', factor, MotionError, above=0.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -268,7 +280,8 @@ def uniform_scaling(
     limits = motion_limits(model) if limits is None else limits
     motor_limits = _checked_drives(actuators, motor_limits, stiffness)
     series = {
-        name: np.asarray(values, dtype=np.float64) for name, values in (stiffness or {}).items()
+        name: np.asarray(values, dtype=np.float64)
+        for name, values in (stiffness or {}).items()
     }
     wrenches = (wrench,) if isinstance(wrench, Wrench) else wrench or ()
     played = partial(_Played, model, limits, wrenches, actuators, motor_limits, series)
@@ -368,7 +381,9 @@ def friction_efforts(model: RobotModel, velocity: Array) -> Array:
     return independent_efforts(model, np.swapaxes(joint_friction(laws, of_bodies), -1, -2))
 
 
-def rigid_efforts(model: RobotModel, motion: Array, wrenches: Sequence[Wrench] | None) -> Array:
+def rigid_efforts(
+    model: RobotModel, motion: Array, wrenches: Sequence[Wrench] | None
+) -> Array:
     """Efforts (N, K - 2, n) without friction along a motion (N, K, n)."""
     efforts = inverse_dynamics(model, motion, wrenches or None)
     if model.friction:
@@ -429,7 +444,9 @@ class _Played:
             if kind not in orders:
                 continue
             given = limits if kind in ('motion', 'effort') else motor_limits
-            self._limit(quantity, kind, order, orders[kind], np.asarray(getattr(given, quantity)))
+            self._limit(
+                quantity, kind, order, orders[kind], np.asarray(getattr(given, quantity))
+            )
 
     def _orders(self) -> dict[str, int]:
         """How many orders each kind of series has."""
@@ -437,11 +454,15 @@ class _Played:
         orders = {'motion': K, 'effort': K - 2}
         if self._actuators is not None:
             # Of one sample without torques, which every spring can have.
-            for kind, series in self._motors(0.0 * self._motion[:1], 0.0 * self._once[:1], 1.0):
+            for kind, series in self._motors(
+                0.0 * self._motion[:1], 0.0 * self._once[:1], 1.0
+            ):
                 orders[kind] = series.shape[1]
         return orders
 
-    def _limit(self, quantity: str, kind: str, order: int, orders: int, limit: Array) -> None:
+    def _limit(
+        self, quantity: str, kind: str, order: int, orders: int, limit: Array
+    ) -> None:
         """Add columns for a quantity where it has a limit."""
         # Springs cannot be deflected beyond their range, whether there are limits or not.
         columns = np.flatnonzero(np.isfinite(limit) | (quantity == 'deflection'))
@@ -468,7 +489,8 @@ class _Played:
     def _dynamic(self) -> Array:
         """What the motion needs of the efforts, at the rate one."""
         twice = [
-            replace(item, values=at_rate(np.asarray(item.values), 2.0)) for item in self._wrenches
+            replace(item, values=at_rate(np.asarray(item.values), 2.0))
+            for item in self._wrenches
         ]
         # At the rate 2, s^-m Q^(m) is G_m + 4 D_m.
         at_two = at_rate(rigid_efforts(self._model, at_rate(self._motion, 2.0), twice), 0.5)
@@ -488,7 +510,9 @@ class _Played:
         if self._actuators is not None:
             yield from self._motors(motion, effort, s)
 
-    def _motors(self, motion: Array, effort: Array, s: float) -> Iterable[tuple[str, Array]]:
+    def _motors(
+        self, motion: Array, effort: Array, s: float
+    ) -> Iterable[tuple[str, Array]]:
         from hodyn_ros.actuators.motors import motor_motion
 
         assert self._actuators is not None
@@ -496,7 +520,9 @@ class _Played:
             name: at_rate(values[: len(motion), :, None], s)[..., 0]
             for name, values in self._stiffness.items()
         }
-        motors = motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
+        motors = motor_motion(
+            self._actuators, motion, effort, stiffness=stiffness, order=None
+        )
         return motors._asdict().items()
 
     def values(self, s: float) -> Array:
@@ -565,7 +591,9 @@ def _kept_intervals(
 def _in_both(first: FactorIntervals, second: FactorIntervals) -> FactorIntervals:
     """Factors that are in both of two sets."""
     pairs = ((max(a[0], b[0]), min(a[1], b[1])) for a in first for b in second)
-    common = tuple(sorted((low, high) for low, high in pairs if high > low * (1.0 + _NARROWEST)))
+    common = tuple(
+        sorted((low, high) for low, high in pairs if high > low * (1.0 + _NARROWEST))
+    )
     if not common:
         raise ScalingError(_NO_FACTOR)
     return common
@@ -600,7 +628,9 @@ def _no_factor(played: _Played) -> ScalingError:
     try:
         values = played.values(0.0)
     except DeflectionError as error:
-        return ScalingError(f'No time factor makes the motion possible. Held still: {error}')
+        return ScalingError(
+            f'No time factor makes the motion possible. Held still: {error}'
+        )
     if not played.is_exceeded(0.0):
         return ScalingError(_NO_FACTOR)
     sample, column = divmod(int((np.abs(values) / played.limit).argmax()), values.shape[1])
@@ -612,12 +642,17 @@ def _no_factor(played: _Played) -> ScalingError:
         f'No time factor makes the motion keep its limits: to hold still at {place}, {name!r} '
         f'already needs {quantity} = {abs(value):.6g}, more than {limit:.6g}. Change the path, '
         'the load or the limits.',
-        limiting=Limiting(quantity, name, sample, value, float(np.copysign(limit, value)), time),
+        limiting=Limiting(
+            quantity, name, sample, value, float(np.copysign(limit, value)), time
+        ),
     )
 
 
 def _scaling_in_time(
-    examined: Callable[[Array], _Played], times: Array, knots: Array | None, near: float | None
+    examined: Callable[[Array], _Played],
+    times: Array,
+    knots: Array | None,
+    near: float | None,
 ) -> UniformScaling:
     """Smallest time factor of a function of time, examined at these times and at its peaks.
 
@@ -650,7 +685,9 @@ def _scaling_in_time(
         peaks = peaks[np.union1d(highest, peaks[:, 3].argmax())]
         closest = _closed_in(examined, peaks, s, (times[0], times[-1]))
         for part in np.array_split(closest, -(-len(closest) // _BLOCK)):
-            intervals = _in_both(intervals, _kept_intervals(examined(part), intervals[0][0]))
+            intervals = _in_both(
+                intervals, _kept_intervals(examined(part), intervals[0][0])
+            )
         if abs(_smallest(intervals) - factor) <= _SETTLED * factor:
             break
     factor = _smallest(intervals)

@@ -103,7 +103,9 @@ def splice(
         )
     motion, state, end = _in_progress(current, join, model.n_joints, stop_duration)
     times, positions = _targets(model, limits, chunk, state, join)
-    intervals = max(ceil((max(times[-1] + stop_duration, end) - join) / step - 1e-6), _FEWEST)
+    intervals = max(
+        ceil((max(times[-1] + stop_duration, end) - join) / step - 1e-6), _FEWEST
+    )
     if intervals > _MOST:
         raise TrajectoryError(
             f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
@@ -118,7 +120,9 @@ def splice(
     return _led_over(model, limits, program_of(intervals), wanted, before, weight, step)
 
 
-def _check_options(join: float, step: float, bandwidth: float, stop_duration: float) -> None:
+def _check_options(
+    join: float, step: float, bandwidth: float, stop_duration: float
+) -> None:
     checked_number('join', join, TrajectoryError, unit='s')
     checked_number('step', step, TrajectoryError, above=0.0, unit='s')
     checked_number('bandwidth', bandwidth, TrajectoryError, above=0.0, unit='Hz')
@@ -157,7 +161,9 @@ def _targets(
     times, positions = chunk.times, chunk.positions
     # As with joint_trajectory_controller, continuous joints take the shorter way.
     turns = np.round((state[0] - positions[0]) / _TURN)
-    positions = positions + _TURN * turns * [kind == 'continuous' for kind in model.joint_types]
+    positions = positions + _TURN * turns * [
+        kind == 'continuous' for kind in model.joint_types
+    ]
     for item in find_position_violations(model, limits, positions):
         raise TrajectoryError(
             f'Waypoint {item.sample} of the chunk has the position {item.value:.6g} of '

@@ -128,7 +128,9 @@ def new_timing(
     drives: dict[str, Any] = {'actuators': actuators, 'motor_limits': motor_limits}
     if timing == 'uniform' or slower_only:
         times, samples = given or _sampled(path, 4 if actuators is None else 5)
-        scaling, is_kept = _scaled(model, times, samples, limits, wrench, is_executed, drives)
+        scaling, is_kept = _scaled(
+            model, times, samples, limits, wrench, is_executed, drives
+        )
         if timing == 'uniform' or is_kept:
             stays = slower_only and is_kept
             return _stretched(times, samples, limits, scaling, stays, is_executed)

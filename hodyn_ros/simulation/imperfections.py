@@ -23,7 +23,9 @@ PerJoint = Union[float, Mapping[str, float]]  # noqa: UP007
 
 def _number(default: float, meaning: str, **bounds: float) -> Any:
     bounds = bounds or {'least': 0.0}
-    return field(default=default, metadata={'default': default, 'meaning': meaning, **bounds})
+    return field(
+        default=default, metadata={'default': default, 'meaning': meaning, **bounds}
+    )
 
 
 def _by_name(given: PerJoint) -> Mapping[str, float]:
@@ -57,7 +59,9 @@ class Imperfections:
     stiffness_error: PerJoint = _number(0.0, 'Relative error of the spring', above=-1.0)
     inertia_error: PerJoint = _number(0.0, 'Relative error of the link', above=-1.0)
     damping: PerJoint = _number(0.0, 'Of a damper beside the spring [N m s/rad]')
-    backlash: PerJoint = _number(0.0, 'Range of deflections without torque of the spring [rad]')
+    backlash: PerJoint = _number(
+        0.0, 'Range of deflections without torque of the spring [rad]'
+    )
     coulomb: PerJoint = _number(0.0, 'Dry friction of the motor [N m]')
     breakaway: PerJoint = _number(0.0, 'Dry friction of the motor at rest, if more [N m]')
     stribeck_velocity: PerJoint = _number(0.01, 'At which it has fallen [rad/s]', above=0.0)
@@ -66,7 +70,9 @@ class Imperfections:
     gear_ratio: PerJoint = _number(0.0, 'Of a rotor on the link in front; 0: on none')
     torque_limit: PerJoint = _number(np.inf, 'Of the motor [N m]', above=0.0)
     torque_rate_limit: PerJoint = _number(np.inf, 'Of the motor [N m/s]', above=0.0)
-    payload: PerJoint = _number(0.0, 'Point masses at the origins of links, by their names [kg]')
+    payload: PerJoint = _number(
+        0.0, 'Point masses at the origins of links, by their names [kg]'
+    )
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -74,8 +80,12 @@ class Imperfections:
             is_open = item.default == np.inf
             for name, value in _by_name(getattr(self, item.name)).items():
                 checked_number(
-                    f'{item.name} of {name!r}' if name else item.name, value, SimulationError,
-                    above=above, least=least, infinite=is_open,
+                    f'{item.name} of {name!r}' if name else item.name,
+                    value,
+                    SimulationError,
+                    above=above,
+                    least=least,
+                    infinite=is_open,
                 )
         if _by_name(self.payload).get(''):
             raise SimulationError(
@@ -139,7 +149,8 @@ class Imperfections:
                 axis = model.B[i, :3, :3] @ model.X[i, :3]
                 M[parent, :3, :3] -= carried[model.coordinate[i]] * np.outer(axis, axis)
         friction = {
-            name: model.friction[name] + Coulomb(level) if name in model.friction
+            name: model.friction[name] + Coulomb(level)
+            if name in model.friction
             else Coulomb(level)
             for name, level in zip(names, self.of('link_coulomb', names).tolist())
             if level

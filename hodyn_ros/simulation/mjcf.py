@@ -64,9 +64,13 @@ class SimulatedJoint:
     inertias: tuple[float, ...]  # reflected [kg m^2], for a prismatic joint [kg]
     frictions: tuple[FrictionLaw | None, ...]  # of each motor, by its velocity
     is_elastic: bool = True  # whether the motors move on their own
-    stiffness: float = 0.0  # of a linear spring, which MuJoCo has itself; zero if there is none
+    stiffness: float = (
+        0.0  # of a linear spring, which MuJoCo has itself; zero if there is none
+    )
     damping: float = 0.0  # likewise
-    law: Callable[[Array], Array] | None = None  # torques (m,) of other springs by deflections
+    law: Callable[[Array], Array] | None = (
+        None  # torques (m,) of other springs by deflections
+    )
     coupling: tuple[float, ...] = (1.0,)  # the c_i
     range: tuple[float, float] = (-np.inf, np.inf)  # of the deflection [rad] or [m]
     backlash: float = 0.0  # of a linear spring
@@ -118,7 +122,9 @@ def simulated_joints(
     return found
 
 
-def _with_other_spring(joint: SimulatedJoint, factor: float, backlash: float) -> SimulatedJoint:
+def _with_other_spring(
+    joint: SimulatedJoint, factor: float, backlash: float
+) -> SimulatedJoint:
     law = joint.law
     return replace(
         joint,
@@ -144,7 +150,13 @@ def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
         else:
             law = lambda d: spring.derivatives(d, 0)[..., 0]  # noqa: E731
         return SimulatedJoint(
-            names, inertias, (actuator.friction,), True, stiffness, actuator.damping, law,
+            names,
+            inertias,
+            (actuator.friction,),
+            True,
+            stiffness,
+            actuator.damping,
+            law,
             range=spring.range,
         )
     if isinstance(actuator, VariableStiffness):
@@ -344,7 +356,9 @@ def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint
         if joint.is_carried:
             carrier = bodies[int(model.parent[i])]
             axis = model.B[i, :3, :3] @ model.X[i, :3]
-            _add_motor(carrier, joint.motors[0], 1.0, joint.frictions[0], joint.gear_ratio, axis)
+            _add_motor(
+                carrier, joint.motors[0], 1.0, joint.frictions[0], joint.gear_ratio, axis
+            )
         elif joint.is_elastic:
             for motor, inertia, law in zip(joint.motors, joint.inertias, joint.frictions):
                 _add_motor(spec.worldbody, motor, inertia, law)
@@ -353,7 +367,9 @@ def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint
         if joint.stiffness or joint.damping:
             half = 0.5 * joint.backlash
             tendon = spec.add_tendon(
-                name=name, stiffness=joint.stiffness, damping=joint.damping,
+                name=name,
+                stiffness=joint.stiffness,
+                damping=joint.damping,
                 springlength=(-half, half),
             )
             tendon.wrap_joint(motor_joint(joint.motors[0]), 1.0 / joint.gear_ratio)
@@ -415,7 +431,11 @@ def _add_link(
 
 
 def _add_motor(
-    carrier: Any, name: str, inertia: float, law: FrictionLaw | None, ratio: float = 1.0,
+    carrier: Any,
+    name: str,
+    inertia: float,
+    law: FrictionLaw | None,
+    ratio: float = 1.0,
     axis: Any = (0.0, 0.0, 1.0),
 ) -> None:
     """Add a flywheel, also for a prismatic joint, which turns `ratio` times as far as the motor.
@@ -426,7 +446,11 @@ def _add_motor(
     mujoco().mju_quatZ2Vec(along, np.asarray(axis))
     inertias = np.full(3, inertia)
     body = carrier.add_body(
-        name=motor_joint(name), quat=along, explicitinertial=True, mass=1.0, inertia=inertias
+        name=motor_joint(name),
+        quat=along,
+        explicitinertial=True,
+        mass=1.0,
+        inertia=inertias,
     )
     friction = split_friction(law)
     body.add_joint(

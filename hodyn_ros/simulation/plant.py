@@ -146,7 +146,9 @@ class ElasticPlant:
         for j, (name, joint) in enumerate(zip(self.joint_names, self._joints)):
             motors = self._motor[self._joint == j]
             if joint.law is not None:
-                self._laws.append((joint.law, np.array(joint.coupling), motors, self._link[j]))
+                self._laws.append(
+                    (joint.law, np.array(joint.coupling), motors, self._link[j])
+                )
             of_link = [(links.friction.get(name), self._link[j])]
             for law, address in of_link + list(zip(joint.frictions, motors)):
                 rest = split_friction(law).rest
@@ -159,7 +161,11 @@ class ElasticPlant:
         limit, rate, coulomb, breakaway, velocity = (
             faults.of(name, self.joint_names)[self._joint]
             for name in (
-                'torque_limit', 'torque_rate_limit', 'coulomb', 'breakaway', 'stribeck_velocity'
+                'torque_limit',
+                'torque_rate_limit',
+                'coulomb',
+                'breakaway',
+                'stribeck_velocity',
             )
         )
         self._torque_limit, self._torque_step = limit, rate * self.time_step
@@ -249,7 +255,9 @@ class ElasticPlant:
         data = self.mujoco_data
         time = checked_number('time', time, SimulationError, unit='s')
         position = self._vector('q', q, self.joint_names)
-        velocity = self._vector('qd', 0.0 * position if qd is None else qd, self.joint_names)
+        velocity = self._vector(
+            'qd', 0.0 * position if qd is None else qd, self.joint_names
+        )
         if theta is None:
             theta = self._at_rest(position, self._chosen(stiffness))
         motor_position = self._vector('theta', theta, self.motor_names)
@@ -261,10 +269,13 @@ class ElasticPlant:
         # The links come last: a rigid joint has both positions in one place.
         turns = self._turns[self._motor]
         data.qpos[self._motor], data.qvel[self._motor] = (
-            motor_position / turns, motor_velocity / turns,
+            motor_position / turns,
+            motor_velocity / turns,
         )
         data.qpos[self._link], data.qvel[self._link] = position, velocity
-        data.ctrl[:] = self._motor_load()  # where drives begin whose torque rates are limited
+        data.ctrl[:] = (
+            self._motor_load()
+        )  # where drives begin whose torque rates are limited
         self._check()
 
     def push(self, joint: str, force: ArrayLike) -> None:
@@ -293,7 +304,9 @@ class ElasticPlant:
         self._library.mj_fwdVelocity(self.mujoco_model, data)
         return self._of(data.qfrc_bias, self._link)
 
-    def holding_torque(self, q: ArrayLike, stiffness: Mapping[str, float] | None = None) -> Array:
+    def holding_torque(
+        self, q: ArrayLike, stiffness: Mapping[str, float] | None = None
+    ) -> Array:
         """Motor torques (m,) [N m] or [N] that hold the links at q (n,) at rest, see `reset`."""
         position = self._vector('q', q, self.joint_names)
         torque = self.weight(position)[self._joint]
@@ -301,7 +314,9 @@ class ElasticPlant:
         for j, joint in enumerate(self._joints):
             if joint.law is not None:
                 own = self._joint == j
-                torque[own] = joint.torque(motors[own] - np.array(joint.coupling) * position[j])
+                torque[own] = joint.torque(
+                    motors[own] - np.array(joint.coupling) * position[j]
+                )
         return torque
 
     def _chosen(self, stiffness: Mapping[str, float] | None) -> Mapping[str, float]:
@@ -310,7 +325,9 @@ class ElasticPlant:
             return {}
         able = [name for name in self.joint_names if self.actuators[name].needs_stiffness]
         if not isinstance(stiffness, Mapping):
-            raise SimulationError(f'stiffness is {stiffness!r}, expected a mapping of joints.')
+            raise SimulationError(
+                f'stiffness is {stiffness!r}, expected a mapping of joints.'
+            )
         for name, value in stiffness.items():
             if name not in able:
                 raise SimulationError(
@@ -337,7 +354,9 @@ class ElasticPlant:
                             'give its stiffness, or theta of the motors '
                             f'{listed(self.motor_names)}.'
                         )
-                    series = (np.array([value]) for value in (position[j], Q, stiffness[name]))
+                    series = (
+                        np.array([value]) for value in (position[j], Q, stiffness[name])
+                    )
                     motors[own] = actuator.motors(*series).position[:, 0]
             except DeflectionError as error:
                 raise DeflectionError(f'Joint {name!r}: {error}', joint=name) from None

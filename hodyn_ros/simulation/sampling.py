@@ -184,7 +184,8 @@ class SampledPlant:
         position = [
             _rounded(plant.q + sensors.position_noise * link[0], sensors.resolution),
             _rounded(
-                plant.theta + sensors.motor_position_noise * motor[0], sensors.motor_resolution
+                plant.theta + sensors.motor_position_noise * motor[0],
+                sensors.motor_resolution,
             ),
         ]
         velocity = [
@@ -197,7 +198,11 @@ class SampledPlant:
             for i, (old, rate) in enumerate(((q, qd), (theta, thetad))):
                 velocity[i] = rate + share * ((position[i] - old) / self.period - rate)
         measured = Measurement(
-            plant.time, position[0], velocity[0], position[1], velocity[1],
+            plant.time,
+            position[0],
+            velocity[0],
+            position[1],
+            velocity[1],
             plant.spring_torque + sensors.torque_noise * torque,
         )
         self._taken.append(measured)

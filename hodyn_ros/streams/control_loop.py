@@ -95,7 +95,9 @@ class ControlLoop:
         self.measured: Measured | None = None
         self._newest: Measured | None = None  # to be answered
         self._answered = 0  # stamp of the measurement that the observer has had [ns]
-        self._command: Command | None = None  # the latest, unless there was none for a measurement
+        self._command: Command | None = (
+            None  # the latest, unless there was none for a measurement
+        )
         self._early = b''  # trajectory that has come before the simulated time
         self._tracking = self._largest_tracking = 0.0
         self.supervisor = Supervisor()
@@ -216,7 +218,9 @@ class ControlLoop:
     def _check_led(self) -> None:
         """Refuse motions for a robot that is led by hand."""
         if self._host.settings.controller == FLOATING:
-            raise ControlError('The robot is led by hand: set controller to another law first.')
+            raise ControlError(
+                'The robot is led by hand: set controller to another law first.'
+            )
 
     def take_trajectory(self, data: bytes) -> None:
         """Take a serialized trajectory; HodynError if it cannot be used."""
@@ -408,7 +412,11 @@ class ControlLoop:
         )
 
     def _evaluated(
-        self, laws: Laws, law: ObserverController | None, measured: Measured, reference: Array
+        self,
+        laws: Laws,
+        law: ObserverController | None,
+        measured: Measured,
+        reference: Array,
     ) -> Command:
         """Command of the law that the state of the supervisor asks for."""
         state = self.supervisor.state
@@ -436,7 +444,10 @@ class ControlLoop:
     def _reference(self, laws: Laws, measured: Measured) -> tuple[Array, Array]:
         """Return the reference of a measurement, later by the lead, and the tracking error."""
         settings, lead = self._host.settings, laws.controller.lead
-        if isinstance(laws.controller, GravityCompensation) and not self.supervisor.has_stopped:
+        if (
+            isinstance(laws.controller, GravityCompensation)
+            and not self.supervisor.has_stopped
+        ):
             reference = np.zeros((5, len(measured.state[0])))
             reference[0] = measured.state[0]
             return reference, reference[1]

@@ -40,7 +40,9 @@ class InstantEfforts:
     transitions : Transitions
     """
 
-    def __init__(self, wrenches: Wrenches, base: BaseMotions, transitions: Transitions) -> None:
+    def __init__(
+        self, wrenches: Wrenches, base: BaseMotions, transitions: Transitions
+    ) -> None:
         self._wrenches, self._base, self._transitions = wrenches, base, transitions
 
     def circumstances(

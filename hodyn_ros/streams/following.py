@@ -38,7 +38,9 @@ class Following:
 
     def use(self, joint_types: tuple[str, ...]) -> None:
         """Watch a robot with joints of these types."""
-        self._turns = np.array([_TURN if kind == 'continuous' else 0.0 for kind in joint_types])
+        self._turns = np.array(
+            [_TURN if kind == 'continuous' else 0.0 for kind in joint_types]
+        )
         self.forget()
 
     def forget(self) -> None:
@@ -51,7 +53,9 @@ class Following:
         """Whether the robot is away from its motion, and not only for an instant."""
         return self._since is not None and self._looks[-1].time - self._since >= _BRIEF
 
-    def lasts(self, planned: PlannedMotion | None, position: Array, time: int, most: float) -> int:
+    def lasts(
+        self, planned: PlannedMotion | None, position: Array, time: int, most: float
+    ) -> int:
         """Take a position (n,) that was measured at a time [ns].
 
         `most` is the largest distance from the motion [rad, m].
@@ -70,7 +74,9 @@ class Following:
         wanted = planned.at(time)[0]
         away = position - wanted
         # A continuous joint is at the same place after each turn.
-        turns = np.divide(away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0)
+        turns = np.divide(
+            away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0
+        )
         distance = np.abs(away - self._turns * np.round(turns))
         looks.append(_Look(time, position.copy(), wanted))
         while len(looks) > 1 and looks[1].time <= time - _WINDOW:

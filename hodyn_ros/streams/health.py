@@ -53,7 +53,11 @@ _WARNINGS = {
     AHEAD: 'stamps lie more than a minute ahead of the clock',
 }
 
-_KINDS = ((JointNameError, 'unknown joints'), (SizeError, 'too large'), (StaleError, 'stale'))
+_KINDS = (
+    (JointNameError, 'unknown joints'),
+    (SizeError, 'too large'),
+    (StaleError, 'stale'),
+)
 
 
 def refusal_kind(error: BaseException) -> str:
@@ -130,7 +134,9 @@ class InputHealth(Health):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._now = clock
-        self.timeout = 0.0  # longest silence that is expected of an input with a rate [s]; 0: any
+        self.timeout = (
+            0.0  # longest silence that is expected of an input with a rate [s]; 0: any
+        )
         self.publishers: list[str] = []
         self.unheard: list[str] = []
         self.refused: Counter[str] = Counter()
@@ -180,7 +186,9 @@ class InputHealth(Health):
             if silence > max(self.timeout, _LONGEST_INTERVALS * max(intervals)):
                 self._is_silent = True
                 rate = len(intervals) / max(sum(intervals), 1e-9)
-                yield Cause(STALE, f'silent for {silence:.1f} s, came at {rate:.3g} Hz before')
+                yield Cause(
+                    STALE, f'silent for {silence:.1f} s, came at {rate:.3g} Hz before'
+                )
         is_little = recent[LEFT_OUT] <= _LITTLE * (recent['arrived'] + recent[LEFT_OUT])
         for what, text in _WARNINGS.items():
             yield Cause(WARN, text, 0 if what == LEFT_OUT and is_little else recent[what])
@@ -202,7 +210,9 @@ class InputHealth(Health):
             place = math.ceil(share / 100 * len(late)) - 1
             values[f'lateness p{share} [ms]'] = f'{1e3 * late[place]:.3f}' if late else ''
         values.update((f'refused as {kind}', self.refused[kind]) for kind in REFUSALS)
-        values.update((what, self.total[what]) for what in ('received', 'refused', *_WARNINGS))
+        values.update(
+            (what, self.total[what]) for what in ('received', 'refused', *_WARNINGS)
+        )
         self._lateness.clear()
         fine = 'input is taken' if self.total['received'] else 'no input yet'
         return *self.level(self._causes(topic, now), now, fine), values
@@ -285,8 +295,13 @@ class NodeHealth:
         # Latest estimate: highest known derivative, delay [s], noise of the joints.
         self.estimate: tuple[int, float, Iterable[float]] | None = None
         self.process: ProcessHealth | None = None  # that plans
-        self.waiting: tuple[int, int] | None = None  # requests of the service, and how many may
-        self.waiting_trajectories: tuple[int, float] = 0, 0.0  # and the longest wait of one [s]
+        self.waiting: tuple[int, int] | None = (
+            None  # requests of the service, and how many may
+        )
+        self.waiting_trajectories: tuple[int, float] = (
+            0,
+            0.0,
+        )  # and the longest wait of one [s]
         self.stream: StreamHealth | None = None
         self._planning, self._node = Health(), Health()
         self.use_sim_time = False
@@ -315,7 +330,11 @@ class NodeHealth:
         self._node.add('time jumps')
 
     def reports(
-        self, robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
+        self,
+        robot: Robot | None,
+        error: str,
+        in_preparation: bool,
+        algorithms: Mapping[str, str],
     ) -> dict[str, Report]:
         """Robot in use, why another is refused, inputs and outputs, by parts; begins anew."""
         now = self._now()
@@ -340,7 +359,9 @@ class NodeHealth:
                 {
                     'valid order': order,
                     'delay [ms]': f'{1e3 * delay:.3f}',
-                    'noise, standard deviation': ' '.join(f'{value:.3g}' for value in deviations),
+                    'noise, standard deviation': ' '.join(
+                        f'{value:.3g}' for value in deviations
+                    ),
                 },
             )
         if self.process is not None or self.waiting is not None:

@@ -60,8 +60,14 @@ class OnlineParameters:
     def use(self, robot: Robot) -> None:
         """Follow the settings and the robot; anew if anything is different but what is found."""
         settings = self._host.settings.identification
-        others = tuple(item for item in robot.payloads if item.link != settings.payload_link)
-        in_use = (settings, robot.bare, robot.model.friction, others) if settings.enabled else None
+        others = tuple(
+            item for item in robot.payloads if item.link != settings.payload_link
+        )
+        in_use = (
+            (settings, robot.bare, robot.model.friction, others)
+            if settings.enabled
+            else None
+        )
         if in_use == self._in_use:
             return
         self._in_use, self._estimator, self._problem = in_use, None, ''
@@ -104,7 +110,11 @@ class OnlineParameters:
         return self._estimator is not None and not (efforts and stamp <= efforts[-1][0])
 
     def compare(
-        self, motion: Array, stamp: int, wrenches: Sequence[Wrench] | None, deviations: Array
+        self,
+        motion: Array,
+        stamp: int,
+        wrenches: Sequence[Wrench] | None,
+        deviations: Array,
     ) -> ParameterEstimate | None:
         """Compare the efforts measured at an instant [ns] with the motion (K, n) found for it.
 
@@ -132,8 +142,12 @@ class OnlineParameters:
 
     def _total(self, found: ParameterEstimate) -> ParameterEstimate:
         """What there is with the friction that is in use."""
-        used = {f'friction.{joint}.{key}': x for joint, key, x in self._host.settings.friction}
-        return found._replace(values=found.values + [used.get(name, 0.0) for name in found.names])
+        used = {
+            f'friction.{joint}.{key}': x for joint, key, x in self._host.settings.friction
+        }
+        return found._replace(
+            values=found.values + [used.get(name, 0.0) for name in found.names]
+        )
 
     def payload(self, asked: str) -> tuple[str, float, Array]:
         """Link, mass and centre of what it was found to carry; RequestError if not certain."""
@@ -144,8 +158,13 @@ class OnlineParameters:
                 f'use_identified: nothing is identified on {asked!r}; expected '
                 f'identification.payload_link ({link!r}), and identification.enabled.'
             )
-        if estimator is None or self._host.now() - self._latest > settings.memory * NANOSECONDS:
-            raise RequestError(f'use_identified: nothing is measured. {self._problem}'.rstrip())
+        if (
+            estimator is None
+            or self._host.now() - self._latest > settings.memory * NANOSECONDS
+        ):
+            raise RequestError(
+                f'use_identified: nothing is measured. {self._problem}'.rstrip()
+            )
         found = estimator.estimate
         payload = found.payload()
         if payload is None:

@@ -45,7 +45,9 @@ class Measured(NamedTuple):
     stamp: int  # [ns]
     state: Array  # (4, n): positions and velocities of the links, then those of the motors
     spring_torque: Array | None = None  # of torque sensors, (n,)
-    begins_anew: bool = False  # the time of the stamps has gone back, nothing of before is true
+    begins_anew: bool = (
+        False  # the time of the stamps has gone back, nothing of before is true
+    )
 
 
 class Pairs:
@@ -82,7 +84,10 @@ class Pairs:
         else:
             self._past_count = 0
             self._forget(answered)  # halves of the past that was none
-        own, other = self._waiting[topic], self._waiting[MOTORS if topic == LINKS else LINKS]
+        own, other = (
+            self._waiting[topic],
+            self._waiting[MOTORS if topic == LINKS else LINKS],
+        )
         own[stamp] = values
         if stamp not in other:
             if len(own) > MOST_WAITING:
@@ -90,7 +95,9 @@ class Pairs:
             return None
         halves = (values, other[stamp]) if topic == LINKS else (other[stamp], values)
         del own[stamp], other[stamp]
-        self._forget(stamp)  # measurements up to a pair are of no use without their other half
+        self._forget(
+            stamp
+        )  # measurements up to a pair are of no use without their other half
         links, motors = halves
         sensed = links[2] if len(links) > 2 else None
         measured = Measured(stamp, np.concatenate((links[:2], motors)), sensed)
@@ -148,7 +155,9 @@ class References:
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
         self._latest: _Sample | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
-        self._slip: Array | None = None  # how far the motion of a stop has been dragged along
+        self._slip: Array | None = (
+            None  # how far the motion of a stop has been dragged along
+        )
         self._most_ahead = np.zeros(0)
         self.origin = ''
         """Where the latest reference has come from."""
@@ -172,7 +181,9 @@ class References:
         """Whether the robot is stopped, or has been and is held where it rests."""
         return self._slip is not None
 
-    def stop(self, motion: PiecewiseMotion | SlowedMotion, time: int, most_ahead: Array) -> None:
+    def stop(
+        self, motion: PiecewiseMotion | SlowedMotion, time: int, most_ahead: Array
+    ) -> None:
         """Bring the robot to rest from a time on [ns], whatever it was to do.
 
         The motion may be no farther from the measured positions than `most_ahead` (n,): a robot

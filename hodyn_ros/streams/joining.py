@@ -102,7 +102,11 @@ def plan_from_state(
 
 
 def _check_distance(
-    model: RobotModel, waypoints: Waypoints, start: StartState, passed: int, tolerance: float
+    model: RobotModel,
+    waypoints: Waypoints,
+    start: StartState,
+    passed: int,
+    tolerance: float,
 ) -> None:
     """Refuse waypoints that take for granted that the robot is elsewhere."""
     names = [name for name in waypoints.joint_names if name in model.joint_names]
@@ -122,7 +126,10 @@ def _check_distance(
 
 def _between(waypoints: Waypoints, time: float, index: int) -> Array:
     """Positions at a time behind a waypoint, on the line to the next one."""
-    times, positions = waypoints.times[index : index + 2], waypoints.positions[index : index + 2]
+    times, positions = (
+        waypoints.times[index : index + 2],
+        waypoints.positions[index : index + 2],
+    )
     part = min(max((time - times[0]) / (times[1] - times[0]), 0.0), 1.0)
     reached: Array = positions[0] + part * (positions[1] - positions[0])
     return reached

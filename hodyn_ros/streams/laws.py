@@ -160,7 +160,11 @@ def laws_of(
             actuators, T, stiffness=joint, damping_ratio=ratio, **shared
         ),
         FLOATING: lambda: GravityCompensation(
-            actuators, T, damping=floating, feeds_torque_back=settings.torque_sensors, **shared
+            actuators,
+            T,
+            damping=floating,
+            feeds_torque_back=settings.torque_sensors,
+            **shared,
         ),
     }
     if settings.tool_link:
@@ -174,7 +178,9 @@ def laws_of(
             **shared,
         )
     modes[TRACKING] = tracking
-    modes[CARTESIAN] = ControlError('cartesian_impedance needs tool_link, the link that it holds.')
+    modes[CARTESIAN] = ControlError(
+        'cartesian_impedance needs tool_link, the link that it holds.'
+    )
     for name, make in made.items():
         try:
             modes[name] = make()
@@ -191,7 +197,9 @@ def elastic_robot(xml: str, settings: Any) -> Robot:
     limits = motor_limits_from_config(actuators, config)
     motion, torque = motion_limits(model), limits.motor_torque
     # Descriptions have zeros where somebody did not know a limit.
-    velocity, effort = (np.where(x > 0.0, x, np.inf) for x in (motion.velocity, motion.effort))
+    velocity, effort = (
+        np.where(x > 0.0, x, np.inf) for x in (motion.velocity, motion.effort)
+    )
     motion = motion._replace(velocity=velocity, effort=effort)
     if len(torque) == model.n_joints:  # where none is given, that of the robot description
         limits = limits._replace(motor_torque=np.where(np.isfinite(torque), torque, effort))

@@ -48,7 +48,9 @@ class MeasuredMotion:
     """Estimates the motion of a robot from its joint states."""
 
     def __init__(self) -> None:
-        self._in_use: tuple[EstimatorOptions, tuple[str, ...], tuple[str, ...]] | None = None
+        self._in_use: tuple[EstimatorOptions, tuple[str, ...], tuple[str, ...]] | None = (
+            None
+        )
         self.joint_names: tuple[str, ...] = ()
         self._turns = np.zeros(0, dtype=np.bool_)
         self.reset()
@@ -80,7 +82,9 @@ class MeasuredMotion:
                 max_gap=settings.max_gap,
             )
 
-    def take(self, position: Array, stamp: int, now: int, timeout: float) -> Estimate | None:
+    def take(
+        self, position: Array, stamp: int, now: int, timeout: float
+    ) -> Estimate | None:
         """Take measured positions (n,); return the estimate, None as long as nothing is known.
 
         StaleError if the stamp [ns] is farther from now [ns] than the time-out [s]; 0: however

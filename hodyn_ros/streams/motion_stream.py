@@ -25,7 +25,13 @@ from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
 TRAJECTORY = 'joint_trajectory'
 CHUNK = 'position_chunk'
 
-IDLE, FOLLOWING, JOINING, STOPPING, LOST = 'idle', 'following', 'joining', 'stopping', 'lost'
+IDLE, FOLLOWING, JOINING, STOPPING, LOST = (
+    'idle',
+    'following',
+    'joining',
+    'stopping',
+    'lost',
+)
 
 ASKED = 'a plan is to continue the motion'
 PLANNED = 'a plan is taken'
@@ -628,14 +634,20 @@ class MotionStream:
         while self._waiting:
             self._refuse(reason, wanted, self._waiting.popleft().topic)
 
-    def _forget_open(self, reason: str, wanted: bool = False, kind: str = 'invalid') -> None:
+    def _forget_open(
+        self, reason: str, wanted: bool = False, kind: str = 'invalid'
+    ) -> None:
         if self._open is not None:
             item, self._open = self._open, None
             self._on(REFUSED)
             self._refuse(reason, wanted, item.topic, kind)
 
     def _refuse(
-        self, reason: str, wanted: bool = False, topic: str = TRAJECTORY, kind: str = 'invalid'
+        self,
+        reason: str,
+        wanted: bool = False,
+        topic: str = TRAJECTORY,
+        kind: str = 'invalid',
     ) -> None:
         given: dict[str, Any] = {'remarks': (reason,)} if wanted else {'error': reason}
         self._done(Plan(0, None, kind=kind, topic=topic, **given))
@@ -658,14 +670,18 @@ def stop_within(limits: MotionLimits | None, state: Array, duration: float) -> M
     found: list[tuple[float, MotionSpline]] = []
     if limits is None:
         return stop_motion(state, duration)
-    most = np.maximum((limits.velocity, limits.acceleration, limits.jerk), np.abs(state[1:4]))
+    most = np.maximum(
+        (limits.velocity, limits.acceleration, limits.jerk), np.abs(state[1:4])
+    )
     lower, upper = np.minimum(limits.lower, state[0]), np.maximum(limits.upper, state[0])
     for part in _STOPS:
         motion = stop_motion(state, part * duration)
         samples = np.abs(motion(_LOOKS * motion.duration, 3)[:, 1:])
         extremes = position_extremes(motion)
         beyond = np.maximum(lower - extremes.lowest, extremes.highest - upper)
-        excess = max(float(np.max(samples / np.maximum(most, 1e-9))) - 1.0, float(beyond.max()))
+        excess = max(
+            float(np.max(samples / np.maximum(most, 1e-9))) - 1.0, float(beyond.max())
+        )
         found.append((excess, motion))
         if excess <= _ROUNDING:
             break

@@ -47,7 +47,9 @@ class MotorStream:
         stiffness is the series (3,) of every joint that can choose it.
         """
         if not self._has_dampers:
-            return motor_motion(self._actuators, motion, effort, stiffness=stiffness, order=None)
+            return motor_motion(
+                self._actuators, motion, effort, stiffness=stiffness, order=None
+            )
         before, self._state = self._state, None  # unless all goes well
         time = (stamp - self._begin) / NANOSECONDS
         if (
@@ -92,7 +94,9 @@ class Stiffness:
                 age = max((stamp - since) / NANOSECONDS, 0.0)
                 values: Array = continued(series, np.array([min(age, timeout)]))[0, :, 0]
                 is_over = age > timeout
-                found[name] = _stopped(values, age - timeout, rest_time) if is_over else values
+                found[name] = (
+                    _stopped(values, age - timeout, rest_time) if is_over else values
+                )
         return found
 
     def keep_only(self, joints: Iterable[str]) -> None:
@@ -111,7 +115,9 @@ def _stopped(series: Array, time: float, longest: float) -> Array:
     """
     value, rate, slope = series
     duration = longest
-    while abs(rate) * duration / 2 + abs(slope) * duration**2 / 12 > MOST_CHANGE * abs(value):
+    while abs(rate) * duration / 2 + abs(slope) * duration**2 / 12 > MOST_CHANGE * abs(
+        value
+    ):
         duration *= 0.5
     x = min(time / duration, 1.0)
     a, b = rate * duration, slope * duration**2

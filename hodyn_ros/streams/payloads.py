@@ -43,14 +43,23 @@ def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:
 
 
 def with_payload(
-    robot: Robot, payload: Payload, duration: float, allow_step: bool, allow_impossible: bool
+    robot: Robot,
+    payload: Payload,
+    duration: float,
+    allow_step: bool,
+    allow_impossible: bool,
 ) -> tuple[tuple[Payload, ...], list[str]]:
     """Payloads with one that is taken up in a duration [s], and remarks on it.
 
     HodynError if that cannot be. A mass of zero says that the link carries nothing.
     """
     checked_number(
-        'transition_time', duration, RequestError, least=0.0, most=LONGEST_TRANSITION, unit='s'
+        'transition_time',
+        duration,
+        RequestError,
+        least=0.0,
+        most=LONGEST_TRANSITION,
+        unit='s',
     )
     if not duration and not allow_step:
         raise RequestError(
@@ -114,7 +123,9 @@ class Transitions:
     def follow(self, make: Callable[[tuple[Payload, ...]], Robot]) -> None:
         """Go on with other robots, as they are made with the same payloads."""
         self.items = [
-            item._replace(before=make(item.before.payloads), after=make(item.after.payloads))
+            item._replace(
+                before=make(item.before.payloads), after=make(item.after.payloads)
+            )
             for item in self.items
         ]
 
@@ -130,7 +141,12 @@ class Transitions:
         return max([now, *ends])
 
     def add(
-        self, before: Robot, after: Robot, start: int, duration: float, keeps_past: bool = True
+        self,
+        before: Robot,
+        after: Robot,
+        start: int,
+        duration: float,
+        keeps_past: bool = True,
     ) -> None:
         """Add one that lasts so long [s]; before it was the robot before, or the latest."""
         ns = round(duration * NANOSECONDS)

@@ -137,7 +137,9 @@ class RobotPreparation(Generic[M]):
             job, soon = self._begin(xml), self._node.soon
             self._node.worker.put(
                 # Unless another one has taken its place.
-                lambda: soon(self._on_outcome, xml, job(), '') if self.wanted == xml else None,
+                lambda: (
+                    soon(self._on_outcome, xml, job(), '') if self.wanted == xml else None
+                ),
                 lambda error: soon(self._on_outcome, xml, None, reason(error)),
             )
         self._progressed()
@@ -148,8 +150,13 @@ class RobotPreparation(Generic[M]):
         if self.wanted is None or waited < max(2.0 * self._told, LONG_PREPARATION):
             return
         self._told = waited
-        n, stays = self.wanted_joints, ' The robot before stays in use.' if self.robot else ''
-        what = f'kernels for its {n} joints are compiled' if n else 'its description is read'
+        n, stays = (
+            self.wanted_joints,
+            ' The robot before stays in use.' if self.robot else '',
+        )
+        what = (
+            f'kernels for its {n} joints are compiled' if n else 'its description is read'
+        )
         self._node.get_logger().info(
             f'The new robot is being made ready for {waited:.0f} s: {what}.{stays}'
         )
@@ -245,7 +252,9 @@ class CompiledRobots(RobotPreparation[Compiled]):
         self._node.parameters.declare_joints(made[0].joint_names)
         return self._variant(description, made[0], self._payloads)
 
-    def _variant(self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]) -> Robot:
+    def _variant(
+        self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
+    ) -> Robot:
         settings = self._node.parameters.settings
         robot = made_robot(description, bare, settings, payloads)
         if any(model is not bare for model in robot.variants):

@@ -55,7 +55,9 @@ class ProcessWatch:
         # While who looks is held up, signs wait unread.
         held_up = max(now - self._looked - _LONGEST_LOOK, 0.0)
         self._heard, self._looked = min(self._heard + held_up, now), now
-        self._worked = now if computed > self._computed else min(self._worked + held_up, now)
+        self._worked = (
+            now if computed > self._computed else min(self._worked + held_up, now)
+        )
         self._computed = max(computed, self._computed)
         self.silence = silence = 0.0 if self.state == ENDED else now - self._heard
         if self.state == STARTING:

@@ -119,7 +119,11 @@ def report_plan(node: Host, plan: Plan) -> None:
         return
     if plan.planned is not None:
         duration = (plan.planned.last - plan.planned.first) / NANOSECONDS
-        what = 'Trajectory taken: a motion' if plan.number else 'The robot is stopped: a motion'
+        what = (
+            'Trajectory taken: a motion'
+            if plan.number
+            else 'The robot is stopped: a motion'
+        )
         logger.info(f'{what} of {duration:.3f} s.')
     elif remarks:
         logger.info(remarks.pop(0))

@@ -32,7 +32,9 @@ from hodyn_ros.streams.payloads import loaded
 DESCRIPTION = 'robot_description'
 
 EFFORT_ORDERS = range(3)  # derivatives of the efforts in messages
-REMEMBERED = 8  # robots that are taken up again at once, with and without what a gripper holds
+REMEMBERED = (
+    8  # robots that are taken up again at once, with and without what a gripper holds
+)
 
 _START = 'actuators'
 _STIFFNESS = 'stiffness'
@@ -77,7 +79,9 @@ class Drives(NamedTuple):
 
     actuators: Actuators
     limits: MotorLimits
-    stiffness: Mapping[str, float]  # of every joint that can choose it, and no other [N m/rad]
+    stiffness: Mapping[
+        str, float
+    ]  # of every joint that can choose it, and no other [N m/rad]
 
     def default_stiffness(self, samples: tuple[int, ...] = ()) -> dict[str, Array]:
         """Series (..., 3) of the stiffness that is constant."""
@@ -119,7 +123,9 @@ def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
     return robot
 
 
-def without_limits(robot: Robot, limits: MotionLimits | None = None, **along: Any) -> list[str]:
+def without_limits(
+    robot: Robot, limits: MotionLimits | None = None, **along: Any
+) -> list[str]:
     """Sentence on what has no limit, if anything.
 
     The limits are those of the robot unless others are given. How large it becomes is told with
@@ -140,7 +146,9 @@ def assemble(
 ) -> RobotModel:
     """Model of a robot description; an empty link stands for the root link or the whole tree."""
     description = parse_urdf(xml, allow_impossible_inertia)
-    return RobotModel.from_description(description, base_link or None, tip_link or None, gravity)
+    return RobotModel.from_description(
+        description, base_link or None, tip_link or None, gravity
+    )
 
 
 def model_settings(settings: RobotSettings) -> tuple[Any, ...]:
@@ -162,7 +170,10 @@ def robot_of(
 
 
 def made_robot(
-    description: str, model: RobotModel, settings: RobotSettings, payloads: tuple[Payload, ...]
+    description: str,
+    model: RobotModel,
+    settings: RobotSettings,
+    payloads: tuple[Payload, ...],
 ) -> Robot:
     """Robot of a description whose model has been assembled."""
     bare, payloads = model, tuple(item for item in payloads if item.link in model.links)
@@ -170,7 +181,9 @@ def made_robot(
     command = settings.command
     sent = _sent(model, command.effort == 'without_gravity', not command.friction)
     drives = drives_of(model, settings.actuators)
-    return Robot(model, settings.limits_of(model), description, drives, sent, payloads, bare)
+    return Robot(
+        model, settings.limits_of(model), description, drives, sent, payloads, bare
+    )
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -228,7 +241,9 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
     """Find what is wrong with actuators whatever the robot; the first problem."""
     nameless = next((key for joint, key, _ in values if not joint), None)
     if nameless is not None:
-        return [f'Parameter {_START}.{nameless} is unknown, expected {_START}.<joint>.<key>.']
+        return [
+            f'Parameter {_START}.{nameless} is unknown, expected {_START}.<joint>.<key>.'
+        ]
     try:
         check_config(actuators_config(values))
     except ActuatorError as error:
@@ -257,4 +272,8 @@ def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Driv
 
 def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:
     """Kernel of the efforts up to an order, with wrenches, on a base that may move."""
-    return BodyDynamics(MOVING, order + 1, wrenches) if base_moves else Efforts(order, wrenches)
+    return (
+        BodyDynamics(MOVING, order + 1, wrenches)
+        if base_moves
+        else Efforts(order, wrenches)
+    )

@@ -24,7 +24,9 @@ class PlannedMotion(NamedTuple):
     joint_names: tuple[str, ...]  # order of the joints in the motion
     motion: PiecewiseMotion
     start: int  # time at which the time of the motion is zero [ns]
-    continuous_derivative: int  # highest one of the positions that is continuous, from the join on
+    continuous_derivative: (
+        int  # highest one of the positions that is continuous, from the join on
+    )
     cut: int | None = None  # time at which it ends, though it is not over [ns]
 
     @property
@@ -122,7 +124,9 @@ class Timeline:
 
     def moves_between(self, begin: int, end: int) -> bool:
         """Whether a motion is under way at some time between two [ns]."""
-        return any(planned.first < end and planned.last > begin for planned in self._motions)
+        return any(
+            planned.first < end and planned.last > begin for planned in self._motions
+        )
 
     def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
         """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""

@@ -42,7 +42,9 @@ class Mounting(NamedTuple):
 
     link: str  # on which the wrench acts
     expressed_in: str  # body or spatial
-    frame: Array | None  # its pose in the link (in the base), in which the values come; None: same
+    frame: (
+        Array | None
+    )  # its pose in the link (in the base), in which the values come; None: same
     acting: str  # on_robot or on_environment: what the sensor reads
     tool_mass: float  # whose weight the sensor reads too [kg]
     center_of_mass: Array  # of the tool, in the link frame [m]
@@ -160,7 +162,9 @@ class _Last(NamedTuple):
 class MeasuredWrench:
     """A stream of measured wrenches in one frame."""
 
-    def __init__(self, frame_id: str, place: Mounting, estimator: DerivativeEstimator) -> None:
+    def __init__(
+        self, frame_id: str, place: Mounting, estimator: DerivativeEstimator
+    ) -> None:
         self.frame_id, self.topic = frame_id, measured_topic(frame_id)
         self.expressed_in = place.expressed_in
         self.stamp = 0
@@ -196,7 +200,9 @@ class MeasuredWrench:
             values, order = self._contact(query, query.time, estimate)
         return Acting(place.expressed_in, place.acting, values, order, deviations)
 
-    def _contact(self, query: Query, time: int, estimate: Estimate | None) -> tuple[Array, int]:
+    def _contact(
+        self, query: Query, time: int, estimate: Estimate | None
+    ) -> tuple[Array, int]:
         """Wrench on the link without the weight of the tool, and its highest valid order.
 
         Where nothing is known any more, the one that was used last since the newest sample comes
@@ -224,7 +230,11 @@ class MeasuredWrench:
         end = self.stamp + round(query.expiry.wrench_timeout * NANOSECONDS)
         estimate, last = self._estimator.at(end), self._last
         has_tool = self._place.tool_mass > 0.0
-        if has_tool and last is not None and abs(last.time - self.stamp) <= end - self.stamp:
+        if (
+            has_tool
+            and last is not None
+            and abs(last.time - self.stamp) <= end - self.stamp
+        ):
             # The weight at the time-out follows from the motion then, which is not known any
             # more; so the wrench that was used last goes on until then.
             if estimate is None and last.time < end:
@@ -233,7 +243,9 @@ class MeasuredWrench:
             return continued(last.values, np.array([seconds]))[0], last.order
         values, order = self._contact(query, end, estimate)
         values = _padded(values)
-        if has_tool:  # no motion has used it before: the link is taken to have been where it is
+        if (
+            has_tool
+        ):  # no motion has used it before: the link is taken to have been where it is
             self._last = _Last(self.stamp, end, values, order)
         return values, order
 

@@ -150,9 +150,13 @@ def check_link(model: RobotModel, link: str) -> None:
 class WrenchesAt(NamedTuple):
     """Wrenches at the instant of a motion."""
 
-    wrenches: list[Wrench]  # with `order + 1` orders: for the motion up to derivative `order + 2`
+    wrenches: list[
+        Wrench
+    ]  # with `order + 1` orders: for the motion up to derivative `order + 2`
     order: int  # highest derivative of the efforts that the motion and the wrenches permit
-    deviations: list[Array | None]  # independent ones (S, order + 1, 6), one sigma; None: exact
+    deviations: list[
+        Array | None
+    ]  # independent ones (S, order + 1, 6), one sigma; None: exact
 
 
 class Wrenches:
@@ -194,7 +198,9 @@ class Wrenches:
             except WrenchError:
                 gone.append(link)
                 del self.sources[link]
-        self._newest = {link: stamp for link, stamp in self._newest.items() if link in model.links}
+        self._newest = {
+            link: stamp for link, stamp in self._newest.items() if link in model.links
+        }
         self._settings, self._options, self._model = wrench, options, model
         return gone
 
@@ -290,7 +296,9 @@ class Wrenches:
         for link, item in acting:
             values, deviations = item.values[: order + 1], item.deviations
             result.wrenches.append(Wrench(link, values, item.expressed_in, item.acting))
-            result.deviations.append(None if deviations is None else deviations[:, : order + 1])
+            result.deviations.append(
+                None if deviations is None else deviations[:, : order + 1]
+            )
         return result
 
     def report(self, now_ns: int) -> dict[str, str]:

@@ -154,7 +154,9 @@ class DerivativeEstimator:
         self._max_gap = round(NANOSECONDS * _number('max_gap', max_gap, above=0.0))
         self._noise = None if noise is None else _numbers('noise', noise, self._n)
         # Components that share their covariances, with the ratio of the noises of their rates.
-        self._groups: list[tuple[NDArray[np.intp] | slice, float | None]] = [(slice(None), None)]
+        self._groups: list[tuple[NDArray[np.intp] | slice, float | None]] = [
+            (slice(None), None)
+        ]
         if rate_noise is not None:
             if self._noise is None:
                 raise MotionError(
@@ -163,11 +165,14 @@ class DerivativeEstimator:
                 )
             ratios = _numbers('rate_noise', rate_noise, self._n) / self._noise
             self._groups = [
-                (np.flatnonzero(ratios == ratio), float(ratio)) for ratio in np.unique(ratios)
+                (np.flatnonzero(ratios == ratio), float(ratio))
+                for ratio in np.unique(ratios)
             ]
         self._cutoffs = CUTOFFS
         if bandwidth is not None:
-            self._cutoffs = np.array([2.0 * np.pi * _number('bandwidth', bandwidth, above=0.0)])
+            self._cutoffs = np.array(
+                [2.0 * np.pi * _number('bandwidth', bandwidth, above=0.0)]
+            )
         self._fraction = _number('vouched_fraction', vouched_fraction, above=0.0)
         smallest = _number('smallest_motion', smallest_motion, above=0.0)
         self._K = highest + 1
@@ -347,14 +352,20 @@ class DerivativeEstimator:
         self.outliers += is_first
         return is_first
 
-    def _correct(self, values: Array, rates: Array | None, moved: NDArray[np.bool_]) -> None:
+    def _correct(
+        self, values: Array, rates: Array | None, moved: NDArray[np.bool_]
+    ) -> None:
         """Use a measurement at the present time."""
         counts = self._count > self._N + 1
         self._number += counts
         self._changes += counts * moved
         for bank, (components, ratio) in zip(self._banks, self._groups):
             found = [bank.measure(values[components])]
-            if rates is not None and ratio is not None and not np.isnan(rates[components]).any():
+            if (
+                rates is not None
+                and ratio is not None
+                and not np.isnan(rates[components]).any()
+            ):
                 found.append(bank.measure(rates[components], 1, ratio))
             if counts:
                 for innovation, variance in found:
@@ -385,7 +396,9 @@ class DerivativeEstimator:
         new = self._changes / max(self._number, _NEGLIGIBLE)
         rounding = self._rounding.variance
         # What stands still may do so between two steps that are not known yet.
-        rounding = np.where((rounding == 0.0) & (new < 0.5), self._unknown_rounding, rounding)
+        rounding = np.where(
+            (rounding == 0.0) & (new < 0.5), self._unknown_rounding, rounding
+        )
         if self._noise is None:
             # Maximum likelihood for each model by itself. A signal that stands still between two
             # steps of its rounding shows no noise, and would hide that of its motion.

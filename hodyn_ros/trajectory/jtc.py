@@ -130,7 +130,9 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     """
     c = finite_array('coefficients', coefficients, TrajectoryError)
     if c.ndim != 2 or len(c) <= _DEGREE:
-        raise TrajectoryError(f'coefficients has shape {c.shape}, expected (M, n) with M >= 6.')
+        raise TrajectoryError(
+            f'coefficients has shape {c.shape}, expected (M, n) with M >= 6.'
+        )
     # Each derivative is a mean of neighbouring differences of the coefficients, of that order.
     second, third, fourth, fifth = (np.diff(c, k, axis=0) for k in (2, 3, 4, 5))
     slopes = c[1:-1] + second / 12.0
@@ -143,7 +145,10 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     )
     expansions = np.empty((len(fifth), 2, _DEGREE + 1, c.shape[1]))
     for k, values in enumerate(at_knots):
-        expansions[:, 0, k], expansions[:, 1, k] = values[:-1] / step**k, values[1:] / step**k
+        expansions[:, 0, k], expansions[:, 1, k] = (
+            values[:-1] / step**k,
+            values[1:] / step**k,
+        )
     expansions[:, :, _DEGREE] = fifth[:, None] / step**_DEGREE
     times = np.arange(len(fourth)) * round(NANOSECONDS * step) / NANOSECONDS
     return JtcMotion(times, expansions, 4, np.full(len(fifth), _DEGREE))
@@ -175,7 +180,8 @@ def upsampled_velocities(
 def segment_degrees(velocities: Array, accelerations: Array) -> Indices:
     """Degree of every segment, by which rows are not NaN; 0 where there is no interpolation."""
     has_velocity, has_acceleration = (
-        ~np.isnan(rows[:-1, 0]) & ~np.isnan(rows[1:, 0]) for rows in (velocities, accelerations)
+        ~np.isnan(rows[:-1, 0]) & ~np.isnan(rows[1:, 0])
+        for rows in (velocities, accelerations)
     )
     degrees: Indices = np.where(
         has_velocity, np.where(has_acceleration, 5, 3), np.where(has_acceleration, 0, 1)

@@ -85,7 +85,9 @@ class ModelBank:
         """
         step = time - self.time
         if step != self._step:
-            self._transition, self._driven = self._steps.matrices(self.cutoffs * (1e-9 * step))
+            self._transition, self._driven = self._steps.matrices(
+                self.cutoffs * (1e-9 * step)
+            )
             self._transposed = self._transition.transpose(0, 2, 1)
             self._step = step
         self._intensity = (self.cutoffs * period)[:, None, None]
@@ -110,7 +112,9 @@ class ModelBank:
         variance = self._covariance[models, place, place] + 1.0
         return values - self._mean[models, :, place], variance
 
-    def measure(self, values: Array, order: int = 0, ratio: float = 1.0) -> tuple[Array, Array]:
+    def measure(
+        self, values: Array, order: int = 0, ratio: float = 1.0
+    ) -> tuple[Array, Array]:
         """Correct by a derivative of some order (n,) that is measured at the present time.
 
         `ratio` is the standard deviation of its noise over that of the values [1/s^order]. Returns
@@ -169,7 +173,9 @@ class ModelBank:
         """Covariances (M, K, K) of `means`, over the variance of the noise of values."""
         source = self._source(time, K)
         W, place = self._weights(source, K, models), source.place
-        covariance: Array = W @ self._covariance[models, place, place] @ W.transpose(0, 2, 1)
+        covariance: Array = (
+            W @ self._covariance[models, place, place] @ W.transpose(0, 2, 1)
+        )
         spread = np.empty_like(covariance)
         ahead = source.short - (models.start or 0)
         spread[:] = self._steps.matrices(np.array([source.u]))[1][:, :K, :K]
@@ -230,7 +236,9 @@ class ModelBank:
 class _Source(NamedTuple):
     """States from which others follow, in a unit of time of their own."""
 
-    key: tuple[int, int, int, int]  # start and end of that unit [ns], K, place of the first state
+    key: tuple[
+        int, int, int, int
+    ]  # start and end of that unit [ns], K, place of the first state
     place: slice  # of the one at the start or of those at both ends
     weights: Array  # factors of the weights, from that unit to physical ones
     spread: Array  # factors of the covariance

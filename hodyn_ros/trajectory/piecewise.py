@@ -165,12 +165,16 @@ class PiecewiseMotion(Immutable):
         return motion
 
 
-def expanded(expansions: Array, segment: Indices, side: Indices, offset: Array, K: int) -> Array:
+def expanded(
+    expansions: Array, segment: Indices, side: Indices, offset: Array, K: int
+) -> Array:
     """Compute derivatives 0 to K - 1, shape (M, K, n), at offsets (M,) from ends of segments.
 
     `side` is 0 for the start of the segment, 1 for its end.
     """
-    motion: Array = taylor_weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
+    motion: Array = (
+        taylor_weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
+    )
     return motion
 
 
@@ -226,7 +230,11 @@ def position_extremes(motion: PiecewiseMotion) -> Extremes:
     times = np.clip(before + part * (behind - before), before, behind)
     # The position says where it is extreme only up to the root of the rounding error, so the time
     # moves to where the velocity vanishes; at an end of a segment in motion it stays.
-    rows, columns, sign = np.arange(2 * n), np.tile(np.arange(n), 2), np.repeat([1.0, -1.0], n)
+    rows, columns, sign = (
+        np.arange(2 * n),
+        np.tile(np.arange(n), 2),
+        np.repeat([1.0, -1.0], n),
+    )
     for _ in range(3):
         from_end = behind - times < times - before
         offset = times - np.where(from_end, behind, before)
@@ -241,7 +249,9 @@ def position_extremes(motion: PiecewiseMotion) -> Extremes:
     return Extremes(-values[n:], values[:n], times[n:], times[:n])
 
 
-def largest_values(blocks: Iterable[tuple[Array, Array]], n: int) -> tuple[Array, Indices, Array]:
+def largest_values(
+    blocks: Iterable[tuple[Array, Array]], n: int
+) -> tuple[Array, Indices, Array]:
     """Largest values (2 n,) of piecewise polynomials and then of their mirror images.
 
     The blocks are durations (M,) and expansions (M, 2, d + 1, n) of successive segments, one at
@@ -261,7 +271,9 @@ def largest_values(blocks: Iterable[tuple[Array, Array]], n: int) -> tuple[Array
         better = values > value[columns]
         chosen = columns[better]
         value[chosen], segment[chosen], part[chosen] = (
-            values[better], segments[better], parts[better]
+            values[better],
+            segments[better],
+            parts[better],
         )
 
     first, every = 0, np.arange(2 * n)
@@ -306,7 +318,10 @@ def largest_values(blocks: Iterable[tuple[Array, Array]], n: int) -> tuple[Array
         middle = left[:, -1]
         order = np.argsort(middle, kind='stable')
         improve(column[order], middle[order], row[order], (start + width)[order])
-        points, start = np.concatenate([left, right]), np.concatenate([start, start + width])
+        points, start = (
+            np.concatenate([left, right]),
+            np.concatenate([start, start + width]),
+        )
         row, column = np.tile(row, 2), np.tile(column, 2)
     return value, segment, part
 
@@ -325,7 +340,9 @@ def real_numbers(values: ArrayLike, name: str) -> Array:
             f'{name} cannot be made an array ({error}); expected rows of equal length.'
         ) from error
     if array.dtype.kind not in 'fiu':
-        raise TrajectoryError(f'{name} has elements of type {array.dtype}, expected real numbers.')
+        raise TrajectoryError(
+            f'{name} has elements of type {array.dtype}, expected real numbers.'
+        )
     return array.astype(np.float64)
 
 
@@ -340,7 +357,9 @@ def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
         raise TrajectoryError(f'There {number}, expected at least {expected}.')
     if not np.all(np.isfinite(array)):
         index = int(np.argmin(np.isfinite(array)))
-        raise TrajectoryError(f'{name}[{index}] is {array[index]}; all times must be finite.')
+        raise TrajectoryError(
+            f'{name}[{index}] is {array[index]}; all times must be finite.'
+        )
     increases = array[1:] > array[:-1]
     if not np.all(increases):
         index = int(np.argmin(increases))
@@ -355,7 +374,9 @@ def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
 def divided_times(times: Array, rate: float) -> Array:
     """Times (N,) with as many more between them, equally far apart, as make a rate [Hz]."""
     counts = np.maximum(1, np.ceil(np.diff(times) * rate - 1e-9)).astype(int)
-    parts = map(partial(np.linspace, endpoint=False), times[:-1], times[1:], counts.tolist())
+    parts = map(
+        partial(np.linspace, endpoint=False), times[:-1], times[1:], counts.tolist()
+    )
     return np.concatenate([*parts, times[-1:]])
 
 
@@ -415,4 +436,6 @@ def _refuse(
 ) -> None:
     row, column = (int(index) for index in np.argwhere(bad)[0])
     joint = f' (joint {joint_names[column]})' if joint_names is not None else ''
-    raise TrajectoryError(f'{name}[{row}, {column}] is {array[row, column]}{joint}; {rule}.')
+    raise TrajectoryError(
+        f'{name}[{row}, {column}] is {array[row, column]}{joint}; {rule}.'
+    )

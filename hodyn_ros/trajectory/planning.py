@@ -34,7 +34,13 @@ from hodyn_ros.trajectory.piecewise import (
     largest_values,
     position_extremes,
 )
-from hodyn_ros.trajectory.spline import ORDER, QUANTITIES, STANDSTILL, MotionSpline, fit_spline
+from hodyn_ros.trajectory.spline import (
+    ORDER,
+    QUANTITIES,
+    STANDSTILL,
+    MotionSpline,
+    fit_spline,
+)
 from hodyn_ros.typing import Array
 
 """Ways to move between waypoints: with class C4, or exactly as joint_trajectory_controller, alone
@@ -86,14 +92,18 @@ class Waypoints(Immutable):
     def __post_init__(self) -> None:
         names = tuple(self.joint_names)
         if not names:
-            raise TrajectoryError('joint_names is empty, expected the name of at least one joint.')
+            raise TrajectoryError(
+                'joint_names is empty, expected the name of at least one joint.'
+            )
         times = checked_times(self.times, fewest=1)
         shape = (len(times), len(names))
         fields = {
             'times': times,
             'positions': checked_positions(self.positions, len(times), names),
             'velocities': checked_rows(self.velocities, 'velocities', shape, names)[0],
-            'accelerations': checked_rows(self.accelerations, 'accelerations', shape, names)[0],
+            'accelerations': checked_rows(
+                self.accelerations, 'accelerations', shape, names
+            )[0],
         }
         object.__setattr__(self, 'joint_names', names)
         for field, array in fields.items():
@@ -197,7 +207,9 @@ def plan_motion(
         accelerations = knots.accelerations.copy()
         accelerations[0] = np.nan_to_num(accelerations[0])
         controlled = replace(knots, accelerations=accelerations)
-    moved = _by_spline(knots, controlled, boundary) if is_spline else _by_controller(controlled)
+    moved = (
+        _by_spline(knots, controlled, boundary) if is_spline else _by_controller(controlled)
+    )
     motion = moved.motion
     joined, at_start = _beginning(motion, names, start, boundary)
     N, count = len(waypoints.times), np.count_nonzero
@@ -227,7 +239,9 @@ class _Moved(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def _by_spline(knots: Waypoints, controlled: Waypoints, boundary: StartState | None) -> _Moved:
+def _by_spline(
+    knots: Waypoints, controlled: Waypoints, boundary: StartState | None
+) -> _Moved:
     """Motion of class C4, from a start state if it begins there."""
     state = None if boundary is None else boundary.motion[1:]
     motion = fit_spline(knots.times, *knots.rows, start=state)
@@ -372,15 +386,23 @@ def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
 def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartState:
     """State with zeros for what it leaves open; a motion in progress must have `needed` rows."""
     if not np.isfinite(start.time):
-        raise TrajectoryError(f'The time of the start state is {start.time!r}, expected seconds.')
+        raise TrajectoryError(
+            f'The time of the start state is {start.time!r}, expected seconds.'
+        )
     motion, known = checked_rows(
         start.motion, 'The motion of the start state', (ORDER, len(names)), names
     )
-    lacking = [QUANTITIES[k] for k in range(needed if start.in_progress else 1) if not known[k]]
+    lacking = [
+        QUANTITIES[k] for k in range(needed if start.in_progress else 1) if not known[k]
+    ]
     if lacking:
         raise TrajectoryError(
             f'The start state has no {listed(lacking)}, which '
-            + ('a motion in progress needs to be continued.' if start.in_progress else 'it needs.')
+            + (
+                'a motion in progress needs to be continued.'
+                if start.in_progress
+                else 'it needs.'
+            )
         )
     if not start.in_progress:
         if not known[1]:
@@ -398,7 +420,10 @@ def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Wayp
 
 
 def _all_joints(
-    waypoints: Waypoints, names: tuple[str, ...], start: StartState | None, allow_partial: bool
+    waypoints: Waypoints,
+    names: tuple[str, ...],
+    start: StartState | None,
+    allow_partial: bool,
 ) -> tuple[Waypoints, list[str]]:
     """Waypoints in the order of the joints, with those that are left out held; and a remark."""
     missing = tuple(name for name in names if name not in waypoints.joint_names)
@@ -424,7 +449,9 @@ def _all_joints(
     for row in (waypoints.velocities, waypoints.accelerations):
         rows.append(np.hstack((row, np.repeat(0.0 * row[:, :1], len(missing), axis=1))))
     complete = Waypoints(names, waypoints.times, *(row[:, order] for row in rows))
-    remark = f'Not in the waypoints and held where they are at the start: {listed(missing)}.'
+    remark = (
+        f'Not in the waypoints and held where they are at the start: {listed(missing)}.'
+    )
     moving = [name for name, v in zip(missing, velocity) if abs(v) > STANDSTILL]
     if moving:
         remark += f' Of these, {listed(moving)} move at the start and come back.'
@@ -479,15 +506,18 @@ def _knots(
 
 def _left_out(waypoints: Waypoints, start: StartState, passed: int) -> str:
     """Remark on waypoints that have passed where a motion in progress is continued."""
-    which = 'The first waypoint has' if passed == 1 else f'The first {passed} waypoints have'
-    remark = f'{which} passed at {start.time:g} s and {"is" if passed == 1 else "are"} left out.'
+    which = (
+        'The first waypoint has' if passed == 1 else f'The first {passed} waypoints have'
+    )
+    remark = (
+        f'{which} passed at {start.time:g} s and {"is" if passed == 1 else "are"} left out.'
+    )
     distance = np.abs(waypoints.positions[passed - 1] - start.motion[0])
     at_start = abs(waypoints.times[passed - 1] - start.time) <= _SAME_TIME
     if at_start and np.any(distance > _NOTICEABLE):
         joints = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
-        remark += (
-            f' The one at this time is away from the motion in progress by {joints} rad or m.'
-        )
+        away = f'away from the motion in progress by {joints} rad or m.'
+        remark += f' The one at this time is {away}'
     return remark
 
 
@@ -495,7 +525,11 @@ def _refuse_swing(knots: Waypoints, state: Array, extremes: Extremes) -> None:
     """Refuse to lead a motion in progress far away from where it is to go."""
     lowest, highest = knots.positions.min(axis=0), knots.positions.max(axis=0)
     # Where the motion would get to by itself is no surprise.
-    first, carried, power = float(knots.times[1] - knots.times[0]), np.zeros(len(lowest)), 1.0
+    first, carried, power = (
+        float(knots.times[1] - knots.times[0]),
+        np.zeros(len(lowest)),
+        1.0,
+    )
     for k in range(1, ORDER):
         power *= first / k
         carried += power * np.abs(state[k])
@@ -528,7 +562,9 @@ def _hold(waypoints: Waypoints, start: StartState) -> tuple[Waypoints, None, lis
         reason = f'lies at {time:g} s, at the time of the start state, which moves'
     elif np.any(distance > _NOTICEABLE):
         jump = _by_joint(distance, waypoints.joint_names, _NOTICEABLE)
-        reason = f'lies at the time of the start state, {time:g} s, but not there ({jump} away)'
+        reason = (
+            f'lies at the time of the start state, {time:g} s, but not there ({jump} away)'
+        )
     else:
         rows = np.zeros((2, len(waypoints.joint_names)))
         times = np.array([start.time, start.time + HOLD_DURATION])
@@ -537,8 +573,14 @@ def _hold(waypoints: Waypoints, start: StartState) -> tuple[Waypoints, None, lis
             'The robot stands at the only waypoint, which lies at the time of the start state; it '
             f'is held there, for {HOLD_DURATION:g} s of motion.'
         )
-        return Waypoints(waypoints.joint_names, times, positions, rows, rows), None, [remark]
-    raise TrajectoryError(f'The only waypoint {reason}: the robot would jump. Give a later time.')
+        return (
+            Waypoints(waypoints.joint_names, times, positions, rows, rows),
+            None,
+            [remark],
+        )
+    raise TrajectoryError(
+        f'The only waypoint {reason}: the robot would jump. Give a later time.'
+    )
 
 
 def _by_joint(values: Array, names: Sequence[str], threshold: float | Array) -> str:

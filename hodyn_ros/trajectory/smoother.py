@@ -118,12 +118,19 @@ class Smoother:
     ) -> None:
         stamps, measured = _checked(times, values)
         count = checked_number(
-            'highest_derivative', highest_derivative, MotionError, least=1, most=6, whole=True
+            'highest_derivative',
+            highest_derivative,
+            MotionError,
+            least=1,
+            most=6,
+            whole=True,
         )
         self._K = int(count) + 1
         n = measured.shape[1]
         self._given = None if noise is None else _deviations(noise, n) ** 2
-        smallest = checked_number('smallest_motion', smallest_motion, MotionError, above=0.0)
+        smallest = checked_number(
+            'smallest_motion', smallest_motion, MotionError, above=0.0
+        )
         self._origin = measured[0].copy()
         self._steps = np.zeros(len(stamps) + 1)
         self._steps[1:-1] = 1e-9 * np.diff(stamps)
@@ -134,7 +141,9 @@ class Smoother:
         if bandwidth is not None:
             fixed = checked_number('bandwidth', bandwidth, MotionError, above=0.0)
             self._cutoffs = np.array([2.0 * np.pi * fixed])
-        self._taylor, self._driven = (m[0] for m in StepMatrices(self._K + 1).matrices(np.ones(1)))
+        self._taylor, self._driven = (
+            m[0] for m in StepMatrices(self._K + 1).matrices(np.ones(1))
+        )
         change = np.diff(measured, axis=0)
         self._rounding = _rounding(measured, change)
         self._values = np.zeros((len(stamps) + 2, n))
@@ -202,16 +211,25 @@ class Smoother:
         spread = np.zeros((B, K * (K + 1) // 2, width))
         values = self._rows(rows, group)
         is_last = rows.stop == len(self._bins)
-        near = slice(max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2)
-        used: NDArray[np.bool_] = np.asarray(self._shares[near, group.columns].any(axis=(0, 1)))
+        near = slice(
+            max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2
+        )
+        used: NDArray[np.bool_] = np.asarray(
+            self._shares[near, group.columns].any(axis=(0, 1))
+        )
         later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
 
         def filtered(m: int) -> list[Any]:
             """Run a model in both directions, or forward alone."""
             sides: list[Any] = []
-            for side, backward, fresh in ((state, False, rows.start == 0), (later, True, is_last)):
+            for side, backward, fresh in (
+                (state, False, rows.start == 0),
+                (later, True, is_last),
+            ):
                 key = m, width, backward
-                if used[m] and key not in stores:  # New memory for each block would take longer.
+                if (
+                    used[m] and key not in stores
+                ):  # New memory for each block would take longer.
                     arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
                     stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
                 store: Any = [a[:B] for a in stores[key]] if used[m] else None
@@ -230,12 +248,26 @@ class Smoother:
             begun = np.zeros(part.stop - part.start, dtype=np.bool_)
             for m in np.flatnonzero(used):
                 means, covariances, versions, later_means, *later = sides[m]
-                weights = (a[bins][:, group.columns, m] for a in (self._shares, self._variances))
+                weights = (
+                    a[bins][:, group.columns, m] for a in (self._shares, self._variances)
+                )
                 unite(
-                    (0,) * N, (0,) * K, values[1:-1][part], means[part], covariances,
-                    versions[part], later_means[part], later[0], later[1][part],
-                    self._cutoffs[m] ** np.arange(float(N)), below[part] - first, parts[part],
-                    *map(group.padded, weights), begun, reference[part], mean[part],
+                    (0,) * N,
+                    (0,) * K,
+                    values[1:-1][part],
+                    means[part],
+                    covariances,
+                    versions[part],
+                    later_means[part],
+                    later[0],
+                    later[1][part],
+                    self._cutoffs[m] ** np.arange(float(N)),
+                    below[part] - first,
+                    parts[part],
+                    *map(group.padded, weights),
+                    begun,
+                    reference[part],
+                    mean[part],
                     spread[part],
                 )
 
@@ -243,8 +275,14 @@ class Smoother:
         return reference, mean, spread
 
     def _filter(
-        self, values: Array, rows: slice, group: _Group, model: int, state: _State,
-        backward: bool, fresh: bool,
+        self,
+        values: Array,
+        rows: slice,
+        group: _Group,
+        model: int,
+        state: _State,
+        backward: bool,
+        fresh: bool,
         sums: tuple[Array, Array] | None = None,
         store: tuple[Array, Array, NDArray[np.int64]] | None = None,
     ) -> None:
@@ -260,10 +298,21 @@ class Smoother:
         if store is None:
             store = np.empty((0, 0)), np.empty((0, N, N)), np.empty(0, dtype=np.int64)
         filter_samples(
-            (0,) * N, values, self._steps[rows.start : rows.stop + 1], backward, fresh, cutoff,
+            (0,) * N,
+            values,
+            self._steps[rows.start : rows.stop + 1],
+            backward,
+            fresh,
+            cutoff,
             group.correlation,
-            cutoff * self._period, self._taylor, self._driven, state.means[model],
-            state.covariances[model], self._bins[rows], *sums, *store,
+            cutoff * self._period,
+            self._taylor,
+            self._driven,
+            state.means[model],
+            state.covariances[model],
+            self._bins[rows],
+            *sums,
+            *store,
         )
 
     def _judge(
@@ -293,7 +342,9 @@ class Smoother:
         """Interpolate a quantity of the bins (b, n) at samples, (B, n)."""
         below, part = self._between(rows)
         above = np.minimum(below + 1, len(of_bins) - 1)
-        return np.asarray((1.0 - part[:, None]) * of_bins[below] + part[:, None] * of_bins[above])
+        return np.asarray(
+            (1.0 - part[:, None]) * of_bins[below] + part[:, None] * of_bins[above]
+        )
 
     def _around(self, sums: Array, axis: int = 0) -> Array:
         """Sums of bins, with those to either side as far as they are remembered."""
@@ -307,7 +358,9 @@ class Smoother:
     def _correlations(self) -> Array:
         """Time constants of the noise of each component, in steps."""
         n, N, M = self._values.shape[1], len(self._bins), len(self._cutoffs)
-        starts = np.unique(np.linspace(0, max(N - _STRETCH, 0), _STRETCHES).astype(np.int64))
+        starts = np.unique(
+            np.linspace(0, max(N - _STRETCH, 0), _STRETCHES).astype(np.int64)
+        )
         parts, end = [], 0
         for start in starts.tolist():
             parts.append(slice(max(start, end), min(start + _STRETCH, N)))
@@ -321,7 +374,9 @@ class Smoother:
         found = np.zeros((len(_CORRELATIONS), n))
         for r, steps in enumerate(_CORRELATIONS):
             group = _Group(np.arange(n), steps * self._period)
-            sums = [np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())]
+            sums = [
+                np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())
+            ]
             for rows in parts:
                 self._judge(rows, group, _State.fresh(group, M, self._K + 1), True, sums)
             squares = self._around(np.moveaxis(sums[0][:, kept, :n], 0, -1))
@@ -341,19 +396,25 @@ class Smoother:
         self._ends: list[list[_State]] = []
         for group in self._groups:
             state, ends = _State.fresh(group, M, N), []
-            sums = [np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())]
+            sums = [
+                np.zeros((M, len(self._counts), *shape)) for shape in ((group.width,), ())
+            ]
             for first in reversed(range(0, len(self._bins), BLOCK)):
                 rows = slice(first, min(first + BLOCK, len(self._bins)))
                 self._judge(rows, group, state, rows.stop == len(self._bins), sums)
                 ends.append(state.copy())
             self._ends.append(ends[::-1])
-            squares[:, group.columns] = np.moveaxis(sums[0][:, :, : len(group.columns)], 0, -1)
+            squares[:, group.columns] = np.moveaxis(
+                sums[0][:, :, : len(group.columns)], 0, -1
+            )
             logarithms[:, group.columns] = sums[1].T[:, None]
         number = self._around(self._counts)[:, None, None]
         squares, logarithms = self._around(squares), self._around(logarithms)
         changes: Array = self._around(self._changes)
         new = changes / number[:, :, 0]
-        rounding = np.where((self._rounding == 0.0) & (new < 0.5), self._unmoved, self._rounding)
+        rounding = np.where(
+            (self._rounding == 0.0) & (new < 0.5), self._unmoved, self._rounding
+        )
         least = np.maximum(np.maximum(rounding, self._least), _LEAST_VARIANCE)[:, :, None]
         if self._given is not None:
             variance = np.broadcast_to(self._given[None, :, None], squares.shape)
@@ -375,7 +436,9 @@ class Smoother:
         self._variances = weights * variance / share
         # What stays between two steps of its rounding is off by the same all the time.
         self._offset = np.where(noise < 3.0 * rounding, rounding, 0.0)
-        self.noise = np.sqrt((noise * self._counts[:, None]).sum(axis=0) / self._counts.sum())
+        self.noise = np.sqrt(
+            (noise * self._counts[:, None]).sum(axis=0) / self._counts.sum()
+        )
 
 
 class _Group(NamedTuple):
@@ -475,10 +538,14 @@ def _checked(times: ArrayLike, values: ArrayLike) -> tuple[NDArray[np.int64], Ar
             'integer number of nanoseconds.'
         )
     if not (np.diff(stamps) > 0).all():
-        raise MotionError('times do not increase; sort the measurements and leave out doubles.')
+        raise MotionError(
+            'times do not increase; sort the measurements and leave out doubles.'
+        )
     measured = finite_array('values', values, MotionError)
     if measured.ndim != 2 or len(measured) != len(stamps) or not measured.shape[1]:
-        raise MotionError(f'values have shape {measured.shape}, expected ({len(stamps)}, n).')
+        raise MotionError(
+            f'values have shape {measured.shape}, expected ({len(stamps)}, n).'
+        )
     return stamps.astype(np.int64), measured
 
 

@@ -46,7 +46,13 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compiled
 def predict(
-    states: States, F: Matrix, Q: Matrix, memory: float, P: Matrix, G: Matrix, column: Vector
+    states: States,
+    F: Matrix,
+    Q: Matrix,
+    memory: float,
+    P: Matrix,
+    G: Matrix,
+    column: Vector,
 ) -> float:
     """Carry a covariance over a step.
 
@@ -91,10 +97,24 @@ def forget(states: States, P: Matrix, X: Vector, value: Vector, u: float) -> Non
 
 @_compiled
 def filter_samples(
-    states: States, values: Matrix, steps: Vector, backward: bool, fresh: bool, cutoff: float,
-    correlation: float, intensity: float, taylor: Matrix, driven: Matrix, X: Vector,
-    P: Matrix, bins: Vector, squares: Matrix, logarithms: Vector, means: Matrix,
-    covariances: Block, versions: Vector,
+    states: States,
+    values: Matrix,
+    steps: Vector,
+    backward: bool,
+    fresh: bool,
+    cutoff: float,
+    correlation: float,
+    intensity: float,
+    taylor: Matrix,
+    driven: Matrix,
+    X: Vector,
+    P: Matrix,
+    bins: Vector,
+    squares: Matrix,
+    logarithms: Vector,
+    means: Matrix,
+    covariances: Block,
+    versions: Vector,
 ) -> None:
     """Filter samples from one end to the other.
 
@@ -167,7 +187,9 @@ def filter_samples(
             for g in range(groups):
                 o, v = g * N * WIDTH, g * WIDTH
                 for c in range(WIDTH):
-                    missed[c] = values[i + 1, v + c] - memory * (values[last, v + c] - X[o + c])
+                    missed[c] = values[i + 1, v + c] - memory * (
+                        values[last, v + c] - X[o + c]
+                    )
                 for a in range(N):
                     for b in range(a + 1, N):
                         f = F[a, b]
@@ -213,7 +235,13 @@ def factorise(states: States, A: Matrix, scales: Vector) -> None:
 
 @_compiled
 def gains(
-    states: States, wanted: States, P: Matrix, A: Matrix, scales: Vector, gain: Matrix, C: Matrix
+    states: States,
+    wanted: States,
+    P: Matrix,
+    A: Matrix,
+    scales: Vector,
+    gain: Matrix,
+    C: Matrix,
 ) -> None:
     """Rows (K, N) of P A^-1 and P - P A^-1 P (K, K), of a factorised A."""
     N, K = len(states), len(wanted)
@@ -241,10 +269,24 @@ def gains(
 
 @_compiled
 def unite(
-    states: States, wanted: States, values: Matrix, means: Matrix, covariances: Block,
-    versions: Vector, later_means: Matrix, later_covariances: Block, later_versions: Vector,
-    units: Vector, below: Vector, parts: Vector, shares: Matrix, variances: Matrix,
-    begun: Vector, reference: Matrix, mean: Matrix, spread: Block,
+    states: States,
+    wanted: States,
+    values: Matrix,
+    means: Matrix,
+    covariances: Block,
+    versions: Vector,
+    later_means: Matrix,
+    later_covariances: Block,
+    later_versions: Vector,
+    units: Vector,
+    below: Vector,
+    parts: Vector,
+    shares: Matrix,
+    variances: Matrix,
+    begun: Vector,
+    reference: Matrix,
+    mean: Matrix,
+    spread: Block,
 ) -> None:
     """Add what filters of both directions know together to the mixture of models.
 
@@ -310,7 +352,9 @@ def unite(
         for g in range(groups):
             o, v = g * N * WIDTH, g * WIDTH
             for c in range(WIDTH):
-                share[c] = (1.0 - behind) * shares[near, v + c] + behind * shares[near + 1, v + c]
+                share[c] = (1.0 - behind) * shares[near, v + c] + behind * shares[
+                    near + 1, v + c
+                ]
                 noise[c] = (1.0 - behind) * variances[near, v + c]
                 noise[c] += behind * variances[near + 1, v + c]
                 missed[c] = (values[i, v + c] - later_means[i, o + c]) * rest
@@ -351,8 +395,14 @@ def unite(
 
 @_compiled
 def finish(
-    wanted: States, reference: Matrix, sums: Matrix, spread: Block, places: Vector, offset: Matrix,
-    mean: Block, covariance: Block,
+    wanted: States,
+    reference: Matrix,
+    sums: Matrix,
+    spread: Block,
+    places: Vector,
+    offset: Matrix,
+    mean: Block,
+    covariance: Block,
 ) -> None:
     """Make means (B, K, n) and covariances (B, n, K, K) of the sums of `unite`.
 

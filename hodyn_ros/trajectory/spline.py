@@ -48,14 +48,18 @@ QUANTITIES = MOTION_NAMES
 _LEGENDRE_AT_END = np.array(
     [[float(comb(k, m) * perm(k + m, m)) for k in range(ORDER)] for m in range(ORDER)]
 )
-_LEGENDRE_AT_START = _LEGENDRE_AT_END * (-1.0) ** np.add.outer(np.arange(ORDER), np.arange(ORDER))
+_LEGENDRE_AT_START = _LEGENDRE_AT_END * (-1.0) ** np.add.outer(
+    np.arange(ORDER), np.arange(ORDER)
+)
 
 # Integral of L_l(x) (1 - x)^p / p! over [0, 1] with p = 4 - k: what e_l / h^(k - 5) adds to the
 # k-th derivative at the end of a segment.
 _GAIN = np.array(
     [
         [
-            (-1) ** l * factorial(p) / (factorial(p - l) * factorial(p + l + 1)) if l <= p else 0.0
+            (-1) ** l * factorial(p) / (factorial(p - l) * factorial(p + l + 1))
+            if l <= p
+            else 0.0
             for l in range(ORDER)  # noqa: E741
         ]
         for p in reversed(range(ORDER))
@@ -158,7 +162,10 @@ def fit_spline(
     values = np.zeros((len(times), ORDER, positions.shape[1]))
     given = np.zeros((len(times), ORDER), dtype=np.bool_)
     values[:, 0], given[:, 0] = positions, True
-    for k, rows, name in ((1, velocities, 'velocities'), (2, accelerations, 'accelerations')):
+    for k, rows, name in (
+        (1, velocities, 'velocities'),
+        (2, accelerations, 'accelerations'),
+    ):
         rows, given[:, k] = checked_rows(rows, name, positions.shape)
         values[given[:, k], k] = rows[given[:, k]]
 
@@ -365,10 +372,14 @@ def _smoothest(durations: Array, values: Array, fixed: Flags) -> tuple[Array, Ar
     # the waypoints would cause: five digits and more where durations differ by a factor of 1e4.
     for refinement in range(0 if singular else 3):
         # The equations are made once more, since the band has become its factors.
-        for part, matrix, right in _equations(durations, values, fixed) if refinement else ():
+        for part, matrix, right in (
+            _equations(durations, values, fixed) if refinement else ()
+        ):
             product = np.matmul(windows[part], matrix[:, :, None])[..., 0]
             residual[part] = right - product
-        residual, _ = lapack.dgbtrs(factors, _BELOW, _ABOVE, residual, pivots, overwrite_b=True)
+        residual, _ = lapack.dgbtrs(
+            factors, _BELOW, _ABOVE, residual, pivots, overwrite_b=True
+        )
         solution += residual
     unknowns = padded[_BELOW:-_ABOVE].reshape(N, _UNKNOWNS, n)
     values += unknowns[:, :ORDER]
@@ -389,14 +400,18 @@ def _equations(
     before, behind = free[:, ::-1].copy(), free[:, ::-1].copy()
     before[0] = behind[-1] = False
     # powers[i] are those of the duration before the waypoint i.
-    powers = np.vander(np.concatenate([[1.0], durations, [1.0]]), ORDER + 1, increasing=True)
+    powers = np.vander(
+        np.concatenate([[1.0], durations, [1.0]]), ORDER + 1, increasing=True
+    )
     matrix = np.zeros((min(N, _TOGETHER), _UNKNOWNS, _WIDTH))
     right = np.zeros((len(matrix), _UNKNOWNS, n))
     # The same memory by columns: the coefficients of the segment before, the state, the
     # coefficients of the segment behind, the next state. Zeros left of the band are also the end
     # of the row above, and so are written first.
     columns = np.lib.stride_tricks.as_strided(
-        matrix, (len(matrix), _UNKNOWNS, 4 * ORDER), (8 * matrix[0].size, 8 * (_WIDTH - 1), 8)
+        matrix,
+        (len(matrix), _UNKNOWNS, 4 * ORDER),
+        (8 * matrix[0].size, 8 * (_WIDTH - 1), 8),
     )
     earlier, state, later = (slice(k * ORDER, (k + 1) * ORDER) for k in range(3))
     m = np.arange(ORDER)

@@ -49,7 +49,8 @@ def joint_motion(times, K=5):
     t = np.asarray(times)[..., None]
     omega, phase = np.linspace(1.0, 2.0, 5), np.arange(5.0)
     return np.stack(
-        [0.3 * omega**k * np.sin(omega * t + phase + k * np.pi / 2) for k in range(K)], axis=-2
+        [0.3 * omega**k * np.sin(omega * t + phase + k * np.pi / 2) for k in range(K)],
+        axis=-2,
     )
 
 
@@ -105,7 +106,9 @@ def test_stiffness_may_have_the_leading_axes_alone():
     both = motor_motion(actuators, joint_motion(0.4), stiffness=stiffness)
     assert both.position.shape == (2, 3, 6)
     for i in range(2):
-        alone = motor_motion(actuators, joint_motion(0.4), stiffness={'j4': stiffness['j4'][i]})
+        alone = motor_motion(
+            actuators, joint_motion(0.4), stiffness={'j4': stiffness['j4'][i]}
+        )
         for a, b in zip(alone, both):
             np.testing.assert_allclose(a, b[i], rtol=1e-12, atol=1e-14)
 
@@ -135,7 +138,9 @@ def test_friction_of_the_model_is_on_the_side_of_the_joint():
         actuators = Actuators(model, {'j2': SeriesElastic(100.0, 0.1)})
         moved[model] = motor_motion(actuators, motion).deflection[:, 1]
     expected = law.effort(motion[1:4, 1]) / 100.0
-    np.testing.assert_allclose(moved[sticky] - moved[MODEL], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        moved[sticky] - moved[MODEL], expected, rtol=1e-9, atol=1e-12
+    )
 
 
 DAMPED = {
@@ -210,7 +215,9 @@ def test_stream_refuses_to_go_back_and_to_change_its_order():
 
 def test_stream_begins_with_the_deflection_that_is_given():
     actuators = Actuators(MODEL, DAMPED)
-    sample, _ = motor_step(actuators, 0.0, joint_motion(0.0), initial_deflection={'j2': 0.03})
+    sample, _ = motor_step(
+        actuators, 0.0, joint_motion(0.0), initial_deflection={'j2': 0.03}
+    )
     assert sample.deflection[0, 1] == 0.03
 
 
@@ -231,7 +238,10 @@ def test_dampers_need_times_that_fit():
         motor_motion(actuators, joint_motion([0.0, 0.1]))
     with pytest.raises(ActuatorError, match='initial deflection is given for j3'):
         motor_motion(
-            actuators, joint_motion([0.0, 0.1]), times=[0.0, 0.1], initial_deflection={'j3': 0.0}
+            actuators,
+            joint_motion([0.0, 0.1]),
+            times=[0.0, 0.1],
+            initial_deflection={'j3': 0.0},
         )
 
 
@@ -255,15 +265,27 @@ def test_times_that_cannot_be_used_are_refused(times, reason):
     ('stiffness', 'error', 'reason'),
     [
         (None, ActuatorError, 'stiffness of j4 is missing'),
-        ({'j4': [60.0], 'j2': [60.0]}, ActuatorError, 'given for j2, whose actuators cannot'),
+        (
+            {'j4': [60.0], 'j2': [60.0]},
+            ActuatorError,
+            'given for j2, whose actuators cannot',
+        ),
         ({'j9': [60.0]}, JointNameError, 'unknown joints: j9'),
         ({'j4': 60.0}, ActuatorError, "Joint 'j4': the stiffness is 60.0"),
         ({'j4': [np.nan]}, ActuatorError, "Joint 'j4': the stiffness"),
         ({'j4': ['stiff']}, ActuatorError, "Joint 'j4': the stiffness"),
         ({'j4': [1e-6, 0.0, 0.0]}, DeflectionError, "Joint 'j4'"),
         ({'j4': np.full((7, 3), 60.0)}, MotionError, 'do not fit'),
-        ({'j4': [60.0]}, MotionError, "stiffness of joint 'j4' with S = 1 .*\\(S = 3, zeros"),
-        ({'j4': np.ma.masked_equal([60.0, 0], 60.0)}, ActuatorError, "Joint 'j4': the stiffness"),
+        (
+            {'j4': [60.0]},
+            MotionError,
+            "stiffness of joint 'j4' with S = 1 .*\\(S = 3, zeros",
+        ),
+        (
+            {'j4': np.ma.masked_equal([60.0, 0], 60.0)},
+            ActuatorError,
+            "Joint 'j4': the stiffness",
+        ),
         ([60.0, 0.0], ActuatorError, r'stiffness is \[60.0.*a mapping of joint names'),
     ],
 )
@@ -301,7 +323,9 @@ def test_time_that_is_no_number_is_refused(time):
 
 
 def test_state_that_is_none_is_refused():
-    with pytest.raises(MotionError, match='The state is of type tuple, expected what motor_step'):
+    with pytest.raises(
+        MotionError, match='The state is of type tuple, expected what motor_step'
+    ):
         motor_step(Actuators(MODEL, DAMPED), 1.0, joint_motion(1.0), (0.0, 1.0))
 
 
@@ -324,7 +348,11 @@ SLIDE = RobotModel.from_urdf(
 @pytest.mark.parametrize(
     ('actuator', 'stiffness', 'reason'),
     [
-        (SeriesElastic(LinearSpring(1e3, 1e-5), 1.0), None, r'of [\d.]+ N; .* 0.01 N .*1e-05 m\)'),
+        (
+            SeriesElastic(LinearSpring(1e3, 1e-5), 1.0),
+            None,
+            r'of [\d.]+ N; .* 0.01 N .*1e-05 m\)',
+        ),
         (CHOSEN, None, r'series.*\[N/m\]'),
         (CHOSEN, {'slide': [1.0]}, r'effort of [\d.]+ N with .* N/m is'),
     ],
@@ -379,7 +407,12 @@ MIMIC = RobotModel.from_urdf(
 @pytest.mark.parametrize(
     ('model', 'by_joint', 'error', 'reason'),
     [
-        (MODEL, {'j7': RigidDrive()}, JointNameError, 'unknown joints: j7; expected .*j1, j2'),
+        (
+            MODEL,
+            {'j7': RigidDrive()},
+            JointNameError,
+            'unknown joints: j7; expected .*j1, j2',
+        ),
         (MIMIC, {'follower': RigidDrive()}, JointNameError, 'moved by another joint'),
         (MODEL, {'j1': 3.0}, ActuatorError, "Joint 'j1': the actuator is 3.0"),
         (MODEL, {'j1': RigidDrive}, ActuatorError, 'expected an Actuator such as'),
@@ -429,7 +462,9 @@ def test_actuator_of_ones_own_takes_its_place():
     assert actuators.motor_names == ('j1', 'j2_left', 'j2_right', 'j3', 'j4', 'j5')
     np.testing.assert_array_equal(theta[..., 2], -motion[..., 1])
     np.testing.assert_array_equal(tau[..., 1], 0.5 * effort[..., 1])
-    np.testing.assert_allclose(tau[..., 4], effort[..., 3] + 0.2 * motion[:, 2:, 3], rtol=1e-14)
+    np.testing.assert_allclose(
+        tau[..., 4], effort[..., 3] + 0.2 * motion[:, 2:, 3], rtol=1e-14
+    )
     assert not delta.any()
 
 
@@ -465,7 +500,9 @@ def test_actuators_are_not_to_be_changed_and_may_be_pickled():
     again = pickle.loads(pickle.dumps(actuators))
     assert again.motor_names == actuators.motor_names
     motion, effort = joint_motion(0.4), np.ones((3, 5))
-    a, b = (motor_motion(x, motion, effort, stiffness=STIFFNESS) for x in (actuators, again))
+    a, b = (
+        motor_motion(x, motion, effort, stiffness=STIFFNESS) for x in (actuators, again)
+    )
     np.testing.assert_array_equal(a.torque, b.torque)
 
 

@@ -71,7 +71,9 @@ def test_motors_are_finite_or_refused(kind, order, value):
 
 @pytest.mark.parametrize('kind', [*CURVED, *VARIABLE])
 def test_springs_out_of_proportion_are_named_with_joint_and_sample(kind):
-    with pytest.raises(DeflectionError, match=r"Joint 'elbow': .* is (nan|-?inf)") as caught:
+    with pytest.raises(
+        DeflectionError, match=r"Joint 'elbow': .* is (nan|-?inf)"
+    ) as caught:
         moved(kind, thrown(3, 1e160, N=4))
     assert caught.value.joint == 'elbow'
     assert caught.value.sample == (3,)
@@ -111,7 +113,10 @@ def test_inertia_and_friction_out_of_proportion_are_the_fault_of_the_motor(actua
     stiffness = {'elbow': STIFFNESS} if actuator.needs_stiffness else None
     with pytest.raises(ActuatorError, match="Joint 'elbow': the torque of motor") as caught:
         motor_motion(
-            Actuators(MODEL, {'elbow': actuator}), motion, np.ones((3, 2)), stiffness=stiffness
+            Actuators(MODEL, {'elbow': actuator}),
+            motion,
+            np.ones((3, 2)),
+            stiffness=stiffness,
         )
     assert not isinstance(caught.value, DeflectionError)
     with pytest.raises(ActuatorError, match='the torque of motor 1'):
@@ -126,7 +131,9 @@ def test_numbers_above_the_root_of_the_largest_are_not_refused():
     assert found.deflection[0, 1] == 1e200
 
 
-@pytest.mark.parametrize('actuator', [STRAIGHT['linear'], CURVED['cubic'], STRAIGHT['rigid']])
+@pytest.mark.parametrize(
+    'actuator', [STRAIGHT['linear'], CURVED['cubic'], STRAIGHT['rigid']]
+)
 def test_input_that_is_not_finite_is_not_blamed_on_the_springs(actuator):
     with pytest.raises((MotionError, DeflectionError), match='nan'):
         actuator.motors(np.array([0.0, np.nan, 0.0, 0.0, 0.0]), np.ones(3))

@@ -143,9 +143,17 @@ def test_orders_that_are_not_known_are_not_checked():
     ('limits', 'error', 'reason'),
     [
         ({'wrist': {}}, JointNameError, 'wrist'),
-        ({'elbow': 3.0}, ActuatorError, "limits of joint 'elbow' are 3.0, expected a mapping"),
+        (
+            {'elbow': 3.0},
+            ActuatorError,
+            "limits of joint 'elbow' are 3.0, expected a mapping",
+        ),
         (3.0, ActuatorError, 'limits are 3.0, expected a mapping'),
-        ({'elbow': {'speed': 1.0}}, ActuatorError, "limit 'speed' is unknown, expected one of"),
+        (
+            {'elbow': {'speed': 1.0}},
+            ActuatorError,
+            "limit 'speed' is unknown, expected one of",
+        ),
         ({'elbow': {'motor_torque': 0.0}}, ActuatorError, 'number above zero'),
         ({'elbow': {'motor_torque': np.nan}}, ActuatorError, 'number above zero'),
         ({'elbow': {'motor_torque': 'much'}}, ActuatorError, 'number above zero'),

@@ -128,7 +128,11 @@ def test_variable_stiffness_is_that_of_automatic_differentiation(model):
         """Positions of the joint and both motors."""
         q = oscillation(t, 2 * j, casadi, 0.7)
         if isinstance(model, AwasII):
-            return q, q + oscillation(t, j, casadi), 5.0 + oscillation(t, j + 1, casadi, 1.0)
+            return (
+                q,
+                q + oscillation(t, j, casadi),
+                5.0 + oscillation(t, j + 1, casadi, 1.0),
+            )
         first, second = (oscillation(t, j + k, casadi, 0.05) for k in (1, 3))
         return q, q + 0.25 + first, q - 0.25 + second
 
@@ -147,8 +151,11 @@ def test_variable_stiffness_is_that_of_automatic_differentiation(model):
         expected = along(lambda t, j, i=i: coordinates(t, j)[1 + i], times, 3)
         close(theta[..., i::2], expected)
         springs = along(
-            lambda t, j, i=i: vsa_oracle.motor_torques(model, casadi, *coordinates(t, j))[i],
-            times, 1,
+            lambda t, j, i=i: vsa_oracle.motor_torques(model, casadi, *coordinates(t, j))[
+                i
+            ],
+            times,
+            1,
         )
         load = inertia * expected[:, 2:] + 0.2 * expected[:, 1:2] + springs
         close(tau[..., i::2], load)
@@ -166,14 +173,18 @@ def test_dampers_follow_a_motion_that_is_known(damping):
         return law(d) + damping * casadi.jacobian(d, t)
 
     effort = along(torque, times, 3)
-    actuators = Actuators(MODEL, dict.fromkeys(NAMES, SeriesElastic(spring, INERTIA, damping)))
+    actuators = Actuators(
+        MODEL, dict.fromkeys(NAMES, SeriesElastic(spring, INERTIA, damping))
+    )
     start = dict(zip(NAMES, deflection[0, 0]))
     whole = motor_motion(actuators, motion, effort, times=times, initial_deflection=start)
     close(whole.deflection[:, :1], deflection[:, :1])
     # Its derivatives are as exact as samples so near to each other allow.
     for m in (1, 2):
         close(whole.deflection[:, m : m + 1], deflection[:, m : m + 1], 1e-12 * 500.0**m)
-    _, state = motor_step(actuators, 0.0, motion[0], None, effort[0], initial_deflection=start)
+    _, state = motor_step(
+        actuators, 0.0, motion[0], None, effort[0], initial_deflection=start
+    )
     for i in range(1, 120):
         sample, state = motor_step(actuators, times[i], motion[i], state, effort[i])
         close(sample.deflection[:1], whole.deflection[i, :1])
@@ -192,7 +203,9 @@ class Quartic(Spring):
 
 
 def test_a_law_of_ones_own_moves_as_one_that_is_known():
-    motion = along(lambda t, j: oscillation(t, 2 * j, casadi, 0.7), 0.004 * np.arange(20), 5)
+    motion = along(
+        lambda t, j: oscillation(t, 2 * j, casadi, 0.7), 0.004 * np.arange(20), 5
+    )
     found = []
     for spring in (Quartic(), CubicSpring(600.0, 4e3, 0.5)):
         actuators = Actuators(MODEL, {NAMES[1]: SeriesElastic(spring, INERTIA)})
@@ -225,7 +238,9 @@ def test_the_interpreter_computes_what_machine_code_does(monkeypatch):
     for kernel in ALL:
         monkeypatch.setattr(kernel, 'compiled', None)
         monkeypatch.setattr(kernel, '__call__', kernel.interpreted, raising=False)
-    monkeypatch.setattr(kernels.ElasticKernel, '__call__', kernels.ElasticKernel.interpreted)
+    monkeypatch.setattr(
+        kernels.ElasticKernel, '__call__', kernels.ElasticKernel.interpreted
+    )
     for a, b in zip(machine, compute()):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
 
@@ -233,14 +248,26 @@ def test_the_interpreter_computes_what_machine_code_does(monkeypatch):
 @pytest.mark.parametrize(
     ('changes', 'error', 'reason'),
     [
-        ({'effort': np.full((3, 7), 1e4)}, DeflectionError, "Joint 'panda_joint1'.*reaches"),
+        (
+            {'effort': np.full((3, 7), 1e4)},
+            DeflectionError,
+            "Joint 'panda_joint1'.*reaches",
+        ),
         ({'effort': np.full((3, 7), np.nan)}, MotionError, 'effort holds nan'),
         ({'effort': np.zeros((2, 7))}, MotionError, 'expected K >= '),
         ({'motion': np.full((5, 7), np.inf)}, MotionError, 'holds inf'),
         ({'stiffness': {}}, ActuatorError, 'stiffness of panda_joint7 is missing'),
-        ({'stiffness': {NAMES[6]: np.array([1.0, 0.0, 0.0])}}, DeflectionError, 'out of reach'),
+        (
+            {'stiffness': {NAMES[6]: np.array([1.0, 0.0, 0.0])}},
+            DeflectionError,
+            'out of reach',
+        ),
         ({'stiffness': {NAMES[6]: np.full(3, np.nan)}}, ActuatorError, 'holds nan'),
-        ({'stiffness': {NAMES[6]: np.zeros((2, 0))}}, ActuatorError, 'expected finite numbers'),
+        (
+            {'stiffness': {NAMES[6]: np.zeros((2, 0))}},
+            ActuatorError,
+            'expected finite numbers',
+        ),
         ({'stiffness': {NAMES[0]: np.zeros(3)}}, ActuatorError, 'cannot choose it'),
         ({'stiffness': {'j': np.zeros(3)}}, JointNameError, 'unknown joints: j'),
         ({'stiffness': 3.0}, ActuatorError, 'expected a mapping'),
@@ -249,7 +276,9 @@ def test_the_interpreter_computes_what_machine_code_does(monkeypatch):
 def test_what_a_control_loop_gives_is_checked_as_everything_is(changes, error, reason):
     spring = CubicSpring(600.0, 4e3, 0.5)
     joints = dict.fromkeys(NAMES[:6], SeriesElastic(spring, INERTIA))
-    actuators = Actuators(MODEL, {**joints, NAMES[6]: VariableStiffness(VARIABLE['equal'], 0.1)})
+    actuators = Actuators(
+        MODEL, {**joints, NAMES[6]: VariableStiffness(VARIABLE['equal'], 0.1)}
+    )
     good = {
         'motion': np.zeros((5, 7)),
         'effort': np.ones((3, 7)),

@@ -44,8 +44,10 @@ LAWS = {
     ),
     'table': (
         # A cubic polynomial is its own cubic spline.
-        TableSpring(np.linspace(-0.6, 0.6, 9), 400.0 * np.linspace(-0.6, 0.6, 9)
-                    + 300.0 * np.linspace(-0.6, 0.6, 9) ** 3),
+        TableSpring(
+            np.linspace(-0.6, 0.6, 9),
+            400.0 * np.linspace(-0.6, 0.6, 9) + 300.0 * np.linspace(-0.6, 0.6, 9) ** 3,
+        ),
         lambda d: 400.0 * d + 300.0 * d**3,
     ),
 }
@@ -58,7 +60,8 @@ def joint_motion(times, K):
     shift = [0.0, -0.4, 0.2, -1.8, 0.1, 1.9, 0.5]
     return np.stack(
         [
-            0.4 * omega**k * np.sin(omega * t + phase + k * np.pi / 2) + (shift if k == 0 else 0.0)
+            0.4 * omega**k * np.sin(omega * t + phase + k * np.pi / 2)
+            + (shift if k == 0 else 0.0)
             for k in range(K)
         ],
         axis=1,
@@ -87,7 +90,10 @@ def window(values, middle_time=0.8, half=0.05, count=18):
 def elastic(spring, law=None):
     return Actuators(
         MODEL,
-        {name: SeriesElastic(spring, INERTIA[j], friction=law) for j, name in enumerate(NAMES)},
+        {
+            name: SeriesElastic(spring, INERTIA[j], friction=law)
+            for j, name in enumerate(NAMES)
+        },
     )
 
 
@@ -129,13 +135,17 @@ def test_linear_spring_gives_the_flat_feed_forward():
     expected = motion[:3] + np.stack([Q, Qd, Q2d]) / 2000.0
     np.testing.assert_allclose(theta, expected, rtol=1e-13)
     np.testing.assert_allclose(tau[0], INERTIA * expected[2] + Q, rtol=1e-12)
-    np.testing.assert_allclose(delta, np.stack([Q, Qd, Q2d]) / 2000.0, rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(
+        delta, np.stack([Q, Qd, Q2d]) / 2000.0, rtol=1e-11, atol=1e-15
+    )
 
 
 def test_ever_stiffer_springs_approach_the_rigid_drive():
     motion = joint_motion([0.3], 5)[0]
     rigid = motor_motion(
-        Actuators(MODEL, {name: RigidDrive(INERTIA[j], SMOOTH) for j, name in enumerate(NAMES)}),
+        Actuators(
+            MODEL, {name: RigidDrive(INERTIA[j], SMOOTH) for j, name in enumerate(NAMES)}
+        ),
         motion,
     )
     assert rigid.position.shape == (5, 7)
@@ -179,7 +189,9 @@ def test_one_joint_alone_needs_no_robot():
     np.testing.assert_allclose(joint.deflection(q, joint.motors(q, effort)), d, atol=1e-15)
 
 
-@pytest.mark.parametrize(('K', 'orders'), [(3, (1, 0)), (4, (2, 0)), (5, (3, 1)), (7, (5, 3))])
+@pytest.mark.parametrize(
+    ('K', 'orders'), [(3, (1, 0)), (4, (2, 0)), (5, (3, 1)), (7, (5, 3))]
+)
 def test_orders_of_the_motors_are_what_the_motion_determines(K, orders):
     motion = joint_motion([0.3], K)[0]
     result = motor_motion(elastic(1000.0), motion, order=None)
@@ -187,11 +199,17 @@ def test_orders_of_the_motors_are_what_the_motion_determines(K, orders):
     assert result.deflection.shape == result.position.shape
 
 
-@pytest.mark.parametrize(('K', 'order', 'needed'), [(4, 0, 5), (3, 0, 5), (5, 1, 6), (5, 2, 7)])
-def test_motion_of_too_low_an_order_is_refused_with_the_order_that_is_needed(K, order, needed):
+@pytest.mark.parametrize(
+    ('K', 'order', 'needed'), [(4, 0, 5), (3, 0, 5), (5, 1, 6), (5, 2, 7)]
+)
+def test_motion_of_too_low_an_order_is_refused_with_the_order_that_is_needed(
+    K, order, needed
+):
     motion = joint_motion([0.3], K)[0]
     what = f'Derivative {order} of the motor' if order else 'The motor'
-    with pytest.raises(MotionError, match=rf'{what} torques .*K = {K}.*expected K >= {needed}'):
+    with pytest.raises(
+        MotionError, match=rf'{what} torques .*K = {K}.*expected K >= {needed}'
+    ):
         motor_motion(elastic(1000.0), motion, **({'order': order} if order else {}))
     enough = motor_motion(elastic(1000.0), joint_motion([0.3], needed)[0], order=order)
     assert enough.torque.shape[0] == order + 1
@@ -212,9 +230,14 @@ def test_deflection_beyond_the_range_names_joint_and_sample():
     motion = np.zeros((4, 3, 5, 7))
     motion[2, 1, 2, 3] = 50.0
     limit = 1.1 * np.abs(inverse_dynamics(MODEL, np.zeros((5, 7)))[0, 3]) + 5.0
-    for spring in (LinearSpring(100.0, limit / 100.0), PolynomialSpring((100.0,), limit / 100.0)):
+    for spring in (
+        LinearSpring(100.0, limit / 100.0),
+        PolynomialSpring((100.0,), limit / 100.0),
+    ):
         actuators = Actuators(MODEL, {NAMES[3]: SeriesElastic(spring, 0.5)})
-        with pytest.raises(DeflectionError, match=rf"Joint '{NAMES[3]}'.*reaches") as caught:
+        with pytest.raises(
+            DeflectionError, match=rf"Joint '{NAMES[3]}'.*reaches"
+        ) as caught:
             motor_motion(actuators, motion)
         assert caught.value.joint == NAMES[3]
         assert caught.value.sample == (2, 1)
@@ -238,7 +261,10 @@ def test_inertia_must_be_given():
     [
         (lambda: SeriesElastic(100.0, 0.1, -1.0), 'damping is -1.0, .* from 0 on'),
         (lambda: SeriesElastic(100.0, 0.1, np.inf), 'damping is inf'),
-        (lambda: SeriesElastic(100.0, 0.1, 0.0, 0.3), 'friction is 0.3, expected a friction law'),
+        (
+            lambda: SeriesElastic(100.0, 0.1, 0.0, 0.3),
+            'friction is 0.3, expected a friction law',
+        ),
         (lambda: RigidDrive(-0.1), 'motor_inertia is -0.1'),
         (lambda: RigidDrive(0.1, 'oil'), 'friction is'),
     ],

@@ -33,7 +33,9 @@ def along(spring, damping, times, Q, start=None):
 def next_deflection(spring, damping, step, effort, before):
     """Deflection a step later, from what the step before has left alone."""
     unknown = np.full_like(effort, np.nan)
-    return follow_torque(spring, damping, [0.0, step], np.stack((unknown, effort)), before)[1]
+    return follow_torque(spring, damping, [0.0, step], np.stack((unknown, effort)), before)[
+        1
+    ]
 
 
 def test_linear_spring_follows_the_closed_solution():
@@ -43,7 +45,9 @@ def test_linear_spring_follows_the_closed_solution():
     gain = AMPLITUDE / (stiffness + 1j * OMEGA * damping)
     steady = np.stack(
         [
-            (gain * (1j * OMEGA) ** m * np.exp(1j * OMEGA * times[:, None])).sum(axis=-1).real
+            (gain * (1j * OMEGA) ** m * np.exp(1j * OMEGA * times[:, None]))
+            .sum(axis=-1)
+            .real
             for m in range(4)
         ],
         axis=-1,
@@ -154,7 +158,9 @@ def test_deflection_may_stay_within_its_range_while_the_torque_exceeds_that_of_t
     with pytest.raises(DeflectionError, match='deflection of 0.2'):
         first_deflection(*joint, pulse[0], 0.2)
     with pytest.raises(DeflectionError):
-        next_deflection(*joint, 0.01, np.array([500.0, 0.0, 0.0]), np.array([0.0999, 1.0, 0, 0]))
+        next_deflection(
+            *joint, 0.01, np.array([500.0, 0.0, 0.0]), np.array([0.0999, 1.0, 0, 0])
+        )
 
 
 def test_damped_joint_refuses_to_guess_the_past():
@@ -173,5 +179,7 @@ def test_damped_joint_refuses_to_guess_the_past():
     ids=lambda spring: type(spring).__name__,
 )
 def test_damper_beside_a_spring_that_is_not_linear_is_refused(spring):
-    with pytest.raises(ActuatorError, match=r'damping is 2.0 beside a .*LinearSpring\(stiff'):
+    with pytest.raises(
+        ActuatorError, match=r'damping is 2.0 beside a .*LinearSpring\(stiff'
+    ):
         SeriesElastic(spring, 0.5, damping=2.0)

@@ -33,7 +33,9 @@ CLOSED_FORMS = {
 }
 SPRINGS = {name: spring for name, (spring, _) in CLOSED_FORMS.items()}
 SPRINGS['table'] = TableSpring(np.linspace(-0.3, 0.5, 17), SINH)
-SPRINGS['coarse table'] = TableSpring((-0.4, -0.1, 0.0, 0.02, 0.5), (-90.0, -1.0, 0.0, 30.0, 31.0))
+SPRINGS['coarse table'] = TableSpring(
+    (-0.4, -0.1, 0.0, 0.02, 0.5), (-90.0, -1.0, 0.0, 30.0, 31.0)
+)
 EACH = pytest.mark.parametrize('spring', SPRINGS.values(), ids=SPRINGS)
 
 
@@ -47,7 +49,11 @@ def test_derivatives_are_those_of_the_law(spring, law):
     for x in (-0.375, -0.03125, 0.0, 0.25):
         expected = [
             float(
-                sum(perm(i, j) * c * Fraction(x) ** (i - j) for i, c in enumerate(law) if i >= j)
+                sum(
+                    perm(i, j) * c * Fraction(x) ** (i - j)
+                    for i, c in enumerate(law)
+                    if i >= j
+                )
             )
             for j in range(7)
         ]
@@ -58,7 +64,15 @@ def test_derivatives_are_those_of_the_law(spring, law):
 @pytest.mark.parametrize(('spring', 'law'), CLOSED_FORMS.values(), ids=CLOSED_FORMS)
 def test_time_derivatives_are_those_of_the_composed_function(spring, law):
     # Both are polynomials in time, which are multiplied in rational numbers.
-    motion = [Fraction(1, 10), Fraction(-3, 8), Fraction(1, 2), Fraction(5, 4), Fraction(-2), 7, 9]
+    motion = [
+        Fraction(1, 10),
+        Fraction(-3, 8),
+        Fraction(1, 2),
+        Fraction(5, 4),
+        Fraction(-2),
+        7,
+        9,
+    ]
 
     def product(f, g):
         return [sum(f[i] * g[k - i] for i in range(k + 1)) for k in range(7)]
@@ -178,7 +192,9 @@ def test_error_of_a_smooth_table_falls_with_the_fourth_power_of_the_distance_of_
 
 
 @given(
-    st.lists(st.tuples(st.floats(1e-4, 10.0), st.floats(1e-4, 1e4)), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.floats(1e-4, 10.0), st.floats(1e-4, 1e4)), min_size=1, max_size=12
+    ),
     st.floats(-5.0, 5.0),
 )
 def test_every_increasing_table_gives_an_increasing_spline(steps, start):
@@ -251,7 +267,9 @@ def test_law_of_ones_own_needs_range_and_derivatives_only(ends):
     ],
 )
 def test_what_is_out_of_range_is_refused_with_value_and_range(spring, torque, deflection):
-    with pytest.raises(DeflectionError, match=rf'torque of {torque}.*it\s+reaches') as caught:
+    with pytest.raises(
+        DeflectionError, match=rf'torque of {torque}.*it\s+reaches'
+    ) as caught:
         spring.deflection(np.array([[0.0, 1.0], [torque, torque]]))
     assert caught.value.sample == (1, 0)
     assert caught.value.joint == ''
@@ -305,7 +323,10 @@ def test_stiffness_that_is_not_positive_is_refused(make, bad):
         (lambda: TableSpring('table', (0.0, 1.0)), 'deflections is not an array'),
         (lambda: TableSpring((0.0, 1e-320), (0.0, 1.0)), 'slopes from inf'),
         (lambda: TableSpring((-1e308, 1e308), (0.0, 1.0)), 'too far apart'),
-        (lambda: TableSpring((0.0, 1e-200, 1.0), (0.0, 1e100, 2e100)), 'too close together'),
+        (
+            lambda: TableSpring((0.0, 1e-200, 1.0), (0.0, 1e100, 2e100)),
+            'too close together',
+        ),
     ],
 )
 def test_law_that_cannot_be_used_is_refused_with_the_reason(make, reason):

@@ -23,7 +23,9 @@ def flat_outputs(model, seed=0, count=6):
     The derivatives are random; they belong to arbitrary smooth motions through the samples.
     """
     rng = np.random.default_rng(seed)
-    effort, stiffness = model.effort_and_stiffness(vsa_oracle.reachable_samples(model, rng, count))
+    effort, stiffness = model.effort_and_stiffness(
+        vsa_oracle.reachable_samples(model, rng, count)
+    )
     scale = stiffness[:, None] * 3.0 ** np.arange(ORDERS)
     series = rng.uniform(-0.3, 0.3, (3, count, ORDERS)) * scale
     series[0] = rng.normal(size=(count, ORDERS)) * 3.0 ** np.arange(ORDERS)
@@ -60,7 +62,9 @@ def test_printed_formulas_follow_from_one_energy(model):
     printed = [torque, stiffness, *vsa_oracle.motor_torques(model, casadi, *symbols)]
     derived = [-casadi.jacobian(energy, q), -casadi.jacobian(torque, q)]
     derived += [casadi.jacobian(energy, y1), casadi.jacobian(energy, y2)]
-    values = casadi.Function('f', symbols, [casadi.vertcat(*printed), casadi.vertcat(*derived)])
+    values = casadi.Function(
+        'f', symbols, [casadi.vertcat(*printed), casadi.vertcat(*derived)]
+    )
     rng = np.random.default_rng(1)
     for d in vsa_oracle.reachable_samples(model, rng, 20):
         at = rng.normal()
@@ -76,7 +80,9 @@ def test_forward_model_is_the_printed_one(model):
     y = d + q[:, None] * np.array(model.link_coupling)
     forward = VariableStiffness(model, 1.0).elastic(q[:, None], y[..., None])
     arguments = (model, np, q, y[:, 0], y[:, 1])
-    np.testing.assert_allclose(forward.effort[:, 0], vsa_oracle.torque(*arguments), rtol=1e-12)
+    np.testing.assert_allclose(
+        forward.effort[:, 0], vsa_oracle.torque(*arguments), rtol=1e-12
+    )
     np.testing.assert_allclose(
         forward.stiffness[:, 0], vsa_oracle.stiffness(*arguments), rtol=1e-12
     )
@@ -92,7 +98,10 @@ def test_motor_motions_reproduce_effort_and_stiffness_with_their_derivatives(mod
     assert motors.position.shape == (*q.shape[:-1], 2, ORDERS)
     for i in range(len(q)):
         motion = [polynomial(series) for series in (q[i], *motors.position[i])]
-        for formula, wanted in ((vsa_oracle.torque, effort), (vsa_oracle.stiffness, stiffness)):
+        for formula, wanted in (
+            (vsa_oracle.torque, effort),
+            (vsa_oracle.stiffness, stiffness),
+        ):
 
             def forward(t, formula=formula, motion=motion):
                 return formula(model, casadi, *(coordinate(t) for coordinate in motion))
@@ -116,7 +125,9 @@ def test_motor_torques_balance_inertia_friction_and_springs_with_their_derivativ
                 y = motion[1 + motor](t)
                 velocity = casadi.jacobian(y, t)
                 losses = (0.3 * velocity, 0.2 * casadi.tanh(velocity / 0.5))[motor]
-                springs = vsa_oracle.motor_torques(model, casadi, *(f(t) for f in motion))[motor]
+                springs = vsa_oracle.motor_torques(model, casadi, *(f(t) for f in motion))[
+                    motor
+                ]
                 return inertia * casadi.jacobian(velocity, t) + losses + springs
 
             expected = derivatives(balance, ORDERS - 2)
@@ -131,7 +142,9 @@ def test_derivatives_of_the_motors_are_those_of_one_motion(model):
     first, second = vsa_oracle.reachable_samples(model, rng, 2)
     # A motion from one pair of deflections to another, inside a set that is convex enough.
     nodes = np.polynomial.chebyshev.chebpts1(40) * 0.25
-    phase = np.stack((np.sin(3.0 * nodes), 3.0 * np.cos(3.0 * nodes), -9.0 * np.sin(3.0 * nodes)))
+    phase = np.stack(
+        (np.sin(3.0 * nodes), 3.0 * np.cos(3.0 * nodes), -9.0 * np.sin(3.0 * nodes))
+    )
     ends = np.stack(model.effort_and_stiffness(np.stack((first, second))))
     middle, half = ends.mean(axis=1), 0.2 * (ends[:, 1] - ends[:, 0])
     effort = half[0] * phase.T
@@ -160,7 +173,9 @@ def test_orders_are_as_many_as_the_shortest_input_has(model):
         assert motors.position.shape == (2, R)
         assert motors.torque.shape == (2, max(R - 2, 0))
         np.testing.assert_array_equal(motors.position, full.position[:, :R])
-        np.testing.assert_allclose(motors.torque, full.torque[:, : max(R - 2, 0)], rtol=1e-14)
+        np.testing.assert_allclose(
+            motors.torque, full.torque[:, : max(R - 2, 0)], rtol=1e-14
+        )
 
 
 @every_model
@@ -174,7 +189,9 @@ def test_samples_do_not_depend_on_each_other(model):
         alone = drive.motors(q[i], effort[i], stiffness[i])
         at = divmod(i, 3)
         np.testing.assert_allclose(together.position[at], alone.position, rtol=1e-12)
-        np.testing.assert_allclose(together.torque[at], alone.torque, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            together.torque[at], alone.torque, rtol=1e-12, atol=1e-12
+        )
     broadcast = drive.motors(q[0], effort[0], np.broadcast_to(stiffness[0], (2, 1, ORDERS)))
     assert broadcast.position.shape == (2, 1, 2, ORDERS)
 
@@ -182,14 +199,19 @@ def test_samples_do_not_depend_on_each_other(model):
 @every_model
 def test_inverse_gives_the_deflections_back(model):
     d = vsa_oracle.reachable_samples(model, np.random.default_rng(5), 40)
-    np.testing.assert_allclose(model.deflections_for(*model.effort_and_stiffness(d)), d, rtol=1e-9)
+    np.testing.assert_allclose(
+        model.deflections_for(*model.effort_and_stiffness(d)), d, rtol=1e-9
+    )
 
 
 @every_model
 def test_jacobian_is_that_of_automatic_differentiation(model):
     y = casadi.SX.sym('y', 2)
     values = casadi.vertcat(
-        *(of(model, casadi, 0.0, y[0], y[1]) for of in (vsa_oracle.torque, vsa_oracle.stiffness))
+        *(
+            of(model, casadi, 0.0, y[0], y[1])
+            for of in (vsa_oracle.torque, vsa_oracle.stiffness)
+        )
     )
     jacobian = casadi.Function('J', [y], [casadi.jacobian(values, y)])
     for d in vsa_oracle.reachable_samples(model, np.random.default_rng(5), 20):
@@ -222,7 +244,9 @@ def test_equal_springs_have_the_published_inverse():
 
 
 def test_constants_are_the_published_ones():
-    qbmove, bavs, awas = (PARAMETER_SETS[name] for name in ('qbmove', 'dlr_bavs', 'awas_ii'))
+    qbmove, bavs, awas = (
+        PARAMETER_SETS[name] for name in ('qbmove', 'dlr_bavs', 'awas_ii')
+    )
     assert {name: (s.model.a[0], s.model.k[0]) for name, s in qbmove.items()} == {
         'nmmi_maker_pro': (8.9992, 0.0019),
         'advanced_datasheet': (6.7328, 0.0222),

@@ -60,7 +60,9 @@ def test_everything_in_the_reachable_set_is_reached(model, first, second):
     assert np.all(np.abs(d) <= limits(model) + 1e-6)
 
 
-@given(st.sampled_from(list(MODELS.values())), fractions, st.floats(1e-6, 10.0), st.booleans())
+@given(
+    st.sampled_from(list(MODELS.values())), fractions, st.floats(1e-6, 10.0), st.booleans()
+)
 def test_what_is_outside_of_the_reachable_set_is_refused(model, first, outside, above):
     effort = effort_at(model, first)
     lower, upper = model.stiffness_range(effort)
@@ -71,7 +73,11 @@ def test_what_is_outside_of_the_reachable_set_is_refused(model, first, outside, 
         model.deflections_for(np.asarray(effort), np.asarray(stiffness))
 
 
-@given(st.tuples(*[st.floats(1.0, 20.0)] * 2, *[st.floats(1e-3, 2.0)] * 2), fractions, fractions)
+@given(
+    st.tuples(*[st.floats(1.0, 20.0)] * 2, *[st.floats(1e-3, 2.0)] * 2),
+    fractions,
+    fractions,
+)
 def test_any_pair_of_springs_is_inverted(constants, first, second):
     a, k = constants[:2], constants[2:]
     model = Qbmove(a, k)
@@ -86,7 +92,9 @@ def test_any_pair_of_springs_is_inverted(constants, first, second):
         effort, stiffness = model.effort_and_stiffness(d)
         found = model.deflections_for(effort, stiffness)
         again = model.effort_and_stiffness(found)
-        np.testing.assert_allclose(again, (effort, stiffness), rtol=1e-12, atol=1e-12 * stiffness)
+        np.testing.assert_allclose(
+            again, (effort, stiffness), rtol=1e-12, atol=1e-12 * stiffness
+        )
         # Rounding of effort and stiffness, as the inverse of the Jacobian enlarges it.
         rounding = np.abs(np.linalg.inv(model.jacobian(d))).sum(axis=1) * stiffness
         curvature = 1e3 * rounding**2
@@ -109,7 +117,8 @@ def test_interval_of_the_stiffness_is_that_of_a_search(model, fraction):
         # The torque of spring 2 on a grid, read backwards.
         grid = np.linspace(-limit[1], limit[1], 200_001)
         ours, theirs = (
-            vsa_oracle.motor_torques(model, np, 0.0, d, d)[i] for i, d in ((0, first), (1, grid))
+            vsa_oracle.motor_torques(model, np, 0.0, d, d)[i]
+            for i, d in ((0, first), (1, grid))
         )
         second = np.interp(effort - ours, theirs, grid)
         good = (effort - ours >= theirs[0]) & (effort - ours <= theirs[-1])
@@ -117,7 +126,9 @@ def test_interval_of_the_stiffness_is_that_of_a_search(model, fraction):
     # Along the curve the stiffness falls to its smallest and rises again; motor 1 is ahead there.
     rising = stiffness[np.argmin(stiffness) :]
     lower, upper = model.stiffness_range(effort)
-    np.testing.assert_allclose([lower, upper], [rising[0], rising[-1]], rtol=2e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        [lower, upper], [rising[0], rising[-1]], rtol=2e-4, atol=1e-6
+    )
 
 
 @every_limited_model
@@ -128,7 +139,9 @@ def test_range_of_the_effort_ends_where_the_interval_of_the_stiffness_closes(mod
         assert np.isfinite(model.stiffness_range(end)).all()
         assert np.isnan(model.stiffness_range(1.000001 * end)).all()
         drive = VariableStiffness(model, 0.1)
-        with pytest.raises(DeflectionError, match='no admissible deflection gives this effort'):
+        with pytest.raises(
+            DeflectionError, match='no admissible deflection gives this effort'
+        ):
             drive.motors([0.0], [1.000001 * end], [upper])
 
 
@@ -145,7 +158,9 @@ def test_interval_at_the_very_end_of_the_efforts_is_not_turned_round(seed):
 
 @every_model
 def test_ends_of_the_interval_are_reached_themselves(model):
-    efforts = np.array([effort_at(model, fraction) for fraction in np.linspace(0.001, 0.999, 41)])
+    efforts = np.array(
+        [effort_at(model, fraction) for fraction in np.linspace(0.001, 0.999, 41)]
+    )
     for ends in model.stiffness_range(efforts):
         finite = np.isfinite(ends)
         d = model.deflections_for(efforts[finite], ends[finite])
@@ -160,7 +175,9 @@ def test_smallest_stiffness_has_positions_but_no_velocities(model):
     stiffness = float(model.stiffness_range(effort)[0])
     drive = VariableStiffness(model, 0.1)
     assert drive.motors([0.3], [effort], [stiffness]).position.shape == (2, 1)
-    with pytest.raises(DeflectionError, match='does not determine the velocities of the motors'):
+    with pytest.raises(
+        DeflectionError, match='does not determine the velocities of the motors'
+    ):
         drive.motors([0.3, 0.0], [effort, 0.1], [stiffness, 0.0])
 
 
@@ -168,7 +185,9 @@ def test_smallest_stiffness_has_positions_but_no_velocities(model):
 def test_largest_stiffness_has_velocities(model):
     effort = effort_at(model, 0.6)
     stiffness = float(model.stiffness_range(effort)[1])
-    motors = VariableStiffness(model, 0.1).motors([0.3, 0.0], [effort, 0.0], [stiffness, -0.5])
+    motors = VariableStiffness(model, 0.1).motors(
+        [0.3, 0.0], [effort, 0.0], [stiffness, -0.5]
+    )
     assert np.isfinite(motors.position).all()
 
 
@@ -177,7 +196,9 @@ def test_exchanged_springs_exchange_the_motors(sign):
     one, other = Qbmove((7.0, 6.0), (0.02, 0.03)), Qbmove((6.0, 7.0), (0.03, 0.02))
     effort, stiffness = np.array([0.3, sign, 0.2]), np.array([9.0, 1.0, -2.0])
     d = one.deflection_series(effort, stiffness)
-    np.testing.assert_allclose(-d[::-1], other.deflection_series(-effort, stiffness), rtol=1e-9)
+    np.testing.assert_allclose(
+        -d[::-1], other.deflection_series(-effort, stiffness), rtol=1e-9
+    )
 
 
 def test_error_names_the_sample_what_was_given_and_what_is_possible():
@@ -190,7 +211,12 @@ def test_error_names_the_sample_what_was_given_and_what_is_possible():
         drive.motors(np.zeros((2, 3, 1)), effort, stiffness)
     assert caught.value.sample == (1, 2)
     message = str(caught.value)
-    for part in ('0.5 N m', '3 N m/rad', '(sample 1, 2)', f'{lower:.6g} to {upper:.6g} N m/rad'):
+    for part in (
+        '0.5 N m',
+        '3 N m/rad',
+        '(sample 1, 2)',
+        f'{lower:.6g} to {upper:.6g} N m/rad',
+    ):
         assert part in message
     with pytest.raises(DeflectionError) as caught:
         drive.motors([0.0], [0.5], [3.0])
@@ -208,12 +234,24 @@ def test_negative_and_zero_stiffness_are_out_of_reach():
 @pytest.mark.parametrize(
     'given, error, match',
     [
-        ((np.zeros(3), np.zeros(3), None), ActuatorError, 'needs the series of its stiffness'),
+        (
+            (np.zeros(3), np.zeros(3), None),
+            ActuatorError,
+            'needs the series of its stiffness',
+        ),
         ((0.0, np.zeros(3), np.ones(3)), MotionError, 'q has shape'),
         ((np.zeros(3), np.zeros((2, 0)), np.ones(3)), MotionError, 'effort has shape'),
-        ((np.zeros(3), np.zeros(3), [9.0, np.nan]), MotionError, 'stiffness holds nan at index'),
+        (
+            (np.zeros(3), np.zeros(3), [9.0, np.nan]),
+            MotionError,
+            'stiffness holds nan at index',
+        ),
         ((np.zeros(3), [np.inf], np.ones(3)), MotionError, 'effort holds inf at index'),
-        ((np.zeros(3), np.zeros(3), 'stiff'), MotionError, 'stiffness is not an array of numbers'),
+        (
+            (np.zeros(3), np.zeros(3), 'stiff'),
+            MotionError,
+            'stiffness is not an array of numbers',
+        ),
         ((np.zeros((2, 3)), np.zeros((3, 3)), np.ones(3)), MotionError, r'q \(2, 3\)'),
     ],
 )
@@ -222,7 +260,9 @@ def test_motions_that_do_not_fit_are_refused(given, error, match):
         VariableStiffness(QBMOVE, 0.1).motors(*given)
 
 
-@pytest.mark.parametrize('value', [0.0, -1.0, np.nan, np.inf, None, '1', True, (1.0, 1.0, 1.0)])
+@pytest.mark.parametrize(
+    'value', [0.0, -1.0, np.nan, np.inf, None, '1', True, (1.0, 1.0, 1.0)]
+)
 def test_parameters_that_are_not_positive_numbers_are_refused(value):
     for kind, parameters in (
         (Qbmove, {'a': 1.0, 'k': 1.0}),
@@ -246,7 +286,10 @@ def test_parameters_that_are_not_positive_numbers_are_refused(value):
         (lambda: VariableStiffness(QBMOVE, 0.1, 0.3), 'expected a friction law'),
         (lambda: VariableStiffness(QBMOVE, 0.1, (None,) * 3), 'friction has 3 laws'),
         (lambda: vsa_model('qbmov'), "model is 'qbmov', expected one of"),
-        (lambda: vsa_model('qbmove', 'best'), "parameter set of qbmove is 'best', expected"),
+        (
+            lambda: vsa_model('qbmove', 'best'),
+            "parameter set of qbmove is 'best', expected",
+        ),
         (lambda: vsa_model('qbmove', a=7.0), r"\['k'\] are not given"),
         (lambda: vsa_model('qbmove', a=7.0, k=1.0, ke=1.0), r"no parameters \['ke'\]"),
         (lambda: vsa_model('dlr_bavs', 'nmmi', k=-1.0), 'k is -1.0'),
@@ -259,8 +302,12 @@ def test_unusable_descriptions_are_refused(call, match):
 
 def test_models_are_made_by_name():
     assert vsa_model('qbmove', 'gazebo_2015') == Qbmove(6.85, 0.022)
-    assert vsa_model('qbmove', 'gazebo_2015', max_deflection=0.5) == Qbmove(6.85, 0.022, 0.5)
-    assert vsa_model('qbmove', a=np.array([6.0, 7.0]), k=[0.1]) == Qbmove((6.0, 7.0), (0.1, 0.1))
+    assert vsa_model('qbmove', 'gazebo_2015', max_deflection=0.5) == Qbmove(
+        6.85, 0.022, 0.5
+    )
+    assert vsa_model('qbmove', a=np.array([6.0, 7.0]), k=[0.1]) == Qbmove(
+        (6.0, 7.0), (0.1, 0.1)
+    )
     assert vsa_model('awas_ii', Ks=1.0, L=0.1, r_t=0.1) == AwasII(1.0, 0.1, 0.1)
 
 

@@ -49,7 +49,9 @@ def efforts(motion):
 def largest_error(points, motion):
     """Largest one of efforts interpolated linearly, along a motion of any kind."""
     looks = np.linspace(motion.start_time, motion.end_time, 4001)
-    sent = np.stack([np.interp(looks, points.times, column) for column in points.effort.T], axis=1)
+    sent = np.stack(
+        [np.interp(looks, points.times, column) for column in points.effort.T], axis=1
+    )
     return np.abs(sent - efforts(motion(looks, 2))).max()
 
 
@@ -64,7 +66,9 @@ def test_five_tolerances_are_kept_between_the_points(model, motions, kind):
         assert executed.end_time == pytest.approx(motion.end_time, abs=1e-9)
         for other in (motion, executed):
             assert largest_error(points, other) <= tolerance
-        np.testing.assert_allclose(points.effort, efforts(points.motion), rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(
+            points.effort, efforts(points.motion), rtol=0.0, atol=1e-9
+        )
         np.testing.assert_array_equal(np.round(points.times * 1e9) / 1e9, points.times)
         counts.append(len(points.times))
     assert counts == sorted(counts)

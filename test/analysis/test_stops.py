@@ -15,7 +15,9 @@ from hodyn_ros.resources import share_file
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
 LIMITS = motion_limits(
     MODEL,
-    dict.fromkeys(MODEL.joint_names, {'acceleration': 15.0, 'jerk': 7500.0, 'effort_dot': 1000.0}),
+    dict.fromkeys(
+        MODEL.joint_names, {'acceleration': 15.0, 'jerk': 7500.0, 'effort_dot': 1000.0}
+    ),
 )
 H = 1e-3
 TIMES = H * np.arange(2001)
@@ -141,10 +143,16 @@ def test_stamps_and_missing_commands():
     keep[[800, AT, AT + 1]] = False
     (missing,) = causes(TIMES[keep], q[keep])
     assert missing.kind == 'missing commands' and not missing.is_certain
-    assert missing.advice.startswith('3 commands are missing in motion, at 2 places, at most 2')
+    assert missing.advice.startswith(
+        '3 commands are missing in motion, at 2 places, at most 2'
+    )
     for step in (0.004, 0.5, -0.3):
         (cause,) = causes(TIMES + step * (TIMES >= TIMES[AT]), q)
-        assert (cause.kind, cause.excesses, cause.is_certain) == ('step of the stamps', (), False)
+        assert (cause.kind, cause.excesses, cause.is_certain) == (
+            'step of the stamps',
+            (),
+            False,
+        )
         assert f'by {1e3 * step:g} ms before {TIMES[AT] + step:g} s' in cause.advice
 
 
@@ -197,7 +205,9 @@ def nearly(times):
     v = np.gradient(rise(u), u)
     slowest = max(
         (np.abs(reach) * v.max() / TIGHT.velocity).max() / 0.97,
-        np.sqrt((np.abs(reach) * np.gradient(v, u).max() / TIGHT.acceleration).max() / 0.97),
+        np.sqrt(
+            (np.abs(reach) * np.gradient(v, u).max() / TIGHT.acceleration).max() / 0.97
+        ),
     )
     start = [0.0, -0.3, 0.0, -1.9, 0.0, 1.8, 0.0]
     return start + rise((times - 0.1) / slowest)[:, None] * reach
@@ -208,7 +218,9 @@ def six_digits(values):
 
 
 def decimated(times, rng, spread):
-    rows = np.arange(0, len(times) - 20, 10) + rng.integers(0, spread + 1, len(times) // 10 - 1)
+    rows = np.arange(0, len(times) - 20, 10) + rng.integers(
+        0, spread + 1, len(times) // 10 - 1
+    )
     return times[rows], nearly(times)[rows]
 
 
@@ -297,7 +309,9 @@ def test_what_a_recording_does_not_show_is_undecided(source, times, unknown, few
     q[:, unknown if unknown is not None else slice(0)] = np.nan
     found = find_stop_causes(MODEL, LIMITS, **{source: Recorded(times, q)})
     assert (found.verdict, found.causes) == ('undecided', ())
-    items = [item for item in found.undecided if item.source == source and not item.is_known]
+    items = [
+        item for item in found.undecided if item.source == source and not item.is_known
+    ]
     assert [item.quantity for item in items] == MOTION[fewest:]
     assert {item.joint_names for item in items} == {MODEL.joint_names[: 1 + fewest]}
     computed = [item.are_all for item in found.undecided if item.source == 'computed']
@@ -314,11 +328,15 @@ def test_derivatives_of_measured_positions_are_compared(quantity, share, noise, 
     limit = size * rate**order / share
     limits = motion_limits(MODEL, {'shoulder': {quantity: limit}})
     rng = np.random.default_rng(order)
-    q = size * np.sin(rate * TIMES)[:, None] * [1.0, 0.0] + noise * rng.standard_normal((2001, 2))
+    q = size * np.sin(rate * TIMES)[:, None] * [1.0, 0.0] + noise * rng.standard_normal(
+        (2001, 2)
+    )
     found = find_stop_causes(MODEL, limits, None, Recorded(TIMES, q))
     assert found.verdict == verdict
     if verdict == 'exceeded':
-        assert worst(found.causes[0], quantity, 'measured').factor == pytest.approx(share, rel=0.1)
+        assert worst(found.causes[0], quantity, 'measured').factor == pytest.approx(
+            share, rel=0.1
+        )
     names = [(item.quantity, item.joint_names) for item in found.undecided]
     assert names == [(quantity, ('shoulder',))] * (verdict == 'undecided')
 

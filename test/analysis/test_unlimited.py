@@ -69,8 +69,12 @@ def test_quantities_without_a_limit_are_named_with_their_largest_value(
     motion = path(np.linspace(0.0, 2.0, 101), 5)
     effort = inverse_dynamics(model, motion)
     series = {
-        'velocity': motion[:, 1], 'acceleration': motion[:, 2], 'jerk': motion[:, 3],
-        'effort': effort[:, 0], 'effort_dot': effort[:, 1], 'effort_ddot': effort[:, 2],
+        'velocity': motion[:, 1],
+        'acceleration': motion[:, 2],
+        'jerk': motion[:, 3],
+        'effort': effort[:, 0],
+        'effort_dot': effort[:, 1],
+        'effort_ddot': effort[:, 2],
     }
     given = {}
     if drives is not None:
@@ -80,8 +84,10 @@ def test_quantities_without_a_limit_are_named_with_their_largest_value(
         given = {'actuators': driven, 'motor_limits': bounds, 'motors': motors}
         # With a motor in each joint.
         series |= {
-            'motor_velocity': motors.position[:, 1], 'motor_torque': motors.torque[:, 0],
-            'motor_torque_rate': motors.torque[:, 1], 'deflection': motors.deflection[:, 0],
+            'motor_velocity': motors.position[:, 1],
+            'motor_torque': motors.torque[:, 0],
+            'motor_torque_rate': motors.torque[:, 1],
+            'deflection': motors.deflection[:, 0],
         }
     found = find_unlimited(model, limits, motion, effort, **given)
     assert [(each.quantity, each.names, each.unit) for each in found] == expected

@@ -20,7 +20,10 @@ def test_benchmark_measures_all_runs_and_its_killed_run_comes_to_the_same(batch,
     said = []
     rows = batch.measure(size, tmp_path, said.append)
     assert [row.what for row in rows] == [
-        'one motion a file', 'all motions in one file', batch.ESTIMATED, 'run again after a kill',
+        'one motion a file',
+        'all motions in one file',
+        batch.ESTIMATED,
+        'run again after a kill',
     ]
     total = size.files * size.samples
     assert [row.samples for row in rows[:2]] == [total, total]

@@ -13,7 +13,9 @@ def rows_of(table):
 
 def test_benchmark_has_a_row_for_each_kind_of_joint(benchmark_module, tmp_path, capsys):
     output = tmp_path / 'some' / 'where'
-    assert benchmark_module.main(['--rounds', '3', '--samples', '20', '-o', str(output)]) == 0
+    assert (
+        benchmark_module.main(['--rounds', '3', '--samples', '20', '-o', str(output)]) == 0
+    )
     text = (output / 'actuators.inc').read_text()
     assert rows_of(text) == [benchmark_module.ALONE, *benchmark_module.KINDS]
     assert text in capsys.readouterr().out

@@ -24,7 +24,9 @@ def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('upsampling', [False, True])
-def test_controller_goes_from_what_is_commanded_to_the_next_point(benchmark_module, upsampling):
+def test_controller_goes_from_what_is_commanded_to_the_next_point(
+    benchmark_module, upsampling
+):
     controller = benchmark_module.Controller(upsampling)
     times = 0.1 * np.arange(5.0)
     positions = benchmark_module.HOME + np.linspace(0.0, 1.0, 5)[:, None]
@@ -43,7 +45,10 @@ def test_jumps_at_splices_and_lag_are_seen(benchmark_module):
     class Delayed:
         def follow(self, arrival, times, positions):
             kink = 0.0 if arrival < 1.5 else 0.1
-            return arrival, lambda t: benchmark_module.task(t - 0.02) + kink * (t - 1.5)[:, None]
+            return (
+                arrival,
+                lambda t: benchmark_module.task(t - 0.02) + kink * (t - 1.5)[:, None],
+            )
 
     _, model, _ = benchmark_module.panda()
     given = [(begin, np.array([begin, 4.0]), None) for begin in (0.0, 1.5)]

@@ -29,7 +29,8 @@ def test_efforts_for_the_robot_bring_the_error_down(benchmark_module, number):
     (motion,) = module.motions_of(model, limits, 1)
     plant = module.PLANTS['as its model']
     without, with_efforts = (
-        module.measure(model, plant, module.CONTESTANTS[k], motion) for k in (number - 1, number)
+        module.measure(model, plant, module.CONTESTANTS[k], motion)
+        for k in (number - 1, number)
     )
     assert np.abs(with_efforts.error).max() < 0.1 * np.abs(without.error).max()
     # With its gravity in it, the effort comes and goes in a step.

@@ -47,7 +47,13 @@ def robot(modules):
             if name in faults:
                 faults[name] = module.Friction(*faults[name])
         return module.ElasticPlant(
-            PANDA, STIFFNESS, MOTOR_INERTIA, TORQUE_LIMITS, TIP, module.Faults(**faults), step
+            PANDA,
+            STIFFNESS,
+            MOTOR_INERTIA,
+            TORQUE_LIMITS,
+            TIP,
+            module.Faults(**faults),
+            step,
         )
 
     return make
@@ -93,7 +99,12 @@ def test_robot_moves_as_another_one_that_is_integrated_continuously(robot):
     plant, torque = robot(stiffness=-0.2, payload=2.0), np.linspace(20.0, -5.0, 7)
     state = moving(plant)
     other = Plant(
-        PANDA, JOINTS, 0.8 * STIFFNESS, MOTOR_INERTIA, payload=(TIP, 2.0), limits=TORQUE_LIMITS
+        PANDA,
+        JOINTS,
+        0.8 * STIFFNESS,
+        MOTOR_INERTIA,
+        payload=(TIP, 2.0),
+        limits=TORQUE_LIMITS,
     )
     times = 1e-3 * np.arange(101)
     expected = other.run_continuously(state[:4], lambda t, x: torque, times)
@@ -272,12 +283,24 @@ def test_one_rule_tunes_the_laws(laws):
     def record(rms, rate=0.0, torque=1.0, diverged=False):
         steps = np.full((200, 7), torque)
         steps[1::2] += rate * 1e-3
-        return laws.Run(1e-3, 1e-3 * np.arange(201), still + rms, still, steps, still[:, 0], None,
-                        '', diverged)
+        return laws.Run(
+            1e-3,
+            1e-3 * np.arange(201),
+            still + rms,
+            still,
+            steps,
+            still[:, 0],
+            None,
+            '',
+            diverged,
+        )
 
     tried = {
-        10.0: record(3e-3, 900.0), 20.0: record(2e-3, 900.0), 30.0: record(1e-3, 1100.0),
-        40.0: record(1e-3, torque=87.0), 50.0: record(1e-4, diverged=True),
+        10.0: record(3e-3, 900.0),
+        20.0: record(2e-3, 900.0),
+        30.0: record(1e-3, 1100.0),
+        40.0: record(1e-3, torque=87.0),
+        50.0: record(1e-4, diverged=True),
     }
     assert laws.chosen(tried) == 20.0
     assert laws.chosen({w: tried[w] for w in (30.0, 50.0)}) == 30.0
@@ -288,7 +311,14 @@ def test_one_rule_tunes_the_laws(laws):
 def test_tables_are_written(laws, tmp_path, capsys):
     core = pytest.importorskip('docutils.core')
     include = tmp_path / 'some.inc'
-    arguments = ['--size', 'tiny', '--folder', str(tmp_path / 'made'), '--include', str(include)]
+    arguments = [
+        '--size',
+        'tiny',
+        '--folder',
+        str(tmp_path / 'made'),
+        '--include',
+        str(include),
+    ]
     assert laws.main(arguments) == 0
     text = include.read_text()
     assert text in capsys.readouterr().out

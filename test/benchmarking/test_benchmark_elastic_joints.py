@@ -31,7 +31,14 @@ pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarnin
 def test_tables_and_picture_are_written(benchmark_module, tmp_path, capsys):
     core = pytest.importorskip('docutils.core')
     include = tmp_path / 'some.inc'
-    arguments = ['--size', 'tiny', '--folder', str(tmp_path / 'made'), '--include', str(include)]
+    arguments = [
+        '--size',
+        'tiny',
+        '--folder',
+        str(tmp_path / 'made'),
+        '--include',
+        str(include),
+    ]
     assert benchmark_module.main(arguments) == 0
     text = include.read_text()
     assert text in capsys.readouterr().out
@@ -53,8 +60,11 @@ def test_one_rule_tunes_the_laws(benchmark_module):
     job, chosen = benchmark_module.Job, benchmark_module.chosen
     slow, fast, loud, cut, lost = (job('FF', w) for w in (10.0, 20.0, 30.0, 40.0, 50.0))
     tried = {
-        slow: record(3e-3, 900.0), fast: record(2e-3, 900.0), loud: record(1e-3, 1100.0),
-        cut: record(1e-3, torque=87.0), lost: None,
+        slow: record(3e-3, 900.0),
+        fast: record(2e-3, 900.0),
+        loud: record(1e-3, 1100.0),
+        cut: record(1e-3, torque=87.0),
+        lost: None,
     }
     assert chosen(tried) == fast
     del tried[slow], tried[fast], tried[cut]
@@ -97,7 +107,9 @@ def test_each_derivative_lowers_the_error_if_the_robot_is_known_exactly():
 def test_a_lead_beyond_half_a_period_is_for_feed_forward_only(delay):
     """Exact linearisation predicts with the command that it is about to give."""
     condition, soft = Condition(delay=delay), np.full(7, 2000.0)
-    half, beyond = (rms('flatness', 150.0, condition, soft, lead) for lead in (5e-4, 1.5e-3))
+    half, beyond = (
+        rms('flatness', 150.0, condition, soft, lead) for lead in (5e-4, 1.5e-3)
+    )
     assert half < 0.1 and beyond > 100.0
     assert rms('feed_forward_2', 40.0, condition, soft, 1.5e-3) < 0.1
 
@@ -107,7 +119,10 @@ def test_integral_removes_what_a_payload_leaves(benchmark_module):
     robot = benchmark_module.known(CONDITIONS['exact'], STIFFNESS)
     errors = [
         control_simulation.follow(make(robot, 20.0), CONDITIONS['payload 1 kg']).rms
-        for make in (benchmark_module.of_kind('feed_forward_2'), benchmark_module.with_integral)
+        for make in (
+            benchmark_module.of_kind('feed_forward_2'),
+            benchmark_module.with_integral,
+        )
     ]
     assert errors[1] < 0.6 * errors[0]
 

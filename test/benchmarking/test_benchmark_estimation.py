@@ -1,6 +1,5 @@
 """The benchmark of the estimator runs and its parts do what they say."""
 
-
 import numpy as np
 import pytest
 
@@ -16,8 +15,12 @@ def test_benchmark_writes_its_tables(benchmark_module, tmp_path, capsys):
     assert 'estimator, delay 0.1 s' in text and 'vouched' in text and 'largest' in text
 
 
-def test_benchmark_finds_the_estimator_better_than_the_best_filter_of_its_delay(benchmark_module):
-    rows, honesty = benchmark_module.measure(benchmark_module.SIZES['tiny'], say=lambda text: None)
+def test_benchmark_finds_the_estimator_better_than_the_best_filter_of_its_delay(
+    benchmark_module,
+):
+    rows, honesty = benchmark_module.measure(
+        benchmark_module.SIZES['tiny'], say=lambda text: None
+    )
     errors = {row.method: row.errors for row in rows}
     ours = errors['estimator, delay 0.1 s']
     assert np.all(ours < errors['Savitzky-Golay, in the middle'])
@@ -47,11 +50,15 @@ def test_savitzky_golay_of_the_benchmark_is_that_of_scipy(benchmark_module):
     """Without noise the best filter of degree 7 reproduces a polynomial of degree 4."""
     t = np.arange(400) / 100
     truth = np.repeat(
-        np.stack([t**4, 4.0 * t**3, 12.0 * t**2, 24.0 * t, 24.0 + 0.0 * t], axis=1)[..., None],
+        np.stack([t**4, 4.0 * t**3, 12.0 * t**2, 24.0 * t, 24.0 + 0.0 * t], axis=1)[
+            ..., None
+        ],
         6,
         axis=2,
     )
     for centred in (False, True):
-        errors, delay = benchmark_module.savitzky_golay(100, truth[:, 0], truth, 0.2, centred)
+        errors, delay = benchmark_module.savitzky_golay(
+            100, truth[:, 0], truth, 0.2, centred
+        )
         assert errors.max() < 1e-5
         assert (delay > 0.0) is centred

@@ -20,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # A branch, a prismatic joint, axes that are not coordinate axes, and turned frames.
 BRANCHED = robots.robot(
     '<link name="base"/>',
-    *(robots.link(name, mass) for name, mass in (('upper', 2.0), ('fore', 0.7), ('side', 0.4))),
+    *(
+        robots.link(name, mass)
+        for name, mass in (('upper', 2.0), ('fore', 0.7), ('side', 0.4))
+    ),
     robots.link('hand', 0.2),
     robots.joint('shoulder', 'base', 'upper', axis='0.36 0.48 0.8'),
     robots.joint('elbow', 'upper', 'fore', kind='prismatic', axis='0.6 0 -0.8'),
@@ -47,7 +50,9 @@ def panda_counts():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
         # The matrices of all bodies take as long as everything else; smaller robots have them.
-        entries = [entry for entry in module('programs').formulations() if not entry.largest]
+        entries = [
+            entry for entry in module('programs').formulations() if not entry.largest
+        ]
         return module('measure').measure('Panda', panda(), None, entries)
 
 
@@ -93,7 +98,9 @@ def test_counts_are_reproducible():
 def test_the_documentation_shows_the_counts(panda_counts):
     page = (ROOT / 'doc' / 'formulations' / 'cost.rst').read_text(encoding='utf-8')
     page, _, _ = page.partition('More joints')
-    shown = re.findall(r'^   \* - (\S.*)\n     - (\d+)\n     - (\d+)\n     - (\d+)$', page, re.M)
+    shown = re.findall(
+        r'^   \* - (\S.*)\n     - (\d+)\n     - (\d+)\n     - (\d+)$', page, re.M
+    )
     totals = {row.label: [o.total for o in row.operations] for row in panda_counts.rows}
     names = {'engine, masses not regrouped': 'engine, masses as given'}
     compared = 0
@@ -126,7 +133,8 @@ def test_closed_form_grows_with_the_square_of_the_joints_and_the_others_with_the
     for entry in programs.formulations():
         if entry.label.endswith('own frames') and 'matrices' not in entry.label:
             small, large = (
-                programs.operations(entry.program(examples.chain(n), 0)).total for n in (8, 16)
+                programs.operations(entry.program(examples.chain(n), 0)).total
+                for n in (8, 16)
             )
             growth[entry.name] = large / small
     assert growth['closed form'] > 3.0
@@ -147,8 +155,10 @@ def test_command_writes_the_table(tmp_path, capsys):
     written = (tmp_path / 'formulations.rst').read_text(encoding='utf-8')
     assert written in capsys.readouterr().out
     tree = publish_doctree(written, settings_overrides={'halt_level': 2})
-    rows = [len(list(table.findall(lambda node: node.tagname == 'row')))
-            for table in tree.findall(lambda node: node.tagname == 'table')]
+    rows = [
+        len(list(table.findall(lambda node: node.tagname == 'row')))
+        for table in tree.findall(lambda node: node.tagname == 'table')
+    ]
     assert rows == [16]
 
 

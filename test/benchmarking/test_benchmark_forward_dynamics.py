@@ -109,7 +109,9 @@ def test_loops_around_pinocchio_are_right(benchmark_module, case):
     assert np.triu(by_a) == pytest.approx(np.triu(expected[:, :, 2]), abs=1e-9)
 
 
-def test_command_writes_tables_and_picture(benchmark_module, without_pinocchio, tmp_path, capsys):
+def test_command_writes_tables_and_picture(
+    benchmark_module, without_pinocchio, tmp_path, capsys
+):
     pytest.importorskip('matplotlib')
     picture, output = tmp_path / 'a' / 'orders.png', tmp_path / 'some' / 'where'
     arguments = ['--size', 'tiny', '--picture', str(picture), '-o', str(output)]
@@ -119,7 +121,9 @@ def test_command_writes_tables_and_picture(benchmark_module, without_pinocchio, 
     assert text in printed and 'it is left out' in printed
     assert picture.stat().st_size > 1000
     panda, chains, orders = tables(text)
-    assert {'regressor, orders 0-2, batch', 'mass matrix, orders 0, one by one'} < set(panda)
+    assert {'regressor, orders 0-2, batch', 'mass matrix, orders 0, one by one'} < set(
+        panda
+    )
     assert 'articulated bodies, orders 0-2, batch' in chains
     assert list(orders)[1:] == ['0', '0-1']
 

@@ -26,7 +26,10 @@ def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys, monkeypa
     assert document.parse_messages == []
     for law in benchmark_module.LAWS:
         rows = [line for line in text.splitlines() if line.startswith(law)]
-        assert [row.removeprefix(law).split()[:2] for row in rows] == [['0', 'ms'], ['2', 'ms']]
+        assert [row.removeprefix(law).split()[:2] for row in rows] == [
+            ['0', 'ms'],
+            ['2', 'ms'],
+        ]
         for row in rows:
             *_, python, longest_python, c, longest_c, _ = map(float, row.split()[-5:])
             assert 0.0 < python <= longest_python

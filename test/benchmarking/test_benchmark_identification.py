@@ -35,7 +35,14 @@ from support.identification_cases import (  # noqa: E402
 def test_tables_are_written(benchmark_module, tmp_path, capsys):
     core = pytest.importorskip('docutils.core')
     include = tmp_path / 'some.inc'
-    arguments = ['--size', 'tiny', '--folder', str(tmp_path / 'made'), '--include', str(include)]
+    arguments = [
+        '--size',
+        'tiny',
+        '--folder',
+        str(tmp_path / 'made'),
+        '--include',
+        str(include),
+    ]
     assert benchmark_module.main(arguments) == 0
     text = include.read_text()
     assert text in capsys.readouterr().out
@@ -60,14 +67,45 @@ def test_what_is_found_is_beside_the_truth(benchmark_module, kind):
 def test_table_counts_estimates_and_those_that_matter(benchmark_module):
     judged = benchmark_module.Judged
     items = [
-        judged('stiffness', 2.0, 1.0, 100.0, 0.5), judged('stiffness', -4.0, 1.0, 100.0, 0.01),
+        judged('stiffness', 2.0, 1.0, 100.0, 0.5),
+        judged('stiffness', -4.0, 1.0, 100.0, 0.01),
         judged('offset', 0.0, 1.0, 0.0, 0.0),
     ]
     outcome = benchmark_module.Outcome(items, 0.2, 0.1, 1.0, 3.0)
-    rows = [line.split() for line in benchmark_module.table_of_parameters(
-        {'some': [outcome]}).splitlines()]
-    assert ['some', 'all', '3', '66.7', '%', '2.58', '1', '1', '%', '1', '%', '2', '%'] in rows
-    assert ['\\', 'stiffness', '2', '50.0', '%', '3.16', '1', '1', '%', '1', '%', '2', '%'] in rows
+    rows = [
+        line.split()
+        for line in benchmark_module.table_of_parameters({'some': [outcome]}).splitlines()
+    ]
+    assert [
+        'some',
+        'all',
+        '3',
+        '66.7',
+        '%',
+        '2.58',
+        '1',
+        '1',
+        '%',
+        '1',
+        '%',
+        '2',
+        '%',
+    ] in rows
+    assert [
+        '\\',
+        'stiffness',
+        '2',
+        '50.0',
+        '%',
+        '3.16',
+        '1',
+        '1',
+        '%',
+        '1',
+        '%',
+        '2',
+        '%',
+    ] in rows
     assert ['\\', 'offset', '1', '100.0', '%', '0.00'] in rows
 
 
@@ -80,8 +118,12 @@ def test_motions_are_smooth_within_limits_and_begin_and_end_at_rest(motion):
     h = 1e-4
     differences = (motion(t + h) - motion(t - h))[:, :4] / (2.0 * h)
     scale = np.abs(values[:, 1:]).max(axis=0)
-    np.testing.assert_allclose(differences[1:-1] / scale, values[1:-1, 1:] / scale, atol=1e-3)
-    np.testing.assert_array_equal(motion(np.array([-1.0, motion.duration + 1.0]))[:, 1:], 0.0)
+    np.testing.assert_allclose(
+        differences[1:-1] / scale, values[1:-1, 1:] / scale, atol=1e-3
+    )
+    np.testing.assert_array_equal(
+        motion(np.array([-1.0, motion.duration + 1.0]))[:, 1:], 0.0
+    )
 
 
 @pytest.mark.parametrize('options', [{}, {'cubic': True}, {'cubic': True, 'damping': True}])
@@ -150,7 +192,9 @@ def test_recordings_show_what_is_wrong_with_them():
     exact = robot.torques(GAZ(t - 0.0123))
     np.testing.assert_allclose(late['effort'], np.clip(exact, -20.0, 20.0), atol=1e-12)
     assert np.abs(late['position'] - GAZ(t)[:, 0]).max() < 2.0 * np.pi / 2**20
-    noisy = robot.record(GAZ, Sensing(noise=0.1, spikes=0.01, gaps=((3.0, 4.0),), jitter=1e-4))
+    noisy = robot.record(
+        GAZ, Sensing(noise=0.1, spikes=0.01, gaps=((3.0, 4.0),), jitter=1e-4)
+    )
     assert not np.any((noisy['time'] > 3.01) & (noisy['time'] < 3.99))
     assert 0.5e-4 < np.std(np.diff(noisy['time'][:2000])) < 3e-4
     error = noisy['effort'] - robot.torques(GAZ(noisy['time']))

@@ -1,12 +1,13 @@
 """The benchmark of robots that are touched runs and its tables say what they should."""
 
-
 import pytest
 
 
 def test_benchmark_writes_its_tables(benchmark_module, tmp_path, capsys, monkeypatch):
     core = pytest.importorskip('docutils.core')
-    monkeypatch.setattr(benchmark_module, 'TABLES', {'Switching': benchmark_module.switches})
+    monkeypatch.setattr(
+        benchmark_module, 'TABLES', {'Switching': benchmark_module.switches}
+    )
     path = tmp_path / 'folder' / 'interaction.inc'
     assert benchmark_module.main(['--size', 'tiny', '--include', str(path)]) == 0
     text = path.read_text()

@@ -31,7 +31,9 @@ def rows_of(text):
 
 
 @pytest.mark.slow
-def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, monkeypatch, capsys):
+def test_a_tiny_run_measures_everything_and_writes_it(
+    latency, tmp_path, monkeypatch, capsys
+):
     # Every kind of load, but each of them only once.
     kinds = {kind for kinds in latency.LOADS.values() for kind in kinds}
     for beside in ('motion samples', 'busy process'):
@@ -85,7 +87,9 @@ def test_a_tiny_run_measures_everything_and_writes_it(latency, tmp_path, monkeyp
     assert len(rows) == 1 + 5 * len(size.rates) + 1 + 2 + 1 + busy
 
 
-def test_processes_find_the_modules_that_the_benchmark_finds(latency, tmp_path, monkeypatch):
+def test_processes_find_the_modules_that_the_benchmark_finds(
+    latency, tmp_path, monkeypatch
+):
     # As with colcon, where each package is in a directory of its own that a variable names.
     (tmp_path / 'elsewhere.py').write_text('print("found", flush=True)')
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -169,8 +173,10 @@ def test_requests_of_the_callers_are_what_the_service_takes(latency):
     request = peers.motion_request(50)
     assert len(request.motion) == 50
     stamps = [message.header.stamp for message in request.motion]
-    assert all(a.sec + 1e-9 * a.nanosec < b.sec + 1e-9 * b.nanosec
-               for a, b in zip(stamps, stamps[1:]))
+    assert all(
+        a.sec + 1e-9 * a.nanosec < b.sec + 1e-9 * b.nanosec
+        for a, b in zip(stamps, stamps[1:])
+    )
     trajectory = peers.trajectory_request(101)
     assert trajectory.sample_period == pytest.approx(0.1)
     assert trajectory.trajectory.points[-1].time_from_start.sec == peers.DURATION

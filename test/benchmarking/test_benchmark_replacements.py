@@ -1,6 +1,5 @@
 """The benchmark of replaced trajectories runs, and its table says what the stream guarantees."""
 
-
 import pytest
 
 

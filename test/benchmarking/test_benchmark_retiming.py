@@ -13,7 +13,9 @@ def execution_module(benchmark_module):
     return importlib.import_module('benchmarks.execution')
 
 
-def test_executed_motions_keep_the_torque_rate_by_pinocchio(execution_module, tmp_path, capsys):
+def test_executed_motions_keep_the_torque_rate_by_pinocchio(
+    execution_module, tmp_path, capsys
+):
     core = pytest.importorskip('docutils.core')
     pytest.importorskip('pinocchio')
     path = tmp_path / 'execution.inc'
@@ -38,12 +40,20 @@ def test_motion_with_rests_is_executed_within_its_limits(execution_module):
     assert found.second < 1e5
     # The check itself sees a motion that is too fast.
     times, rows = 0.9 * np.arange(0.0, 0.5, 1e-3), np.zeros((500, 3, 7))
-    rows[:, :, 0] = np.stack([t ** (3 - k) * c for k, c in enumerate((1e3, 3e3, 6e3))
-                              for t in [np.arange(0.0, 0.5, 1e-3)]], axis=1)
+    rows[:, :, 0] = np.stack(
+        [
+            t ** (3 - k) * c
+            for k, c in enumerate((1e3, 3e3, 6e3))
+            for t in [np.arange(0.0, 0.5, 1e-3)]
+        ],
+        axis=1,
+    )
     assert execution_module.largest_step(case, times, rows) > 1.0
 
 
-def test_benchmark_writes_its_table_with_or_without_toppra(benchmark_module, tmp_path, capsys):
+def test_benchmark_writes_its_table_with_or_without_toppra(
+    benchmark_module, tmp_path, capsys
+):
     core = pytest.importorskip('docutils.core')
     path = tmp_path / 'folder' / 'retiming.inc'
     assert benchmark_module.main(['--size', 'tiny', '-o', str(path)]) == 0
@@ -106,6 +116,7 @@ def test_toppra_keeps_the_torque_limits_and_breaks_the_torque_rate(benchmark_mod
     )
     assert find_violations(model, loose, motion, effort) == ()
     coarse, fine = (
-        benchmark_module.torque_rate(model, law, law.duration, step) for step in (1e-3, 1e-4)
+        benchmark_module.torque_rate(model, law, law.duration, step)
+        for step in (1e-3, 1e-4)
     )
     assert fine > 3.0 * coarse > 3.0 * benchmark_module.EFFORT_DOT

@@ -17,14 +17,21 @@ def service(monkeypatch):
     return importlib.import_module('benchmarks.service')
 
 
-def test_a_tiny_run_measures_all_ways_to_call_and_writes_the_tables(service, tmp_path, capsys):
+def test_a_tiny_run_measures_all_ways_to_call_and_writes_the_tables(
+    service, tmp_path, capsys
+):
     assert service.main(['--size', 'tiny', '-o', str(tmp_path)]) == 0
     text = (tmp_path / 'service.inc').read_text()
     assert text.strip() in capsys.readouterr().out
     size = service.SIZES['tiny']
     for row in (
-        f'{size.samples} samples', 'echo', 'node, flat arrays', 'node, list of messages',
-        f'{size.waypoints} waypoints', 'CPU [s], to deserialise', 'peak [MiB], the message',
+        f'{size.samples} samples',
+        'echo',
+        'node, flat arrays',
+        'node, list of messages',
+        f'{size.waypoints} waypoints',
+        'CPU [s], to deserialise',
+        'peak [MiB], the message',
     ):
         assert sum(line.startswith(row) for line in text.splitlines()) == 1, row
 
@@ -48,6 +55,8 @@ def test_requests_hold_as_many_samples_as_they_say(service):
     request = service.waypoints_request(50)
     points = request.trajectory.points
     assert len(points) == 50
-    first, last = (p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec
-                   for p in (points[0], points[-1]))
+    first, last = (
+        p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec
+        for p in (points[0], points[-1])
+    )
     assert request.sample_period == pytest.approx((last - first) / 49)

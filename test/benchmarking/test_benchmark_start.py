@@ -10,7 +10,11 @@ def test_all_starts_are_measured(benchmark_module, tmp_path, capsys):
     assert benchmark_module.main(['--runs', '1', '-o', str(target)]) == 0
     text = target.read_text(encoding='utf-8')
     assert text in capsys.readouterr().out
-    rows = [line for line in text.splitlines() if line.startswith(tuple(benchmark_module.STARTS))]
+    rows = [
+        line
+        for line in text.splitlines()
+        if line.startswith(tuple(benchmark_module.STARTS))
+    ]
     assert len(rows) == len(benchmark_module.STARTS)
     ratios = {row[: row.index('  ')]: float(row.split()[-1]) for row in rows}
     assert ratios[benchmark_module.EMPTY] == 0.0
@@ -21,6 +25,10 @@ def test_all_starts_are_measured(benchmark_module, tmp_path, capsys):
 def test_tab_completes(benchmark_module):
     command, environment = benchmark_module.STARTS['TAB behind hodyn compute --']
     done = subprocess.run(
-        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
+        command,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     assert '--tip-link' in done.stdout

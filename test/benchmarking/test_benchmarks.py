@@ -17,7 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # A branch, a prismatic joint, an axis that is not a coordinate axis, and a fixed joint.
 BRANCHED = robots.robot(
     '<link name="base"/>',
-    *(robots.link(name, mass) for name, mass in (('upper', 2.0), ('fore', 0.7), ('side', 0.4))),
+    *(
+        robots.link(name, mass)
+        for name, mass in (('upper', 2.0), ('fore', 0.7), ('side', 0.4))
+    ),
     robots.link('tool', 0.2),
     robots.joint('shoulder', 'base', 'upper', axis='0.36 0.48 0.8'),
     robots.joint('elbow', 'upper', 'fore', kind='prismatic'),
@@ -65,7 +68,9 @@ def check(entry, case, tolerance):
     entry.run()
     errors = case.errors(entry.result())
     assert len(errors) == entry.order + 1
-    assert max(errors) < (DIFFERENCES if 'differences' in entry.name else tolerance), entry.name
+    assert max(errors) < (DIFFERENCES if 'differences' in entry.name else tolerance), (
+        entry.name
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +118,9 @@ def test_each_way_of_the_engine_agrees_with_the_oracle():
     assert all(reasons)
 
 
-@pytest.mark.parametrize('name', seeds(['arms', 'panda', 'chains', 'trees', 'formulations'], 1))
+@pytest.mark.parametrize(
+    'name', seeds(['arms', 'panda', 'chains', 'trees', 'formulations'], 1)
+)
 def test_table_of_a_section_is_complete_and_right(name):
     sections = module('sections')
     section = fast_section(name)

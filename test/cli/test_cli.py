@@ -28,7 +28,8 @@ def start(*arguments, program=None, **options):
     environment.update(options.pop('environment', {}))
     return subprocess.Popen(
         [sys.executable, *command, *arguments],
-        env=environment, text=True,
+        env=environment,
+        text=True,
         **{'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options},
     )
 
@@ -43,7 +44,9 @@ def test_help_lists_every_command_with_what_it_does(capsys):
 
 def test_help_of_a_command_has_its_own_options_first_and_shared_ones_by_subject(capsys):
     assert run(['retime', '--help']) == 0
-    heads = re.findall(r'^([A-Z].*):$|^  (?:-\w, )?--([\w-]+)', capsys.readouterr().out, re.M)
+    heads = re.findall(
+        r'^([A-Z].*):$|^  (?:-\w, )?--([\w-]+)', capsys.readouterr().out, re.M
+    )
     sections = ' '.join(title + ':' if title else option for title, option in heads)
     assert re.fullmatch(
         'Options: uniform .*Limits and drives: actuators limits Motion: topic .*'
@@ -103,14 +106,20 @@ print(*sorted(sys.modules), file=sys.stderr)
 
 @pytest.mark.parametrize(
     ('words', 'completed'),
-    [(['--help'], None), (['check', '--help'], None), ([], 'hodyn '), ([], 'hodyn check --'),
-     ([], 'hodyn demo --')],
+    [
+        (['--help'], None),
+        (['check', '--help'], None),
+        ([], 'hodyn '),
+        ([], 'hodyn check --'),
+        ([], 'hodyn demo --'),
+    ],
 )
 def test_help_and_completion_import_click_and_the_names_alone(words, completed):
     environment = {}
     if completed:
         environment = {
-            '_HODYN_COMPLETE': 'bash_complete', 'COMP_WORDS': completed,
+            '_HODYN_COMPLETE': 'bash_complete',
+            'COMP_WORDS': completed,
             'COMP_CWORD': str(len(completed.split(' ')) - 1),
         }
     with start(*words, program=LIGHT, environment=environment) as process:
@@ -118,8 +127,13 @@ def test_help_and_completion_import_click_and_the_names_alone(words, completed):
     assert shown
     found = {name for name in modules.split() if name.startswith('hodyn_ros')}
     assert found == {
-        'hodyn_ros', 'hodyn_ros.cli', 'hodyn_ros.cli.commands', 'hodyn_ros.cli.main',
-        'hodyn_ros.errors', 'hodyn_ros.interrupts', 'hodyn_ros.names',
+        'hodyn_ros',
+        'hodyn_ros.cli',
+        'hodyn_ros.cli.commands',
+        'hodyn_ros.cli.main',
+        'hodyn_ros.errors',
+        'hodyn_ros.interrupts',
+        'hodyn_ros.names',
     }
     tops = {name.partition('.')[0] for name in modules.split()}
     assert 'click' in tops
@@ -231,9 +245,13 @@ hodyn()
         ('os.rmdir', 'efforts.csv'),
     ],
 )
-def test_ctrl_c_at_any_moment_ends_the_command_and_leaves_whole_files_alone(event, word, tmp_path):
+def test_ctrl_c_at_any_moment_ends_the_command_and_leaves_whole_files_alone(
+    event, word, tmp_path
+):
     path = tmp_path / 'motion.csv'
-    path.write_text('time,shoulder.position,elbow.position\n0,0,0\n1,0.1,0.2\n2,0.1,0.3\n3,0,0\n')
+    path.write_text(
+        'time,shoulder.position,elbow.position\n0,0,0\n1,0.1,0.2\n2,0.1,0.3\n3,0,0\n'
+    )
     arguments = [event, word, 'compute', 'two_link', 'motion.csv', '-o', 'efforts.csv']
     with start(*arguments, program=INTERRUPTED_AT, cwd=tmp_path) as process:
         _, complaints = process.communicate(timeout=600)
@@ -253,7 +271,9 @@ def test_shell_completes_commands_and_robots():
     completed = {}
     for words, current in (('hodyn ', 1), ('hodyn info pan', 2), ('hodyn gen', 1)):
         environment = {
-            '_HODYN_COMPLETE': 'bash_complete', 'COMP_WORDS': words, 'COMP_CWORD': str(current),
+            '_HODYN_COMPLETE': 'bash_complete',
+            'COMP_WORDS': words,
+            'COMP_CWORD': str(current),
         }
         with start(environment=environment) as process:
             output, _ = process.communicate(timeout=600)
@@ -320,7 +340,9 @@ def test_tables_fit_terminals_and_nothing_is_cut_off(tmp_path, case, variables):
 
 
 def test_tables_are_plain_text_as_wide_as_they_are_in_pipes():
-    with start('info', 'panda', environment={'FORCE_COLOR': '1', 'COLUMNS': '40'}) as process:
+    with start(
+        'info', 'panda', environment={'FORCE_COLOR': '1', 'COLUMNS': '40'}
+    ) as process:
         shown, _ = process.communicate(timeout=600)
     assert '\x1b' not in shown
     assert 'panda_joint1  revolute    -2.897 to 2.897     2.175' in shown

@@ -101,7 +101,10 @@ MERGES = 'm0: &m0 {x: 1}\n' + ''.join(
     [
         (BOMB, r'29 entries stand for 1.23e\+09'),
         (MERGES, 'aliases repeat some of them'),
-        ('limits: &a {shoulder: {acceleration: 1.0}, b: *a}', 'line 1 an alias is part of what'),
+        (
+            'limits: &a {shoulder: {acceleration: 1.0}, b: *a}',
+            'line 1 an alias is part of what',
+        ),
     ],
 )
 @pytest.mark.parametrize('place', ['limits', 'motion'])
@@ -126,7 +129,9 @@ def test_remarks_are_in_the_report_once(tmp_path):
     pytest.importorskip('plotly')
     motion, page = trajectory(tmp_path / 'a.yaml'), tmp_path / 'a.html'
     assert run(['report', URDF, motion, '-o', str(page)]) == 0
-    text = page.read_text(encoding='utf-8').partition('id="remarks"')[2].partition('</ul>')[0]
+    text = (
+        page.read_text(encoding='utf-8').partition('id="remarks"')[2].partition('</ul>')[0]
+    )
     remarks = text.split('<li>')[1:]
     assert len(remarks) == len(set(remarks)) > 1
 
@@ -153,11 +158,16 @@ def test_measurements_are_no_path_unless_asked_for(monkeypatch, tmp_path, capsys
 
 
 @pytest.mark.parametrize('suffix', ['.yaml', '.csv'])
-def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(suffix, tmp_path, capsys):
+def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(
+    suffix, tmp_path, capsys
+):
     motion, out = trajectory(tmp_path / 'a.yaml'), tmp_path / f'b{suffix}'
     assert run(['retime', URDF, motion, '--uniform', '-o', str(out)]) == 0
     said = capsys.readouterr().err
-    assert 'kept at any instant if positions, velocities and accelerations are executed' in said
+    assert (
+        'kept at any instant if positions, velocities and accelerations are executed'
+        in said
+    )
     samples = read_motion(out)
     model = RobotModel.from_urdf(URDF)
     motion = samples.in_order(model.joint_names)[0].motion
@@ -202,7 +212,9 @@ def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path,
 
 
 @pytest.mark.parametrize('step', [0.0, 1e-4], ids=['noise', 'encoder'])
-def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monkeypatch, capsys):
+def test_table_of_measurements_is_no_path_unless_asked_for(
+    step, tmp_path, monkeypatch, capsys
+):
     motion = measured(tmp_path / 'a.csv', step)
     assert run(['retime', URDF, motion]) == 2
     said = capsys.readouterr().err
@@ -213,7 +225,10 @@ def test_table_of_measurements_is_no_path_unless_asked_for(step, tmp_path, monke
         raise ScalingError('this path was tried')
 
     monkeypatch.setattr(timings, 'retime', tried)
-    for words in ([motion, '--derivatives', 'spline'], [measured(tmp_path / 'b.csv', 1e-6)]):
+    for words in (
+        [motion, '--derivatives', 'spline'],
+        [measured(tmp_path / 'b.csv', 1e-6)],
+    ):
         assert run(['retime', URDF, *words]) == 2
         assert 'this path was tried' in capsys.readouterr().err
 
@@ -236,7 +251,9 @@ def test_order_that_the_limits_need_and_nobody_knows_is_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    'option', [('--drop-standstills',), ('--window', '8'), ('--intervals', '128')], ids=' '.join
+    'option',
+    [('--drop-standstills',), ('--window', '8'), ('--intervals', '128')],
+    ids=' '.join,
 )
 def test_options_of_the_path_are_an_error_with_uniform(option, tmp_path, capsys):
     motion = trajectory(tmp_path / 'a.yaml')
@@ -258,14 +275,18 @@ def test_code_of_two_robots_of_one_name_does_not_meet(tmp_path, monkeypatch):
         shutil.copy(URDF, f'{name}.urdf')
         assert run(['generate', f'{name}.urdf']) == 0
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
-        'first_dynamics', 'second_dynamics',
+        'first_dynamics',
+        'second_dynamics',
     }
 
 
 @pytest.mark.parametrize('keys', [('sec', 'nanosec'), ('secs', 'nsecs')])
 def test_times_are_read_as_ros_1_and_2_write_them(tmp_path, capsys, keys):
     points = [
-        {'positions': [0.1 * i, 0.0], 'time_from_start': dict(zip(keys, (i, 500_000_000 * i)))}
+        {
+            'positions': [0.1 * i, 0.0],
+            'time_from_start': dict(zip(keys, (i, 500_000_000 * i))),
+        }
         for i in range(3)
     ]
     assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', points), '--json']) == 0
@@ -289,7 +310,9 @@ def test_keys_that_nobody_reads_are_refused(tmp_path, capsys, change, reason):
 def test_motions_one_after_the_other_are_not_one(monkeypatch, tmp_path, capsys):
     motion, output = trajectory(tmp_path / 'a.yaml'), tmp_path / 'b.csv'
     monkeypatch.setattr(
-        problem, 'iterate_motion', lambda path, **_: iter([read_motion(path), read_motion(path)])
+        problem,
+        'iterate_motion',
+        lambda path, **_: iter([read_motion(path), read_motion(path)]),
     )
     assert run(['compute', URDF, motion, '-o', str(output)]) == 2
     assert 'choose one with --index 0' in capsys.readouterr().err

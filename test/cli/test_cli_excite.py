@@ -31,13 +31,19 @@ def test_the_file_holds_positions_to_snap_and_torques(written):
     expected = inverse_dynamics(RobotModel.from_urdf('two_link'), samples.motion)
     for j, name in enumerate(NAMES):
         for m, order in enumerate(('effort', 'effort_dot', 'effort_ddot')):
-            np.testing.assert_allclose(columns[f'{name}.{order}'], expected[:, m, j], atol=1e-9)
+            np.testing.assert_allclose(
+                columns[f'{name}.{order}'], expected[:, m, j], atol=1e-9
+            )
 
 
 def test_the_motion_keeps_the_limits_by_another_command(written, capsys):
     assert run(['check', 'two_link', str(written), '--json']) == 0
-    shares = [share for check in json.loads(capsys.readouterr().out)['used']
-              for share in check['shares'].values() if share is not None]
+    shares = [
+        share
+        for check in json.loads(capsys.readouterr().out)['used']
+        for share in check['shares'].values()
+        if share is not None
+    ]
     assert 0.5 < max(shares) <= 0.801
 
 
@@ -50,7 +56,16 @@ def test_other_kinds_of_files_are_written(tmp_path, suffix):
 
 
 def test_for_people_it_says_what_to_expect_and_what_is_used(tmp_path, capsys):
-    words = ['--target', 'payload', '--link', 'panda_link8', '--rate', '100', '--duration', '8']
+    words = [
+        '--target',
+        'payload',
+        '--link',
+        'panda_link8',
+        '--rate',
+        '100',
+        '--duration',
+        '8',
+    ]
     assert run(['excite', 'panda', '-o', str(tmp_path / 'motion.npz'), *words]) == 0
     text = capsys.readouterr().out
     assert 'panda: 8 s from rest to rest, 10 parameters, condition number' in text

@@ -103,9 +103,13 @@ def as_json(capsys, *arguments, code=0):
 
 
 def test_compute_writes_the_torques_and_their_derivatives(motion, tmp_path, capsys):
-    code, out, _ = command(capsys, 'compute', 'two_link', motion, '-o', tmp_path / 'out.csv')
+    code, out, _ = command(
+        capsys, 'compute', 'two_link', motion, '-o', tmp_path / 'out.csv'
+    )
     assert code == 0
-    expected = taylor_rnea(URDF.read_text(), NAMES, GRAVITY, swinging(np.linspace(0.0, 2.0, 81)))
+    expected = taylor_rnea(
+        URDF.read_text(), NAMES, GRAVITY, swinging(np.linspace(0.0, 2.0, 81))
+    )
     scale = np.abs(expected).max(axis=(0, 2), keepdims=True)
     assert np.all(np.abs(efforts_in(tmp_path / 'out.csv') - expected) < 1e-13 * scale)
     assert str(tmp_path / 'out.csv') in out
@@ -144,8 +148,11 @@ def test_wrench_columns_add_to_the_torques(tmp_path, capsys):
     zeros = np.zeros(5)
     columns = [
         (f'tool.{order}.{part}.{axis}', values if (part, axis) == ('force', 'z') else zeros)
-        for order, values in (('wrench', push), ('wrench_dot', 1.0 + zeros),
-                              ('wrench_ddot', zeros))
+        for order, values in (
+            ('wrench', push),
+            ('wrench_dot', 1.0 + zeros),
+            ('wrench_ddot', zeros),
+        )
         for part in ('force', 'torque')
         for axis in 'xyz'
     ]
@@ -195,7 +202,9 @@ def test_check_says_where_and_by_how_much_each_limit_is_exceeded(fast, capsys):
     assert f'{len(found)} limits are exceeded.' in out
     shown = found['velocity', 'elbow']
     percent = 100.0 * (abs(shown['value']) - 6.0) / 6.0
-    (row,) = [line for line in out.splitlines() if line.split()[:2] == ['velocity', 'elbow']]
+    (row,) = [
+        line for line in out.splitlines() if line.split()[:2] == ['velocity', 'elbow']
+    ]
     assert f'{percent:.1f} %' in row
     assert '[rad/s]' in row
 
@@ -207,7 +216,14 @@ def test_check_takes_limits_that_a_urdf_cannot_hold(motion, tmp_path, capsys):
     assert {v['quantity'] for v in data['violations']} == {'acceleration', 'effort_dot'}
     assert all(v['joint_name'] == 'elbow' for v in data['violations'])
     checked = {use['quantity'] for use in data['used'] if use['is_checked']}
-    assert checked == {'position', 'velocity', 'acceleration', 'jerk', 'effort', 'effort_dot'}
+    assert checked == {
+        'position',
+        'velocity',
+        'acceleration',
+        'jerk',
+        'effort',
+        'effort_dot',
+    }
 
 
 def test_a_rate_that_is_not_used_is_told(motion, tmp_path, capsys):
@@ -241,7 +257,9 @@ EVERY = '<&- >&- 2>&-'
         pytest.param('info nothing', 2, EVERY, marks=pytest.mark.slow),
     ],
 )
-def test_closed_streams_change_no_exit_code(motion, fast, tmp_path, arguments, code, closed):
+def test_closed_streams_change_no_exit_code(
+    motion, fast, tmp_path, arguments, code, closed
+):
     efforts = tmp_path / 'efforts.csv'
     arguments = arguments.format(urdf=URDF, motion=motion, fast=fast, efforts=efforts)
     done = subprocess.run(
@@ -266,7 +284,9 @@ def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
     data = as_json(capsys, 'check', 'two_link', motion, '--actuators', actuators, code=1)
     found = {v['quantity']: v for v in data['violations']}
     assert set(found) == {'motor_torque', 'deflection'}
-    torque = taylor_rnea(URDF.read_text(), NAMES, GRAVITY, swinging(np.linspace(0.0, 2.0, 81)))
+    torque = taylor_rnea(
+        URDF.read_text(), NAMES, GRAVITY, swinging(np.linspace(0.0, 2.0, 81))
+    )
     # The spring is linear: its deflection is torque over stiffness.
     largest = np.abs(torque[:, 0, 1]).max() / 400.0
     assert abs(found['deflection']['value']) == pytest.approx(largest, rel=1e-9)
@@ -276,20 +296,27 @@ def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
     assert 'motor torque' in out
 
 
-def test_torque_rates_of_motors_are_checked_where_the_motion_determines_them(tmp_path, capsys):
+def test_torque_rates_of_motors_are_checked_where_the_motion_determines_them(
+    tmp_path, capsys
+):
     times = np.linspace(0.0, 1.0, 11)
     omega = 2.0
     sine = [0.5 * omega**k * np.sin(omega * times + 0.5 * np.pi * k) for k in range(7)]
     motion = np.stack([np.stack([series, series], -1) for series in sine], axis=1)
-    more = [(f'{name}.position_d{k}', motion[:, k, j])
-            for k in (5, 6) for j, name in enumerate(NAMES)]
+    more = [
+        (f'{name}.position_d{k}', motion[:, k, j])
+        for k in (5, 6)
+        for j, name in enumerate(NAMES)
+    ]
     path = write_table(tmp_path / 'smooth.csv', times, motion, more)
     actuators = tmp_path / 'actuators.yaml'
     elbow = '{type: sea, stiffness: 400.0, motor_inertia: 0.2, max_motor_torque_rate: 1.0}'
     actuators.write_text(f'actuators: {{elbow: {elbow}}}')
     arguments = ('check', 'two_link', path, '--actuators', actuators)
     _, out, _ = command(capsys, *arguments)
-    (row,) = [line for line in out.splitlines() if line.lstrip().startswith('motor torque rate')]
+    (row,) = [
+        line for line in out.splitlines() if line.lstrip().startswith('motor torque rate')
+    ]
     assert '--order' in row
     data = as_json(capsys, *arguments, '--order', 4, code=1)
     (found,) = data['violations']
@@ -323,7 +350,9 @@ def test_estimates_are_checked_everywhere_and_what_is_uncertain_is_said(tmp_path
     assert any('Standard deviations' in remark for remark in data['remarks'])
 
 
-@pytest.mark.parametrize('how', [['--uniform'], ['--intervals', 16]], ids=['uniform', 'path'])
+@pytest.mark.parametrize(
+    'how', [['--uniform'], ['--intervals', 16]], ids=['uniform', 'path']
+)
 def test_retime_gives_a_motion_that_keeps_the_limits_on_the_same_path(
     how, fast, tmp_path, capsys
 ):
@@ -363,7 +392,9 @@ def test_slower_only_leaves_a_motion_as_it_is_that_keeps_its_limits(motion, caps
     assert data['duration'] == data['duration_before']
 
 
-def test_motion_along_its_path_is_not_made_faster_with_slower_only(motion, fast, tmp_path, capsys):
+def test_motion_along_its_path_is_not_made_faster_with_slower_only(
+    motion, fast, tmp_path, capsys
+):
     out = tmp_path / 'out.csv'
     options = ('--slower-only', '--intervals', 16)
     data = as_json(capsys, 'retime', 'two_link', motion, *options, '-o', out)
@@ -440,19 +471,35 @@ OF_BOTH = dict.fromkeys(
         (OF_BOTH, {}, {}),
         (
             OF_ELBOW,
-            {'acceleration': BOTH, 'jerk': BOTH, 'effort_dot': BOTH[:1], 'effort_ddot': BOTH[:1]},
-            {'acceleration': BOTH, 'jerk': BOTH, 'effort_dot': BOTH[:1], 'effort_ddot': BOTH},
+            {
+                'acceleration': BOTH,
+                'jerk': BOTH,
+                'effort_dot': BOTH[:1],
+                'effort_ddot': BOTH[:1],
+            },
+            {
+                'acceleration': BOTH,
+                'jerk': BOTH,
+                'effort_dot': BOTH[:1],
+                'effort_ddot': BOTH,
+            },
         ),
     ],
 )
-def test_every_verdict_names_what_has_no_limit(given, retimed, checked, motion, tmp_path, capsys):
-    limits, out, page = (tmp_path / name for name in ('limits.yaml', 'out.csv', 'page.html'))
+def test_every_verdict_names_what_has_no_limit(
+    given, retimed, checked, motion, tmp_path, capsys
+):
+    limits, out, page = (
+        tmp_path / name for name in ('limits.yaml', 'out.csv', 'page.html')
+    )
     limits.write_text(yaml.safe_dump({'limits': given}))
     words = 'two_link', motion, '--limits', limits
     data = as_json(capsys, 'retime', *words, '--intervals', 16, '-o', out)
     columns = read_table(out)
     for each in data['unlimited']:
-        peaks = [np.abs(columns[f'{name}.{each["quantity"]}']).max() for name in each['names']]
+        peaks = [
+            np.abs(columns[f'{name}.{each["quantity"]}']).max() for name in each['names']
+        ]
         assert each['largest'] == pytest.approx(max(peaks), rel=1e-9)
     by_default = {'elbow': 400.0 / 0.02} if given is OF_ELBOW else {}
     assert data['effort_ddot_by_default'] == pytest.approx(by_default)
@@ -471,7 +518,10 @@ def test_every_verdict_names_what_has_no_limit(given, retimed, checked, motion, 
 
 def test_standstills_are_dropped_on_request(pausing, capsys):
     arguments = ('retime', 'two_link', pausing, '--intervals', 16)
-    kept, dropped = as_json(capsys, *arguments), as_json(capsys, *arguments, '--drop-standstills')
+    kept, dropped = (
+        as_json(capsys, *arguments),
+        as_json(capsys, *arguments, '--drop-standstills'),
+    )
     assert (kept['standstill'], dropped['standstill']) == (pytest.approx(1.0), 0.0)
     assert kept['duration'] - dropped['duration'] == pytest.approx(1.0, abs=1e-6)
     longer = as_json(capsys, *arguments, '--window', 30)
@@ -485,8 +535,11 @@ def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):
     zeros = np.zeros(81)
     columns = [
         (f'tool.{order}.{part}.{axis}', values if (part, axis) == ('force', 'z') else zeros)
-        for order, values in (('wrench', push), ('wrench_dot', 15.0 * np.cos(5.0 * times)),
-                              ('wrench_ddot', -25.0 * push))
+        for order, values in (
+            ('wrench', push),
+            ('wrench_dot', 15.0 * np.cos(5.0 * times)),
+            ('wrench_ddot', -25.0 * push),
+        )
         for part in ('force', 'torque')
         for axis in 'xyz'
     ]
@@ -535,7 +588,9 @@ def test_retimed_waypoints_are_passed_sooner(tmp_path, capsys):
     data = as_json(capsys, 'retime', 'two_link', path, '-o', out, *options)
     assert data['duration'] < data['duration_uniform'] < data['duration_before'] == 2.0
     columns = read_table(out)
-    passing = np.abs(columns['elbow.position'] - 0.5) + np.abs(columns['shoulder.position'] - 0.4)
+    passing = np.abs(columns['elbow.position'] - 0.5) + np.abs(
+        columns['shoulder.position'] - 0.4
+    )
     assert passing.min() < 0.02
     assert columns['elbow.position'][-1] == pytest.approx(0.2)
 
@@ -543,7 +598,9 @@ def test_retimed_waypoints_are_passed_sooner(tmp_path, capsys):
 def test_plot_draws_every_kind(motion, tmp_path, capsys):
     pytest.importorskip('matplotlib', reason='matplotlib is not installed')
     actuators = tmp_path / 'actuators.yaml'
-    actuators.write_text('actuators: {elbow: {type: sea, stiffness: 400.0, motor_inertia: 0.2}}')
+    actuators.write_text(
+        'actuators: {elbow: {type: sea, stiffness: 400.0, motor_inertia: 0.2}}'
+    )
     for kind in ('efforts', 'motion', 'portraits', 'motors', 'energy'):
         picture = tmp_path / f'{kind}.png'
         arguments = ('plot', 'two_link', motion, '--kind', kind, '-o', picture, '--dpi', 40)
@@ -627,7 +684,17 @@ def test_a_folder_of_motions_is_computed_and_gone_on_with(motion, fast, tmp_path
     for path in (motion, fast):
         os.rename(path, motions / Path(path).name)
     out = tmp_path / 'results'
-    arguments = ('compute', 'two_link', motions, '-o', out, '--suffix', '.csv', '--workers', 0)
+    arguments = (
+        'compute',
+        'two_link',
+        motions,
+        '-o',
+        out,
+        '--suffix',
+        '.csv',
+        '--workers',
+        0,
+    )
     data = as_json(capsys, *arguments)
     assert (data['computed'], data['failed'], data['samples']) == (2, 0, 162)
     expected = taylor_rnea(
@@ -669,8 +736,12 @@ def test_demo_writes_what_the_other_commands_read(tmp_path, capsys):
 
 
 READING = [
-    ('check',), ('report', '-o', 'report.html'), ('compute', '-o', 'out.csv'),
-    ('plot', '-o', 'plot.png'), ('retime', '-o', 'out.csv'), ('retime', '--uniform'),
+    ('check',),
+    ('report', '-o', 'report.html'),
+    ('compute', '-o', 'out.csv'),
+    ('plot', '-o', 'plot.png'),
+    ('retime', '-o', 'out.csv'),
+    ('retime', '--uniform'),
 ]
 
 
@@ -680,10 +751,14 @@ def test_derivatives_that_contradict_the_positions_are_an_error_everywhere(
 ):
     monkeypatch.chdir(tmp_path)
     times = np.linspace(0.0, 2.0, 401)
-    wrong = write_table(tmp_path / 'wrong.csv', times / 10.0, swinging(times, frequency=0.3))
+    wrong = write_table(
+        tmp_path / 'wrong.csv', times / 10.0, swinging(times, frequency=0.3)
+    )
     code, out, err = command(capsys, words[0], 'two_link', wrong, *words[1:])
     assert (code, out) == (2, '')
-    said = r'the velocity of (shoulder|elbow) is given as -?[\d.]+ rad/s at [\d.]+ s, but its '
+    said = (
+        r'the velocity of (shoulder|elbow) is given as -?[\d.]+ rad/s at [\d.]+ s, but its '
+    )
     assert re.search(said + r'position changes by -?[\d.]+ rad/s', err), err
     assert '--derivatives estimate' in err
     assert not [path for path in Path().iterdir() if path.name != 'wrong.csv']
@@ -708,7 +783,9 @@ def test_noise_that_is_taken_for_a_path_is_told_with_the_way_out(
     monkeypatch.chdir(tmp_path)
     times = np.linspace(0.0, 2.0, 1001)
     noise = 1e-5 * np.random.default_rng(0).standard_normal((len(times), 2))
-    path = write_table(tmp_path / 'noisy.csv', times, (swinging(times)[:, 0] + noise)[:, None])
+    path = write_table(
+        tmp_path / 'noisy.csv', times, (swinging(times)[:, 0] + noise)[:, None]
+    )
     code, _, err = command(capsys, words[0], 'two_link', path, *words[1:])
     assert code != 2
     said = Path('x.html').read_text(encoding='utf-8') if words[0] == 'report' else err
@@ -719,7 +796,9 @@ def test_noise_that_is_taken_for_a_path_is_told_with_the_way_out(
 def test_retiming_a_path_of_noise_says_so(tmp_path, capsys):
     times = np.linspace(0.0, 2.0, 201)
     noise = 1e-5 * np.random.default_rng(0).standard_normal((len(times), 2))
-    path = write_table(tmp_path / 'noisy.csv', times, (swinging(times)[:, 0] + noise)[:, None])
+    path = write_table(
+        tmp_path / 'noisy.csv', times, (swinging(times)[:, 0] + noise)[:, None]
+    )
     words = ('--derivatives', 'spline', '--intervals', 4)
     _, _, err = command(capsys, 'retime', 'two_link', path, *words)
     assert 'looks measured' in err
@@ -765,7 +844,9 @@ def test_of_many_joints_those_are_drawn_that_matter_most(tmp_path, monkeypatch, 
         titles.append(f'{name}.position')
         columns.append(0.01 * (i + 1) * np.sin(3.0 * times))
     path = tmp_path / 'm.csv'
-    np.savetxt(path, np.column_stack(columns), '%.17g', ',', header=','.join(titles), comments='')
+    np.savetxt(
+        path, np.column_stack(columns), '%.17g', ',', header=','.join(titles), comments=''
+    )
     drawn = []
 
     def plot_motion(model, results, limits, joints, found):
@@ -815,7 +896,10 @@ def test_full_disk_is_reported_without_traceback(motion):
         done = subprocess.run(
             [sys.executable, '-m', 'hodyn_ros.cli.main', 'info', 'two_link'],
             env={**os.environ, 'PYTHONPATH': str(ROOT)},
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=600,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=600,
         )
     assert done.returncode == 2
     assert 'No space left' in done.stderr
@@ -837,7 +921,10 @@ print('done')
 
 def test_progress_is_shown_on_terminals_and_nowhere_else():
     command = [sys.executable, '-c', PROGRESS]
-    options = {'env': {**os.environ, 'PYTHONPATH': str(ROOT), 'TERM': 'xterm'}, 'timeout': 600}
+    options = {
+        'env': {**os.environ, 'PYTHONPATH': str(ROOT), 'TERM': 'xterm'},
+        'timeout': 600,
+    }
     piped = subprocess.run(command, capture_output=True, text=True, **options)
     assert (piped.stdout, piped.stderr) == ('done\n', '')
     terminal, child = pty.openpty()
@@ -855,8 +942,14 @@ def test_progress_is_shown_on_terminals_and_nowhere_else():
 @pytest.mark.parametrize(
     'value, text',
     [
-        (0.0, '0'), (1.0, '1'), (-0.00001234567, '-1.235e-05'), (123456.7, '123500'),
-        (0.5, '0.5'), (float('inf'), '-'), (float('nan'), 'nan'), (-2.17499999, '-2.175'),
+        (0.0, '0'),
+        (1.0, '1'),
+        (-0.00001234567, '-1.235e-05'),
+        (123456.7, '123500'),
+        (0.5, '0.5'),
+        (float('inf'), '-'),
+        (float('nan'), 'nan'),
+        (-2.17499999, '-2.175'),
     ],
 )
 def test_numbers_have_four_significant_digits(value, text):
@@ -865,12 +958,20 @@ def test_numbers_have_four_significant_digits(value, text):
 
 def test_tables_are_aligned():
     text = table(('name', 'value\n[m]'), [('a', '1.5'), ('long one', '-10')])
-    assert text.splitlines() == ['            value', '  name        [m]', '  a           1.5',
-                                 '  long one    -10']
+    assert text.splitlines() == [
+        '            value',
+        '  name        [m]',
+        '  a           1.5',
+        '  long one    -10',
+    ]
 
 
 def test_plain_values_are_what_json_knows():
-    value = {'a': np.float64(1.5), 'b': np.array([1.0, np.inf]), 'c': (Path('x'), None, True)}
+    value = {
+        'a': np.float64(1.5),
+        'b': np.array([1.0, np.inf]),
+        'c': (Path('x'), None, True),
+    }
     assert plain(value) == {'a': 1.5, 'b': [1.0, None], 'c': ['x', None, True]}
 
 

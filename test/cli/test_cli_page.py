@@ -17,13 +17,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / 'doc' / 'command_line.rst'
-BLOCK = re.compile(r'^\.\. code-block:: console\n\n((?: {3}.*\n|\n(?= {3}))+)', re.MULTILINE)
+BLOCK = re.compile(
+    r'^\.\. code-block:: console\n\n((?: {3}.*\n|\n(?= {3}))+)', re.MULTILINE
+)
 PROMPT = '$ '
 
 
 def commands_in(block):
-    return [line[len(PROMPT) :] for line in map(str.strip, block.splitlines())
-            if line.startswith(PROMPT)]
+    return [
+        line[len(PROMPT) :]
+        for line in map(str.strip, block.splitlines())
+        if line.startswith(PROMPT)
+    ]
 
 
 def outputs_of(commands, folder):
@@ -48,7 +53,12 @@ def outputs_of(commands, folder):
     environment.pop('AMENT_PREFIX_PATH', None)
     done = subprocess.run(
         ['bash', '-c', '\n'.join(lines)],
-        cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, timeout=600, check=False,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=600,
+        check=False,
     )
     parts = done.stdout.replace(f'{ROOT}/', '').split(f'{mark}\n')
     assert len(parts) == len(commands) + 1
@@ -120,5 +130,6 @@ def test_every_command_is_shown():
 if __name__ == '__main__':
     with tempfile.TemporaryDirectory() as directory:
         PAGE.write_text(
-            with_outputs(PAGE.read_text(encoding='utf-8'), Path(directory)), encoding='utf-8'
+            with_outputs(PAGE.read_text(encoding='utf-8'), Path(directory)),
+            encoding='utf-8',
         )

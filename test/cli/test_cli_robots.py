@@ -123,8 +123,12 @@ def test_what_does_not_exist_is_refused_with_what_was_expected(name, words):
 def test_robots_of_ros_packages_are_found_by_package_and_path(prefix):
     install(prefix, 'arm_description', arm__urdf=TWO_LINK, other__urdf=OTHER_JOINTS)
     install(prefix, 'rail', only__urdf=OTHER_JOINTS)
-    for name in ('arm_description', 'arm_description/urdf/arm.urdf', 'ros:arm_description',
-                 'package://arm_description/urdf/arm.urdf'):
+    for name in (
+        'arm_description',
+        'arm_description/urdf/arm.urdf',
+        'ros:arm_description',
+        'package://arm_description/urdf/arm.urdf',
+    ):
         assert joint_names(name) == ('shoulder', 'elbow')
     assert joint_names('arm_description/urdf/other.urdf') == ('rail',)
     assert joint_names('rail') == ('rail',)
@@ -139,7 +143,9 @@ def test_robots_of_ros_packages_are_found_by_package_and_path(prefix):
         ('none', ['no robot descriptions']),
     ],
 )
-def test_ros_packages_with_several_descriptions_or_none_say_what_they_have(prefix, name, words):
+def test_ros_packages_with_several_descriptions_or_none_say_what_they_have(
+    prefix, name, words
+):
     install(prefix, 'many', a__urdf=TWO_LINK, b__urdf=OTHER_JOINTS)
     install(prefix, 'none', readme__txt='')
     with pytest.raises(HodynError) as caught:
@@ -154,8 +160,13 @@ def test_a_package_that_is_only_in_the_share_folder_is_not_installed(prefix):
 
 def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
     robots = prefix / 'share' / 'example-robot-data' / 'robots'
-    for name in ('ur_description/urdf/ur5_robot', 'ur_description/urdf/ur5_gripper',
-                 'four_b_description/four', 'four_c_description/four', 'six_data/robots/long'):
+    for name in (
+        'ur_description/urdf/ur5_robot',
+        'ur_description/urdf/ur5_gripper',
+        'four_b_description/four',
+        'four_c_description/four',
+        'six_data/robots/long',
+    ):
         path = (robots / name).with_suffix('.urdf')
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(TWO_LINK)
@@ -174,7 +185,9 @@ def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
     assert find_robot('example-robot-data:ur5').origin == 'example-robot-data'
 
 
-@pytest.mark.skipif(not sources.example_robots(), reason='example-robot-data is not installed')
+@pytest.mark.skipif(
+    not sources.example_robots(), reason='example-robot-data is not installed'
+)
 def test_robots_of_the_installed_example_robot_data_are_found():
     assert len(joint_names('ur5')) == 6
     assert joint_names('talos_left_arm')[0].startswith('arm_left')
@@ -204,7 +217,8 @@ def test_what_a_package_prints_does_not_mix_with_results(tmp_path, python_packag
     python_package('robot_descriptions.__init__', '')
     path = str(tmp_path / 'arm.urdf')
     python_package(
-        'robot_descriptions.loud_description', f'print("Downloading")\nURDF_PATH = {path!r}\n'
+        'robot_descriptions.loud_description',
+        f'print("Downloading")\nURDF_PATH = {path!r}\n',
     )
     assert run(['info', 'loud', '--json']) == 0
     output = capsys.readouterr()
@@ -252,7 +266,9 @@ def test_without_xacro_its_files_are_refused_with_what_to_do(tmp_path, monkeypat
     path.write_text(TWO_LINK)
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, 'find_spec', lambda name: None if name == 'xacro' else find_spec(name)
+        importlib.util,
+        'find_spec',
+        lambda name: None if name == 'xacro' else find_spec(name),
     )
     with pytest.raises(HodynError, match='pip install xacro'):
         load_model(Given(str(path)))
@@ -263,7 +279,9 @@ def test_real_xacro_expands_macros(tmp_path):
     path = tmp_path / 'arm.urdf.xacro'
     path.write_text(
         TWO_LINK.replace('<robot ', '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')
-        .replace('<link name="base"/>', '<xacro:arg name="m" default="1"/><link name="base"/>')
+        .replace(
+            '<link name="base"/>', '<xacro:arg name="m" default="1"/><link name="base"/>'
+        )
         .replace('value="0.7"', 'value="${2 * $(arg m)}"')
     )
     model, _ = load_model(Given(str(path), xacro_arguments=(('m', '1.5'),)))
@@ -278,7 +296,9 @@ def test_arguments_for_a_urdf_are_refused():
 
 
 LAYOUTS = {
-    'as the node has it': {'/**': {'ros__parameters': {'limits': {'elbow': {'jerk': 7.0}}}}},
+    'as the node has it': {
+        '/**': {'ros__parameters': {'limits': {'elbow': {'jerk': 7.0}}}}
+    },
     'alone': {'limits': {'elbow': {'jerk': 7}}},
     'with dots': {'/arm/node': {'ros__parameters': {'limits.elbow.jerk': 7.0}}},
     'half with dots': {'limits.elbow': {'jerk': 7.0}},
@@ -329,7 +349,9 @@ def test_unusable_files_with_limits_are_refused(content, words, two_link, tmp_pa
 
 
 @pytest.mark.parametrize('option', ['limits', 'friction'])
-def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(option, tmp_path, capsys):
+def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(
+    option, tmp_path, capsys
+):
     path = tmp_path / 'parameters.yaml'
     table = '{jerk: 1.0}' if option == 'limits' else '{viscous: 1.0}'
     path.write_text(f'{option}: {{elbow: {table}, knee: {table}}}')
@@ -342,20 +364,32 @@ def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(option, t
         path.write_text(f'{option}: {{elbow: {table}, {mistyped}: {table}}}')
         assert run(['info', 'two_link', f'--{option}', str(path)]) == 2
         error = capsys.readouterr().err
-        assert f'{option}.{mistyped}: two_link has no joint {mistyped}. Is shoulder meant' in error
+        assert (
+            f'{option}.{mistyped}: two_link has no joint {mistyped}. Is shoulder meant'
+            in error
+        )
 
 
 def test_actuators_are_read_with_the_limits_of_their_motors(two_link, tmp_path):
     path = tmp_path / 'actuators.yaml'
-    elbow = {'type': 'sea', 'stiffness': 300.0, 'motor_inertia': 0.1, 'max_motor_torque': 9.0}
-    path.write_text(yaml.safe_dump({'/**': {'ros__parameters': {'actuators': {'elbow': elbow}}}}))
+    elbow = {
+        'type': 'sea',
+        'stiffness': 300.0,
+        'motor_inertia': 0.1,
+        'max_motor_torque': 9.0,
+    }
+    path.write_text(
+        yaml.safe_dump({'/**': {'ros__parameters': {'actuators': {'elbow': elbow}}}})
+    )
     actuators, limits = read_actuators(two_link, path)
     assert type(actuators['elbow']).__name__ == 'SeriesElastic'
     assert np.isfinite(limits.motor_torque).sum() == 1
 
 
-RUBBING = (ROOT / 'urdf' / 'two_link.urdf').read_text().replace(
-    '<axis', '<dynamics damping="0.5"/><axis'
+RUBBING = (
+    (ROOT / 'urdf' / 'two_link.urdf')
+    .read_text()
+    .replace('<axis', '<dynamics damping="0.5"/><axis')
 )
 
 
@@ -366,7 +400,11 @@ def test_friction_of_a_file_replaces_that_of_the_description(tmp_path):
     for content in (
         {'friction': {'elbow': elbow}},
         {'/**': {'ros__parameters': {'friction': {'elbow': elbow}}}},
-        {'/arm': {'ros__parameters': {f'friction.elbow.{key}': elbow[key] for key in elbow}}},
+        {
+            '/arm': {
+                'ros__parameters': {f'friction.elbow.{key}': elbow[key] for key in elbow}
+            }
+        },
     ):
         path.write_text(yaml.safe_dump(content))
         model, _ = load_model(Given(str(robot), joint_friction=True, friction=path))
@@ -422,8 +460,19 @@ def test_info_shows_limits_and_units_in_a_table(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith('panda: 7 joints')
     (row,) = [line for line in lines if 'panda_joint5' in line]
-    assert row.split() == ['panda_joint5', 'revolute', '-2.897', 'to', '2.897', '2.61', '15',
-                           '7500', '12', '1000', '1.226']
+    assert row.split() == [
+        'panda_joint5',
+        'revolute',
+        '-2.897',
+        'to',
+        '2.897',
+        '2.61',
+        '15',
+        '7500',
+        '12',
+        '1000',
+        '1.226',
+    ]
     assert max(map(len, lines)) < 130
 
 
@@ -436,17 +485,25 @@ def test_info_names_what_has_no_limit_and_shows_friction(tmp_path, capsys):
     output = capsys.readouterr().out
     open_ = 'acceleration of all joints; jerk of elbow; torque rate of all joints; '
     assert f'not limited  {open_}second derivative of torque of all joints\n' in output
-    assert 'friction     none; the description has some of shoulder (--joint-friction' in output
+    assert (
+        'friction     none; the description has some of shoulder (--joint-friction'
+        in output
+    )
     assert run(['info', str(path), '--joint-friction']) == 0
     output = capsys.readouterr().out
     assert 'friction     robot description\n' in output
     assert '[N m s/rad]\n  shoulder            3' in output
     assert run(['info', str(path), '--joint-friction', '--json']) == 0
     data = json.loads(capsys.readouterr().out)
-    assert {item['quantity']: item['names'] for item in data['unlimited']}['jerk'] == ['elbow']
+    assert {item['quantity']: item['names'] for item in data['unlimited']}['jerk'] == [
+        'elbow'
+    ]
     assert data['friction']['shoulder']['viscous'] == 3.0
     assert run(['info', 'panda']) == 0
-    assert 'not limited  second derivative of torque of all joints\n' in capsys.readouterr().out
+    assert (
+        'not limited  second derivative of torque of all joints\n'
+        in capsys.readouterr().out
+    )
 
 
 def test_info_without_a_robot_lists_robots(capsys):
@@ -475,7 +532,10 @@ def test_info_shows_actuators(capsys):
 
 def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run(['info', 'panda', '--limits', 'panda', '--actuators', 'panda_sea', '--json']) == 0
+    assert (
+        run(['info', 'panda', '--limits', 'panda', '--actuators', 'panda_sea', '--json'])
+        == 0
+    )
     data = json.loads(capsys.readouterr().out)
     assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
     assert str(share_file('config/panda.yaml')) in data['limits_from']

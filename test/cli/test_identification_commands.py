@@ -44,8 +44,14 @@ def save(path, record, **scale):
         if record.get(what) is not None and scale.get(what) != 0.0:
             titles += [f'{name}.{what}' for name in record['names']]
             columns += list(scale.get(what, 1.0) * record[what].T)
-    np.savetxt(path, np.stack(columns, axis=1), delimiter=',', header=','.join(titles),
-               comments='', fmt='%.9g')
+    np.savetxt(
+        path,
+        np.stack(columns, axis=1),
+        delimiter=',',
+        header=','.join(titles),
+        comments='',
+        fmt='%.9g',
+    )
     return str(path)
 
 
@@ -53,7 +59,9 @@ def save(path, record, **scale):
 def recordings(tmp_path_factory):
     folder = tmp_path_factory.mktemp('recordings')
     cases = {
-        'rigid': (RIGID, GAZ), 'another': (RIGID, VALIDATION), 'loaded': (LOADED, GAZ),
+        'rigid': (RIGID, GAZ),
+        'another': (RIGID, VALIDATION),
+        'loaded': (LOADED, GAZ),
         'elastic': (ELASTIC, GAZ),
     }
     return {
@@ -85,9 +93,13 @@ def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pict
     assert 'a payload of 1.5 kg at panda_link8 would explain 100 % of it.' in text
     assert f'Written: {page}' in text
     found = told(capsys, *words, '-o', str(picture))
-    assert [joint['name'] for joint in found['joints']] == [f'panda_joint{i}' for i in range(1, 8)]
+    assert [joint['name'] for joint in found['joints']] == [
+        f'panda_joint{i}' for i in range(1, 8)
+    ]
     # The row of a joint has the numbers that the JSON has.
-    (row,) = [line.split() for line in text.splitlines() if line.startswith('  panda_joint2')]
+    (row,) = [
+        line.split() for line in text.splitlines() if line.startswith('  panda_joint2')
+    ]
     joint = found['joints'][1]
     shown = [float(row[i]) for i in (1, 2, 7, 8)]
     expected = [joint[name] for name in ('measured', 'residual', 'scale', 'correlation')]
@@ -126,7 +138,9 @@ def test_identify_writes_a_robot_that_torques_of_another_recording_confirm(
 def test_an_identified_robot_is_as_limited_as_before(identified):
     given = load_problem(Given('panda'))
     file = str(identified.with_name('arm_limits.yaml'))
-    alone, whole = (load_problem(Given(str(identified), limits=each)) for each in (None, file))
+    alone, whole = (
+        load_problem(Given(str(identified), limits=each)) for each in (None, file)
+    )
     np.testing.assert_array_equal(whole.limits, given.limits)
     assert np.isinf([getattr(alone.limits, name) for name in EXTRA_QUANTITIES]).all()
 
@@ -148,7 +162,15 @@ def test_the_page_of_an_identification_has_what_it_leaves_of_both_recordings(ide
 
 def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, capsys):
     path = tmp_path / 'loaded.urdf'
-    words = ['identify', 'panda', recordings['loaded'], '-o', str(path), '--link', 'panda_link8']
+    words = [
+        'identify',
+        'panda',
+        recordings['loaded'],
+        '-o',
+        str(path),
+        '--link',
+        'panda_link8',
+    ]
     groups = [part for name in ('payload', 'delay') for part in ('--estimate', name)]
     assert run([*words, *groups]) == 0
     text = capsys.readouterr().out
@@ -201,7 +223,10 @@ def test_springs_come_out_of_elastic_recordings(recordings, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ('command', 'output', 'expected'),
-    [('compare', 'page.pdx', '.html, .png, .pdf or .svg'), ('identify', 'arm.yaml', '.urdf')],
+    [
+        ('compare', 'page.pdx', '.html, .png, .pdf or .svg'),
+        ('identify', 'arm.yaml', '.urdf'),
+    ],
 )
 def test_names_of_other_kinds_are_refused_before_anything_is_read(
     command, output, expected, tmp_path, capsys
@@ -212,7 +237,9 @@ def test_names_of_other_kinds_are_refused_before_anything_is_read(
     assert not path.exists()
 
 
-def test_recordings_that_cannot_be_used_are_refused_and_nothing_is_written(tmp_path, capsys):
+def test_recordings_that_cannot_be_used_are_refused_and_nothing_is_written(
+    tmp_path, capsys
+):
     record = RIGID.record(GAZ, Sensing(period=0.02))
     cases = {
         'without.csv': ({'effort': 0.0}, 'effort'),
@@ -221,7 +248,10 @@ def test_recordings_that_cannot_be_used_are_refused_and_nothing_is_written(tmp_p
     output = tmp_path / 'arm.urdf'
     for name, (change, expected) in cases.items():
         path = save(tmp_path / name, record, **change)
-        for words in (['compare', 'panda', path], ['identify', 'panda', path, '-o', str(output)]):
+        for words in (
+            ['compare', 'panda', path],
+            ['identify', 'panda', path, '-o', str(output)],
+        ):
             assert run(words) == 2
             message = capsys.readouterr().err
             assert expected in message and 'Traceback' not in message

@@ -77,7 +77,9 @@ def test_commands_and_measurements_of_one_bag(folders, tmp_path, capsys):
     path = tmp_path / 'bag'
     with rosbag2.Writer(path, version=9) as writer:
         for topic, name in (('/desired', 'sent'), ('/measured', 'measured')):
-            rows = np.loadtxt(folders['missed_cycle'] / f'{name}.csv', delimiter=',', skiprows=1)
+            rows = np.loadtxt(
+                folders['missed_cycle'] / f'{name}.csv', delimiter=',', skiprows=1
+            )
             titles = (folders['missed_cycle'] / f'{name}.csv').read_text().split('\n')[0]
             names = tuple(title.split('.')[0] for title in titles.split(',')[1:8])
             stamps = START + np.rint(1e9 * rows[:, 0]).astype(np.int64)
@@ -101,9 +103,15 @@ def test_what_is_no_recording_is_refused(folders, tmp_path, capsys):
     for arguments, said in (
         ([str(waypoints), '--recorded', 'commanded'], 'between its waypoints'),
         ([sent, '--recorded', 'measured', '--measured', sent], 'leave one of them out'),
-        ([sent, '--recorded', 'commanded', '-o', 'stop.txt'], 'ends with .png or .pdf or .svg'),
+        (
+            [sent, '--recorded', 'commanded', '-o', 'stop.txt'],
+            'ends with .png or .pdf or .svg',
+        ),
         *(
-            ([sent, '--recorded', 'commanded', option, value], f'{option} has no effect on a rec')
+            (
+                [sent, '--recorded', 'commanded', option, value],
+                f'{option} has no effect on a rec',
+            )
             for option, value in (
                 ('--rate', '100'),
                 ('--index', '0'),

@@ -85,7 +85,9 @@ class Both:
         self.samples += 1
         given = [desired, q, qd, theta, thetad]
         if self.sensor is not None:
-            given.append(self.sensor * (theta - q) + 0.02 * self.noise.standard_normal(len(q)))
+            given.append(
+                self.sensor * (theta - q) + 0.02 * self.noise.standard_normal(len(q))
+            )
         torque = self.python.command(*given)
         found = self.c.command(*given)
         assert self.c.status == 0
@@ -130,10 +132,16 @@ CASES = {
     ),
     'motor friction': (WITH_FRICTION, {}, Condition(coulomb=0.6, encoders=True), {}),
     'torque sensors': (
-        None, {'delay': 1e-3}, Condition(delay=1, encoders=True), {'sensor': STIFFNESS}
+        None,
+        {'delay': 1e-3},
+        Condition(delay=1, encoders=True),
+        {'sensor': STIFFNESS},
     ),
     'rigid and elastic': (
-        {**springs(), **RIGID}, {'delay': 1e-3}, Mixed(delay=1, encoders=True), {}
+        {**springs(), **RIGID},
+        {'delay': 1e-3},
+        Mixed(delay=1, encoders=True),
+        {},
     ),
 }
 
@@ -224,7 +232,15 @@ def test_example_of_the_documentation_compiles(panda, tmp_path):
     text = re.findall(r'\.\. code-block:: c\n\n((?: {3}.*\n|\n)+)', page)[1]
     generate_code(panda, tmp_path, controller=law(panda))
     (tmp_path / 'example.c').write_text(textwrap.dedent(text))
-    run(C_COMPILERS[0], '-std=c99', *WARNINGS, '-c', '-o', '/dev/null', tmp_path / 'example.c')
+    run(
+        C_COMPILERS[0],
+        '-std=c99',
+        *WARNINGS,
+        '-c',
+        '-o',
+        '/dev/null',
+        tmp_path / 'example.c',
+    )
 
 
 def resting(controller):
@@ -238,7 +254,11 @@ def resting(controller):
 def at_rest(panda, tmp_path_factory):
     """Library with a controller, and a state for it."""
     controller = law(panda, delay=1e-3)
-    return build(controller, tmp_path_factory.mktemp('code')), controller, resting(controller)
+    return (
+        build(controller, tmp_path_factory.mktemp('code')),
+        controller,
+        resting(controller),
+    )
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf])
@@ -376,8 +396,14 @@ class OwnLaw(Viscous):
 @pytest.mark.parametrize(
     ('by_joint', 'message'),
     [
-        ({JOINTS[2]: SeriesElastic(CubicSpring(900.0, 1e4), 0.5)}, 'CubicSpring.*panda_joint3'),
-        ({JOINTS[2]: SeriesElastic(900.0, 0.5, friction=OwnLaw(0.1))}, 'OwnLaw.*panda_joint3'),
+        (
+            {JOINTS[2]: SeriesElastic(CubicSpring(900.0, 1e4), 0.5)},
+            'CubicSpring.*panda_joint3',
+        ),
+        (
+            {JOINTS[2]: SeriesElastic(900.0, 0.5, friction=OwnLaw(0.1))},
+            'OwnLaw.*panda_joint3',
+        ),
     ],
 )
 def test_actuators_without_code_are_refused(panda, by_joint, message, tmp_path):

@@ -191,7 +191,9 @@ FORWARD_MODELS = {
 )
 def test_forward_dynamics_gives_the_motion_back_and_tests_itself(name, precision, tmp_path):
     model = FORWARD_MODELS[name]()
-    paths = generate_code(model, tmp_path, 'cpp', 2, precision, 'robot', forward_dynamics=True)
+    paths = generate_code(
+        model, tmp_path, 'cpp', 2, precision, 'robot', forward_dynamics=True
+    )
     compiled = Library(paths, 'robot', precision)
     motions = random_motion(1, model.n_joints, 5, (4,))
     efforts = inverse_dynamics(model, motions, algorithm='nth_order')
@@ -199,7 +201,9 @@ def test_forward_dynamics_gives_the_motion_back_and_tests_itself(name, precision
     for order in range(3):
         for motion, effort in zip(motions, efforts):
             found = np.full((order + 1, model.n_joints), np.nan, dtype=compiled.type)
-            given = [np.ascontiguousarray(x, dtype=compiled.type) for x in (motion[:2], effort)]
+            given = [
+                np.ascontiguousarray(x, dtype=compiled.type) for x in (motion[:2], effort)
+            ]
             pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*given, found)]
             compiled.functions[f'robot_forward_dynamics_{order}'](*pointers)
             error = np.abs(found - motion[2 : order + 3]).max() / np.abs(motion).max()
@@ -215,7 +219,9 @@ def test_forward_dynamics_gives_the_motion_back_and_tests_itself(name, precision
 
 def test_forward_dynamics_of_a_singular_mass_matrix_is_refused(tmp_path):
     massless = quiet(
-        RobotModel.from_body_screws, [[0, 0, 1, 0, 0, 0]] * 2, [np.eye(4)] * 2,
+        RobotModel.from_body_screws,
+        [[0, 0, 1, 0, 0, 0]] * 2,
+        [np.eye(4)] * 2,
         inertias=[(1.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), None],
     )
     with pytest.raises(ModelError, match="singular.*'joint2'"):
@@ -226,7 +232,9 @@ def test_forward_dynamics_of_a_singular_mass_matrix_is_refused(tmp_path):
 def test_single_precision_agrees_to_its_rounding(name, tmp_path):
     model = MODELS[name]()
     links = links_of(model)
-    paths = generate_code(model, tmp_path, precision='float', name='robot', wrench_links=links)
+    paths = generate_code(
+        model, tmp_path, precision='float', name='robot', wrench_links=links
+    )
     assert largest_error(Library(paths, 'robot', 'float'), model, links) < 1e-5
 
 
@@ -234,7 +242,9 @@ def test_single_precision_agrees_to_its_rounding(name, tmp_path):
 @pytest.mark.parametrize('compiler', C_COMPILERS)
 def test_c_compiles_without_warning_and_passes_its_test(compiler, precision, tmp_path):
     model = burdened(load(URDF / 'panda_with_hand.urdf'))
-    paths = generate_code(model, tmp_path, precision=precision, wrench_links=links_of(model))
+    paths = generate_code(
+        model, tmp_path, precision=precision, wrench_links=links_of(model)
+    )
     # Some warnings need an optimizer.
     optimize = '-O1' if precision == 'double' else '-O0'
     program = build_test(paths, compiler, 'c99', optimize)
@@ -292,7 +302,9 @@ def test_functions_of_cpp_give_what_those_of_c_give(precision, tmp_path):
 @pytest.mark.parametrize('language', seeds(['cpp', 'c'], short=1))
 def test_long_functions_come_in_parts_that_compile_without_warning(language, tmp_path):
     model = arm(17)
-    paths = generate_code(model, tmp_path, language, order=[2], wrench_links=links_of(model))
+    paths = generate_code(
+        model, tmp_path, language, order=[2], wrench_links=links_of(model)
+    )
     assert 'kept[' in paths[1].read_text()
     compiler, standard = {'c': ('gcc', 'c99'), 'cpp': ('g++', 'c++11')}[language]
     if not shutil.which(compiler):
@@ -301,7 +313,13 @@ def test_long_functions_come_in_parts_that_compile_without_warning(language, tmp
 
 
 def test_parts_hand_on_what_later_parts_need():
-    definitions = [('a0', 'x'), ('a1', 'a0 + y'), ('a2', 'a0 * a1'), ('a3', 'a1'), ('a4', 'a3')]
+    definitions = [
+        ('a0', 'x'),
+        ('a1', 'a0 + y'),
+        ('a2', 'a0 * a1'),
+        ('a3', 'a1'),
+        ('a4', 'a3'),
+    ]
     assignments = ['z[0] = a4 + a0;']
     parts, n_kept = in_parts(definitions, assignments, 'double', longest=2, length=2)
     assert len(parts) == 3
@@ -344,7 +362,9 @@ def test_code_calls_the_mathematical_library_alone_and_has_no_data_to_write(tmp_
         undefined = {symbol[-1] for symbol in symbols if symbol[-2] == 'U'}
         undefined.discard('_GLOBAL_OFFSET_TABLE_')
         # Compilers make sincos of a sine and a cosine.
-        allowed = {'sin', 'cos', 'sincos'} | ({'tanh', 'exp'} if name == 'burdened' else set())
+        allowed = {'sin', 'cos', 'sincos'} | (
+            {'tanh', 'exp'} if name == 'burdened' else set()
+        )
         assert undefined <= allowed
         # Text and read-only data.
         assert {symbol[-2].upper() for symbol in symbols} <= {'T', 'R', 'U'}
@@ -353,7 +373,9 @@ def test_code_calls_the_mathematical_library_alone_and_has_no_data_to_write(tmp_
 def test_functions_hold_no_loop_and_no_branch(tmp_path):
     model = burdened(panda())
     source = generate_code(model, tmp_path, wrench_links=links_of(model))[1].read_text()
-    assert not re.search(r'\b(for|while|do|if|switch|goto)\b|\?|&&|\|\||\bstatic [^(]*=', source)
+    assert not re.search(
+        r'\b(for|while|do|if|switch|goto)\b|\?|&&|\|\||\bstatic [^(]*=', source
+    )
 
 
 def test_same_model_gives_the_same_files(tmp_path):
@@ -362,7 +384,9 @@ def test_same_model_gives_the_same_files(tmp_path):
             generate_code(burdened(panda()), tmp_path / language / directory, language)
             for directory in 'ab'
         )
-        assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+        assert [path.read_bytes() for path in first] == [
+            path.read_bytes() for path in second
+        ]
 
 
 def test_hash_tells_models_apart_that_differ_in_anything():
@@ -447,7 +471,11 @@ def test_strange_names_compile(tmp_path):
     paths = generate_code(model, tmp_path / 'library', order=0, name='std')
     library = Library(paths, 'std')
     size = 100
-    held = (ctypes.c_char * (size * len(names))).in_dll(library.functions, 'std_joint_names').raw
+    held = (
+        (ctypes.c_char * (size * len(names)))
+        .in_dll(library.functions, 'std_joint_names')
+        .raw
+    )
     for i, name in enumerate(names):
         assert held[i * size : (i + 1) * size].rstrip(b'\0').decode() == name
     assert string_literal('a?"') == '"a\\077\\042"'
@@ -582,4 +610,6 @@ def test_examples_of_the_documentation_compile(tmp_path):
     generate_code(panda(), tmp_path / 'cpp', 'cpp', order=[2])
     example = tmp_path / 'cpp' / 'example.cpp'
     example.write_text(CONTROLLER + texts['cpp'])
-    run(CPP_COMPILERS[0], '-std=c++11', '-Wall', '-Wextra', '-c', '-o', '/dev/null', example)
+    run(
+        CPP_COMPILERS[0], '-std=c++11', '-Wall', '-Wextra', '-c', '-o', '/dev/null', example
+    )

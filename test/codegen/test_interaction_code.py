@@ -5,7 +5,14 @@ import pytest
 from support import control_simulation
 from support.compiled_controller import Compiled, T, build, meet
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
-from support.control_cases import HOME, JOINTS, MOTOR_INERTIA, STIFFNESS, TORQUE_LIMITS, Condition
+from support.control_cases import (
+    HOME,
+    JOINTS,
+    MOTOR_INERTIA,
+    STIFFNESS,
+    TORQUE_LIMITS,
+    Condition,
+)
 from support.robots import TWO_LINK
 
 from hodyn_ros import HodynError, RobotModel, generate_code
@@ -34,7 +41,10 @@ LAWS = {
         {'stiffness': [200.0] * 6 + [0.0], 'damping': 1.0, 'feeds_torque_back': False},
     ),
     'led by hand': (GravityCompensation, {'damping': 0.5}),
-    'led by hand, fed back': (GravityCompensation, {'damping': 0.5, 'feeds_torque_back': True}),
+    'led by hand, fed back': (
+        GravityCompensation,
+        {'damping': 0.5, 'feeds_torque_back': True},
+    ),
     'torque': (TorqueControl, {'damping': 0.5}),
 }
 
@@ -78,7 +88,10 @@ def test_answers_on_random_states_are_those_of_python(panda, name, delay, tmp_pa
         torque = controller.command(desired, q, None, theta, None)
         found = c.command(desired, q, None, theta)
         assert c.status == 0
-        error, largest = max(error, np.abs(found - torque).max()), max(largest, *abs(torque))
+        error, largest = (
+            max(error, np.abs(found - torque).max()),
+            max(largest, *abs(torque)),
+        )
     assert error < 1e-9 * largest
 
 
@@ -144,11 +157,16 @@ def test_closed_loop_is_that_of_python(panda, name, robot, tmp_path):
     error = largest = moved = 0.0
     for k in range(2000):
         if k in (300, 500):
-            plant.push(actuators.model.joint_names[-1], [0.0, 10.0 * (k == 300), 5.0 * (k == 300)])
+            plant.push(
+                actuators.model.joint_names[-1], [0.0, 10.0 * (k == 300), 5.0 * (k == 300)]
+            )
         given = desired, plant.q, None, plant.theta
         torque, found = controller.command(*given, None), c.command(*given)
         assert c.status == 0
-        error, largest = max(error, np.abs(found - torque).max()), max(largest, *abs(torque))
+        error, largest = (
+            max(error, np.abs(found - torque).max()),
+            max(largest, *abs(torque)),
+        )
         plant.step(found, 5)
         moved = max(moved, *abs(plant.q - start))
     assert error < 1e-9 * largest
@@ -209,6 +227,8 @@ def test_law_of_the_tip_has_no_code(panda, tmp_path):
     controller = CartesianImpedance(
         springs(panda), T, 'panda_link8', torque_limits=TORQUE_LIMITS, stiffness=100.0
     )
-    with pytest.raises(HodynError, match='generated for CartesianImpedance, but for Tracking'):
+    with pytest.raises(
+        HodynError, match='generated for CartesianImpedance, but for Tracking'
+    ):
         generate_code(panda, tmp_path, controller=controller)
     assert list(tmp_path.iterdir()) == []

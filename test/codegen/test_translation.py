@@ -46,7 +46,12 @@ COLUMNS = {'Matrix': 'n', 'Wide': 'm'}
 def arrays():
     rng = np.random.default_rng(3)
     place = np.array([2, 0, 3, 1], dtype=np.intc)
-    return place, 2.0 * rng.standard_normal((4, 4)), rng.standard_normal(4), np.zeros((2, 6))
+    return (
+        place,
+        2.0 * rng.standard_normal((4, 4)),
+        rng.standard_normal(4),
+        np.zeros((2, 6)),
+    )
 
 
 def test_translation_computes_what_python_computes(tmp_path):
@@ -56,7 +61,17 @@ def test_translation_computes_what_python_computes(tmp_path):
     text = translated(SOURCE, ('halve', 'norm', 'mixed'), COLUMNS)
     source = tmp_path / 'code.c'
     source.write_text(f'#include <math.h>\n{HELPERS}{text.replace("static int", "int")}')
-    run(CPP_COMPILERS[0], '-x', 'c++', '-std=c++11', *WARNINGS, '-c', '-o', '/dev/null', source)
+    run(
+        CPP_COMPILERS[0],
+        '-x',
+        'c++',
+        '-std=c++11',
+        *WARNINGS,
+        '-c',
+        '-o',
+        '/dev/null',
+        source,
+    )
     options = ('-std=c99', *WARNINGS, '-ffp-contract=off', '-shared', '-fPIC')
     run(C_COMPILERS[0], *options, '-o', tmp_path / 'code.so', source, '-lm')
     in_c = ctypes.CDLL(str(tmp_path / 'code.so')).mixed

@@ -204,7 +204,9 @@ def test_a_rigid_robot_gets_the_computed_torque():
     rigid = RigidComputedTorque(case.model, case.actuators, BANDWIDTH)
     motion = sway(3)(0.1)
     arguments = sway(3)(0.2), motion[0], motion[1], motion[0], motion[1]
-    np.testing.assert_allclose(flat.command(*arguments), rigid.command(*arguments), rtol=1e-12)
+    np.testing.assert_allclose(
+        flat.command(*arguments), rigid.command(*arguments), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize('law', ['pd', 'feed_forward', 'flatness'])
@@ -224,8 +226,15 @@ def test_a_robot_at_rest_is_held_against_its_weight(law):
 
 
 def panda(stiffness):
-    inertia = [0.605721456, 0.605721456, 0.462474144, 0.462474144, 0.205544064, 0.205544064,
-               0.205544064]
+    inertia = [
+        0.605721456,
+        0.605721456,
+        0.462474144,
+        0.462474144,
+        0.205544064,
+        0.205544064,
+        0.205544064,
+    ]
     return Case(PANDA, [(k, 0.0) for k in stiffness], inertia)
 
 
@@ -252,7 +261,11 @@ def sampled_error(case, controller, sinusoids, begin, count, disturbance=0.0):
     state = case.state(reference[0, :4])
     state[[0, 2]] += disturbance
     states, _ = case.plant.run_sampled(
-        state, lambda t, x: controller.command(later[round(t / PERIOD)], *x), PERIOD, count, 5
+        state,
+        lambda t, x: controller.command(later[round(t / PERIOD)], *x),
+        PERIOD,
+        count,
+        5,
     )
     return reference[:, 0] - states[:, 0]
 
@@ -270,7 +283,8 @@ def test_every_derivative_of_the_torque_lowers_the_error_of_the_sampled_panda(co
         case.model, case.actuators, BANDWIDTH, lead=PERIOD / 2.0
     )
     error = {
-        name: rms(sampled_error(case, law, sinusoids, 1.5, count)) for name, law in laws.items()
+        name: rms(sampled_error(case, law, sinusoids, 1.5, count))
+        for name, law in laws.items()
     }
     assert error['all'] < 0.05 * error['Q, Qd']
     assert error['Q, Qd'] < 0.1 * error['Q']
@@ -311,8 +325,10 @@ def test_the_look_ahead_does_not_matter_where_nothing_moves():
     reference[0] = [0.3, -0.6, 0.4]
     state = case.state(reference[:4])
     laws = [
-        [*motor_side_laws(case, np.zeros(3), lead).values(),
-         FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead)]
+        [
+            *motor_side_laws(case, np.zeros(3), lead).values(),
+            FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead),
+        ]
         for lead in (0.0, 0.01)
     ]
     for law, ahead in zip(*laws):
@@ -332,29 +348,39 @@ def test_a_pushed_robot_comes_to_rest_where_the_static_stiffness_says(make):
         case.plant.push[:] = 0.0
         case.plant.push[j] = 1e-3
         states = case.plant.run_continuously(
-            case.state(reference[:4]), lambda t, x: controller.command(reference, *x), [0.0, 1.0]
+            case.state(reference[:4]),
+            lambda t, x: controller.command(reference, *x),
+            [0.0, 1.0],
         )
         moved = states[-1, 0, j] - reference[0, j]
         assert moved == pytest.approx(1e-3 / stiffness[j], rel=5e-3)
 
 
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')  # an axis that is not of unit length
+@pytest.mark.filterwarnings(
+    'ignore::hodyn_ros.ModelWarning'
+)  # an axis that is not of unit length
 def test_feed_forward_stands_as_stiff_as_springs_and_motor_control_in_series():
     model = RobotModel.from_urdf(THREE_LINK, gravity=(0.0, 0.0, 0.0))
     springs, gains = np.array([300.0, 200.0, 80.0]), np.array([60.0, 50.0, 40.0])
     drives = {name: SeriesElastic(k, 0.2) for name, k in zip(model.joint_names, springs)}
     controller = FeedForwardController(model, Actuators(model, drives), (gains, 8.0))
     expected = springs * gains / (springs + gains)
-    np.testing.assert_allclose(controller.static_stiffness(np.zeros(3)), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        controller.static_stiffness(np.zeros(3)), expected, rtol=1e-6
+    )
 
 
 def softness_by_formula(case, q, w, K):
     """How far a torque moves each link under exact linearisation with all poles at -w."""
     oracle, n = case.oracle, len(q)
     at_rest = oracle.effort(np.stack([q, 0 * q, 0 * q]))
-    M = np.column_stack([oracle.effort(np.stack([q, 0 * q, e])) - at_rest for e in np.eye(n)])
+    M = np.column_stack(
+        [oracle.effort(np.stack([q, 0 * q, e])) - at_rest for e in np.eye(n)]
+    )
     weight, h = lambda x: oracle.effort(np.stack([x, 0 * q, 0 * q])), 1e-5
-    G = np.column_stack([(weight(q + h * e) - weight(q - h * e)) / (2 * h) for e in np.eye(n)])
+    G = np.column_stack(
+        [(weight(q + h * e) - weight(q - h * e)) / (2 * h) for e in np.eye(n)]
+    )
     M_inverse = np.linalg.inv(M)
     return -np.diagonal(M_inverse @ (np.diag(K) + G - 6 * w**2 * M) @ M_inverse) / w**4
 
@@ -366,7 +392,9 @@ def test_stiffer_springs_make_a_softer_robot_under_exact_linearisation(w):
         K = factor * np.array([1000.0] * 4 + [500.0] * 3)
         case = panda(K)
         found = FlatnessController(case.model, case.actuators, w).static_stiffness(q)
-        np.testing.assert_allclose(1.0 / found, softness_by_formula(case, q, w, K), rtol=1e-5)
+        np.testing.assert_allclose(
+            1.0 / found, softness_by_formula(case, q, w, K), rtol=1e-5
+        )
         if w == 25.0:  # the spring of the last joint has 500 and 2500 N m/rad
             assert abs(found[-1]) == pytest.approx(0.018 / factor, rel=0.05)
 
@@ -374,14 +402,18 @@ def test_stiffer_springs_make_a_softer_robot_under_exact_linearisation(w):
 def test_exact_linearisation_warns_of_how_soft_it_is():
     case = panda([1000.0] * 4 + [500.0] * 3)
     model, actuators = case.model, case.actuators
-    with pytest.warns(ControlWarning, match='Static stiffness in the middle of the range') as seen:
+    with pytest.warns(
+        ControlWarning, match='Static stiffness in the middle of the range'
+    ) as seen:
         controller = FlatnessController(model, actuators, 25.0)
     (warning,) = seen
     assert warning.filename == __file__
     middle = 0.5 * (model.limits.lower + model.limits.upper)
     for j, stiffness in enumerate(np.abs(controller.static_stiffness(middle))):
         spring = 1000 if j < 4 else 500
-        expected = rf'panda_joint{j + 1} {stiffness:.3g} \(spring {spring}, usable from \d+ rad/s'
+        expected = (
+            rf'panda_joint{j + 1} {stiffness:.3g} \(spring {spring}, usable from \d+ rad/s'
+        )
         assert re.search(expected, str(warning.message)), expected
     last = re.search(r'panda_joint7 .*usable from (\d+) rad', str(warning.message))
     with warnings.catch_warnings():
@@ -402,7 +434,9 @@ def test_limits_cut_torques_and_say_so():
     case = elastic_three_link()
     limits = np.array([1.0, 200.0, np.inf])
     free = FlatnessController(case.model, case.actuators, BANDWIDTH)
-    limited = FlatnessController(case.model, case.actuators, BANDWIDTH, torque_limits=limits)
+    limited = FlatnessController(
+        case.model, case.actuators, BANDWIDTH, torque_limits=limits
+    )
     state = case.state(sway(3)(0.0)[:4] - OFFSET)
     demand = free.command(sway(3)(0.0), *state)
     command = limited.evaluate(sway(3)(0.0), *state)
@@ -437,7 +471,8 @@ def test_lower_laws_do_not_look_at_higher_derivatives():
 
 
 @pytest.mark.parametrize(
-    'poles', [[-3.0], [-1.0, -5.0], [-4.0 + 2.0j, -4.0 - 2.0j], [-9.0, -2.0, -3 + 1j, -3 - 1j]]
+    'poles',
+    [[-3.0], [-1.0, -5.0], [-4.0 + 2.0j, -4.0 - 2.0j], [-9.0, -2.0, -3 + 1j, -3 - 1j]],
 )
 def test_gains_place_the_poles(poles):
     gains = gains_from_poles(poles)
@@ -460,7 +495,11 @@ def test_a_bandwidth_puts_all_poles_there():
 @pytest.mark.parametrize(
     ('poles', 'error', 'message'),
     [
-        (-3.0, ControlError, "bandwidth of joint 'j1' is -3.0, expected a finite number above 0"),
+        (
+            -3.0,
+            ControlError,
+            "bandwidth of joint 'j1' is -3.0, expected a finite number above 0",
+        ),
         (float('nan'), ControlError, 'expected a finite number above 0'),
         ('fast', ControlError, 'expected a bandwidth'),
         (True, ControlError, 'expected a bandwidth'),
@@ -470,8 +509,16 @@ def test_a_bandwidth_puts_all_poles_there():
         ([1.0, 2.0], ControlError, 'expected a bandwidth'),
         ({'j1': 5.0, 'j2': 5.0}, JointNameError, 'missing: j3'),
         ({'j1': 5.0, 'j2': 5.0, 'j3': 5.0, 'j4': 5.0}, JointNameError, 'unknown: j4'),
-        ({'j1': [-1.0, -2.0], 'j2': 5.0, 'j3': 5.0}, ControlError, "'j1' has 2 poles, expected 4"),
-        ({'j1': [-1, -2, -3, 4], 'j2': 5.0, 'j3': 5.0}, ControlError, 'negative real parts'),
+        (
+            {'j1': [-1.0, -2.0], 'j2': 5.0, 'j3': 5.0},
+            ControlError,
+            "'j1' has 2 poles, expected 4",
+        ),
+        (
+            {'j1': [-1, -2, -3, 4], 'j2': 5.0, 'j3': 5.0},
+            ControlError,
+            'negative real parts',
+        ),
         ({'j1': [-1, -2, -3, -4 + 1j], 'j2': 5, 'j3': 5}, ControlError, 'conjugate pairs'),
     ],
 )
@@ -502,7 +549,9 @@ def test_unusable_options_are_refused(change, message):
 @pytest.mark.parametrize('kind', [np.float32, np.float64, np.int64])
 def test_the_lead_may_be_a_number_of_numpy(kind):
     case = elastic_three_link()
-    assert FlatnessController(case.model, case.actuators, BANDWIDTH, lead=kind(1)).lead == 1.0
+    assert (
+        FlatnessController(case.model, case.actuators, BANDWIDTH, lead=kind(1)).lead == 1.0
+    )
 
 
 def test_unusable_gains_of_motors_are_refused():
@@ -516,7 +565,9 @@ def test_unusable_gains_of_motors_are_refused():
     for gains in (7.0, (1.0,), (1.0, -2.0), ([1.0, 2.0], 1.0), None):
         with pytest.raises(ControlError, match='expected'):
             PDGravity(case.model, case.actuators, gains)
-    with pytest.raises(ControlError, match='order is 3, expected a whole number from 0 to 2'):
+    with pytest.raises(
+        ControlError, match='order is 3, expected a whole number from 0 to 2'
+    ):
         FeedForwardController(case.model, case.actuators, (1.0, 1.0), 3)
     with pytest.raises(ControlError, match='bandwidth is 0'):
         motor_gains(case.model, case.actuators, 0, np.zeros(3))
@@ -545,7 +596,8 @@ def test_unusable_states_and_references_are_refused(index, value, message):
 def test_a_spring_beyond_its_range_is_reported_with_its_joint():
     case = elastic_three_link()
     drives = {
-        name: SeriesElastic(LinearSpring(100.0, 0.1), 0.2) for name in case.model.joint_names
+        name: SeriesElastic(LinearSpring(100.0, 0.1), 0.2)
+        for name in case.model.joint_names
     }
     actuators = Actuators(case.model, drives)
     flat = FlatnessController(case.model, actuators, BANDWIDTH)
@@ -562,7 +614,9 @@ def test_a_spring_beyond_its_range_is_reported_with_its_joint():
 
 def test_actuators_that_no_law_here_controls_are_refused():
     case = elastic_three_link()
-    damped = Actuators(case.model, {'j2': SeriesElastic(LinearSpring(100.0), 0.2, damping=0.5)})
+    damped = Actuators(
+        case.model, {'j2': SeriesElastic(LinearSpring(100.0), 0.2, damping=0.5)}
+    )
     with pytest.raises(ControlError, match="spring of joint 'j2' has a damper"):
         FlatnessController(case.model, damped, BANDWIDTH)
     with pytest.raises(ControlError, match='robot with other joints'):
@@ -591,7 +645,9 @@ def test_actuators_of_another_robot_with_the_same_joints_are_refused():
     model = RobotModel.from_urdf(TWO_LINK)
     actuators = Actuators(model, {'elbow': SeriesElastic(100.0, 0.2)})
     longer = TWO_LINK.replace('<origin xyz="0.4 0 0.05"', '<origin xyz="0.5 0 0.05"')
-    sliding = TWO_LINK.replace('name="elbow" type="revolute"', 'name="elbow" type="prismatic"')
+    sliding = TWO_LINK.replace(
+        'name="elbow" type="revolute"', 'name="elbow" type="prismatic"'
+    )
     for xml, what in ((longer, 'kinematics'), (sliding, 'types of joints')):
         assert xml != TWO_LINK
         other = RobotModel.from_urdf(xml)

@@ -24,7 +24,12 @@ from support.control_cases import (
 
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
-from hodyn_ros.control import GravityCompensation, Guards, TrackingController, tracking_controller
+from hodyn_ros.control import (
+    GravityCompensation,
+    Guards,
+    TrackingController,
+    tracking_controller,
+)
 from hodyn_ros.control.guards import BOUNDS
 from hodyn_ros.errors import ControlError, MotionError
 
@@ -92,7 +97,9 @@ class Followed:
             return
         desired = self.motion([self.k * T + self.late + self.law.lead])[0]
         elapsed = self.elapsed + T * self.missing
-        command = self.law.evaluate(desired, self.q, None, self.theta, None, elapsed=elapsed)
+        command = self.law.evaluate(
+            desired, self.q, None, self.theta, None, elapsed=elapsed
+        )
         self.missing = 0
         self.rates.append(np.abs(command.torque - self.torque).max() / T)
         self.torque = command.torque
@@ -147,9 +154,17 @@ def test_samples_that_come_at_other_times_are_taken_for_what_they_are(panda):
 
 @pytest.mark.parametrize(
     ('which', 'joint', 'value'),
-    [('q', 3, 1.0), ('theta', 1, 0.15), ('theta', 6, -0.3), ('q', 2, np.nan), ('q', 0, np.inf)],
+    [
+        ('q', 3, 1.0),
+        ('theta', 1, 0.15),
+        ('theta', 6, -0.3),
+        ('q', 2, np.nan),
+        ('q', 0, np.inf),
+    ],
 )
-def test_one_wrong_position_is_taken_for_the_one_expected(panda, undisturbed, which, joint, value):
+def test_one_wrong_position_is_taken_for_the_one_expected(
+    panda, undisturbed, which, joint, value
+):
     def glitch(robot):
         if robot.k == 700:
             getattr(robot, which)[joint] += value
@@ -378,8 +393,12 @@ def test_torque_limits_are_those_of_the_description(panda):
 
 def test_torque_limits_that_nobody_knows_are_asked_for():
     with pytest.warns(ModelWarning, match='effort limit'):
-        model = RobotModel.from_urdf(re.sub('effort="[^"]*"', 'effort="0"', robots.TWO_LINK))
-    actuators = Actuators(model, {name: SeriesElastic(500.0, 0.1) for name in model.joint_names})
+        model = RobotModel.from_urdf(
+            re.sub('effort="[^"]*"', 'effort="0"', robots.TWO_LINK)
+        )
+    actuators = Actuators(
+        model, {name: SeriesElastic(500.0, 0.1) for name in model.joint_names}
+    )
     with pytest.raises(ControlError, match=r"'shoulder' is not known.*np.inf"):
         tracking_controller(actuators, T)
     law = tracking_controller(actuators, T, torque_limits=np.inf)
@@ -397,7 +416,10 @@ def test_torque_limits_that_nobody_knows_are_asked_for():
         ({'stop_duration': 0.0}, 'stop_duration'),
         ({'reactions': 'float'}, 'expected a mapping'),
         ({'reactions': {'max_gaps': 'float'}}, r"'max_gaps'.*max_gap"),
-        ({'reactions': {'max_gap': 'limp'}}, "'limp', expected 'hold' or 'float' to one of pos"),
+        (
+            {'reactions': {'max_gap': 'limp'}},
+            "'limp', expected 'hold' or 'float' to one of pos",
+        ),
     ],
 )
 def test_guards_that_cannot_be_are_refused(panda, given, message):

@@ -92,7 +92,9 @@ def test_links_are_as_stiff_as_demanded_with_some_rigid_joints(panda):
     compliance = np.array([0.0 if k is None else 1.0 / k for k in springs])
     state[2] = HOME + compliance * plant.torque
     controller = law(JointImpedance, panda, rigid, stiffness=STIFFER)
-    run = touch(plant, held(controller), ramped([0, 10.0, 5.0, 1.0, 0, 0]), 1.5, state=state)
+    run = touch(
+        plant, held(controller), ramped([0, 10.0, 5.0, 1.0, 0, 0]), 1.5, state=state
+    )
     pushed = tip(plant, run.states[-1, 0])[1].T @ [0, 10.0, 5.0, 1.0, 0, 0]
     moved = run.states[-1, 0] - HOME
     np.testing.assert_allclose(STIFFER * moved, pushed, atol=0.02 * np.abs(pushed).max())
@@ -125,7 +127,9 @@ def test_stretched_arm_is_softer_rather_than_unstable(panda):
     goal = AT_HOME.copy()
     goal[0] = stretched
     start = plant.at_rest(stretched)
-    run = touch(plant, held(controller, goal), ramped([0, 10.0, 0, 0, 0, 0]), 1.0, state=start)
+    run = touch(
+        plant, held(controller, goal), ramped([0, 10.0, 0, 0, 0, 0]), 1.0, state=start
+    )
     assert run.position[-1, 1] - run.position[0, 1] > 1.1 * 10.0 / 780.0
     assert run.energy.min() > -1e-4
     assert np.abs(run.states[-1, 1]).max() < 0.1
@@ -146,7 +150,9 @@ def test_contact_with_a_stiff_wall_comes_to_rest(panda):
     goal = AT_HOME.copy()
     goal[0] += np.linalg.pinv(J) @ [0.0, 0.0, -0.05, 0.0, 0.0, 0.0]
     controller = law(JointImpedance, panda, stiffness=STIFFER)
-    run = touch(plant, held(controller, goal), wall(pose.translation[2] - 0.01), 1.2, substeps=4)
+    run = touch(
+        plant, held(controller, goal), wall(pose.translation[2] - 0.01), 1.2, substeps=4
+    )
     assert run.wrench[:, 2].max() > 10.0
     assert np.all(run.wrench[-300:, 2] > 5.0)
     assert np.ptp(run.wrench[-300:, 2]) < 2.0
@@ -167,8 +173,15 @@ def test_robot_is_led_by_hand_with_little_force(panda, coulomb):
 @pytest.mark.parametrize('stiffness', [-0.2, 0.05])
 def test_weight_does_not_hang_on_the_springs(panda, stiffness, feeds_back):
     """A robot that is left alone: fed back, their error is taken for weight."""
-    plant, controller = Condition(stiffness=stiffness).plant(), law(
-        GravityCompensation, panda, damping=0.5, feeds_torque_back=feeds_back, guards=None
+    plant, controller = (
+        Condition(stiffness=stiffness).plant(),
+        law(
+            GravityCompensation,
+            panda,
+            damping=0.5,
+            feeds_torque_back=feeds_back,
+            guards=None,
+        ),
     )
     state = plant.at_rest(np.array(HOME))
     for _ in range(1500):
@@ -205,7 +218,9 @@ def test_wanted_torques_are_tracked(panda, case):
     error, feeds_back, coulomb, largest, rms = TORQUES[case]
     # Links that hardly move, since they are a thousand times heavier, and no weight.
     stiffness = (1.0 + error) * STIFFNESS
-    plant = Plant(PANDA, JOINTS, stiffness, MOTOR_INERTIA, (0, 0, 0), coulomb=coulomb, mass=1e3)
+    plant = Plant(
+        PANDA, JOINTS, stiffness, MOTOR_INERTIA, (0, 0, 0), coulomb=coulomb, mass=1e3
+    )
     controller = law(TorqueControl, panda, feeds_torque_back=feeds_back)
     amplitude, w = np.array([5.0] * 7), 2.0 * np.pi * (3.0 if coulomb else 2.0)
     state = plant.at_rest(HOME)
@@ -231,7 +246,10 @@ def test_torques_wanted_at_rest_do_not_hang_on_the_springs(panda, stiffness, fee
     pytest.importorskip('mujoco')
     controller = law(TorqueControl, panda, feeds_torque_back=feeds_back, guards=None)
     plant = ElasticPlant(
-        panda, actuators(panda), 2e-4, imperfections=Imperfections(stiffness_error=stiffness)
+        panda,
+        actuators(panda),
+        2e-4,
+        imperfections=Imperfections(stiffness_error=stiffness),
     )
     plant.reset(HOME)
     wanted, moved = np.zeros((3, 7)), 0.0
@@ -316,7 +334,9 @@ def test_bad_arguments_of_the_tip_are_refused(panda, given, message):
 def test_variable_stiffness_is_refused(panda):
     variable = VariableStiffness(Qbmove(a=8.9992, k=0.0019, max_deflection=0.8), 0.1)
     with pytest.raises(ControlError, match='variable stiffness: use TrackingController'):
-        GravityCompensation(Actuators(panda, {JOINTS[0]: variable}), PERIOD, torque_limits=9.0)
+        GravityCompensation(
+            Actuators(panda, {JOINTS[0]: variable}), PERIOD, torque_limits=9.0
+        )
 
 
 def test_pose_that_is_none_is_refused(panda):
@@ -328,5 +348,7 @@ def test_pose_that_is_none_is_refused(panda):
 
 
 def test_wanted_torques_of_wrong_shape_are_refused(panda):
-    with pytest.raises(MotionError, match=r'desired has the shape \(5, 7\), expected \(3, 7\)'):
+    with pytest.raises(
+        MotionError, match=r'desired has the shape \(5, 7\), expected \(3, 7\)'
+    ):
         law(TorqueControl, panda).command(AT_HOME, HOME, None, HOME, None)

@@ -86,7 +86,10 @@ def growth(controller, motor, gain=1.0, delay=0.0, count=1000):
 @pytest.mark.parametrize('motor', [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_gain_raised_and_lowered_until_it_breaks(panda, margins, motor):
     controller = law(panda)
-    for bound, beyond, count in ((margins.gain_up, 1.1, 1000), (margins.gain_down, 0.9, 3000)):
+    for bound, beyond, count in (
+        (margins.gain_up, 1.1, 1000),
+        (margins.gain_down, 0.9, 3000),
+    ):
         assert growth(controller, motor, bound[motor] / beyond, count=count) < 1.0
         assert growth(controller, motor, bound[motor] * beyond, count=count) > 1.0
 
@@ -110,7 +113,9 @@ def test_impedance_breaks_where_its_margins_say(panda, motor):
 
 
 def test_robot_that_is_left_free_neither_returns_nor_leaves(panda):
-    controller = GravityCompensation(drives(panda), PERIOD, damping=2.0, resolution=ENCODERS)
+    controller = GravityCompensation(
+        drives(panda), PERIOD, damping=2.0, resolution=ENCODERS
+    )
     found = controller.margins(HOME)
     assert abs(found.decay) < 1e-4
     assert np.all(found.sensitivity < 20.0)
@@ -118,7 +123,9 @@ def test_robot_that_is_left_free_neither_returns_nor_leaves(panda):
 
 
 def test_torques_that_stay_let_an_arm_fall_and_margins_say_so(panda):
-    found = TorqueControl(drives(panda), PERIOD, damping=2.0, resolution=ENCODERS).margins(HOME)
+    found = TorqueControl(drives(panda), PERIOD, damping=2.0, resolution=ENCODERS).margins(
+        HOME
+    )
     assert found.decay < -1.0
     assert np.isinf(found.noise).all()
 
@@ -198,8 +205,10 @@ def test_margins_leave_a_law_in_use_as_it_is(panda):
     desired[0] = HOME
     theta = first.resting(HOME)
     for k in range(5):
-        answers = [x.command(desired, np.add(HOME, 1e-4 * k), None, theta, None)
-                   for x in (first, second)]
+        answers = [
+            x.command(desired, np.add(HOME, 1e-4 * k), None, theta, None)
+            for x in (first, second)
+        ]
         assert np.array_equal(*answers)
         first.margins(frequencies=10)
 
@@ -207,7 +216,9 @@ def test_margins_leave_a_law_in_use_as_it_is(panda):
 def test_text_has_a_line_for_each_motor(panda, margins):
     text = margins.table(panda.joint_names)
     assert len(text.splitlines()) == 10
-    assert f'{margins.gain_up[6]:.2g}' in next(x for x in text.splitlines() if 'joint7' in x)
+    assert f'{margins.gain_up[6]:.2g}' in next(
+        x for x in text.splitlines() if 'joint7' in x
+    )
 
 
 def test_rigid_joints_have_margins_of_the_rigid_motion(panda):
@@ -217,7 +228,9 @@ def test_rigid_joints_have_margins_of_the_rigid_motion(panda):
 
 
 def test_bandwidth_that_the_margins_do_not_allow_is_refused_with_one_that_would_do(panda):
-    with pytest.raises(ControlError, match=r'150 rad/s.* ([0-9.]+) rad/s would do') as refused:
+    with pytest.raises(
+        ControlError, match=r'150 rad/s.* ([0-9.]+) rad/s would do'
+    ) as refused:
         law(panda, bandwidth=150.0, delay=5e-3)
     would_do = float(str(refused.value).split(' rad/s would do')[0].split()[-1])
     assert 10.0 < would_do < 150.0
@@ -241,5 +254,7 @@ def test_samples_that_lie_on_an_axis_or_on_the_circle_count():
     w = np.array([1.0, 2.0, 3.0, 4.0])
     up, down, *_ = loop_margins(w, np.array([-4.0 + 1j, -2.0, -0.5, -0.2 - 0.1j]))
     assert (up, down) == (2.0, 0.5)
-    _, _, phase, delay, crossover = loop_margins(w, np.array([-2.0 - 1j, -1j, -0.5j, -0.2j]))
+    _, _, phase, delay, crossover = loop_margins(
+        w, np.array([-2.0 - 1j, -1j, -0.5j, -0.2j])
+    )
     np.testing.assert_allclose([phase, delay, crossover], [np.pi / 2, np.pi / 4, 2.0])

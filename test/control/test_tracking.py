@@ -118,9 +118,12 @@ def test_fast_motion_needs_more_torque_than_motor_2_has(panda):
     samples = FAST_MOTION(np.linspace(0.0, FAST_MOTION.duration, 4001))
     pin = pytest.importorskip('pinocchio')
     plant = Condition().plant()
-    torque = np.array([
-        pin.rnea(plant.model, plant.data, *rows[:3]) + MOTOR_INERTIA * rows[2] for rows in samples
-    ])
+    torque = np.array(
+        [
+            pin.rnea(plant.model, plant.data, *rows[:3]) + MOTOR_INERTIA * rows[2]
+            for rows in samples
+        ]
+    )
     assert np.abs(torque[:, 1]).max() == pytest.approx(119.0, abs=0.1)
     assert TORQUE_LIMITS[1] == 87.0
 
@@ -141,7 +144,9 @@ def test_both_plants_say_the_same(panda, name):
     second = control_simulation.follow(law(panda), CONDITIONS[name])
     # Dry friction and rounded positions make of rounding what an encoder sees.
     largest = 0.03 if name == 'all' else 1e-4
-    np.testing.assert_allclose(first.error, second.error, atol=largest * np.abs(first.error).max())
+    np.testing.assert_allclose(
+        first.error, second.error, atol=largest * np.abs(first.error).max()
+    )
 
 
 def test_damper_that_the_law_knows_costs_less_than_one_that_it_does_not(panda):

@@ -26,8 +26,11 @@ LOW, HIGH = 300.0, 500.0  # N m/rad
 def stiffness_at(time):
     """Stiffness and two derivatives, which rises during the motion."""
     s = np.clip(time, 0.0, 1.0)
-    rise = [s**3 * (10 - 15 * s + 6 * s**2), 30 * s**2 * (1 - s) ** 2,
-            60 * s * (1 - s) * (1 - 2 * s)]
+    rise = [
+        s**3 * (10 - 15 * s + 6 * s**2),
+        30 * s**2 * (1 - s) ** 2,
+        60 * s * (1 - s) * (1 - 2 * s),
+    ]
     return {'shoulder': (HIGH - LOW) * np.array(rise) + [LOW, 0.0, 0.0]}
 
 
@@ -44,7 +47,12 @@ def errors(urdf):
         measured = robot.measurement
         time = min(k * T + law.lead, 1.0)
         torque = law.evaluate(
-            MOTION(time), measured.q, None, measured.theta, None, stiffness=stiffness_at(time)
+            MOTION(time),
+            measured.q,
+            None,
+            measured.theta,
+            None,
+            stiffness=stiffness_at(time),
         ).torque
         robot.advance(torque)
         found.append(robot.measurement.q - MOTION(min((k + 1) * T, 1.0))[0])

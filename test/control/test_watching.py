@@ -28,7 +28,9 @@ ALL = {'stiffness': -0.05, 'payload': 1.0, 'coulomb': 1.0}
 def actuators():
     model = control_simulation.panda()
     values = zip(model.joint_names, STIFFNESS, MOTOR_INERTIA)
-    return Actuators(model, {name: SeriesElastic(float(k), float(b)) for name, k, b in values})
+    return Actuators(
+        model, {name: SeriesElastic(float(k), float(b)) for name, k, b in values}
+    )
 
 
 def tracking(actuators, **options):
@@ -105,7 +107,8 @@ def test_robot_that_rests_or_has_no_springs_shows_nothing(actuators):
     assert np.isinf(law.delay_seen.deviation)
     model = actuators.model
     rigid = Actuators(
-        model, {name: RigidDrive(float(b)) for name, b in zip(model.joint_names, MOTOR_INERTIA)}
+        model,
+        {name: RigidDrive(float(b)) for name, b in zip(model.joint_names, MOTOR_INERTIA)},
     )
     law = tracking(rigid, delay=PERIOD)
     for row in probing_motion(HOME, PERIOD, duration=0.3):

@@ -96,16 +96,22 @@ def test_stopped_run_leaves_no_tasks_on_the_cluster(model, cluster, tmp_path, pr
     (tmp_path / 'in' / 'motion000.npz').write_bytes(b'no archive')
     with distributed.Client(cluster) as client:
         with pytest.raises(BatchError, match='motion000.npz'):
-            processed(model, scheduler=client, stop_on_error=True, workers=None, suffix='.parquet')
+            processed(
+                model, scheduler=client, stop_on_error=True, workers=None, suffix='.parquet'
+            )
         assert {state.status for state in client.futures.values()} <= {'finished'}
 
 
 def test_unreachable_cluster_is_told_in_words(model, tmp_path, monkeypatch, processed):
     make_folder(tmp_path / 'in', model, 1)
-    with distributed.LocalCluster(n_workers=0, dashboard_address=':0', processes=False) as empty:
+    with distributed.LocalCluster(
+        n_workers=0, dashboard_address=':0', processes=False
+    ) as empty:
         monkeypatch.setattr(process, 'PATIENCE', 0.1)
         with pytest.raises(BatchError, match='no worker'):
-            processed(model, scheduler=empty.scheduler_address, workers=None, suffix='.parquet')
+            processed(
+                model, scheduler=empty.scheduler_address, workers=None, suffix='.parquet'
+            )
     monkeypatch.setattr(process, 'CONNECTING', 0.1)
     with pytest.raises(BatchError, match='was not reached'):
         processed(model, scheduler='tcp://127.0.0.1:9', workers=None, suffix='.parquet')

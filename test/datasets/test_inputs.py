@@ -126,7 +126,9 @@ def test_output_names_do_not_meet():
 
 def test_outputs_that_meet_all_the_same_are_refused(tree):
     (tree / 'b.csv.npz').write_text('other')
-    with pytest.raises(BatchError, match="b.csv.* and .*b.csv.* would both be called 'b.csv.npz'"):
+    with pytest.raises(
+        BatchError, match="b.csv.* and .*b.csv.* would both be called 'b.csv.npz'"
+    ):
         process_files(DatasetRun(two_link(), tree, tree / 'out', suffix='.npz', workers=0))
 
 
@@ -158,14 +160,18 @@ def test_digest_of_a_robot_knows_its_every_number():
 @pytest.mark.parametrize('field', [field.name for field in fields(RobotModel)])
 def test_digest_of_a_robot_knows_each_of_its_attributes(field):
     model = two_link()
-    other = {'something': 'else'} if field in ('links', 'friction') else ('something', 'else')
+    other = (
+        {'something': 'else'} if field in ('links', 'friction') else ('something', 'else')
+    )
     assert digest_of(replace(model, **{field: other})) != digest_of(model)
 
 
 def test_digest_does_not_depend_on_use_or_process():
     model = RobotModel.from_urdf(share_file('urdf/panda.urdf'))
     laws = {'panda_joint3': Viscous(0.1), 'panda_joint1': Coulomb(0.2)}
-    drives = {'panda_joint2': actuators.SeriesElastic(actuators.CubicSpring(300.0, 4.0), 0.1)}
+    drives = {
+        'panda_joint2': actuators.SeriesElastic(actuators.CubicSpring(300.0, 4.0), 0.1)
+    }
     robot = actuators.Actuators(model.with_friction(laws), drives)
     before = digest_of(robot)
     robot.model.warm_up(1)

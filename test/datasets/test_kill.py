@@ -8,7 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from support.batch_tools import assert_complete, make_folder, outputs_in, recorded_in, two_link
+from support.batch_tools import (
+    assert_complete,
+    make_folder,
+    outputs_in,
+    recorded_in,
+    two_link,
+)
 
 from hodyn_ros.datasets import DatasetRun, process_files
 from hodyn_ros.files import read_results
@@ -112,7 +118,10 @@ def test_run_may_die_at_any_operation_on_files(model, tmp_path, processed):
 
 
 def start(folder, workers):
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')])}
+    environment = {
+        **os.environ,
+        'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')]),
+    }
     script = folder / 'script.py'
     script.write_text(SCRIPT)
     return subprocess.Popen(
@@ -139,7 +148,9 @@ def members_of(session):
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-def test_killed_run_takes_its_workers_along_and_the_next_goes_on(model, tmp_path, processed):
+def test_killed_run_takes_its_workers_along_and_the_next_goes_on(
+    model, tmp_path, processed
+):
     motions = make_folder(tmp_path / 'in', model, 40)
     with start(tmp_path, 2) as process:
         try:
@@ -168,7 +179,10 @@ def test_script_that_lacks_its_guard_is_told_so(model, tmp_path):
     script = SCRIPT.replace("if __name__ == '__main__':", 'if True:')
     path = tmp_path / 'script.py'
     path.write_text(script)
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')])}
+    environment = {
+        **os.environ,
+        'PYTHONPATH': os.pathsep.join([str(ROOT), str(ROOT / 'test')]),
+    }
     done = subprocess.run(
         [sys.executable, path, tmp_path, '2'],
         env=environment,
@@ -208,7 +222,9 @@ def test_process_killed_before_it_is_ready_is_replaced(which, model, tmp_path):
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-def test_workers_that_are_killed_each_time_before_they_are_ready_end_the_run(model, tmp_path):
+def test_workers_that_are_killed_each_time_before_they_are_ready_end_the_run(
+    model, tmp_path
+):
     make_folder(tmp_path / 'in', model, 6)
     with start(tmp_path, 2) as process:
         while process.poll() is None:

@@ -60,7 +60,14 @@ def assert_results(folder, model, motions, column='motion', name='all.parquet'):
                 )
 
 
-MOTIONS = {'a': (30, 1), 'b': (7, 2), 'c': (200, 3), 'd': (1, 4), 'e': (90, 5), 'f': (33, 6)}
+MOTIONS = {
+    'a': (30, 1),
+    'b': (7, 2),
+    'c': (200, 3),
+    'd': (1, 4),
+    'e': (90, 5),
+    'f': (33, 6),
+}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,10 @@ def test_splines_end_where_motions_end(model, tmp_path, processed):
 
     tables = {name: positions_only(name, tmp_path) for name in (1, 2)}
     joined = pa.concat_tables(
-        [table.append_column('id', pa.array([name] * 120)) for name, table in tables.items()]
+        [
+            table.append_column('id', pa.array([name] * 120))
+            for name, table in tables.items()
+        ]
     )
     (tmp_path / 'in').mkdir()
     pq.write_table(joined, tmp_path / 'in' / 'all.parquet')
@@ -173,7 +183,9 @@ def test_splines_end_where_motions_end(model, tmp_path, processed):
     for name, table in tables.items():
         pq.write_table(table, tmp_path / 'single' / f'{name}.parquet')
     processed(model, motion_column='id', suffix='.parquet')
-    process_files(DatasetRun(model, tmp_path / 'single', tmp_path / 'out_single', workers=0))
+    process_files(
+        DatasetRun(model, tmp_path / 'single', tmp_path / 'out_single', workers=0)
+    )
     both = dataset.dataset(tmp_path / 'out', format='parquet').to_table()
     for number, name in enumerate(tables):
         alone = pq.read_table(tmp_path / 'out_single' / f'{name}.parquet')
@@ -195,7 +207,12 @@ def test_dampers_begin_anew_with_every_motion(model, tmp_path):
         output = tmp_path / f'out_{name}'
         process_files(
             DatasetRun(
-                model, tmp_path / name, output, motion_column='motion', workers=0, actuators=damped
+                model,
+                tmp_path / name,
+                output,
+                motion_column='motion',
+                workers=0,
+                actuators=damped,
             )
         )
         table = dataset.dataset(output, format='parquet').to_table()
@@ -216,11 +233,14 @@ def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path, p
     times, motion = motion_of(model, 3, 0)
     table = table_of(model, times, motion)
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
-    pq.write_table(table.append_column('motion', pa.array(ids)), tmp_path / 'in' / 'bad.parquet')
+    pq.write_table(
+        table.append_column('motion', pa.array(ids)), tmp_path / 'in' / 'bad.parquet'
+    )
     pq.write_table(table, tmp_path / 'in' / 'without.parquet')
     words = table.set_column(2, 'elbow.position', pa.array(['x', 'y', 'z']))
     pq.write_table(
-        words.append_column('motion', pa.array([1, 1, 2])), tmp_path / 'in' / 'words.parquet'
+        words.append_column('motion', pa.array([1, 1, 2])),
+        tmp_path / 'in' / 'words.parquet',
     )
     (tmp_path / 'in' / 'broken.parquet').write_bytes(b'PAR1')
     (tmp_path / 'in' / 'other.csv').write_bytes(b'time')
@@ -231,7 +251,9 @@ def test_unusable_ids_are_an_error_of_that_file(ids, message, model, tmp_path, p
     assert message in errors['bad.parquet']
     assert "no column 'motion' of motion ids" in errors['without.parquet']
     assert 'cannot be read as PARQUET' in errors['broken.parquet']
-    assert "'elbow.position' is of type string, expected numbers" in errors['words.parquet#0']
+    assert (
+        "'elbow.position' is of type string, expected numbers" in errors['words.parquet#0']
+    )
     assert 'is no Parquet file' in errors['other.csv']
     assert_results(tmp_path / 'out', model, MOTIONS)
 
@@ -250,13 +272,17 @@ def test_parts_are_whole_motions_and_rows_are_read_from_any_of_them(
     values = np.arange(len(ids), dtype=float)
     pq.write_table(pa.table({'x': values, 'id': ids}), path, row_group_size=group)
     parts = list(find_parts(path, 'id', part_rows))
-    assert [motion for _, motions in parts for motion in motions] == list(enumerate(lengths))
+    assert [motion for _, motions in parts for motion in motions] == list(
+        enumerate(lengths)
+    )
     row = 0
     for first, motions in parts:
         assert first == row
         row += sum(length for _, length in motions)
         assert row - first >= part_rows or row == len(ids)
-        pieces = piecewise_rows(ParquetTable(path), [0], first, [length for _, length in motions])
+        pieces = piecewise_rows(
+            ParquetTable(path), [0], first, [length for _, length in motions]
+        )
         for (_, length), piece in zip(motions, pieces):
             np.testing.assert_array_equal(piece[:, 0], values[first : first + length])
             first += length

@@ -135,7 +135,9 @@ def test_many_changed_inputs_are_told_together(model, tmp_path, processed):
     assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(model, tmp_path, processed):
+def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(
+    model, tmp_path, processed
+):
     motions = {}
     for number in range(3):
         times, motion = motion_of(model, 10, number)
@@ -150,7 +152,9 @@ def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(model, tmp
     assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_copy_of_an_input_is_the_same_to_those_who_ask_for_content(model, tmp_path, processed):
+def test_copy_of_an_input_is_the_same_to_those_who_ask_for_content(
+    model, tmp_path, processed
+):
     make_folder(tmp_path / 'in', model, 2)
     processed(model, fingerprint='content')
     os.utime(tmp_path / 'in' / 'motion000.npz')
@@ -235,7 +239,14 @@ def test_lost_result_is_made_again(damage, model, tmp_path, processed):
 @pytest.mark.parametrize(
     'text',
     [
-        '', '{"version":3,"na', '\0\xff', '[1]', '5', '{}', '{"task": "a"}', '[' * 100_000,
+        '',
+        '{"version":3,"na',
+        '\0\xff',
+        '[1]',
+        '5',
+        '{}',
+        '{"task": "a"}',
+        '[' * 100_000,
         lambda record: {**record, 'made_with': 'x'},
         lambda record: {**record, 'made_with': {}},
         lambda record: {**record, 'made_with': {**record['made_with'], 'the input': [1]}},
@@ -244,7 +255,9 @@ def test_lost_result_is_made_again(damage, model, tmp_path, processed):
         lambda record: {**record, 'more': 1},
     ],
 )
-def test_record_that_no_run_has_written_counts_for_nothing(text, model, tmp_path, processed):
+def test_record_that_no_run_has_written_counts_for_nothing(
+    text, model, tmp_path, processed
+):
     motions = make_folder(tmp_path / 'in', model, 3)
     processed(model)
     path = tmp_path / 'out' / '_hodyn' / 'records' / 'motion001.npz.json'
@@ -277,7 +290,9 @@ def test_errors_of_files_are_recorded_and_the_rest_is_computed(model, tmp_path, 
     write_npz(tmp_path / 'in' / 'motion001.npz', model, times, motions['motion001.npz'])
     summary = processed(model, chunk=10)
     assert (summary.computed, summary.kept, summary.failed) == (1, 2, 1)
-    assert [record['input'] for record in errors_in(tmp_path / 'out')] == ['more/motion002.npz']
+    assert [record['input'] for record in errors_in(tmp_path / 'out')] == [
+        'more/motion002.npz'
+    ]
     assert_complete(tmp_path / 'out', model, motions)
 
 
@@ -294,7 +309,9 @@ def test_first_error_ends_the_run_on_request(model, tmp_path, processed):
     assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_result_of_an_input_that_does_not_work_any_more_is_not_left(model, tmp_path, processed):
+def test_result_of_an_input_that_does_not_work_any_more_is_not_left(
+    model, tmp_path, processed
+):
     motions = make_folder(tmp_path / 'in', model, 2)
     processed(model)
     (tmp_path / 'in' / 'motion001.npz').write_bytes(b'no archive')
@@ -317,7 +334,9 @@ def test_results_of_inputs_that_are_not_given_any_more_are_left_and_said(
         assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_error_in_the_function_that_shows_progress_loses_nothing(model, tmp_path, processed):
+def test_error_in_the_function_that_shows_progress_loses_nothing(
+    model, tmp_path, processed
+):
     motions = make_folder(tmp_path / 'in', model, 4)
 
     def show(progress):
@@ -420,7 +439,9 @@ def test_worker_of_an_earlier_run_cannot_put_anything_into_its_place(
     assert late == [[]]
 
 
-def test_run_whose_folder_is_taken_away_ends_and_keeps_what_is_done(model, tmp_path, processed):
+def test_run_whose_folder_is_taken_away_ends_and_keeps_what_is_done(
+    model, tmp_path, processed
+):
     motions = make_folder(tmp_path / 'in', model, 12)
 
     def take_away(progress):
@@ -453,7 +474,9 @@ def test_input_that_changes_during_the_run_is_an_error(model, tmp_path, processe
     assert_complete(tmp_path / 'out', model, motions)
 
 
-@pytest.mark.parametrize(('call', 'successes'), [('replace', 0), ('replace', 1), ('fsync', 1)])
+@pytest.mark.parametrize(
+    ('call', 'successes'), [('replace', 0), ('replace', 1), ('fsync', 1)]
+)
 def test_full_disk_ends_the_run_and_leaves_nothing_half(
     call, successes, model, tmp_path, monkeypatch, processed
 ):
@@ -533,7 +556,11 @@ def test_bags_are_inputs_and_outputs(model, tmp_path, processed):
     for _ in range(2):
         summary = processed(model)
     assert (summary.total, summary.kept, summary.failed) == (3, 3, 0)
-    assert outputs_in(tmp_path / 'out') == ['folder.npz', 'more/deep.db3.npz', 'single.mcap.npz']
+    assert outputs_in(tmp_path / 'out') == [
+        'folder.npz',
+        'more/deep.db3.npz',
+        'single.mcap.npz',
+    ]
     for name, effort in expected.items():
         found = read_results(tmp_path / 'out' / f'{name}.npz').effort
         np.testing.assert_allclose(found, effort, rtol=0, atol=1e-9 * np.abs(effort).max())
@@ -582,7 +609,9 @@ def test_packages_that_are_missing_are_named_with_their_extra(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BatchError, match=rf'pip install hodyn_ros\[{extra}\]'):
         process_files(
-            DatasetRun(model, tmp_path / 'in', tmp_path / 'out', stop_on_error=True, **options)
+            DatasetRun(
+                model, tmp_path / 'in', tmp_path / 'out', stop_on_error=True, **options
+            )
         )
 
 
@@ -600,7 +629,10 @@ def test_packages_that_are_missing_are_named_with_their_extra(
         ({'on_change': 'weep'}, "on_change is 'weep'"),
         ({'derivatives': 'guess'}, "derivatives is 'guess'"),
         ({'order': 40}, 'order is'),
-        ({'actuators': actuators.Actuators(RobotModel.from_urdf('panda'), {})}, 'are those of'),
+        (
+            {'actuators': actuators.Actuators(RobotModel.from_urdf('panda'), {})},
+            'are those of',
+        ),
         ({'actuators': 3}, 'are those of none, but the model has shoulder, elbow'),
         ({'scheduler': 5}, 'The scheduler is 5'),
     ],

@@ -158,7 +158,9 @@ def test_effort_is_what_the_public_matrices_make_of_it(K):
 
 @pytest.mark.parametrize('name', NAMES)
 def test_matrices_match_pinocchio(name):
-    pinocchio = pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
+    pinocchio = pytest.importorskip(
+        'pinocchio', reason='Pinocchio (pip: pin) is not installed'
+    )
     model, motion = robot_and_motion(name, 3)
     pin = PinOracle(ROBOTS[name]().xml, model.joint_names, EARTH)
     q, qd, _ = pin.full(motion)
@@ -328,7 +330,9 @@ def test_matrices_of_many_joints_need_no_system_matrix_with_a_block_for_each_pai
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 8 * (6 * n) ** 2 * 4  # four of them; an evaluation by them takes two dozen
+    assert (
+        peak < 8 * (6 * n) ** 2 * 4
+    )  # four of them; an evaluation by them takes two dozen
     effort = inverse_dynamics(model, motion, algorithm='nth_order')[0]
     scale = np.abs(effort).max()
     assert np.abs(M[0] @ motion[2] + C[0] @ motion[1] + g[0] - effort).max() < 1e-12 * scale

@@ -35,7 +35,9 @@ def test_deviations_of_the_effort_are_those_of_random_wrenches_too():
         return [exact, Wrench('tool', values, 'body', 'on_robot')]
 
     effort = inverse_dynamics(model, motion, wrenches(values))
-    claimed = effort_deviations(model, motion, effort, wrenches(values), None, [None, deviations])
+    claimed = effort_deviations(
+        model, motion, effort, wrenches(values), None, [None, deviations]
+    )
     draws = np.einsum('skx,Ns->Nkx', deviations, random.standard_normal((20_000, 18)))
     motions = np.broadcast_to(motion, (20_000, 5, 2))
     actual = inverse_dynamics(model, motions, wrenches(values + draws)).std(axis=0)

@@ -19,7 +19,16 @@ from hodyn_ros.errors import MotionError
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
-SOME = ('Panda', 'Panda with hand', 'tree 0', 'tree 3', 'tree 5', 'tree 11', 'helical', 'armature')
+SOME = (
+    'Panda',
+    'Panda with hand',
+    'tree 0',
+    'tree 3',
+    'tree 5',
+    'tree 11',
+    'helical',
+    'armature',
+)
 
 
 def model_of(name):
@@ -48,7 +57,9 @@ def smooth_motion(n, t):
 
 @pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
 def test_energies_match_pinocchio(name):
-    pinocchio = pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
+    pinocchio = pytest.importorskip(
+        'pinocchio', reason='Pinocchio (pip: pin) is not installed'
+    )
     model = model_of(name)
     motion = random_motion(3, model.n_joints, 3)
     pin = PinOracle(ROBOTS[name]().xml, model.joint_names, EARTH)
@@ -58,7 +69,9 @@ def test_energies_match_pinocchio(name):
     U = pinocchio.computePotentialEnergy(pin.model, pin.data, configuration)
     mass = sum(model.M_body[:, 5, 5])
     assert kinetic_energy(model, motion)[0] == pytest.approx(T, rel=1e-13)
-    assert potential_energy(model, motion)[0] == pytest.approx(U, abs=1e-14 * 9.81 * mass * 5)
+    assert potential_energy(model, motion)[0] == pytest.approx(
+        U, abs=1e-14 * 9.81 * mass * 5
+    )
 
 
 @pytest.mark.parametrize('name', SOME)

@@ -10,7 +10,9 @@ from support.coverings import covering
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 
-casadi_oracle = pytest.importorskip('support.casadi_oracle', reason='CasADi is the reference')
+casadi_oracle = pytest.importorskip(
+    'support.casadi_oracle', reason='CasADi is the reference'
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -122,7 +124,9 @@ def test_formulations_agree_with_automatic_differentiation(robot, K, case):
 
 
 # What the other cases apply is part of the last one.
-@pytest.mark.parametrize('case', [pytest.param(CASES[0], marks=pytest.mark.slow), CASES[-1]])
+@pytest.mark.parametrize(
+    'case', [pytest.param(CASES[0], marks=pytest.mark.slow), CASES[-1]]
+)
 def test_formulations_agree_with_automatic_differentiation_to_sixth_order(case):
     check_against_casadi(ROBOTS['2R'](), case, K=9)
 

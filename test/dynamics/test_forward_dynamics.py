@@ -23,8 +23,21 @@ from hodyn_ros.dynamics.forward import given_efforts
 from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, BodyDynamics, engine_of
 from hodyn_ros.engine.interpreter import interpret
 from hodyn_ros.engine.program import FORWARD
-from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError, WrenchError
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Stribeck, Viscous
+from hodyn_ros.errors import (
+    HodynError,
+    JointNameError,
+    ModelError,
+    MotionError,
+    WrenchError,
+)
+from hodyn_ros.model.friction import (
+    Coulomb,
+    FrictionLaw,
+    Offset,
+    Sigmoid,
+    Stribeck,
+    Viscous,
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -54,7 +67,9 @@ def assert_returns(model, motion, found, worst=1e-11):
 def test_the_efforts_of_a_motion_cause_it(name, orders, algorithm):
     model = RobotModel.from_urdf(name)
     motion = motion_of(model, orders + 2)
-    effort = inverse_dynamics(model, motion, algorithm='spatial' if orders < 4 else 'nth_order')
+    effort = inverse_dynamics(
+        model, motion, algorithm='spatial' if orders < 4 else 'nth_order'
+    )
     found = forward_dynamics(model, motion[:, :2], effort, algorithm=algorithm)
     assert_returns(model, motion, found)
 
@@ -80,7 +95,9 @@ def test_helical_joints_are_screws_for_articulated_bodies_too(seed):
         kept = dataclasses.replace(model, M_body=model.M_body)
         with pytest.raises(HodynError, match='mimic'):
             motion = motion_of(kept, 3)
-            forward_dynamics(kept, motion[:, :2], motion[:, 2:], algorithm='articulated_bodies')
+            forward_dynamics(
+                kept, motion[:, :2], motion[:, 2:], algorithm='articulated_bodies'
+            )
         return
     motion = motion_of(model, 5, seed)
     effort = inverse_dynamics(model, motion)
@@ -102,11 +119,16 @@ def test_accelerations_are_those_of_pinocchio(algorithm):
     columns = np.argmax(oracle.G, axis=1)
     expected = np.empty(model.n_joints)
     expected[columns] = pin.aba(
-        oracle.model, oracle.data, oracle.configuration(motion[0][columns]),
-        motion[1][columns], effort[0][columns],
+        oracle.model,
+        oracle.data,
+        oracle.configuration(motion[0][columns]),
+        motion[1][columns],
+        effort[0][columns],
     )
     found = forward_dynamics(model, motion, effort, algorithm=algorithm)
-    assert found[0] == pytest.approx(expected, rel=1e-10, abs=1e-10 * np.abs(expected).max())
+    assert found[0] == pytest.approx(
+        expected, rel=1e-10, abs=1e-10 * np.abs(expected).max()
+    )
 
 
 def test_a_humanoid_comes_back_by_articulated_bodies():
@@ -123,14 +145,20 @@ def test_friction_armature_mimic_joints_and_wrenches_are_part_of_it(algorithm):
     robot = random_robot(12, n_moving=6, mimic_probability=0.5)
     model = load(robot.xml)
     assert model.n_bodies > model.n_joints
-    laws = [Viscous(0.3), Coulomb(0.5, 0.1), Sigmoid(1.0, 5.0, 0.1) + Offset(0.2), Coulomb(0.4)]
+    laws = [
+        Viscous(0.3),
+        Coulomb(0.5, 0.1),
+        Sigmoid(1.0, 5.0, 0.1) + Offset(0.2),
+        Coulomb(0.4),
+    ]
     laws += [Stribeck(0.6, 0.5, 0.2) + Coulomb(0.3, 0.2), Stribeck(0.6, 0.5)]
     model = model.with_armature(dict.fromkeys(model.body_names, 0.2)).with_friction(
         {name: laws[i % len(laws)] for i, name in enumerate(model.body_names)}
     )
     motion = motion_of(model, 5)
     given = [
-        Wrench(*case) for case in wrench_cases(np.random.default_rng(2), robot.links[:6], 3, (3,))
+        Wrench(*case)
+        for case in wrench_cases(np.random.default_rng(2), robot.links[:6], 3, (3,))
     ]
     effort = inverse_dynamics(model, motion, given, algorithm='nth_order')
     found = forward_dynamics(model, motion[:, :2], effort, given, algorithm=algorithm)
@@ -174,13 +202,18 @@ def test_one_sample_batches_and_interpreted_programs_agree(n):
     model = random_chain(n, seed=3)
     motion = motion_of(model, 5, shape=(2, 40))
     effort = inverse_dynamics(model, motion)
-    slow = forward_dynamics(model, motion[0, 0, :2], effort[0, 0])  # before there is a kernel
+    slow = forward_dynamics(
+        model, motion[0, 0, :2], effort[0, 0]
+    )  # before there is a kernel
     model.warm_up(2, lambda: forward_dynamics(model, motion[0, 0, :2], effort[0, 0]))
     assert (3, n) in model.derived.forward
     batch = forward_dynamics(model, motion[..., :2, :], effort)
     assert batch.shape == (2, 40, 3, n)
     out = np.full((3, n), np.nan)
-    assert forward_dynamics(model, motion[0, 0, :2].copy(), effort[0, 0].copy(), out=out) is out
+    assert (
+        forward_dynamics(model, motion[0, 0, :2].copy(), effort[0, 0].copy(), out=out)
+        is out
+    )
     given = given_efforts(model, motion[..., :2, :], effort, None)
     found = np.empty((80, 3, n))
     program = engine_of(model).program(BodyDynamics(FORWARD, 3))
@@ -219,7 +252,8 @@ def test_prescribed_motion_and_efforts_of_the_others_give_the_rest(which):
     model = RobotModel.from_urdf('panda').with_friction({'panda_joint3': Viscous(0.5)})
     motion = motion_of(model, 5)
     given = [
-        Wrench(*case) for case in wrench_cases(np.random.default_rng(2), ['panda_link8'], 3, (3,))
+        Wrench(*case)
+        for case in wrench_cases(np.random.default_rng(2), ['panda_link8'], 3, (3,))
     ]
     effort = inverse_dynamics(model, motion, given)
     known, asked = motion.copy(), effort.copy()
@@ -238,7 +272,8 @@ def test_prescribed_motion_and_efforts_of_the_others_give_the_rest(which):
 def massless_end(name='slider'):
     X = [[0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0.6, 0.8]]
     return RobotModel.from_body_screws(
-        np.array(X), np.tile(np.eye(4), (3, 1, 1)),
+        np.array(X),
+        np.tile(np.eye(4), (3, 1, 1)),
         inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3)), Inertia(1.0), None],
         joint_names=['turn', 'slide', name],
     )
@@ -253,13 +288,18 @@ def test_a_joint_that_moves_no_inertia_is_named(algorithm):
     helped = model.with_armature({'slider': 0.1})
     assert np.all(np.isfinite(forward_dynamics(helped, state, effort, algorithm=algorithm)))
     # The free joints of the same robot have inertia.
-    assert hybrid_dynamics(model, np.zeros((4, 3)), effort, ['slider']).motion.shape == (4, 3)
+    assert hybrid_dynamics(model, np.zeros((4, 3)), effort, ['slider']).motion.shape == (
+        4,
+        3,
+    )
     with pytest.raises(ModelError, match="'slider'"):
         hybrid_dynamics(model, np.zeros((4, 3)), effort, ['slide'])
 
 
 @pytest.mark.parametrize('algorithm', ALGORITHMS)
-def test_parallel_joints_with_nothing_between_are_singular_though_rounding_is_not_zero(algorithm):
+def test_parallel_joints_with_nothing_between_are_singular_though_rounding_is_not_zero(
+    algorithm,
+):
     e = np.array([0.3, -0.5, 0.7]) / np.linalg.norm([0.3, -0.5, 0.7])
     X = np.array([[0, 0, 0, *e], [0, 0, 0, *e]])
     model = RobotModel.from_body_screws(
@@ -282,7 +322,9 @@ def robot_that_ends_on_its_axis(seed, ratio):
         thin = length**2 * (np.eye(3) + (ratio - 1.0) * np.outer(e, e))
     inertias = [Inertia(1.0, x, 0.02 * np.eye(3)) for x in rng.uniform(-0.2, 0.2, (2, 3))]
     inertias.append(Inertia(1.0, length * e, thin))
-    return RobotModel.from_body_screws(np.hstack([axes, np.zeros((3, 3))]), B, inertias=inertias)
+    return RobotModel.from_body_screws(
+        np.hstack([axes, np.zeros((3, 3))]), B, inertias=inertias
+    )
 
 
 @pytest.mark.parametrize('algorithm', ALGORITHMS)
@@ -296,7 +338,9 @@ def test_a_point_mass_on_the_last_axis_is_singular_though_rounding_is_not_zero(a
         with pytest.raises(ModelError, match="singular.*'joint3'"):
             hybrid_dynamics(model, np.vstack([state, state[:1]]), effort, ['joint1'])
         with pytest.raises(ModelError, match="singular.*'joint3'"):
-            floating_base_forward_dynamics(model, state, (np.eye(4), np.zeros((1, 6))), effort)
+            floating_base_forward_dynamics(
+                model, state, (np.eye(4), np.zeros((1, 6))), effort
+            )
 
 
 @pytest.mark.parametrize('algorithm', ALGORITHMS)
@@ -316,10 +360,18 @@ STATE, EFFORT = np.zeros((2, 7)), np.zeros((3, 7))
 @pytest.mark.parametrize(
     'arguments, error, message',
     [
-        ((np.zeros((3, 7)), EFFORT), MotionError, r'state has shape \(3, 7\).*\(..., 2, 7\)'),
+        (
+            (np.zeros((3, 7)), EFFORT),
+            MotionError,
+            r'state has shape \(3, 7\).*\(..., 2, 7\)',
+        ),
         ((np.zeros(7), EFFORT), MotionError, r'\(7,\)'),
         ((np.zeros((2, 6)), EFFORT), MotionError, r'\(2, 6\)'),
-        ((STATE, np.zeros(7)), MotionError, r'efforts have shape \(7,\), expected \(..., m, 7\)'),
+        (
+            (STATE, np.zeros(7)),
+            MotionError,
+            r'efforts have shape \(7,\), expected \(..., m, 7\)',
+        ),
         ((STATE, np.zeros((0, 7))), MotionError, r'm >= 1'),
         ((STATE, np.zeros((3, 6))), MotionError, r'\(3, 6\)'),
         ((STATE, np.full((3, 7), np.nan)), MotionError, 'effort holds nan'),
@@ -379,7 +431,9 @@ def test_no_samples_have_no_accelerations():
     assert found.motion.shape == (0, 5, 2)
 
 
-@pytest.mark.parametrize('effort', ['abc', np.zeros((3, 7)) * 1j, np.ma.masked_all((3, 7)), None])
+@pytest.mark.parametrize(
+    'effort', ['abc', np.zeros((3, 7)) * 1j, np.ma.masked_all((3, 7)), None]
+)
 def test_hybrid_dynamics_takes_efforts_as_forward_dynamics_does(effort):
     model = RobotModel.from_urdf('panda')
     for call in (

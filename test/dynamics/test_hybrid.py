@@ -81,9 +81,13 @@ def test_lower_orders_do_not_depend_on_how_many_are_given(K):
     full = hybrid_kinematics(model, coordinates)
     part = hybrid_kinematics(model, coordinates[:, :K])
     for suffix in SUFFIXES[:K]:
-        np.testing.assert_array_equal(getattr(part, 'X' + suffix), getattr(full, 'X' + suffix))
+        np.testing.assert_array_equal(
+            getattr(part, 'X' + suffix), getattr(full, 'X' + suffix)
+        )
     for suffix in SUFFIXES[: K - 1]:
-        np.testing.assert_array_equal(getattr(part, 'V' + suffix), getattr(full, 'V' + suffix))
+        np.testing.assert_array_equal(
+            getattr(part, 'V' + suffix), getattr(full, 'V' + suffix)
+        )
 
 
 @pytest.mark.parametrize('name', MODELS)
@@ -140,7 +144,9 @@ def test_applied_wrenches_come_back_as_they_were_given(name):
 def test_sums_towards_the_base_are_the_inter_body_wrenches_about_other_points(seed):
     _, model, motion, cases, coordinates, applied = random_case_with_wrenches(seed)
     kinematics = hybrid_kinematics(model, coordinates, -model.gravity)
-    W = hybrid.inertia_wrenches(model, kinematics) + hybrid.applied_wrenches(kinematics, applied)
+    W = hybrid.inertia_wrenches(model, kinematics) + hybrid.applied_wrenches(
+        kinematics, applied
+    )
     actual = hybrid.sum_towards_base(model, kinematics, W)[:, 0]
     position = kinematics.C[0, :, :3, 3]
     true = hybrid_kinematics(model, coordinates)

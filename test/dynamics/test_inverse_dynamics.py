@@ -57,7 +57,9 @@ ALGORITHMS = (
 def test_effort_and_first_two_derivatives_match_power_series(name, wrenches, algorithm):
     case = make_case(name, wrenches=wrenches)
     motion, wrenches = up_to_its_order(algorithm, case.motion, case.wrenches)
-    effort = inverse_dynamics(case.model, motion, wrench_arguments(wrenches) or None, algorithm)
+    effort = inverse_dynamics(
+        case.model, motion, wrench_arguments(wrenches) or None, algorithm
+    )
     orders = len(motion) - 2
     assert effort.shape == (orders, len(case.model.joint_names))
     assert np.all(relative_errors(effort, case.expected[:orders], case.scale) <= 1e-12)
@@ -93,7 +95,9 @@ def test_effort_and_first_two_derivatives_match_pinocchio(name, wrenches):
 
 @pytest.mark.parametrize('acting', SIGNS)
 @pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-@pytest.mark.parametrize('link', ['panda_link0', 'panda_link4', 'panda_link8', 'panda_hand'])
+@pytest.mark.parametrize(
+    'link', ['panda_link0', 'panda_link4', 'panda_link8', 'panda_hand']
+)
 def test_single_wrench_matches_power_series(link, expressed_in, acting):
     """On the base, an inner link, a link merged into another one, and one merged twice."""
     xml = (URDF / 'panda_with_hand.urdf').read_text()
@@ -127,7 +131,9 @@ def test_wrench_on_the_robot_is_minus_the_one_on_its_environment(expressed_in):
     )
     free = inverse_dynamics(model, motion)
     scale = np.abs(given).max(axis=-1, keepdims=True)
-    np.testing.assert_allclose((given + taken) / scale, 2 * free / scale, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        (given + taken) / scale, 2 * free / scale, rtol=0, atol=1e-14
+    )
 
 
 def test_load_that_hangs_from_the_flange_needs_the_same_effort_as_a_heavier_robot():
@@ -144,7 +150,9 @@ def test_load_that_hangs_from_the_flange_needs_the_same_effort_as_a_heavier_robo
     motion[:, 0] = random_motion(7, 7, 1, (20,))[:, 0]
     pull = np.zeros((3, 6))
     pull[0, 5] = -2 * 9.81
-    effort = inverse_dynamics(load(xml), motion, Wrench('panda_link8', pull, 'hybrid', 'on_robot'))
+    effort = inverse_dynamics(
+        load(xml), motion, Wrench('panda_link8', pull, 'hybrid', 'on_robot')
+    )
     expected = inverse_dynamics(heavier, motion)
     assert np.abs(effort - expected).max() <= 1e-13 * np.abs(expected).max()
 
@@ -338,8 +346,8 @@ def test_mimic_effort_adds_to_the_joint_that_it_follows(seed):
     for joint in joints:
         if joint.type != 'fixed':
             row = free.joint_names.index(joint.name)
-            independent, G[row, model.joint_names.index(independent)], offsets[row] = mimic_of(
-                joint, joints
+            independent, G[row, model.joint_names.index(independent)], offsets[row] = (
+                mimic_of(joint, joints)
             )
     full_motion = motion @ G.T
     full_motion[0] += offsets

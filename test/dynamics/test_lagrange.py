@@ -35,7 +35,9 @@ def selection_of(model):
 @pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
 def test_orders_up_to_six_match_power_series(name):
     case = make_case(name, K=9)
-    effort = inverse_dynamics(case.model, case.motion, wrench_arguments(case.wrenches), 'lagrange')
+    effort = inverse_dynamics(
+        case.model, case.motion, wrench_arguments(case.wrenches), 'lagrange'
+    )
     errors = relative_errors(effort, case.expected, case.scale)
     assert np.all(errors[:3] <= 1e-12)
     assert np.all(errors[3:] <= 1e-11)
@@ -95,7 +97,9 @@ def test_inertia_gradient_is_that_of_the_interpolated_inertia_matrix(name):
 @pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
 def test_coriolis_matrix_is_that_of_pinocchio(name):
     """Entry by entry: Pinocchio's matrix has Christoffel symbols as well."""
-    pinocchio = pytest.importorskip('pinocchio', reason='Pinocchio (pip: pin) is not installed')
+    pinocchio = pytest.importorskip(
+        'pinocchio', reason='Pinocchio (pip: pin) is not installed'
+    )
     model = load(ROBOTS[name]().xml)
     motion = random_motion(7, model.n_joints, 3)
     pin = PinOracle(ROBOTS[name]().xml, model.joint_names, EARTH)

@@ -17,8 +17,14 @@ MODEL = RobotModel.from_urdf(robots.TWO_LINK)
     [
         (lambda q: inverse_dynamics(MODEL, q), 'np.stack([q, v, a], axis=-2)'),
         (lambda q: inverse_dynamics(MODEL, q, q, q), 'np.stack([q, v, a], axis=-2)'),
-        (lambda q: inverse_dynamics(MODEL, [q] * 9, [q] * 9, [q] * 9), 'np.stack([q, v, a]'),
-        (lambda q: inverse_dynamics(MODEL, np.array([q] * 9), np.array([q] * 9)), 'np.stack(['),
+        (
+            lambda q: inverse_dynamics(MODEL, [q] * 9, [q] * 9, [q] * 9),
+            'np.stack([q, v, a]',
+        ),
+        (
+            lambda q: inverse_dynamics(MODEL, np.array([q] * 9), np.array([q] * 9)),
+            'np.stack([',
+        ),
         (lambda q: mass_matrix(MODEL, q), 'np.stack([q], axis=-2)'),
         (lambda q: coriolis_matrix(MODEL, q, q), 'np.stack([q, v], axis=-2)'),
     ],

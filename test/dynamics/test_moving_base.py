@@ -38,12 +38,22 @@ def carrier_and_arm(seed):
     n = N_CARRIER + N_ARM
     X, B, inertias = random_screws(rng, n), random_poses(rng, n), random_inertias(rng, n)
     gravity = rng.normal(size=3) * 5.0
-    parents = [*range(-1, N_CARRIER), *(int(rng.integers(N_CARRIER - 1, i)) for i in range(7, n))]
+    parents = [
+        *range(-1, N_CARRIER),
+        *(int(rng.integers(N_CARRIER - 1, i)) for i in range(7, n)),
+    ]
     light = [None] * (N_CARRIER - 1) + inertias[N_CARRIER - 1 :]
-    whole = RobotModel.from_body_screws(X, B, parents=parents, inertias=light, gravity=gravity)
-    carrier = RobotModel.from_body_screws(X[:6], B[:6], inertias=inertias[:6], gravity=gravity)
+    whole = RobotModel.from_body_screws(
+        X, B, parents=parents, inertias=light, gravity=gravity
+    )
+    carrier = RobotModel.from_body_screws(
+        X[:6], B[:6], inertias=inertias[:6], gravity=gravity
+    )
     arm = RobotModel.from_body_screws(
-        X[6:], B[6:], parents=[max(p - 6, -1) for p in parents[6:]], inertias=inertias[6:],
+        X[6:],
+        B[6:],
+        parents=[max(p - 6, -1) for p in parents[6:]],
+        inertias=inertias[6:],
         gravity=gravity,
     )
     return whole, carrier, arm.with_payload('base', *inertias[5])
@@ -60,7 +70,9 @@ def test_a_base_on_a_carrier_needs_what_the_carrier_carries(seed, K, expressed_i
     whole, carrier, arm = carrier_and_arm(seed)
     motion = np.random.default_rng(seed).uniform(-1.0, 1.0, (4, K, N_CARRIER + N_ARM))
     base = forward_kinematics(carrier, motion[..., :6], 'link6', expressed_in)
-    found = moving_base_inverse_dynamics(arm, motion[..., 6:], base, expressed_in=expressed_in)
+    found = moving_base_inverse_dynamics(
+        arm, motion[..., 6:], base, expressed_in=expressed_in
+    )
     expected = inverse_dynamics(whole, motion, algorithm='nth_order')
     assert close(found.effort, expected[..., 6:], 1e-12)
     # The joints of the carrier, which weighs nothing, feel the wrench and its derivatives.
@@ -117,7 +129,9 @@ class FreeFlyer:
         """Rate of the twist, angular part first, and accelerations."""
         tau = np.r_[wrench[3:], wrench[:3], effort]
         velocity = np.r_[twist[3:], twist[:3], qd]
-        found = self.pin.aba(self.model, self.data, self.configuration(pose, q), velocity, tau)
+        found = self.pin.aba(
+            self.model, self.data, self.configuration(pose, q), velocity, tau
+        )
         return np.r_[found[3:6], found[:3], found[6:]]
 
     def momentum(self, pose, twist, q, qd):
@@ -166,7 +180,9 @@ def test_wrenches_in_base_axes_move_with_the_base():
         on_base = Wrench('base', wrench.values, expressed_in)
         found = moving_base_inverse_dynamics(arm, joints, base, on_base)
         assert found.effort == pytest.approx(alone.effort)
-        assert found.base_wrench - alone.base_wrench == pytest.approx(on_base.values, abs=1e-9)
+        assert found.base_wrench - alone.base_wrench == pytest.approx(
+            on_base.values, abs=1e-9
+        )
 
 
 def test_readings_of_an_inertial_measurement_unit_do_without_a_pose():
@@ -252,7 +268,12 @@ def test_the_wrench_and_efforts_of_a_motion_cause_it(seed, expressed_in):
     given = moving_base_inverse_dynamics(arm, joints, base, contacts)
     start = forward_kinematics(carrier, motion[:, :2, :6], 'link6', expressed_in)
     found = floating_base_forward_dynamics(
-        arm, joints[:, :2], start, given.effort, contacts, base_wrench=given.base_wrench,
+        arm,
+        joints[:, :2],
+        start,
+        given.effort,
+        contacts,
+        base_wrench=given.base_wrench,
         expressed_in=expressed_in,
     )
     assert close(found.acceleration, joints[:, 2:], 1e-9)
@@ -264,12 +285,18 @@ def test_accelerations_are_those_of_pinocchios_free_flyer():
     oracle = FreeFlyer(xml, model.gravity)
     rng = np.random.default_rng(11)
     pose, twist = random_poses(rng, 1)[0], rng.normal(size=6)
-    state, effort, wrench = rng.normal(size=(2, 4)), rng.normal(size=(1, 4)), rng.normal(size=6)
+    state, effort, wrench = (
+        rng.normal(size=(2, 4)),
+        rng.normal(size=(1, 4)),
+        rng.normal(size=6),
+    )
     expected = oracle.acceleration(pose, twist, *state, effort[0], wrench)
     found = floating_base_forward_dynamics(
         model, state, (pose, twist[None]), effort, base_wrench=wrench[None]
     )
-    assert np.r_[found.twist_rate[0], found.acceleration[0]] == pytest.approx(expected, rel=1e-11)
+    assert np.r_[found.twist_rate[0], found.acceleration[0]] == pytest.approx(
+        expected, rel=1e-11
+    )
 
 
 def test_a_flight_without_forces_keeps_its_momentum_to_the_order_of_the_integration():
@@ -280,7 +307,9 @@ def test_a_flight_without_forces_keeps_its_momentum_to_the_order_of_the_integrat
 
     def rate(x):
         pose, V, q, qd = x
-        found = floating_base_forward_dynamics(model, np.stack([q, qd]), (pose, V[None]), effort)
+        found = floating_base_forward_dynamics(
+            model, np.stack([q, qd]), (pose, V[None]), effort
+        )
         return V, found.twist_rate[0], qd, found.acceleration[0]
 
     def moved(x, derivative, h):
@@ -310,7 +339,10 @@ STRETCHED = np.diag([1.0, 1.0, 1.1, 1.0])
 @pytest.mark.parametrize(
     'base, message',
     [
-        ((POSE, TWIST[:3]), r'twist of the base has shape \(3, 6\), expected \(..., 4, 6\)'),
+        (
+            (POSE, TWIST[:3]),
+            r'twist of the base has shape \(3, 6\), expected \(..., 4, 6\)',
+        ),
         ((POSE, TWIST[:, :5]), r'\(4, 5\)'),
         ((STRETCHED, TWIST), 'pose'),
         ((POSE[:3], TWIST), r'pose has shape \(3, 4\)'),
@@ -330,22 +362,38 @@ def test_a_base_motion_that_does_not_do_is_refused(base, message):
 def test_a_base_without_inertia_cannot_float():
     model = RobotModel.from_urdf('two_link')
     with pytest.raises(ModelError, match='give the base link an inertia'):
-        floating_base_forward_dynamics(model, np.zeros((2, 2)), (POSE, TWIST), np.zeros((1, 2)))
+        floating_base_forward_dynamics(
+            model, np.zeros((2, 2)), (POSE, TWIST), np.zeros((1, 2))
+        )
     heavy = model.with_payload(model.base_link, 2.0, (0.0, 0.0, 0.1), np.eye(3) * 0.1)
-    found = floating_base_forward_dynamics(heavy, np.zeros((2, 2)), (POSE, TWIST), [[0.0, 0.0]])
-    assert found.twist_rate[0] == pytest.approx([0, 0, 0, *heavy.gravity], abs=1e-12)  # it falls
+    found = floating_base_forward_dynamics(
+        heavy, np.zeros((2, 2)), (POSE, TWIST), [[0.0, 0.0]]
+    )
+    assert found.twist_rate[0] == pytest.approx(
+        [0, 0, 0, *heavy.gravity], abs=1e-12
+    )  # it falls
 
 
 def test_wrenches_on_the_base_of_another_shape_are_refused():
     model = RobotModel.from_body_screws(
-        [[0, 0, 1, 0, 0, 0]], [np.eye(4)], inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3))]
+        [[0, 0, 1, 0, 0, 0]],
+        [np.eye(4)],
+        inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3))],
     )
-    with pytest.raises(WrenchError, match=r'base_wrench has shape \(1, 6\), expected \(..., 2'):
+    with pytest.raises(
+        WrenchError, match=r'base_wrench has shape \(1, 6\), expected \(..., 2'
+    ):
         floating_base_forward_dynamics(
-            model, [[0.0], [0.0]], (POSE, TWIST), [[0.0], [0.0]], base_wrench=np.zeros((1, 6))
+            model,
+            [[0.0], [0.0]],
+            (POSE, TWIST),
+            [[0.0], [0.0]],
+            base_wrench=np.zeros((1, 6)),
         )
     with pytest.raises(HodynError, match=r'twist of the base has shape \(0, 6\)'):
-        floating_base_forward_dynamics(model, [[0.0], [0.0]], (POSE, np.zeros((0, 6))), [[0.0]])
+        floating_base_forward_dynamics(
+            model, [[0.0], [0.0]], (POSE, np.zeros((0, 6))), [[0.0]]
+        )
 
 
 def test_an_impossible_inertia_of_the_base_link_is_refused_where_it_matters():
@@ -363,6 +411,12 @@ def test_an_impossible_inertia_of_the_base_link_is_refused_where_it_matters():
 def test_no_samples_need_no_efforts():
     _, model = flying_robot()
     base = np.zeros((0, 4, 4)), np.zeros((0, 4, 6))
-    assert moving_base_inverse_dynamics(model, np.zeros((0, 5, 4)), base).effort.shape == (0, 3, 4)
-    found = floating_base_forward_dynamics(model, np.zeros((0, 2, 4)), base, np.zeros((0, 1, 4)))
+    assert moving_base_inverse_dynamics(model, np.zeros((0, 5, 4)), base).effort.shape == (
+        0,
+        3,
+        4,
+    )
+    found = floating_base_forward_dynamics(
+        model, np.zeros((0, 2, 4)), base, np.zeros((0, 1, 4))
+    )
     assert found.twist_rate.shape == (0, 1, 6)

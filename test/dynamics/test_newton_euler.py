@@ -10,7 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.random_trees import helical_model, random_gravity, random_motion, random_wrenches
+from support.random_trees import (
+    helical_model,
+    random_gravity,
+    random_motion,
+    random_wrenches,
+)
 from support.robots import PANDA_INERTIALS
 
 from hodyn_ros import HodynError, RobotModel, Wrench, inverse_dynamics
@@ -60,10 +65,14 @@ def literal_iteration(frames, kinds, links, G, motion, n_tip, f_tip):
     F, N = [], []
     for i in range(number):
         to_next = R[i].T
-        carried = to_next @ (np.cross(omegad, P[i]) + np.cross(omega, np.cross(omega, P[i])) + vd)
+        carried = to_next @ (
+            np.cross(omegad, P[i]) + np.cross(omega, np.cross(omega, P[i])) + vd
+        )
         if kinds[i] == 'R':
             vd = carried  # (172)
-            omegad = to_next @ omegad + np.cross(to_next @ omega, qd[i] * Z) + q2d[i] * Z  # (171)
+            omegad = (
+                to_next @ omegad + np.cross(to_next @ omega, qd[i] * Z) + q2d[i] * Z
+            )  # (171)
             omega = to_next @ omega + qd[i] * Z  # (170)
         else:
             omega, omegad = to_next @ omega, to_next @ omegad  # (173), (174)
@@ -76,7 +85,10 @@ def literal_iteration(frames, kinds, links, G, motion, n_tip, f_tip):
         N.append(link.I_C @ omegad + np.cross(omega, link.I_C @ omega))  # (178)
 
     tau = np.zeros(number)
-    n, f = np.asarray(n_tip), np.asarray(f_tip)  # of a frame N+1 that coincides with frame N
+    n, f = (
+        np.asarray(n_tip),
+        np.asarray(f_tip),
+    )  # of a frame N+1 that coincides with frame N
     R_next, P_next = np.eye(3), np.zeros(3)
     for i in reversed(range(number)):
         n = (
@@ -94,14 +106,22 @@ def test_panda_matches_the_notes_typed_literally(seed):
     motion = random_motion(seed, 7, 3)
     tip = 10.0 * np.random.default_rng(seed).standard_normal(6)
     expected = literal_iteration(
-        PANDA_FRAMES, 'RRRRRRR', links_of(PANDA_INERTIALS), gravity, motion, tip[:3], tip[3:]
+        PANDA_FRAMES,
+        'RRRRRRR',
+        links_of(PANDA_INERTIALS),
+        gravity,
+        motion,
+        tip[:3],
+        tip[3:],
     )
     model = RobotModel.from_urdf(PANDA, gravity=gravity)
     effort = inverse_dynamics(
         model, motion, Wrench('panda_link7', tip[None]), algorithm='newton_euler'
     )
     assert effort.shape == (1, 7)
-    np.testing.assert_allclose(effort[0], expected, rtol=0, atol=1e-14 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        effort[0], expected, rtol=0, atol=1e-14 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize('seed', range(20))
@@ -110,7 +130,8 @@ def test_chain_of_both_kinds_of_joints_matches_the_notes_typed_literally(seed):
     number = int(rng.integers(1, 7))
     kinds = ''.join(rng.choice(['R', 'P'], number))
     frames = [
-        (*rng.uniform(-0.5, 0.5, 2), turns) for turns in rng.integers(-1, 2, number).tolist()
+        (*rng.uniform(-0.5, 0.5, 2), turns)
+        for turns in rng.integers(-1, 2, number).tolist()
     ]
     links = []
     for _ in range(number):
@@ -136,7 +157,9 @@ def test_chain_of_both_kinds_of_joints_matches_the_notes_typed_literally(seed):
     expected = literal_iteration(frames, kinds, links, gravity, motion, tip[:3], tip[3:])
     wrench = Wrench(model.tip_link, tip[None])
     effort = inverse_dynamics(model, motion, wrench, algorithm='newton_euler')[0]
-    np.testing.assert_allclose(effort, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        effort, expected, rtol=0, atol=1e-13 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -150,7 +173,9 @@ def test_trees_with_joint_axes_beside_the_frames_match_the_order_free_formulatio
         inverse_dynamics(model, motion, wrenches, algorithm)
         for algorithm in ('newton_euler', 'nth_order')
     )
-    np.testing.assert_allclose(effort, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        effort, expected, rtol=0, atol=1e-13 * np.abs(expected).max()
+    )
 
 
 def test_inertias_about_centres_of_mass_are_those_of_the_description():
@@ -163,4 +188,6 @@ def test_inertias_about_centres_of_mass_are_those_of_the_description():
 
 def test_derivatives_are_refused():
     with pytest.raises(HodynError, match='newton_euler computes orders up to 0'):
-        inverse_dynamics(RobotModel.from_urdf(PANDA), np.zeros((4, 7)), algorithm='newton_euler')
+        inverse_dynamics(
+            RobotModel.from_urdf(PANDA), np.zeros((4, 7)), algorithm='newton_euler'
+        )

@@ -63,7 +63,10 @@ def test_orders_beyond_the_second_continue_those_before(seed):
 
     def later(values):
         return np.array(
-            [np.tensordot(weights[: len(values) - k], values[k:], 1) for k in range(len(values))]
+            [
+                np.tensordot(weights[: len(values) - k], values[k:], 1)
+                for k in range(len(values))
+            ]
         )
 
     moved_wrenches = [w._replace(values=later(w.values)[:1]) for w in wrenches]
@@ -170,11 +173,15 @@ def test_random_robots_have_every_feature_that_they_are_meant_to_have():
     )
     assert any(len(robot.leaves) > 2 for robot in robots)
     assert any(tree.root in tree.inertials for tree in trees)
-    massless = {j.type for tree in trees for j in tree.joints if j.child not in tree.inertials}
+    massless = {
+        j.type for tree in trees for j in tree.joints if j.child not in tree.inertials
+    }
     assert 'fixed' in massless
     assert len(massless) > 1
     elements = [
-        element for robot in robots for element in ElementTree.fromstring(robot.xml).iter('joint')
+        element
+        for robot in robots
+        for element in ElementTree.fromstring(robot.xml).iter('joint')
     ]
     moving = [element for element in elements if element.get('type') != 'fixed']
     assert any(element.find('axis') is None for element in moving)
@@ -182,7 +189,9 @@ def test_random_robots_have_every_feature_that_they_are_meant_to_have():
     origins = [
         element.find('origin') for element in elements if element.find('origin') is not None
     ]
-    mimics = [element.find('mimic') for element in elements if element.find('mimic') is not None]
+    mimics = [
+        element.find('mimic') for element in elements if element.find('mimic') is not None
+    ]
     for found, attribute in (
         (origins, 'xyz'),
         (origins, 'rpy'),
@@ -197,7 +206,8 @@ def test_chain_keeps_what_is_rigidly_attached_and_drops_moving_branches():
     xml = (
         '<robot name="r">'
         + ''.join(
-            f'<link name="{n}"/>' for n in ('root', 'a', 'b', 'camera', 'tool', 'arm', 'hook')
+            f'<link name="{n}"/>'
+            for n in ('root', 'a', 'b', 'camera', 'tool', 'arm', 'hook')
         )
         + ''.join(
             f'<joint name="to_{child}" type="{kind}"><parent link="{parent}"/>'

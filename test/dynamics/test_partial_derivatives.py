@@ -31,7 +31,9 @@ LAWS = {
     'viscous': friction.Viscous(0.7),
     'Coulomb': friction.Coulomb(1.3, smoothing=0.4),
     'sigmoid': friction.Sigmoid(1.1, 3.0, 0.2),
-    'sum': friction.Viscous(0.2) + friction.Offset(2.0) + friction.Coulomb(0.9, smoothing=0.6),
+    'sum': friction.Viscous(0.2)
+    + friction.Offset(2.0)
+    + friction.Coulomb(0.9, smoothing=0.6),
     'Stribeck': friction.Stribeck(1.2, 0.5, smoothing=0.3),
     'sharp Stribeck': friction.Stribeck(1.2, 0.5),
 }
@@ -81,7 +83,9 @@ def test_orders_up_to_two_match_automatic_differentiation(name):
         assert 'prismatic' in model.joint_types
     motion = motion_of(model, 5)
     expected = casadi.partial_derivatives(bodies, GRAVITY, motion)
-    assert np.all(errors(inverse_dynamics_derivatives(model, motion), expected) <= TOLERANCE)
+    assert np.all(
+        errors(inverse_dynamics_derivatives(model, motion), expected) <= TOLERANCE
+    )
 
 
 def test_wrenches_add_what_automatic_differentiation_gives():
@@ -90,9 +94,16 @@ def test_wrenches_add_what_automatic_differentiation_gives():
     model, bodies, places = of_urdf(casadi, robot.xml)
     motion = motion_of(model, 5, seed=3)
     # Of all expressions and signs, one on the link that never moves.
-    wrenches = [Wrench(*case) for case in random_trees.random_wrenches(2, robot.links[:6], 5)]
+    wrenches = [
+        Wrench(*case) for case in random_trees.random_wrenches(2, robot.links[:6], 5)
+    ]
     theirs = [
-        (*places[x.link], x.expressed_in, x.values, 2.0 * (x.acting == 'on_environment') - 1.0)
+        (
+            *places[x.link],
+            x.expressed_in,
+            x.values,
+            2.0 * (x.acting == 'on_environment') - 1.0,
+        )
         for x in wrenches
         if places[x.link][0] >= 0
     ]
@@ -196,7 +207,9 @@ def test_friction_adds_what_automatic_differentiation_gives(panda, name):
     }[name]
     expected = np.zeros((3, 7, 5, 7))
     for m in range(3):
-        slope = ca.Function('F', [symbols], [ca.jacobian(ca.substitute(effort, t, 0), symbols)])
+        slope = ca.Function(
+            'F', [symbols], [ca.jacobian(ca.substitute(effort, t, 0), symbols)]
+        )
         expected[m, 2, :, which] = np.array(slope(motion[:, 2])).reshape(5, 1)
         effort = ca.jacobian(effort, t)
     added = inverse_dynamics_derivatives(model, motion) - inverse_dynamics_derivatives(
@@ -211,7 +224,8 @@ def test_sharp_coulomb_friction_adds_nothing(panda):
     model = panda.with_friction(dict.fromkeys(panda.joint_names, law))
     motion = motion_of(panda, 4)
     np.testing.assert_array_equal(
-        inverse_dynamics_derivatives(model, motion), inverse_dynamics_derivatives(panda, motion)
+        inverse_dynamics_derivatives(model, motion),
+        inverse_dynamics_derivatives(panda, motion),
     )
 
 

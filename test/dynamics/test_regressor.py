@@ -44,7 +44,9 @@ def pinocchio_regressor(oracle, model, motion):
     Y = oracle.pin.computeJointTorqueRegressor(
         oracle.model, oracle.data, oracle.configuration(q), qd, q2d
     ).reshape(len(q), -1, 10)[..., FROM_PINOCCHIO]
-    rows = [oracle.model.joints[oracle.model.getJointId(name)].id for name in model.body_names]
+    rows = [
+        oracle.model.joints[oracle.model.getJointId(name)].id for name in model.body_names
+    ]
     return oracle.G.T @ Y[:, np.array(rows) - 1].reshape(len(q), -1)
 
 
@@ -62,7 +64,9 @@ def test_efforts_of_order_0_to_4_are_those_of_power_series(name):
 
 @pytest.mark.parametrize('make', [helical_model, random_screw_model])
 @pytest.mark.parametrize('seed', range(4))
-def test_efforts_of_prismatic_and_helical_joints_are_those_of_another_formulation(make, seed):
+def test_efforts_of_prismatic_and_helical_joints_are_those_of_another_formulation(
+    make, seed
+):
     model = make(seed)
     motion = random_motion(seed, model.n_joints, 7, (4,))
     Q = regressor(model, motion) @ model.inertial_parameters
@@ -124,7 +128,12 @@ def test_programs_are_as_short_as_documented(panda):
 def test_any_leading_shape_is_kept(panda, shape):
     motion = random_motion(0, 7, 4, shape)
     assert regressor(panda, motion).shape == (*shape, 2, 7, 70)
-    assert joint_regressor(panda, motion, ['armature', Offset(1.0)]).shape == (*shape, 2, 7, 14)
+    assert joint_regressor(panda, motion, ['armature', Offset(1.0)]).shape == (
+        *shape,
+        2,
+        7,
+        14,
+    )
     assert joint_regressor(panda, motion, []).shape == (*shape, 2, 7, 0)
 
 
@@ -147,9 +156,14 @@ def test_motion_that_cannot_be_used_is_refused(panda):
 
 def test_a_point_mass_has_the_parameters_of_the_textbook(panda):
     m, c = 1.5, np.array([0.1, -0.2, 0.3])
-    added = panda.with_payload('panda_link7', m, c).inertial_parameters - panda.inertial_parameters
+    added = (
+        panda.with_payload('panda_link7', m, c).inertial_parameters
+        - panda.inertial_parameters
+    )
     xx, xy, xz, _, yy, yz, _, _, zz = (m * (c @ c * np.eye(3) - np.outer(c, c))).ravel()
-    np.testing.assert_allclose(added[60:], [m, *(m * c), xx, xy, xz, yy, yz, zz], atol=1e-15)
+    np.testing.assert_allclose(
+        added[60:], [m, *(m * c), xx, xy, xz, yy, yz, zz], atol=1e-15
+    )
     assert not added[:60].any()
 
 
@@ -172,7 +186,9 @@ def test_parameters_go_into_a_model_and_come_back(name):
 
 @pytest.mark.parametrize('name', ['Panda', 'tree 5'])
 @pytest.mark.parametrize('algorithm', ['auto', 'spatial', 'closed_form'])
-def test_efforts_with_impossible_parameters_are_those_of_pinocchios_regressor(name, algorithm):
+def test_efforts_with_impossible_parameters_are_those_of_pinocchios_regressor(
+    name, algorithm
+):
     pytest.importorskip('pinocchio')
     robot = ROBOTS[name]()
     model = load(robot.xml)
@@ -231,7 +247,9 @@ class Quadratic(FrictionLaw):
 
     def effort(self, velocity):
         v = velocity
-        return np.stack([v[..., 0] * np.abs(v[..., 0]), 2.0 * np.abs(v[..., 0]) * v[..., 1]], -1)
+        return np.stack(
+            [v[..., 0] * np.abs(v[..., 0]), 2.0 * np.abs(v[..., 0]) * v[..., 1]], -1
+        )
 
 
 @pytest.mark.parametrize('name', ['Panda', 'Panda with hand', 'tree 11'])
@@ -240,7 +258,9 @@ def test_inertias_friction_and_armature_together_make_the_efforts(name):
     rng = np.random.default_rng(0)
     terms = [Viscous(1.0), Coulomb(1.0), Coulomb(1.0, 0.3), Offset(1.0), 'armature']
     parameters = rng.uniform(0.5, 2.0, (model.n_bodies, len(terms)))
-    full = model.with_armature(dict(zip(model.body_names, parameters[:, -1]))).with_friction(
+    full = model.with_armature(
+        dict(zip(model.body_names, parameters[:, -1]))
+    ).with_friction(
         {
             joint: Viscous(a) + Coulomb(b) + Coulomb(c, 0.3) + Offset(d)
             for joint, (a, b, c, d, _) in zip(model.body_names, parameters)
@@ -303,9 +323,13 @@ def test_rank_is_that_of_pinocchios_regressor(name):
     robot = ROBOTS[name]()
     model = load(robot.xml)
     oracle = PinOracle(robot.xml, model.joint_names, EARTH)
-    motions = random_motion(9, model.n_joints, 3, (40 * -(-model.n_bodies // model.n_joints),))
+    motions = random_motion(
+        9, model.n_joints, 3, (40 * -(-model.n_bodies // model.n_joints),)
+    )
     Y = np.concatenate([pinocchio_regressor(oracle, model, motion) for motion in motions])
-    assert base_parameters(model).rank == np.linalg.matrix_rank(Y, tol=1e-10 * np.abs(Y).max())
+    assert base_parameters(model).rank == np.linalg.matrix_rank(
+        Y, tol=1e-10 * np.abs(Y).max()
+    )
 
 
 @pytest.mark.parametrize('name', SOME)
@@ -331,7 +355,10 @@ def test_what_does_not_matter_depends_on_gravity():
         [[0, 0, 1, 0, 0, 0]], [np.eye(4)], inertias=[(1.0, (0.1, 0, 0), np.eye(3))]
     )
     assert list(base_parameters(upright).independent) == [9]
-    assert base_parameters(dataclasses.replace(upright, gravity=np.array([9.81, 0, 0]))).rank == 3
+    assert (
+        base_parameters(dataclasses.replace(upright, gravity=np.array([9.81, 0, 0]))).rank
+        == 3
+    )
 
 
 def test_armature_is_told_apart_from_inertia_where_more_than_the_joint_moves_it(panda):
@@ -351,7 +378,11 @@ def test_every_column_has_a_name(panda):
     terms = (Viscous(1.0), 'armature')
     names = parameter_names(panda, terms)
     motion = random_motion(0, 7, 3, (2,))
-    assert len(names) == len(set(names)) == 70 + joint_regressor(panda, motion, terms).shape[-1]
+    assert (
+        len(names)
+        == len(set(names))
+        == 70 + joint_regressor(panda, motion, terms).shape[-1]
+    )
     parameters = dict(zip(names, panda.inertial_parameters))
     joint = panda.body_names.index('panda_joint3')
     assert parameters['panda_joint3 mass'] == panda.M_body[joint][3, 3]

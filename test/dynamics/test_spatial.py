@@ -61,7 +61,9 @@ def test_twists_are_derivatives_of_poses(name):
     kinematics = spatial_kinematics(model, coordinates)
     # With V_hat = Cd C^-1, C^(k+1) is the Leibniz sum of V_hat^(j) C^(k-j).
     V_hat = np.zeros((4, model.n_bodies, 4, 4))
-    for order, V in enumerate((kinematics.V, kinematics.Vd, kinematics.V2d, kinematics.V3d)):
+    for order, V in enumerate(
+        (kinematics.V, kinematics.Vd, kinematics.V2d, kinematics.V3d)
+    ):
         V_hat[order, :, :3, :3] = np.cross(V[0, :, None, :3], np.eye(3)).swapaxes(-1, -2)
         V_hat[order, :, :3, 3] = V[0, :, 3:]
     C = [kinematics.C[0]]
@@ -85,9 +87,13 @@ def test_lower_orders_do_not_depend_on_how_many_are_given(K):
     full = spatial_kinematics(model, coordinates)
     part = spatial_kinematics(model, coordinates[:, :K])
     for suffix in ('', 'd', '2d', '3d')[:K]:
-        np.testing.assert_array_equal(getattr(part, 'S' + suffix), getattr(full, 'S' + suffix))
+        np.testing.assert_array_equal(
+            getattr(part, 'S' + suffix), getattr(full, 'S' + suffix)
+        )
     for suffix in ('', 'd', '2d')[: K - 1]:
-        np.testing.assert_array_equal(getattr(part, 'V' + suffix), getattr(full, 'V' + suffix))
+        np.testing.assert_array_equal(
+            getattr(part, 'V' + suffix), getattr(full, 'V' + suffix)
+        )
 
 
 # --- Wrenches of single bodies ------------------------------------------------------------------
@@ -181,7 +187,9 @@ def test_without_its_correction_a_base_acceleration_makes_the_second_derivative_
     G = spatial.gravity_screw(model)
     kinematics = spatial_kinematics(model, coordinates, base_acceleration=G[3:])
     true = spatial_kinematics(model, coordinates)
-    np.testing.assert_allclose(kinematics.Vd - G, true.Vd, atol=1e-12 * np.abs(true.Vd).max())
+    np.testing.assert_allclose(
+        kinematics.Vd - G, true.Vd, atol=1e-12 * np.abs(true.Vd).max()
+    )
     M = spatial.spatial_inertias(model, kinematics.C)
     W_app = spatial.applied_wrenches(kinematics.C, kinematics.V, true.Vd, applied)
     Pi = spatial.momentum_derivatives(M, kinematics)
@@ -256,7 +264,9 @@ def test_inter_body_wrenches_match_power_series(name, with_wrenches):
         expected, terms = oracle_inter_body_wrench(xml, model, motion, cases, joint_name)
         for order in range(K - 2):
             scale = max(terms[order].max(), 1e-300)
-            np.testing.assert_allclose(W[order, i], expected[order], rtol=0, atol=1e-12 * scale)
+            np.testing.assert_allclose(
+                W[order, i], expected[order], rtol=0, atol=1e-12 * scale
+            )
 
 
 @pytest.mark.parametrize('name', MODELS)

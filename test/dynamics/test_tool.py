@@ -17,7 +17,12 @@ from support.tool_cases import (
 )
 
 from hodyn_ros import RobotModel, Wrench, forward_kinematics, inverse_dynamics
-from hodyn_ros.dynamics.wrenches import brought_to_rest, continued, tool_weight, wrench_from_frame
+from hodyn_ros.dynamics.wrenches import (
+    brought_to_rest,
+    continued,
+    tool_weight,
+    wrench_from_frame,
+)
 from hodyn_ros.lie import se3
 
 motions = pytest.mark.parametrize('seed', range(5))
@@ -53,16 +58,21 @@ def test_derivatives_of_the_weight_match_interpolation_along_the_motion(seed, ex
 
 @motions
 @expressions
-def test_weight_as_a_wrench_needs_the_efforts_that_a_payload_adds_by_gravity(seed, expressed_in):
+def test_weight_as_a_wrench_needs_the_efforts_that_a_payload_adds_by_gravity(
+    seed, expressed_in
+):
     motion, model = random_motion(seed, 7, 5), panda()
     weightless = RobotModel.from_urdf(PANDA, gravity=(0.0, 0.0, 0.0))
     loaded, loaded_weightless = (
         robot.with_payload(LINK, MASS, CENTER) for robot in (model, weightless)
     )
     bare, full, without, inertia = (
-        inverse_dynamics(robot, motion) for robot in (model, loaded, weightless, loaded_weightless)
+        inverse_dynamics(robot, motion)
+        for robot in (model, loaded, weightless, loaded_weightless)
     )
-    weight = Wrench(LINK, weight_of(model, motion, 3, expressed_in), expressed_in, 'on_robot')
+    weight = Wrench(
+        LINK, weight_of(model, motion, 3, expressed_in), expressed_in, 'on_robot'
+    )
     np.testing.assert_allclose(
         inverse_dynamics(model, motion, weight) - bare,
         (full - inertia) - (bare - without),
@@ -96,12 +106,17 @@ def test_weight_of_many_samples_is_that_of_each():
         together = tool_weight(pose, twist, GRAVITY, MASS, CENTER, expressed_in)
         assert together.shape == (4, 2, 3, 6)
         for index in np.ndindex(4, 2):
-            alone = tool_weight(pose[index], twist[index], GRAVITY, MASS, CENTER, expressed_in)
+            alone = tool_weight(
+                pose[index], twist[index], GRAVITY, MASS, CENTER, expressed_in
+            )
             np.testing.assert_allclose(together[index], alone, atol=1e-13)
 
 
 def test_wrench_of_a_sensor_has_the_moment_of_its_force_about_the_link():
-    R, r = Rotation.from_euler('xyz', [0.4, -1.1, 2.0]).as_matrix(), np.array([0.1, -0.2, 0.3])
+    R, r = (
+        Rotation.from_euler('xyz', [0.4, -1.1, 2.0]).as_matrix(),
+        np.array([0.1, -0.2, 0.3]),
+    )
     values = np.random.default_rng(0).normal(size=(3, 6))
     on_link = wrench_from_frame(values, se3.pose(R, r))
     for (m, f), (moment, force) in zip(values.reshape(3, 2, 3), on_link.reshape(3, 2, 3)):
@@ -121,7 +136,9 @@ def test_wrench_comes_to_rest_by_the_hermite_polynomial_of_degree_five(to_zero):
     end[0] = 0.0 if to_zero else W[0]
     polynomial = BPoly.from_derivatives([0.0, DURATION], [W, end])
     for time in np.linspace(0.0, DURATION, 23):
-        expected = [polynomial.derivative(m)(time) if m else polynomial(time) for m in range(3)]
+        expected = [
+            polynomial.derivative(m)(time) if m else polynomial(time) for m in range(3)
+        ]
         values = brought_to_rest(W, time, DURATION, to_zero)
         np.testing.assert_allclose(values, expected, atol=1e-12 * np.abs(W).max())
 

@@ -69,7 +69,13 @@ def printed_efforts(L1, L2, m1, m2, g, motion):
     tau2 = (
         L2
         * m2
-        * (L1 * sin(q2) * qd1**2 + L2 * q2d1 + L2 * q2d2 + g * cos(q1 + q2) + L1 * q2d1 * cos(q2))
+        * (
+            L1 * sin(q2) * qd1**2
+            + L2 * q2d1
+            + L2 * q2d2
+            + g * cos(q1 + q2)
+            + L1 * q2d1 * cos(q2)
+        )
     )
     taud1 = (
         L1**2 * q3d1 * m1

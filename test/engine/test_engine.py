@@ -146,7 +146,9 @@ def test_small_and_large_robots(form, n, branching):
     assert np.all(errors <= 5 * TOLERANCE)  # what nth_order itself is off by
 
 
-@pytest.mark.parametrize('angle', [0.0, 1e-17, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.02, 0.2, 1.5])
+@pytest.mark.parametrize(
+    'angle', [0.0, 1e-17, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.02, 0.2, 1.5]
+)
 def test_almost_parallel_axes_cost_no_accuracy(angle):
     model = random_chain(6, angle=angle)
     motion = random_motion(model, shape=(10,))
@@ -178,11 +180,15 @@ FRICTION_LAWS = {
 
 
 @pytest.mark.parametrize(
-    'laws', [FRICTION_LAWS, {**FRICTION_LAWS, 'panda_joint4': Quadratic()}], ids=['own', "user's"]
+    'laws',
+    [FRICTION_LAWS, {**FRICTION_LAWS, 'panda_joint4': Quadratic()}],
+    ids=['own', "user's"],
 )
 @pytest.mark.parametrize('form', FORMS)
 def test_every_friction_law_is_included(form, laws):
-    model = RobotModel.from_urdf(PANDA.with_name('panda_with_hand.urdf')).with_friction(laws)
+    model = RobotModel.from_urdf(PANDA.with_name('panda_with_hand.urdf')).with_friction(
+        laws
+    )
     motion = random_motion(model, shape=(60,))
     motion[:10, 1] *= 1e-6
     motion[10:20, 1] *= 1e3
@@ -359,7 +365,9 @@ def test_a_sample_with_wrenches_takes_the_compiled_call(panda, expressed_in, act
 def test_what_a_wrench_is_now_counts(panda):
     motion = random_motion(panda)
     wrench, other = some_wrenches(panda, 2)
-    panda.warm_up(2, *(lambda w=w: inverse_dynamics(panda, motion, w) for w in (wrench, other)))
+    panda.warm_up(
+        2, *(lambda w=w: inverse_dynamics(panda, motion, w) for w in (wrench, other))
+    )
     for name, value in (
         ('link', other.link),
         ('acting', 'on_robot'),
@@ -453,7 +461,9 @@ def test_errors_of_the_compiled_call_for_one_sample_reach_the_caller(name):
     with pytest.raises(MotionError, match='shape'):
         call(model, 'text')
     made = model.derived
-    ready = [(calls, key) for calls in (made.efforts, made.terms, made.links) for key in calls]
+    ready = [
+        (calls, key) for calls in (made.efforts, made.terms, made.links) for key in calls
+    ]
     assert ready
     for error in (AttributeError, KeyError, TypeError):
 
@@ -512,7 +522,9 @@ def test_motions_of_all_kinds_of_arrays(panda, form):
 
 
 @pytest.mark.parametrize('dtype', [np.float64, np.float32])
-def test_files_mapped_into_memory_are_computed_in_blocks(panda, tmp_path, dtype, monkeypatch):
+def test_files_mapped_into_memory_are_computed_in_blocks(
+    panda, tmp_path, dtype, monkeypatch
+):
     monkeypatch.setattr('hodyn_ros.dynamics.inverse.COMPILED_BLOCK', 64)
     N = 1000
     motion = np.memmap(tmp_path / 'motion', dtype=dtype, mode='w+', shape=(N, 5, 7))
@@ -596,11 +608,13 @@ def test_a_control_loop_gets_compiled_code_in_the_background(cold):
     loaded = inverse_dynamics(cold, motion, wrench, 'nth_order')
     end = time.monotonic() + 60.0
     calls = 0
-    while {
-        chosen_algorithm(cold, motion), chosen_algorithm(cold, motion, wrench)
-    } != {'compiled_robot'}:
+    while {chosen_algorithm(cold, motion), chosen_algorithm(cold, motion, wrench)} != {
+        'compiled_robot'
+    }:
         assert time.monotonic() < end
-        assert np.all(relative_errors(inverse_dynamics(cold, motion), expected) <= TOLERANCE)
+        assert np.all(
+            relative_errors(inverse_dynamics(cold, motion), expected) <= TOLERANCE
+        )
         effort = inverse_dynamics(cold, motion, wrench)
         assert np.all(relative_errors(effort, loaded) <= TOLERANCE)
         calls += 1
@@ -691,7 +705,9 @@ def test_machine_code_goes_with_its_model(cold):
     assert other() is None
     assert all(code() is not None for code in codes)
     expected = inverse_dynamics(cold, motion[:3], algorithm='nth_order')
-    assert np.all(relative_errors(inverse_dynamics(cold, motion[:3]), expected) <= TOLERANCE)
+    assert np.all(
+        relative_errors(inverse_dynamics(cold, motion[:3]), expected) <= TOLERANCE
+    )
 
 
 def test_names_of_compiled_forms():

@@ -80,7 +80,9 @@ def test_no_machine_code_is_taken_from_where_everyone_can_write(tmp_path, name):
     assert out.split() == ['compiled_robot', 'compiled_robot']
     assert not cached(tmp_path)
     assert messages.count('everyone can write there') == 1
-    assert bool(list(tmp_path.rglob('*.nbi'))) == bool(name)  # of Numba, in folders of its own
+    assert bool(list(tmp_path.rglob('*.nbi'))) == bool(
+        name
+    )  # of Numba, in folders of its own
 
 
 @needs_compiler
@@ -121,7 +123,9 @@ def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypat
 @pytest.mark.parametrize('size', [pytest.param(None, marks=pytest.mark.slow), 1])
 def test_processes_that_start_together_share_the_cache(tmp_path, size):
     # With the smallest size each removes what the others have just made.
-    before = f'from hodyn_ros.engine import kernels; kernels.CACHE_SIZE = {size}' if size else ''
+    before = (
+        f'from hodyn_ros.engine import kernels; kernels.CACHE_SIZE = {size}' if size else ''
+    )
     script = SCRIPT.format(before=before, after='', urdf=URDF)
     processes = [
         subprocess.Popen(

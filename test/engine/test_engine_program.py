@@ -105,7 +105,11 @@ def test_regrouping_leaves_zeros_and_the_same_efforts():
     model = random_chain(5, branching=True)
     rng = np.random.default_rng(0)
     motion = rng.standard_normal((5, 5))
-    arrays = {'motion': motion.ravel(), 'sine': np.sin(motion[0]), 'cosine': np.cos(motion[0])}
+    arrays = {
+        'motion': motion.ravel(),
+        'sine': np.sin(motion[0]),
+        'cosine': np.cos(motion[0]),
+    }
     regrouped, plain = frames(model), frames(model, regroup=False)
     for body in regrouped.bodies:
         assert (body.mass, body.h[2], body.J[5]) == (0.0, 0.0, 0.0)

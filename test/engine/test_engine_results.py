@@ -150,7 +150,9 @@ def test_motion_of_a_link_behind_helical_joints(seed, expressed_in):
 @pytest.mark.parametrize('K', [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize('expressed_in', EXPRESSIONS)
 def test_motion_of_the_panda_of_each_order(panda, expressed_in, K):
-    assert_same_link_motion(panda, random_motion(panda, K, (20,)), 'panda_link8', expressed_in)
+    assert_same_link_motion(
+        panda, random_motion(panda, K, (20,)), 'panda_link8', expressed_in
+    )
 
 
 @pytest.mark.parametrize('angles', [1e-9, 1.0, 1e6])
@@ -245,7 +247,9 @@ def test_leading_axes_are_kept(panda, shape):
 def test_motions_of_all_kinds_are_taken(panda):
     motion = np.round(8.0 * random_motion(panda, 3, (6,))) / 8.0
     panda.warm_up(
-        0, lambda: mass_matrix(panda, motion[0]), lambda: forward_kinematics(panda, motion[0])
+        0,
+        lambda: mass_matrix(panda, motion[0]),
+        lambda: forward_kinematics(panda, motion[0]),
     )
     expected = mass_matrix(panda, motion), *forward_kinematics(panda, motion)
     strided = np.zeros((6, 3, 14))
@@ -261,7 +265,9 @@ def test_motions_of_all_kinds_are_taken(panda):
 def test_every_call_gives_new_arrays(panda):
     motions = random_motion(panda, 2, (2,))
     panda.warm_up(
-        0, lambda: mass_matrix(panda, motions[0]), lambda: forward_kinematics(panda, motions[0])
+        0,
+        lambda: mass_matrix(panda, motions[0]),
+        lambda: forward_kinematics(panda, motions[0]),
     )
     first = mass_matrix(panda, motions[0]), *forward_kinematics(panda, motions[0])
     kept = [array.copy() for array in first]
@@ -285,7 +291,12 @@ def test_errors_are_the_same_with_and_without_a_kernel(cold, function):
     cases = []
     for shape in ((), (3,)):
         motion = random_motion(cold, 3, shape)
-        cases += [motion[..., :0, :], motion[..., :3], np.full(motion.shape, 'a'), motion[..., 0]]
+        cases += [
+            motion[..., :0, :],
+            motion[..., :3],
+            np.full(motion.shape, 'a'),
+            motion[..., 0],
+        ]
         for value in (np.nan, np.inf, -np.inf):
             wrong = motion.copy()
             wrong[..., 1, 2] = value

@@ -78,7 +78,11 @@ def record(path, *messages, storage='mcap', compression=None):
         for topic, name, stamp, message in messages:
             if topic not in connections:
                 connections[topic] = writer.add_connection(topic, name, typestore=STORE)
-            data = message if isinstance(message, bytes) else STORE.serialize_cdr(message, name)
+            data = (
+                message
+                if isinstance(message, bytes)
+                else STORE.serialize_cdr(message, name)
+            )
             writer.write(connections[topic], stamp, data)
     return path
 
@@ -111,7 +115,9 @@ def bytes_in(path):
     found = {}
     with rosbag2.Reader(path) as reader:
         for connection, stamp, data in reader.messages():
-            found.setdefault((connection.topic, connection.msgtype), []).append((stamp, data))
+            found.setdefault((connection.topic, connection.msgtype), []).append(
+                (stamp, data)
+            )
     return found
 
 
@@ -141,8 +147,12 @@ def test_types_have_the_hashes_that_ros_gives_them():
                 break
         if described is None:
             pytest.skip('the descriptions of the types are not installed')
-        hashes = {item['type_name']: item['hash_string'] for item in described['type_hashes']}
-        assert STORE.hash_rihs01(f'hodyn_msgs/msg/{name}') == hashes[f'hodyn_msgs/msg/{name}']
+        hashes = {
+            item['type_name']: item['hash_string'] for item in described['type_hashes']
+        }
+        assert (
+            STORE.hash_rihs01(f'hodyn_msgs/msg/{name}') == hashes[f'hodyn_msgs/msg/{name}']
+        )
 
 
 def test_a_motion_comes_back_from_a_bag(bag):
@@ -156,7 +166,9 @@ def test_a_motion_comes_back_from_a_bag(bag):
     np.testing.assert_allclose(found.times, whole.times, rtol=0, atol=0.51e-9)
     parts = list(iterate_motion(bag, chunk=33))
     assert [len(part) for part in parts] == [33] * 6 + [2]
-    np.testing.assert_array_equal(np.concatenate([part.motion for part in parts]), whole.motion)
+    np.testing.assert_array_equal(
+        np.concatenate([part.motion for part in parts]), whole.motion
+    )
     assert all(part.start == START for part in parts)
 
 
@@ -213,7 +225,9 @@ def test_the_library_of_mcap_reads_what_is_written(tmp_path):
         reader = library.SeekingReader(file, validate_crcs=True)
         summary = reader.get_summary()
         for schema, channel, message in reader.iter_messages():
-            assert schema.data.decode() == STORE.generate_msgdef(schema.name, ros_version=2)[0]
+            assert (
+                schema.data.decode() == STORE.generate_msgdef(schema.name, ros_version=2)[0]
+            )
             item = message.log_time, message.data
             found.setdefault((channel.topic, schema.name), []).append(item)
         begin = found['/joint_motion', MOTION][2000][0]
@@ -233,7 +247,9 @@ def test_parts_of_any_size_make_the_same_messages(bag):
     with ResultsWriter(bag) as writer:
         for rows in np.split(np.arange(400), [1, 2, 5, 300, 303]):
             motors = type(whole.motors)(*(array[rows] for array in whole.motors))
-            times, motion, effort = (a[rows] for a in (whole.times, whole.motion, whole.effort))
+            times, motion, effort = (
+                a[rows] for a in (whole.times, whole.motion, whole.effort)
+            )
             writer.write(
                 replace(whole, times=times, motion=motion, effort=effort, motors=motors)
             )
@@ -267,7 +283,9 @@ def test_ros_itself_reads_what_is_written(tmp_path):
             theirs = expected[connection.topic][number][1]
             for field in ours.get_fields_and_field_types():
                 if field != 'header':
-                    np.testing.assert_array_equal(getattr(message, field), getattr(theirs, field))
+                    np.testing.assert_array_equal(
+                        getattr(message, field), getattr(theirs, field)
+                    )
             assert message.header.stamp.nanosec == theirs.header.stamp.nanosec
     assert len(counts) == 7
 
@@ -292,7 +310,9 @@ def test_messages_as_ros_serializes_them_are_read(tmp_path):
     dirty = []
     for data in batch:
         clean = bytearray(data)
-        clean[4 + 8 + 4 + 1 : 4 + 16] = bytes(np.random.default_rng(1).integers(0, 256, 3, 'u1'))
+        clean[4 + 8 + 4 + 1 : 4 + 16] = bytes(
+            np.random.default_rng(1).integers(0, 256, 3, 'u1')
+        )
         dirty.append(bytes(clean))
     lengths = {len(data) for data in batch}
     assert len(decode(STATE, [*batch, *dirty])) == len(lengths)
@@ -306,7 +326,9 @@ def test_both_byte_orders_are_read(little):
     if not little:
         batch = [
             bytes(
-                STORE.serialize_cdr(STORE.deserialize_cdr(data, STATE), STATE, little_endian=False)
+                STORE.serialize_cdr(
+                    STORE.deserialize_cdr(data, STATE), STATE, little_endian=False
+                )
             )
             for data in batch
         ]
@@ -378,7 +400,9 @@ def test_every_trajectory_of_a_topic_can_be_had(tmp_path):
         message.points[1].velocities = NONE
         messages.append(('/arm/joint_trajectory', TRAJECTORY, START + 10**9 * i, message))
     path = record(tmp_path / 'bag', *messages)
-    with pytest.raises(FileError, match='3 trajectories; choose one with index=0 to index=2'):
+    with pytest.raises(
+        FileError, match='3 trajectories; choose one with index=0 to index=2'
+    ):
         read_motion(path)
     found = read_motion(path, index=1)
     assert found.is_waypoints
@@ -397,17 +421,25 @@ def test_the_topic_is_chosen_when_it_is_the_only_one_and_asked_for_otherwise(tmp
         ('/note', 'std_msgs/msg/String', START, kind('std_msgs/msg/String')('hello')),
     ]
     path = record(tmp_path / 'bag', *messages)
-    with pytest.raises(FileError, match='several topics with a motion; choose one: /joint_states'):
+    with pytest.raises(
+        FileError, match='several topics with a motion; choose one: /joint_states'
+    ):
         read_motion(path)
     assert read_motion(path, topic='/other').joint_names == ('b',)
-    with pytest.raises(FileError, match="no topic '/joint' with .* its topics are /joint_states"):
+    with pytest.raises(
+        FileError, match="no topic '/joint' with .* its topics are /joint_states"
+    ):
         read_motion(path, topic='/joint')
-    with pytest.raises(FileError, match=r'no topic ./note. with .* /note \(std_msgs/msg/String\)'):
+    with pytest.raises(
+        FileError, match=r'no topic ./note. with .* /note \(std_msgs/msg/String\)'
+    ):
         read_motion(path, topic='/note')
     with pytest.raises(FileError, match='leave index out'):
         read_motion(path, topic='/other', index=0)
     only = record(tmp_path / 'only', messages[2])
-    with pytest.raises(FileError, match='no topic with messages of a type that holds a motion'):
+    with pytest.raises(
+        FileError, match='no topic with messages of a type that holds a motion'
+    ):
         read_motion(only)
 
 
@@ -420,10 +452,14 @@ def test_mirrors_of_efforts_do_not_pass_for_measurements(tmp_path):
 def test_messages_that_contradict_themselves_are_refused_with_their_number(tmp_path):
     good = [('/s', STATE, START + i, state(START + i, 'ab', [1.0, 2.0])) for i in range(3)]
     bad = ('/s', STATE, START + 9, state(START + 9, 'ab', [1.0]))
-    with pytest.raises(FileError, match='topic /s: message 3 has 1 values of position for 2'):
+    with pytest.raises(
+        FileError, match='topic /s: message 3 has 1 values of position for 2'
+    ):
         read_motion(record(tmp_path / 'a', *good, bad))
     nan = ('/s', STATE, START + 9, state(START + 9, 'ab', [1.0, np.nan]))
-    with pytest.raises(FileError, match="topic /s: the position of joint 'b' is nan at sample 3"):
+    with pytest.raises(
+        FileError, match="topic /s: the position of joint 'b' is nan at sample 3"
+    ):
         read_motion(record(tmp_path / 'b', *good, nan))
     cut = STORE.serialize_cdr(good[0][3], STATE).tobytes()[:40]
     with pytest.raises(FileError, match='topic /s: message 3 is damaged: it is cut off'):
@@ -445,7 +481,9 @@ def test_exact_motions_out_of_order_are_refused(tmp_path):
 
 def test_a_folder_that_is_no_bag_is_refused(tmp_path):
     (tmp_path / 'x').mkdir()
-    with pytest.raises(FileError, match='without metadata.yaml, so it is no bag; it holds none'):
+    with pytest.raises(
+        FileError, match='without metadata.yaml, so it is no bag; it holds none'
+    ):
         read_motion(tmp_path / 'x')
     with pytest.raises(FileError, match='folder that exists already'):
         write_results(tmp_path / 'x', results())

@@ -38,7 +38,10 @@ def parts_of(whole, *cuts):
 def elastic(damping=0.0):
     return Actuators(
         MODEL,
-        {name: SeriesElastic(LinearSpring(400.0), 0.2, damping) for name in MODEL.joint_names},
+        {
+            name: SeriesElastic(LinearSpring(400.0), 0.2, damping)
+            for name in MODEL.joint_names
+        },
     )
 
 
@@ -136,7 +139,9 @@ def test_estimates_are_those_of_the_smoother_at_every_measurement():
     np.testing.assert_allclose(times, whole.times, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(motion, expected.motion)
     assert 'estimated from all measured positions' in remarks[0]
-    with pytest.raises(MotionError, match='estimator has delay, but .* options noise, bandwidth'):
+    with pytest.raises(
+        MotionError, match='estimator has delay, but .* options noise, bandwidth'
+    ):
         to_motion(MODEL, whole, estimator={'delay': 0.1})
 
 
@@ -149,10 +154,13 @@ def test_deviations_of_efforts_are_those_that_drawn_motions_have():
     rng = np.random.default_rng(0)
     for row in (0, 200, 399):
         drawn = np.stack(
-            [rng.multivariate_normal(np.zeros(5), 1e-4 * c, 4000) for c in covariance[row]], axis=2
+            [rng.multivariate_normal(np.zeros(5), 1e-4 * c, 4000) for c in covariance[row]],
+            axis=2,
         )
         efforts = inverse_dynamics(MODEL, found.motion[row] + drawn)
-        np.testing.assert_allclose(100.0 * efforts.std(axis=0), found.effort_std[row], rtol=0.06)
+        np.testing.assert_allclose(
+            100.0 * efforts.std(axis=0), found.effort_std[row], rtol=0.06
+        )
     truth = inverse_dynamics(MODEL, swing(found.times))
     assert (np.abs(found.effort - truth) < 1.96 * found.effort_std).mean() > 0.9
 
@@ -167,7 +175,9 @@ def test_what_is_less_certain_than_it_is_large_is_given_and_said():
     assert not [remark for remark in quiet if remark.startswith('Less certain')]
 
 
-@pytest.mark.parametrize('cuts', [(700,), (1, 2, 3, 50, 51, 900), tuple(range(10, 1500, 10))])
+@pytest.mark.parametrize(
+    'cuts', [(700,), (1, 2, 3, 50, 51, 900), tuple(range(10, 1500, 10))]
+)
 def test_estimates_of_parts_are_those_of_the_whole(cuts):
     whole = measured()
     expected = compute(MODEL, whole)
@@ -286,7 +296,9 @@ def test_wrenches_are_cut_to_what_is_needed_and_refused_if_it_is_not_there():
     expected = inverse_dynamics(MODEL, whole.motion[:, :4], Wrench('tool', values[:, :2]))
     np.testing.assert_allclose(found.effort, expected, rtol=1e-10, atol=1e-10)
     poor = replace(whole, wrenches=(Wrench('tool', values[:, :1]),))
-    with pytest.raises(MotionError, match="'tool' has 1 orders, but 3 are needed .* order=0"):
+    with pytest.raises(
+        MotionError, match="'tool' has 1 orders, but 3 are needed .* order=0"
+    ):
         compute(MODEL, poor)
     assert compute(MODEL, poor, order=0).effort.shape == (200, 1, 2)
     with pytest.raises(WrenchError, match='unknown link'):
@@ -343,7 +355,9 @@ def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
     with pytest.raises(MotionError, match='none of the samples has position, velocity and'):
         compute(
             MODEL,
-            replace(whole, motion=whole.motion * np.where(np.arange(5) == 2, np.nan, 1)[:, None]),
+            replace(
+                whole, motion=whole.motion * np.where(np.arange(5) == 2, np.nan, 1)[:, None]
+            ),
         )
 
 
@@ -358,7 +372,11 @@ def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
         ({'rate': 1e9}, MotionError, 'choose a lower rate'),
         ({'derivatives': 'given'}, MotionError, 'efforts need the acceleration too'),
         ({'derivatives': 'estimate', 'estimator': {'speed': 1}}, MotionError, 'speed'),
-        ({'derivatives': 'spline', 'order': 3}, MotionError, 'a spline has derivatives up to 4'),
+        (
+            {'derivatives': 'spline', 'order': 3},
+            MotionError,
+            'a spline has derivatives up to 4',
+        ),
         ({'interpolation': 'cubic'}, TrajectoryError, 'expected one of spline, jtc'),
     ],
 )
@@ -371,7 +389,9 @@ def test_actuators_of_another_robot_are_refused():
     from support.robots import OTHER_JOINTS
 
     other = Actuators(type(MODEL).from_urdf(OTHER_JOINTS), {})
-    with pytest.raises(ActuatorError, match='those of rail, but the model has shoulder, elbow'):
+    with pytest.raises(
+        ActuatorError, match='those of rail, but the model has shoulder, elbow'
+    ):
         compute(MODEL, samples(), actuators=other)
     with pytest.raises(MotionError, match='no samples'):
         list(compute_stream(MODEL, []))

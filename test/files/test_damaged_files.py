@@ -105,7 +105,9 @@ def test_invented_files_are_refused(suffix, intact):
 cells = st.one_of(
     st.floats().map(repr),
     st.integers(-(10**30), 10**30).map(str),
-    st.sampled_from(['', ' ', 'nan', '1e999', '0x1', '1_0', '"', '"1"', "'", '\x00', '#', '١']),
+    st.sampled_from(
+        ['', ' ', 'nan', '1e999', '0x1', '1_0', '"', '"1"', "'", '\x00', '#', '١']
+    ),
     st.text(max_size=4),
 )
 titles = st.lists(
@@ -169,7 +171,10 @@ yaml_values = st.recursive(
     max_leaves=12,
 )
 waypoint = st.fixed_dictionaries(
-    {'positions': st.lists(yaml_values, min_size=1, max_size=2), 'time_from_start': yaml_values},
+    {
+        'positions': st.lists(yaml_values, min_size=1, max_size=2),
+        'time_from_start': yaml_values,
+    },
     optional={'velocities': yaml_values, 'accelerations': yaml_values},
 )
 
@@ -209,7 +214,8 @@ def test_damaged_messages_are_taken_apart_or_refused(kind):
     names = {field: ('a', 'bc') for field, what in fields.items() if what == 'string[]'}
     values = {
         field: np.arange(6.0).reshape(3, 2)
-        for field, what in fields.items() if what == 'float64[]'
+        for field, what in fields.items()
+        if what == 'float64[]'
     }
     others = {field: 1 for field, what in fields.items() if '[' not in what}
     stamps = np.arange(3, dtype=np.int64)
@@ -240,7 +246,9 @@ def test_damaged_messages_are_taken_apart_or_refused(kind):
 
 def test_numbers_of_elements_beyond_the_message_ask_for_no_memory():
     data = bytearray(
-        encode('sensor_msgs/msg/JointState', np.zeros(1, dtype=np.int64), '', {'name': ('a',)})
+        encode(
+            'sensor_msgs/msg/JointState', np.zeros(1, dtype=np.int64), '', {'name': ('a',)}
+        )
     )
     place = len(data) - 4
     data[place:] = struct.pack('<I', 0xFFFFFFFF)
@@ -255,7 +263,9 @@ def test_numbers_of_elements_beyond_the_message_ask_for_no_memory():
     st.integers(0, 30),
     st.sampled_from([1e-9, 1.0, 1e6, 1e200]),
 )
-def test_samples_of_any_size_are_computed_or_refused(seed, derivatives, orders, count, scale):
+def test_samples_of_any_size_are_computed_or_refused(
+    seed, derivatives, orders, count, scale
+):
     from hodyn_ros.files import Samples
 
     random = np.random.default_rng(seed)

@@ -37,20 +37,32 @@ def planned(seed, interpolation, given):
     velocities[[0, -1]] = 0.0
     orders = (velocities, np.zeros_like(velocities))
     waypoints = Waypoints(
-        MODEL.joint_names, times, positions, *(orders[k] if k < given else None for k in (0, 1))
+        MODEL.joint_names,
+        times,
+        positions,
+        *(orders[k] if k < given else None for k in (0, 1)),
     )
-    return plan_motion(waypoints, MODEL.joint_names, interpolation=interpolation).motion, times[-1]
+    return plan_motion(
+        waypoints, MODEL.joint_names, interpolation=interpolation
+    ).motion, times[-1]
 
 
 @pytest.mark.parametrize('rate', RATES)
 @pytest.mark.parametrize(
-    'interpolation, given', [('spline', 0), ('spline', 1), ('spline', 2), ('jtc', 1), ('jtc', 2)]
+    'interpolation, given',
+    [('spline', 0), ('spline', 1), ('spline', 2), ('jtc', 1), ('jtc', 2)],
 )
-def test_motions_are_consistent_however_they_are_sampled_and_written(interpolation, given, rate):
+def test_motions_are_consistent_however_they_are_sampled_and_written(
+    interpolation, given, rate
+):
     for seed in range(4):
         times, motion = at(rate, *planned(seed, interpolation, given))
         for written in (
-            motion, motion[:, :2], motion[:, :3], np.round(motion, 3), np.round(motion, 5),
+            motion,
+            motion[:, :2],
+            motion[:, :3],
+            np.round(motion, 3),
+            np.round(motion, 5),
             motion.astype(np.float32),
         ):
             to_motion(MODEL, samples(times, written), derivatives='given')
@@ -97,7 +109,9 @@ def test_contradictions_are_refused_whichever_way_the_motion_is_taken(wrong, rat
     for derivatives in ('given', 'spline'):
         if derivatives == 'spline' and motion.shape[1] > 3:
             continue
-        with pytest.raises(MotionError, match=r'given as .* but its .* changes by|looks like'):
+        with pytest.raises(
+            MotionError, match=r'given as .* but its .* changes by|looks like'
+        ):
             to_motion(MODEL, samples(times, motion), derivatives=derivatives)
     if wrong != 'milliseconds':  # nothing else contradicts positions alone
         to_motion(MODEL, samples(times, motion[:, :1]))
@@ -113,10 +127,15 @@ def test_the_error_names_joint_time_and_both_values():
     time = float(words[words.index('at') + 1])
     assert words[i - 2] == 'velocity'
     assert 3.0 <= time <= 4.0
-    given, changes = float(words[words.index('as') + 1]), float(words[words.index('by') + 1])
+    given, changes = (
+        float(words[words.index('as') + 1]),
+        float(words[words.index('by') + 1]),
+    )
     sample = round(100 * time)
     np.testing.assert_allclose(given, motion[sample, 1, 3], rtol=1e-3)
-    np.testing.assert_allclose(changes, REFERENCE.motion(np.array([time]))[0, 1, 3], atol=0.1)
+    np.testing.assert_allclose(
+        changes, REFERENCE.motion(np.array([time]))[0, 1, 3], atol=0.1
+    )
     assert 'nothing but zeros' not in str(caught.value)
 
 
@@ -181,7 +200,9 @@ def test_measured_positions_are_recognised_and_the_way_out_is_said(rate, what):
         size = 1e-3 if what == 'velocity' else 1e-5
         motion[:, -1] += size * random.standard_normal(motion[:, -1].shape)
     (remark,) = noise_of(times, motion)
-    assert remark.startswith(f'The {"velocity" if what == "velocity" else "position"} of panda_')
+    assert remark.startswith(
+        f'The {"velocity" if what == "velocity" else "position"} of panda_'
+    )
     assert '--derivatives estimate' in remark
 
 
@@ -197,7 +218,9 @@ def test_times_from_long_ago_do_not_disturb_the_derivatives():
     uneven = times + 2e-4 * np.sin(7.0 * times)
     for since, count in ((0.0, 0), (1.7e9, 1)):
         remarks = to_motion(MODEL, samples(since + uneven, positions))[2]
-        assert len([remark for remark in remarks if 'subtract the first' in remark]) == count
+        assert (
+            len([remark for remark in remarks if 'subtract the first' in remark]) == count
+        )
 
 
 @pytest.mark.parametrize('rate', (100, 1000))
@@ -230,7 +253,9 @@ def test_what_is_exact_is_not_taken_for_measured(rate):
 def test_positions_in_a_table_that_are_far_apart_are_waypoints_as_in_a_trajectory():
     times, angles = np.arange(4.0), np.array([0.0, 0.1, 0.3, 0.2])[:, None] * np.ones(7)
     found = [
-        to_motion(MODEL, Samples(MODEL.joint_names, times, angles[:, None], is_waypoints=known))
+        to_motion(
+            MODEL, Samples(MODEL.joint_names, times, angles[:, None], is_waypoints=known)
+        )
         for known in (False, True)
     ]
     for ours, theirs in zip(*found):
@@ -246,8 +271,11 @@ def test_positions_in_a_table_that_are_far_apart_are_waypoints_as_in_a_trajector
 @pytest.mark.parametrize('derivatives', ['given', 'spline', 'estimate'])
 @pytest.mark.parametrize(
     ('time', 'angle', 'words'),
-    [(1e3, 1.0, 'milliseconds.*1e3'), (1e6, 1.0, 'microseconds.*1e6'),
-     (1.0, 180.0 / np.pi, 'degrees')],
+    [
+        (1e3, 1.0, 'milliseconds.*1e3'),
+        (1e6, 1.0, 'microseconds.*1e6'),
+        (1.0, 180.0 / np.pi, 'degrees'),
+    ],
 )
 def test_other_units_are_refused_by_name(time, angle, words, derivatives):
     times = np.arange(0.0, 3.0, 0.01)

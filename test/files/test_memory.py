@@ -40,7 +40,9 @@ print(json.dumps({'early': early, 'late': peak(), 'count': count}))
 """
 
 
-@pytest.mark.skipif(not Path('/proc/self/status').exists(), reason='the peak is read from /proc')
+@pytest.mark.skipif(
+    not Path('/proc/self/status').exists(), reason='the peak is read from /proc'
+)
 @pytest.mark.parametrize(
     'suffix, count, needs',
     [
@@ -106,7 +108,9 @@ def test_benchmark_of_files_measures_peers_beside(monkeypatch, tmp_path, capsys)
     text = path.read_text()
     assert text in capsys.readouterr().out
     assert [line.split('  ')[0] for line in text.splitlines()[3:-1]] == [
-        'CSV to CSV', 'joint_motion in MCAP to MCAP', 'Parquet to Parquet',
+        'CSV to CSV',
+        'joint_motion in MCAP to MCAP',
+        'Parquet to Parquet',
     ]
     assert [item.name for item in tmp_path.iterdir()] == ['peers.inc']
 

@@ -24,7 +24,9 @@ TIME = 'builtin_interfaces/msg/Time'
 HEAD = 'std_msgs/Header header\n'
 ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 COUNT = 40
-VALUES = np.random.default_rng(3).normal(size=(COUNT, 5, 2)).astype(np.float32).astype(float)
+VALUES = (
+    np.random.default_rng(3).normal(size=(COUNT, 5, 2)).astype(np.float32).astype(float)
+)
 
 
 def store_with(**texts):
@@ -79,8 +81,12 @@ def recorded_motions(path, text, storage='mcap', kind=np.float64):
     has = [name for name, _ in store.fielddefs[MOTION][1]]
     messages = []
     for i, rows in enumerate(VALUES):
-        fields = {name: rows[k].astype(kind) for k, name in enumerate(ORDERS) if name in has}
-        messages.append(made(store, MOTION, **header(store, i), joint_names=['a', 'b'], **fields))
+        fields = {
+            name: rows[k].astype(kind) for k, name in enumerate(ORDERS) if name in has
+        }
+        messages.append(
+            made(store, MOTION, **header(store, i), joint_names=['a', 'b'], **fields)
+        )
     return record(path, store, MOTION, messages, storage)
 
 
@@ -101,7 +107,9 @@ def arrays(*names, kind='float64[]'):
     ],
     ids=['reordered', 'extra', 'turned round', 'of fixed size'],
 )
-def test_messages_of_another_version_are_read_by_their_own_definition(tmp_path, storage, text):
+def test_messages_of_another_version_are_read_by_their_own_definition(
+    tmp_path, storage, text
+):
     found = read_motion(recorded_motions(tmp_path / 'bag', text, storage))
     assert found.joint_names == ('a', 'b')
     assert found.start == START // 10**9 * 10**9 + 7
@@ -152,13 +160,19 @@ def test_older_messages_with_fewer_fields_are_read(tmp_path, storage):
 def test_messages_that_lack_what_is_needed_are_refused(tmp_path, storage, text, message):
     store = store_with(hodyn_msgs__msg__JointMotion=text)
     bag = record(tmp_path / 'bag', store, MOTION, [made(store, MOTION)], storage)
-    with pytest.raises(FileError, match=f'topic /t: .* another version of {MOTION}: .*{message}'):
+    with pytest.raises(
+        FileError, match=f'topic /t: .* another version of {MOTION}: .*{message}'
+    ):
         read_motion(bag)
 
 
 @pytest.mark.parametrize('storage', STORAGES)
 def test_joint_states_of_another_version_are_read(tmp_path, storage):
-    text = HEAD + arrays('effort', 'velocity', 'position', kind='float32[]') + 'string[] name\n'
+    text = (
+        HEAD
+        + arrays('effort', 'velocity', 'position', kind='float32[]')
+        + 'string[] name\n'
+    )
     store = store_with(sensor_msgs__msg__JointState=text)
     messages = [
         made(
@@ -179,7 +193,11 @@ def test_joint_states_of_another_version_are_read(tmp_path, storage):
 @pytest.mark.parametrize('storage', STORAGES)
 def test_trajectories_of_another_version_are_read(tmp_path, storage):
     text = (
-        'float64 speed\n' + HEAD + 'Point[] points\nstring[] joint_names\n' + '=' * 80 + '\n'
+        'float64 speed\n'
+        + HEAD
+        + 'Point[] points\nstring[] joint_names\n'
+        + '=' * 80
+        + '\n'
         'MSG: trajectory_msgs/Point\nbuiltin_interfaces/Duration time_from_start\n'
         'float64[] velocities\nfloat64[] positions\n'
     )
@@ -195,7 +213,9 @@ def test_trajectories_of_another_version_are_read(tmp_path, storage):
         )
         for i in range(4)
     ]
-    message = made(store, TRAJECTORY, **header(store, 0), joint_names=['a', 'b'], points=points)
+    message = made(
+        store, TRAJECTORY, **header(store, 0), joint_names=['a', 'b'], points=points
+    )
     found = read_motion(record(tmp_path / 'bag', store, TRAJECTORY, [message], storage))
     assert found.is_waypoints
     np.testing.assert_array_equal(found.motion, VALUES[:4, :2])
@@ -229,14 +249,18 @@ def test_comments_spaces_and_constants_make_no_other_version(tmp_path):
 
 
 def test_a_split_bag_with_several_versions_is_refused_and_its_files_are_read(tmp_path):
-    reordered = HEAD + 'string[] joint_names\n' + arrays('velocity', 'position', *ORDERS[2:])
+    reordered = (
+        HEAD + 'string[] joint_names\n' + arrays('velocity', 'position', *ORDERS[2:])
+    )
     bag = recorded_motions(tmp_path / 'bag', definition('JointMotion'))
     other = recorded_motions(tmp_path / 'other', reordered)
     shutil.copy(other / 'other.mcap', bag)
     metadata = bag / 'metadata.yaml'
     text = metadata.read_text().replace('  - bag.mcap\n', '  - bag.mcap\n  - other.mcap\n')
     metadata.write_text(re.sub('RIHS01_.*', "''", text.replace('count: 40', 'count: 80')))
-    with pytest.raises(FileError, match=f'topic /t: .* several versions of {MOTION}.*one by one'):
+    with pytest.raises(
+        FileError, match=f'topic /t: .* several versions of {MOTION}.*one by one'
+    ):
         read_motion(bag)
     for path in bag.glob('*.mcap'):
         np.testing.assert_array_equal(read_motion(path).motion, VALUES)
@@ -244,17 +268,24 @@ def test_a_split_bag_with_several_versions_is_refused_and_its_files_are_read(tmp
 
 @pytest.mark.parametrize(
     'without',
-    ['DELETE FROM message_definitions', "UPDATE message_definitions SET encoding = 'ros2idl'"],
+    [
+        'DELETE FROM message_definitions',
+        "UPDATE message_definitions SET encoding = 'ros2idl'",
+    ],
 )
 def test_without_a_definition_the_hash_of_the_type_is_compared(tmp_path, without):
-    reordered = HEAD + 'string[] joint_names\n' + arrays('velocity', 'position', *ORDERS[2:])
+    reordered = (
+        HEAD + 'string[] joint_names\n' + arrays('velocity', 'position', *ORDERS[2:])
+    )
     none = (without,)
     same = recorded_motions(tmp_path / 'same', definition('JointMotion'), 'sqlite3')
     change(same, none)
     np.testing.assert_array_equal(read_motion(same).motion, VALUES)
     other = recorded_motions(tmp_path / 'other', reordered, 'sqlite3')
     change(other, none)
-    with pytest.raises(FileError, match=f'another version of {MOTION}, with the hash RIHS01_'):
+    with pytest.raises(
+        FileError, match=f'another version of {MOTION}, with the hash RIHS01_'
+    ):
         read_motion(other)
     # The file alone has the hash as well; without it there is nothing to compare.
     (path,) = other.glob('*.db3')
@@ -267,7 +298,9 @@ def test_without_a_definition_the_hash_of_the_type_is_compared(tmp_path, without
 def test_a_definition_that_makes_no_sense_is_refused(tmp_path):
     bag = recorded_motions(tmp_path / 'bag', definition('JointMotion'), 'sqlite3')
     change(bag, ("UPDATE message_definitions SET encoded_message_definition = 'a b c d'",))
-    with pytest.raises(FileError, match=f'the definition of {MOTION} in the bag cannot be read'):
+    with pytest.raises(
+        FileError, match=f'the definition of {MOTION} in the bag cannot be read'
+    ):
         read_motion(bag)
 
 
@@ -289,13 +322,17 @@ def test_messages_missing_from_a_damaged_mcap_are_counted(tmp_path):
     while broken < 3:
         place = data.index(VALUES[10 + broken, 0].tobytes(), place)
         start = data.rindex(b'\x05', 0, place)
-        while int.from_bytes(data[start + 1 : start + 9], 'little') not in range(length, 400):
+        while int.from_bytes(data[start + 1 : start + 9], 'little') not in range(
+            length, 400
+        ):
             start = data.rindex(b'\x05', 0, start)
         data[start] = 0x7F
         broken += 1
     path.write_bytes(data)
     for name in (bag, path):
-        with pytest.raises(FileError, match='has 37 messages, .* there are 40: 3 are missing'):
+        with pytest.raises(
+            FileError, match='has 37 messages, .* there are 40: 3 are missing'
+        ):
             read_motion(name)
 
 
@@ -304,7 +341,9 @@ def test_messages_missing_from_a_database_are_counted_when_the_end_is_reached(tm
     change(bag, ('DELETE FROM messages WHERE id > 30',))
     parts = iterate_motion(bag, chunk=10)
     assert [len(next(parts)) for _ in range(3)] == [10, 10, 10]
-    with pytest.raises(FileError, match='topic /t has 30 messages, .*: 10 are missing.*reindex'):
+    with pytest.raises(
+        FileError, match='topic /t has 30 messages, .*: 10 are missing.*reindex'
+    ):
         next(parts)
 
 

@@ -27,7 +27,11 @@ def test_results_of_any_length_are_a_line_with_robot_and_orders():
     found = compute(model(), samples(2000))
     text = repr(found)
     assert len(text) < 300
-    for part in ('2000 samples from 0 to 19.99 s', '3 of the efforts', str(found.provenance)):
+    for part in (
+        '2000 samples from 0 to 19.99 s',
+        '3 of the efforts',
+        str(found.provenance),
+    ):
         assert part in text
 
 

@@ -155,7 +155,8 @@ def test_parquet_can_be_read_by_others(tmp_path):
         columns.column('elbow.effort_ddot').to_numpy(), written.effort[:, 2, 1]
     )
     np.testing.assert_array_equal(
-        columns.column('tool.wrench_dot.force.z').to_numpy(), written.wrenches[0].values[:, 1, 5]
+        columns.column('tool.wrench_dot.force.z').to_numpy(),
+        written.wrenches[0].values[:, 1, 5],
     )
 
 
@@ -182,14 +183,26 @@ def test_csv_is_exact_with_and_without_pyarrow(tmp_path, monkeypatch, writes, re
     pytest.importorskip('pyarrow')
     bits = np.random.default_rng(0).integers(0, 2**63, 20_000, dtype='u8')
     numbers = np.where(np.isfinite(bits.view('f8')), bits.view('f8'), -0.0)
-    edges = [0.0, -0.0, 5e-324, -2.2250738585072014e-308, np.finfo('f8').max, 1e22, 1e16, 0.1]
+    edges = [
+        0.0,
+        -0.0,
+        5e-324,
+        -2.2250738585072014e-308,
+        np.finfo('f8').max,
+        1e22,
+        1e16,
+        0.1,
+    ]
     numbers[: len(edges)] = edges
     numbers[1::2] *= -1.0
     motion = numbers.reshape(-1, 2, 2).copy()
     motion[7, 1] = np.nan
     whole = Results(('a', 'b'), np.arange(len(motion)), motion, motion[:, :1])
     path = tmp_path / 'x.csv'
-    for installed, do in ((writes, lambda: write_results(path, whole)), (reads, lambda: None)):
+    for installed, do in (
+        (writes, lambda: write_results(path, whole)),
+        (reads, lambda: None),
+    ):
         with monkeypatch.context() as patch:
             if not installed:
                 patch.setitem(sys.modules, 'pyarrow.csv', None)
@@ -199,7 +212,11 @@ def test_csv_is_exact_with_and_without_pyarrow(tmp_path, monkeypatch, writes, re
     assert (same | np.isnan(motion)).all()
     assert np.isnan(found.motion[7, 1]).all()
     # The columns of others, read with the numbers of Python.
-    rows = [line.split(',') for line in path.read_text().splitlines() if line[0] in '-0123456789']
+    rows = [
+        line.split(',')
+        for line in path.read_text().splitlines()
+        if line[0] in '-0123456789'
+    ]
     theirs = np.array([[float(cell) for cell in row] for row in rows])
     np.testing.assert_array_equal(theirs[:, 1:5], motion.reshape(-1, 4))
 
@@ -234,7 +251,9 @@ def test_npz_can_be_read_by_numpy(tmp_path):
 @pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
 def test_npz_of_numpy_with_one_array_for_each_quantity_is_read(tmp_path, save):
     rows = np.arange(12.0).reshape(6, 2)
-    save(tmp_path / 'x.npz', time=np.arange(6), position=rows, velocity=rows.astype('f4') + 1)
+    save(
+        tmp_path / 'x.npz', time=np.arange(6), position=rows, velocity=rows.astype('f4') + 1
+    )
     found = read_motion(tmp_path / 'x.npz', joint_names=['a', 'b'])
     np.testing.assert_array_equal(found.motion, np.stack([rows, rows + 1], axis=1))
     with pytest.raises(FileError, match="no 'joint_names'"):
@@ -244,8 +263,11 @@ def test_npz_of_numpy_with_one_array_for_each_quantity_is_read(tmp_path, save):
 def test_npz_with_one_array_for_each_column_is_a_table(tmp_path):
     columns = {'time': np.arange(7), 'start': np.int64(17_000_000_000)}
     columns |= {f'{name}.position': np.arange(7.0) + i for i, name in enumerate('ba')}
-    columns |= {f'tip.wrench.{part}.{axis}': np.ones(7) for part in ('force', 'torque')
-                for axis in 'xyz'}
+    columns |= {
+        f'tip.wrench.{part}.{axis}': np.ones(7)
+        for part in ('force', 'torque')
+        for axis in 'xyz'
+    }
     np.savez(tmp_path / 'x.npz', **columns)
     found = read_motion(tmp_path / 'x.npz', acting='on_robot')
     assert found.joint_names == ('b', 'a')
@@ -275,7 +297,10 @@ def test_a_table_without_a_line_of_names_is_told_as_such(tmp_path):
         ({'position': np.zeros((3, 2))}, "no array 'time'"),
         ({'time': np.arange(3)}, "neither 'motion' of shape"),
         ({'time': np.arange(3), 'motion': np.zeros((4, 1, 2))}, 'as many rows as time'),
-        ({'time': np.arange(3), 'motion': np.zeros((3, 2))}, r'shape \(3, 2\), expected \(N, K'),
+        (
+            {'time': np.arange(3), 'motion': np.zeros((3, 2))},
+            r'shape \(3, 2\), expected \(N, K',
+        ),
         ({'time': np.arange(3), 'motion': np.zeros((3, 1, 4))}, 'there are 2 joint_names'),
         ({'time': np.arange(3), 'motion': np.zeros((3, 2, 2), order='F')}, 'Fortran order'),
         (
@@ -283,17 +308,32 @@ def test_a_table_without_a_line_of_names_is_told_as_such(tmp_path):
             "'jerk' is there without 'velocity'",
         ),
         (
-            {'time': np.arange(3), 'position': np.zeros((3, 2)), 'velocity': np.zeros((3, 3))},
+            {
+                'time': np.arange(3),
+                'position': np.zeros((3, 2)),
+                'velocity': np.zeros((3, 3)),
+            },
             "'velocity' has shape",
         ),
-        ({'time': np.arange(3), 'position': np.array([['a', 'b']] * 3)}, 'expected numbers'),
+        (
+            {'time': np.arange(3), 'position': np.array([['a', 'b']] * 3)},
+            'expected numbers',
+        ),
         ({'time': np.arange(3), 'position': np.full((3, 2), None)}, 'type object'),
         (
-            {'time': np.arange(3), 'motion': np.zeros((3, 1, 2)), 'position': np.ones((3, 2))},
+            {
+                'time': np.arange(3),
+                'motion': np.zeros((3, 1, 2)),
+                'position': np.ones((3, 2)),
+            },
             "both 'motion' and position",
         ),
         (
-            {'time': np.arange(3), 'motion': np.zeros((3, 1, 2)), 'velocity': np.ones((3, 2))},
+            {
+                'time': np.arange(3),
+                'motion': np.zeros((3, 1, 2)),
+                'velocity': np.ones((3, 2)),
+            },
             "both 'motion' and velocity",
         ),
     ],
@@ -326,24 +366,57 @@ def test_csv_may_leave_cells_of_derivatives_empty(tmp_path):
 @pytest.mark.parametrize(
     'header, rows, message',
     [
-        (['t', 'a.position'], [[0, 1]], "no column 'time' .* the columns are t, a.position"),
+        (
+            ['t', 'a.position'],
+            [[0, 1]],
+            "no column 'time' .* the columns are t, a.position",
+        ),
         (['Time', 'a.position'], [[0, 1]], "Did you mean 'Time' to be 'time'"),
         (['time', 'a'], [[0, 1]], "expected columns such as 'joint1.position'"),
         (['time', 'a.velocity'], [[0, 1]], 'no positions; expected columns such as'),
-        (['time', 'a.position', 'b.velocity'], [[0, 1, 2]], 'b have derivatives, but no position'),
+        (
+            ['time', 'a.position', 'b.velocity'],
+            [[0, 1, 2]],
+            'b have derivatives, but no position',
+        ),
         (['time', 'a.position', 'b.position', 'a.velocity'], [[0] * 4], 'not for b'),
-        (['time', 'a.position', 'a.jerk'], [[0, 1, 2]], "'jerk' is there without 'velocity'"),
-        (['time', 'a.position', 'a.position'], [[0, 1, 2]], 'a.position stand there more than'),
-        (['time', 'a.position'], [[0, 1], [1, 'x']], "line 3, column 'a.position': 'x', expected"),
+        (
+            ['time', 'a.position', 'a.jerk'],
+            [[0, 1, 2]],
+            "'jerk' is there without 'velocity'",
+        ),
+        (
+            ['time', 'a.position', 'a.position'],
+            [[0, 1, 2]],
+            'a.position stand there more than',
+        ),
+        (
+            ['time', 'a.position'],
+            [[0, 1], [1, 'x']],
+            "line 3, column 'a.position': 'x', expected",
+        ),
         (['time', 'a.position'], [[0, 1], [1]], 'line 3: 1 cells, expected 2'),
         (['time', 'a.position'], [[0, '1,5']], None),
-        (['time', 'a.position'], [[0, 1], [1, 'nan']], "position of joint 'a' is nan at sample 1"),
-        (['time', 'a.position'], [[0, 1], [1, '']], "position of joint 'a' is nan at sample 1"),
+        (
+            ['time', 'a.position'],
+            [[0, 1], [1, 'nan']],
+            "position of joint 'a' is nan at sample 1",
+        ),
+        (
+            ['time', 'a.position'],
+            [[0, 1], [1, '']],
+            "position of joint 'a' is nan at sample 1",
+        ),
         (['time', 'a.position'], [[0, 1], ['inf', 2]], 'time is inf at sample 1'),
-        (['time', 'a.position'], [[0, 1], [1, 2], [1, 3]], 'sample 2 at 1.0 s comes after 1.0 s'),
+        (
+            ['time', 'a.position'],
+            [[0, 1], [1, 2], [1, 3]],
+            'sample 2 at 1.0 s comes after 1.0 s',
+        ),
         (['time', 'a.position'], [], 'holds no samples'),
         (
-            ['time', 'a.position', 'l.wrench.force.x'], [[0, 1, 2]],
+            ['time', 'a.position', 'l.wrench.force.x'],
+            [[0, 1, 2]],
             "without 'wrench.torque.x' for l",
         ),
     ],
@@ -417,7 +490,10 @@ def test_yaml_as_ros2_topic_echo_prints_it_is_read(tmp_path):
             'joint_names: [a]\npoints: [{positions: [1]}]',
             r'points\[0\].time_from_start is missing',
         ),
-        ('joint_names: [a]\npoints: [{time_from_start: 0}]', r"points\[0\] has no 'positions'"),
+        (
+            'joint_names: [a]\npoints: [{time_from_start: 0}]',
+            r"points\[0\] has no 'positions'",
+        ),
         (
             'joint_names: [a]\npoints: [{time_from_start: 0, positions: [x]}]',
             r"points\[0\].positions\[0\] is 'x', expected a finite number",
@@ -472,18 +548,26 @@ def test_an_interrupted_writer_leaves_the_old_file_and_nothing_else(table):
         writer.write(results(seed=1))
         raise RuntimeError('interrupted')
     assert table.read_bytes() == before
-    assert {path.name for path in table.parent.iterdir()} <= {table.name, f'{table.name}.json'}
+    assert {path.name for path in table.parent.iterdir()} <= {
+        table.name,
+        f'{table.name}.json',
+    }
 
 
 def test_a_file_appears_only_when_it_is_complete(table):
     with ResultsWriter(table) as writer:
         writer.write(results())
         assert not table.exists()
-    assert {path.name for path in table.parent.iterdir()} <= {table.name, f'{table.name}.json'}
+    assert {path.name for path in table.parent.iterdir()} <= {
+        table.name,
+        f'{table.name}.json',
+    }
 
 
 def test_units_and_provenance_come_back(table):
-    made = Provenance('arm', '/home/me/arm.urdf', 64 * 'a', ('gravity 0 0 0', 'up to tool'), '9')
+    made = Provenance(
+        'arm', '/home/me/arm.urdf', 64 * 'a', ('gravity 0 0 0', 'up to tool'), '9'
+    )
     written = replace(results(), joint_units=('rad', 'm'), provenance=made)
     write_results(table, written)
     found = read_results(table)
@@ -510,7 +594,10 @@ def test_text_begins_with_the_names_and_units_of_its_columns(tmp_path):
     # What the numbers mean does not depend on the file beside it.
     (tmp_path / 'x.csv.json').unlink()
     found = read_results(tmp_path / 'x.csv')
-    assert (found.wrenches[0].expressed_in, found.wrenches[0].acting) == ('hybrid', 'on_robot')
+    assert (found.wrenches[0].expressed_in, found.wrenches[0].acting) == (
+        'hybrid',
+        'on_robot',
+    )
     assert (found.motor_joints, found.joint_units) == (written.motor_joints, ('rad', 'm'))
     assert (found.start, found.source, found.provenance) == (0, 'unknown', Provenance())
 
@@ -523,21 +610,32 @@ def test_what_stands_beside_a_text_is_of_no_other_text(tmp_path):
 
 def test_a_text_of_earlier_versions_is_read_with_its_comments(tmp_path):
     lines = [
-        '# start: 5', '# source: given', '# base_link: base', '# wrench tool: hybrid on_robot',
-        '# motor m: a', 'time,a.position,a.effort,m.motor_position,m.motor_torque,'
-        + ','.join(f'tool.wrench.{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz'),
+        '# start: 5',
+        '# source: given',
+        '# base_link: base',
+        '# wrench tool: hybrid on_robot',
+        '# motor m: a',
+        'time,a.position,a.effort,m.motor_position,m.motor_torque,'
+        + ','.join(
+            f'tool.wrench.{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz'
+        ),
         '0,1,2,3,4,5,6,7,8,9,10',
     ]
     (tmp_path / 'x.csv').write_text('\n'.join(lines))
     found = read_results(tmp_path / 'x.csv')
     assert (found.start, found.source, found.base_link) == (5, 'given', 'base')
-    assert (found.wrenches[0].expressed_in, found.wrenches[0].acting) == ('hybrid', 'on_robot')
+    assert (found.wrenches[0].expressed_in, found.wrenches[0].acting) == (
+        'hybrid',
+        'on_robot',
+    )
     assert (found.motor_joints, found.units) == (('a',), {})
 
 
 def test_a_column_in_another_unit_is_refused(tmp_path):
     path = write_csv(tmp_path / 'x.csv', ['time [s]', 'a.position [deg]'], [0, 1])
-    with pytest.raises(FileError, match=r"'a.position' is in \[deg\], expected \[rad\] or \[m\]"):
+    with pytest.raises(
+        FileError, match=r"'a.position' is in \[deg\], expected \[rad\] or \[m\]"
+    ):
         read_motion(path)
 
 

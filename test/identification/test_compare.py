@@ -22,8 +22,12 @@ def model():
 def recorded(robot, sensing=SENSING, seed=0):
     record = robot.record(MOTION, sensing, seed)
     return Samples(
-        record['names'], record['time'], record['position'][:, None], effort=record['effort'],
-        name='recording', is_measured=True,
+        record['names'],
+        record['time'],
+        record['position'][:, None],
+        effort=record['effort'],
+        name='recording',
+        is_measured=True,
     )
 
 
@@ -42,7 +46,11 @@ def tilted():
     'robot, sensing, words',
     [
         (as_described(friction=cases.random_friction(2)), SENSING, 'friction'),
-        (as_described(model=cases.panda(None, (1.3, (0.0, 0.0, 0.1)))), SENSING, 'of 1.3 kg'),
+        (
+            as_described(model=cases.panda(None, (1.3, (0.0, 0.0, 0.1)))),
+            SENSING,
+            'of 1.3 kg',
+        ),
         (as_described(model=tilted()), SENSING, 'by 2.9 degrees'),
         (as_described(), cases.Sensing(4e-3, noise=0.01, delay=0.012), '12 ms late'),
         (as_described(model=cases.panda(3)), SENSING, 'masses'),
@@ -72,7 +80,9 @@ def test_an_exact_model_leaves_the_noise(model):
 def test_bands_add_up_to_the_difference(model):
     found = compare(model, recorded(cases.RigidRobot.random(5)))
     assert found.bands.shape == (len(BANDS) - 1, 7)
-    np.testing.assert_allclose(np.sqrt((found.bands**2).sum(axis=0)), found.residual, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.sqrt((found.bands**2).sum(axis=0)), found.residual, rtol=1e-9
+    )
     # Friction changes slowly, noise does not.
     assert np.all(found.bands[:3].max(axis=0) > found.bands[3])
 

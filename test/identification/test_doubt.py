@@ -19,10 +19,16 @@ PANDA = RobotModel.from_urdf('panda')
 
 
 def samples(record):
-    given = {what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')}
+    given = {
+        what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')
+    }
     return Samples(
-        record['names'], record['time'], record['position'][:, None], name='recording',
-        is_measured=True, **given,
+        record['names'],
+        record['time'],
+        record['position'][:, None],
+        name='recording',
+        is_measured=True,
+        **given,
     )
 
 
@@ -36,7 +42,10 @@ def outcome(name):
     link = doubts.LINK if 'payload' in wrong.groups else None
     try:
         return identify(
-            PANDA, samples(doubts.record(wrong)), wrong.groups, link=link,
+            PANDA,
+            samples(doubts.record(wrong)),
+            wrong.groups,
+            link=link,
             actuators=Actuators(PANDA, drives),
         )
     except IdentificationError as error:
@@ -97,7 +106,9 @@ def test_what_was_left_out_explains_what_is_left():
     # Each joint has an armature; the model knows those of the others.
     known = cases.RigidRobot.random(1).armature
     for joints in ([5], range(7)):
-        given = dict(zip(PANDA.joint_names, np.where(np.isin(np.arange(7), joints), 0.0, known)))
+        given = dict(
+            zip(PANDA.joint_names, np.where(np.isin(np.arange(7), joints), 0.0, known))
+        )
         model = PANDA.with_armature({name: float(value) for name, value in given.items()})
         groups = ('bodies', 'viscous', 'coulomb', 'offset')
         first = identify(model, samples(rigid()), groups).doubt.explanations[0]

@@ -26,9 +26,12 @@ JOINTS = tuple(f'panda_joint{number}' for number in range(1, 8))
 NOISE, RATE, SHARE = 0.1, 100.0, 0.8
 BOX = np.array([[-0.3, -0.6, 0.1], [0.8, 0.6, 1.2]])
 # Place of a parameter among the ten of Pinocchio.
-PLACES = {name: place for place, name in enumerate(
-    ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'iyy', 'ixz', 'iyz', 'izz')
-)}
+PLACES = {
+    name: place
+    for place, name in enumerate(
+        ('mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'iyy', 'ixz', 'iyz', 'izz')
+    )
+}
 
 # Gaz et al. 2019, supplementary material, Table II: velocities in sines b and cosines a of the
 # multiples of 0.15 pi rad/s, rows 1 to 5; positions in the middle.
@@ -90,7 +93,10 @@ def columns(oracle, motion, names):
     )
     _, qd, q2d = np.moveaxis(motion[:, :3], 1, 0)
     of_joints = {
-        'viscous': qd, 'coulomb': np.sign(qd), 'offset': np.ones_like(qd), 'armature': q2d
+        'viscous': qd,
+        'coulomb': np.sign(qd),
+        'offset': np.ones_like(qd),
+        'armature': q2d,
     }
     for place, name in enumerate(names):
         joint, quantity = name.removesuffix(' + ...').split()
@@ -151,8 +157,11 @@ def test_the_motion_is_of_class_c4_from_rest_to_rest(found):
 def test_the_parameters_are_all_that_can_be_told_apart(found, oracle):
     rng = np.random.default_rng(3)
     motion = rng.normal(size=(60, 3, 7))
-    every = [f'{joint} {quantity}' for joint in JOINTS
-             for quantity in (*PLACES, 'viscous', 'coulomb', 'offset', 'armature')]
+    every = [
+        f'{joint} {quantity}'
+        for joint in JOINTS
+        for quantity in (*PLACES, 'viscous', 'coulomb', 'offset', 'armature')
+    ]
     rank = np.linalg.matrix_rank(columns(oracle, motion, every), tol=1e-8)
     chosen = np.linalg.matrix_rank(columns(oracle, motion, found.names), tol=1e-8)
     assert len(found.names) == rank == chosen == 69
@@ -166,13 +175,18 @@ def test_information_condition_and_deviations_are_those_of_the_regressor_of_pino
     scale = np.sqrt(np.diag(information))
     assert np.abs((found.information - information) / np.outer(scale, scale)).max() <= 5e-3
     assert found.condition == pytest.approx(scaled_condition(Y), rel=0.02)
-    np.testing.assert_allclose(found.std, np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.02)
+    np.testing.assert_allclose(
+        found.std, np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.02
+    )
 
 
 def test_identified_parameters_scatter_as_expected(found, oracle):
     times, motion = found.samples(RATE)
     Y = columns(oracle, motion, found.names)
-    true = torques(oracle, motion).ravel() + (motion[:, 1] * 3.0 + np.sign(motion[:, 1])).ravel()
+    true = (
+        torques(oracle, motion).ravel()
+        + (motion[:, 1] * 3.0 + np.sign(motion[:, 1])).ravel()
+    )
     rng = np.random.default_rng(0)
     measured = true[:, None] + rng.normal(scale=NOISE, size=(len(true), 300))
     identified = np.linalg.lstsq(Y, measured, rcond=None)[0]
@@ -187,8 +201,12 @@ def test_it_shows_more_than_a_published_motion_of_the_same_duration(panda, limit
     sine, cosine = np.sin(times[:, None] * k.T), np.cos(times[:, None] * k.T)
     a, b = np.array(GAZ_COSINES), np.array(GAZ_SINES)
     published = np.stack(
-        (GAZ_MIDDLE + sine @ (a / k) - cosine @ (b / k), cosine @ a + sine @ b,
-         cosine @ (b * k) - sine @ (a * k)), axis=1,
+        (
+            GAZ_MIDDLE + sine @ (a / k) - cosine @ (b / k),
+            cosine @ a + sine @ b,
+            cosine @ (b * k) - sine @ (a * k),
+        ),
+        axis=1,
     )
     ours, theirs = (columns(oracle, each, found.names) for each in (motion, published))
     assert scaled_condition(ours) < 0.9 * scaled_condition(theirs)
@@ -196,7 +214,9 @@ def test_it_shows_more_than_a_published_motion_of_the_same_duration(panda, limit
     assert log_det[0] > log_det[1] + 40.0
 
 
-def test_information_of_motions_adds_and_grows_with_rate_and_less_noise(panda, limits, found):
+def test_information_of_motions_adds_and_grows_with_rate_and_less_noise(
+    panda, limits, found
+):
     other = quick(panda, limits, rate=4.0 * RATE, effort_noise=[NOISE] * 7, trials=300)
     # Compiled code and what computes until it is there differ by rounding.
     rounding = 1e-12 * other.information.max()
@@ -233,7 +253,9 @@ def test_all_links_stay_in_the_box(panda, limits, oracle):
 
 
 def test_information_about_a_payload_is_that_of_its_torques(panda, limits, oracle):
-    found = quick(panda, limits, target='payload', link='panda_link8', trials=100, rate=RATE)
+    found = quick(
+        panda, limits, target='payload', link='panda_link8', trials=100, rate=RATE
+    )
     motion = found.samples(RATE)[1]
     mass, com, inertia = 1.7, np.array([0.03, -0.05, 0.1]), np.diag([0.02, 0.03, 0.01])
     loaded = pin.buildModelFromUrdf(str(URDF))
@@ -244,7 +266,16 @@ def test_information_about_a_payload_is_that_of_its_torques(panda, limits, oracl
     about_origin = inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
     parameters = [mass, *(mass * com), *about_origin[np.triu_indices(3)]]
     assert [name.split()[-1] for name in found.names] == [
-        'mass', 'hx', 'hy', 'hz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'
+        'mass',
+        'hx',
+        'hy',
+        'hz',
+        'ixx',
+        'ixy',
+        'ixz',
+        'iyy',
+        'iyz',
+        'izz',
     ]
     expected = np.sum(more**2) / NOISE**2
     assert parameters @ found.information @ parameters == pytest.approx(expected, rel=2e-3)
@@ -255,7 +286,9 @@ def test_friction_is_shown_from_slow_to_fast_in_both_directions(panda, limits, o
     found = quick(panda, limits, target='friction', duration=30.0, trials=100)
     assert_within_limits(oracle, limits, found)
     assert_from_rest_to_rest_in_class_c4(found.motion)
-    assert found.names[:3] == tuple(f'panda_joint1 {x}' for x in ('viscous', 'coulomb', 'offset'))
+    assert found.names[:3] == tuple(
+        f'panda_joint1 {x}' for x in ('viscous', 'coulomb', 'offset')
+    )
     _, motion = found.samples(100.0)
     speeds = motion[:, 1] / np.abs(motion[:, 1]).max(axis=0)
     for low, high in ((0.002, 0.05), (0.05, 0.3), (0.3, 1.0)):
@@ -276,8 +309,11 @@ def test_springs_see_the_torques_that_pinocchio_computes(panda, limits, oracle):
     )
     assert_within_limits(oracle, limits, found)
     assert found.names == (
-        'panda_joint2 stiffness', 'panda_joint2 damping', 'panda_joint4 stiffness',
-        'panda_joint4 cubic_stiffness', 'panda_joint4 damping',
+        'panda_joint2 stiffness',
+        'panda_joint2 damping',
+        'panda_joint4 stiffness',
+        'panda_joint4 cubic_stiffness',
+        'panda_joint4 damping',
     )
     motion = found.samples(1000.0)[1]
     torque = torques(oracle, motion)
@@ -294,13 +330,21 @@ def test_springs_see_the_torques_that_pinocchio_computes(panda, limits, oracle):
         std = NOISE * np.sqrt(np.diag(np.linalg.inv(Y.T @ Y * RATE / 1000.0)))
         np.testing.assert_allclose(found.std[own], std, rtol=0.02)
     # The torques reach far, and change quickly.
-    assert np.ptp(torque[:, 1]) > 50.0 and np.abs(np.gradient(torque[:, 1], 1e-3)).max() > 50.0
+    assert (
+        np.ptp(torque[:, 1]) > 50.0 and np.abs(np.gradient(torque[:, 1], 1e-3)).max() > 50.0
+    )
 
 
 def test_only_some_joints_move(panda, limits):
     wrist = JOINTS[4:]
     found = quick(
-        panda, limits, target='payload', link='panda_link8', joints=wrist, duration=8.0, trials=50
+        panda,
+        limits,
+        target='payload',
+        link='panda_link8',
+        joints=wrist,
+        duration=8.0,
+        trials=50,
     )
     motion = found.samples(50.0)[1]
     assert np.all(np.ptp(motion[:, 0, :4], axis=0) == 0.0)
@@ -340,7 +384,9 @@ def test_what_cannot_be_is_refused(panda, limits, settings, error, words):
 def test_limits_that_are_needed_are_named(panda, limits):
     velocity = limits.velocity.copy()
     velocity[[1, 4]] = np.inf
-    with pytest.raises(UnlimitedError, match='velocity of panda_joint2, panda_joint5 has no'):
+    with pytest.raises(
+        UnlimitedError, match='velocity of panda_joint2, panda_joint5 has no'
+    ):
         excite(panda, limits._replace(velocity=velocity))
     with pytest.raises(UnlimitedError, match='position of panda_joint3 has no'):
         lower = np.where(np.arange(7) == 2, -np.inf, limits.lower)

@@ -31,10 +31,16 @@ def robot():
 
 
 def samples(record, **changes):
-    given = {what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')}
+    given = {
+        what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')
+    }
     return Samples(
-        record['names'], record['time'], record['position'][:, None], name='recording',
-        is_measured=True, **{**given, **changes},
+        record['names'],
+        record['time'],
+        record['position'][:, None],
+        name='recording',
+        is_measured=True,
+        **{**given, **changes},
     )
 
 
@@ -49,7 +55,8 @@ def truth(found, robot, **more):
     values.setdefault('cubic_stiffness', values.get('cubic'))
     names = [
         'inertial' if column.group == 'bodies' else column.name
-        for column in found.columns if column.name == 'mass' or column.group != 'bodies'
+        for column in found.columns
+        if column.name == 'mass' or column.group != 'bodies'
     ]
     names = dict.fromkeys(names)
     values.setdefault('delay', 0.0)
@@ -80,13 +87,17 @@ def test_parameters_of_a_rigid_robot_are_within_their_deviations(model, robot):
 
 def test_torques_of_the_identified_robot_are_those_of_the_true_one(model, robot):
     other = cases.random_motion(9, duration=10.0)
-    found = identify(model, recorded(robot), validation=recorded(robot, motion=other, seed=1))
+    found = identify(
+        model, recorded(robot), validation=recorded(robot, motion=other, seed=1)
+    )
     motion = other(np.linspace(0.0, 10.0, 500))
     moving = np.abs(motion[:, 1]) > 0.05  # where Coulomb friction is not smoothed
     rms = np.sqrt(np.mean(np.where(moving, robot.torques(motion), 0.0) ** 2, axis=0))
     left = inverse_dynamics(found.model, motion[:, :3])[:, 0] - robot.torques(motion)
     given = inverse_dynamics(model, motion[:, :3])[:, 0] - robot.torques(motion)
-    size, before = (np.sqrt(np.mean(np.where(moving, v, 0.0) ** 2, axis=0)) for v in (left, given))
+    size, before = (
+        np.sqrt(np.mean(np.where(moving, v, 0.0) ** 2, axis=0)) for v in (left, given)
+    )
     assert np.all(size < 0.02 * rms + 0.005), size / rms
     assert np.all(size < 0.1 * before)
     residual = found.validation[0]
@@ -130,11 +141,15 @@ def test_torques_of_the_published_panda_give_its_parameters_back(model):
     noisy = effort + np.random.default_rng(0).normal(scale=0.2, size=effort.shape)
     found = identify(given, replace(exact, effort=noisy), ('bodies', 'viscous', 'coulomb'))
     expected = found.mapping @ np.concatenate([values, np.zeros(14)])
-    assert_honest(np.array([(p.value - v) / p.std for p, v in zip(found.parameters, expected)]))
+    assert_honest(
+        np.array([(p.value - v) / p.std for p, v in zip(found.parameters, expected)])
+    )
 
 
 def drives(model, cubic=False):
-    springs = [CubicSpring(k, 1.0) if cubic else LinearSpring(k) for k in 1.1 * cases.STIFFNESS]
+    springs = [
+        CubicSpring(k, 1.0) if cubic else LinearSpring(k) for k in 1.1 * cases.STIFFNESS
+    ]
     rows = zip(model.joint_names, springs, 0.9 * cases.MOTOR_INERTIA)
     return Actuators(model, {name: SeriesElastic(law, B) for name, law, B in rows})
 
@@ -162,8 +177,17 @@ def test_springs_and_motors_are_within_their_deviations(model, has_sensors):
 def test_cubic_springs_are_found(model):
     robot = cases.ElasticRobot.random(3, cubic=True)
     found = identify(
-        model, recorded(robot, replace(SENSING, period=2e-3)),
-        ('bodies', 'armature', 'viscous', 'coulomb', 'offset', 'stiffness', 'cubic_stiffness'),
+        model,
+        recorded(robot, replace(SENSING, period=2e-3)),
+        (
+            'bodies',
+            'armature',
+            'viscous',
+            'coulomb',
+            'offset',
+            'stiffness',
+            'cubic_stiffness',
+        ),
         actuators=drives(model, cubic=True),
     )
     assert_honest(misses(found, robot), 0.9)
@@ -175,7 +199,8 @@ def test_friction_that_falls_with_the_velocity_is_found(model):
     robot = cases.RigidRobot.random(1, stribeck=True)
     motion = cases.random_motion(5, duration=40.0)
     found = identify(
-        model, recorded(robot, replace(SENSING, noise=0.02), motion),
+        model,
+        recorded(robot, replace(SENSING, noise=0.02), motion),
         ('bodies', 'armature', 'viscous', 'coulomb', 'stribeck', 'offset'),
     )
     errors = misses(found, robot)
@@ -230,14 +255,20 @@ def test_the_size_of_the_pieces_that_are_read_does_not_matter(model, robot, monk
     monkeypatch.setattr(recording, 'CHUNK', 4000)
     pieces = identify(model, long)
     assert_honest(misses(pieces, robot))
-    steps = [(a.value - b.value) / b.std for a, b in zip(whole.parameters, pieces.parameters)]
+    steps = [
+        (a.value - b.value) / b.std for a, b in zip(whole.parameters, pieces.parameters)
+    ]
     assert np.abs(steps).max() < 3.0
 
 
 @pytest.mark.parametrize(
     'fault',
-    [{'gaps': ((5.0, 6.0), (15.0, 15.3))}, {'jitter': 3e-4}, {'spikes': 1e-3},
-     {'link_step': 1e-4}],
+    [
+        {'gaps': ((5.0, 6.0), (15.0, 15.3))},
+        {'jitter': 3e-4},
+        {'spikes': 1e-3},
+        {'link_step': 1e-4},
+    ],
     ids=lambda fault: next(iter(fault)),
 )
 def test_flaws_of_recordings_do_no_harm(model, robot, fault):
@@ -257,11 +288,19 @@ def test_clipped_efforts_are_left_out(model, robot):
 
 def test_files_say_what_samples_say(model, robot, tmp_path):
     record = robot.record(MOTION, SENSING, 0)
-    titles = [f'{name}.{what}' for what in ('position', 'effort') for name in record['names']]
+    titles = [
+        f'{name}.{what}' for what in ('position', 'effort') for name in record['names']
+    ]
     columns = np.column_stack([record['time'], record['position'], record['effort']])
     path = tmp_path / 'recording.csv'
-    np.savetxt(path, columns, delimiter=',', header=','.join(['time', *titles]), comments='',
-               fmt='%.17g')
+    np.savetxt(
+        path,
+        columns,
+        delimiter=',',
+        header=','.join(['time', *titles]),
+        comments='',
+        fmt='%.17g',
+    )
     expected = identify(model, samples(record))
     for given in (path, str(path), RecordingFile(path)):
         found = identify(model, given)
@@ -276,7 +315,11 @@ def test_motors_of_another_topic_are_taken_at_the_times_of_the_joints(model):
     shifted = times + 0.5037
     moved = np.sin(shifted)[:, None] * np.ones(7)
     motors = Samples(
-        model.joint_names[::-1], shifted, moved[:, None], effort=2.0 * moved, start=1_000_000_000
+        model.joint_names[::-1],
+        shifted,
+        moved[:, None],
+        effort=2.0 * moved,
+        start=1_000_000_000,
     )
     both = with_motors(joints, motors)
     known = np.isfinite(both.motor_position[:, 0])
@@ -286,7 +329,9 @@ def test_motors_of_another_topic_are_taken_at_the_times_of_the_joints(model):
 
 
 def damaged(record, what):
-    record = {key: np.copy(value) if key != 'names' else value for key, value in record.items()}
+    record = {
+        key: np.copy(value) if key != 'names' else value for key, value in record.items()
+    }
     if what == 'degrees':
         record['position'] *= 180.0 / np.pi
     elif what == 'before the gear':
@@ -298,7 +343,9 @@ def damaged(record, what):
     elif what == 'clipped':
         record['effort'] = np.clip(record['effort'], -0.2, 0.2)
     elif what == 'short':
-        record = {key: value[:200] if key != 'names' else value for key, value in record.items()}
+        record = {
+            key: value[:200] if key != 'names' else value for key, value in record.items()
+        }
     elif what == 'other robot':
         record['names'] = tuple(f'joint{k}' for k in range(7))
     elif what == 'late':
@@ -349,7 +396,10 @@ def test_arguments_are_checked(model, robot):
 def test_wrong_springs_are_refused(model):
     robot = cases.ElasticRobot.random(2)
     record = robot.record(MOTION, replace(SENSING, period=2e-3), 0)
-    turned = {**record, 'motor_position': 2.0 * record['position'] - record['motor_position']}
+    turned = {
+        **record,
+        'motor_position': 2.0 * record['position'] - record['motor_position'],
+    }
     with pytest.raises(IdentificationError, match='opposite sign|comes out as -'):
         identify(model, samples(turned), actuators=drives(model))
 

@@ -78,7 +78,9 @@ def test_payload_that_is_attached_in_the_middle_is_found():
     found = follow(estimator, times, path, noisy(measured))
     before, after = found[490], found[-1]
     assert before.names == (
-        'payload.mass', 'payload.first_moment_x', 'payload.first_moment_y',
+        'payload.mass',
+        'payload.first_moment_x',
+        'payload.first_moment_y',
         'payload.first_moment_z',
     )
     assert before.units == ('kg', 'kg m', 'kg m', 'kg m')
@@ -304,7 +306,11 @@ def test_late_measurements_are_dropped_and_a_reset_forgets():
         ({'friction': ['fourth']}, JointNameError, 'first, second, third'),
         ({'friction': 'first'}, JointNameError, 'sequence'),
         ({'friction': True, 'memory': 0.0}, IdentificationError, 'memory is 0'),
-        ({'friction': True, 'effort_noise': -1.0}, IdentificationError, 'effort_noise is -1'),
+        (
+            {'friction': True, 'effort_noise': -1.0},
+            IdentificationError,
+            'effort_noise is -1',
+        ),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(options, error, why):

@@ -38,9 +38,12 @@ ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = {name: ROOT / 'urdf' / f'{name}.urdf' for name in ('panda', 'iiwa14', 'two_link')}
 BUNDLED['panda_with_hand'] = ROOT / 'urdf' / 'panda_with_hand.urdf'
 EXAMPLES = (
-    'ur_description/urdf/ur5_robot.urdf', 'kinova_description/robots/kinova.urdf',
-    'talos_data/robots/talos_left_arm.urdf', 'tiago_description/robots/tiago.urdf',
-    'a1_description/urdf/a1.urdf', 'panda_description/urdf/panda.urdf',
+    'ur_description/urdf/ur5_robot.urdf',
+    'kinova_description/robots/kinova.urdf',
+    'talos_data/robots/talos_left_arm.urdf',
+    'tiago_description/robots/tiago.urdf',
+    'a1_description/urdf/a1.urdf',
+    'panda_description/urdf/panda.urdf',
 )
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -82,7 +85,9 @@ def inertials_of(xml):
     links = ElementTree.fromstring(xml).findall('link')
     found = {item.get('name'): item.find('inertial') for item in links}
     return {
-        name: '' if item is None else ElementTree.canonicalize(
+        name: ''
+        if item is None
+        else ElementTree.canonicalize(
             ElementTree.tostring(item, encoding='unicode'), strip_text=True
         )
         for name, item in found.items()
@@ -132,8 +137,12 @@ def test_pinocchio_computes_the_same_torques_from_it(name, tmp_path):
     for i, place in enumerate(places):
         expected[model.coordinate[i]] += model.multiplier[i] * effort[place.idx_v]
     found = inverse_dynamics(model, motion)[0]
-    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max())
-    assert np.abs(found - inverse_dynamics(RobotModel.from_urdf(path), motion)[0]).max() > 1e-2
+    np.testing.assert_allclose(
+        found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max()
+    )
+    assert (
+        np.abs(found - inverse_dynamics(RobotModel.from_urdf(path), motion)[0]).max() > 1e-2
+    )
 
 
 def test_only_links_of_bodies_that_changed_are_written():
@@ -183,7 +192,9 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
     assert 'encoding="UTF-8"' in after and 'Größe' in after
     found = RobotModel.from_urdf(after.encode())
     wanted = changed(model).M_body
-    np.testing.assert_allclose(found.M_body, wanted, rtol=0.0, atol=1e-14 * np.abs(wanted).max())
+    np.testing.assert_allclose(
+        found.M_body, wanted, rtol=0.0, atol=1e-14 * np.abs(wanted).max()
+    )
     plain = ARM.strip('\ufeff\n').replace('ISO-8859-1', 'UTF-8').encode()
     assert without_inertials(after.encode()) == without_inertials(plain)
     assert inertials_of(after)['d'] == inertials_of(plain)['d']
@@ -207,9 +218,15 @@ def test_a_chain_is_written_into_the_description_of_the_whole_robot():
 @pytest.mark.parametrize(
     ('rest', 'message'),
     [
-        ([-0.5, *[0.0] * 9], "joint 'y' .* Link 'c' has a negative mass .* beyond d .2 kg."),
+        (
+            [-0.5, *[0.0] * 9],
+            "joint 'y' .* Link 'c' has a negative mass .* beyond d .2 kg.",
+        ),
         ([0.0, 1.0, *[0.0] * 8], "Link 'c': the 6x6 matrix is not"),
-        ([1.0, 2.0, *[0.0] * 2, 0.5, 0.0, 0.0, 3.0, 0.0, 3.0], "Link 'c' has an inertia tensor"),
+        (
+            [1.0, 2.0, *[0.0] * 2, 0.5, 0.0, 0.0, 3.0, 0.0, 3.0],
+            "Link 'c' has an inertia tensor",
+        ),
         ([1.0, *[0.0] * 3, 1.0, 0.0, 0.0, 3.0, 0.0, 9.0], "Link 'c': .* triangle"),
     ],
 )
@@ -224,7 +241,9 @@ def test_what_no_body_has_is_not_written(rest, message):
 def test_a_description_of_another_robot_is_refused():
     model = RobotModel.from_urdf('panda')
     with pytest.raises(IdentificationError, match='not that of the model.*panda_link8'):
-        described(model, robot(link('panda_link0'), link('b'), joint('x', 'panda_link0', 'b')))
+        described(
+            model, robot(link('panda_link0'), link('b'), joint('x', 'panda_link0', 'b'))
+        )
     with pytest.raises(IdentificationError, match='not that of the model'):
         fixed_parameters(RobotModel.from_urdf('panda'), 'panda_with_hand')
     with pytest.raises(ModelError, match='not XML'):
@@ -238,7 +257,9 @@ def test_the_command_reads_the_friction_that_is_written(tmp_path):
     path = tmp_path / 'robot.yaml'
     model = RobotModel.from_urdf('two_link').with_friction(FRICTION)
     tables = friction_config(model)
-    write_parameters(path, {'friction': tables, 'actuators': {}}, ['Identified.', 'σ below'])
+    write_parameters(
+        path, {'friction': tables, 'actuators': {}}, ['Identified.', 'σ below']
+    )
     assert path.read_text(encoding='utf-8').startswith('# Identified.\n# σ below\n/**:\n')
     assert load_model(Given('two_link', friction=path))[0].friction == FRICTION
 

@@ -53,7 +53,9 @@ def test_pose_twist_and_acceleration_match_pinocchio(seed):
         np.testing.assert_allclose(
             ours.twist[0], np.concatenate([twist.angular, twist.linear]), atol=1e-12
         )
-        if expressed_in != 'hybrid':  # there Pinocchio's is not the derivative of the coordinates
+        if (
+            expressed_in != 'hybrid'
+        ):  # there Pinocchio's is not the derivative of the coordinates
             acceleration = pin.getFrameAcceleration(reference, data, frame, convention)
             np.testing.assert_allclose(
                 ours.twist[1],
@@ -89,7 +91,9 @@ def test_derivatives_of_the_twist_are_those_of_its_coordinates(seed, expressed_i
     twist = forward_kinematics(model, motion, link, expressed_in).twist
 
     def coordinates(times):
-        return forward_kinematics(model, taylor(motion, times)[:, :2], link, expressed_in).twist
+        return forward_kinematics(
+            model, taylor(motion, times)[:, :2], link, expressed_in
+        ).twist
 
     expected = derivatives_at_zero(coordinates, K - 2)
     scale = max(1.0, np.abs(twist).max())

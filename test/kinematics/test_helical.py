@@ -88,7 +88,8 @@ def test_twist_up_to_jounce_is_the_derivative_of_the_pose(seed):
     link = list(model.links)[-1]
     hybrid = forward_kinematics(model, motion, link, 'hybrid')
     C = derivatives_at_zero(
-        lambda times: forward_kinematics(model, taylor(motion, times)[:, :1], link).pose, K - 1
+        lambda times: forward_kinematics(model, taylor(motion, times)[:, :1], link).pose,
+        K - 1,
     )
     scale = max(1.0, np.abs(hybrid.twist).max())
     for k in range(K - 1):
@@ -128,7 +129,9 @@ SCREW_PRESS = """
 
 @pytest.mark.parametrize('algorithm', ['auto', *FORMULATIONS])
 @pytest.mark.parametrize('pitch', [0.05, -0.8])
-def test_helical_joint_equals_a_turning_joint_and_an_advancing_mimic_joint(pitch, algorithm):
+def test_helical_joint_equals_a_turning_joint_and_an_advancing_mimic_joint(
+    pitch, algorithm
+):
     pair = RobotModel.from_urdf(SCREW_PRESS.format(pitch=pitch))
     # The same robot with one helical joint: the nut and the advance are left out by hand.
     turn = pair.body_names.index('screw')

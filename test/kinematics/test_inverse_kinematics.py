@@ -86,7 +86,8 @@ def swinging(q, times, seed=0, amplitude=0.25, orders=K):
     t = np.asarray(times)[..., None]
     return np.stack(
         [
-            q * (k == 0) + amplitude * a * (2 * w) ** k * np.sin(2 * w * t + 6 * phase + k * PI_2)
+            q * (k == 0)
+            + amplitude * a * (2 * w) ** k * np.sin(2 * w * t + 6 * phase + k * PI_2)
             for k in range(orders)
         ],
         axis=-2,
@@ -102,7 +103,9 @@ def assert_orders_close(actual, expected, tolerances):
         )
 
 
-def assert_link_moves_as_wanted(model, result, wanted, expressed_in='body', tolerance=1e-12):
+def assert_link_moves_as_wanted(
+    model, result, wanted, expressed_in='body', tolerance=1e-12
+):
     actual = forward_kinematics(model, result.motion, expressed_in=expressed_in)
     np.testing.assert_allclose(actual.pose, wanted.pose, atol=tolerance)
     scale = max(1.0, np.abs(wanted.twist).max())
@@ -119,7 +122,9 @@ def test_six_joints_return_to_where_they_came_from(expressed_in, orders):
     motion = swinging(Q_SIX, np.linspace(0.0, 1.0, 9), orders=orders)
     wanted = forward_kinematics(model, motion, expressed_in=expressed_in)
     result = inverse_kinematics(model, wanted, expressed_in=expressed_in, guess=Q_SIX)
-    assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7])
+    assert_orders_close(
+        result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7]
+    )
     assert result.residual.max() < 1e-14
     assert result.iterations.max() <= 6
     J = jacobian(model, motion[..., :1, :], expressed_in='hybrid')[..., 0, :, :]
@@ -217,7 +222,9 @@ def test_singular_configuration_is_reported_and_damping_is_a_choice():
     motion[1, 1, :, 4] = 0.0  # the axes of joints 4 and 6 are parallel
     wanted = forward_kinematics(model, motion)
     guess = motion[:, :, 0]
-    with pytest.raises(SingularityError, match=r'sample \(1, 1\).*singular value') as caught:
+    with pytest.raises(
+        SingularityError, match=r'sample \(1, 1\).*singular value'
+    ) as caught:
         inverse_kinematics(model, wanted, guess=guess)
     assert caught.value.sample == (1, 1)
     assert caught.value.singular_value < 1e-12
@@ -228,7 +235,9 @@ def test_singular_configuration_is_reported_and_damping_is_a_choice():
     assert np.all(np.isfinite(damped.motion))
     assert damped.singular_value[1, 1] < 1e-12
     # Positions alone are no problem.
-    positions = inverse_kinematics(model, (wanted.pose, wanted.twist[:, :, :0]), guess=guess)
+    positions = inverse_kinematics(
+        model, (wanted.pose, wanted.twist[:, :, :0]), guess=guess
+    )
     np.testing.assert_allclose(positions.motion[:, :, 0], guess, atol=1e-7)
 
 
@@ -250,7 +259,11 @@ def assert_positions_prove_derivatives(motion, at_middle, radius=0.4, nodes=24):
         interpolated = np.polynomial.chebyshev.chebval(0.0, fit) / radius**k
         scale = max(1.0, np.abs(motion[at_middle, k]).max())
         np.testing.assert_allclose(
-            motion[at_middle, k], interpolated, rtol=0, atol=tolerance * scale, err_msg=f'{k=}'
+            motion[at_middle, k],
+            interpolated,
+            rtol=0,
+            atol=tolerance * scale,
+            err_msg=f'{k=}',
         )
         fit = np.polynomial.chebyshev.chebder(fit)
 
@@ -286,7 +299,9 @@ def test_least_norm_is_the_pseudo_inverse():
     J = jacobian(model, motion[:1])[0]
     plain = inverse_kinematics(model, wanted, guess=motion[0])
     np.testing.assert_allclose(plain.motion[0], motion[0], atol=1e-13)
-    np.testing.assert_allclose(plain.motion[1], np.linalg.pinv(J) @ wanted.twist[0], atol=1e-12)
+    np.testing.assert_allclose(
+        plain.motion[1], np.linalg.pinv(J) @ wanted.twist[0], atol=1e-12
+    )
     weights = np.arange(1.0, 8.0)
     weighted = inverse_kinematics(
         model, wanted, guess=motion[0], redundancy=LeastNorm(weights=weights)
@@ -326,7 +341,9 @@ def test_few_samples_give_nearly_the_same_least_norm_motion():
         )
         for t in (few, many)
     ]
-    np.testing.assert_allclose(results[0].motion[:, 0], results[1].motion[::4, 0], atol=1e-8)
+    np.testing.assert_allclose(
+        results[0].motion[:, 0], results[1].motion[::4, 0], atol=1e-8
+    )
 
 
 @pytest.mark.parametrize('with_joint_task', [False, True])
@@ -338,7 +355,9 @@ def test_rails_and_six_joints(with_joint_task):
     wanted = forward_kinematics(model, motion, expressed_in='hybrid')
     redundancy = [LeastNorm(weights=[3, 2, 1, 1, 1, 1, 1, 1], posture=q, rate=1.0)]
     if with_joint_task:
-        redundancy.append(JointTask({'joint1': 1.0, 'joint3': 0.3}, motion @ one_hot(8, 0, 2)))
+        redundancy.append(
+            JointTask({'joint1': 1.0, 'joint3': 0.3}, motion @ one_hot(8, 0, 2))
+        )
     result = inverse_kinematics(
         model,
         wanted,
@@ -370,18 +389,26 @@ def test_unit_of_length_changes_nothing():
         def scaled(text, unit=unit):
             return ' '.join(str(float(number) * unit) for number in text.split())
 
-        rows = [(row[0], row[1], scaled(row[2]), row[3], (-1e4, 1e4)) for row in (*RAILS, *SIX)]
+        rows = [
+            (row[0], row[1], scaled(row[2]), row[3], (-1e4, 1e4)) for row in (*RAILS, *SIX)
+        ]
         xml = chain(*rows).replace('0.1 0.02 0.05', scaled('0.1 0.02 0.05'))
         model = RobotModel.from_urdf(xml, tip_link='tool')
         q = np.concatenate([[0.2 * unit, -0.1 * unit], Q_SIX])
         motion = swinging(q, np.array(0.3))
         motion[..., 1:, :2] *= unit
         motion[..., 0, :2] = q[:2]
-        result = inverse_kinematics(model, forward_kinematics(model, motion), guess=motion[0])
+        result = inverse_kinematics(
+            model, forward_kinematics(model, motion), guess=motion[0]
+        )
         results.append(result)
     metres, millimetres = results
-    np.testing.assert_allclose(millimetres.singular_value, metres.singular_value, rtol=1e-12)
-    np.testing.assert_allclose(millimetres.manipulability, metres.manipulability, rtol=1e-12)
+    np.testing.assert_allclose(
+        millimetres.singular_value, metres.singular_value, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        millimetres.manipulability, metres.manipulability, rtol=1e-12
+    )
     rescaled = millimetres.motion.copy()
     rescaled[..., :2] /= 1000.0
     np.testing.assert_allclose(rescaled, metres.motion, rtol=1e-9, atol=1e-9)
@@ -406,7 +433,9 @@ def test_least_norm_without_times_or_beyond_limits_is_refused():
     model = RobotModel.from_urdf(chain((*AWAY, (-0.5, 0.5)), AWAY, AWAY), tip_link='tool')
     motion = np.zeros((3, 3, 3))
     motion[:, 0] = 0.1, 1.1, 0.5
-    with pytest.raises(InverseKinematicsError, match="takes joint 'joint1' beyond .* sample 1"):
+    with pytest.raises(
+        InverseKinematicsError, match="takes joint 'joint1' beyond .* sample 1"
+    ):
         inverse_kinematics(
             model,
             forward_kinematics(model, motion),
@@ -438,7 +467,9 @@ def test_planar_arm_of_three_joints_follows_a_path_with_its_angle():
     model = RobotModel.from_urdf(PLANAR, tip_link='tool')
     motion = swinging(np.array([0.4, 1.1, -0.5]), np.linspace(0, 1, 7))
     wanted = forward_kinematics(model, motion)
-    result = inverse_kinematics(model, wanted, guess=[0.3, 1.0, -0.4], task=('x', 'y', 'rz'))
+    result = inverse_kinematics(
+        model, wanted, guess=[0.3, 1.0, -0.4], task=('x', 'y', 'rz')
+    )
     assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9])
     times, at_middle = chebyshev_times(0.0)
     wanted = forward_kinematics(model, swinging(np.array([0.4, 1.1, -0.5]), times))
@@ -506,7 +537,10 @@ def test_tasks_that_do_not_fit_are_refused():
         )
     with pytest.raises(MotionError, match='cannot turn it'):
         inverse_kinematics(
-            model, (wanted.pose, np.ones((2, 6))), task=('x', 'y', 'rz'), guess=[0.1, 0.5, 0.2]
+            model,
+            (wanted.pose, np.ones((2, 6))),
+            task=('x', 'y', 'rz'),
+            guess=[0.1, 0.5, 0.2],
         )
 
 
@@ -520,7 +554,9 @@ def test_joints_off_the_way_stay_and_mimic_joints_follow():
         robots.link('fore'),
         robots.link('hand'),
         robots.link('side'),
-        robots.joint('shoulder', 'base', 'upper', axis='0 0 1').replace('rpy="0.1 0 0.2"', ''),
+        robots.joint('shoulder', 'base', 'upper', axis='0 0 1').replace(
+            'rpy="0.1 0 0.2"', ''
+        ),
         robots.joint('branch', 'upper', 'side', axis='0 0 1'),
         robots.joint('elbow', 'upper', 'fore', axis='0 0 1').replace('rpy="0.1 0 0.2"', ''),
         robots.joint(
@@ -601,7 +637,10 @@ def test_random_trees_return_to_where_they_came_from(seed):
     actual = forward_kinematics(model, result.motion, link, 'hybrid').twist
     scale = max(1.0, np.abs(wanted.twist).max())
     np.testing.assert_allclose(
-        actual[:, 6 - len(task) :], wanted.twist[:, 6 - len(task) :], rtol=0, atol=1e-10 * scale
+        actual[:, 6 - len(task) :],
+        wanted.twist[:, 6 - len(task) :],
+        rtol=0,
+        atol=1e-10 * scale,
     )
 
 
@@ -615,10 +654,14 @@ def test_any_batch_shape_and_all_forms_of_guesses():
         for field in result[1:]:
             assert field.shape == (2, 3, 4)
         assert_orders_close(result.motion, motion, [1e-13, 1e-12, 1e-11, 1e-10, 1e-9])
-    one = inverse_kinematics(model, (wanted.pose[1, 2, 3], wanted.twist[1, 2, 3]), guess=Q_SIX)
+    one = inverse_kinematics(
+        model, (wanted.pose[1, 2, 3], wanted.twist[1, 2, 3]), guess=Q_SIX
+    )
     assert one.motion.shape == (K, 6)
     assert one.residual.shape == ()
-    empty = inverse_kinematics(model, (wanted.pose[:, :0], wanted.twist[:, :0]), guess=Q_SIX)
+    empty = inverse_kinematics(
+        model, (wanted.pose[:, :0], wanted.twist[:, :0]), guess=Q_SIX
+    )
     assert empty.motion.shape == (2, 0, 4, K, 6)
 
 
@@ -640,7 +683,11 @@ def test_any_batch_shape_and_all_forms_of_guesses():
         ({'guess': np.zeros(5)}, MotionError, r'guess has shape \(5,\), expected \(6,\)'),
         ({'guess': np.full(6, np.nan)}, MotionError, 'guess holds nan'),
         ({'redundancy': JointTask('hip', np.zeros(3))}, JointNameError, "'hip'"),
-        ({'redundancy': JointTask('joint1', np.zeros(3))}, HodynError, 'more than the 6 joints'),
+        (
+            {'redundancy': JointTask('joint1', np.zeros(3))},
+            HodynError,
+            'more than the 6 joints',
+        ),
         ({'redundancy': ['joint1']}, HodynError, 'redundancy holds str'),
     ],
 )
@@ -663,7 +710,10 @@ def test_bad_criteria_and_options_are_refused_with_the_reason():
         (LeastNorm(rate=-1.0, posture=Q_PANDA), 'no negative'),
         ([LeastNorm(), LeastNorm()], 'at most one LeastNorm'),
         (JointTask('panda_joint3', np.zeros(4)), 'as many orders as the joint motion'),
-        (JointTask({'panda_joint4': -2.0}, [-1.0, 0.0, 0.0]), "'panda_joint4' from 0.5 to 0.5"),
+        (
+            JointTask({'panda_joint4': -2.0}, [-1.0, 0.0, 0.0]),
+            "'panda_joint4' from 0.5 to 0.5",
+        ),
     ):
         with pytest.raises(HodynError, match=match):
             inverse_kinematics(model, wanted, guess=Q_PANDA, redundancy=criterion)
@@ -702,7 +752,10 @@ def test_efforts_of_a_redundant_arm_are_the_derivatives_of_one_effort():
     model = panda()
     times, at_middle = chebyshev_times(0.1)
     result = inverse_dynamics_from_link_motion(
-        model, forward_kinematics(model, swinging(Q_PANDA, times)), guess=Q_PANDA, times=times
+        model,
+        forward_kinematics(model, swinging(Q_PANDA, times)),
+        guess=Q_PANDA,
+        times=times,
     )
     nodes = len(times) - 1
     x = np.delete((times - times[at_middle]) / 0.4, at_middle)

@@ -41,7 +41,9 @@ def test_twist_is_the_product_of_jacobian_and_velocity_in_all_orders(seed, expre
     table = leibniz.binomials(K)
     for m in range(K - 1):
         product = sum(table[m, j] * J[j] @ motion[m - j + 1] for j in range(m + 1))
-        np.testing.assert_allclose(product, twist[m], atol=1e-12 * max(1, np.abs(twist).max()))
+        np.testing.assert_allclose(
+            product, twist[m], atol=1e-12 * max(1, np.abs(twist).max())
+        )
 
 
 @pytest.mark.parametrize(('seed', 'expressed_in'), covering(SEEDS, EXPRESSIONS))
@@ -65,7 +67,9 @@ def test_jacobian_and_its_first_derivative_match_pinocchio(seed, expressed_in):
     convention = CONVENTIONS[expressed_in]
     rows = [3, 4, 5, 0, 1, 2]  # Pinocchio's twists are (v, omega)
     expected = pin.getFrameJacobian(reference, data, frame, convention)[rows][:, columns]
-    rate = pin.getFrameJacobianTimeVariation(reference, data, frame, convention)[rows][:, columns]
+    rate = pin.getFrameJacobianTimeVariation(reference, data, frame, convention)[rows][
+        :, columns
+    ]
     J = jacobian(model, motion[:2], link, expressed_in)
     np.testing.assert_allclose(J[0], expected, atol=1e-12)
     np.testing.assert_allclose(J[1], rate, atol=1e-11)

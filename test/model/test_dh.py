@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from support.dynamics_cases import assert_same_efforts
 from support.oracles import taylor_rnea
-from support.random_trees import random_gravity, random_inertias, random_motion, random_poses
+from support.random_trees import (
+    random_gravity,
+    random_inertias,
+    random_motion,
+    random_poses,
+)
 
 from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics
 from hodyn_ros.errors import ModelError
@@ -34,7 +39,9 @@ PANDA = [
 
 
 def random_table(rng, n):
-    return [DHRow(*row) for row in rng.uniform(-1.0, 1.0, (n, 4)) * [0.5, np.pi, 0.5, np.pi]]
+    return [
+        DHRow(*row) for row in rng.uniform(-1.0, 1.0, (n, 4)) * [0.5, np.pi, 0.5, np.pi]
+    ]
 
 
 def textbook_pose(row, convention):
@@ -119,9 +126,7 @@ def test_standard_and_modified_tables_of_one_robot_agree():
     standard = random_table(rng, 5)
     before = [DHRow(), *standard]
     modified = [row._replace(a=p.a, alpha=p.alpha) for row, p in zip(standard, before)]
-    last = [
-        textbook_pose(DHRow(a=row.a, alpha=row.alpha), 'modified') for row in standard
-    ]
+    last = [textbook_pose(DHRow(a=row.a, alpha=row.alpha), 'modified') for row in standard]
     matrices = [spatial_inertia(*inertia) for inertia in random_inertias(rng, 5)]
     types = ['revolute', 'prismatic', 'revolute', 'revolute', 'revolute']
     one = RobotModel.from_dh(standard, 'standard', joint_types=types, inertias=matrices)
@@ -134,7 +139,9 @@ def test_standard_and_modified_tables_of_one_robot_agree():
     )
     motion = random_motion(2, 5, 5)
     np.testing.assert_allclose(
-        forward_kinematics(one, motion).pose, forward_kinematics(other, motion).pose, atol=1e-13
+        forward_kinematics(one, motion).pose,
+        forward_kinematics(other, motion).pose,
+        atol=1e-13,
     )
     assert_same_efforts(
         inverse_dynamics(one, motion), inverse_dynamics(other, motion), 1e-13
@@ -154,9 +161,13 @@ def test_table_of_the_panda_gives_the_model_of_its_urdf():
     assert model.tip_link == 'link8'
     np.testing.assert_allclose(model.B, panda.B, atol=1e-14)
     motion = random_motion(1, 7, 5, (4,))
-    assert_same_efforts(inverse_dynamics(model, motion), inverse_dynamics(panda, motion), 1e-13)
+    assert_same_efforts(
+        inverse_dynamics(model, motion), inverse_dynamics(panda, motion), 1e-13
+    )
     np.testing.assert_allclose(
-        forward_kinematics(model, motion).pose, forward_kinematics(panda, motion).pose, atol=1e-14
+        forward_kinematics(model, motion).pose,
+        forward_kinematics(panda, motion).pose,
+        atol=1e-14,
     )
 
 
@@ -175,7 +186,11 @@ def test_khalils_form_of_the_modified_convention():
 
 
 def test_rows_may_be_numbers_or_names():
-    rows = [DHRow(0.1, 0.2, 0.3, 0.4), (0.1, 0.2, 0.3, 0.4), {'theta': 0.4, 'a': 0.1, 'd': 0.3}]
+    rows = [
+        DHRow(0.1, 0.2, 0.3, 0.4),
+        (0.1, 0.2, 0.3, 0.4),
+        {'theta': 0.4, 'a': 0.1, 'd': 0.3},
+    ]
     model = RobotModel.from_dh(rows, 'standard')
     np.testing.assert_array_equal(model.B[0], model.B[1])
     assert not np.allclose(model.B[0], model.B[2])
@@ -191,7 +206,9 @@ def test_tool_is_attached_to_the_last_row():
     )
     q = random_motion(0, 7, 1)
     np.testing.assert_allclose(
-        forward_kinematics(with_tool, q).pose, forward_kinematics(model, q).pose @ tool, atol=1e-14
+        forward_kinematics(with_tool, q).pose,
+        forward_kinematics(model, q).pose @ tool,
+        atol=1e-14,
     )
     assert with_tool.tip_link == 'tool'
 

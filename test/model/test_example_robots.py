@@ -67,4 +67,6 @@ def test_table_in_the_documentation_is_complete():
 
 
 def _without_differences(page):
-    return re.sub(r'^     - \d(\.\d+)?e[-+]\d+$', '     - difference', page, flags=re.MULTILINE)
+    return re.sub(
+        r'^     - \d(\.\d+)?e[-+]\d+$', '     - difference', page, flags=re.MULTILINE
+    )

@@ -72,7 +72,9 @@ def power_series(law, v):
     if isinstance(law, Viscous):
         return law.coefficient * v
     if isinstance(law, Coulomb):
-        return law.level * (constant - 2 * reciprocal_of_one_plus_exp(2 * v / law.smoothing))
+        return law.level * (
+            constant - 2 * reciprocal_of_one_plus_exp(2 * v / law.smoothing)
+        )
     if isinstance(law, Stribeck):
         decay = exp_series(-np.convolve(v, v)[: len(v)] / np.longdouble(law.velocity) ** 2)
         shape = power_series(Coulomb(law.level, law.smoothing), v)
@@ -94,7 +96,9 @@ def test_effort_and_derivatives_are_those_of_the_formula(law, speed):
     assert effort.shape == (K,)
     factorials = np.array([factorial(k) for k in range(K)], dtype=np.longdouble)
     expected = (power_series(law, rates / factorials) * factorials).astype(float)
-    np.testing.assert_allclose(effort, expected, rtol=1e-12, atol=1e-14 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        effort, expected, rtol=1e-12, atol=1e-14 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize('law', SMOOTH_LAWS, ids=str)
@@ -140,7 +144,9 @@ def test_sharp_coulomb_friction_is_the_limit_of_the_smooth_one():
         np.testing.assert_array_equal(sharp, [1.2 * np.sign(speed), 0.0, 0.0])
         np.testing.assert_allclose(Coulomb(1.2, 0.002).effort(velocity), sharp, atol=1e-12)
     # At a reversal there is no derivative; what is returned is that of both sides, without jump.
-    np.testing.assert_array_equal(Coulomb(1.2).effort(np.array([0.0, 2.0, -1.0])), np.zeros(3))
+    np.testing.assert_array_equal(
+        Coulomb(1.2).effort(np.array([0.0, 2.0, -1.0])), np.zeros(3)
+    )
 
 
 @pytest.mark.parametrize('smoothing', [0.0, 1e-3, 1e-300])
@@ -178,10 +184,16 @@ def test_laws_are_values():
     ('make', 'message'),
     [
         (lambda: Viscous(np.nan), 'coefficient is nan, expected a finite number from 0 on'),
-        (lambda: Viscous(-1), 'Viscous: coefficient is -1, expected a finite number from 0 on'),
+        (
+            lambda: Viscous(-1),
+            'Viscous: coefficient is -1, expected a finite number from 0 on',
+        ),
         (lambda: Viscous('high'), "coefficient is 'high'"),
         (lambda: Coulomb(np.inf), 'level'),
-        (lambda: Coulomb(1.0, -0.1), 'smoothing is -0.1, expected a finite number from 0 on'),
+        (
+            lambda: Coulomb(1.0, -0.1),
+            'smoothing is -0.1, expected a finite number from 0 on',
+        ),
         (lambda: Sigmoid(1.0, None, 0.0), 'phi2'),
         (lambda: Offset([1, 2]), 'value'),
         (lambda: Stribeck(1.0, 0.0), 'Stribeck: velocity is 0.0, expected .* above 0'),
@@ -204,7 +216,9 @@ def panda_like():
 def test_every_algorithm_includes_friction_and_armature(algorithm):
     model = panda_like()
     law = Sigmoid(*PANDA[0]) + Viscous(0.1)
-    full = model.with_friction({'elbow': law}).with_armature({'shoulder': 0.6, 'elbow': 0.2})
+    full = model.with_friction({'elbow': law}).with_armature(
+        {'shoulder': 0.6, 'elbow': 0.2}
+    )
     orders = derivatives_for(algorithm)
     motion = random_motion(0, 2, orders, (300,))  # more than one block
     difference = inverse_dynamics(full, motion, algorithm=algorithm) - inverse_dynamics(
@@ -229,7 +243,8 @@ def test_derivatives_of_the_effort_with_friction_are_those_of_its_values():
     def motion(t, orders):
         t = np.asarray(t)[..., None]
         return np.stack(
-            [a * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(orders)], axis=-2
+            [a * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(orders)],
+            axis=-2,
         )
 
     nodes = np.polynomial.chebyshev.chebpts1(40)
@@ -249,7 +264,12 @@ def test_many_joints_at_once_have_the_friction_of_each_by_itself():
         [np.eye(4)] * n,
         inertias=[(1.0, (0.1, 0.0, 0.0), np.eye(3))] * n,
     )
-    mixed = [*SMOOTH_LAWS[:4], Coulomb(1.5), Coulomb(0.5, 1e-3), Viscous(0.4) + Viscous(0.1)]
+    mixed = [
+        *SMOOTH_LAWS[:4],
+        Coulomb(1.5),
+        Coulomb(0.5, 1e-3),
+        Viscous(0.4) + Viscous(0.1),
+    ]
     mixed += [Coulomb(1.0, 0.1) + Coulomb(2.0), SMOOTH_LAWS[-1] + Sigmoid(*PANDA[5])]
     mixed += [Stribeck(1.0, 0.4), Coulomb(0.8) + Stribeck(0.5, 0.2, 0.1)]
     full = model.with_friction(dict(zip(model.joint_names, mixed)))
@@ -258,7 +278,9 @@ def test_many_joints_at_once_have_the_friction_of_each_by_itself():
     for j, law in enumerate(mixed):
         expected = law.effort(motion[..., 1:4, j])
         scale = np.abs(inverse_dynamics(model, motion)).max()
-        np.testing.assert_allclose(difference[..., j], expected, rtol=1e-12, atol=1e-13 * scale)
+        np.testing.assert_allclose(
+            difference[..., j], expected, rtol=1e-12, atol=1e-13 * scale
+        )
 
 
 def test_friction_of_a_mimic_joint_adds_to_the_joint_that_it_follows():
@@ -310,7 +332,10 @@ def test_law_of_ones_own():
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        (lambda model: model.with_friction({'wrist': Viscous(1.0)}), "no moving joint 'wrist'"),
+        (
+            lambda model: model.with_friction({'wrist': Viscous(1.0)}),
+            "no moving joint 'wrist'",
+        ),
         (lambda model: model.with_friction({'flange': Viscous(1.0)}), 'shoulder, elbow'),
         (lambda model: model.with_friction({'elbow': 0.3}), 'expected a friction law'),
         (lambda model: model.with_armature({'wrist': 1.0}), "no moving joint 'wrist'"),
@@ -342,7 +367,9 @@ def test_friction_of_a_urdf_is_used_only_if_asked_for():
         'x': Viscous(0.5) + Coulomb(1.5),
         'z': Viscous(0.0) + Coulomb(2.0),
     }
-    assert RobotModel.from_urdf(xml, tip_link='b', joint_friction=True).friction.keys() == {'x'}
+    assert RobotModel.from_urdf(xml, tip_link='b', joint_friction=True).friction.keys() == {
+        'x'
+    }
 
 
 def test_bad_friction_of_a_urdf_matters_only_if_asked_for():
@@ -381,12 +408,24 @@ def test_tables_make_the_laws_whose_keys_they_have():
 @pytest.mark.parametrize(
     ('table', 'message'),
     [
-        ({'viscosity': 1.0}, 'friction.a has viscosity, expected keys among viscous, coulomb'),
-        ({'stribeck': 1.0}, 'friction.a: stribeck_velocity must be set, too, with stribeck'),
+        (
+            {'viscosity': 1.0},
+            'friction.a has viscosity, expected keys among viscous, coulomb',
+        ),
+        (
+            {'stribeck': 1.0},
+            'friction.a: stribeck_velocity must be set, too, with stribeck',
+        ),
         ({'phi1': 1.0, 'phi3': 0.1}, 'phi2 must be set, too, with phi1, phi3'),
-        ({'viscous': 1.0, 'smoothing': 0.1}, 'smoothing is 0.1, .* expected coulomb or stribeck'),
+        (
+            {'viscous': 1.0, 'smoothing': 0.1},
+            'smoothing is 0.1, .* expected coulomb or stribeck',
+        ),
         ({'viscous': -1.0}, 'friction.a: Viscous: coefficient is -1.0'),
-        ({'coulomb': 'much'}, "friction.a: Coulomb: level is 'much', .* keys are coulomb, smooth"),
+        (
+            {'coulomb': 'much'},
+            "friction.a: Coulomb: level is 'much', .* keys are coulomb, smooth",
+        ),
         ({'stribeck': 1.0, 'stribeck_velocity': 0.0}, 'velocity is 0.0'),
         (3.0, 'friction.a is 3.0, expected a table'),
     ],

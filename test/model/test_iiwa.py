@@ -43,7 +43,9 @@ KHALIL = [(0, 0.36), (1, 0), (-1, 0.42), (-1, 0), (1, 0.4), (1, 0), (-1, 0), (0,
 
 
 def rows(table):
-    return [[float(number) for number in line.split()] for line in table.strip().splitlines()]
+    return [
+        [float(number) for number in line.split()] for line in table.strip().splitlines()
+    ]
 
 
 def frames_by_denavit_hartenberg(q):
@@ -81,8 +83,14 @@ def test_friction_and_limits_are_the_published_ones():
     for name, row in zip(JOINTS, rows(JOINT_VALUES), strict=True):
         viscous, coulomb, position, speed, torque = row
         dynamics, limit = joints[name].find('dynamics'), joints[name].find('limit')
-        assert [float(dynamics.get(key)) for key in ('damping', 'friction')] == [viscous, coulomb]
-        assert [float(limit.get(key)) for key in ('lower', 'upper')] == [-position, position]
+        assert [float(dynamics.get(key)) for key in ('damping', 'friction')] == [
+            viscous,
+            coulomb,
+        ]
+        assert [float(limit.get(key)) for key in ('lower', 'upper')] == [
+            -position,
+            position,
+        ]
         assert float(limit.get('effort')) == torque
         assert float(limit.get('velocity')) == pytest.approx(np.radians(speed), abs=5e-7)
 

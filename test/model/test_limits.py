@@ -16,12 +16,17 @@ from hodyn_ros.model.limits import (
 )
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
-EXTRA = {'elbow': {'acceleration': 5.0, 'jerk': 7.0, 'effort_dot': 11.0, 'effort_ddot': 13.0}}
+EXTRA = {
+    'elbow': {'acceleration': 5.0, 'jerk': 7.0, 'effort_dot': 11.0, 'effort_ddot': 13.0}
+}
 
 
 def violations(motion, effort, extra=EXTRA):
     limits = motion_limits(MODEL, extra)
-    return {(v.quantity, v.joint_name): v for v in find_violations(MODEL, limits, motion, effort)}
+    return {
+        (v.quantity, v.joint_name): v
+        for v in find_violations(MODEL, limits, motion, effort)
+    }
 
 
 def test_nothing_is_found_within_the_limits_and_on_them():
@@ -34,7 +39,12 @@ def test_nothing_is_found_within_the_limits_and_on_them():
 
 @pytest.mark.parametrize(
     ('quantity', 'order', 'limit'),
-    [('position', 0, 2.0), ('velocity', 1, 3.0), ('acceleration', 2, 5.0), ('jerk', 3, 7.0)],
+    [
+        ('position', 0, 2.0),
+        ('velocity', 1, 3.0),
+        ('acceleration', 2, 5.0),
+        ('jerk', 3, 7.0),
+    ],
 )
 @pytest.mark.parametrize('sign', [1.0, -1.0])
 def test_worst_sample_of_the_motion_is_reported(quantity, order, limit, sign):
@@ -59,7 +69,10 @@ def test_worst_sample_is_that_on_the_side_that_is_exceeded_by_more(signs):
 @pytest.mark.parametrize('K', [3, 4, 5])
 def test_violations_in_blocks_are_those_of_all_samples_together(K):
     rng = np.random.default_rng(K)
-    motion, effort = 4.0 * rng.normal(size=(60, K, 2)), 40.0 * rng.normal(size=(60, K - 2, 2))
+    motion, effort = (
+        4.0 * rng.normal(size=(60, K, 2)),
+        40.0 * rng.normal(size=(60, K - 2, 2)),
+    )
     limits = motion_limits(MODEL, EXTRA)
     blocks = [(motion[:7], effort[:7])]
     blocks += [
@@ -71,7 +84,9 @@ def test_violations_in_blocks_are_those_of_all_samples_together(K):
     assert found == find_violations(MODEL, limits, motion, effort)
     # What is found, and which is the worst, from the definition.
     series = {
-        'position': motion[:, 0], 'velocity': motion[:, 1], 'acceleration': motion[:, 2],
+        'position': motion[:, 0],
+        'velocity': motion[:, 1],
+        'acceleration': motion[:, 2],
         'effort': effort[:, 0],
     }
     if K > 3:

@@ -57,7 +57,9 @@ CONFIGURATIONS = {
 
 
 def rows(table):
-    return [[float(number) for number in line.split()] for line in table.strip().splitlines()]
+    return [
+        [float(number) for number in line.split()] for line in table.strip().splitlines()
+    ]
 
 
 def numbers_of_inertial(inertial):
@@ -121,12 +123,16 @@ class TestBothDescriptions:
         poses = frames_of_urdf(xml, dict(zip(ARM_JOINTS, q, strict=True)))
         actual = np.array([poses[f'panda_link{i}'] for i in range(1, 9)], dtype=float)
         # 1 m and 1 rad set the scale; cos(pi/2) of the nearest double is 6e-17 instead of 0.
-        np.testing.assert_allclose(actual, frames_by_denavit_hartenberg(q), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(
+            actual, frames_by_denavit_hartenberg(q), rtol=0, atol=1e-14
+        )
 
     def test_quarter_turns_have_full_precision(self, xml):
         tree = read_urdf(xml)
         for joint, (_, _, quarter_turns) in zip(
-            (j for j in tree.joints if j.name in ARM_JOINTS), DENAVIT_HARTENBERG, strict=False
+            (j for j in tree.joints if j.name in ARM_JOINTS),
+            DENAVIT_HARTENBERG,
+            strict=False,
         ):
             off = np.abs(joint.rotation - np.round(joint.rotation)).max()
             assert off < 1e-16
@@ -142,7 +148,9 @@ class TestBothDescriptions:
         robot = ElementTree.fromstring(xml)
         assert not list(robot.iter('mesh'))
         materials = {material.get('name') for material in robot.findall('material')}
-        assert {use.get('name') for use in robot.findall('link/visual/material')} <= materials
+        assert {
+            use.get('name') for use in robot.findall('link/visual/material')
+        } <= materials
 
 
 def test_configuration_file_holds_the_limits_that_a_urdf_cannot():
@@ -203,7 +211,10 @@ def test_second_finger_mimics_the_first_within_the_same_limits():
         limit = finger.find('limit')
         keys = ('lower', 'upper', 'velocity', 'effort')
         assert [float(limit.get(key)) for key in keys] == [0.0, 0.04, 0.2, 20.0]
-    assert RobotModel.from_urdf(ARM_WITH_HAND).joint_names == (*ARM_JOINTS, 'panda_finger_joint1')
+    assert RobotModel.from_urdf(ARM_WITH_HAND).joint_names == (
+        *ARM_JOINTS,
+        'panda_finger_joint1',
+    )
 
 
 def test_unidentifiable_coordinate_of_the_first_centre_of_mass_has_no_influence():
@@ -211,7 +222,9 @@ def test_unidentifiable_coordinate_of_the_first_centre_of_mass_has_no_influence(
     changed = ARM.replace('xyz="0.003875 0.002081 0"', 'xyz="0.003875 0.002081 -0.1750"')
     assert changed != ARM
     motion = random_motion(5, 7, 5)
-    effort, other = (inverse_dynamics(RobotModel.from_urdf(xml), motion) for xml in (ARM, changed))
+    effort, other = (
+        inverse_dynamics(RobotModel.from_urdf(xml), motion) for xml in (ARM, changed)
+    )
     scale = np.abs(effort).max(axis=-1, keepdims=True)
     # Influence is exactly 0, so only rounding is left.
     np.testing.assert_allclose(effort / scale, other / scale, rtol=0, atol=1e-14)
@@ -222,7 +235,9 @@ def test_resting_hand_loads_the_arm_like_a_rigid_weight():
     q = np.zeros((3, 8))
     q[0, 1] = np.pi / 2  # upper arm and all behind it point along +x
     model = RobotModel.from_urdf(ARM_WITH_HAND)
-    effort = inverse_dynamics(model, q[:, model.joint_order([*ARM_JOINTS, 'panda_finger_joint1'])])
+    effort = inverse_dynamics(
+        model, q[:, model.joint_order([*ARM_JOINTS, 'panda_finger_joint1'])]
+    )
     arm = RobotModel.from_urdf(chain_urdf(ARM, 'panda_link0', 'panda_link8'))
     without = inverse_dynamics(arm, q[:, :7])
     poses = frames_of_urdf(ARM_WITH_HAND, {'panda_joint2': np.pi / 2})
@@ -231,7 +246,9 @@ def test_resting_hand_loads_the_arm_like_a_rigid_weight():
         for link, inertial in read_urdf(ARM_WITH_HAND).inertials.items()
         if link in HAND_INERTIALS
     )
-    expected = -9.81 * float(lever)  # gravity pulls towards positive q2, the effort holds against
+    expected = -9.81 * float(
+        lever
+    )  # gravity pulls towards positive q2, the effort holds against
     assert effort[0, 1] - without[0, 1] == pytest.approx(expected, rel=1e-12)
 
 
@@ -243,4 +260,6 @@ def test_arm_agrees_with_the_power_series_oracle_at_rest():
     expected = taylor_rnea(ARM, model.joint_names, (0, 0, -9.81), motion)
     assert np.abs(expected[0]).max() > 1.0
     assert np.all(expected[1:] == 0.0)
-    np.testing.assert_allclose(effort, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        effort, expected, rtol=0, atol=1e-14 * np.abs(expected).max()
+    )

@@ -75,8 +75,13 @@ def test_frame_of_the_payload_is_that_of_the_link_not_of_the_body():
 
 
 def test_payload_takes_back_the_remark_on_a_massless_joint():
-    xml = robot('<link name="a"/>', link('b'), '<link name="c"/>', joint('x', 'a', 'b'),
-                joint('y', 'b', 'c'))
+    xml = robot(
+        '<link name="a"/>',
+        link('b'),
+        '<link name="c"/>',
+        joint('x', 'a', 'b'),
+        joint('y', 'b', 'c'),
+    )
     with pytest.warns(ModelWarning, match="'y' moves no inertia"):
         model = RobotModel.from_urdf(xml)
     assert model.with_payload('c', 1.0, COM).warnings == ()

@@ -34,7 +34,10 @@ def test_changes_are_told_and_come_back_from_lines(path):
     model = model.with_inertial_parameters(model.inertial_parameters)
     found = model.provenance
     assert found.changes == (
-        'gravity 0 0 0', 'friction of elbow', 'payload of 1.5 kg on tool', 'armature of elbow',
+        'gravity 0 0 0',
+        'friction of elbow',
+        'payload of 1.5 kg on tool',
+        'armature of elbow',
         'other inertial parameters',
     )
     assert Provenance.from_lines(found.lines()) == Provenance(

@@ -40,7 +40,11 @@ pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 def test_spatial_and_body_fixed_screws_make_the_same_model(seed):
     model = random_screw_model(seed)
     spatial = RobotModel.from_screws(
-        model.Y, model.A, parents=model.parent, inertias=list(model.M_body), gravity=model.gravity
+        model.Y,
+        model.A,
+        parents=model.parent,
+        inertias=list(model.M_body),
+        gravity=model.gravity,
     )
     assert spatial.joint_types == model.joint_types
     assert set(model.joint_types) == {'revolute', 'prismatic', 'helical'}
@@ -189,7 +193,9 @@ def test_inertia_may_be_given_in_parts_or_as_a_matrix():
         np.testing.assert_allclose(tensor, inertia.inertia_com, atol=1e-14)
     far_point = spatial_inertia(5.0, [3.0, -2.0, 1.0], np.zeros((3, 3)))
     model = RobotModel.from_body_screws(X[:1], B[:1], inertias=[far_point])
-    np.testing.assert_array_equal(inertia_parts('body', far_point).inertia_com, np.zeros((3, 3)))
+    np.testing.assert_array_equal(
+        inertia_parts('body', far_point).inertia_com, np.zeros((3, 3))
+    )
     np.testing.assert_allclose(
         RobotModel.from_urdf(to_urdf(model)).M_body.max(), model.M_body.max(), rtol=1e-14
     )
@@ -263,7 +269,9 @@ def test_axes_and_rotations_from_printed_tables_are_made_exact():
     )
     assert model.joint_types == ('revolute',)
     assert np.linalg.norm(model.X[0, :3]) == pytest.approx(1.0, abs=1e-14)
-    np.testing.assert_allclose(model.B[0, :3, :3].T @ model.B[0, :3, :3], np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(
+        model.B[0, :3, :3].T @ model.B[0, :3, :3], np.eye(3), atol=1e-14
+    )
 
 
 # --- Invariance under the choice of frames ------------------------------------------------------
@@ -295,9 +303,7 @@ def reframed(model, frames):
 def rebased(model, frame):
     """The model in another base frame; frame is the pose of the new frame in the old one."""
     to_new = se3.inverse(frame)
-    B = np.array(
-        [to_new @ B if p == BASE else B for B, p in zip(model.B, model.parent)]
-    )
+    B = np.array([to_new @ B if p == BASE else B for B, p in zip(model.B, model.parent)])
     return dataclasses.replace(model, B=B, gravity=to_new[:3, :3] @ model.gravity)
 
 

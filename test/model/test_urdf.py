@@ -43,7 +43,11 @@ def test_text_bytes_and_file_give_the_same_model(tmp_path):
     models = [
         RobotModel.from_urdf(source)
         for source in (
-            robots.TWO_LINK, robots.TWO_LINK.encode(), path, str(path), os.fsencode(path)
+            robots.TWO_LINK,
+            robots.TWO_LINK.encode(),
+            path,
+            str(path),
+            os.fsencode(path),
         )
     ]
     for model in models:
@@ -93,7 +97,9 @@ def test_visuals_transmissions_and_unknown_elements_are_not_looked_at(capfd):
         '<transmission name="t"><joint name="shoulder"/></transmission><gazebo reference="x"/>'
         '<ros2_control name="r" type="system"><joint name="elbow"/></ros2_control>'
         '<material name="blue"/></robot>',
-    ).replace('<link name="tool"/>', '<link name="tool"><visual><nonsense/></visual></link>')
+    ).replace(
+        '<link name="tool"/>', '<link name="tool"><visual><nonsense/></visual></link>'
+    )
     assert RobotModel.from_urdf(text).joint_names == ('shoulder', 'elbow')
     assert capfd.readouterr() == ('', '')
 
@@ -182,8 +188,11 @@ def test_massless_inner_link_needs_no_warning():
         warnings.simplefilter('error')
         RobotModel.from_urdf(
             robot(
-                link('a'), '<link name="b"/>', link('c'),
-                joint('x', 'a', 'b'), joint('y', 'b', 'c'),
+                link('a'),
+                '<link name="b"/>',
+                link('c'),
+                joint('x', 'a', 'b'),
+                joint('y', 'b', 'c'),
             )
         )
 
@@ -251,27 +260,44 @@ X = joint('x', 'a', 'b')
         (robot(A, B, link('c'), X, joint('x', 'b', 'c')), "two joints 'x'"),
         (robot(A, B, link('c'), X), 'not connected'),
         (robot(A, B, X, joint('y', 'b', 'a')), 'Joint loop'),
-        (robot(A, B, link('c'), X, joint('y', 'a', 'c'), joint('z', 'b', 'c')), 'Joint loop'),
         (
-            robot(A, B, link('c'), link('d'), X, joint('y', 'c', 'd'), joint('z', 'd', 'c')),
+            robot(A, B, link('c'), X, joint('y', 'a', 'c'), joint('z', 'b', 'c')),
+            'Joint loop',
+        ),
+        (
+            robot(
+                A, B, link('c'), link('d'), X, joint('y', 'c', 'd'), joint('z', 'd', 'c')
+            ),
             'Joint loop',
         ),
         (robot(A, B, joint('x', 'a', 'a')), 'Joint loop|not connected'),
         (robot(A, B, joint('x', 'a', 'b', kind='planar')), 'planar'),
-        (robot(A, B, joint('x', 'a', 'b', kind='screw')), 'screw .not a joint type of URDF'),
-        (robot(A, B, joint('x', 'a', 'b', kind='helical')), 'helical .not a joint type of URDF'),
+        (
+            robot(A, B, joint('x', 'a', 'b', kind='screw')),
+            'screw .not a joint type of URDF',
+        ),
+        (
+            robot(A, B, joint('x', 'a', 'b', kind='helical')),
+            'helical .not a joint type of URDF',
+        ),
         (robot(A, B, joint('x', 'a', 'b', axis='0 0 0')), 'axis is zero'),
         (robot(A, B, joint('x', 'a', 'b', axis='0 nan 0')), 'not finite'),
         (robot(A, B, joint('x', 'a', 'b', axis='0 1')), "URDF: joint 'x': <axis>.*'0 1'"),
         (robot(A, B, X.replace('rpy="0.1 0 0.2"', 'rpy="0.1 inf 0.2"')), 'not finite'),
         (robot(A, B, X.replace(' type="revolute"', '')), 'not a valid URDF'),
-        (robot(A, B, X.replace('<child link="b"/>', '')), 'valid URDF.*<joint> has no <child>'),
+        (
+            robot(A, B, X.replace('<child link="b"/>', '')),
+            'valid URDF.*<joint> has no <child>',
+        ),
         (robot(A, B, X.replace('<child', '<child link="b"/><child')), 'more than once'),
         (robot(A, link('b', -1.0), X), 'negative mass'),
         (robot(A, link('b', float('nan')), X), 'finite'),
         (robot(A, B.replace('ixy="0"', 'ixy="0.5"'), X), 'not positive semi-definite'),
         (robot(A, B.replace('iyz="0"', 'iyz="inf"'), X), 'finite'),
-        (robot(A, B.replace('<mass value="1.0"/>', ''), X), "link 'b': <inertial> has no <mass>"),
+        (
+            robot(A, B.replace('<mass value="1.0"/>', ''), X),
+            "link 'b': <inertial> has no <mass>",
+        ),
         (robot(A, B, X.replace('effort="50"', '')), "joint 'x': <limit> has no effort"),
         (robot(A, B, X.replace('effort="50"', 'effort="5 N"')), "'5 N', expected a number"),
         (robot(A, B.replace('</link>', '<inertial/></link>'), X), 'more than once'),
@@ -287,7 +313,9 @@ X = joint('x', 'a', 'b')
         ),
         (
             robot(
-                A, B, link('c'),
+                A,
+                B,
+                link('c'),
                 joint('x', 'a', 'b', extra='<mimic joint="y"/>'),
                 joint('y', 'b', 'c', extra='<mimic joint="x"/>'),
             ),
@@ -303,7 +331,10 @@ def test_bad_description_is_refused_with_the_reason(text, reason):
 @pytest.mark.parametrize(
     ('arguments', 'reason'),
     [
-        ({'base_link': 'nowhere'}, "base_link 'nowhere' is not a link.*base, upper, fore, tool"),
+        (
+            {'base_link': 'nowhere'},
+            "base_link 'nowhere' is not a link.*base, upper, fore, tool",
+        ),
         ({'tip_link': 'nowhere'}, "tip_link 'nowhere' is not a link"),
         ({'base_link': 'tool', 'tip_link': 'upper'}, 'does not lie behind'),
         ({'tip_link': 'base'}, 'no moving joints'),
@@ -388,8 +419,12 @@ def test_unknown_names_are_refused_with_close_ones_first():
 def test_xacro_files_are_expanded_and_only_they_take_arguments(tmp_path):
     path = tmp_path / 'arm.urdf.xacro'
     path.write_text(
-        robots.TWO_LINK.replace('<robot ', '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')
-        .replace('<link name="base"/>', '<xacro:arg name="m" default="1"/><link name="base"/>')
+        robots.TWO_LINK.replace(
+            '<robot ', '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" '
+        )
+        .replace(
+            '<link name="base"/>', '<xacro:arg name="m" default="1"/><link name="base"/>'
+        )
         .replace('value="0.7"', 'value="${2 * $(arg m)}"')
     )
     if find_spec('xacro') is None:
@@ -407,7 +442,9 @@ def test_a_default_namespace_changes_nothing():
     text = robots.TWO_LINK.replace('<robot ', '<robot xmlns="http://www.ros.org" ')
     expected = RobotModel.from_urdf(robots.TWO_LINK)
     np.testing.assert_array_equal(RobotModel.from_urdf(text).M_body, expected.M_body)
-    text = robots.TWO_LINK.replace('<robot ', '<robot xmlns="http://www.ros.org/wiki/xacro" ')
+    text = robots.TWO_LINK.replace(
+        '<robot ', '<robot xmlns="http://www.ros.org/wiki/xacro" '
+    )
     with pytest.raises(ModelError, match='run it through xacro'):
         RobotModel.from_urdf(text)
 
@@ -443,7 +480,9 @@ def test_negative_inertia_of_a_joint_is_remarked():
 
 def test_limits_of_zero_are_remarked_as_perhaps_not_set():
     text = robots.TWO_LINK.replace('velocity="3"', 'velocity="0"')
-    with pytest.warns(ModelWarning, match='velocity limit of shoulder, elbow is 0.*not set'):
+    with pytest.warns(
+        ModelWarning, match='velocity limit of shoulder, elbow is 0.*not set'
+    ):
         model = RobotModel.from_urdf(text)
     np.testing.assert_array_equal(model.limits.velocity, [0.0, 0.0])
 
@@ -459,7 +498,9 @@ def test_mappings_of_a_model_are_read_only():
 
 def test_masked_arrays_are_refused():
     model = RobotModel.from_urdf(robots.TWO_LINK)
-    values = np.ma.masked_array(np.ones((3, 2)), mask=[[False, True], [False] * 2, [False] * 2])
+    values = np.ma.masked_array(
+        np.ones((3, 2)), mask=[[False, True], [False] * 2, [False] * 2]
+    )
     model.warm_up(0, lambda: mass_matrix(model, np.ones((3, 2))))
     for compute in (inverse_dynamics, mass_matrix):
         with pytest.raises(MotionError, match='masked'):

@@ -20,7 +20,9 @@ LIMIT = '<limit lower="-2" upper="2" velocity="3" effort="50"'
 
 def in_version(version, *changes):
     """Two links as of a version of URDF, with texts in place of others."""
-    text = TWO_LINK.replace('<robot ', f'<robot version="{version}" ' if version else '<robot ')
+    text = TWO_LINK.replace(
+        '<robot ', f'<robot version="{version}" ' if version else '<robot '
+    )
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
@@ -34,8 +36,10 @@ def inside(element, tag='</robot>'):
 
 QUIET = {
     'quaternions': in_version('1.1', (RPY, QUAT)),
-    'longer quaternions': in_version('1.1', (RPY, 'quat_xyzw="{} {} {} {}"'.format(
-        *(-1.0005 * value for value in QUATERNION)))),
+    'longer quaternions': in_version(
+        '1.1',
+        (RPY, 'quat_xyzw="{} {} {} {}"'.format(*(-1.0005 * value for value in QUATERNION))),
+    ),
     'both rotations': in_version('1.1', (RPY, f'{RPY} {QUAT}')),
     'limits of 1.2': in_version('1.2', (LIMIT, f'{LIMIT} acceleration="9" jerk="80"')),
     'optional limits of 1.2': in_version('1.2', (' velocity="3" effort="50"', '')),
@@ -45,7 +49,9 @@ QUIET = {
         '<gazebo><joint name="fix" type="fixed"><parent>world</parent></joint></gazebo>'
         '<transmission name="t"><joint name="elbow"/></transmission><!-- loop -->'
     ),
-    'safety controllers': inside('<safety_controller k_velocity="1"/><calibration/>', '</joint>'),
+    'safety controllers': inside(
+        '<safety_controller k_velocity="1"/><calibration/>', '</joint>'
+    ),
 }
 
 
@@ -54,7 +60,9 @@ QUIET = {
 def test_descriptions_that_differ_in_dialect_give_the_same_torques(dialect):
     expected = inverse_dynamics(RobotModel.from_urdf(TWO_LINK), MOTION)
     found = inverse_dynamics(RobotModel.from_urdf(QUIET[dialect]), MOTION)
-    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        found, expected, rtol=1e-14, atol=1e-14 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.filterwarnings('error')
@@ -71,30 +79,47 @@ def test_quaternions_of_joints_and_inertias_are_those_of_pinocchio():
 DRAKE = 'xmlns:drake="http://drake.mit.edu"'
 # What is said of two links with a change.
 SAID = {
-    'URDF+ loop': (inside('<loop name="l" type="revolute"/>'), "Loop 'l': <loop> .URDF.. closes"),
-    'URDF+ coupling': (inside('<coupling name="c"/><coupling name="d"/>'), "Loops 'c', 'd': <co"),
+    'URDF+ loop': (
+        inside('<loop name="l" type="revolute"/>'),
+        "Loop 'l': <loop> .URDF.. closes",
+    ),
+    'URDF+ coupling': (
+        inside('<coupling name="c"/><coupling name="d"/>'),
+        "Loops 'c', 'd': <co",
+    ),
     'independent': (
         TWO_LINK.replace('type="revolute"', 'type="revolute" independent="true"'),
         "Joints 'shoulder', 'elbow': <joint> has independent, which is not read",
     ),
-    'constraint': (inside('<constraint name="k" type="ball"/>'), '<constraint> .* closes a loop'),
+    'constraint': (
+        inside('<constraint name="k" type="ball"/>'),
+        '<constraint> .* closes a loop',
+    ),
     'loop_joint': (inside('<loop_joint name="k"/>'), '<loop_joint> .* closes a loop'),
     'Gazebo joint': (
         inside('<gazebo><joint name="E"><parent>fore</parent></joint></gazebo>'),
         "Loop 'E': <joint> .Gazebo. closes a loop",
     ),
     'Drake constraint': (
-        inside(f'<drake:ball_constraint {DRAKE} name="b"/>'), '<ball_constraint> .Drake. closes'
+        inside(f'<drake:ball_constraint {DRAKE} name="b"/>'),
+        '<ball_constraint> .Drake. closes',
     ),
     'Drake bushing': (
         inside(f'<drake:linear_bushing_rpy {DRAKE}/>'),
         "'without a name': <linear_bushing_rpy> in <robot> is no element of URDF",
     ),
     'spring of a joint': (
-        inside('<stiffness value="3"/>', '</joint>'), "'shoulder': <stiffness> in <joint> is no"
+        inside('<stiffness value="3"/>', '</joint>'),
+        "'shoulder': <stiffness> in <joint> is no",
     ),
-    'density': (inside('<density value="3"/>', '</inertial>'), '<density> in <inertial> is no'),
-    'gravity of a link': (inside('<gravity>0</gravity>', '</link>'), '<gravity> in <link> is no'),
+    'density': (
+        inside('<density value="3"/>', '</inertial>'),
+        '<density> in <inertial> is no',
+    ),
+    'gravity of a link': (
+        inside('<gravity>0</gravity>', '</link>'),
+        '<gravity> in <link> is no',
+    ),
     'limit': (
         in_version('', (LIMIT, f'{LIMIT} snap="3"')),
         "Joints 'shoulder', 'elbow', 'flange': <limit> has snap, which is not read",
@@ -103,21 +128,35 @@ SAID = {
         in_version('', (LIMIT, f'{LIMIT} {DRAKE} drake:acceleration="9"')),
         '<limit> has {http://drake.mit.edu}acceleration, which is not read',
     ),
-    'dynamics': (inside('<dynamics K="7000"/>', '</joint>'), '<dynamics> has K, which is not'),
-    'version': (in_version('1.3'), "'arm': version '1.3' of URDF is none of 1.0, 1.1, 1.2 "),
-    'quaternions of 1.0': (in_version('', (RPY, QUAT)), 'quat_xyzw of <origin> is read, but'),
+    'dynamics': (
+        inside('<dynamics K="7000"/>', '</joint>'),
+        '<dynamics> has K, which is not',
+    ),
+    'version': (
+        in_version('1.3'),
+        "'arm': version '1.3' of URDF is none of 1.0, 1.1, 1.2 ",
+    ),
+    'quaternions of 1.0': (
+        in_version('', (RPY, QUAT)),
+        'quat_xyzw of <origin> is read, but',
+    ),
     'jerk of 1.1': (
-        in_version('1.1', (LIMIT, f'{LIMIT} jerk="9"')), 'jerk of <limit> is .* below version 1.2'
+        in_version('1.1', (LIMIT, f'{LIMIT} jerk="9"')),
+        'jerk of <limit> is .* below version 1.2',
     ),
     'slow braking': (
-        in_version('1.2', (LIMIT, f'{LIMIT} acceleration="9" deceleration="5"')), 'smaller holds'
+        in_version('1.2', (LIMIT, f'{LIMIT} acceleration="9" deceleration="5"')),
+        'smaller holds',
     ),
     'no limit': (
         robot(link('a'), link('b'), joint('x', 'a', 'b').replace(f'{LIMIT}/>', '')),
         "Joint 'x': a revolute joint without <limit>",
     ),
     'no range': (in_version('', ('lower="-2" upper="2" ', '')), 'neither lower nor upper'),
-    'half a range': (in_version('', ('lower="-2" ', '')), '<limit> has no lower, which is 0'),
+    'half a range': (
+        in_version('', ('lower="-2" ', '')),
+        '<limit> has no lower, which is 0',
+    ),
 }
 
 
@@ -132,25 +171,56 @@ def test_what_is_not_read_is_said_once_for_each_kind(dialect):
 XACRO = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
 # Why two links with a change are refused.
 REFUSED = {
-    'two rotations': (in_version('1.1', (RPY, f'rpy="0.1 0 0.3" {QUAT}')), 'different rotations'),
-    'no rotation': (in_version('1.1', (RPY, 'quat_xyzw="0 0 0 0"')), 'zero, expected a rotation'),
-    'half a rotation': (in_version('1.1', (RPY, 'quat_xyzw="0 0 1"')), 'expected 4 numbers'),
+    'two rotations': (
+        in_version('1.1', (RPY, f'rpy="0.1 0 0.3" {QUAT}')),
+        'different rotations',
+    ),
+    'no rotation': (
+        in_version('1.1', (RPY, 'quat_xyzw="0 0 0 0"')),
+        'zero, expected a rotation',
+    ),
+    'half a rotation': (
+        in_version('1.1', (RPY, 'quat_xyzw="0 0 1"')),
+        'expected 4 numbers',
+    ),
     'infinite rotation': (in_version('1.1', (RPY, 'quat_xyzw="0 0 inf 0"')), 'not finite'),
-    'origin': (in_version('', (RPY, 'quat_wxyz="1 0 0 0"')), '<origin> has quat_wxyz.*rpy, xyz'),
-    'axis': (in_version('', ('axis xyz', 'axis expressed_in="base" xyz')), 'has expressed_in'),
-    'inertia': (in_version('', ('ixx="0.01"', 'ixx="0.01" unit="g"')), '<inertia> has unit'),
+    'origin': (
+        in_version('', (RPY, 'quat_wxyz="1 0 0 0"')),
+        '<origin> has quat_wxyz.*rpy, xyz',
+    ),
+    'axis': (
+        in_version('', ('axis xyz', 'axis expressed_in="base" xyz')),
+        'has expressed_in',
+    ),
+    'inertia': (
+        in_version('', ('ixx="0.01"', 'ixx="0.01" unit="g"')),
+        '<inertia> has unit',
+    ),
     'mass': (in_version('', ('mass value', 'mass unit="g" value')), '<mass> has unit'),
     'mimic': (
-        inside('<mimic joint="elbow" reference="1"/>', '</joint>'), '<mimic> has reference'
+        inside('<mimic joint="elbow" reference="1"/>', '</joint>'),
+        '<mimic> has reference',
     ),
     'joint of Drake': (
         inside(f'<drake:joint {DRAKE} name="ball" type="ball"/>'),
         "<joint name='ball'> in <robot> belongs to the namespace http://drake.mit.edu",
     ),
-    'negative jerk': (in_version('1.2', (LIMIT, f'{LIMIT} jerk="-1"')), 'negative: .*jerk -1.0'),
-    'macros': (inside(f'<xacro:arm {XACRO} prefix="a"/>'), 'which holds <xacro:arm>; run it'),
-    'expressions': (in_version('', ('"0.1 0 0.2"', '"0 0 ${yaw}"')), r'holds 0 0 \$\{yaw\}; run'),
-    'only macros': (f'<robot name="r" {XACRO}/>', 'no links, but declares the prefix xacro'),
+    'negative jerk': (
+        in_version('1.2', (LIMIT, f'{LIMIT} jerk="-1"')),
+        'negative: .*jerk -1.0',
+    ),
+    'macros': (
+        inside(f'<xacro:arm {XACRO} prefix="a"/>'),
+        'which holds <xacro:arm>; run it',
+    ),
+    'expressions': (
+        in_version('', ('"0.1 0 0.2"', '"0 0 ${yaw}"')),
+        r'holds 0 0 \$\{yaw\}; run',
+    ),
+    'only macros': (
+        f'<robot name="r" {XACRO}/>',
+        'no links, but declares the prefix xacro',
+    ),
     'only a macro': (f'<xacro:macro {XACRO} name="m"/>', 'run it through xacro first'),
 }
 
@@ -165,7 +235,9 @@ def test_what_changes_the_dynamics_and_is_not_known_is_refused(dialect):
 def test_remarks_name_the_first_and_count_the_rest():
     names = [f'j{k}' for k in range(6)]
     links = [link(f'l{k}') for k in range(7)]
-    joints = [joint(name, f'l{k}', f'l{k + 1}', axis='0 0 2') for k, name in enumerate(names)]
+    joints = [
+        joint(name, f'l{k}', f'l{k + 1}', axis='0 0 2') for k, name in enumerate(names)
+    ]
     (warning,) = parse_urdf(robot(*links, *joints)).warnings
     assert warning == (
         "Joints 'j0', 'j1', 'j2' and 3 more: the axis is not of unit length; its direction is "
@@ -191,8 +263,12 @@ def test_limits_of_acceleration_and_jerk_are_read_overridden_and_written():
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 @pytest.mark.parametrize(
     ('given', 'limit'),
-    [('acceleration="9" deceleration="5"', 5), ('acceleration="5" deceleration="9"', 5),
-     ('acceleration="9"', 9), ('deceleration="5"', 5)],
+    [
+        ('acceleration="9" deceleration="5"', 5),
+        ('acceleration="5" deceleration="9"', 5),
+        ('acceleration="9"', 9),
+        ('deceleration="5"', 5),
+    ],
 )
 def test_the_smaller_of_two_limits_of_acceleration_holds(given, limit):
     model = RobotModel.from_urdf(in_version('1.2', (LIMIT, f'{LIMIT} {given}')))

@@ -8,7 +8,9 @@ from hodyn_ros.plotting.panels import extreme_samples
 
 
 def test_short_curves_keep_all_samples():
-    np.testing.assert_array_equal(extreme_samples(np.sin(np.arange(42.0)), 20), np.arange(42))
+    np.testing.assert_array_equal(
+        extreme_samples(np.sin(np.arange(42.0)), 20), np.arange(42)
+    )
 
 
 @given(

@@ -85,8 +85,14 @@ def test_figure_of_a_joint_shows_every_order_as_it_is():
 def test_axes_say_quantity_and_unit():
     axes = drawn(plot_joint(MODEL, RESULTS, 'elbow'))
     assert [place.get_ylabel() for place in axes] == [
-        'q [rad]', 'q′ [rad/s]', 'q″ [rad/s²]', 'q‴ [rad/s³]', 'q⁽⁴⁾ [rad/s⁴]',
-        'Q [N m]', 'Q′ [N m/s]', 'Q″ [N m/s²]',
+        'q [rad]',
+        'q′ [rad/s]',
+        'q″ [rad/s²]',
+        'q‴ [rad/s³]',
+        'q⁽⁴⁾ [rad/s⁴]',
+        'Q [N m]',
+        'Q′ [N m/s]',
+        'Q″ [N m/s²]',
     ]
     assert {place.get_xlabel() for place in axes} == {'time [s]'}
     assert axes[1].get_title() == 'Velocity q′'
@@ -157,7 +163,9 @@ def test_motor_side_shows_deflections_and_motors_with_their_limits():
     figure = plot_motors(MODEL, RESULTS, bounds, violations)
     axes = {place.get_title(): place for place in drawn(figure)}
     # The shoulder is rigid, so it has no deflection.
-    assert sorted(title for title in axes if 'Deflection' in title) == ['elbow: Deflection θ − q']
+    assert sorted(title for title in axes if 'Deflection' in title) == [
+        'elbow: Deflection θ − q'
+    ]
     ((_, theta),) = curves(axes['elbow: Motor position θ'])
     ((_, delta),) = curves(axes['elbow: Deflection θ − q'])
     np.testing.assert_allclose(theta - RESULTS.motion[:, 0, 1], delta, atol=1e-12)
@@ -192,7 +200,9 @@ def test_energy_closes_without_friction_and_shows_what_friction_takes():
     rubbing = MODEL.with_friction({'elbow': friction.Viscous(0.7)})
     results = results_of(rubbing)
     balance = energy_balance(checked_results(results, rubbing), rubbing)
-    np.testing.assert_allclose(balance.other, 0.7 * results.motion[:, 1, 1] ** 2, atol=1e-12)
+    np.testing.assert_allclose(
+        balance.other, 0.7 * results.motion[:, 1, 1] ** 2, atol=1e-12
+    )
     energy, power = drawn(plot_energy(rubbing, results))
     np.testing.assert_array_equal(curves(energy)[0][1], balance.kinetic)
     np.testing.assert_array_equal(curves(power)[2][1], balance.other)
@@ -214,7 +224,9 @@ def test_what_is_unknown_is_a_gap_and_an_order_that_is_unknown_is_left_out():
     motion[:, 4] = effort[:, 2] = np.nan
     axes = drawn(plot_joint(MODEL, replace(RESULTS, motion=motion, effort=effort), 'elbow'))
     assert len(axes) == 4 + 2
-    np.testing.assert_array_equal(np.isnan(curves(axes[4])[0][1]).nonzero()[0], range(50, 60))
+    np.testing.assert_array_equal(
+        np.isnan(curves(axes[4])[0][1]).nonzero()[0], range(50, 60)
+    )
     with_gaps = replace(RESULTS, motion=motion, effort=effort)
     balance = energy_balance(checked_results(with_gaps, MODEL), MODEL)
     np.testing.assert_array_equal(np.isnan(balance.rate).nonzero()[0], range(50, 60))
@@ -251,8 +263,14 @@ def test_share_of_a_limit_is_one_on_the_limit():
 
 @pytest.mark.parametrize(
     ('share', 'expected'),
-    [(0.0123, '1.2 %'), (0.5, '50 %'), (1.0, '100 %'), (1.004, '100.4 %'), (1.00002, '100.0020 %'),
-     (1.31, '131 %')],
+    [
+        (0.0123, '1.2 %'),
+        (0.5, '50 %'),
+        (1.0, '100 %'),
+        (1.004, '100.4 %'),
+        (1.00002, '100.0020 %'),
+        (1.31, '131 %'),
+    ],
 )
 def test_shares_beyond_a_limit_read_as_such(share, expected):
     assert percent(share) == expected
@@ -260,8 +278,14 @@ def test_shares_beyond_a_limit_read_as_such(share, expected):
 
 @pytest.mark.parametrize(
     ('value', 'expected'),
-    [(10000.0, '10000'), (-0.0698132, '−0.06981'), (123456.7, '123457'), (0.0, '0'),
-     (1.5e-7, '1.5e−7'), (2.5e12, '2.5e+12')],
+    [
+        (10000.0, '10000'),
+        (-0.0698132, '−0.06981'),
+        (123456.7, '123457'),
+        (0.0, '0'),
+        (1.5e-7, '1.5e−7'),
+        (2.5e12, '2.5e+12'),
+    ],
 )
 def test_numbers_are_written_for_people(value, expected):
     assert number(value) == expected
@@ -316,7 +340,9 @@ def test_a_comparison_shows_both_efforts_their_difference_and_its_frequencies():
         ((x, rest),) = curves(difference)
         size = 0.5 * (j + 1)
         known = np.isfinite(rest)
-        np.testing.assert_allclose(rest[known], size * np.sin(2 * np.pi * x[known]), atol=1e-12)
+        np.testing.assert_allclose(
+            rest[known], size * np.sin(2 * np.pi * x[known]), atol=1e-12
+        )
         ((frequencies, amplitude),) = curves(spectrum)
         # Of one sine: its frequency and its amplitude.
         assert frequencies[amplitude.argmax()] == pytest.approx(1.0)
@@ -329,12 +355,15 @@ def test_a_comparison_shows_both_efforts_their_difference_and_its_frequencies():
 def test_a_comparison_shows_the_joints_that_are_asked_for_and_known():
     found = comparison_of(MODEL)
     assert [axes.get_title() for axes in plot_comparison(found, ['elbow']).axes] == [
-        'elbow: Torque, measured and computed', 'elbow: Difference',
+        'elbow: Torque, measured and computed',
+        'elbow: Difference',
         'elbow: Amplitudes of the difference',
     ]
     with pytest.raises(JointNameError, match='knee.*shoulder, elbow'):
         plot_comparison(found, ['knee'])
-    stretches = [item._replace(is_used=item.is_used & [True, False]) for item in found.stretches]
+    stretches = [
+        item._replace(is_used=item.is_used & [True, False]) for item in found.stretches
+    ]
     found = replace(found, stretches=tuple(stretches))
     assert len(plot_comparison(found).axes) == 3
     with pytest.raises(MotionError, match='Efforts of elbow were not measured'):
@@ -364,7 +393,12 @@ def test_picture_of_a_stop_shows_commands_measurements_limits_and_the_excess():
     analysis = find_stop_causes(MODEL, limits, Recorded(times, q), measured)
     figure = plot_stop(MODEL, analysis)
     position, velocity, acceleration, jerk = drawn(figure)
-    assert [len(curves(axes)) for axes in (position, velocity, acceleration, jerk)] == [2, 2, 2, 2]
+    assert [len(curves(axes)) for axes in (position, velocity, acceleration, jerk)] == [
+        2,
+        2,
+        2,
+        2,
+    ]
     x, y = curves(acceleration)[0]
     expected = np.diff(q[:, 0], 2) / 1e-6
     np.testing.assert_allclose(y, expected[np.rint(1000.0 * x).astype(int) - 2], rtol=1e-6)

@@ -15,7 +15,12 @@ from support import robots
 from support.plotting_tools import Page, comparison_of, identification_of, results_of
 
 from hodyn_ros import RobotModel, forward_kinematics
-from hodyn_ros.actuators import Actuators, SeriesElastic, find_motor_violations, motor_limits
+from hodyn_ros.actuators import (
+    Actuators,
+    SeriesElastic,
+    find_motor_violations,
+    motor_limits,
+)
 from hodyn_ros.errors import ActuatorError, MotionError, ResourceError
 from hodyn_ros.identification import Explanation
 from hodyn_ros.model.limits import Violation, find_violations, motion_limits
@@ -28,7 +33,8 @@ MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
 ACTUATORS = Actuators(MODEL, {'elbow': SeriesElastic(80.0, 0.2)})
 RESULTS = results_of(MODEL, ACTUATORS)
 NASTY = (
-    '</title></script><script>alert(1)</script><img src=x onerror="a()">\' & &amp; <!-- ]]> ${x}'
+    '</title></script><script>alert(1)</script>'
+    '<img src=x onerror="a()">\' & &amp; <!-- ]]> ${x}'
 )
 
 
@@ -37,7 +43,12 @@ def page():
     bounds = motion_limits(MODEL, {'elbow': {'acceleration': 1.5, 'effort_dot': 1e4}})
     motors = motor_limits(ACTUATORS, {'elbow': {'motor_velocity': 0.9, 'deflection': 5.0}})
     html = html_report(
-        MODEL, RESULTS, bounds, actuators=ACTUATORS, motor_limits=motors, remarks=['By hand.']
+        MODEL,
+        RESULTS,
+        bounds,
+        actuators=ACTUATORS,
+        motor_limits=motors,
+        remarks=['By hand.'],
     )
     return Page(html)
 
@@ -49,7 +60,9 @@ def plain():
 
 def test_elements_are_nested_as_they_should(page):
     assert page.mistakes == []
-    identifiers = [attributes['id'] for _, attributes, _ in page.elements if 'id' in attributes]
+    identifiers = [
+        attributes['id'] for _, attributes, _ in page.elements if 'id' in attributes
+    ]
     assert len(identifiers) == len(set(identifiers))
 
 
@@ -88,20 +101,32 @@ def test_exceeded_limits_are_told_with_value_limit_and_time(page):
     (worst,) = find_violations(MODEL, bounds, RESULTS.motion, RESULTS.effort)
     header, first, second = page.table('Limits that are exceeded')
     assert header == [
-        'Quantity', 'Joint or motor', 'Value', 'Limit', 'Exceeded by', 'At', 'Sample',
+        'Quantity',
+        'Joint or motor',
+        'Value',
+        'Limit',
+        'Exceeded by',
+        'At',
+        'Sample',
     ]
     # 0.5 * 2^2 sin(2 t) is largest where 2 t = pi / 2 or 3 pi / 2.
     assert abs(worst.value) == pytest.approx(2.0, rel=1e-3)
     sign = '−' if worst.value < 0.0 else ''
     assert first[:5] == [
-        'Acceleration', 'elbow', f'{sign}{abs(worst.value):.4g} rad/s²', f'{sign}1.5 rad/s²',
+        'Acceleration',
+        'elbow',
+        f'{sign}{abs(worst.value):.4g} rad/s²',
+        f'{sign}1.5 rad/s²',
         f'{abs(worst.value) - 1.5:.4g} rad/s² (33 %)',
     ]
     assert first[5:] == [f'{RESULTS.times[worst.sample]:.4f} s', str(worst.sample)]
     assert second[:2] == ['Motor velocity', 'elbow']
     verdict, unlimited = page.text_of_all('p', 'verdict')
     assert verdict == '✗ 2 limits are exceeded.'
-    assert 'the acceleration of shoulder (up to 0.5 rad/s^2 in shoulder); jerk of all' in unlimited
+    assert (
+        'the acceleration of shoulder (up to 0.5 rad/s^2 in shoulder); jerk of all'
+        in unlimited
+    )
 
 
 def test_every_quantity_is_told_to_be_kept_exceeded_or_not_checked(page):
@@ -136,7 +161,10 @@ def test_no_limits_are_not_told_as_kept():
     page = Page(html_report(MODEL, results_of(MODEL), bounds))
     verdict, unlimited = page.text_of_all('p', 'verdict')
     assert verdict == 'No limits are known, so nothing was checked.'
-    assert 'No limit is known for the velocity of all joints (up to 1 rad/s in elbow)' in unlimited
+    assert (
+        'No limit is known for the velocity of all joints (up to 1 rad/s in elbow)'
+        in unlimited
+    )
 
 
 def test_what_could_not_be_checked_is_not_told_as_kept():
@@ -177,7 +205,15 @@ def test_violations_that_are_given_are_those_that_are_told():
     given = Violation('effort', 'elbow', -75.0, -50.0, 20)
     page = Page(html_report(MODEL, results_of(MODEL), violations=[given]))
     (_, row) = page.table('Limits that are exceeded')
-    assert row == ['Torque', 'elbow', '−75 N m', '−50 N m', '25 N m (50 %)', '0.2000 s', '20']
+    assert row == [
+        'Torque',
+        'elbow',
+        '−75 N m',
+        '−50 N m',
+        '25 N m (50 %)',
+        '0.2000 s',
+        '20',
+    ]
     marked = [panel for panel in page.pictures() if panel['marks']]
     assert len(marked) == 2  # over time and in the portrait
     assert marked[0]['marks'] == [[0.2, -75.0]]
@@ -186,7 +222,16 @@ def test_violations_that_are_given_are_those_that_are_told():
 def test_robot_is_summed_up(page):
     rows = {row[0]: row[1:] for row in page.table('Joints and their limits')[1:]}
     assert rows['elbow'] == [
-        'revolute', 'rad, N m, s', '−2', '2', '3', '1.5', '–', '50', '10000', '–',
+        'revolute',
+        'rad, N m, s',
+        '−2',
+        '2',
+        '3',
+        '1.5',
+        '–',
+        '50',
+        '10000',
+        '–',
     ]
     masses = page.table('Bodies')[1:]
     assert masses == [['shoulder', 'upper', '1'], ['elbow', 'fore, tool', '0.7']]
@@ -312,7 +357,12 @@ def test_page_suits_screens_of_all_sizes_both_schemes_and_paper(page):
     ]
     assert 'width=device-width' in viewport
     (style,) = page.text_of_all('style')
-    for query in ('prefers-color-scheme: dark', 'max-width: 600px', '@media print', '@page'):
+    for query in (
+        'prefers-color-scheme: dark',
+        'max-width: 600px',
+        '@media print',
+        '@page',
+    ):
         assert query in style
     assert page.attributes('html') == [{'lang': 'en'}]
 
@@ -325,8 +375,12 @@ def test_names_and_remarks_are_harmless():
         name='QUIRK',
     )
     model = replace(
-        RobotModel.from_urdf(xml), name=NASTY, joint_names=(NASTY,), body_names=(NASTY,),
-        base_link=NASTY, warnings=(NASTY,),
+        RobotModel.from_urdf(xml),
+        name=NASTY,
+        joint_names=(NASTY,),
+        body_names=(NASTY,),
+        base_link=NASTY,
+        warnings=(NASTY,),
     )
     actuators = Actuators(model, {NASTY: SeriesElastic(80.0, 0.2)})
     results = results_of(model, actuators, name=NASTY, remarks=(NASTY,))
@@ -342,10 +396,13 @@ def test_names_and_remarks_are_harmless():
     assert [title for title in page.text_of_all('title')] == [f'{NASTY}: {NASTY}']
     # The text itself is shown as it is.
     assert page.visible_text().count(NASTY) > 10
-    assert not any(name.startswith('on') for _, attributes, _ in page.elements
-                   for name in attributes)
+    assert not any(
+        name.startswith('on') for _, attributes, _ in page.elements for name in attributes
+    )
     # Plotly reads some HTML in its texts, so names are not among them.
-    (data,) = [page.text_of(i) for i in page.indices('script') if page.elements[i][1].get('id')]
+    (data,) = [
+        page.text_of(i) for i in page.indices('script') if page.elements[i][1].get('id')
+    ]
     assert 'alert' not in data
     assert '<' not in data
 
@@ -380,10 +437,27 @@ def test_a_page_with_measured_efforts_begins_with_them_and_holds_the_rest(compar
 def test_differences_are_told_by_joint_by_frequency_and_by_what_explains_them(compared):
     head, shoulder, elbow = compared.table('RMS of torques')
     assert head == [
-        'Joint', 'Measured', 'Difference', '0 to 0.3 Hz', '0.3 to 1 Hz', '1 to 3 Hz',
-        'above 3 Hz', 'Scale factor', 'Correlation',
+        'Joint',
+        'Measured',
+        'Difference',
+        '0 to 0.3 Hz',
+        '0.3 to 1 Hz',
+        '1 to 3 Hz',
+        'above 3 Hz',
+        'Scale factor',
+        'Correlation',
     ]
-    assert shoulder == ['shoulder', '1', '0.125', '0.01', '0.03', '0.05', '0.07', '1.25', '0.975']
+    assert shoulder == [
+        'shoulder',
+        '1',
+        '0.125',
+        '0.01',
+        '0.03',
+        '0.05',
+        '0.07',
+        '1.25',
+        '0.975',
+    ]
     assert elbow[:4] == ['elbow', '2', '0.25', '0.02']
     head, *rows = compared.table('Part of the squared difference')
     assert head == ['', 'All joints', 'shoulder', 'elbow']
@@ -452,7 +526,9 @@ def test_recordings_one_after_the_other_do_not_overlap():
 
 def test_joints_whose_efforts_were_not_measured_have_no_picture_of_them():
     found = comparison_of(MODEL)
-    stretches = [item._replace(is_used=item.is_used & [True, False]) for item in found.stretches]
+    stretches = [
+        item._replace(is_used=item.is_used & [True, False]) for item in found.stretches
+    ]
     found = replace(found, stretches=tuple(stretches))
     page = Page(html_report(MODEL, found.results(MODEL), comparison=found))
     titles = page.text_of_all('figcaption')
@@ -466,13 +542,17 @@ def test_names_in_comparisons_and_identifications_are_harmless():
     found = replace(comparison_of(model, NASTY, told), remarks=(NASTY,))
     identified = identification_of(MODEL, [NASTY, NASTY], NASTY, NASTY, NASTY)
     page = Page(
-        html_report(model, found.results(model), comparison=found, identification=identified)
+        html_report(
+            model, found.results(model), comparison=found, identification=identified
+        )
     )
     assert page.mistakes == []
     assert page.attributes('img') == []
     assert len(page.attributes('script')) == 3
     assert page.visible_text().count(NASTY) > 15
-    (data,) = [page.text_of(i) for i in page.indices('script') if page.elements[i][1].get('id')]
+    (data,) = [
+        page.text_of(i) for i in page.indices('script') if page.elements[i][1].get('id')
+    ]
     assert 'alert' not in data and '<' not in data
 
 
@@ -492,7 +572,9 @@ def test_long_motions_stay_small_and_keep_their_extremes():
     assert max(len(curve['y']) for panel in panels for curve in panel['curves']) < 3000
     (torque,) = panels[8 + 5]['curves']
     assert torque['y'].min() == pytest.approx(-1e3, rel=1e-6)
-    assert torque['x'][torque['y'].argmin()] == pytest.approx(results.times[54_321], rel=1e-6)
+    assert torque['x'][torque['y'].argmin()] == pytest.approx(
+        results.times[54_321], rel=1e-6
+    )
     assert re.search(r'drawn with at most \d+ of the 100000 samples', page.visible_text())
 
 
@@ -508,7 +590,9 @@ def test_robots_with_many_joints_stay_small():
         *(robots.joint(f'j{i}', f'l{i - 1}', f'l{i}') for i in range(1, n + 1)),
     )
     model = RobotModel.from_urdf(xml)
-    actuators = Actuators(model, {name: SeriesElastic(1e6, 0.2) for name in model.joint_names})
+    actuators = Actuators(
+        model, {name: SeriesElastic(1e6, 0.2) for name in model.joint_names}
+    )
     results = results_of(model, actuators, N=5000, amplitude=1e-4)
     assert len(html_report(model, results).encode()) < 8e6
 
@@ -528,7 +612,9 @@ def test_limits_of_motors_need_the_actuators_they_belong_to():
 
 def test_violations_of_another_motion_are_refused():
     with pytest.raises(MotionError, match='sample 201, but the results have 201'):
-        html_report(MODEL, RESULTS, violations=[Violation('effort', 'elbow', 60.0, 50.0, 201)])
+        html_report(
+            MODEL, RESULTS, violations=[Violation('effort', 'elbow', 60.0, 50.0, 201)]
+        )
 
 
 def test_results_without_efforts_are_refused():
@@ -550,7 +636,9 @@ def test_parts_of_the_page_are_installed(monkeypatch):
     monkeypatch.chdir(ROOT)
     runpy.run_path('setup.py')
     patterns = captured['package_data']['hodyn_ros']
-    parts = [path for path in (ROOT / 'hodyn_ros/plotting/assets').iterdir() if path.is_file()]
+    parts = [
+        path for path in (ROOT / 'hodyn_ros/plotting/assets').iterdir() if path.is_file()
+    ]
     assert {path.suffix for path in parts} == {'.html', '.css', '.js'}
     for path in parts:
         assert any(path.match(f'hodyn_ros/{pattern}') for pattern in patterns), path
@@ -561,5 +649,7 @@ def test_nothing_optional_is_imported_before_it_is_used():
         'import sys, hodyn_ros.plotting; '
         'print([m for m in ("matplotlib", "plotly") if m in sys.modules])'
     )
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == '[]'

@@ -43,7 +43,9 @@ def page_named(name, page):
 
 
 def listed_pages(page):
-    lines = [line.strip() for part in TOCTREE.findall(TEXTS[page]) for line in part.splitlines()]
+    lines = [
+        line.strip() for part in TOCTREE.findall(TEXTS[page]) for line in part.splitlines()
+    ]
     return [page_named(line, page) for line in lines if line and not line.startswith(':')]
 
 
@@ -80,7 +82,9 @@ LONG_PAGES = {
 }
 
 
-@pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')  # what a page is about
+@pytest.mark.filterwarnings(
+    'ignore::hodyn_ros.control.ControlWarning'
+)  # what a page is about
 @pytest.mark.parametrize(
     'page',
     [
@@ -97,7 +101,9 @@ def test_examples_run_in_their_order_and_print_what_is_shown(page, monkeypatch):
         assert not rclpy.ok(), 'the page does not end what it has started'
     finally:
         rclpy.try_shutdown()  # a page that fails must not keep others from starting
-    assert now == TEXTS[page], f'other outputs now: run python doc/run_examples.py doc/{page}'
+    assert now == TEXTS[page], (
+        f'other outputs now: run python doc/run_examples.py doc/{page}'
+    )
 
 
 def test_only_outputs_that_are_shown_are_replaced():
@@ -127,7 +133,13 @@ def test_only_outputs_that_are_shown_are_replaced():
 
 def test_every_page_on_a_formulation_has_an_example():
     pages = {'conventions.rst', 'forward_kinematics.rst', 'inverse_kinematics.rst'}
-    pages |= {'friction.rst', 'trajectories.rst', 'estimation.rst', 'wrenches.rst', 'node.rst'}
+    pages |= {
+        'friction.rst',
+        'trajectories.rst',
+        'estimation.rst',
+        'wrenches.rst',
+        'node.rst',
+    }
     pages |= {page for page in PAGES if page.startswith('formulations/')}
     assert [page for page in sorted(pages) if not examples(page)] == []
 
@@ -164,18 +176,24 @@ def test_commands_name_what_exists(page):
     targets = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(), re.MULTILINE)
     scripts = re.findall(r"'(\w+) = ", (ROOT / 'setup.py').read_text())
     for words in commands(page):
-        files = [word for word in words[1:] if re.fullmatch(r'(?:test|doc|benchmarks)/\S+', word)]
+        files = [
+            word for word in words[1:] if re.fullmatch(r'(?:test|doc|benchmarks)/\S+', word)
+        ]
         assert all((ROOT / file).is_file() for file in files), words
         match words:
             case ['make', target, *_]:
                 assert target in targets, words
             case ['python', '-m', module, *_]:
                 path = ROOT.joinpath(*module.split('.'))
-                assert path.with_suffix('.py').is_file() or (path / '__main__.py').is_file(), words
+                assert (
+                    path.with_suffix('.py').is_file() or (path / '__main__.py').is_file()
+                ), words
             case ['ros2', 'launch', 'hodyn_ros', file, *arguments]:
                 text = (ROOT / 'launch' / file).read_text()
                 text += (ROOT / 'launch' / 'hodyn.launch.py').read_text()
-                assert all(f"'{item.partition(':=')[0]}'" in text for item in arguments), words
+                assert all(f"'{item.partition(':=')[0]}'" in text for item in arguments), (
+                    words
+                )
             case ['ros2', 'run', 'hodyn_ros', script, *_]:
                 assert script in scripts, words
 
@@ -269,7 +287,9 @@ def test_page_on_topics_names_the_bounds_of_the_code():
 
 
 @pytest.mark.parametrize(
-    ('path', 'text'), make_states.pages().items(), ids=lambda item: getattr(item, 'name', '')
+    ('path', 'text'),
+    make_states.pages().items(),
+    ids=lambda item: getattr(item, 'name', ''),
 )
 def test_states_are_drawn_as_the_code_has_them(path, text):
     assert path.read_text(encoding='utf-8') == text, 'run python doc/make_states.py'

@@ -22,7 +22,9 @@ generate_messages = load(DOC / 'generate_messages.py')
 
 INTERFACES = {
     path.stem: path
-    for path in sorted([*ROOT.glob('hodyn_msgs/msg/*.msg'), *ROOT.glob('hodyn_msgs/srv/*.srv')])
+    for path in sorted(
+        [*ROOT.glob('hodyn_msgs/msg/*.msg'), *ROOT.glob('hodyn_msgs/srv/*.srv')]
+    )
 }
 # What these packages export is for people who work on this package itself.
 INNER = {'cli', 'codegen', 'dynamics', 'engine', 'lie', 'ros'}
@@ -130,10 +132,22 @@ def test_every_documented_name_has_a_docstring():
 def test_sphinx_reads_the_pages_without_a_warning(tmp_path):
     pytest.importorskip('sphinx')
     pytest.importorskip('sphinx_rtd_theme')
-    command = [sys.executable, '-m', 'sphinx', '-q', '-n', '-W', '--keep-going', '-b', 'dummy']
+    command = [
+        sys.executable,
+        '-m',
+        'sphinx',
+        '-q',
+        '-n',
+        '-W',
+        '--keep-going',
+        '-b',
+        'dummy',
+    ]
     made = subprocess.run(
         [*command, '-d', tmp_path / 'cache', DOC, tmp_path / 'nothing'],
-        capture_output=True, text=True, timeout=900,
+        capture_output=True,
+        text=True,
+        timeout=900,
     )
     assert made.returncode == 0, made.stderr
     pages = {str(path.relative_to(DOC).with_suffix('')) for path in DOC.rglob('*.rst')}

@@ -66,7 +66,9 @@ def test_example_fails_if_a_result_is_off(name, monkeypatch):
 
 
 def test_make_and_the_pages_list_every_example():
-    (made,) = re.findall(r'^EXAMPLES := (.*)$', (ROOT / 'Makefile').read_text(), re.MULTILINE)
+    (made,) = re.findall(
+        r'^EXAMPLES := (.*)$', (ROOT / 'Makefile').read_text(), re.MULTILINE
+    )
     assert tuple(made.split()) == EXAMPLES
     page = (ROOT / 'doc' / 'formulations' / 'index.rst').read_text(encoding='utf-8')
     assert set(re.findall(r'`examples/(\w+)\.py`', page)) == set(EXAMPLES)
@@ -125,7 +127,9 @@ def test_two_link_arm_at_rest_holds_its_weight():
     ]
     expected = np.array([torque, [0, 0], [0, 0]])
     arm = module.two_link_arm()
-    np.testing.assert_allclose(module.inverse_dynamics(arm, motion)[0], expected, rtol=1e-14)
+    np.testing.assert_allclose(
+        module.inverse_dynamics(arm, motion)[0], expected, rtol=1e-14
+    )
     np.testing.assert_allclose(module.printed_expressions(motion)[0], expected, rtol=1e-14)
 
 

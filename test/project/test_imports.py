@@ -160,15 +160,21 @@ def test_checker_finds_an_import_that_goes_up(statement, tree):
 
 
 def test_checker_finds_an_import_of_what_stands_beside(tree):
-    violations = find_violations(tree(trajectory__of__spline='from hodyn_ros.model import robot'))
+    violations = find_violations(
+        tree(trajectory__of__spline='from hodyn_ros.model import robot')
+    )
     assert violations == [
         'hodyn_ros.trajectory.spline imports hodyn_ros.model.robot from beside it'
     ]
 
 
 def test_checker_finds_an_import_of_the_facade_from_below(tree):
-    violations = find_violations(tree(dynamics__of__inverse='from hodyn_ros import RobotModel'))
-    assert violations == ['hodyn_ros.dynamics.inverse imports hodyn_ros from a higher layer']
+    violations = find_violations(
+        tree(dynamics__of__inverse='from hodyn_ros import RobotModel')
+    )
+    assert violations == [
+        'hodyn_ros.dynamics.inverse imports hodyn_ros from a higher layer'
+    ]
 
 
 def test_checker_finds_ros_behind_the_facade(tree):

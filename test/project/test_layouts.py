@@ -67,7 +67,9 @@ def test_every_series_of_foxglove_is_in_the_bag(panda, messages):
     for panel in panels:
         assert f'"{panel}"' in shown
         for path in layout['configById'][panel]['paths']:
-            topic, field, index = re.fullmatch(r'(.+)\.(\w+)\[(\d+)\]', path['value']).groups()
+            topic, field, index = re.fullmatch(
+                r'(.+)\.(\w+)\[(\d+)\]', path['value']
+            ).groups()
             message = messages[topic]
             assert np.isfinite(getattr(message, field)[int(index)])
             names = getattr(message, 'motor_names', None) or message.joint_names

@@ -122,7 +122,9 @@ def test_changelog_leads_to_this_version():
     released = [title for title in sections if title != 'Forthcoming']
     assert sections[: len(sections) - len(released)] in ([], ['Forthcoming'])
     assert sections
-    assert all(re.fullmatch(r'\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)', title) for title in released)
+    assert all(
+        re.fullmatch(r'\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)', title) for title in released
+    )
     assert not released or released[0].startswith(f'{version} ')
 
 
@@ -134,7 +136,9 @@ def test_dependencies_are_the_imports():
 
 def test_pip_installs_what_is_imported(setup_arguments):
     imported = third_party_imports() - NOT_ON_PYPI
-    expected = {DISTRIBUTIONS.get(name, 'ros-' + name.replace('_', '-')) for name in imported}
+    expected = {
+        DISTRIBUTIONS.get(name, 'ros-' + name.replace('_', '-')) for name in imported
+    }
     core = distribution_names(setup_arguments['install_requires'])
     ros = distribution_names(setup_arguments['extras_require']['ros'])
     assert core | ros == expected
@@ -169,19 +173,25 @@ def test_every_interface_is_built():
     cmake = (MESSAGES / 'CMakeLists.txt').read_text()
     declared = set(re.findall(r'\b(?:msg|srv)/\w+\.\w+', cmake))
     existing = {
-        f'{kind}/{path.name}' for kind in ('msg', 'srv') for path in (MESSAGES / kind).iterdir()
+        f'{kind}/{path.name}'
+        for kind in ('msg', 'srv')
+        for path in (MESSAGES / kind).iterdir()
     }
     assert declared == existing
 
 
 def test_interface_dependencies_agree():
     cmake = (MESSAGES / 'CMakeLists.txt').read_text()
-    listed = set(re.search(r'set\(interface_dependencies\s(.*?)\)', cmake, re.DOTALL)[1].split())
+    listed = set(
+        re.search(r'set\(interface_dependencies\s(.*?)\)', cmake, re.DOTALL)[1].split()
+    )
     used = {
         package
         for path in MESSAGES.glob('*/*')
         if path.suffix in ('.msg', '.srv')
-        for package in re.findall(r'^(\w+)/\w+(?:\[.*?\])? ', path.read_text(), re.MULTILINE)
+        for package in re.findall(
+            r'^(\w+)/\w+(?:\[.*?\])? ', path.read_text(), re.MULTILINE
+        )
     } - {'hodyn_msgs'}
     assert used == listed
     assert dependencies(MESSAGES / 'package.xml', 'depend') == listed

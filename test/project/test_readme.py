@@ -28,7 +28,10 @@ def test_python_example_runs_anywhere(monkeypatch, capsys, tmp_path):
     assert capsys.readouterr().out.startswith('[[')
     # It goes on with the names of the first one: the springs carry the torques.
     exec(compile(elastic, 'README.md', 'exec'), names)  # noqa: S102
-    theta, Q = names['motors'].position, np.array([names[name] for name in ('Q', 'Qd', 'Q2d')])
+    theta, Q = (
+        names['motors'].position,
+        np.array([names[name] for name in ('Q', 'Qd', 'Q2d')]),
+    )
     unpushed = inverse_dynamics(names['model'], names['motion'])
     np.testing.assert_allclose(5000.0 * (theta - names['motion'][:3]), unpushed, atol=1e-9)
     assert not np.allclose(Q, unpushed)
@@ -54,7 +57,12 @@ def test_names_of_the_table_import_from_where_it_says(name):
 def test_table_of_names_is_walked():
     names = list(named_functions())
     assert len(names) > 20
-    for name in ('inverse_dynamics', 'trajectory.plan_motion', 'retiming.retime', 'files.__all__'):
+    for name in (
+        'inverse_dynamics',
+        'trajectory.plan_motion',
+        'retiming.retime',
+        'files.__all__',
+    ):
         assert f'hodyn_ros.{name}' in names
 
 
@@ -69,7 +77,9 @@ def rows_of(column):
     """Cells of every row of the table of topics or services whose header has a column."""
     for table in TOPICS_PAGE.split('.. list-table::')[1:]:
         rows = re.findall(r'^   \* -(.*(?:\n     - .*)+)', table, flags=re.MULTILINE)
-        cells = [[cell.strip().replace('``', '`') for cell in r.split('\n     -')] for r in rows]
+        cells = [
+            [cell.strip().replace('``', '`') for cell in r.split('\n     -')] for r in rows
+        ]
         if column in cells[0]:
             return cells[1:]
     raise AssertionError(f'no table has {column}')
@@ -86,9 +96,13 @@ def test_topics_and_services_that_are_listed_are_those_of_the_node():
         harness.wait(lambda: set(nodes) <= set(names()), 'see both nodes')
 
         def seen(ask):
-            found = {name: kinds[0] for node in nodes for name, kinds in ask(node, namespace)}
+            found = {
+                name: kinds[0] for node in nodes for name, kinds in ask(node, namespace)
+            }
             return {
-                name.replace(f'{namespace}/hodyn_node', '~').replace(f'{namespace}/', ''): kind
+                name.replace(f'{namespace}/hodyn_node', '~').replace(
+                    f'{namespace}/', ''
+                ): kind
                 for name, kind in found.items()
                 if name not in ('/parameter_events', '/rosout', '/clock')
                 and not kind.startswith(('rcl_interfaces/', 'type_description_interfaces/'))
@@ -99,7 +113,8 @@ def test_topics_and_services_that_are_listed_are_those_of_the_node():
             if find_spec(kind.partition('/')[0]):  # control_msgs is not everywhere
                 listed[direction][name.strip('`')] = kind.replace('/', '/msg/')
         services = {
-            name.strip('`'): kind.replace('/', '/srv/') for name, kind, _ in rows_of('service')
+            name.strip('`'): kind.replace('/', '/srv/')
+            for name, kind, _ in rows_of('service')
         }
         for expected, ask in (
             (listed['in'], client.get_subscriber_names_and_types_by_node),
@@ -107,7 +122,9 @@ def test_topics_and_services_that_are_listed_are_those_of_the_node():
             (services, client.get_service_names_and_types_by_node),
         ):
             assert expected
-            harness.wait(lambda e=expected, a=ask: set(e) <= set(seen(a)), f'see {set(expected)}')
+            harness.wait(
+                lambda e=expected, a=ask: set(e) <= set(seen(a)), f'see {set(expected)}'
+            )
             assert seen(ask) == expected
     finally:
         harness.close()

@@ -37,7 +37,13 @@ def test_way_of_the_command_that_retimes(tmp_path):
     runner = CliRunner()
     made = runner.invoke(hodyn, ['demo', '-o', str(tmp_path)])
     assert made.exit_code == 0, made.output
-    arguments = ['retime', 'panda', str(tmp_path / 'fast.csv'), '-o', str(tmp_path / 'out.csv')]
+    arguments = [
+        'retime',
+        'panda',
+        str(tmp_path / 'fast.csv'),
+        '-o',
+        str(tmp_path / 'out.csv'),
+    ]
     arguments += ['--intervals', '8']
 
     def retime():

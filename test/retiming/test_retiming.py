@@ -43,7 +43,9 @@ class Line:
     def __call__(self, sigma, highest_derivative=4):
         sigma = np.asarray(sigma, dtype=float)
         result = np.zeros((*sigma.shape, highest_derivative + 1, len(self.ends[0])))
-        result[..., 0, :] = self.ends[0] + (sigma[..., None] - 2.0) * (self.ends[1] - self.ends[0])
+        result[..., 0, :] = self.ends[0] + (sigma[..., None] - 2.0) * (
+            self.ends[1] - self.ends[0]
+        )
         result[..., 1:2, :] = self.ends[1] - self.ends[0]
         return result
 
@@ -95,7 +97,9 @@ def test_motion_stays_near_its_path_from_end_to_end(window):
     t = np.linspace(0.0, motion.duration, 999)
     sigma = result.parameter(t, 5)[:, 0]
     assert np.all(np.diff(sigma) >= 0.0)
-    distance = np.abs(motion(t, 0) - path(np.clip(sigma, 0.0, path.end_time), 0)).max(axis=(0, 1))
+    distance = np.abs(motion(t, 0) - path(np.clip(sigma, 0.0, path.end_time), 0)).max(
+        axis=(0, 1)
+    )
     assert np.all(distance <= 1.01 * result.deviation)
     largest = np.abs(motion(t, 2)[:, 2]).max(axis=0)
     assert np.all(result.deviation <= largest * max(window, 0.004) ** 2 / 24.0)
@@ -150,7 +154,10 @@ def test_standstills_at_the_ends_are_kept_and_bounded_like_the_rest(standing, no
     assert result.standstill == pytest.approx(2.0 * standing, abs=1e-9)
     assert result.duration - result.standstill == pytest.approx(without.duration, rel=4e-2)
     # At rest for as long as the path is, up to the snap.
-    for t in (np.linspace(0.0, standing, 99), result.duration - np.linspace(0.0, standing, 99)):
+    for t in (
+        np.linspace(0.0, standing, 99),
+        result.duration - np.linspace(0.0, standing, 99),
+    ):
         motion = result.motion(np.clip(t, 0.0, result.duration))
         assert np.abs(motion[:, 1:]).max() <= 1e-9 + 1e14 * noise
     for found in results:
@@ -239,7 +246,9 @@ def test_second_derivative_of_the_torque_falls_with_the_window():
     ],
 )
 def test_torque_rates_change_no_faster_than_they_may(given, rise_time, bound, law):
-    model = PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
+    model = (
+        PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
+    )
     limits, path = LIMITS._replace(effort_ddot=np.full(7, given)), panda_path(2, False)
     result = retime(model, path, limits, intervals=64, rise_time=rise_time)
     np.testing.assert_array_equal(result.limits.effort_ddot, bound)
@@ -261,7 +270,9 @@ def test_motors_behind_springs_stay_near_their_limits():
         PANDA, {name: actuators.SeriesElastic(8000.0, 0.5) for name in PANDA.joint_names}
     )
     motion = retimed_panda(2, False, intervals=32, window=WINDOW).motion
-    torque = motor_motion(driven, motion(np.linspace(0.0, motion.duration, 50_001), 5)).torque
+    torque = motor_motion(
+        driven, motion(np.linspace(0.0, motion.duration, 50_001), 5)
+    ).torque
     assert np.all(np.abs(torque[:, 0]).max(axis=0) < 1.2 * PANDA.limits.effort)
 
 
@@ -277,7 +288,9 @@ def test_motion_takes_as_long_as_is_asked_for():
     # What would be exceeded first is that of the whole motion, played faster.
     slowest = retime(PANDA, path, limits, intervals=32, shortest=30.0)
     whole = uniform_scaling(PANDA, slowest.motion, slowest.limits).limiting
-    assert slowest.limiting[:2] == whole[:2] and slowest.limiting.time == pytest.approx(whole.time)
+    assert slowest.limiting[:2] == whole[:2] and slowest.limiting.time == pytest.approx(
+        whole.time
+    )
     again = retime(PANDA, path, limits, intervals=32, shortest=0.5 * fast.duration)
     assert again.duration == fast.duration
 
@@ -292,7 +305,10 @@ def test_motion_takes_as_long_as_is_asked_for():
         ({'window': np.inf}, 'window is inf'),
         ({'rise_time': -0.01}, 'rise_time is -0.01, expected a finite number from 0'),
         ({'shortest': -1.0}, 'shortest is -1.0, expected a finite number from 0'),
-        ({'intervals': MOST_INTERVALS + 1}, 'intervals is 4001, expected a whole number .* 4000'),
+        (
+            {'intervals': MOST_INTERVALS + 1},
+            'intervals is 4001, expected a whole number .* 4000',
+        ),
         ({'shortest': 1e9}, 'choose a lower rate'),
     ],
 )
@@ -331,7 +347,9 @@ def test_duration_falls_with_the_number_of_intervals():
 
 def test_a_rough_path_is_looked_at_more_finely():
     random = np.random.default_rng(0)
-    q = 0.4 * np.sin(np.linspace(0.0, 6.0, 500))[:, None] + 2e-3 * random.normal(size=(500, 1))
+    q = 0.4 * np.sin(np.linspace(0.0, 6.0, 500))[:, None] + 2e-3 * random.normal(
+        size=(500, 1)
+    )
     path = fit_spline(np.linspace(0.0, 1.0, 500), q)
     limits = unlimited(1, velocity=2.0, acceleration=20.0)
     coarse = retime(RAIL, path, limits, intervals=512)
@@ -391,7 +409,9 @@ def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():
     points, rest = [start, start + 0.4, start + 0.4, start], np.zeros((4, 7))
     durations = []
     for scale in (1e-4, 1.0, 1e4):
-        path = fit_spline(scale * np.arange(4.0), points, velocities=rest, accelerations=rest)
+        path = fit_spline(
+            scale * np.arange(4.0), points, velocities=rest, accelerations=rest
+        )
         result = retime(PANDA, path, limits, intervals=32, keep_standstills=False)
         assert violations(PANDA, limits, result.motion, 20_011) == ()
         durations.append(result.duration)
@@ -450,7 +470,8 @@ def test_random_robots_keep_random_limits_and_are_not_slower_than_uniform(seed):
 
 def test_limits_of_motors_are_kept_too():
     driven = actuators.Actuators(
-        PANDA, {name: actuators.SeriesElastic(2000.0, 0.5) for name in PANDA.joint_names[:4]}
+        PANDA,
+        {name: actuators.SeriesElastic(2000.0, 0.5) for name in PANDA.joint_names[:4]},
     )
     bounds = motor_limits(
         driven,
@@ -461,7 +482,9 @@ def test_limits_of_motors_are_kept_too():
     )
     limits = LIMITS
     path = panda_path(2, at_rest=True)
-    result = retime(PANDA, path, limits, actuators=driven, motor_limits=bounds, intervals=16)
+    result = retime(
+        PANDA, path, limits, actuators=driven, motor_limits=bounds, intervals=16
+    )
     t = np.linspace(0.0, result.duration, 20_011)
     motors = motor_motion(driven, result.motion(t, 5))
     assert find_motor_violations(driven, bounds, motors) == ()
@@ -480,7 +503,9 @@ def drives_of(stiffness, inertia, **bounds):
     return {'actuators': driven, 'motor_limits': motor_limits(driven, limits)}
 
 
-@pytest.mark.parametrize(('stiffness', 'inertia', 'loss'), [(1e4, 0.6, 0.01), (1e3, 0.5, 0.02)])
+@pytest.mark.parametrize(
+    ('stiffness', 'inertia', 'loss'), [(1e4, 0.6, 0.01), (1e3, 0.5, 0.02)]
+)
 def test_motors_cost_little_time_since_the_window_grows(stiffness, inertia, loss):
     how = {'intervals': 32, 'rise_time': 0.0}
     free = retimed_panda(2, False, **how)
@@ -492,7 +517,9 @@ def test_motors_cost_little_time_since_the_window_grows(stiffness, inertia, loss
     motion = result.motion(np.linspace(0.0, result.duration, 50_001), 5)
     effort = inverse_dynamics(PANDA, motion)
     theta = [motion[:, k] + effort[:, k] / stiffness for k in (2, 3)]
-    for torque, share in zip((inertia * theta[k] + effort[:, k] for k in (0, 1)), (1.0, 40.0)):
+    for torque, share in zip(
+        (inertia * theta[k] + effort[:, k] for k in (0, 1)), (1.0, 40.0)
+    ):
         ratio = np.abs(torque) / (share * PANDA.limits.effort)
         assert 0.6 < ratio.max() <= 1.0 + 1e-9
     # Otherwise it is the whole motion that is slower.
@@ -507,7 +534,9 @@ def test_heavy_motors_slow_down_where_they_have_to():
     path = panda_path(2, False)
     free = retimed_panda(2, False, intervals=32)
     result = retime(PANDA, path, LIMITS, intervals=32, **given)
-    motors = motor_motion(given['actuators'], result.motion(np.linspace(0, result.duration, 9999)))
+    motors = motor_motion(
+        given['actuators'], result.motion(np.linspace(0, result.duration, 9999))
+    )
     assert np.all(np.abs(motors.torque[:, 0]) <= (1.0 + 1e-9) * PANDA.limits.effort)
     needed = uniform_scaling(PANDA, free.motion, LIMITS, near=1.0, **given).factor
     assert free.duration < result.duration < 0.95 * needed * free.duration
@@ -515,7 +544,9 @@ def test_heavy_motors_slow_down_where_they_have_to():
 
 @pytest.mark.parametrize('law', [None, friction.Viscous(2.0) + friction.Coulomb(3.0, 0.05)])
 def test_limited_quantities_on_the_path_are_those_of_the_motion(law):
-    model = PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
+    model = (
+        PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
+    )
     random = np.random.default_rng(3)
     p = random.normal(size=(5, 5, 7))
     b = np.stack((random.uniform(0.5, 2.0, 5), *random.normal(size=(3, 5))))
@@ -565,7 +596,9 @@ def test_limited_quantities_on_the_path_are_those_of_the_motion(law):
         (effort[:, 2] / limits.effort_ddot)[:, np.arange(7) != 2],
     ]
     expected = np.concatenate(expected, axis=1).T
-    np.testing.assert_allclose(values, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        values, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max()
+    )
     h = 1e-6
     for k in range(4):
         step = h * np.eye(4)[k, :, None]

@@ -182,14 +182,18 @@ def test_friction_of_mimic_joints_is_scaled():
         robot = random_robot(seed, n_moving=6)
         if len(robot.mimic_joints) > 1:
             break
-    laws = {name: friction.Viscous(3.0) + friction.Coulomb(2.0) for name in robot.mimic_joints}
+    laws = {
+        name: friction.Viscous(3.0) + friction.Coulomb(2.0) for name in robot.mimic_joints
+    }
     model = RobotModel.from_urdf(robot.xml).with_friction(laws)
     n = model.n_joints
     motion = np.random.default_rng(1).normal(size=(5, 5, n))
     still = motion.copy()
     still[:, 2:] = 0.0
     still[:, 1] *= 1e-9
-    limits = unlimited(n, effort=np.abs(inverse_dynamics(model, still)[:, 0]).max(axis=0) + 5.0)
+    limits = unlimited(
+        n, effort=np.abs(inverse_dynamics(model, still)[:, 0]).max(axis=0) + 5.0
+    )
     result = uniform_scaling(model, motion, limits)
     check_minimal(result, model, limits, motion)
 
@@ -237,8 +241,12 @@ def test_limits_of_motors_are_kept(spring, law, bound):
 
 
 def test_rigid_motors_need_no_more_derivatives_than_the_joints():
-    driven = actuators.Actuators(PANDA, {n: actuators.RigidDrive(0.5) for n in PANDA.joint_names})
-    bounds = motor_limits(driven, {name: {'motor_torque': 95.0} for name in PANDA.joint_names})
+    driven = actuators.Actuators(
+        PANDA, {n: actuators.RigidDrive(0.5) for n in PANDA.joint_names}
+    )
+    bounds = motor_limits(
+        driven, {name: {'motor_torque': 95.0} for name in PANDA.joint_names}
+    )
     motion = panda_spline(5)(np.linspace(0.0, 4.0, 41), 2)
     limits = unlimited(7)
     result = uniform_scaling(PANDA, motion, limits, actuators=driven, motor_limits=bounds)
@@ -255,7 +263,9 @@ def test_variable_stiffness_is_a_function_of_the_path():
     bounds = motor_limits(driven, {'elbow': {'motor_velocity': 1.0}})
     t = np.linspace(0.0, 2.0, 21)
     motion = fit_spline([0.0, 1.0, 2.0], [[0.0, 0.0], [0.3, 0.4], [0.0, 0.0]])(t)
-    stiffness = np.stack((1.5 + 0.5 * np.sin(t), 0.5 * np.cos(t), -0.5 * np.sin(t)), axis=-1)
+    stiffness = np.stack(
+        (1.5 + 0.5 * np.sin(t), 0.5 * np.cos(t), -0.5 * np.sin(t)), axis=-1
+    )
     result = uniform_scaling(
         light,
         motion,
@@ -294,7 +304,11 @@ def test_motion_that_must_be_fast_has_an_interval_of_factors():
     limits = unlimited(1, effort=4.0)
     result = uniform_scaling(model, motion, limits)
     (interval,) = result.intervals
-    assert interval[0] == result.factor == pytest.approx(np.sqrt(5.0 / (weight + 4.0)), rel=1e-8)
+    assert (
+        interval[0]
+        == result.factor
+        == pytest.approx(np.sqrt(5.0 / (weight + 4.0)), rel=1e-8)
+    )
     assert interval[1] == pytest.approx(np.sqrt(5.0 / (weight - 4.0)), rel=1e-8)
     assert not result.slower_is_kept and not result.is_kept
     check_minimal(result, model, limits, motion)
@@ -369,7 +383,10 @@ def test_short_wiggle_in_a_long_motion_is_seen(is_stretched):
 def test_derivative_that_jumps_at_a_knot_is_examined_on_both_sides():
     # Accelerations go from 0 to 2 on the first segment, which only its end sees, and are -0.5 on
     # the second; backwards, 2 is at the start of the second.
-    positions, velocities = np.array([0.0, 1.0 / 3.0, 13.0 / 12.0]), np.array([0.0, 1.0, 0.5])
+    positions, velocities = (
+        np.array([0.0, 1.0 / 3.0, 13.0 / 12.0]),
+        np.array([0.0, 1.0, 0.5]),
+    )
     limits = unlimited(2, acceleration=0.5)
     for p, v in ((positions, velocities), (positions[::-1], -velocities[::-1])):
         both = np.ones(2)
@@ -421,7 +438,9 @@ def test_function_without_knots_is_seen_as_far_as_samples_resolve_it():
     largest = np.abs(bump(np.linspace(0.5, 0.5005, 100_001), 1)[:, 1, 0]).max()
     assert result.factor == pytest.approx(largest, rel=1e-6)
     bump.times = np.array([0.0, 0.50005, 0.50045, 1.0])
-    assert uniform_scaling(TWO_LINK, bump, limits).factor == pytest.approx(largest, rel=1e-6)
+    assert uniform_scaling(TWO_LINK, bump, limits).factor == pytest.approx(
+        largest, rel=1e-6
+    )
 
 
 def test_position_limits_cannot_be_repaired():
@@ -434,13 +453,17 @@ def test_position_limits_cannot_be_repaired():
 def test_weight_that_is_too_large_is_named():
     motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
     limits = motion_limits(PANDA)._replace(effort=np.full(7, 3.0))
-    with pytest.raises(ScalingError, match='hold still at sample .* needs effort = .* than 3'):
+    with pytest.raises(
+        ScalingError, match='hold still at sample .* needs effort = .* than 3'
+    ):
         uniform_scaling(PANDA, motion, limits)
 
 
 def test_spring_that_is_too_weak_is_named():
     spring = actuators.CubicSpring(100.0, 1.0, 0.01)
-    driven = actuators.Actuators(PANDA, {'panda_joint2': actuators.SeriesElastic(spring, 0.1)})
+    driven = actuators.Actuators(
+        PANDA, {'panda_joint2': actuators.SeriesElastic(spring, 0.1)}
+    )
     motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
     with pytest.raises(HodynError, match='panda_joint2'):
         uniform_scaling(PANDA, motion, actuators=driven)
@@ -467,8 +490,14 @@ def test_orders_that_are_missing_are_named():
     with pytest.raises(MotionError, match='effort_dot is limited.* K >= 4'):
         uniform_scaling(TWO_LINK, np.zeros((2, 3, 2)), unlimited(2, effort_dot=1.0))
     for spring in (100.0, actuators.CubicSpring(100.0, 1.0)):
-        driven = actuators.Actuators(TWO_LINK, {'elbow': actuators.SeriesElastic(spring, 0.1)})
-        for quantity, K in (('motor_velocity', 4), ('motor_torque', 5), ('motor_torque_rate', 6)):
+        driven = actuators.Actuators(
+            TWO_LINK, {'elbow': actuators.SeriesElastic(spring, 0.1)}
+        )
+        for quantity, K in (
+            ('motor_velocity', 4),
+            ('motor_torque', 5),
+            ('motor_torque_rate', 6),
+        ):
             bounds = motor_limits(driven, {'elbow': {quantity: 1.0}})
             with pytest.raises(MotionError, match=f'{quantity} is limited.* K >= {K}'):
                 uniform_scaling(
@@ -508,7 +537,9 @@ def test_stretched_samples_and_functions_agree():
     assert (slow.start_time, slow.duration) == (1.0, pytest.approx(5.1))
     t = np.linspace(1.0, 4.0, 13)
     there = slow.start_time + 1.7 * (t - 1.0)
-    np.testing.assert_allclose(slow(there), stretched(spline(t), 1.7), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        slow(there), stretched(spline(t), 1.7), rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_array_equal(slow(slow.end_time), stretched(spline(4.0), 1.7))
     # Velocity to snap are time derivatives of each other.
     h = 1e-5

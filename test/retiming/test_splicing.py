@@ -53,7 +53,9 @@ class Stream:
         found = []
         for (begin, current), (join, motion) in zip(self.motions[1:], self.motions[2:]):
             found.append(current(min(join - begin, current.end_time)) - motion(0.0))
-        scale = [np.abs(motion(motion.times)).max(axis=(0, 2)) for _, motion in self.motions[1:]]
+        scale = [
+            np.abs(motion(motion.times)).max(axis=(0, 2)) for _, motion in self.motions[1:]
+        ]
         return np.abs(found).max(axis=(0, 2)) / np.max(scale, axis=0)
 
     def excess(self):
@@ -81,7 +83,9 @@ def policy_stream(rate, noise, offset, seed=0, duration=3.0, points=16, latency=
     ('rate', 'noise', 'offset'),
     [(5.0, 1e-3, 0.02), (20.0, 1e-3, 0.0), (20.0, 1e-3, 0.02), (60.0, 2e-3, 0.01)],
 )
-def test_replans_with_jitter_are_joined_with_class_c4_within_all_limits(rate, noise, offset):
+def test_replans_with_jitter_are_joined_with_class_c4_within_all_limits(
+    rate, noise, offset
+):
     stream = policy_stream(rate, noise, offset, points=50 if rate == 5.0 else 16)
     assert np.all(stream.jumps() < 1e-9)
     assert all(motion.continuous_derivative == 4 for _, motion in stream.motions[1:])
@@ -135,7 +139,9 @@ def test_points_that_have_passed_are_left_out():
     positions = task(times)
     late = Stream().send(times, positions, 0.3)
     positions[:14] += 1.0  # before 0.28 s
-    np.testing.assert_array_equal(Stream().send(times, positions, 0.3).expansions, late.expansions)
+    np.testing.assert_array_equal(
+        Stream().send(times, positions, 0.3).expansions, late.expansions
+    )
 
 
 def test_a_late_chunk_is_refused():
@@ -178,7 +184,9 @@ def test_any_motion_can_be_joined(time):
     state = spline(min(time, 2.0))
     held = chunk_of(times, np.repeat(state[:1], 50, axis=0))
     motion = splice(PANDA, LIMITS, held, spline, time)
-    np.testing.assert_allclose(motion(0.0)[:4], state[:4] if time < 2.0 else motion(0.0)[:4])
+    np.testing.assert_allclose(
+        motion(0.0)[:4], state[:4] if time < 2.0 else motion(0.0)[:4]
+    )
     np.testing.assert_allclose(motion(motion.end_time, 0)[0], state[0], atol=1e-3)
     assert excess(LIMITS, motion, motion.times, 5) < 1e-6
 
@@ -209,7 +217,9 @@ def test_positions_stay_in_their_range_where_smoothing_would_leave_it():
 
 
 def test_continuous_joints_take_the_shorter_way():
-    description = robots.TWO_LINK.replace('"elbow" type="revolute"', '"elbow" type="continuous"')
+    description = robots.TWO_LINK.replace(
+        '"elbow" type="revolute"', '"elbow" type="continuous"'
+    )
     model = RobotModel.from_urdf(description)
     goal = Waypoints(model.joint_names, [0.5], [[0.1, 0.2 + 6.0 * np.pi]])
     motion = splice(model, model_limits(model), goal, np.zeros(2), 0.0)
@@ -217,13 +227,17 @@ def test_continuous_joints_take_the_shorter_way():
 
 
 def model_limits(model):
-    return motion_limits(model)._replace(lower=np.full(2, -np.inf), upper=np.full(2, np.inf))
+    return motion_limits(model)._replace(
+        lower=np.full(2, -np.inf), upper=np.full(2, np.inf)
+    )
 
 
 def test_a_weight_that_is_too_heavy_is_refused_and_the_motion_goes_on():
     weak = LIMITS._replace(effort=np.full(7, 5.0))
     times = 0.02 * np.arange(20)
-    with pytest.raises(TrajectoryError, match='effort of panda_joint4 is .* the motion in prog'):
+    with pytest.raises(
+        TrajectoryError, match='effort of panda_joint4 is .* the motion in prog'
+    ):
         splice(PANDA, weak, chunk_of(times, task(times)), HOME, 0.0)
 
 
@@ -235,11 +249,17 @@ GOOD = chunk_of(0.02 * np.arange(20), task(0.02 * np.arange(20)))
     [
         (
             {'chunk': replace(GOOD, positions=GOOD.positions + [0, 0, 0, 0, 0, 0, 2.3])},
-            TrajectoryError, 'Waypoint .* position .* of panda_joint7, whose limit is 2.8973',
+            TrajectoryError,
+            'Waypoint .* position .* of panda_joint7, whose limit is 2.8973',
         ),
         (
-            {'chunk': Waypoints(PANDA.joint_names[:-1], GOOD.times, GOOD.positions[:, :-1])},
-            JointNameError, 'missing: panda_joint7',
+            {
+                'chunk': Waypoints(
+                    PANDA.joint_names[:-1], GOOD.times, GOOD.positions[:, :-1]
+                )
+            },
+            JointNameError,
+            'missing: panda_joint7',
         ),
         ({'current': HOME[:-1]}, TrajectoryError, r'has \(6,\) joints, expected 7'),
         ({'current': np.full(7, np.nan)}, TrajectoryError, 'current holds nan at index'),
@@ -248,7 +268,11 @@ GOOD = chunk_of(0.02 * np.arange(20), task(0.02 * np.arange(20)))
         ({'step': 0.0}, TrajectoryError, 'step is 0.0, expected a finite number above 0'),
         ({'bandwidth': -1.0}, TrajectoryError, 'bandwidth is -1.0'),
         ({'stop_duration': -1.0}, TrajectoryError, 'stop_duration is -1.0'),
-        ({'stop_duration': 1e3}, TrajectoryError, r'would have 100038 steps .* expected 2000'),
+        (
+            {'stop_duration': 1e3},
+            TrajectoryError,
+            r'would have 100038 steps .* expected 2000',
+        ),
     ],
 )
 def test_what_cannot_be_spliced_is_refused(changes, error, message):

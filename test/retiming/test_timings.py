@@ -61,7 +61,9 @@ def test_limits_are_kept_and_slower_only_makes_nothing_shorter(timing, slower_on
         )
         assert violations(MODEL, LIMITS, faster) != ()
         assert found.is_fastest
-        assert abs(found.limiting.value) == pytest.approx(abs(found.limiting.limit), rel=1e-6)
+        assert abs(found.limiting.value) == pytest.approx(
+            abs(found.limiting.limit), rel=1e-6
+        )
 
 
 def test_new_law_along_the_path_is_that_of_retime():
@@ -85,13 +87,18 @@ def test_random_robots_are_stretched_by_what_a_search_finds(seed):
     still[:, 0] = positions
     weight = np.abs(inverse_dynamics(model, still)[:, 0]).max(axis=0)
     limits = motion_limits(model)._replace(
-        lower=np.full(model.n_joints, -9.0), upper=np.full(model.n_joints, 9.0),
-        velocity=np.full(model.n_joints, 2.0), effort=3.0 * weight + 1.0,
+        lower=np.full(model.n_joints, -9.0),
+        upper=np.full(model.n_joints, 9.0),
+        velocity=np.full(model.n_joints, 2.0),
+        effort=3.0 * weight + 1.0,
     )
     found = new_timing(model, plan.motion, limits, timing='uniform')
 
     def is_kept(factor):
-        times, samples = found.times * factor, [found.samples[:, k] / factor**k for k in range(3)]
+        times, samples = (
+            found.times * factor,
+            [found.samples[:, k] / factor**k for k in range(3)],
+        )
         return not violations(model, limits, jtc_motion(times, *samples))
 
     assert is_kept(1.0001)
@@ -106,7 +113,9 @@ def test_samples_that_are_not_executed_are_judged_alone():
     )
     assert found.motion is None
     assert found.factor == uniform_scaling(MODEL, samples, LIMITS).factor
-    np.testing.assert_allclose(found.samples[:, 1], samples[:, 1] / found.factor, rtol=1e-12)
+    np.testing.assert_allclose(
+        found.samples[:, 1], samples[:, 1] / found.factor, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize('timing', ['path', 'uniform'])
@@ -117,7 +126,9 @@ def test_samples_that_are_not_executed_are_judged_alone():
         ({'upper': np.array([0.2, 3.0])}, POSITIONS, 'position', 0.4),
     ],
 )
-def test_what_no_timing_saves_says_which_limit_it_is(timing, changes, positions, quantity, value):
+def test_what_no_timing_saves_says_which_limit_it_is(
+    timing, changes, positions, quantity, value
+):
     motion = fit_spline(2.0 + np.arange(5.0), positions)
     with pytest.raises(ScalingError) as caught:
         new_timing(MODEL, motion, LIMITS._replace(**changes), timing=timing)
@@ -133,9 +144,12 @@ def test_what_no_timing_saves_says_which_limit_it_is(timing, changes, positions,
 
 @pytest.mark.parametrize('timing', ['path', 'uniform'])
 def test_speed_that_nothing_limits_is_an_error_unless_slower_only(timing):
-    free = LIMITS._replace(**{
-        name: np.full(2, np.inf) for name in ('velocity', 'jerk', 'effort', 'effort_dot')
-    })
+    free = LIMITS._replace(
+        **{
+            name: np.full(2, np.inf)
+            for name in ('velocity', 'jerk', 'effort', 'effort_dot')
+        }
+    )
     with pytest.raises(UnlimitedError, match='Nothing limits the speed'):
         new_timing(MODEL, path(1.0), free, timing=timing)
     found = new_timing(MODEL, path(1.0), free, timing=timing, slower_only=True)
@@ -143,7 +157,9 @@ def test_speed_that_nothing_limits_is_an_error_unless_slower_only(timing):
 
 
 def test_unusable_options_are_refused():
-    with pytest.raises(RequestError, match="timing is 'fast', expected one of path, uniform"):
+    with pytest.raises(
+        RequestError, match="timing is 'fast', expected one of path, uniform"
+    ):
         new_timing(MODEL, path(1.0), timing='fast')
     with pytest.raises(TrajectoryError, match='cut it into parts'):
         new_timing(MODEL, path(1e6), timing='uniform')

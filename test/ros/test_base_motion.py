@@ -11,7 +11,13 @@ import pytest
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Inertia, Point, Pose, Quaternion, Twist, Vector3
 from geometry_msgs.msg import Wrench as WrenchMessage
-from hodyn_msgs.msg import BaseMotion, JointEffort, JointMotion, MotionEstimate, WrenchMotion
+from hodyn_msgs.msg import (
+    BaseMotion,
+    JointEffort,
+    JointMotion,
+    MotionEstimate,
+    WrenchMotion,
+)
 from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory, SetPayload
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
@@ -57,10 +63,14 @@ def stamp_of(message):
 
 def base_message(stamp=BEGIN, turn=TURN, twist=TWIST, link='base', **fields):
     x, y, z, w = turn.as_quat()
-    pose = Pose(position=Point(x=3.0, y=-2.0, z=0.5), orientation=Quaternion(x=x, y=y, z=z, w=w))
+    pose = Pose(
+        position=Point(x=3.0, y=-2.0, z=0.5), orientation=Quaternion(x=x, y=y, z=z, w=w)
+    )
     rows = [
-        Twist(angular=Vector3(**dict(zip('xyz', row[:3]))),
-              linear=Vector3(**dict(zip('xyz', row[3:]))))
+        Twist(
+            angular=Vector3(**dict(zip('xyz', row[:3]))),
+            linear=Vector3(**dict(zip('xyz', row[3:]))),
+        )
         for row in np.asarray(twist, dtype=float).tolist()
     ]
     message = BaseMotion(**{'child_frame_id': link, 'pose': pose, 'twist': rows, **fields})
@@ -87,7 +97,9 @@ def expected(turn=TURN, twist=TWIST, motion=MOTION, model=MODEL, wrench=None):
 
 
 def values(message):
-    return np.array([row for row in (getattr(message, field) for field in EFFORTS) if len(row)])
+    return np.array(
+        [row for row in (getattr(message, field) for field in EFFORTS) if len(row)]
+    )
 
 
 def assert_close(given, wanted, tolerance=1e-12):
@@ -144,7 +156,10 @@ class Platform(Harness):
             for message in self.messages['/diagnostics'][before:]:
                 for status in message.status:
                     found = dict_of(status)
-                    if int(found.get('held back', 0)) > count and found['held back because']:
+                    if (
+                        int(found.get('held back', 0)) > count
+                        and found['held back because']
+                    ):
                         return status
             return None
 
@@ -228,7 +243,9 @@ def test_the_rotation_between_messages_is_that_of_the_angular_velocity():
         w = sum(TWIST[k, :3] * t**k / math.factorial(k) for k in range(4))
         return (R.reshape(3, 3) @ hat(w)).ravel()
 
-    end = solve_ivp(rate, (0.0, age), TURN.as_matrix().ravel(), rtol=1e-12, atol=1e-14).y[:, -1]
+    end = solve_ivp(rate, (0.0, age), TURN.as_matrix().ravel(), rtol=1e-12, atol=1e-14).y[
+        :, -1
+    ]
     there, twist = bases.motion_at(BEGIN + SECOND // 100, 1.0)
     np.testing.assert_allclose(there[:3, :3].ravel(), end, atol=2e-8)
     for k in range(4):
@@ -240,8 +257,10 @@ def test_wrenches_act_beside_the_motion_of_the_base(platform):
     message = WrenchMotion(expressed_in=WrenchMotion.SPATIAL)
     message.header.frame_id, message.header.stamp = 'tool', time(start)
     message.wrench, message.wrench_dot, message.wrench_ddot = (
-        WrenchMessage(torque=Vector3(**dict(zip('xyz', row[:3]))),
-                      force=Vector3(**dict(zip('xyz', row[3:]))))
+        WrenchMessage(
+            torque=Vector3(**dict(zip('xyz', row[:3]))),
+            force=Vector3(**dict(zip('xyz', row[3:]))),
+        )
         for row in load
     )
     platform.send('base_motion', base_message(start))
@@ -267,7 +286,11 @@ def test_payloads_are_taken_up_on_a_base_that_moves():
         # In the middle of the quintic the share is 1/2, its rate 15/8 and its slope zero.
         rate = 15.0 / 8.0 / 2.0
         middle = before + np.array(
-            [change[0] / 2, change[1] / 2 + rate * change[0], change[2] / 2 + 2 * rate * change[1]]
+            [
+                change[0] / 2,
+                change[1] / 2 + rate * change[0],
+                change[2] / 2 + 2 * rate * change[1],
+            ]
         )
         for number, wanted in enumerate((before, middle, after)):
             stamp = start + number * SECOND
@@ -294,17 +317,21 @@ def test_measured_motions_have_the_base_of_their_instant(platform):
     def pairs():
         found = {stamp_of(item): item for item in estimates if stamp_of(item) > start}
         return [
-            (found[stamp_of(item)], item) for item in efforts
+            (found[stamp_of(item)], item)
+            for item in efforts
             if item.source == JointEffort.SOURCE_JOINT_STATES and stamp_of(item) in found
         ]
 
     platform.wait(
-        lambda: pairs() and last - stamp_of(pairs()[-1][0]) < 110_000_000, 'the last estimate'
+        lambda: pairs() and last - stamp_of(pairs()[-1][0]) < 110_000_000,
+        'the last estimate',
     )
     bases = BaseMotions()
     bases.take(base_message(start), 'base', start, 0.0)
     for estimate, effort in pairs()[-3:]:
-        motion = np.array([getattr(estimate, field) for field in FIELDS[: effort.valid_order + 3]])
+        motion = np.array(
+            [getattr(estimate, field) for field in FIELDS[: effort.valid_order + 3]]
+        )
         there, twist = bases.motion_at(stamp_of(estimate), 60.0)
         wanted = moving_base_inverse_dynamics(MODEL, motion, (there, twist)).effort
         assert_close(values(effort), wanted)
@@ -319,7 +346,9 @@ def test_standard_deviations_are_those_on_the_base_that_moves():
     found = effort_deviations(
         MODEL, MOTION, on_slope(MODEL, MOTION), [], deviations, dynamics=on_slope
     )
-    wanted = effort_deviations(tilted, MOTION, inverse_dynamics(tilted, MOTION), [], deviations)
+    wanted = effort_deviations(
+        tilted, MOTION, inverse_dynamics(tilted, MOTION), [], deviations
+    )
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
@@ -341,7 +370,9 @@ def test_trajectories_are_streamed_on_the_base_that_moves_and_nothing_else_is(pl
         (JointTrajectory, 'controller_trajectory', for_controller, qos.EFFORT_TRAJECTORY),
         (Float64MultiArray, 'commands', commands, qos.OUTPUT),
     ):
-        platform.client.create_subscription(kind, f'hodyn_node/{name}', kept.append, profile)
+        platform.client.create_subscription(
+            kind, f'hodyn_node/{name}', kept.append, profile
+        )
     platform.wait(lambda: platform.node._commands.is_wanted, 'match commands')
     now = platform.instant = platform.node.get_clock().now().nanoseconds
     platform.send('base_motion', base_message(now, twist=RISE))
@@ -390,7 +421,8 @@ def test_a_stream_is_held_back_until_the_base_is_known():
         message.points[1].time_from_start = Duration(sec=60)
         platform.publishers['joint_trajectory'].publish(message)
         status = platform.status(
-            'joint_effort', lambda s: 'No base_motion' in dict_of(s).get('held back because', '')
+            'joint_effort',
+            lambda s: 'No base_motion' in dict_of(s).get('held back because', ''),
         )
         assert status.level == status.ERROR
         assert not platform.messages['hodyn_node/joint_effort']
@@ -404,7 +436,9 @@ def test_a_stream_is_held_back_until_the_base_is_known():
 def test_services_answer_for_a_base_at_rest_and_say_so(platform):
     request = ComputeInverseDynamics.Request(motion=[joint_message(BEGIN)])
     response = platform.call(request)
-    assert_close(values(response.effort_trajectory).reshape(3, 2), inverse_dynamics(MODEL, MOTION))
+    assert_close(
+        values(response.effort_trajectory).reshape(3, 2), inverse_dynamics(MODEL, MOTION)
+    )
     assert any('here are for one at rest' in text for text in response.warnings)
     retime = RetimeTrajectory.Request(trajectory=trajectory(), slower_only=True)
     answer = platform.ask(RetimeTrajectory, 'retime', retime)
@@ -494,7 +528,9 @@ def test_numbers_that_overflow_are_never_published(platform):
         count = refused['refused']
         platform.publishers['joint_motion'].publish(joint_message(start + number * SECOND))
         platform.wait(lambda c=count: refused['refused'] > c, 'refused')
-    assert not [m for m in platform.messages['hodyn_node/joint_effort'] if stamp_of(m) >= start]
+    assert not [
+        m for m in platform.messages['hodyn_node/joint_effort'] if stamp_of(m) >= start
+    ]
     platform.send('base_motion', base_message(start + 2 * SECOND))
     assert_close(values(platform.answer(start + 2 * SECOND)), expected())
 
@@ -538,6 +574,8 @@ def test_without_the_parameter_the_base_is_at_rest_and_nothing_listens():
 
 
 def test_the_weight_of_a_tool_is_not_taken_out_on_a_base_that_moves():
-    with pytest.raises(ValueError, match='base_motion and wrench.tool_mass exclude each other'):
+    with pytest.raises(
+        ValueError, match='base_motion and wrench.tool_mass exclude each other'
+    ):
         make_settings(NodeSettings, {'base_motion': True, 'wrench.tool_mass': 1.0})
     assert make_settings(NodeSettings, {'base_motion': True}).base_motion_timeout == 0.1

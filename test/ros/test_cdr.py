@@ -23,7 +23,9 @@ def trajectory(n_points=0, names=(), frame_id='', seconds=0, nanoseconds=0):
 
 @given(
     n_points=st.integers(0, 20),
-    names=st.lists(st.text(st.characters(exclude_categories=['Cs']), max_size=9), max_size=9),
+    names=st.lists(
+        st.text(st.characters(exclude_categories=['Cs']), max_size=9), max_size=9
+    ),
     frame_id=st.text(st.characters(exclude_categories=['Cs']), max_size=9),
     seconds=st.integers(-(2**31), 2**31 - 1),
     nanoseconds=st.integers(0, 2**32 - 1),
@@ -56,7 +58,12 @@ def test_message_in_the_other_byte_order_is_read():
     names = struct.pack('>I', 1) + struct.pack('>I', 2) + b'a\0\0\0'
     data = b'\0\0\0\0' + header + names + struct.pack('>I', 77)
     head = trajectory_head(data)
-    assert (head.stamp.sec, head.stamp.nanosec, head.n_names, head.n_points) == (5, 6, 1, 77)
+    assert (head.stamp.sec, head.stamp.nanosec, head.n_names, head.n_points) == (
+        5,
+        6,
+        1,
+        77,
+    )
 
 
 def test_so_many_names_are_not_looked_through():

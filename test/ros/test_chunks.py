@@ -98,7 +98,9 @@ def send(harness, rate, count, points, offset):
         harness.wait(lambda due=begin + number / rate: time.monotonic() >= due, 'the time')
         stamp = time.time_ns()
         positions = task(1e-9 * (stamp - first) + 0.02 * np.arange(points))
-        positions += 1e-3 * random.normal(size=positions.shape) + offset * random.normal(size=7)
+        positions += 1e-3 * random.normal(size=positions.shape) + offset * random.normal(
+            size=7
+        )
         harness.publishers[CHUNK].publish(chunk_message(positions, stamp))
     return count
 
@@ -136,7 +138,9 @@ def test_a_chunk_without_times_or_stamp_begins_where_it_is_joined(at_home):
     at_home.wait(lambda: samples and at_rest(at_home), 'the end of the motion')
     still = np.zeros((3, 7))
     still[0] = goal
-    np.testing.assert_allclose(samples[-1].effort, inverse_dynamics(PANDA, still)[0], atol=0.05)
+    np.testing.assert_allclose(
+        samples[-1].effort, inverse_dynamics(PANDA, still)[0], atol=0.05
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,9 @@ def test_a_chunk_without_times_or_stamp_begins_where_it_is_joined(at_home):
         (JointTrajectory(joint_names=NAMES), 'The chunk has no points; to stop'),
     ],
 )
-def test_what_cannot_be_followed_is_refused_and_the_motion_goes_on(at_home, message, reason):
+def test_what_cannot_be_followed_is_refused_and_the_motion_goes_on(
+    at_home, message, reason
+):
     before = counted(at_home)
     # Without a stamp nothing of it is left out, however long a busy machine plans it, and it is so
     # long that it goes on when the other one comes.
@@ -163,7 +169,9 @@ def test_what_cannot_be_followed_is_refused_and_the_motion_goes_on(at_home, mess
     assert list(np.subtract(counted(at_home), before)) == [1, 0, 1], dict_of(status)
     end = np.zeros((3, 7))
     end[0] = task(times[-1])
-    np.testing.assert_allclose(samples[-1].effort, inverse_dynamics(PANDA, end)[0], atol=0.1)
+    np.testing.assert_allclose(
+        samples[-1].effort, inverse_dynamics(PANDA, end)[0], atol=0.1
+    )
 
 
 def test_an_empty_trajectory_stops_chunks(at_home):

@@ -68,7 +68,9 @@ class Company:
         self.executor = SingleThreadedExecutor(context=self.context)
         for node in (self.other, *self.nodes.values()):
             self.executor.add_node(node)
-        self.thread = threading.Thread(target=spin_to_end, args=(self.executor,), daemon=True)
+        self.thread = threading.Thread(
+            target=spin_to_end, args=(self.executor,), daemon=True
+        )
         self.thread.start()
 
     def _keep(self, where, items):
@@ -105,10 +107,13 @@ def company():
         for name in ROBOTS:
             company.wait(
                 lambda name=name: (
-                    (status := company.status(name, 'model')) and status.message == 'model loaded'
+                    (status := company.status(name, 'model'))
+                    and status.message == 'model loaded'
                 )
             )
-            company.wait(lambda name=name: company.publishers[name].get_subscription_count())
+            company.wait(
+                lambda name=name: company.publishers[name].get_subscription_count()
+            )
         return company
 
     yield make
@@ -137,7 +142,10 @@ def test_two_nodes_answer_for_their_own_robots(company):
         assert tuple(effort.joint_names) == model.joint_names
         expected = inverse_dynamics(model, motion_of(model))
         np.testing.assert_allclose(
-            [effort.effort, effort.effort_dot, effort.effort_ddot], expected, rtol=1e-9, atol=1e-9
+            [effort.effort, effort.effort_dot, effort.effort_ddot],
+            expected,
+            rtol=1e-9,
+            atol=1e-9,
         )
 
 

@@ -38,7 +38,11 @@ class Cell:
         self.plant.reset(np.zeros(2))
         self.harness = Harness(
             {'use_sim_time': True, 'command.effort': content},
-            cli_args=['--ros-args', '-r', '~/controller_trajectory:=controller/joint_trajectory'],
+            cli_args=[
+                '--ros-args',
+                '-r',
+                '~/controller_trajectory:=controller/joint_trajectory',
+            ],
         )
         controller = Jtc(NAMES, PERIOD, p=100.0, i=500.0, d=10.0)
         controller.integral = self.plant.weight(self.plant.q) - self.added()
@@ -133,7 +137,9 @@ def cell():
     ('content', 'compensates'),
     [pytest.param('full', False, marks=pytest.mark.slow), ('without_gravity', True)],
 )
-def test_robot_follows_waypoints_by_the_efforts_that_come_with_them(cell, content, compensates):
+def test_robot_follows_waypoints_by_the_efforts_that_come_with_them(
+    cell, content, compensates
+):
     errors = []
     for with_effort in (True, False):
         made = cell(content, compensates, with_effort)
@@ -156,7 +162,9 @@ def test_new_waypoints_on_the_way_are_joined_without_a_step(cell):
     assert np.abs(before[-1, 1]).max() > 0.3  # on the way
     made.send(LATER)
     after = made.run(8.0)  # it may begin later than it was sent
-    steps = np.abs(np.diff(np.concatenate([before[-2:], after])[:, :2], axis=0)).max(axis=(0, 2))
+    steps = np.abs(np.diff(np.concatenate([before[-2:], after])[:, :2], axis=0)).max(
+        axis=(0, 2)
+    )
     usual = np.abs(np.diff(after[40:, :2], axis=0)).max(axis=(0, 2))
     assert np.all(steps < 2.0 * usual)
     np.testing.assert_allclose(after[-1, 0], LATER[4.5], atol=1e-9)

@@ -30,7 +30,9 @@ class Station(Harness):
 
     def __init__(self, **parameters):
         given = {name.replace('__', '.'): value for name, value in parameters.items()}
-        super().__init__({**{f'friction.{name}.viscous': FRICTION for name in NAMES}, **given})
+        super().__init__(
+            {**{f'friction.{name}.viscous': FRICTION for name in NAMES}, **given}
+        )
         self.listen(JointTrajectory, 'hodyn_node/controller_trajectory')
         self.listen(Float64MultiArray, 'hodyn_node/commands')
         self.describe_and_wait(robots.TWO_LINK)
@@ -90,7 +92,9 @@ def content(motion, kind, friction):
 def test_efforts_between_the_points_are_exact_up_to_the_tolerance(start, kind, friction):
     tolerance = 0.02
     station = start(
-        command__effort=kind, command__friction=friction, command__effort_tolerance=tolerance
+        command__effort=kind,
+        command__friction=friction,
+        command__effort_tolerance=tolerance,
     )
     station.move()
     message = station.received('controller_trajectory')[0]
@@ -99,7 +103,9 @@ def test_efforts_between_the_points_are_exact_up_to_the_tolerance(start, kind, f
     times, rows = columns(message)
     # The stamp comes before the first point: one that has passed is "now" for the controller.
     assert times[0] == LEAD_IN
-    assert nanoseconds(whole.header.stamp) - nanoseconds(message.header.stamp) == 1e9 * LEAD_IN
+    assert (
+        nanoseconds(whole.header.stamp) - nanoseconds(message.header.stamp) == 1e9 * LEAD_IN
+    )
     times -= LEAD_IN
     assert times[-1] == pytest.approx(TIMES[-1], abs=1e-12)
     expected = content(rows[:, :3], kind, friction)[:, 0]
@@ -169,7 +175,8 @@ def test_commands_have_the_joints_and_interfaces_asked_for(start, kind):
     )
     layout = station.messages[name][0].layout.dim
     assert [(item.label, item.size, item.stride) for item in layout] == [
-        ('joints', 2, 8), ('interfaces', 4, 4)
+        ('joints', 2, 8),
+        ('interfaces', 4, 4),
     ]
     still = np.zeros((3, 2))
     still[0] = end
@@ -202,14 +209,18 @@ def test_commands_agree_with_the_efforts_of_the_same_instant(start):
         ),
         'samples',
     )
-    rows = [np.reshape(m.data, (2, 2)) for m in station.messages['hodyn_node/commands'][:50]]
+    rows = [
+        np.reshape(m.data, (2, 2)) for m in station.messages['hodyn_node/commands'][:50]
+    ]
     known = rates_of(station, [tuple(row[:, 0]) for row in rows])
     for row in rows:
         np.testing.assert_array_equal(known[tuple(row[:, 0])], row[:, 1])
 
 
 def test_pid_controller_gets_efforts_with_their_rates(start):
-    messages = pytest.importorskip('control_msgs.msg', reason='control_msgs is not installed')
+    messages = pytest.importorskip(
+        'control_msgs.msg', reason='control_msgs is not installed'
+    )
     station = start(command__joints=['elbow', 'shoulder'], publish_rate=200.0)
     name = 'hodyn_node/multi_dof_command'
     station.listen(messages.MultiDOFCommand, name)
@@ -219,7 +230,9 @@ def test_pid_controller_gets_efforts_with_their_rates(start):
     known = rates_of(station, [tuple(message.values[::-1]) for message in found])
     for message in found:
         assert message.dof_names == ['elbow', 'shoulder']
-        np.testing.assert_array_equal(known[tuple(message.values[::-1])][::-1], message.values_dot)
+        np.testing.assert_array_equal(
+            known[tuple(message.values[::-1])][::-1], message.values_dot
+        )
 
 
 def test_joints_that_the_robot_does_not_have_are_reported(start, capfd):
@@ -243,9 +256,15 @@ def test_limits_are_those_of_the_whole_effort(start):
         ],
         axis=1,
     )
-    full = taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, motion)[:, 0] + FRICTION * motion[:, 1]
-    exceeded = {item.joint_name for item in whole.limit_violations if item.quantity == 'effort'}
-    assert exceeded == {name for j, name in enumerate(NAMES) if np.abs(full[:, j]).max() > 3.0}
+    full = (
+        taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, motion)[:, 0] + FRICTION * motion[:, 1]
+    )
+    exceeded = {
+        item.joint_name for item in whole.limit_violations if item.quantity == 'effort'
+    }
+    assert exceeded == {
+        name for j, name in enumerate(NAMES) if np.abs(full[:, j]).max() > 3.0
+    }
     assert exceeded
 
 

@@ -116,7 +116,8 @@ def test_message_says_what_happened_last_and_how_often(station):
     for _ in range(3):
         status = station.after(1.0)['joint_motion']
         assert (status.level, status.message) == (
-            WARN, 'input was refused: reason 2 (3 times)'
+            WARN,
+            'input was refused: reason 2 (3 times)',
         )
     status = station.after(1.0)['joint_motion']
     assert (status.level, status.message) == (OK, 'input is taken')
@@ -259,7 +260,10 @@ def test_lateness_is_that_of_the_latest_interval(station):
     assert late == ('100.000', '198.000')
     station.diagnostics.input('joint_motion').arrived(250_000_000, 0, False)
     values = dict_of(station.after(1.0)['joint_motion'])
-    assert (values['lateness p50 [ms]'], values['lateness p99 [ms]']) == ('250.000', '250.000')
+    assert (values['lateness p50 [ms]'], values['lateness p99 [ms]']) == (
+        '250.000',
+        '250.000',
+    )
     values = dict_of(station.after(1.0)['joint_motion'])
     assert (values['lateness p50 [ms]'], values['lateness p99 [ms]']) == ('', '')
 
@@ -267,9 +271,13 @@ def test_lateness_is_that_of_the_latest_interval(station):
 @pytest.mark.parametrize(
     ('arrived', 'left_out', 'level'), [(990, 10, OK), (989, 11, WARN), (1, 999, WARN)]
 )
-def test_samples_left_out_are_worth_a_warning_if_they_are_many(station, arrived, left_out, level):
+def test_samples_left_out_are_worth_a_warning_if_they_are_many(
+    station, arrived, left_out, level
+):
     for number in range(arrived):
-        station.diagnostics.input('joint_motion').arrived(0, left_out * (number == 0), False)
+        station.diagnostics.input('joint_motion').arrived(
+            0, left_out * (number == 0), False
+        )
     status = station.after(1.0)['joint_motion']
     assert status.level == level
     assert dict_of(status)['left out'] == str(left_out)
@@ -284,7 +292,8 @@ def test_samples_that_the_middleware_has_lost_are_worth_a_warning(station):
     station.diagnostics.input('wrench').add(LOST, 2)
     status = station.after(1.0)['wrench']
     assert (status.level, status.message) == (
-        WARN, 'samples were lost by the middleware (2 times)'
+        WARN,
+        'samples were lost by the middleware (2 times)',
     )
     assert dict_of(status)['lost by the middleware'] == '2'
 

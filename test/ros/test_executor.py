@@ -101,7 +101,9 @@ def test_another_rclpy_calls_everything_itself(spun, monkeypatch):
     def other(*sizes):
         raise TypeError('WaitSet(): incompatible constructor arguments')
 
-    monkeypatch.setattr(module, 'rclpy_implementation', type('Other', (), {'WaitSet': other}))
+    monkeypatch.setattr(
+        module, 'rclpy_implementation', type('Other', (), {'WaitSet': other})
+    )
     calls_everything(spun)
     assert spun.executor._is_plain
 
@@ -132,7 +134,10 @@ def test_entities_come_and_go_while_others_are_called(spun):
         spun.node.destroy_subscription(first)
         second.append(
             spun.node.create_subscription(
-                String, 'topic', lambda message: spun.called.append(f'second {message.data}'), 10
+                String,
+                'topic',
+                lambda message: spun.called.append(f'second {message.data}'),
+                10,
             )
         )
 
@@ -169,11 +174,15 @@ def test_changes_and_calls_from_other_threads_wake_the_executor(spun):
     try:
         for number in range(200):
             spun.executor.create_task(spun.called.append, number)
-            subscription = spun.node.create_subscription(String, f'other{number}', print, 10)
+            subscription = spun.node.create_subscription(
+                String, f'other{number}', print, 10
+            )
             guard.trigger()
             spun.node.destroy_subscription(subscription)
         deadline = time.monotonic() + TIMEOUT
-        while not {*range(200), 'guard'} <= set(spun.called) and time.monotonic() < deadline:
+        while (
+            not {*range(200), 'guard'} <= set(spun.called) and time.monotonic() < deadline
+        ):
             time.sleep(0.001)
     finally:
         spun.executor.shutdown()

@@ -152,7 +152,9 @@ def test_peer_killed_in_mid_sentence_leaves_the_others_served(pair, what):
 
 
 def test_client_that_vanishes_before_its_answer_costs_only_its_answer(pair):
-    request = Request(trajectory=joint_trajectory(times=(0.0, 50.0, 100.0)), sample_period=0.005)
+    request = Request(
+        trajectory=joint_trajectory(times=(0.0, 50.0, 100.0)), sample_period=0.005
+    )
     for _ in range(3):
         other = Client(pair.node.domain)
         other.match()
@@ -166,7 +168,9 @@ def test_client_that_vanishes_before_its_answer_costs_only_its_answer(pair):
 
 def test_killed_node_comes_back_under_load_with_the_latched_description(pair):
     client = pair.client
-    client.publishers['joint_trajectory'].publish(joint_trajectory(times=(0.0, 50.0, 100.0)))
+    client.publishers['joint_trajectory'].publish(
+        joint_trajectory(times=(0.0, 50.0, 100.0))
+    )
     client.wait(lambda: client.trajectories, 'whole answer')
     first = len(client.order)
     client.service.call_async(
@@ -180,7 +184,9 @@ def test_killed_node_comes_back_under_load_with_the_latched_description(pair):
     pair.node.start()
     # Nobody describes the robot again: the description comes from the middleware.
     client.ask_until_answered(robot=robots.TWO_LINK)
-    assert not any(stamp in client.efforts for stamp in lost), 'what was sent to nobody is gone'
+    assert not any(stamp in client.efforts for stamp in lost), (
+        'what was sent to nobody is gone'
+    )
     for _ in range(50):
         client.ask(robot=robots.TWO_LINK)
     assert call_until_answered(client).success

@@ -45,7 +45,20 @@ NUMBERS = itertools.count(1)
 fuzz = settings(database=None, suppress_health_check=list(HealthCheck))
 
 special = st.sampled_from(
-    [0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 1e-308, 1.7e308, -1.7e308, 1e154, 1e16]
+    [
+        0.0,
+        -0.0,
+        np.nan,
+        np.inf,
+        -np.inf,
+        5e-324,
+        -5e-324,
+        1e-308,
+        1.7e308,
+        -1.7e308,
+        1e154,
+        1e16,
+    ]
 )
 ordinary = st.floats(-10.0, 10.0)
 number = st.one_of(ordinary, ordinary, special, st.floats(width=64))
@@ -58,7 +71,17 @@ row = st.one_of(
 # No lone surrogates: they cannot be encoded, so they cannot be sent.
 text = st.one_of(
     st.sampled_from(
-        ['', 'shoulder', 'elbow', 'base', 'tool', 'Elbow', 'elbow ', '\u202eelbow', 'é' * 300]
+        [
+            '',
+            'shoulder',
+            'elbow',
+            'base',
+            'tool',
+            'Elbow',
+            'elbow ',
+            '\u202eelbow',
+            'é' * 300,
+        ]
     ),
     st.text(st.characters(exclude_categories=['Cs'], exclude_characters='\0'), max_size=20),
 )
@@ -90,7 +113,8 @@ def points(draw):
         if draw(st.booleans()) and draw(st.booleans()):
             setattr(point, field, draw(row))
     point.time_from_start = Duration(
-        sec=draw(seconds), nanosec=draw(st.sampled_from([0, 1, 10**9 - 1, 10**9, 2**32 - 1]))
+        sec=draw(seconds),
+        nanosec=draw(st.sampled_from([0, 1, 10**9 - 1, 10**9, 2**32 - 1])),
     )
     return point
 
@@ -179,7 +203,10 @@ def expected_efforts(message):
     known = next((k for k, values in enumerate(rows) if not values), len(rows))
     if known < 3 or any(rows[known:]) or sorted(message.joint_names) != sorted(NAMES):
         return None
-    if any(len(values) != 2 for values in rows[:known]) or not np.isfinite(rows[:known]).all():
+    if (
+        any(len(values) != 2 for values in rows[:known])
+        or not np.isfinite(rows[:known]).all()
+    ):
         return None
     order = [list(message.joint_names).index(name) for name in NAMES]
     motion = np.array(rows[:known])[:, order]
@@ -192,10 +219,18 @@ def check_answer(message, given):
     expected = expected_efforts(given)
     assert expected is not None, f'answered, but not valid: {given}'
     assert message.valid_order == len(expected) - 1
-    if np.abs(list(map(list, (given.position, given.velocity, given.acceleration)))).max() < 1e3:
-        efforts = np.array([getattr(message, f) for f in fault_tools.EFFORTS[: len(expected)]])
+    if (
+        np.abs(list(map(list, (given.position, given.velocity, given.acceleration)))).max()
+        < 1e3
+    ):
+        efforts = np.array(
+            [getattr(message, f) for f in fault_tools.EFFORTS[: len(expected)]]
+        )
         scale = np.abs(expected).max(axis=1, keepdims=True)
-        assert np.all(np.abs(efforts - expected) <= 1e-9 * scale + 1e-300), (efforts, expected)
+        assert np.all(np.abs(efforts - expected) <= 1e-9 * scale + 1e-300), (
+            efforts,
+            expected,
+        )
 
 
 # Messages with valid structure
@@ -418,7 +453,8 @@ def test_description_that_is_no_text_leaves_the_robot_in_use(pair):
         size = struct.pack('<I', len(data) + 1)
         client.publishers['robot_description'].publish(b'\0\1\0\0' + size + data + b'\0')
     client.wait(
-        lambda: client.status('model').get('refused description'), 'refusal of the description'
+        lambda: client.status('model').get('refused description'),
+        'refusal of the description',
     )
     client.ask(robot=robots.TWO_LINK)
     client.describe(robots.TWO_LINK)
@@ -441,7 +477,9 @@ def test_flapping_descriptions_leave_the_last_valid_one_in_use_and_the_stream_wh
         publish(String(data=invalid[number % len(invalid)]))
         publish(String(data=robots.HEAVIER_TWO_LINK))
     client.ask_until_answered_by(robots.HEAVIER_TWO_LINK)
-    client.wait(lambda: client.status('model')['in preparation'] == 'no', 'last description')
+    client.wait(
+        lambda: client.status('model')['in preparation'] == 'no', 'last description'
+    )
     client.ask(robot=robots.HEAVIER_TWO_LINK)
     publish(String(data=robots.TWO_LINK))
     client.ask_until_answered_by(robots.TWO_LINK)

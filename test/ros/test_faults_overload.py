@@ -64,7 +64,10 @@ def flood(client: Client, count: int = 4_000) -> tuple[int, list[int]]:
     client.ask_until_answered(robot=robots.TWO_LINK)
     client.wait_for_report()
     client.wait(
-        lambda: len(client.order) - before == client.count('joint_motion', 'received') - received,
+        lambda: (
+            len(client.order) - before
+            == client.count('joint_motion', 'received') - received
+        ),
         'an answer to all that was taken',
     )
     answers = client.order[before:]
@@ -118,7 +121,9 @@ HUGE = {
     'trajectory of a million points': ('joint_trajectory', trajectory_bytes, 'points'),
     'motion with a million joint names': ('joint_motion', motion_with_names_bytes, ''),
     'trajectory with a million joint names': (
-        'joint_trajectory', lambda n: trajectory_bytes(1, [b'j'] * n), ''
+        'joint_trajectory',
+        lambda n: trajectory_bytes(1, [b'j'] * n),
+        '',
     ),
 }
 
@@ -155,7 +160,9 @@ def test_service_refuses_far_more_samples_than_allowed_beside_a_stream(pair):
 
 @pytest.mark.parametrize('period', [1e-9, 1e-300, 5e-324])
 def test_service_refuses_a_sampling_without_end(pair, period):
-    response = pair.client.call(Request(trajectory=joint_trajectory(), sample_period=period))
+    response = pair.client.call(
+        Request(trajectory=joint_trajectory(), sample_period=period)
+    )
     assert response.error_code == Response.INVALID_REQUEST
     assert 'max_samples' in response.message
 

@@ -52,9 +52,7 @@ PARAMETERS = {
     'diagnostics_period': 0.05,
 }
 MODEL = RobotModel.from_urdf(TWO_LINK)
-DRIVES = Actuators(
-    MODEL, {'shoulder': SeriesElastic(200.0, 0.3), 'elbow': RigidDrive(0.1)}
-)
+DRIVES = Actuators(MODEL, {'shoulder': SeriesElastic(200.0, 0.3), 'elbow': RigidDrive(0.1)})
 LIMIT = 50.0  # N m, of the robot description
 STEP = 1_000_000  # ns
 
@@ -88,7 +86,9 @@ class Harness:
         self.node = FlatnessControllerNode(
             context=self.context,
             namespace=self.namespace,
-            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+            parameter_overrides=[
+                Parameter(name, value=value) for name, value in values.items()
+            ],
         )
         self._executors = [SingleThreadedExecutor(context=self.context) for _ in range(2)]
         self._threads = []
@@ -150,7 +150,9 @@ class Harness:
     def refer(self, stamp, motion, names=NAMES):
         message = JointMotion(joint_names=list(names))
         message.header.stamp = time_message(stamp)
-        for field, row in zip(('position', 'velocity', 'acceleration', 'jerk', 'snap'), motion):
+        for field, row in zip(
+            ('position', 'velocity', 'acceleration', 'jerk', 'snap'), motion
+        ):
             setattr(message, field, list(row))
         self.publishers['flatness_controller/reference'].publish(message)
 
@@ -209,7 +211,8 @@ def send_and_wait(harness, stamp, motion):
     """Send a reference and wait until it is taken."""
     harness.refer(stamp, motion)
     harness.wait(
-        lambda: any(s.stamp == stamp for s in harness.node.control.references._stream), 'reference'
+        lambda: any(s.stamp == stamp for s in harness.node.control.references._stream),
+        'reference',
     )
 
 
@@ -220,7 +223,10 @@ def test_every_pair_is_answered_once_by_the_law(start):
     controller = flatness()
     for k, stamp in enumerate(stamps):
         reference = np.array(
-            [[np.polyval(poly, k * 1e-3 + LEAD) for poly in polys] for polys in taylor(REFERENCE)]
+            [
+                [np.polyval(poly, k * 1e-3 + LEAD) for poly in polys]
+                for polys in taylor(REFERENCE)
+            ]
         )
         state = STATE + 1e-3 * k
         state[2:, 1] = state[:2, 1]
@@ -230,7 +236,10 @@ def test_every_pair_is_answered_once_by_the_law(start):
     harness.measure(stamps[-1], STATE)  # once more, and an older one
     harness.measure(stamps[3], STATE)
     harness.answer(stamps[-1] + STEP, STATE)
-    assert [stamp_of(message) for message in harness.commands] == [*stamps, stamps[-1] + STEP]
+    assert [stamp_of(message) for message in harness.commands] == [
+        *stamps,
+        stamps[-1] + STEP,
+    ]
     assert list(harness.commands[0].name) == list(NAMES)
 
 
@@ -332,7 +341,9 @@ def test_a_trajectory_is_followed_and_its_end_is_held(start):
     message.header.stamp = time_message(now)
     harness.publishers['joint_trajectory'].publish(message)
     harness.wait(lambda: harness.node.stream.timeline, 'planned')
-    controller = FlatnessController(MODEL, DRIVES, [12.0, 5.0], torque_limits=LIMIT, lead=LEAD)
+    controller = FlatnessController(
+        MODEL, DRIVES, [12.0, 5.0], torque_limits=LIMIT, lead=LEAD
+    )
     state = STATE.copy()
     state[2:, 1] = state[:2, 1]
     via = np.zeros((5, 2))
@@ -420,7 +431,9 @@ def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed(monkeypat
     planning = ControlSettings.planning.func
     patient = property(lambda self: replace(planning(self), trajectory_timeout=TIMEOUT))
     monkeypatch.setattr(ControlSettings, 'planning', patient)
-    harness = Harness(robot_description='', measurement_timeout=10.0, without_reference='hold')
+    harness = Harness(
+        robot_description='', measurement_timeout=10.0, without_reference='hold'
+    )
     try:
         harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5]))
         status = harness.status('joint_trajectory', lambda s: dict_of(s)['refused'] == '1')
@@ -429,7 +442,9 @@ def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed(monkeypat
         control = harness.node.control
         harness.wait(lambda: control.preparation.wanted or control.laws, 'wanted')
         # It stays where the robot is, however late that is measured.
-        harness.publishers['joint_trajectory'].publish(trajectory(*[STATE[0].tolist()] * 100))
+        harness.publishers['joint_trajectory'].publish(
+            trajectory(*[STATE[0].tolist()] * 100)
+        )
         harness.wait(lambda: harness.node.stream.timeline, 'planned')
         harness.answer(harness.node.get_clock().now().nanoseconds, STATE)
         harness.status('motor_command', lambda s: dict_of(s)['reference'] == 'trajectory')
@@ -456,7 +471,10 @@ def test_the_law_and_its_gains_can_be_changed_while_it_runs(start):
     harness.answer(10**9, state)
     moved = state + 0.02
     results = harness.node.set_parameters(
-        [Parameter('bandwidth', value=20.0), Parameter('controller', value='feed_forward_2')]
+        [
+            Parameter('bandwidth', value=20.0),
+            Parameter('controller', value='feed_forward_2'),
+        ]
     )
     assert all(result.successful for result in results)
     gains = motor_gains(MODEL, DRIVES, 20.0, np.zeros(2))
@@ -489,7 +507,9 @@ def test_the_law_and_its_gains_can_be_changed_while_it_runs(start):
         ('stamp', 0, 'there is no stamp'),
     ],
 )
-def test_bad_measurements_are_refused_and_nothing_is_commanded(start, field, value, message):
+def test_bad_measurements_are_refused_and_nothing_is_commanded(
+    start, field, value, message
+):
     harness = start(without_reference='hold')
     bad = JointState(name=list(NAMES), position=[0.0, 0.0], velocity=[0.0, 0.0])
     bad.header.stamp = time_message(10**9)
@@ -578,7 +598,13 @@ def test_unusable_robots_and_actuators_are_refused(parameters, message):
 def test_entries_are_declared_with_descriptions_and_ranges(start):
     harness = start()
     for name in (
-        *('controller', 'bandwidth', 'sample_period', 'without_reference', 'bandwidths.elbow'),
+        *(
+            'controller',
+            'bandwidth',
+            'sample_period',
+            'without_reference',
+            'bandwidths.elbow',
+        ),
         *('allow_limit_violations', 'max_tracking_error', 'max_tracking_errors.elbow'),
         *('velocity_margin', 'position_margin', 'violation_samples'),
     ):

@@ -47,7 +47,9 @@ class Configuration(Kept):
 CLASSES = {
     'launch': {'LaunchDescription': Kept},
     'launch.actions': {
-        'DeclareLaunchArgument': Kept, 'OpaqueFunction': Kept, 'Shutdown': Kept,
+        'DeclareLaunchArgument': Kept,
+        'OpaqueFunction': Kept,
+        'Shutdown': Kept,
     },
     'launch.substitutions': {'LaunchConfiguration': Configuration},
     'launch_ros': {},
@@ -105,7 +107,9 @@ def real_node(tmp_path, context):
                 Path(item).write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
             arguments += ['--params-file', item]
         made.append(
-            kind(context=context, cli_args=arguments, namespace=options['namespace'] or None)
+            kind(
+                context=context, cli_args=arguments, namespace=options['namespace'] or None
+            )
         )
         return made[-1]
 
@@ -122,7 +126,9 @@ def spin(context):
     def begin(node):
         executors.append(SingleThreadedExecutor(context=context))
         executors[-1].add_node(node)
-        threads.append(threading.Thread(target=spin_to_end, args=(executors[-1],), daemon=True))
+        threads.append(
+            threading.Thread(target=spin_to_end, args=(executors[-1],), daemon=True)
+        )
         threads[-1].start()
 
     yield begin
@@ -134,7 +140,9 @@ def spin(context):
 
 def test_every_argument_is_declared_with_a_description(names):
     *declared, action = names['generate_launch_description']().arguments[0]
-    assert [item.arguments[0] for item in declared] == [name for name, _, _ in names['ARGUMENTS']]
+    assert [item.arguments[0] for item in declared] == [
+        name for name, _, _ in names['ARGUMENTS']
+    ]
     assert all(item.options['description'].endswith('.') for item in declared)
     assert action.options['function'] is names['start_nodes']
 
@@ -156,7 +164,9 @@ def test_what_is_asked_for_is_started(started):
 
 @pytest.mark.parametrize('namespace', ['', 'arm'])
 def test_the_controller_understands_what_it_is_given(started, real_node, namespace):
-    options = started(controller='feed_forward_1', namespace=namespace)['flatness_controller']
+    options = started(controller='feed_forward_1', namespace=namespace)[
+        'flatness_controller'
+    ]
     node = real_node(FlatnessControllerNode, options)
     assert not node.parameters.unknown()
     settings = node.settings
@@ -179,7 +189,9 @@ def test_the_simulated_robot_starts_where_the_reference_begins(started, real_nod
     pytest.importorskip('mujoco')
     node = real_node(simulated_robot.SimulatedRobot, started()['simulated_robot'])
     begin = panda_sinusoids().motion([0.0])[0, 0]
-    found = [node.get_parameter(f'initial_position.panda_joint{j}').value for j in range(1, 8)]
+    found = [
+        node.get_parameter(f'initial_position.panda_joint{j}').value for j in range(1, 8)
+    ]
     np.testing.assert_array_equal(found, begin)
     controller = started()['flatness_controller']
     lead = real_node(FlatnessControllerNode, controller).settings.lead
@@ -234,12 +246,16 @@ def test_two_robots_at_a_time_have_each_their_own(started, real_node, context, s
     controllers, simulations = {}, {}
     for name in robots:
         options = started(namespace=name)
-        controllers[name] = real_node(FlatnessControllerNode, options['flatness_controller'])
+        controllers[name] = real_node(
+            FlatnessControllerNode, options['flatness_controller']
+        )
         spin(controllers[name])
     wait_for(lambda: all(node.control.laws is not None for node in controllers.values()))
     for name in robots:
         options = started(namespace=name)['simulated_robot']
-        options['parameters'].append({'start_time': float(begins[name]), 'command_timeout': 60.0})
+        options['parameters'].append(
+            {'start_time': float(begins[name]), 'command_timeout': 60.0}
+        )
         simulations[name] = real_node(simulated_robot.SimulatedRobot, options)
         spin(simulations[name])
     wait_for(lambda: all(len(robot.commands) > 100 for robot in robots.values()))
@@ -253,7 +269,9 @@ def test_two_robots_at_a_time_have_each_their_own(started, real_node, context, s
         ):
             # Each sample once and in its order, but for those that waited for the controller.
             later = [stamp for stamp in stamps if stamp > first]
-            assert later == list(range(first + period, first + period * (len(later) + 1), period))
+            assert later == list(
+                range(first + period, first + period * (len(later) + 1), period)
+            )
         now = controllers[name].get_clock().now().nanoseconds
         assert first <= now < first + 100 * 10**9
         assert simulations[name]._counts['held'] == 0

@@ -49,7 +49,11 @@ STIFFNESS, INERTIA = 1000.0, 0.3
 DRIVES = {
     f'actuators.{joint}.{key}': value
     for joint in NAMES
-    for key, value in {'type': 'sea', 'stiffness': STIFFNESS, 'motor_inertia': INERTIA}.items()
+    for key, value in {
+        'type': 'sea',
+        'stiffness': STIFFNESS,
+        'motor_inertia': INERTIA,
+    }.items()
 }
 START = np.array([0.3, -0.4])
 
@@ -67,9 +71,19 @@ class Loop:
     """A controller node and a simulated robot, which follows its commands in lock step."""
 
     def __init__(
-        self, urdf=TWO_LINK, start=START, *, has_velocities=True, has_sensors=False, **parameters
+        self,
+        urdf=TWO_LINK,
+        start=START,
+        *,
+        has_velocities=True,
+        has_sensors=False,
+        **parameters,
     ):
-        self.has_velocities, self.has_sensors, self.restore = has_velocities, has_sensors, []
+        self.has_velocities, self.has_sensors, self.restore = (
+            has_velocities,
+            has_sensors,
+            [],
+        )
         self.context = Context()
         rclpy.init(context=self.context, domain_id=next_domain())
         values = {
@@ -81,14 +95,17 @@ class Loop:
         }
         self.node = FlatnessControllerNode(
             context=self.context,
-            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+            parameter_overrides=[
+                Parameter(name, value=value) for name, value in values.items()
+            ],
         )
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         self.spin_until(lambda: self.node.control.laws is not None)
         self.publisher, self.node._publisher = self.node._publisher, Kept()
         plant = ElasticPlant(
-            RobotModel.from_urdf(urdf), dict.fromkeys(NAMES, SeriesElastic(STIFFNESS, INERTIA))
+            RobotModel.from_urdf(urdf),
+            dict.fromkeys(NAMES, SeriesElastic(STIFFNESS, INERTIA)),
         )
         self.robot = SampledPlant(plant, 1e-3)
         self.robot.reset(start, torque=plant.holding_torque(start))
@@ -160,7 +177,9 @@ class Loop:
         for k, positions in enumerate(points):
             point = JointTrajectoryPoint(positions=[float(value) for value in positions])
             nanoseconds = round(1e9 * seconds * (k + 1))
-            point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, 10**9)
+            point.time_from_start.sec, point.time_from_start.nanosec = divmod(
+                nanoseconds, 10**9
+            )
             message.points.append(point)
         self.node.control.take_trajectory(serialize_message(message))
         self.spin_until(lambda: self.node.stream._open is None)
@@ -255,7 +274,9 @@ def test_until_it_rests_nothing_is_taken_and_then_a_trajectory_is(start):
     loop.send(VIOLENT, seconds=0.2)
     loop.run_until_stopped()
     for _ in range(3):
-        with pytest.raises(ControlError, match='It does not move on yet: the motion to rest'):
+        with pytest.raises(
+            ControlError, match='It does not move on yet: the motion to rest'
+        ):
             loop.send(START)
         with pytest.raises(ControlError, match='also an empty one'):
             loop.refer(np.zeros((5, 2)))
@@ -384,7 +405,9 @@ def test_a_stop_that_saturates_drags_its_reference_along(start):
         torques.append(loop.sample())
         ahead.append(loop.node.control.references._latest.motion[0] - loop.q[-1])
     assert (abs(np.array(torques)) == 14.0).any()  # the stop is more than the motor can do
-    assert abs(np.array(ahead)).max() < 0.1 + 1e-9  # and yet nothing pulls it back from afar
+    assert (
+        abs(np.array(ahead)).max() < 0.1 + 1e-9
+    )  # and yet nothing pulls it back from afar
     assert abs(loop.qd[-1]).max() < REST
     assert abs(loop.q).max() < LIMIT
 
@@ -471,7 +494,9 @@ def test_bounds_of_single_joints(start):
             [Parameter('max_tracking_errors.elbow', value=value)]
         )
         assert not result.successful and expected in result.reason
-    (result,) = loop.node.set_parameters([Parameter('max_tracking_errors.elbow', value=0.0)])
+    (result,) = loop.node.set_parameters(
+        [Parameter('max_tracking_errors.elbow', value=0.0)]
+    )
     assert result.successful
 
 
@@ -525,8 +550,13 @@ def test_single_lost_measurements_are_bridged_and_long_pauses_stop_it_on_its_pat
     assert not loop.node.supervisor.why
     loop.lose(60)
     loop.sample()
-    assert 'no measurement' in loop.node.supervisor.why and 'max_gap' in loop.node.supervisor.why
-    assert loop.node.control.references.is_stopping and loop.node.supervisor.state == STOPPING
+    assert (
+        'no measurement' in loop.node.supervisor.why
+        and 'max_gap' in loop.node.supervisor.why
+    )
+    assert (
+        loop.node.control.references.is_stopping and loop.node.supervisor.state == STOPPING
+    )
     loop.run(1.5)
     # It rests on the way, a line on which the elbow moves as far as the shoulder.
     moved = loop.q[-1] - START
@@ -607,7 +637,9 @@ def test_what_is_observed_is_published(start):
     np.testing.assert_allclose(state.external_torque, [3.0, 1.0], rtol=0.05)
     np.testing.assert_allclose(state.position, loop.q[-1], atol=1e-4)
     assert wrench.header.frame_id == 'tool'
-    J = jacobian(loop.node.control.laws.robot.model, np.array(state.position)[None], 'tool')[0]
+    J = jacobian(
+        loop.node.control.laws.robot.model, np.array(state.position)[None], 'tool'
+    )[0]
     torque, force = wrench.wrench.torque, wrench.wrench.force
     acts = [torque.x, torque.y, torque.z, force.x, force.y, force.z]
     np.testing.assert_allclose(J.T @ acts, state.external_torque, atol=1e-9)
@@ -622,13 +654,20 @@ def test_torque_sensors_are_used_where_there_are_any(start):
 
 
 def change(loop, **values):
-    return loop.node.set_parameters_atomically([Parameter(k, value=v) for k, v in values.items()])
+    return loop.node.set_parameters_atomically(
+        [Parameter(k, value=v) for k, v in values.items()]
+    )
 
 
 def test_laws_are_changed_at_rest_without_a_step(start):
     loop = start(tool_link='tool', joint_stiffness=60.0)
     loop.run(1.0, force=[2.0, 1.0])
-    for law in ('joint_impedance', 'cartesian_impedance', 'gravity_compensation', 'tracking'):
+    for law in (
+        'joint_impedance',
+        'cartesian_impedance',
+        'gravity_compensation',
+        'tracking',
+    ):
         before = loop.record[-1][2]
         assert change(loop, controller=law).successful
         loop.sample(force=[2.0, 1.0])
@@ -637,13 +676,19 @@ def test_laws_are_changed_at_rest_without_a_step(start):
     assert not loop.node.supervisor.why
     # Of one and the same observer, which was never at a loss.
     np.testing.assert_allclose(
-        loop.node.control.laws.controller.observer.state().external_torque, [2.0, 1.0], rtol=0.2
+        loop.node.control.laws.controller.observer.state().external_torque,
+        [2.0, 1.0],
+        rtol=0.2,
     )
 
 
 def test_impedance_yields_by_its_stiffness(start):
-    loop = start(controller='joint_impedance', joint_stiffness=50.0, max_external_torque=1e-3,
-                 **{'joint_stiffnesses.elbow': 20.0})
+    loop = start(
+        controller='joint_impedance',
+        joint_stiffness=50.0,
+        max_external_torque=1e-3,
+        **{'joint_stiffnesses.elbow': 20.0},
+    )
     loop.run(1.2, force=[2.5, 1.0])
     assert not loop.node.supervisor.why
     moved = loop.q[-1] - START
@@ -713,7 +758,9 @@ def test_laws_are_not_changed_while_the_robot_moves_or_is_stopped(start):
 )
 def test_settings_that_do_not_fit_are_refused(start, values, message):
     node = start().node
-    result = node.set_parameters_atomically([Parameter(k, value=v) for k, v in values.items()])
+    result = node.set_parameters_atomically(
+        [Parameter(k, value=v) for k, v in values.items()]
+    )
     assert not result.successful and message in result.reason
 
 
@@ -724,7 +771,8 @@ def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():
     rclpy.init(context=context, domain_id=next_domain())
     shared = {'robot_description': TWO_LINK, **DRIVES}
     reliable = {
-        f'qos_overrides./{topic}.subscription.reliability': 'reliable' for topic in (LINKS, MOTORS)
+        f'qos_overrides./{topic}.subscription.reliability': 'reliable'
+        for topic in (LINKS, MOTORS)
     }
     nodes = [
         kind(
@@ -746,7 +794,11 @@ def test_over_topics_a_robot_in_lock_step_is_stopped_and_moves_on():
             ),
             (
                 simulated_robot.SimulatedRobot,
-                {'command_timeout': 2.0, 'publish_clock': False, 'initial_position.elbow': -0.4},
+                {
+                    'command_timeout': 2.0,
+                    'publish_clock': False,
+                    'initial_position.elbow': -0.4,
+                },
             ),
         )
     ]

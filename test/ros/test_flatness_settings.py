@@ -38,11 +38,15 @@ def test_noise_of_encoders_lowers_the_default_bandwidth():
     ('links', 'motors'), [([1e-4], [0.0]), ([0.0], [1e-4]), ([1e-4, 0.0], [1e-4])]
 )
 def test_resolution_of_one_side_alone_is_refused(links, motors):
-    with pytest.raises(ValueError, match='expected numbers above zero in both, or zeros alone'):
+    with pytest.raises(
+        ValueError, match='expected numbers above zero in both, or zeros alone'
+    ):
         tracking(resolution_links=links, resolution_motors=motors)
 
 
-@pytest.mark.parametrize('steps', [[], [-1e-4], [np.nan], 'fine', ['fine'], 1e-4, [2.0], [True]])
+@pytest.mark.parametrize(
+    'steps', [[], [-1e-4], [np.nan], 'fine', ['fine'], 1e-4, [2.0], [True]]
+)
 def test_resolution_that_is_no_list_of_steps_is_refused(steps):
     with pytest.raises(ValueError, match='expected a list of numbers from 0 to 1'):
         tracking(resolution_links=steps, resolution_motors=[1e-4])

@@ -101,7 +101,8 @@ def stream(harness, count, **options):
     for stamp in stamps(harness, count):
         message = joint_state(stamp, **options)
         message.position = (
-            np.array(message.position) + NOISE * random.standard_normal(len(message.position))
+            np.array(message.position)
+            + NOISE * random.standard_normal(len(message.position))
         ).tolist()
         send(harness, message)
 
@@ -280,7 +281,9 @@ def test_continuous_joint_may_wrap_around():
     for number in range(2000):
         time = 0.005 * number
         angle = 1.5 * time + 0.2 * math.sin(2.0 * time)
-        message = JointState(name=NAMES, position=[math.remainder(angle, 2.0 * math.pi), 0.3])
+        message = JointState(
+            name=NAMES, position=[math.remainder(angle, 2.0 * math.pi), 0.3]
+        )
         stamp = BEGIN + number * 5_000_000
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
         estimate = motion.update(message, stamp, 0.0)
@@ -296,7 +299,9 @@ def test_revolute_joint_does_not_wrap_around():
     motion = measured(('revolute', 'revolute'))
     found = []
     for number in range(1000):
-        message = JointState(name=NAMES, position=[math.remainder(0.02 * number, 6.28), 0.3])
+        message = JointState(
+            name=NAMES, position=[math.remainder(0.02 * number, 6.28), 0.3]
+        )
         stamp = BEGIN + number * 5_000_000
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
         found.append(motion.update(message, stamp, 0.0))

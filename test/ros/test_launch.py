@@ -102,7 +102,9 @@ def first_effort():
 
 @for_real
 def test_panda_launch_file_with_demo_sends_efforts_and_ends_cleanly(first_effort):
-    message, output = first_effort('panda.launch.py', '/hodyn_node/joint_effort', 'demo:=true')
+    message, output = first_effort(
+        'panda.launch.py', '/hodyn_node/joint_effort', 'demo:=true'
+    )
     assert list(message.joint_names) == [f'panda_joint{number}' for number in range(1, 8)]
     assert message.valid_order == 2
     assert output.count(NODE_ENDED) == 2
@@ -130,10 +132,18 @@ def test_arguments_reach_the_node(first_effort):
 
 
 @for_real
-@pytest.mark.parametrize('file', ['hodyn.launch.py', 'panda.launch.py', 'panda_sea.launch.py'])
+@pytest.mark.parametrize(
+    'file', ['hodyn.launch.py', 'panda.launch.py', 'panda_sea.launch.py']
+)
 def test_parameter_file_that_does_not_exist_ends_the_launch_with_a_sentence(file):
     done = subprocess.run(
-        [sys.executable, '-c', RUN, str(SHARE / 'launch' / file), 'params_file:=/no/such.yaml'],
+        [
+            sys.executable,
+            '-c',
+            RUN,
+            str(SHARE / 'launch' / file),
+            'params_file:=/no/such.yaml',
+        ],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -170,8 +180,10 @@ class Configuration(Kept):
 CLASSES = {
     'launch': {'LaunchDescription': Kept},
     'launch.actions': {
-        'DeclareLaunchArgument': Declared, 'IncludeLaunchDescription': Kept,
-        'OpaqueFunction': Kept, 'Shutdown': Shutdown,
+        'DeclareLaunchArgument': Declared,
+        'IncludeLaunchDescription': Kept,
+        'OpaqueFunction': Kept,
+        'Shutdown': Shutdown,
     },
     'launch.launch_description_sources': {'PythonLaunchDescriptionSource': Kept},
     'launch.substitutions': {'Command': Kept, 'LaunchConfiguration': Configuration},
@@ -218,12 +230,16 @@ def real_node():
             if isinstance(item, str):
                 arguments += ['--params-file', item]
         parameters = [
-            rclpy.Parameter(key, value=value.arguments[0] if isinstance(value, Kept) else value)
+            rclpy.Parameter(
+                key, value=value.arguments[0] if isinstance(value, Kept) else value
+            )
             for item in options['parameters']
             if isinstance(item, dict)
             for key, value in item.items()
         ]
-        made.append(HodynNode(context=context, cli_args=arguments, parameter_overrides=parameters))
+        made.append(
+            HodynNode(context=context, cli_args=arguments, parameter_overrides=parameters)
+        )
         return made[-1]
 
     yield make
@@ -233,13 +249,18 @@ def real_node():
 
 
 def subscribed(node):
-    return {item.topic_name for item in node.subscriptions} - {'/clock', '/parameter_events'}
+    return {item.topic_name for item in node.subscriptions} - {
+        '/clock',
+        '/parameter_events',
+    }
 
 
 def test_every_argument_is_declared_with_a_description(load):
     names = load('hodyn.launch.py')
     *declared, action = names['generate_launch_description']().arguments[0]
-    assert [item.arguments[0] for item in declared] == [name for name, _, _ in names['ARGUMENTS']]
+    assert [item.arguments[0] for item in declared] == [
+        name for name, _, _ in names['ARGUMENTS']
+    ]
     assert all(item.options['description'].endswith('.') for item in declared)
     assert action.options['function'] is names['start_node']
 
@@ -266,7 +287,9 @@ def test_inputs_have_their_own_names_by_default(started, real_node):
     )
 
 
-def test_arguments_win_over_the_parameter_file_where_they_are_given(started, tmp_path, real_node):
+def test_arguments_win_over_the_parameter_file_where_they_are_given(
+    started, tmp_path, real_node
+):
     path = tmp_path / 'parameters.yaml'
     path.write_text(
         '/**: {ros__parameters: {base_link: a, tip_link: b, publish_rate: 20.0, '
@@ -282,19 +305,32 @@ def test_arguments_win_over_the_parameter_file_where_they_are_given(started, tmp
 
 
 def test_switches_are_on_or_off_and_other_words_refused(load, started):
-    for word, value in (('YES', True), ('on', True), ('1', True), ('False', False), ('0', False)):
+    for word, value in (
+        ('YES', True),
+        ('on', True),
+        ('1', True),
+        ('False', False),
+        ('0', False),
+    ):
         (options,) = started(use_sim_time=word)
         assert options['parameters'][-1]['use_sim_time'] is value
     proxy = load('trajectory_proxy.launch.py')
     given = {name: default for name, default, _ in proxy['ARGUMENTS']}
     (node,) = proxy['start_node']({**given, 'slower_only': 'yes', 'efforts': 'no'})
-    assert [node.options['parameters'][-1][name] for name in ('slower_only', 'efforts')] == [
-        True, False,
+    assert [
+        node.options['parameters'][-1][name] for name in ('slower_only', 'efforts')
+    ] == [
+        True,
+        False,
     ]
-    with pytest.raises(RuntimeError, match="use_sim_time is 'banana', expected true, 1, yes"):
+    with pytest.raises(
+        RuntimeError, match="use_sim_time is 'banana', expected true, 1, yes"
+    ):
         started(use_sim_time='banana')
     # Nothing has started yet: the file with the node is included afterwards.
-    *_, check, included, _ = load('panda.launch.py')['generate_launch_description']().arguments[0]
+    *_, check, included, _ = load('panda.launch.py')[
+        'generate_launch_description'
+    ]().arguments[0]
     assert isinstance(included.arguments[0], Kept)
     with pytest.raises(RuntimeError, match="demo is 'maybe', expected"):
         check.options['function']({'demo': 'maybe'})
@@ -333,7 +369,9 @@ def test_demo_adds_a_publisher_on_the_same_topic(load, started):
 def test_launch_of_the_proxy_passes_on_what_is_given(load, tmp_path):
     names = load('trajectory_proxy.launch.py')
     *declared, action = names['generate_launch_description']().arguments[0]
-    assert [item.arguments[0] for item in declared] == [name for name, _, _ in names['ARGUMENTS']]
+    assert [item.arguments[0] for item in declared] == [
+        name for name, _, _ in names['ARGUMENTS']
+    ]
     assert all(item.options['description'].endswith('.') for item in declared)
     defaults = {name: default for name, default, _ in names['ARGUMENTS']}
 
@@ -349,8 +387,12 @@ def test_launch_of_the_proxy_passes_on_what_is_given(load, tmp_path):
     assert (options['executable'], options['namespace']) == ('trajectory_proxy', 'arm')
     assert options['parameters'] == [
         str(path),
-        {'use_sim_time': False, 'controller': 'arm_controller', 'slower_only': True,
-         'efforts': False},
+        {
+            'use_sim_time': False,
+            'controller': 'arm_controller',
+            'slower_only': True,
+            'efforts': False,
+        },
     ]
     known = {entry.name for entry in fields(ProxySettings)} | {'use_sim_time'}
     assert set(options['parameters'][1]) <= known
@@ -376,7 +418,9 @@ def test_the_demo_is_offered_where_the_robot_can_do_it(load):
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')  # of the iiwa
 @pytest.mark.parametrize('robot', ['panda', 'iiwa14'])
-def test_robot_launch_file_gives_its_description_and_limits(load, started, real_node, robot):
+def test_robot_launch_file_gives_its_description_and_limits(
+    load, started, real_node, robot
+):
     names = load(f'{robot}.launch.py')
     files, includes = {}, []
     for item in names['generate_launch_description']().arguments[0]:

@@ -28,7 +28,11 @@ K, B = np.array([800.0, 300.0]), np.array([0.4, 0.1])
 ELASTIC = {
     f'actuators.{name}.{key}': value
     for name, stiffness, inertia in zip(NAMES, K, B)
-    for key, value in (('type', 'sea'), ('stiffness', stiffness), ('motor_inertia', inertia))
+    for key, value in (
+        ('type', 'sea'),
+        ('stiffness', stiffness),
+        ('motor_inertia', inertia),
+    )
 }
 # The elbow has two motors; constants of no real actuator, strong enough for the arm.
 a, k = 6.0, 0.5
@@ -131,8 +135,11 @@ def test_motor_reference_satisfies_both_equations_of_motion(nodes):
 
 @pytest.mark.parametrize(
     ('given', 'known'),
-    [(3, ('position',)), (4, ('position', 'velocity')),
-     (5, ('position', 'velocity', 'acceleration', 'torque'))],
+    [
+        (3, ('position',)),
+        (4, ('position', 'velocity')),
+        (5, ('position', 'velocity', 'acceleration', 'torque')),
+    ],
 )
 def test_motor_reference_has_what_the_motion_determines(nodes, given, known):
     message = answered(nodes(ELASTIC), joint_motion(MOTION[:given]))
@@ -234,10 +241,13 @@ def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(start):
     w = 12.0
     amplitudes = np.array([0.2, 0.5])
     motions = np.stack(
-        [amplitudes * w**m * np.sin(w * t[:, None] + 0.5 * np.pi * m) for m in range(5)], axis=1
+        [amplitudes * w**m * np.sin(w * t[:, None] + 0.5 * np.pi * m) for m in range(5)],
+        axis=1,
     )
     for i, motion in enumerate(motions):
-        harness.publishers['joint_motion'].publish(joint_motion(motion, NAMES, begin + i * step))
+        harness.publishers['joint_motion'].publish(
+            joint_motion(motion, NAMES, begin + i * step)
+        )
     found = harness.received('motor_reference', len(t))
     Q = np.array([effort(motion) for motion in motions])
     delta = np.array([message.deflection[1] for message in found])
@@ -246,7 +256,9 @@ def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(start):
     rate = velocity - motions[:, 1, 1]
     np.testing.assert_allclose(K[1] * delta + D * rate, Q[:, 0, 1], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(
-        np.diff(delta), np.diff(t) * (rate[1:] + rate[:-1]) / 2, atol=3e-5 * np.abs(delta).max()
+        np.diff(delta),
+        np.diff(t) * (rate[1:] + rate[:-1]) / 2,
+        atol=3e-5 * np.abs(delta).max(),
     )
     assert np.abs(delta - Q[:, 0, 1] / K[1]).max() > 0.1 * np.abs(delta).max()
 
@@ -258,7 +270,9 @@ def test_without_actuators_there_is_no_motor_reference(start):
     harness.publishers['stiffness_motion'].publish(stiffness_motion())
     assert 'are none' in harness.refusal('stiffness_motion')
     assert not harness.messages['hodyn_node/motor_reference']
-    assert not harness.call(Request(trajectory=trajectory())).effort_trajectory.motors.motor_names
+    assert not harness.call(
+        Request(trajectory=trajectory())
+    ).effort_trajectory.motors.motor_names
 
 
 # The service and whole answers
@@ -278,8 +292,11 @@ def test_service_answers_with_the_motors_along_a_trajectory(nodes):
     np.testing.assert_allclose(K * (theta - q), Q, atol=1e-9)
     np.testing.assert_allclose(B * rows(motors, 'acceleration') + Q, tau, atol=1e-9)
     np.testing.assert_allclose(rows(motors, 'deflection'), Q / K, atol=1e-12)
-    for value, rate in (('position', 'velocity'), ('velocity', 'acceleration'),
-                        ('torque', 'torque_dot')):
+    for value, rate in (
+        ('position', 'velocity'),
+        ('velocity', 'acceleration'),
+        ('torque', 'torque_dot'),
+    ):
         differences = np.diff(rows(motors, value), axis=0) / np.diff(t)[:, None]
         means = (rows(motors, rate)[1:] + rows(motors, rate)[:-1]) / 2
         # The fifth derivative of the motion, and so the rate of the torque, jumps at waypoints.
@@ -344,7 +361,12 @@ def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes, sample
     ('parameters', 'stiffness', 'code', 'reason'),
     [
         (MIXED, [stiffness_motion((1e-3, 0.0, 0.0))], Response.INVALID_ACTUATION, 'elbow'),
-        (MIXED, [stiffness_motion()] * 2, Response.INVALID_ACTUATION, '2 entries of stiffness'),
+        (
+            MIXED,
+            [stiffness_motion()] * 2,
+            Response.INVALID_ACTUATION,
+            '2 entries of stiffness',
+        ),
         (MIXED, [stiffness_motion(names=('x',))], Response.INVALID_JOINTS, 'has x'),
         ({}, [stiffness_motion()], Response.INVALID_JOINTS, 'none'),
         (
@@ -355,7 +377,9 @@ def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes, sample
         ),
     ],
 )
-def test_service_says_why_the_actuators_cannot_do_it(nodes, parameters, stiffness, code, reason):
+def test_service_says_why_the_actuators_cannot_do_it(
+    nodes, parameters, stiffness, code, reason
+):
     harness = nodes(parameters)
     samples = [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]
     response = harness.call(Request(motion=samples, stiffness=stiffness))
@@ -395,13 +419,19 @@ def test_node_does_not_start_with_actuators_that_are_none(start, change, reason)
     ('parameters', 'reason'),
     [
         ({**ELASTIC, 'actuators.wrist.type': 'rigid'}, 'unknown joints: wrist'),
-        ({k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k}, 'motor_inertia is missing'),
+        (
+            {k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k},
+            'motor_inertia is missing',
+        ),
         pytest.param(
             {k: v for k, v in ELASTIC.items() if 'elbow.stiff' not in k},
             'stiffness is missing',
             marks=pytest.mark.slow,
         ),
-        ({k: v for k, v in MIXED.items() if 'elbow.stiff' not in k}, 'stiffness is missing'),
+        (
+            {k: v for k, v in MIXED.items() if 'elbow.stiff' not in k},
+            'stiffness is missing',
+        ),
         (
             {
                 **ELASTIC,
@@ -454,7 +484,9 @@ DAMPED = {**ELASTIC, 'actuators.shoulder.damping': 800.0, 'actuators.elbow.dampi
 )
 def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes, asked):
     harness = nodes(DAMPED)
-    fine = harness.call(Request(trajectory=trajectory(), sample_period=1e-3)).effort_trajectory
+    fine = harness.call(
+        Request(trajectory=trajectory(), sample_period=1e-3)
+    ).effort_trajectory
     coarse = harness.call(Request(trajectory=trajectory(), **asked)).effort_trajectory
     t = np.array(fine.motors.time_from_start)
     for field in ('deflection', 'position', 'velocity', 'torque'):
@@ -472,7 +504,10 @@ def test_stiffness_that_stops_does_not_turn_back_and_changes_little():
     times = np.arange(0.0, 8.0, 4e-3)
     for rest_time in (0.2, 5.0, 60.0):
         series = np.array(
-            [found.at(round(1e9 * (1 + t)), 0.1, rest_time, ('elbow',))['elbow'] for t in times]
+            [
+                found.at(round(1e9 * (1 + t)), 0.1, rest_time, ('elbow',))['elbow']
+                for t in times
+            ]
         )
         assert np.all(np.diff(series[:, 0]) <= 0.0)
         at_timeout = 150.0 - 10.0 - 0.15

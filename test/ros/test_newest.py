@@ -128,7 +128,8 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
 
 
 @pytest.mark.parametrize(
-    'parameter', ['answer_all', 'qos_overrides./{namespace}/joint_motion.subscription.depth']
+    'parameter',
+    ['answer_all', 'qos_overrides./{namespace}/joint_motion.subscription.depth'],
 )
 def test_series_is_answered_completely_where_that_is_wanted(start, parameter):
     given = {parameter: True if parameter == 'answer_all' else 1000}
@@ -218,11 +219,14 @@ def test_all_joint_states_that_wait_are_used_and_the_newest_is_answered(start):
 
     def is_answered(number):
         """Whether the latest on both topics are of this measurement."""
-        found = [harness.messages[f'hodyn_node/{t}'] for t in ('motion_estimate', 'joint_effort')]
+        found = [
+            harness.messages[f'hodyn_node/{t}'] for t in ('motion_estimate', 'joint_effort')
+        ]
         newest = SECOND + number * period
         return all(
             messages
-            and abs(stamp_of(messages[-1]) + messages[-1].delay * SECOND - newest) < period / 2
+            and abs(stamp_of(messages[-1]) + messages[-1].delay * SECOND - newest)
+            < period / 2
             for messages in found
         )
 
@@ -250,7 +254,9 @@ def test_wrenches_on_several_links_do_not_push_each_other_out(start):
     with held_up(harness):
         for number in range(5):
             for link in ('tool', 'fore'):
-                harness.publishers['wrench_motion'].publish(wrench_motion(link, 1.0 + number))
+                harness.publishers['wrench_motion'].publish(
+                    wrench_motion(link, 1.0 + number)
+                )
     harness.wait(lambda: len(harness.wrenches.latest()) == 2, 'both wrenches')
     values = values_of(harness, 'wrench_motion', received=10)
     assert (values['left out'], values['refused']) == ('0', '0')
@@ -271,7 +277,9 @@ def test_refusals_that_are_not_logged_are_counted_in_the_log(start, capfd):
         lines = text.splitlines()
         shown = [line for line in lines if 'joint_motion refused:' in line]
         more = [line for line in lines if 'more' in line and 'joint_motion' in line]
-        counts = [int(line.partition(' more')[0].rpartition(' ')[2].strip('(')) for line in more]
+        counts = [
+            int(line.partition(' more')[0].rpartition(' ')[2].strip('(')) for line in more
+        ]
         return len(shown) + sum(counts) == 300 and len(shown) <= 10
 
     harness.log(capfd, are_counted)

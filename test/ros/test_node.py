@@ -96,7 +96,9 @@ def joint_motion(motion=MOTION, names=NAMES, **fields):
     return message
 
 
-def trajectory(positions=((0.0, 0.0), (0.5, -0.4), (0.2, 0.3)), times=(0.0, 0.2, 0.4), **fields):
+def trajectory(
+    positions=((0.0, 0.0), (0.5, -0.4), (0.2, 0.3)), times=(0.0, 0.2, 0.4), **fields
+):
     message = JointTrajectory(joint_names=list(NAMES))
     for time, position in zip(times, positions):
         point = JointTrajectoryPoint(positions=list(position))
@@ -115,7 +117,9 @@ def duration(seconds):
 def wrench_motion(values=WRENCH, link='tool', expressed_in=WrenchMotion.BODY, acting=0):
     message = WrenchMotion(expressed_in=expressed_in, acting=acting)
     message.header.frame_id = link
-    for field, (mx, my, mz, fx, fy, fz) in zip(('wrench', 'wrench_dot', 'wrench_ddot'), values):
+    for field, (mx, my, mz, fx, fy, fz) in zip(
+        ('wrench', 'wrench_dot', 'wrench_ddot'), values
+    ):
         wrench = WrenchMessage(
             torque=Vector3(x=mx, y=my, z=mz), force=Vector3(x=fx, y=fy, z=fz)
         )
@@ -132,7 +136,9 @@ def stamp(nanoseconds):
 
 
 def efforts_of(message):
-    return np.array([getattr(message, field) for field in EFFORTS[: message.valid_order + 1]])
+    return np.array(
+        [getattr(message, field) for field in EFFORTS[: message.valid_order + 1]]
+    )
 
 
 def samples_of(message):
@@ -148,7 +154,9 @@ def samples_of(message):
 
 def motion_samples_of(message):
     n = len(message.joint_names)
-    return np.stack([np.reshape(getattr(message, field), (-1, n)) for field in FIELDS], axis=1)
+    return np.stack(
+        [np.reshape(getattr(message, field), (-1, n)) for field in FIELDS], axis=1
+    )
 
 
 def answered(harness, message):
@@ -223,19 +231,29 @@ def test_changed_description_changes_the_efforts(harness):
         (robots.robot('<link name="base"/>'), 'no moving joints'),
         (
             robots.robot(
-                robots.link('a'), robots.link('b'), robots.joint('x', 'a', 'b'),
+                robots.link('a'),
+                robots.link('b'),
+                robots.joint('x', 'a', 'b'),
                 robots.joint('y', 'b', 'a'),
             ),
             'loop',
         ),
-        (robots.TWO_LINK.replace('"revolute"', '"spherical"'), 'spherical (not a joint type'),
+        (
+            robots.TWO_LINK.replace('"revolute"', '"spherical"'),
+            'spherical (not a joint type',
+        ),
         (robots.TWO_LINK.replace('axis xyz="0 1 0"', 'axis xyz="0 0 0"'), 'axis is zero'),
         (robots.TWO_LINK.replace('value="0.7"', 'value="-0.7"'), 'negative mass'),
-        (robots.TWO_LINK.replace('ixx="0.01"', 'ixx="-0.01"'), 'not positive semi-definite'),
+        (
+            robots.TWO_LINK.replace('ixx="0.01"', 'ixx="-0.01"'),
+            'not positive semi-definite',
+        ),
         (robots.TWO_LINK.replace('value="0.7"', 'value="nan"'), 'finite'),
     ],
 )
-def test_invalid_description_is_refused_and_the_last_good_model_stays(harness, urdf, reason):
+def test_invalid_description_is_refused_and_the_last_good_model_stays(
+    harness, urdf, reason
+):
     harness.describe(urdf)
     status = harness.status('model', lambda s: 'refused description' in dict_of(s))
     assert reason in dict_of(status)['refused description']
@@ -287,7 +305,9 @@ def test_whole_numbers_are_numbers_and_unused_limits_are_named(start, capfd):
 
 
 def test_what_is_doubtful_is_said_as_soon_as_the_robot_is_known(start, capfd):
-    text = robots.TWO_LINK.replace('<limit lower="-2" upper="2" velocity="3" effort="50"/>', '')
+    text = robots.TWO_LINK.replace(
+        '<limit lower="-2" upper="2" velocity="3" effort="50"/>', ''
+    )
     text = text.replace('</robot>', '<loop name="l"/></robot>')
     harness = start({'robot_description': text, 'wrench.link': 'hand'})
     said = (
@@ -406,7 +426,10 @@ def old_motion():
     ('message', 'reason'),
     [
         (joint_motion(names=('shoulder', 'wrist')), 'unknown: wrist; missing: elbow'),
-        (joint_motion(names=('shoulder', 'shoulder')), 'repeated: shoulder; missing: elbow'),
+        (
+            joint_motion(names=('shoulder', 'shoulder')),
+            'repeated: shoulder; missing: elbow',
+        ),
         (joint_motion(MOTION[:, :1], ('elbow',)), 'missing: shoulder'),
         (joint_motion(names=()), 'missing: shoulder, elbow'),
         (joint_motion(velocity=[1.0]), 'velocity has 1 values, expected 2'),
@@ -420,7 +443,9 @@ def old_motion():
         (long_motion(), 'a message about one instant may have (262144)'),
     ],
 )
-def test_bad_joint_motion_is_refused_and_the_node_goes_on(start_for_refusals, message, reason):
+def test_bad_joint_motion_is_refused_and_the_node_goes_on(
+    start_for_refusals, message, reason
+):
     harness = start_for_refusals
     harness.forget()
     harness.publishers['joint_motion'].publish(message)
@@ -512,9 +537,7 @@ def test_limits_between_the_samples_are_checked(harness):
 
 
 def test_limits_of_the_parameters_are_checked(start):
-    harness = start(
-        {'robot_description': robots.TWO_LINK, 'limits.elbow.effort_dot': 0.5}
-    )
+    harness = start({'robot_description': robots.TWO_LINK, 'limits.elbow.effort_dot': 0.5})
     harness.publishers['joint_trajectory'].publish(trajectory())
     violations = harness.received('effort_trajectory')[-1].limit_violations
     assert [(v.joint_name, v.limit) for v in violations if v.quantity == 'effort_dot'] in (
@@ -634,7 +657,9 @@ def test_stale_wrench_stops_the_output_until_zeros_end_it(harness, model):
     harness.publishers['wrench_motion'].publish(sent)
     harness.wait(lambda: harness.wrenches.sources, 'wrench')
     harness.publishers['joint_motion'].publish(motion)
-    status = harness.status('joint_effort', lambda s: 'the output is held back' in s.message)
+    status = harness.status(
+        'joint_effort', lambda s: 'the output is held back' in s.message
+    )
     assert 'wrench_timeout' in dict_of(status)['held back because']
     assert not harness.messages['hodyn_node/joint_effort']
     harness.publishers['wrench_motion'].publish(wrench_motion(np.zeros((3, 6))))
@@ -689,14 +714,17 @@ def test_service_answers_a_trajectory(harness, model):
     np.testing.assert_allclose(
         samples_of(whole), inverse_dynamics(model, motion), rtol=1e-9, atol=1e-12
     )
-    assert not harness.messages['hodyn_node/joint_effort'], 'the service must not move anything'
+    assert not harness.messages['hodyn_node/joint_effort'], (
+        'the service must not move anything'
+    )
 
 
 def test_service_warns_of_a_motion_that_swings_far_out_between_waypoints(harness):
     even = harness.call(request(trajectory=trajectory()))
     assert even.warnings == []
     uneven = trajectory(
-        positions=((0.0, 0.0), (0.5, 0.1), (0.1, 0.2), (0.4, 0.3)), times=(0.0, 0.05, 1.0, 1.1)
+        positions=((0.0, 0.0), (0.5, 0.1), (0.1, 0.2), (0.4, 0.3)),
+        times=(0.0, 0.05, 1.0, 1.1),
     )
     response = harness.call(request(trajectory=uneven))
     assert response.success
@@ -720,7 +748,9 @@ def test_service_answers_motion_samples(harness, model):
     assert response.success, response.message
     whole = response.effort_trajectory
     np.testing.assert_allclose(whole.time_from_start, [0.0, 0.1, 0.2, 0.4])
-    np.testing.assert_allclose(samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9)
+    np.testing.assert_allclose(
+        samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9
+    )
 
 
 def test_service_answers_a_motion_in_flat_arrays_like_its_samples(harness, model):
@@ -734,38 +764,56 @@ def test_service_answers_a_motion_in_flat_arrays_like_its_samples(harness, model
     assert list(whole.time_from_start) == times
     assert whole.joint_names == list(NAMES)
     assert np.array_equal(motion_samples_of(whole), motions)
-    np.testing.assert_allclose(samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9)
+    np.testing.assert_allclose(
+        samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9
+    )
     listed = harness.call(request(motion=stamped_motions(times, motions))).effort_trajectory
     assert np.array_equal(samples_of(whole), samples_of(listed))
-    assert (whole.source, whole.limit_violations) == (listed.source, [
-        type(item)(
-            quantity=item.quantity, joint_name=item.joint_name, value=item.value,
-            limit=item.limit, time_from_start=item.time_from_start + times[0],
-        )
-        for item in listed.limit_violations
-    ])
+    assert (whole.source, whole.limit_violations) == (
+        listed.source,
+        [
+            type(item)(
+                quantity=item.quantity,
+                joint_name=item.joint_name,
+                value=item.value,
+                limit=item.limit,
+                time_from_start=item.time_from_start + times[0],
+            )
+            for item in listed.limit_violations
+        ],
+    )
 
 
-def test_service_answers_flat_arrays_without_jerk_or_snap_up_to_the_known_order(harness, model):
+def test_service_answers_flat_arrays_without_jerk_or_snap_up_to_the_known_order(
+    harness, model
+):
     motions = np.random.default_rng(3).normal(size=(3, 5, 2))
     for K in (3, 4):
         flat = motion_trajectory([0.0, 0.1, 0.2], motions[:, :K])
         whole = harness.call(request(motion_trajectory=flat)).effort_trajectory
         assert whole.valid_order == K - 3
-        assert [len(getattr(whole, name)) for name in EFFORTS] == [6] * (K - 2) + [0] * (5 - K)
+        assert [len(getattr(whole, name)) for name in EFFORTS] == [6] * (K - 2) + [0] * (
+            5 - K
+        )
         expected = inverse_dynamics(model, motions[:, :K])
-        np.testing.assert_allclose(np.reshape(whole.effort, (3, 2)), expected[:, 0], rtol=1e-9)
+        np.testing.assert_allclose(
+            np.reshape(whole.effort, (3, 2)), expected[:, 0], rtol=1e-9
+        )
 
 
 def test_service_takes_wrenches_with_flat_arrays_as_with_a_list(harness):
     times = np.array([0.0, 0.1, 0.2])
     motions = np.random.default_rng(4).normal(size=(3, 5, 2))
-    each = [wrench_motion(v, 'tool') for v in np.random.default_rng(2).normal(size=(3, 3, 6))]
+    each = [
+        wrench_motion(v, 'tool') for v in np.random.default_rng(2).normal(size=(3, 3, 6))
+    ]
     start = wrench_motion(WRENCH, 'upper', WrenchMotion.HYBRID, WrenchMotion.ON_ROBOT)
     flat, listed, free = (
         samples_of(harness.call(asked).effort_trajectory)
         for asked in (
-            request(motion_trajectory=motion_trajectory(times, motions), wrenches=[*each, start]),
+            request(
+                motion_trajectory=motion_trajectory(times, motions), wrenches=[*each, start]
+            ),
             request(motion=stamped_motions(times, motions), wrenches=[*each, start]),
             request(motion_trajectory=motion_trajectory(times, motions)),
         )
@@ -793,7 +841,10 @@ def test_service_takes_wrenches_for_every_sample_and_for_the_start(harness, mode
     expected = inverse_dynamics(
         model,
         np.tile(MOTION, (3, 1, 1)),
-        [Wrench('tool', values, 'spatial'), Wrench('upper', continued, 'hybrid', 'on_robot')],
+        [
+            Wrench('tool', values, 'spatial'),
+            Wrench('upper', continued, 'hybrid', 'on_robot'),
+        ],
     )
     np.testing.assert_allclose(samples_of(response.effort_trajectory), expected, rtol=1e-9)
 
@@ -817,25 +868,61 @@ BAD_REQUESTS = [
     *(
         (request(motion_trajectory=flat, **others), code, reason)
         for flat, others, code, reason in (
-            (FLAT, {'motion': [joint_motion()]}, Response.INVALID_REQUEST,
-             'holds motion and motion_trajectory;'),
+            (
+                FLAT,
+                {'motion': [joint_motion()]},
+                Response.INVALID_REQUEST,
+                'holds motion and motion_trajectory;',
+            ),
             (FLAT, {'sample_times': [0.1]}, Response.INVALID_REQUEST, 'leave it empty'),
-            (motion_trajectory([0.0], [MOTION], ('a', 'b')), {}, Response.INVALID_JOINTS,
-             'Joint names do not fit'),
-            (motion_trajectory([], [MOTION]), {}, Response.INVALID_MOTION,
-             'time_from_start is empty'),
-            (motion_trajectory([0.0, 0.1], [MOTION]), {}, Response.INVALID_MOTION,
-             'position has 2 values, expected 4, one for each of joint_names in each of 2'),
-            (motion_trajectory([0.0, 0.0], [MOTION] * 2), {}, Response.INVALID_MOTION,
-             'time_from_start[0] = 0.0 s is followed by time_from_start[1] = 0.0'),
-            (motion_trajectory([0.0, math.nan], [MOTION] * 2), {}, Response.INVALID_MOTION,
-             'time_from_start[1] is nan'),
-            (motion_trajectory([0.0], [MOTION[:2]]), {}, Response.INVALID_MOTION,
-             'acceleration has 0 values, expected 2'),
-            (motion_trajectory([0.0, 0.1], [MOTION, MOTION * [1.0, math.inf]]), {},
-             Response.INVALID_MOTION, "sample 1: position of joint 'elbow' is -inf"),
-            (FLAT, {'wrenches': [wrench_motion()] * 3}, Response.INVALID_WRENCH,
-             'one per sample'),
+            (
+                motion_trajectory([0.0], [MOTION], ('a', 'b')),
+                {},
+                Response.INVALID_JOINTS,
+                'Joint names do not fit',
+            ),
+            (
+                motion_trajectory([], [MOTION]),
+                {},
+                Response.INVALID_MOTION,
+                'time_from_start is empty',
+            ),
+            (
+                motion_trajectory([0.0, 0.1], [MOTION]),
+                {},
+                Response.INVALID_MOTION,
+                'position has 2 values, expected 4, one for each of joint_names in each of 2',
+            ),
+            (
+                motion_trajectory([0.0, 0.0], [MOTION] * 2),
+                {},
+                Response.INVALID_MOTION,
+                'time_from_start[0] = 0.0 s is followed by time_from_start[1] = 0.0',
+            ),
+            (
+                motion_trajectory([0.0, math.nan], [MOTION] * 2),
+                {},
+                Response.INVALID_MOTION,
+                'time_from_start[1] is nan',
+            ),
+            (
+                motion_trajectory([0.0], [MOTION[:2]]),
+                {},
+                Response.INVALID_MOTION,
+                'acceleration has 0 values, expected 2',
+            ),
+            (
+                motion_trajectory([0.0, 0.1], [MOTION, MOTION * [1.0, math.inf]]),
+                {},
+                Response.INVALID_MOTION,
+                "sample 1: position of joint 'elbow' is -inf",
+            ),
+            (
+                FLAT,
+                {'wrenches': [wrench_motion()] * 3},
+                Response.INVALID_WRENCH,
+                'one per sample',
+            ),
         )
     ),
     (
@@ -894,7 +981,11 @@ BAD_REQUESTS = [
         'nan',
     ),
     *(
-        (request(motion=[joint_motion()], wrenches=[message]), Response.INVALID_WRENCH, reason)
+        (
+            request(motion=[joint_motion()], wrenches=[message]),
+            Response.INVALID_WRENCH,
+            reason,
+        )
         for message, reason in BAD_WRENCHES
         if message.header.frame_id
     ),

@@ -57,7 +57,9 @@ class Arm(Harness):
         self.listen(IdentifiedParameters, TOPIC)
         self.states = self.advertise(JointState, 'joint_states')
         self._payloads = self.client.create_client(SetPayload, 'hodyn_node/set_payload')
-        self._parameters = self.client.create_client(SetParameters, 'hodyn_node/set_parameters')
+        self._parameters = self.client.create_client(
+            SetParameters, 'hodyn_node/set_parameters'
+        )
         self.begin, self.count, self.sent = time.time_ns(), 0, 0
         self.rng = np.random.default_rng(0)
 
@@ -92,7 +94,9 @@ class Arm(Harness):
 
     def settle(self):
         total = self.node.diagnostics.input('joint_states').total
-        self.wait(lambda: total['received'] + total['refused'] >= self.sent, 'joint states taken')
+        self.wait(
+            lambda: total['received'] + total['refused'] >= self.sent, 'joint states taken'
+        )
 
     def _ask(self, client, asked):
         assert client.wait_for_service(TIMEOUT)
@@ -105,10 +109,14 @@ class Arm(Harness):
 
     def set(self, **values):
         parameters = [
-            ParameterMessage(name=name, value=Parameter(name, value=value).get_parameter_value())
+            ParameterMessage(
+                name=name, value=Parameter(name, value=value).get_parameter_value()
+            )
             for name, value in values.items()
         ]
-        return self._ask(self._parameters, SetParameters.Request(parameters=parameters)).results
+        return self._ask(
+            self._parameters, SetParameters.Request(parameters=parameters)
+        ).results
 
     def newest(self):
         """Parameters published last: what each is, and how large its error may be."""
@@ -166,7 +174,9 @@ def test_payload_is_found_told_and_applied_on_request_only(arm):
     assert taken.success, taken.message
     (payload,) = arm.node.robot.payloads
     assert payload.link == 'tool'
-    np.testing.assert_allclose([payload.mass, *payload.com], [MASS, *COM], rtol=0.1, atol=0.02)
+    np.testing.assert_allclose(
+        [payload.mass, *payload.com], [MASS, *COM], rtol=0.1, atol=0.02
+    )
     np.testing.assert_array_equal(payload.inertia_com, np.diag([0.01, 0.02, 0.015]))
 
     before = len(arm.messages[TOPIC])
@@ -178,7 +188,9 @@ def test_payload_is_found_told_and_applied_on_request_only(arm):
     again = arm.carry(use_identified=True)
     assert again.success, again.message
     (payload,) = arm.node.robot.payloads
-    np.testing.assert_allclose([payload.mass, *payload.com], [MASS, *COM], rtol=0.1, atol=0.02)
+    np.testing.assert_allclose(
+        [payload.mass, *payload.com], [MASS, *COM], rtol=0.1, atol=0.02
+    )
 
 
 FRICTION = {**LOOKING, 'payload_link': '', 'friction': ['second', 'third']}
@@ -190,11 +202,16 @@ def test_friction_is_told_as_the_parameters_that_it_would_be(arm):
     arm.move(8.0, mass=0.0, friction=[0.0, 1.5, 0.8])
     _, found = arm.newest()
     truth = {'friction.second.coulomb': 1.5, 'friction.third.coulomb': 0.8}
-    assert_found(found, {**truth, 'friction.second.viscous': 0.0, 'friction.third.viscous': 0.0})
-    results = arm.set(**{
-        'friction.second.viscous': 0.0, 'friction.second.coulomb': 1.2,
-        'friction.second.smoothing': 0.01,
-    })
+    assert_found(
+        found, {**truth, 'friction.second.viscous': 0.0, 'friction.third.viscous': 0.0}
+    )
+    results = arm.set(
+        **{
+            'friction.second.viscous': 0.0,
+            'friction.second.coulomb': 1.2,
+            'friction.second.smoothing': 0.01,
+        }
+    )
     assert all(result.successful for result in results), results
     arm.wait(lambda: arm.node.robot.model.friction, 'friction')
     arm.await_estimator()
@@ -233,7 +250,10 @@ def test_nothing_is_done_unless_it_is_enabled(arm):
     for values, why in (
         ({'identification.enabled': True}, 'nothing to find'),
         ({'identification.enabled': True, 'identification.payload_link': 'hand'}, "'hand'"),
-        ({'identification.enabled': True, 'identification.friction': ['x']}, 'first, second'),
+        (
+            {'identification.enabled': True, 'identification.friction': ['x']},
+            'first, second',
+        ),
     ):
         parameters = [Parameter(name, value=value) for name, value in values.items()]
         result = arm.node.set_parameters_atomically(parameters)

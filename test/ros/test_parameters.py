@@ -34,8 +34,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = entries(NodeSettings)
 NAMES = [entry.name for entry in ENTRIES]
 READ_ONLY = {
-    'base_link', 'tip_link', 'gravity', 'diagnostics_period',
-    'max_waiting_requests', 'allow_impossible_inertia', 'mirror_efforts', 'answer_all',
+    'base_link',
+    'tip_link',
+    'gravity',
+    'diagnostics_period',
+    'max_waiting_requests',
+    'allow_impossible_inertia',
+    'mirror_efforts',
+    'answer_all',
     'base_motion',
 }
 # What rclpy declares itself.
@@ -55,7 +61,8 @@ def plain_node(context):
 
     def make(**values):
         overrides = [
-            Parameter(name.replace('__', '.'), value=value) for name, value in values.items()
+            Parameter(name.replace('__', '.'), value=value)
+            for name, value in values.items()
         ]
         made.append(
             Node(
@@ -171,28 +178,60 @@ def test_choices_are_named_and_all_of_them_are_taken(plain_node, name, choices):
 
 def test_values_reach_the_settings(plain_node):
     values = {
-        'base_link': 'a', 'tip_link': 'b', 'gravity': [1.0, 2.0, 3.0],
-        'allow_impossible_inertia': True, 'mirror_efforts': True, 'answer_all': True,
-        'diagnostics_period': 2.5, 'max_waiting_requests': 3, 'publish_rate': 12.5,
-        'trajectory_sample_period': 0.25, 'max_samples': 77, 'max_trajectory_points': 55,
-        'max_message_size': 4096, 'interpolation': 'jtc', 'allow_partial_joints': True,
-        'trajectory_timeout': 1.25, 'stop_duration': 1.5, 'input_timeout': 2.0,
-        'path_tolerance': 0.3, 'path_time': 0.4,
+        'base_link': 'a',
+        'tip_link': 'b',
+        'gravity': [1.0, 2.0, 3.0],
+        'allow_impossible_inertia': True,
+        'mirror_efforts': True,
+        'answer_all': True,
+        'diagnostics_period': 2.5,
+        'max_waiting_requests': 3,
+        'publish_rate': 12.5,
+        'trajectory_sample_period': 0.25,
+        'max_samples': 77,
+        'max_trajectory_points': 55,
+        'max_message_size': 4096,
+        'interpolation': 'jtc',
+        'allow_partial_joints': True,
+        'trajectory_timeout': 1.25,
+        'stop_duration': 1.5,
+        'input_timeout': 2.0,
+        'path_tolerance': 0.3,
+        'path_time': 0.4,
         'wrench_timeout': 0.75,
-        'base_motion': False, 'base_motion_timeout': 0.2,
-        'wrench_stale_policy': 'fade', 'wrench_fade_time': 0.125, 'stiffness_timeout': 0.3,
-        'stiffness_rest_time': 0.7, 'wrench.link': 'hand',
-        'wrench.acting': 'on_environment', 'wrench.sensor_xyz': [0.1, 0.2, 0.3],
-        'wrench.sensor_rpy': [0.4, 0.5, 0.6], 'wrench.tool_mass': 0.5,
-        'wrench.tool_center_of_mass': [0.01, 0.02, 0.03], 'wrench.delay': 0.05,
-        'wrench.noise': 0.1, 'wrench.bandwidth': 30.0, 'estimator.enabled': False,
-        'estimator.delay': 0.03, 'estimator.noise': 1e-4, 'estimator.bandwidth': 20.0,
-        'estimator.max_gap': 0.2, 'estimator.highest_order': 1, 'chunk.period': 0.05,
-        'chunk.step': 0.02, 'chunk.bandwidth': 3.0, 'command.effort': 'without_gravity',
-        'command.friction': False, 'command.effort_tolerance': 0.2,
-        'identification.enabled': True, 'identification.payload_link': 'tool',
-        'identification.friction': ['c', 'd'], 'identification.memory': 3.0,
-        'identification.effort_noise': 0.3, 'command.joints': ['b', 'a'],
+        'base_motion': False,
+        'base_motion_timeout': 0.2,
+        'wrench_stale_policy': 'fade',
+        'wrench_fade_time': 0.125,
+        'stiffness_timeout': 0.3,
+        'stiffness_rest_time': 0.7,
+        'wrench.link': 'hand',
+        'wrench.acting': 'on_environment',
+        'wrench.sensor_xyz': [0.1, 0.2, 0.3],
+        'wrench.sensor_rpy': [0.4, 0.5, 0.6],
+        'wrench.tool_mass': 0.5,
+        'wrench.tool_center_of_mass': [0.01, 0.02, 0.03],
+        'wrench.delay': 0.05,
+        'wrench.noise': 0.1,
+        'wrench.bandwidth': 30.0,
+        'estimator.enabled': False,
+        'estimator.delay': 0.03,
+        'estimator.noise': 1e-4,
+        'estimator.bandwidth': 20.0,
+        'estimator.max_gap': 0.2,
+        'estimator.highest_order': 1,
+        'chunk.period': 0.05,
+        'chunk.step': 0.02,
+        'chunk.bandwidth': 3.0,
+        'command.effort': 'without_gravity',
+        'command.friction': False,
+        'command.effort_tolerance': 0.2,
+        'identification.enabled': True,
+        'identification.payload_link': 'tool',
+        'identification.friction': ['c', 'd'],
+        'identification.memory': 3.0,
+        'identification.effort_noise': 0.3,
+        'command.joints': ['b', 'a'],
         'command.interfaces': ['position', 'effort'],
     }
     assert set(values) == set(NAMES)
@@ -200,13 +239,17 @@ def test_values_reach_the_settings(plain_node):
         default = list(entry.default) if isinstance(entry.default, tuple) else entry.default
         # base_motion goes without wrench.tool_mass; test_base_motion.py sets it.
         is_apart = entry.name == 'base_motion'
-        assert is_apart or values[entry.name] != default, 'it would reach the settings anyway'
+        assert is_apart or values[entry.name] != default, (
+            'it would reach the settings anyway'
+        )
     settings = Parameters(plain_node(**values), NodeSettings).settings
     read = flat(dataclasses.asdict(settings))
     for key in ('timeout', 'stale_policy', 'fade_time'):  # of given wrenches too
         read[f'wrench_{key}'] = read.pop(f'wrench.{key}')
     assert read.pop('limits') == read.pop('actuators') == read.pop('friction') == ()
-    assert {name: list(v) if isinstance(v, tuple) else v for name, v in read.items()} == values
+    assert {
+        name: list(v) if isinstance(v, tuple) else v for name, v in read.items()
+    } == values
 
 
 def test_empty_links_are_no_links():
@@ -290,7 +333,9 @@ def test_structural_parameter_is_read_only(plain_node, name):
 
 
 def test_start_error_names_all_that_is_wrong(plain_node):
-    node = plain_node(publish_rate=-1.0, interpolation='cubic', gravity=[0.0], max_samples=2.5)
+    node = plain_node(
+        publish_rate=-1.0, interpolation='cubic', gravity=[0.0], max_samples=2.5
+    )
     with pytest.raises(ValueError) as error:
         Parameters(node, NodeSettings)
     for part in (
@@ -318,7 +363,9 @@ def test_values_that_contradict_each_other_are_refused_together(plain_node):
     (result,) = node.set_parameters([center])
     assert not result.successful
     assert 'wrench.tool_mass is 0' in result.reason
-    assert node.set_parameters_atomically([center, parameter('wrench.tool_mass', 0.7)]).successful
+    assert node.set_parameters_atomically(
+        [center, parameter('wrench.tool_mass', 0.7)]
+    ).successful
     assert parameters.settings.wrench.tool_center_of_mass == (0.0, 0.0, 0.05)
     (result,) = node.set_parameters([parameter('wrench.tool_mass', 0.0)])
     assert not result.successful
@@ -468,7 +515,10 @@ def test_limits_are_declared_with_the_robot_and_can_be_changed(plain_node, model
     assert 'N m/s' in descriptor.description
     assert descriptor.additional_constraints == 'a number from 1e-09 to inf'
     node.set_parameters_atomically(
-        [parameter('limits.shoulder.effort_dot', 3), parameter('limits.elbow.jerk', math.inf)]
+        [
+            parameter('limits.shoulder.effort_dot', 3),
+            parameter('limits.elbow.jerk', math.inf),
+        ]
     )
     ((_, after),) = changes
     limits = after.limits_of(model)
@@ -489,7 +539,8 @@ def test_limit_that_is_none_is_refused(plain_node, model, value):
 
 def test_numbers_of_joints_are_checked_before_there_is_a_robot(plain_node):
     node = plain_node(
-        limits__elbow__jerk=-7.0, limits__shoulder__acceleration='fast',
+        limits__elbow__jerk=-7.0,
+        limits__shoulder__acceleration='fast',
         friction__elbow__viscous=-1.0,
     )
     with pytest.raises(ValueError) as error:
@@ -510,8 +561,14 @@ def test_names_of_joints_may_contain_dots(plain_node):
 
 def test_unknown_names_are_told_with_what_was_meant(plain_node, model):
     node = plain_node(
-        publish_rat=1.0, estimator__foo=1.0, something=2, limits__elbow__jrk=1.0, publish_rate=2.0,
-        limits__elbow__jerk=1.0, use_sim_time=False, robot_description='',
+        publish_rat=1.0,
+        estimator__foo=1.0,
+        something=2,
+        limits__elbow__jrk=1.0,
+        publish_rate=2.0,
+        limits__elbow__jerk=1.0,
+        use_sim_time=False,
+        robot_description='',
     )
     parameters = Parameters(node, NodeSettings)
     node.declare_parameter('robot_description', '')
@@ -563,7 +620,13 @@ def refusals():
 
 def test_setting_an_unknown_parameter_says_which_and_what_exists(refusals):
     harness, ask = refusals
-    names = ['limits.wrist.jerk', 'actuators.elbow.type', 'publish_rat', 'xyz', 'estimator.foo']
+    names = [
+        'limits.wrist.jerk',
+        'actuators.elbow.type',
+        'publish_rat',
+        'xyz',
+        'estimator.foo',
+    ]
     limits, actuators, rate, xyz, foo, together = ask(*names)
     assert 'limits.wrist.jerk (expected limits.<joint>.<key> of the robot in use' in limits
     assert 'none exist' in limits, 'there is no robot yet'
@@ -645,11 +708,15 @@ def test_generic_file_holds_every_parameter_with_its_default(hodyn_node):
 def test_shipped_file_and_page_are_made_from_the_table():
     made = runpy.run_path(str(ROOT / 'doc' / 'make_parameters.py'))
     page = (ROOT / 'doc' / 'parameters.rst').read_text(encoding='utf-8')
-    assert made['generic']() == share_file('config/generic.yaml').read_text(encoding='utf-8')
+    assert made['generic']() == share_file('config/generic.yaml').read_text(
+        encoding='utf-8'
+    )
     assert made['page'](page) == page
     for name, kind in made['INCLUDES'].items():
         text = (ROOT / 'doc' / name).read_text(encoding='utf-8')
-        assert text == made['include'](kind), f'run python doc/make_parameters.py for {name}'
+        assert text == made['include'](kind), (
+            f'run python doc/make_parameters.py for {name}'
+        )
 
 
 def test_documentation_lists_every_parameter_with_type_default_and_range(hodyn_node):

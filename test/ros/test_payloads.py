@@ -30,7 +30,11 @@ MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 SECOND = 10**9
 # A weight on the tool, its description beside the links of the arm.
-WEIGHT = {'mass': 2.0, 'com': (0.05, -0.02, 0.1), 'inertia': (0.01, 0.001, 0.0, 0.02, 0.0, 0.015)}
+WEIGHT = {
+    'mass': 2.0,
+    'com': (0.05, -0.02, 0.1),
+    'inertia': (0.01, 0.001, 0.0, 0.02, 0.0, 0.015),
+}
 
 
 def loaded(urdf, mass, com, inertia):
@@ -49,7 +53,9 @@ EMPTY = taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, MOTION)
 FULL = taylor_rnea(loaded(robots.TWO_LINK, **WEIGHT), NAMES, GRAVITY, MOTION)
 
 
-def request(link='tool', mass=2.0, com=(0.05, -0.02, 0.1), inertia=WEIGHT['inertia'], **more):
+def request(
+    link='tool', mass=2.0, com=(0.05, -0.02, 0.1), inertia=WEIGHT['inertia'], **more
+):
     keys = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
     body = Inertia(m=mass, com=Vector3(**dict(zip('xyz', com))), **dict(zip(keys, inertia)))
     return SetPayload.Request(link=link, inertia=body, **more)
@@ -62,7 +68,9 @@ class Arm(Harness):
         super().__init__({'input_timeout': 0.0, **parameters})
         self.describe_and_wait(robots.TWO_LINK)
         self._payloads = self.client.create_client(SetPayload, 'hodyn_node/set_payload')
-        self._parameters = self.client.create_client(SetParameters, 'hodyn_node/set_parameters')
+        self._parameters = self.client.create_client(
+            SetParameters, 'hodyn_node/set_parameters'
+        )
 
     def _ask(self, client, asked):
         assert client.wait_for_service(TIMEOUT)
@@ -75,10 +83,14 @@ class Arm(Harness):
 
     def set(self, **values):
         parameters = [
-            ParameterMessage(name=name, value=Parameter(name, value=value).get_parameter_value())
+            ParameterMessage(
+                name=name, value=Parameter(name, value=value).get_parameter_value()
+            )
             for name, value in values.items()
         ]
-        return self._ask(self._parameters, SetParameters.Request(parameters=parameters)).results
+        return self._ask(
+            self._parameters, SetParameters.Request(parameters=parameters)
+        ).results
 
     def efforts(self, time):
         """Efforts at a time [ns], of the motion that all tests have there."""
@@ -142,8 +154,9 @@ def test_efforts_along_a_transition_have_its_derivatives(arm):
 
 def test_transitions_follow_each_other_and_payloads_end(arm):
     first = nanoseconds(arm.carry(transition_time=100.0).start)
-    second = nanoseconds(arm.carry(mass=0.0, com=(0.0,) * 3, inertia=(0.0,) * 6,
-                                   transition_time=1.0).start)
+    second = nanoseconds(
+        arm.carry(mass=0.0, com=(0.0,) * 3, inertia=(0.0,) * 6, transition_time=1.0).start
+    )
     assert second == first + 100 * SECOND
     assert close(arm.efforts(second), FULL)
     assert close(arm.efforts(second + SECOND // 4), along(0.25, 1.0, FULL, EMPTY))
@@ -223,7 +236,9 @@ def test_friction_changes_while_the_node_runs(arm):
     arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
     heavy = taylor_rnea(robots.HEAVIER_TWO_LINK, NAMES, GRAVITY, MOTION)
     assert close(arm.efforts(time), heavy + expected - EMPTY)
-    assert all(result.successful for result in arm.set(**{'friction.elbow.viscous': np.inf}))
+    assert all(
+        result.successful for result in arm.set(**{'friction.elbow.viscous': np.inf})
+    )
     assert close(arm.efforts(time), heavy)
 
 
@@ -251,7 +266,9 @@ def test_payload_that_changes_while_a_trajectory_runs():
     arm = Arm(publish_rate=200.0, **{'command.effort': 'without_gravity'})
     try:
         # So long that it goes on when the payload has changed, also on a busy machine.
-        waypoints = Waypoints(NAMES, [0.0, 8.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]])
+        waypoints = Waypoints(
+            NAMES, [0.0, 8.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
+        )
         message = JointTrajectory(joint_names=list(NAMES))
         for time, position in zip(waypoints.times, waypoints.positions):
             point = JointTrajectoryPoint(positions=list(position))
@@ -274,7 +291,8 @@ def test_payload_that_changes_while_a_trajectory_runs():
             stamp = nanoseconds(message.header.stamp)
             state = motion((stamp - begin) / SECOND)
             empty, full = (
-                taylor_terms(urdf, NAMES, GRAVITY, state) for urdf in (robots.TWO_LINK, heavy)
+                taylor_terms(urdf, NAMES, GRAVITY, state)
+                for urdf in (robots.TWO_LINK, heavy)
             )
             x = min(max((stamp - start) / (2 * SECOND), 0.0), 1.0)
             given = np.array([message.effort, message.effort_dot, message.effort_ddot])
@@ -310,7 +328,9 @@ def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_s
         begin, name = nanoseconds(whole.header.stamp), 'hodyn_node/joint_effort'
         end = nanoseconds(arm.messages[name][-1].header.stamp) + SECOND
         arm.wait(lambda: nanoseconds(arm.messages[name][-1].header.stamp) >= end, 'its end')
-        waypoints = Waypoints(NAMES, [0.0, 10.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]])
+        waypoints = Waypoints(
+            NAMES, [0.0, 10.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
+        )
         motion = plan_motion(waypoints, NAMES).motion
         shares, times = [], []
         for item in list(arm.messages[name]):
@@ -344,7 +364,9 @@ def test_robot_that_takes_long_to_make_ready_says_what_it_waits_for(monkeypatch,
 
     arm = Arm()
     try:
-        monkeypatch.setattr(robot, '_compile', lambda node, model, wanted: slow(model) and None)
+        monkeypatch.setattr(
+            robot, '_compile', lambda node, model, wanted: slow(model) and None
+        )
         arm.describe(robots.HEAVIER_TWO_LINK)
         text = 'kernels for its 2 joints are compiled. The robot before stays in use.'
         arm.log(capfd, lambda said: text in said)

@@ -95,7 +95,9 @@ def call_again(harness):
         request = ComputeInverseDynamics.Request(trajectory=trajectory())
         future = harness.service.call_async(request)
         until = time.monotonic() + 0.2
-        harness.wait(lambda f=future, u=until: f.done() or time.monotonic() > u, 'an answer')
+        harness.wait(
+            lambda f=future, u=until: f.done() or time.monotonic() > u, 'an answer'
+        )
         response = future.result()
     return response
 
@@ -103,8 +105,12 @@ def call_again(harness):
 def check(message):
     """Whether the efforts are those of the motion in the message."""
     shape = (-1, len(message.joint_names))
-    motion = np.stack([np.reshape(getattr(message, name), shape) for name in FIELDS], axis=1)
-    effort = np.stack([np.reshape(getattr(message, name), shape) for name in EFFORTS], axis=1)
+    motion = np.stack(
+        [np.reshape(getattr(message, name), shape) for name in FIELDS], axis=1
+    )
+    effort = np.stack(
+        [np.reshape(getattr(message, name), shape) for name in EFFORTS], axis=1
+    )
     expected = inverse_dynamics(RobotModel.from_urdf(robots.TWO_LINK), motion)
     np.testing.assert_allclose(effort, expected, atol=1e-12 * np.abs(expected).max())
 
@@ -165,9 +171,7 @@ def test_trajectory_that_the_process_dies_of_is_refused(harness):
     harness.publishers['joint_trajectory'].publish(trajectory())
     harness.wait(lambda: harness.node.stream._open is not None, 'the trajectory')
     before.kill()
-    harness.status(
-        'joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error']
-    )
+    harness.status('joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error'])
     harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
     assert call_again(harness).success
 
@@ -186,7 +190,9 @@ def test_changed_parameters_hold_there_too(harness):
 
     for _ in range(10):
         for period, count in ((0.5, 5), (0.01, 201)):
-            harness.node.set_parameters([Parameter('trajectory_sample_period', value=period)])
+            harness.node.set_parameters(
+                [Parameter('trajectory_sample_period', value=period)]
+            )
             assert len(call().effort_trajectory.time_from_start) == count
 
 
@@ -259,7 +265,10 @@ def test_a_process_that_computes_may_be_silent_for_long():
     watch.begin(0.0, 5.0)
     watch.hear(0.1)
     assert looked(watch, 0.2, 0.1 + LONGEST_WORK, works=True) == ('running', False)
-    assert looked(watch, 0.2 + LONGEST_WORK, 0.3 + LONGEST_WORK, works=True) == ('silent', True)
+    assert looked(watch, 0.2 + LONGEST_WORK, 0.3 + LONGEST_WORK, works=True) == (
+        'silent',
+        True,
+    )
 
 
 def test_a_process_does_not_pay_for_a_node_that_was_held_up():
@@ -291,7 +300,10 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
         assert call_again(harness).success
         assert not harness.messages['hodyn_node/joint_effort']
         text = harness.log(capfd, lambda text: 'is running again' in text)
-        for words in ('Planning does not answer since', 'started again: it did not answer for'):
+        for words in (
+            'Planning does not answer since',
+            'started again: it did not answer for',
+        ):
             assert words in text
     finally:
         harness.close()
@@ -392,7 +404,9 @@ def test_planning_that_takes_for_ever_does_not_keep_the_process(planner, monkeyp
 
     monkeypatch.setattr(process, 'robot_of', make)
     planner.use(robots.TWO_LINK)
-    waiting = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
+    waiting = planner.service.call_async(
+        ComputeInverseDynamics.Request(trajectory=trajectory())
+    )
     assert begun.wait(TIMEOUT)
     closed = threading.Event()
 
@@ -438,7 +452,9 @@ def test_an_answer_that_cannot_be_sent_is_replaced(planner, monkeypatch):
     bad = ComputeInverseDynamics.Response(success=True)
     bad.effort_trajectory._joint_names = [1.5]
     monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', lambda *_: bad)
-    future = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
+    future = planner.service.call_async(
+        ComputeInverseDynamics.Request(trajectory=trajectory())
+    )
     planner.wait(future.done)
     assert future.result().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
     planner.wait(lambda: planner.events)
@@ -453,7 +469,8 @@ def test_requests_that_cannot_be_unpacked_do_not_silence_the_service(planner, mo
     with monkeypatch.context() as patch:
         # What rclpy makes of the bytes that arrive.
         patch.setattr(
-            'hodyn_msgs.srv._compute_inverse_dynamics.ComputeInverseDynamics_Request', unpack
+            'hodyn_msgs.srv._compute_inverse_dynamics.ComputeInverseDynamics_Request',
+            unpack,
         )
         for _ in range(3):
             planner.service.call_async(request)
@@ -473,7 +490,9 @@ def test_a_robot_that_cannot_be_made_does_not_leave_the_one_before(planner, monk
     planner.wait(lambda: planner.planner._robot is not None)
     monkeypatch.setattr(process, 'robot_of', fail)
     planner.use(robots.HEAVIER_TWO_LINK)
-    future = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
+    future = planner.service.call_async(
+        ComputeInverseDynamics.Request(trajectory=trajectory())
+    )
     planner.wait(future.done)
     assert future.result().error_code == ComputeInverseDynamics.Response.NO_MODEL
 
@@ -485,7 +504,9 @@ def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(planner):
     assert begun.wait(TIMEOUT)
     settings = dataclasses.replace(planner.settings, trajectory_sample_period=0.5)
     planner.planner.use(robots.TWO_LINK, False, settings, ())
-    future = planner.service.call_async(ComputeInverseDynamics.Request(trajectory=trajectory()))
+    future = planner.service.call_async(
+        ComputeInverseDynamics.Request(trajectory=trajectory())
+    )
     try:
         planner.wait(future.done)
     finally:
@@ -527,7 +548,9 @@ def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_o
 
 
 @pytest.mark.parametrize(
-    'error', [ValueError('a fault'), SystemExit('a fault')], ids=lambda error: type(error).__name__
+    'error',
+    [ValueError('a fault'), SystemExit('a fault')],
+    ids=lambda error: type(error).__name__,
 )
 def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch, error):
     def answer(*_):
@@ -549,7 +572,9 @@ def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch, error)
 def test_limits_between_many_waypoints_are_found_with_little_memory():
     rng, N, n = np.random.default_rng(4), 5000, 7
     model = RobotModel.from_urdf(URDF / 'panda.urdf')
-    curve = fit_spline(0.1 * np.arange(N), np.cumsum(rng.uniform(-0.05, 0.05, (N, n)), axis=0))
+    curve = fit_spline(
+        0.1 * np.arange(N), np.cumsum(rng.uniform(-0.05, 0.05, (N, n)), axis=0)
+    )
     times = curve.times[::100]
     limits = motion_limits(model, {'panda_joint2': {'jerk': 1.0, 'effort_dot': 0.1}})
     robot = Robot(model, limits, '')
@@ -565,7 +590,9 @@ def test_limits_between_many_waypoints_are_found_with_little_memory():
     expected = {}
     for t in (times, looks):
         motion = curve(t)
-        for found in find_violations(model, limits, motion, inverse_dynamics(model, motion)):
+        for found in find_violations(
+            model, limits, motion, inverse_dynamics(model, motion)
+        ):
             before = expected.get((found.joint_name, found.quantity), (0.0, 0.0))
             expected[found.joint_name, found.quantity] = max(
                 before, (abs(found.value), t[found.sample])

@@ -45,10 +45,14 @@ def parameter(name, value):
 def test_overrides_reach_the_topics(hodyn_node):
     override = 'qos_overrides./{}.{}.{}:={}'.format
     node = hodyn_node(
-        '-p', override('joint_motion', 'subscription', 'reliability', 'best_effort'),
-        '-p', override('joint_motion', 'subscription', 'depth', 3),
-        '-p', override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
-        '-p', override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
+        '-p',
+        override('joint_motion', 'subscription', 'reliability', 'best_effort'),
+        '-p',
+        override('joint_motion', 'subscription', 'depth', 3),
+        '-p',
+        override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
+        '-p',
+        override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
     )
     (motion,) = [item for item in node.subscriptions if item.topic_name == '/joint_motion']
     (effort,) = [
@@ -65,7 +69,10 @@ def test_every_topic_of_the_node_takes_overrides(hodyn_node):
     node = hodyn_node()
     of_rclpy = {'/rosout', '/parameter_events', '/clock'}
     names = set(node.get_parameters_by_prefix('qos_overrides'))
-    for kind, items in (('publisher', node.publishers), ('subscription', node.subscriptions)):
+    for kind, items in (
+        ('publisher', node.publishers),
+        ('subscription', node.subscriptions),
+    ):
         topics = {item.topic_name for item in items} - of_rclpy
         assert topics
         for topic in topics:
@@ -76,11 +83,14 @@ def test_every_topic_of_the_node_takes_overrides(hodyn_node):
 def test_overrides_of_one_node_are_not_those_of_another(context):
     name = 'qos_overrides./sample.subscription.reliability'
     nodes = [
-        Node('first', context=context, parameter_overrides=[parameter(name, 'best_effort')]),
+        Node(
+            'first', context=context, parameter_overrides=[parameter(name, 'best_effort')]
+        ),
         Node('second', context=context),
     ]
     first, second = (
-        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT) for node in nodes
+        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT)
+        for node in nodes
     )
     assert first.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
     assert second.qos_profile.reliability == ReliabilityPolicy.RELIABLE
@@ -94,7 +104,9 @@ def test_overrides_of_one_node_are_not_those_of_another(context):
     ('policy', 'value', 'reason'),
     [('depth', 0, 'expected 1 or more'), ('reliability', 'sometimes', 'sometimes')],
 )
-def test_override_that_cannot_be_used_is_an_error_that_says_so(context, policy, value, reason):
+def test_override_that_cannot_be_used_is_an_error_that_says_so(
+    context, policy, value, reason
+):
     name = f'qos_overrides./sample.subscription.{policy}'
     node = Node('third', context=context, parameter_overrides=[parameter(name, value)])
     with pytest.raises(Exception, match=reason):
@@ -130,7 +142,9 @@ def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node
     node = hodyn_node(
         parameter_overrides=[
             parameter('robot_description', robots.TWO_LINK),
-            parameter('qos_overrides./joint_motion.subscription.reliability', 'best_effort'),
+            parameter(
+                'qos_overrides./joint_motion.subscription.reliability', 'best_effort'
+            ),
         ]
     )
     client = Node('client', context=context)

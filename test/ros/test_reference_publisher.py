@@ -56,7 +56,9 @@ def test_next_trajectory_is_sent_after_the_end_of_the_motion(nodes):
     )
     wait_for(lambda: received)
     last = received[0].points[-1].time_from_start
-    assert last.sec + last.nanosec / NANOSECONDS == pytest.approx(panda_sinusoids().duration)
+    assert last.sec + last.nanosec / NANOSECONDS == pytest.approx(
+        panda_sinusoids().duration
+    )
     # Planned late: the motion begins long after the trajectory has been sent.
     begin = Time(nanoseconds=planner.get_clock().now().nanoseconds + 1000 * NANOSECONDS)
     answer = JointEffortTrajectory()

@@ -29,17 +29,19 @@ URDF = share_file('urdf/two_link.urdf')
 MODEL = RobotModel.from_urdf(URDF)
 NAMES = ('elbow', 'shoulder')  # not in the order of the model
 POINTS = ((0.0, 0.0), (0.5, 0.4), (0.2, 0.9))
-LIMITS = {
-    'shoulder': {'effort_dot': 900.0, 'jerk': 900.0}, 'elbow': {'effort_dot': 400.0}
-}
+LIMITS = {'shoulder': {'effort_dot': 900.0, 'jerk': 900.0}, 'elbow': {'effort_dot': 400.0}}
 
 
 @pytest.fixture(scope='module')
 def harness():
-    made = Harness({'max_waiting_requests': 2} | {
-        f'limits.{joint}.{quantity}': value
-        for joint, own in LIMITS.items() for quantity, value in own.items()
-    })
+    made = Harness(
+        {'max_waiting_requests': 2}
+        | {
+            f'limits.{joint}.{quantity}': value
+            for joint, own in LIMITS.items()
+            for quantity, value in own.items()
+        }
+    )
     made.describe_and_wait(URDF.read_text())
     yield made
     made.close()
@@ -74,7 +76,9 @@ def trajectory(points=POINTS, names=NAMES, step=1.0, start=0.0):
 def content(message):
     """Times (N,), motion (N, 3, n) and efforts (N, n) in the order of the model."""
     order = [list(message.joint_names).index(name) for name in MODEL.joint_names]
-    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    times = [
+        p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points
+    ]
     rows = [(p.positions, p.velocities, p.accelerations, p.effort) for p in message.points]
     rows = np.array(rows)[:, :, order]
     return np.array(times), rows[:, :3], rows[:, 3]
@@ -101,10 +105,12 @@ def assert_kept(response, limits):
     t = np.linspace(times[0], times[-1], 20_001)
     executed = played(t)
     exact = inverse_dynamics(MODEL, executed)
-    limits = limits._replace(**{
-        name: getattr(limits, name) * (1.0 + 1e-7)
-        for name in ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
-    })
+    limits = limits._replace(
+        **{
+            name: getattr(limits, name) * (1.0 + 1e-7)
+            for name in ('velocity', 'acceleration', 'jerk', 'effort', 'effort_dot')
+        }
+    )
     assert find_violations(MODEL, limits, executed, exact) == ()
     linear = np.stack([np.interp(t, times, column) for column in effort.T], axis=1)
     error = np.abs(linear - exact[:, 0]).max()
@@ -125,14 +131,22 @@ def test_answer_is_that_of_python_and_of_the_command_line(call, tmp_path, timing
     scale = np.abs(found.samples).max(axis=(0, 2))
     for k in range(3):
         step = 1e-9 * scale[k + 1] + 1e-8 * scale[k]
-        np.testing.assert_allclose(motion[places, k], found.samples[:, k], rtol=0.0, atol=step)
+        np.testing.assert_allclose(
+            motion[places, k], found.samples[:, k], rtol=0.0, atol=step
+        )
     assert response.duration == pytest.approx(found.duration, rel=1e-9)
     assert response.duration == pytest.approx(times[-1], abs=2e-9)
     assert response.duration < response.duration_before == 2.0
     assert response.path_deviation == pytest.approx(found.deviation, abs=1e-9)
     # Along the path the second derivative has a limit by default.
-    open_to = ['acceleration of all joints', 'jerk of elbow', 'second derivative of torque of all']
-    (said,) = [text for text in response.warnings if text.startswith('No limit is known for')]
+    open_to = [
+        'acceleration of all joints',
+        'jerk of elbow',
+        'second derivative of torque of all',
+    ]
+    (said,) = [
+        text for text in response.warnings if text.startswith('No limit is known for')
+    ]
     assert [text in said for text in open_to] == [True, True, timing == 'uniform']
     assert said.count(' (up to ') == 2 + (timing == 'uniform')
 
@@ -199,9 +213,11 @@ def test_limits_of_the_request_take_the_place_of_those_of_the_node(call):
 def test_pauses_stay_or_are_left_out(call):
     pausing = trajectory([(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)])
     kept, dropped = call(pausing), call(pausing, drop_standstills=True)
-    assert kept.standstill == pytest.approx(found_in_python(
-        [(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
-    ).standstill)
+    assert kept.standstill == pytest.approx(
+        found_in_python(
+            [(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
+        ).standstill
+    )
     assert dropped.standstill == 0.0
     assert dropped.duration <= kept.duration - kept.standstill + 0.01
 
@@ -246,7 +262,12 @@ def limit(name='', quantity='velocity', value=1.0):
     ('given', 'fields', 'code', 'said'),
     [
         ({}, {'timing': 7}, 'INVALID_REQUEST', 'timing is 7'),
-        ({}, {'timing': 1, 'drop_standstills': True}, 'INVALID_REQUEST', 'drop_standstills'),
+        (
+            {},
+            {'timing': 1, 'drop_standstills': True},
+            'INVALID_REQUEST',
+            'drop_standstills',
+        ),
         ({}, {'limits': [limit(quantity='speed')]}, 'INVALID_REQUEST', "'speed'"),
         ({}, {'limits': [limit(value=-1.0)]}, 'INVALID_REQUEST', 'limits[0].limit is -1.0'),
         ({}, {'limits': [limit(), limit(value=math.nan)]}, 'INVALID_REQUEST', 'limits[1]'),
@@ -266,11 +287,14 @@ def limit(name='', quantity='velocity', value=1.0):
         ({'step': 1e6}, {'timing': 1}, 'INVALID_MOTION', 'cut it into parts'),
         (
             {},
-            {'limits': [
-                limit(quantity=name, value=math.inf)
-                for name in ('velocity', 'effort', 'jerk', 'effort_dot')
-            ]},
-            'INVALID_REQUEST', 'Nothing limits the speed',
+            {
+                'limits': [
+                    limit(quantity=name, value=math.inf)
+                    for name in ('velocity', 'effort', 'jerk', 'effort_dot')
+                ]
+            },
+            'INVALID_REQUEST',
+            'Nothing limits the speed',
         ),
     ],
 )
@@ -289,7 +313,9 @@ def test_bad_requests_are_refused_with_their_code(call, given, fields, code, sai
         (((0.0, 0.0), (0.0, 90.0)), [], 'position', MODEL.limits.upper[0]),
     ],
 )
-def test_what_no_timing_saves_names_the_limit(call, timing, points, requested, quantity, expected):
+def test_what_no_timing_saves_names_the_limit(
+    call, timing, points, requested, quantity, expected
+):
     response = call(trajectory(points), timing=timing, limits=requested)
     assert (response.success, response.error_code) == (False, Response.LIMITS_EXCEEDED)
     (exceeded,) = response.limiting
@@ -316,7 +342,9 @@ def test_request_without_a_robot_and_one_too_many(call):
 
 def test_both_services_have_one_queue(call, harness):
     """Who comes when as many wait as may is busy, whichever service they have asked."""
-    slow = call.client.call_async(Request(trajectory=trajectory([*POINTS, *POINTS, *POINTS])))
+    slow = call.client.call_async(
+        Request(trajectory=trajectory([*POINTS, *POINTS, *POINTS]))
+    )
     # In turns, so that some of each come while others wait; a client has room for ten answers.
     asked = (
         (harness.service, ComputeInverseDynamics.Request(trajectory=trajectory())),

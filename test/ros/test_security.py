@@ -137,7 +137,10 @@ def test_policy_has_the_form_of_sros2():
         for profile in profiles:
             assert (profile.tag, set(profile.keys())) == ('profile', {'ns', 'node'})
             for group in profile:
-                rules = {'topics': {'publish', 'subscribe'}, 'services': {'reply', 'request'}}
+                rules = {
+                    'topics': {'publish', 'subscribe'},
+                    'services': {'reply', 'request'},
+                }
                 assert set(group.keys()) <= rules[group.tag]
                 assert set(group.attrib.values()) == {'ALLOW'}
                 assert len(group) > 0
@@ -150,8 +153,18 @@ def test_policy_has_the_form_of_sros2():
 # Code that runs what it is given
 
 MODULES = {
-    'ctypes', 'http', 'importlib', 'marshal', 'multiprocessing', 'pickle', 'runpy', 'shelve',
-    'socket', 'subprocess', 'urllib', 'yaml',
+    'ctypes',
+    'http',
+    'importlib',
+    'marshal',
+    'multiprocessing',
+    'pickle',
+    'runpy',
+    'shelve',
+    'socket',
+    'subprocess',
+    'urllib',
+    'yaml',
 }
 BUILTINS = {'eval', 'exec', 'compile', '__import__', 'open'}
 METHODS = {'fdopen', 'popen', 'read_bytes', 'read_text', 'write_bytes', 'write_text'}
@@ -183,7 +196,8 @@ def powers(source):
             found |= {
                 alias.name
                 for alias in node.names
-                if alias.name in METHODS or (node.module == 'os' and alias.name.startswith(OF_OS))
+                if alias.name in METHODS
+                or (node.module == 'os' and alias.name.startswith(OF_OS))
             }
         elif isinstance(node, ast.Name):
             found |= {node.id} & BUILTINS

@@ -39,7 +39,11 @@ PERIOD = 1_000_000  # ns
 ELASTIC = {
     f'actuators.{joint}.{key}': value
     for joint in MODEL.joint_names
-    for key, value in {'type': 'sea', 'stiffness': STIFFNESS, 'motor_inertia': INERTIA}.items()
+    for key, value in {
+        'type': 'sea',
+        'stiffness': STIFFNESS,
+        'motor_inertia': INERTIA,
+    }.items()
 }
 
 
@@ -63,7 +67,9 @@ class Bench:
             ('/clock', Clock),
         ):
             self.received[topic] = []
-            self.client.create_subscription(kind, topic, self.received[topic].append, qos.OUTPUT)
+            self.client.create_subscription(
+                kind, topic, self.received[topic].append, qos.OUTPUT
+            )
         self.commands = self.client.create_publisher(JointState, 'motor_command', qos.INPUT)
         self.descriptions = self.client.create_publisher(
             String, 'robot_description', qos.ROBOT_DESCRIPTION
@@ -79,7 +85,9 @@ class Bench:
         self.node = SimulatedRobot(
             context=self.context,
             namespace=namespace,
-            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+            parameter_overrides=[
+                Parameter(name, value=value) for name, value in values.items()
+            ],
         )
         self.executor.add_node(self.client)
         self.executor.add_node(self.node)
@@ -101,20 +109,28 @@ class Bench:
         """Links and motors at a stamp."""
 
         def find(topic):
-            found = [m for m in self.received[topic] if nanoseconds(m.header.stamp) == stamp]
+            found = [
+                m for m in self.received[topic] if nanoseconds(m.header.stamp) == stamp
+            ]
             return found[0] if found else None
 
         self.wait(lambda: find('joint_states') and find('motor_states'), f'sample {stamp}')
         return find('joint_states'), find('motor_states')
 
     def command(self, effort, stamp, names=MODEL.joint_names, **fields):
-        message = JointState(name=list(names), effort=[float(value) for value in effort], **fields)
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        message = JointState(
+            name=list(names), effort=[float(value) for value in effort], **fields
+        )
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(
+            stamp, 1_000_000_000
+        )
         self.commands.publish(message)
 
     def status(self):
-        return self.received['/diagnostics'][-1].status[0] if self.received['/diagnostics'] else (
-            SimpleNamespace(level=None, message='', values=[])
+        return (
+            self.received['/diagnostics'][-1].status[0]
+            if self.received['/diagnostics']
+            else (SimpleNamespace(level=None, message='', values=[]))
         )
 
     def value(self, key):
@@ -196,9 +212,11 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
     actuator = SeriesElastic(STIFFNESS, INERTIA)
     record = simulate_tracking(
         ElasticPlant(
-            MODEL, dict.fromkeys(MODEL.joint_names, actuator),
+            MODEL,
+            dict.fromkeys(MODEL.joint_names, actuator),
             imperfections=Imperfections(
-                coulomb={'shoulder': 0.2, 'elbow': 1.0}, payload={'fore': 0.5},
+                coulomb={'shoulder': 0.2, 'elbow': 1.0},
+                payload={'fore': 0.5},
                 torque_rate_limit=5000.0,
             ),
         ),
@@ -214,7 +232,8 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
     assert np.ptp(record.torque) > 1.0
     expected = {START + k * PERIOD for k in range(count + 1)}
     robot.wait(
-        lambda: {nanoseconds(m.clock) for m in robot.received['/clock']} == expected, 'clock'
+        lambda: {nanoseconds(m.clock) for m in robot.received['/clock']} == expected,
+        'clock',
     )
 
 
@@ -266,13 +285,37 @@ def test_motors_are_matched_by_name(bench):
 @pytest.mark.parametrize(
     ('command', 'kind', 'reason'),
     [
-        (lambda b: b.command([1.0, 2.0], START + 1), 'stale', 'answers the sample at 2.000000001'),
-        (lambda b: b.command([1.0, 2.0], 0), 'stale', 'expected an answer to that at 2.000000000'),
+        (
+            lambda b: b.command([1.0, 2.0], START + 1),
+            'stale',
+            'answers the sample at 2.000000001',
+        ),
+        (
+            lambda b: b.command([1.0, 2.0], 0),
+            'stale',
+            'expected an answer to that at 2.000000000',
+        ),
         (lambda b: b.command([1.0], START), 'invalid', 'effort has 1 values, expected 2'),
-        (lambda b: b.command([1.0, np.nan], START), 'invalid', "effort of joint 'elbow' is nan"),
-        (lambda b: b.command([1.0, np.inf], START), 'invalid', "effort of joint 'elbow' is inf"),
-        (lambda b: b.command([1.0, 1e11], START), 'invalid', "motor 'elbow' is 1e+11, expected"),
-        (lambda b: b.command([1.0], START, ['elbow']), 'unknown joints', 'missing: shoulder'),
+        (
+            lambda b: b.command([1.0, np.nan], START),
+            'invalid',
+            "effort of joint 'elbow' is nan",
+        ),
+        (
+            lambda b: b.command([1.0, np.inf], START),
+            'invalid',
+            "effort of joint 'elbow' is inf",
+        ),
+        (
+            lambda b: b.command([1.0, 1e11], START),
+            'invalid',
+            "motor 'elbow' is 1e+11, expected",
+        ),
+        (
+            lambda b: b.command([1.0], START, ['elbow']),
+            'unknown joints',
+            'missing: shoulder',
+        ),
         (
             lambda b: b.command([1.0, 2.0], START, ['elbow', 'wrist']),
             'unknown joints',
@@ -285,7 +328,9 @@ def test_motors_are_matched_by_name(bench):
         ),
     ],
 )
-def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(bench, command, kind, reason):
+def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(
+    bench, command, kind, reason
+):
     robot = bench(command_timeout=100.0)
     robot.sample(START)
     command(robot)
@@ -377,7 +422,9 @@ def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_brakes_hold(clo
     assert max(map(abs, late)) <= TICK / 2
     stamps = {robot.node._start}
     robot.wait(
-        lambda: stamps <= {nanoseconds(m.header.stamp) for m in robot.received['joint_states']},
+        lambda: (
+            stamps <= {nanoseconds(m.header.stamp) for m in robot.received['joint_states']}
+        ),
         'the latest sample',
     )
 
@@ -502,14 +549,23 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
 @pytest.mark.parametrize(
     ('parameters', 'message'),
     [
-        ({'mode': 'fast'}, 'Parameter mode is .fast., expected one of .lock_step., .real_time.'),
-        ({'sample_period': -1.0}, 'Parameter sample_period is -1.0, expected a number from'),
+        (
+            {'mode': 'fast'},
+            'Parameter mode is .fast., expected one of .lock_step., .real_time.',
+        ),
+        (
+            {'sample_period': -1.0},
+            'Parameter sample_period is -1.0, expected a number from',
+        ),
         ({'time_step': 3e-4}, 'expected a multiple of the time step'),
         ({'integrator': 'midpoint'}, 'Parameter integrator is .midpoint.'),
         ({'command_delay': 1.5}, 'Parameter command_delay is 1.5, expected a whole number'),
         ({'gravity': [0.0, 1.0]}, 'Parameter gravity is .*expected three finite numbers'),
         ({'actuators.wrist.type': 'sea'}, 'wrist'),
-        ({'actuators.elbow.stiffness': -3.0}, 'actuators.elbow.stiffness is -3.0, expected'),
+        (
+            {'actuators.elbow.stiffness': -3.0},
+            'actuators.elbow.stiffness is -3.0, expected',
+        ),
         ({'actuators.elbow.stifness': 3.0}, 'actuators.elbow.stifness is unknown'),
         (
             {'actuators.elbow.max_deflection': 1e-3},
@@ -518,11 +574,26 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
         ({'initial_stiffness.elbow': 30.0}, "A stiffness is given for 'elbow'"),
         ({'publish_clock': 1}, 'Parameter publish_clock is 1, expected true or false'),
         ({'initial_position.wrist': 0.3}, 'initial_position.wrist is for no joint'),
-        ({'initial_position.elbow': 'up'}, 'initial_position.elbow is .up., expected a number'),
-        ({'imperfections.colomb': 1.0}, 'imperfection is .colomb., expected one of stiffness_err'),
-        ({'imperfections.elbow.damping': -1.0}, 'damping of .elbow. is -1.0, expected a finite'),
-        ({'imperfections.wrist.damping': 1.0}, 'damping is given for .wrist., expected one of'),
-        ({'imperfections.coulomb': 'high'}, 'imperfections.coulomb is .high., expected a number'),
+        (
+            {'initial_position.elbow': 'up'},
+            'initial_position.elbow is .up., expected a number',
+        ),
+        (
+            {'imperfections.colomb': 1.0},
+            'imperfection is .colomb., expected one of stiffness_err',
+        ),
+        (
+            {'imperfections.elbow.damping': -1.0},
+            'damping of .elbow. is -1.0, expected a finite',
+        ),
+        (
+            {'imperfections.wrist.damping': 1.0},
+            'damping is given for .wrist., expected one of',
+        ),
+        (
+            {'imperfections.coulomb': 'high'},
+            'imperfections.coulomb is .high., expected a number',
+        ),
     ],
 )
 def test_parameters_that_cannot_be_used_end_the_start(bench, parameters, message):

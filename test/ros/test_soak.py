@@ -129,7 +129,7 @@ class Forgetful(soak.Checker):
 
 def test_stream_of_the_soak_notices_what_is_lost_wrong_or_not_finite(monkeypatch):
     monkeypatch.setattr(soak, 'QUIET', 0.5)
-    urdf = (os.path.dirname(soak.__file__) + '/../urdf/panda.urdf')
+    urdf = os.path.dirname(soak.__file__) + '/../urdf/panda.urdf'
     with open(urdf, encoding='utf-8') as file:
         text = file.read()
     pair = soak.fault_tools.Pair(text, diagnostics_period=0.05)

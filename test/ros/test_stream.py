@@ -25,12 +25,16 @@ def waypoints(names, count, period, kinds=('positions',), sign=1.0):
     for number in range(count):
         time = number * period
         x = np.pi * number / (count - 1)
-        point = JointTrajectoryPoint(positions=(sign * 0.3 * np.cos(x + 0 * phase)).tolist())
+        point = JointTrajectoryPoint(
+            positions=(sign * 0.3 * np.cos(x + 0 * phase)).tolist()
+        )
         if 'velocities' in kinds:
             rate = np.pi / (period * (count - 1))
             point.velocities = (-sign * 0.3 * rate * np.sin(x + 0 * phase)).tolist()
         nanoseconds = round(time * 1e9)
-        point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, 10**9)
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(
+            nanoseconds, 10**9
+        )
         message.points.append(point)
     return message
 
@@ -107,7 +111,9 @@ def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
         seconds = [(stamp_of(sample) - stamp_of(whole)) / 1e9 for sample in samples]
         seconds = np.clip(seconds, 0.0, 4.0)
         response = harness.call(
-            ComputeInverseDynamics.Request(trajectory=message, sample_times=seconds.tolist())
+            ComputeInverseDynamics.Request(
+                trajectory=message, sample_times=seconds.tolist()
+            )
         )
         assert response.success, response.message
         for name in EFFORTS:
@@ -115,7 +121,9 @@ def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
             online = np.array([getattr(sample, name) for sample in samples])
             scale = np.abs(offline).max()
             np.testing.assert_allclose(online, offline, atol=1e-12 * scale)
-        continuous = {'spline': 2, 'jtc': -1}[interpolation]  # cubics: the acceleration jumps
+        continuous = {'spline': 2, 'jtc': -1}[
+            interpolation
+        ]  # cubics: the acceleration jumps
         assert {sample.continuous_order for sample in samples} == {continuous}
         assert {sample.valid_order for sample in samples} == {2}
         assert response.effort_trajectory.continuous_order == continuous
@@ -202,8 +210,12 @@ def test_ten_thousand_waypoints_of_a_panda_are_planned_and_answered():
         harness.publishers['joint_trajectory'].publish(message)
         whole = harness.received('effort_trajectory')[0]
         assert len(whole.time_from_start) == 10_000
-        motion = np.stack([np.reshape(getattr(whole, name), (-1, 7)) for name in FIELDS], axis=1)
-        effort = np.stack([np.reshape(getattr(whole, name), (-1, 7)) for name in EFFORTS], axis=1)
+        motion = np.stack(
+            [np.reshape(getattr(whole, name), (-1, 7)) for name in FIELDS], axis=1
+        )
+        effort = np.stack(
+            [np.reshape(getattr(whole, name), (-1, 7)) for name in EFFORTS], axis=1
+        )
         some = slice(None, None, 100)
         expected = inverse_dynamics(RobotModel.from_urdf(urdf), motion[some])
         scale = np.abs(expected).max(axis=(0, 2))[:, None]
@@ -219,7 +231,9 @@ def test_changed_rate_holds_at_once():
     harness = Harness({'publish_rate': 0.01})
     try:
         harness.describe_and_wait(robots.TWO_LINK)
-        harness.publishers['joint_trajectory'].publish(waypoints(['shoulder', 'elbow'], 5, 5.0))
+        harness.publishers['joint_trajectory'].publish(
+            waypoints(['shoulder', 'elbow'], 5, 5.0)
+        )
         harness.received('effort_trajectory')
         harness.node.set_parameters([Parameter('publish_rate', value=100.0)])
         harness.received('joint_effort', 10)

@@ -132,7 +132,9 @@ def test_plan_of_ten_thousand_waypoints_is_that_of_its_parts():
     plan = plan_motion(points, NAMES[::-1])
     spline = fitted(points)
     size = np.abs(spline.expansions).max(axis=(0, 1, 3))[:, None]
-    assert np.abs((plan.motion.expansions[..., ::-1] - spline.expansions) / size).max() < 1e-11
+    assert (
+        np.abs((plan.motion.expansions[..., ::-1] - spline.expansions) / size).max() < 1e-11
+    )
     extremes = position_extremes(spline)
     for actual, expected in zip(plan.extremes, extremes):
         np.testing.assert_allclose(actual[::-1], expected, rtol=1e-11)
@@ -153,7 +155,9 @@ def rows_of(table):
     return [line.split()[0] for line in table.splitlines() if line[:1].isdigit()]
 
 
-def test_benchmark_writes_a_row_for_each_number_of_waypoints(benchmark_module, tmp_path, capsys):
+def test_benchmark_writes_a_row_for_each_number_of_waypoints(
+    benchmark_module, tmp_path, capsys
+):
     output = tmp_path / 'some' / 'where'
     assert benchmark_module.main(['2', '30', '--runs', '1', '-o', str(output)]) == 0
     text = (output / 'trajectories.inc').read_text()

@@ -29,7 +29,8 @@ try:
 except ImportError:
     FollowJointTrajectory = None
 needs_control_msgs = pytest.mark.skipif(
-    FollowJointTrajectory is None, reason='control_msgs is not installed, which is in no registry'
+    FollowJointTrajectory is None,
+    reason='control_msgs is not installed, which is in no registry',
 )
 
 NAMES = ['elbow', 'shoulder']
@@ -44,15 +45,23 @@ class Controller:
         self.go_on = threading.Event()
         self._current = None
         self._lock = threading.Lock()
-        self.node = Node('joint_trajectory_controller', context=context, namespace=namespace)
+        self.node = Node(
+            'joint_trajectory_controller', context=context, namespace=namespace
+        )
         self.server = ActionServer(
-            self.node, FollowJointTrajectory, '~/follow_joint_trajectory', self.execute,
-            callback_group=ReentrantCallbackGroup(), goal_callback=self.take,
+            self.node,
+            FollowJointTrajectory,
+            '~/follow_joint_trajectory',
+            self.execute,
+            callback_group=ReentrantCallbackGroup(),
+            goal_callback=self.take,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
         )
         self.executor = MultiThreadedExecutor(4, context=context)
         self.executor.add_node(self.node)
-        self.thread = threading.Thread(target=spin_to_end, args=(self.executor,), daemon=True)
+        self.thread = threading.Thread(
+            target=spin_to_end, args=(self.executor,), daemon=True
+        )
         self.thread.start()
 
     def take(self, goal):
@@ -67,7 +76,10 @@ class Controller:
         for number in range(3):
             handle.publish_feedback(feedback(handle.request.trajectory, number))
         if self.mode == 'abort':
-            result.error_code, result.error_string = result.PATH_TOLERANCE_VIOLATED, 'elbow: 0.1'
+            result.error_code, result.error_string = (
+                result.PATH_TOLERANCE_VIOLATED,
+                'elbow: 0.1',
+            )
             handle.abort()
             return result
         while not self.go_on.wait(0.02):
@@ -78,7 +90,10 @@ class Controller:
                 handle.canceled()
                 return result
             if self._current is not handle:  # a newer one has come
-                result.error_code, result.error_string = result.INVALID_GOAL, 'new incoming action'
+                result.error_code, result.error_string = (
+                    result.INVALID_GOAL,
+                    'new incoming action',
+                )
                 handle.abort()
                 return result
         result.error_string = 'arrived'
@@ -99,7 +114,9 @@ class Controller:
 
 
 def feedback(trajectory, number):
-    message = FollowJointTrajectory.Feedback(joint_names=trajectory.joint_names, index=number)
+    message = FollowJointTrajectory.Feedback(
+        joint_names=trajectory.joint_names, index=number
+    )
     message.desired = trajectory.points[number]
     return message
 
@@ -148,7 +165,9 @@ def start(harness):
     def start(**parameters):
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         node = TrajectoryProxy(
-            context=harness.context, namespace=harness.namespace, parameter_overrides=overrides
+            context=harness.context,
+            namespace=harness.namespace,
+            parameter_overrides=overrides,
         )
         executor = StreamExecutor(context=harness.context)
         executor.add_node(node)
@@ -164,7 +183,9 @@ def start(harness):
             future = client.send_goal_async(
                 given, lambda message: sent.feedback.append(message.feedback)
             )
-            sent.handle = harness.wait(lambda: future.done() and future.result(), 'acceptance')
+            sent.handle = harness.wait(
+                lambda: future.done() and future.result(), 'acceptance'
+            )
             assert sent.handle.accepted
             sent.outcome = sent.handle.get_result_async()
             return sent
@@ -191,7 +212,9 @@ def wait_for_controller(harness, node):
 
 
 def rows(trajectory):
-    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in trajectory.points]
+    times = [
+        p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in trajectory.points
+    ]
     return times, [[list(getattr(p, name)) for name in FIELDS] for p in trajectory.points]
 
 
@@ -202,7 +225,9 @@ ABORTED, CANCELED = GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED
 @needs_control_msgs
 @pytest.mark.parametrize('timing', ['path', 'uniform'])
 @pytest.mark.parametrize('efforts', [True, False])
-def test_goal_is_retimed_and_all_else_goes_through(harness, controller, start, timing, efforts):
+def test_goal_is_retimed_and_all_else_goes_through(
+    harness, controller, start, timing, efforts
+):
     node, send = start(timing=timing, efforts=efforts)
     wait_for_controller(harness, node)
     sent = send(goal())
@@ -225,7 +250,9 @@ def test_goal_is_retimed_and_all_else_goes_through(harness, controller, start, t
     expected_times, expected_values = rows(expected)
     if not efforts:
         assert {tuple(point[3]) for point in values} == {()}
-        values, expected_values = ([p[:3] for p in points] for points in (values, expected_values))
+        values, expected_values = (
+            [p[:3] for p in points] for points in (values, expected_values)
+        )
     np.testing.assert_allclose(times, expected_times, rtol=0.0, atol=1e-9)
     np.testing.assert_allclose(values, expected_values, rtol=1e-9, atol=1e-9)
     assert times[-1] < 2.0
@@ -264,7 +291,9 @@ def test_cancelling_reaches_the_controller(harness, controller, start):
 
 
 @needs_control_msgs
-def test_goal_that_is_cancelled_while_it_is_retimed_is_not_executed(harness, controller, start):
+def test_goal_that_is_cancelled_while_it_is_retimed_is_not_executed(
+    harness, controller, start
+):
     node, send = start()
     wait_for_controller(harness, node)
     held = threading.Event()
@@ -305,8 +334,16 @@ def test_newer_goal_takes_the_place_of_the_one_before(harness, controller, start
     [
         ({'points': ()}, 'INVALID_GOAL', 'it has no points'),
         ({'names': ['elbow', 'wrist']}, 'INVALID_JOINTS', 'unknown: wrist'),
-        ({'names': ['elbow'], 'points': ((0.0,), (1.0,))}, 'INVALID_JOINTS', 'missing: shoulder'),
-        ({'points': ((0.0, 0.0), (0.0, 90.0))}, 'INVALID_GOAL', "'shoulder' has the position"),
+        (
+            {'names': ['elbow'], 'points': ((0.0,), (1.0,))},
+            'INVALID_JOINTS',
+            'missing: shoulder',
+        ),
+        (
+            {'points': ((0.0, 0.0), (0.0, 90.0))},
+            'INVALID_GOAL',
+            "'shoulder' has the position",
+        ),
         ({'points': ((0.0, 0.0), (0.0, math.nan))}, 'INVALID_GOAL', 'finite'),
         ({'step': 0.0}, 'INVALID_GOAL', 'increas'),
     ],
@@ -339,7 +376,9 @@ def test_controller_that_rejects_is_named(harness, controller, start, efforts):
     wait_for_controller(harness, node)
     status, code, text = outcome(harness, send(goal()))
     assert (status, code) == (ABORTED, FollowJointTrajectory.Result.INVALID_GOAL)
-    assert 'joint_trajectory_controller/follow_joint_trajectory has rejected the goal' in text
+    assert (
+        'joint_trajectory_controller/follow_joint_trajectory has rejected the goal' in text
+    )
     assert ('efforts to false' in text) == efforts
 
 
@@ -374,7 +413,9 @@ def test_controller_that_goes_while_it_executes_is_noticed(harness, controller, 
 
 
 @needs_control_msgs
-def test_controller_that_falls_silent_is_noticed_within_a_second(harness, controller, start):
+def test_controller_that_falls_silent_is_noticed_within_a_second(
+    harness, controller, start
+):
     controller.mode = 'silent'
     node, send = start()
     wait_for_controller(harness, node)
@@ -464,7 +505,9 @@ def test_goal_whose_planner_hangs_and_dies_is_aborted(
         status = DiagnosticStatus(
             name=f'{harness.namespace}/silent: planning', message='planning does not answer'
         )
-        status.values = [KeyValue(key=k.replace('_', ' '), value=v) for k, v in values.items()]
+        status.values = [
+            KeyValue(key=k.replace('_', ' '), value=v) for k, v in values.items()
+        ]
         health.publish(DiagnosticArray(status=[status]))
 
     harness.wait(health.get_subscription_count, 'match')

@@ -90,7 +90,12 @@ def test_a_worker_survives_those_whom_it_tells(caplog):
 
 
 def test_a_worker_ends_with_the_job_under_way():
-    log, outcomes, begun, go_on = Outcomes(), Outcomes(), threading.Event(), threading.Event()
+    log, outcomes, begun, go_on = (
+        Outcomes(),
+        Outcomes(),
+        threading.Event(),
+        threading.Event(),
+    )
     worker = Worker('test', log)
 
     def job():

@@ -13,7 +13,15 @@ from scipy.interpolate import BPoly
 from scipy.spatial.transform import Rotation
 from support import robots
 from support.random_trees import random_motion
-from support.tool_cases import CENTER, GRAVITY, MASS, PANDA, PinPoses, derivatives_at_zero, moved
+from support.tool_cases import (
+    CENTER,
+    GRAVITY,
+    MASS,
+    PANDA,
+    PinPoses,
+    derivatives_at_zero,
+    moved,
+)
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 from hodyn_ros.errors import WrenchError
@@ -80,10 +88,14 @@ def stamped(values=VALUES[0], frame='panda_link8', time=START):
     return message
 
 
-def given(values=VALUES, link='panda_link8', time=START, expressed_in=WrenchMotion.BODY, acting=0):
+def given(
+    values=VALUES, link='panda_link8', time=START, expressed_in=WrenchMotion.BODY, acting=0
+):
     message = WrenchMotion(expressed_in=expressed_in, acting=acting)
     message.header.frame_id, message.header.stamp = link, stamp(time)
-    message.wrench, message.wrench_dot, message.wrench_ddot = (message_of(v) for v in values)
+    message.wrench, message.wrench_dot, message.wrench_ddot = (
+        message_of(v) for v in values
+    )
     return message
 
 
@@ -140,10 +152,14 @@ def only(result):
     ],
 )
 @pytest.mark.parametrize('seed', range(2))
-def test_contact_wrench_is_recovered_from_what_a_sensor_measures(model, seed, link, frame, acting):
+def test_contact_wrench_is_recovered_from_what_a_sensor_measures(
+    model, seed, link, frame, acting
+):
     poses, motion = PinPoses(), random_motion(seed, 7, 5)
     rng = np.random.default_rng(seed)
-    contact = rng.normal(size=(3, 6)) * 5.0  # by the robot, in base axes about the base origin
+    contact = (
+        rng.normal(size=(3, 6)) * 5.0
+    )  # by the robot, in base axes about the base origin
     sensor_R = Rotation.from_euler('xyz', RPY).as_matrix()
     sign = 1.0 if acting == 'on_environment' else -1.0
 
@@ -203,7 +219,9 @@ def test_tool_at_rest_without_contact_is_a_wrench_of_zero(model, acting):
     np.testing.assert_allclose(measured.values, 0.0, atol=1e-12)
 
 
-def test_effort_with_compensated_tool_is_that_of_the_robot_without_it_under_the_raw_wrench(model):
+def test_effort_with_compensated_tool_is_that_of_the_robot_without_it_under_the_raw_wrench(
+    model,
+):
     loaded = model.with_payload('panda_link8', MASS, CENTER)
     reading = np.zeros((3, 6))
     reading[0] = VALUES[0]
@@ -242,7 +260,9 @@ def test_nothing_above_the_vouched_order_is_permitted(model, orders, tool_mass, 
     wrenches.take_stamped(stamped(), model, START)
     result = wrenches.at(START, MOTION[:K], model)
     assert result.order == min(K - 3, orders - 1)
-    assert [np.shape(wrench.values) for wrench in result.wrenches] == [(result.order + 1, 6)] * 2
+    assert [np.shape(wrench.values) for wrench in result.wrenches] == [
+        (result.order + 1, 6)
+    ] * 2
     inverse_dynamics(model, MOTION[: result.order + 3], result.wrenches)
 
 
@@ -367,7 +387,9 @@ def test_given_wrenches_are_kept_for_a_second(model):
     newest = START + 2999 * MS
     for time, kept in ((newest - 990 * MS, True), (newest - 1100 * MS, False)):
         if kept:
-            np.testing.assert_allclose(only(wrenches.at(time, MOTION, model)).values, VALUES)
+            np.testing.assert_allclose(
+                only(wrenches.at(time, MOTION, model)).values, VALUES
+            )
         else:
             with pytest.raises(WrenchError, match='away from the motion'):
                 wrenches.at(time, MOTION, model)
@@ -446,7 +468,10 @@ def test_tool_compensation_of_a_stale_wrench_does_not_turn_with_the_link(model):
 
 def test_first_motion_after_the_timeout_compensates_the_tool_in_its_own_pose(model):
     wrenches = wrenches_with(
-        timeout=0.05, stale_policy='hold', fade_time=0.1, tool_mass=MASS,
+        timeout=0.05,
+        stale_policy='hold',
+        fade_time=0.1,
+        tool_mass=MASS,
         tool_center_of_mass=tuple(CENTER),
     )
     wrenches.take_stamped(stamped(), model, START)
@@ -459,7 +484,9 @@ def test_first_motion_after_the_timeout_compensates_the_tool_in_its_own_pose(mod
 
 
 def test_contact_goes_on_by_its_derivatives_from_the_last_motion_before_the_timeout(model):
-    wrenches = wrenches_with(timeout=0.05, stale_policy='hold', fade_time=0.1, tool_mass=MASS)
+    wrenches = wrenches_with(
+        timeout=0.05, stale_policy='hold', fade_time=0.1, tool_mass=MASS
+    )
     wrenches.take_stamped(stamped(), model, START)
     wrenches.at(START + 10 * MS, at_rest(), model)
     R, _ = PinPoses()(MOTION[0], 'panda_link8')
@@ -474,7 +501,9 @@ def test_other_settings_do_not_go_on_from_what_was_computed_with_the_old_ones(mo
     wrenches.use(settings, model)
     wrenches.take_stamped(stamped(), model, START)
     wrenches.at(START, at_rest(), model)
-    wrenches.use(replace(settings, wrench=replace(settings.wrench, tool_mass=2.0 * MASS)), model)
+    wrenches.use(
+        replace(settings, wrench=replace(settings.wrench, tool_mass=2.0 * MASS)), model
+    )
     R, _ = PinPoses()(MOTION[0], 'panda_link8')
     held = only(wrenches.at(START + 10**9, at_rest(), model)).values[0]
     expected = polynomial(VALUES, 0.05)[0, 3:] + 2.0 * MASS * R.T @ GRAVITY
@@ -484,7 +513,9 @@ def test_other_settings_do_not_go_on_from_what_was_computed_with_the_old_ones(mo
 def test_motion_of_long_ago_does_not_decide_what_is_held(model):
     wrenches = wrenches_with(
         lambda: KnownSignal(np.vstack([VALUES[:1], np.zeros((2, 6))])),
-        timeout=0.05, stale_policy='hold', tool_mass=MASS,
+        timeout=0.05,
+        stale_policy='hold',
+        tool_mass=MASS,
     )
     wrenches.take_stamped(stamped(), model, START)
     wrenches.at(START, MOTION, model)
@@ -503,11 +534,15 @@ def test_stale_wrench_permits_no_more_than_it_did_before(model, policy):
     )
     wrenches.take_stamped(stamped(), model, START)
     assert wrenches.at(START + 500 * MS, MOTION, model).order == 1
-    assert wrenches.at(START + 5000 * MS, MOTION, model).order == (2 if policy == 'fade' else 1)
+    assert wrenches.at(START + 5000 * MS, MOTION, model).order == (
+        2 if policy == 'fade' else 1
+    )
 
 
 @pytest.mark.parametrize('tool_mass', [0.0, MASS])
-def test_where_the_estimator_does_not_reach_the_timeout_the_sample_is_held(model, tool_mass):
+def test_where_the_estimator_does_not_reach_the_timeout_the_sample_is_held(
+    model, tool_mass
+):
     class UpToLastSample(KnownSignal):
         def at(self, time_ns):
             return super().at(time_ns) if time_ns <= self.samples[-1][0] else None
@@ -549,7 +584,16 @@ def test_output_does_not_jump_where_the_estimator_gives_up(model, policy, tool_m
     # The fading itself changes the wrench by no more than that.
     bound = 1.3 * np.abs(VALUES[1]) + 20.0 * np.abs(series).max(axis=0)
     assert np.all(steps.max(axis=0) < bound)
-    assert [orders[i] for i in (0, 100, 101, 200, 201, 499, 501, 2400)] == [2, 2, 1, 1, 0, 0, 0, 0]
+    assert [orders[i] for i in (0, 100, 101, 200, 201, 499, 501, 2400)] == [
+        2,
+        2,
+        1,
+        1,
+        0,
+        0,
+        0,
+        0,
+    ]
     later = wrenches.at(START + 10**9, at_rest(), model)
     if policy == 'fade':
         assert later == ([], 2, [])
@@ -566,7 +610,11 @@ BAD_STAMPED = [
     (stamped(), {'link': 'panda_link0'}, 'wrench.link names is at rest'),
     (stamped(frame='panda_link4'), {'link': 'panda_link7'}, 'panda_link7, panda_link8'),
     (stamped([math.nan] * 6), {}, "'panda_link8': all values must be finite"),
-    (stamped(time=START + 101 * MS), {}, r"'panda_link8': the stamp lies 0.101 s in the future"),
+    (
+        stamped(time=START + 101 * MS),
+        {},
+        r"'panda_link8': the stamp lies 0.101 s in the future",
+    ),
 ]
 
 
@@ -646,7 +694,9 @@ def test_sensor_that_reads_zero_goes_on(model):
 def test_second_source_on_a_link_is_refused_while_the_first_is_alive(model):
     sources = {
         'wrench_motion': lambda w, t: w.take_motion(given(time=t), model, t),
-        "wrench (frame_id 'panda_link8')": lambda w, t: w.take_stamped(stamped(time=t), model, t),
+        "wrench (frame_id 'panda_link8')": lambda w, t: w.take_stamped(
+            stamped(time=t), model, t
+        ),
         "wrench (frame_id 'panda_link7')": lambda w, t: w.take_stamped(
             stamped(frame='panda_link7', time=t), model, t
         ),
@@ -702,7 +752,9 @@ def test_latest_has_the_links_and_expressions_that_will_act_in_their_order(model
     assert changed == [True, True, True, False, False, True]
     kinds = [(w.link, w.expressed_in) for w in wrenches.latest()]
     assert kinds == [
-        ('panda_link2', 'hybrid'), ('panda_link7', 'spatial'), ('panda_link8', 'spatial')
+        ('panda_link2', 'hybrid'),
+        ('panda_link7', 'spatial'),
+        ('panda_link8', 'spatial'),
     ]
     acting = wrenches.at(START, MOTION, model).wrenches
     assert [(w.link, w.expressed_in) for w in acting] == kinds
@@ -843,4 +895,6 @@ def test_deviations_of_a_measured_wrench_come_in_the_axes_of_the_link(model):
     to_link = np.block([[R, r @ R], [np.zeros((3, 3)), R]])
     for k in range(3):
         own = np.diag((0.01 * 10.0**k * AS_FORCES) ** 2)
-        np.testing.assert_allclose(covariance[k], to_link @ own @ to_link.T, atol=1e-15 * 100**k)
+        np.testing.assert_allclose(
+            covariance[k], to_link @ own @ to_link.T, atol=1e-15 * 100**k
+        )

@@ -37,7 +37,9 @@ def made_from(path, context):
 
 
 @pytest.mark.parametrize('drive', DRIVES, ids=lambda drive: str(drive)[:60])
-def test_a_node_has_the_friction_and_the_actuators_that_are_written(drive, context, tmp_path):
+def test_a_node_has_the_friction_and_the_actuators_that_are_written(
+    drive, context, tmp_path
+):
     path = tmp_path / 'robot.yaml'
     model = MODEL.with_friction(FRICTION)
     actuators = actuator_config(Actuators(model, {'elbow': drive}))
@@ -50,5 +52,7 @@ def test_a_node_has_the_friction_and_the_actuators_that_are_written(drive, conte
 def test_friction_that_is_not_complete_at_the_start_is_refused(context, tmp_path):
     path = tmp_path / 'robot.yaml'
     write_parameters(path, {'friction': {'elbow': {'phi1': 0.5, 'phi2': 5.0}}})
-    with pytest.raises(ValueError, match='friction.elbow: phi3 must be set, too, with phi1, phi2'):
+    with pytest.raises(
+        ValueError, match='friction.elbow: phi3 must be set, too, with phi1, phi2'
+    ):
         made_from(path, context)

@@ -47,7 +47,9 @@ def panda():
 def elastic_panda(model, time_step=1e-4, **imperfections):
     springs = zip(model.joint_names, STIFFNESS, MOTOR_INERTIA)
     return ElasticPlant(
-        model, {name: SeriesElastic(k, b) for name, k, b in springs}, time_step,
+        model,
+        {name: SeriesElastic(k, b) for name, k, b in springs},
+        time_step,
         imperfections=Imperfections(**imperfections),
     )
 
@@ -61,10 +63,19 @@ SMOOTH = [
     ({'backlash': 4e-3}, {'backlash': 4e-3}),
     ({'gear_ratio': 100.0}, {'gear_ratio': 100.0}),
     (
-        {'stiffness': 0.2, 'inertia': -0.1, 'payload': 2.0, 'damping': 1.0, 'gear_ratio': 20.0},
         {
-            'stiffness_error': 0.2, 'inertia_error': -0.1, 'payload': {'panda_link8': 2.0},
-            'damping': 1.0, 'gear_ratio': 20.0,
+            'stiffness': 0.2,
+            'inertia': -0.1,
+            'payload': 2.0,
+            'damping': 1.0,
+            'gear_ratio': 20.0,
+        },
+        {
+            'stiffness_error': 0.2,
+            'inertia_error': -0.1,
+            'payload': {'panda_link8': 2.0},
+            'damping': 1.0,
+            'gear_ratio': 20.0,
         },
     ),
 ]
@@ -81,7 +92,9 @@ def test_accelerations_are_those_of_pinocchio(panda, theirs, ours):
         plant.reset(q, qd, theta, thetad)
         found = np.array(plant.acceleration(torque))
         expected = np.array(reference.accelerations(q, qd, theta, thetad, torque))
-        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * abs(expected).max())
+        np.testing.assert_allclose(
+            found, expected, rtol=0.0, atol=1e-12 * abs(expected).max()
+        )
         differs = np.abs(expected - exact.accelerations(q, qd, theta, thetad, torque)).max()
         assert differs > 1e-6 * np.abs(expected).max()
 
@@ -129,10 +142,16 @@ def test_swinging_arm_goes_where_that_of_pinocchio_goes(panda, theirs, ours, lar
     free, reference = Condition().plant(), Condition(**theirs).plant()
     state, other = reference.at_rest(HOME), free.at_rest(HOME)
     plant.reset(HOME)
-    weight, swing = reference.torque.copy(), np.array([20.0, 30.0, 15.0, 15.0, 5.0, 5.0, 3.0])
+    weight, swing = (
+        reference.torque.copy(),
+        np.array([20.0, 30.0, 15.0, 15.0, 5.0, 5.0, 3.0]),
+    )
     for k in range(250):
         torque = weight + swing * np.sin(2.0 * np.pi * 4.0 * 1e-3 * k)
-        state, other = reference.hold(state, torque, 1e-3, 20), free.hold(other, torque, 1e-3, 20)
+        state, other = (
+            reference.hold(state, torque, 1e-3, 20),
+            free.hold(other, torque, 1e-3, 20),
+        )
         plant.step(torque, 20)
         assert np.abs(plant.q - state[0]).max() < largest
         assert np.abs(plant.theta - state[2]).max() < largest
@@ -143,8 +162,10 @@ def single(time_step=1e-4, stiffness=300.0, inertia=0.5, **imperfections):
     """A robot whose shoulder has a spring with so much backlash that its motor is free."""
     model = RobotModel.from_urdf(robots.TWO_LINK)
     plant = ElasticPlant(
-        model, {'shoulder': SeriesElastic(stiffness, inertia), 'elbow': RigidDrive(0.1)},
-        time_step, imperfections=Imperfections(backlash={'shoulder': 1e3}, **imperfections),
+        model,
+        {'shoulder': SeriesElastic(stiffness, inertia), 'elbow': RigidDrive(0.1)},
+        time_step,
+        imperfections=Imperfections(backlash={'shoulder': 1e3}, **imperfections),
     )
     plant.reset([0.0, 0.0], theta=[0.0, 0.0])
     return plant
@@ -204,22 +225,29 @@ def test_torque_changes_no_faster_than_its_limit(is_function):
 def test_other_springs_have_errors_and_backlash_too():
     model = RobotModel.from_urdf(robots.TWO_LINK)
     plant = ElasticPlant(
-        model, {'elbow': SeriesElastic(CubicSpring(300.0, 5e3), 0.2)},
+        model,
+        {'elbow': SeriesElastic(CubicSpring(300.0, 5e3), 0.2)},
         imperfections=Imperfections(stiffness_error=0.2, backlash=0.02, gear_ratio=10.0),
     )
     plant.reset([0.2, -0.4], theta=[0.2, -0.3])
     expected = 1.2 * (300.0 * 0.09 + 5e3 * 0.09**3)
     np.testing.assert_allclose(plant.spring_torque, [0.0, expected], rtol=1e-12)
     plant.reset([0.2, -0.4])
-    np.testing.assert_allclose(plant.spring_torque[1], plant.weight([0.2, -0.4])[1], rtol=1e-9)
-    assert max(np.abs(a).max() for a in plant.acceleration(plant.weight([0.2, -0.4]))) < 1e-9
+    np.testing.assert_allclose(
+        plant.spring_torque[1], plant.weight([0.2, -0.4])[1], rtol=1e-9
+    )
+    assert (
+        max(np.abs(a).max() for a in plant.acceleration(plant.weight([0.2, -0.4]))) < 1e-9
+    )
 
 
 def test_half_the_step_changes_nothing_that_matters(panda):
     """The step of the tables, for the stiffest springs of theirs and all imperfections."""
     ends = []
     for time_step in (2e-4, 1e-4, 5e-5):
-        stiff = {n: SeriesElastic(20000.0, b) for n, b in zip(panda.joint_names, MOTOR_INERTIA)}
+        stiff = {
+            n: SeriesElastic(20000.0, b) for n, b in zip(panda.joint_names, MOTOR_INERTIA)
+        }
         imperfections = Imperfections(payload={'panda_link8': 1.0}, damping=3.0)
         plant = ElasticPlant(panda, stiff, time_step, imperfections=imperfections)
         plant.reset(HOME)
@@ -251,16 +279,23 @@ def test_controller_may_be_handed_the_torque_of_the_springs(panda):
     at_home = np.zeros((5, 7))
     at_home[0] = HOME
     simulate_tracking(
-        elastic_panda(panda), Holding(), lambda times: np.repeat(at_home[None], len(times), 0),
-        0.01, start=lambda sampled: sampled.reset(HOME + 0.1), torque_sensors=True,
+        elastic_panda(panda),
+        Holding(),
+        lambda times: np.repeat(at_home[None], len(times), 0),
+        0.01,
+        start=lambda sampled: sampled.reset(HOME + 0.1),
+        torque_sensors=True,
     )
     np.testing.assert_allclose(seen, 0.0, atol=1e-9)
 
 
 def test_values_come_by_joint_and_for_all_others(panda):
     made = Imperfections.from_tables(
-        {'': {'coulomb': 1.0, 'damping': 2.0}, 'panda_joint3': {'coulomb': 4.0},
-         'panda_link8': {'payload': 1.5}}
+        {
+            '': {'coulomb': 1.0, 'damping': 2.0},
+            'panda_joint3': {'coulomb': 4.0},
+            'panda_link8': {'payload': 1.5},
+        }
     )
     assert made.of('coulomb', panda.joint_names).tolist() == [1.0, 1.0, 4.0] + [1.0] * 4
     assert made.of('damping', panda.joint_names).tolist() == [2.0] * 7
@@ -273,9 +308,15 @@ def test_values_come_by_joint_and_for_all_others(panda):
 @pytest.mark.parametrize(
     ('given', 'message'),
     [
-        ({'stiffness_error': -1.0}, 'stiffness_error is -1.0, expected a finite number above -1'),
+        (
+            {'stiffness_error': -1.0},
+            'stiffness_error is -1.0, expected a finite number above -1',
+        ),
         ({'coulomb': -0.1}, 'coulomb is -0.1, expected a finite number from 0 on'),
-        ({'coulomb': {'elbow': np.nan}}, "coulomb of 'elbow' is nan, expected a finite number"),
+        (
+            {'coulomb': {'elbow': np.nan}},
+            "coulomb of 'elbow' is nan, expected a finite number",
+        ),
         ({'torque_limit': 0.0}, 'torque_limit is 0.0, expected a number above 0'),
         ({'gear_ratio': 'high'}, "gear_ratio is 'high', expected a finite number"),
         ({'payload': 1.0}, 'payload is 1.0, expected a mapping of link names'),
@@ -290,10 +331,22 @@ def test_values_that_cannot_be_are_refused(given, message):
 @pytest.mark.parametrize(
     ('given', 'error', 'message'),
     [
-        ({'coulomb': {'wrist': 1.0}}, JointNameError, "coulomb is given for 'wrist', expected"),
+        (
+            {'coulomb': {'wrist': 1.0}},
+            JointNameError,
+            "coulomb is given for 'wrist', expected",
+        ),
         ({'payload': {'hand': 1.0}}, ModelError, 'hand'),
-        ({'backlash': {'shoulder': 1.0}}, SimulationError, "'shoulder'; joints that can have it"),
-        ({'gear_ratio': {'elbow': 9.0}}, SimulationError, "'elbow'; joints that can have it: "),
+        (
+            {'backlash': {'shoulder': 1.0}},
+            SimulationError,
+            "'shoulder'; joints that can have it",
+        ),
+        (
+            {'gear_ratio': {'elbow': 9.0}},
+            SimulationError,
+            "'elbow'; joints that can have it: ",
+        ),
     ],
 )
 def test_robots_that_cannot_have_them_are_refused(given, error, message):
@@ -301,5 +354,7 @@ def test_robots_that_cannot_have_them_are_refused(given, error, message):
     drives = {'elbow': VariableStiffness(Qbmove(6.7, 0.3), 0.02)}
     with pytest.raises(error, match=message):
         ElasticPlant(model, drives, imperfections=Imperfections(**given))
-    with pytest.raises(SimulationError, match="The imperfection is 'colomb', expected one of"):
+    with pytest.raises(
+        SimulationError, match="The imperfection is 'colomb', expected one of"
+    ):
         Imperfections.from_tables({'': {'colomb': 1.0}})

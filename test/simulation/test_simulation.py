@@ -113,7 +113,9 @@ def test_plant_satisfies_both_equations_of_motion(name):
         Q = K * (theta - q) + damping * (thetad - qd)
         needed = inverse_dynamics(model, np.stack([q, qd, q2d]))[0]
         np.testing.assert_allclose(needed, Q, rtol=0.0, atol=1e-12 * np.abs(Q).max())
-        np.testing.assert_allclose(B * theta2d + Q, torque, rtol=0.0, atol=1e-12 * abs(Q).max())
+        np.testing.assert_allclose(
+            B * theta2d + Q, torque, rtol=0.0, atol=1e-12 * abs(Q).max()
+        )
 
 
 @needs_mujoco
@@ -132,7 +134,9 @@ def test_plant_has_the_mass_matrix_and_bias_of_pinocchio(panda):
         # With slack springs the links fall freely.
         q2d, _ = plant.acceleration(np.zeros(7))
         bias = pin.nonLinearEffects(reference, data, q, qd)
-        np.testing.assert_allclose(M @ q2d, -bias, rtol=0.0, atol=1e-12 * np.abs(bias).max())
+        np.testing.assert_allclose(
+            M @ q2d, -bias, rtol=0.0, atol=1e-12 * np.abs(bias).max()
+        )
 
 
 @needs_mujoco
@@ -143,7 +147,11 @@ def test_a_push_acts_at_the_centre_of_mass_of_the_link(panda):
     plant = elastic(panda)
     rng = np.random.default_rng(3)
     for j, name in enumerate(panda.joint_names):
-        q, qd, force = rng.uniform(-1.0, 1.0, 7), rng.uniform(-1.0, 1.0, 7), rng.normal(size=3)
+        q, qd, force = (
+            rng.uniform(-1.0, 1.0, 7),
+            rng.uniform(-1.0, 1.0, 7),
+            rng.normal(size=3),
+        )
         plant.reset(q, qd, q, qd)
         plant.push('panda_joint1', [1e3, 1e3, 1e3])  # the next one takes its place
         plant.push(name, 20.0 * force)
@@ -153,11 +161,15 @@ def test_a_push_acts_at_the_centre_of_mass_of_the_link(panda):
         pull = data.oMi[j + 1].rotation.T @ (20.0 * force)
         at_com = np.concatenate([pull, np.cross(reference.inertias[j + 1].lever, pull)])
         expected = pin.aba(reference, data, q, qd, J.T @ at_com)
-        np.testing.assert_allclose(q2d, expected, rtol=0.0, atol=1e-9 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            q2d, expected, rtol=0.0, atol=1e-9 * np.abs(expected).max()
+        )
         plant.reset(q, qd, q, qd)
         free, _ = plant.acceleration(np.zeros(7))
         expected = pin.aba(reference, data, q, qd, np.zeros(7))
-        np.testing.assert_allclose(free, expected, rtol=0.0, atol=1e-9 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            free, expected, rtol=0.0, atol=1e-9 * np.abs(expected).max()
+        )
 
 
 @needs_mujoco
@@ -247,7 +259,10 @@ def test_two_motors_act_on_a_joint_of_variable_stiffness():
         },
     )
     assert plant.motor_names == (
-        'shoulder_motor1', 'shoulder_motor2', 'elbow_motor1', 'elbow_motor2',
+        'shoulder_motor1',
+        'shoulder_motor2',
+        'elbow_motor1',
+        'elbow_motor2',
     )
     q, qd = np.array([0.3, -0.2]), np.array([0.4, -0.5])
     theta = np.array([0.5, 0.0, -0.1, 0.02])
@@ -262,7 +277,9 @@ def test_two_motors_act_on_a_joint_of_variable_stiffness():
     needed = inverse_dynamics(model, np.stack([q, qd, q2d]))[0]
     np.testing.assert_allclose(needed, [pulls.sum(), lever], rtol=1e-11)
     inertia = np.array([0.02, 0.03, 0.04, 0.5])
-    np.testing.assert_allclose(inertia * theta2d + [*pulls, lever, pivot], torque, rtol=1e-11)
+    np.testing.assert_allclose(
+        inertia * theta2d + [*pulls, lever, pivot], torque, rtol=1e-11
+    )
 
 
 @needs_mujoco
@@ -329,14 +346,18 @@ def test_friction_of_links_and_motors_is_that_of_the_laws():
     q, qd, theta, thetad = [0.3, -0.2], [0.4, -0.05], [0.3, -0.1], [0.4, 0.07]
     plant.reset(q, qd, theta, thetad)
     q2d, theta2d = plant.acceleration([3.0, 4.0])
-    rigid = inverse_dynamics(model.with_friction({'elbow': None}), np.stack([q, qd, q2d]))[0]
+    rigid = inverse_dynamics(model.with_friction({'elbow': None}), np.stack([q, qd, q2d]))[
+        0
+    ]
 
     def friction(velocity, viscous, level, smoothing):
         return viscous * velocity + level * np.tanh(velocity / smoothing)
 
     Q = 300.0 * 0.1
     assert rigid[1] + friction(-0.05, 0.7, 2.0, 0.1) == pytest.approx(Q, rel=1e-12)
-    assert 0.2 * theta2d[1] + Q + friction(0.07, 0.3, 1.5, 0.05) == pytest.approx(4.0, rel=1e-9)
+    assert 0.2 * theta2d[1] + Q + friction(0.07, 0.3, 1.5, 0.05) == pytest.approx(
+        4.0, rel=1e-9
+    )
     # A rigid joint moves its motor along.
     needed = rigid[0] + 0.5 * q2d[0] + friction(0.4, 0.3, 1.5, 0.05)
     assert needed == pytest.approx(3.0, rel=1e-9)
@@ -392,7 +413,9 @@ def test_a_simulation_that_diverges_says_so(panda):
 def test_a_deflection_beyond_the_spring_says_so():
     model = RobotModel.from_urdf(robots.TWO_LINK)
     plant = ElasticPlant(model, {'elbow': SeriesElastic(LinearSpring(100.0, 0.2), 0.1)})
-    with pytest.raises(DeflectionError, match="'elbow'.*range of its spring is -0.2 to 0.2"):
+    with pytest.raises(
+        DeflectionError, match="'elbow'.*range of its spring is -0.2 to 0.2"
+    ):
         plant.step([0.0, 60.0], 5000)
 
 
@@ -424,7 +447,9 @@ def test_torques_that_cannot_be_used_are_refused(torque):
 @pytest.mark.parametrize('torque', [[1.0, 1.1e10], lambda time: [-1e300, 0.0]])
 def test_torques_above_what_mujoco_takes_are_refused(torque):
     plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
-    with pytest.raises(SimulationError, match=r'torque of motor .* expected magnitudes up to 1e'):
+    with pytest.raises(
+        SimulationError, match=r'torque of motor .* expected magnitudes up to 1e'
+    ):
         plant.step(torque)
     with pytest.raises(SimulationError, match='diverged'):
         plant.step([0.0, 1e10])  # taken, and one step is enough

@@ -45,7 +45,11 @@ class FeedForward:
         effort = inverse_dynamics(MODEL, reference)
         motor = reference[:3] + effort / STIFFNESS
         torque = INERTIA * motor[2] + effort[0]
-        return torque + self.stiffness * (motor[0] - theta) + self.damping * (motor[1] - thetad)
+        return (
+            torque
+            + self.stiffness * (motor[0] - theta)
+            + self.damping * (motor[1] - thetad)
+        )
 
 
 class Constant:
@@ -90,14 +94,18 @@ def test_metrics_are_those_of_the_record():
     error = record.q - motion(record.times)[:, 0]
     assert record.rms_error == pytest.approx(np.sqrt((error**2).sum() / error.size))
     assert record.peak_error == np.max(np.abs(error))
-    rate = max(abs(b - a) for u, v in zip(record.torque, record.torque[1:]) for a, b in zip(u, v))
+    rate = max(
+        abs(b - a) for u, v in zip(record.torque, record.torque[1:]) for a, b in zip(u, v)
+    )
     assert record.peak_torque_rate == pytest.approx(rate / 1e-3, rel=1e-6)
 
 
 def test_the_same_seed_gives_the_same_noise_and_another_one_does_not():
     def run(seed):
         sensors = Sensors(position_noise=1e-4, motor_velocity_noise=1e-2, seed=seed)
-        return simulate_tracking(plant(), FeedForward(), motion, 0.1, sensors=sensors).torque
+        return simulate_tracking(
+            plant(), FeedForward(), motion, 0.1, sensors=sensors
+        ).torque
 
     np.testing.assert_array_equal(run(3), run(3))
     assert np.abs(run(3) - run(4)).max() > 1e-3
@@ -111,7 +119,12 @@ def test_noise_has_the_given_standard_deviations():
     sampled.reset(q, torque=held)
     rows = []
     for _ in range(4000):
-        truth = (sampled.plant.q, sampled.plant.qd, sampled.plant.theta, sampled.plant.thetad)
+        truth = (
+            sampled.plant.q,
+            sampled.plant.qd,
+            sampled.plant.theta,
+            sampled.plant.thetad,
+        )
         rows.append(np.array(sampled.measurement[1:5]) - truth)
         sampled.advance(held)
     rows = np.array(rows)
@@ -121,7 +134,9 @@ def test_noise_has_the_given_standard_deviations():
 
 def test_encoders_round_to_their_resolution():
     step = 2 * np.pi / 2**10
-    sampled = SampledPlant(plant(), sensors=Sensors(resolution=step, motor_resolution=step / 4))
+    sampled = SampledPlant(
+        plant(), sensors=Sensors(resolution=step, motor_resolution=step / 4)
+    )
     sampled.reset([0.2, -0.4])
     q, theta = sampled.measurement.q / step, 4 * sampled.measurement.theta / step
     np.testing.assert_allclose(q, np.round(q), atol=1e-9)
@@ -249,7 +264,10 @@ def test_periods_that_are_no_multiple_of_the_time_step_are_refused(period):
     ('arguments', 'message'),
     [
         ((Constant([1.0, 2.0]), motion, 0.0), 'duration is 0.0 s'),
-        ((Constant([1.0, 2.0]), lambda t: motion(t)[:, :4], 0.1), r'shape \(100, 4, 2\), exp'),
+        (
+            (Constant([1.0, 2.0]), lambda t: motion(t)[:, :4], 0.1),
+            r'shape \(100, 4, 2\), exp',
+        ),
         ((Constant([1.0]), motion, 0.1), 'torque is .*expected 2 finite numbers'),
         ((Constant([1.0, np.inf]), motion, 0.1), 'torque holds inf at index'),
     ],
@@ -260,7 +278,9 @@ def test_tracking_refuses_what_it_cannot_run(arguments, message):
 
 
 def test_command_delay_must_be_a_whole_number():
-    with pytest.raises(SimulationError, match='command_delay is 0.5, expected a whole number'):
+    with pytest.raises(
+        SimulationError, match='command_delay is 0.5, expected a whole number'
+    ):
         SampledPlant(plant(), command_delay=0.5)
 
 

@@ -21,7 +21,12 @@ from hodyn_ros.trajectory.spline import fit_spline
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
 STIFFNESS, PERIOD = 3000.0, 1_000_000
-DRIVE = {'type': 'sea', 'stiffness': STIFFNESS, 'motor_inertia': 0.3, 'max_motor_torque': 200.0}
+DRIVE = {
+    'type': 'sea',
+    'stiffness': STIFFNESS,
+    'motor_inertia': 0.3,
+    'max_motor_torque': 200.0,
+}
 DRIVES = tuple((joint, *item) for joint in ('shoulder', 'elbow') for item in DRIVE.items())
 START = np.array([0.3, -0.4])
 BYTES = b'\0\1\0\0' + struct.pack('<iI4xII', 0, 0, 0, 1)  # a head: no names, one point
@@ -154,11 +159,15 @@ def test_robot_far_from_its_reference_is_stopped_after_three_measurements(world,
     world.step(off=off)
     assert world.control.supervisor.state == LEAVING
     assert 'The tracking error of' in world.control.report()['stopped because']
-    assert any(text.startswith('The robot is being stopped') for text in world.host.texts('error'))
+    assert any(
+        text.startswith('The robot is being stopped') for text in world.host.texts('error')
+    )
 
 
 def test_gap_in_a_motion_stops_it_on_its_path_until_a_trajectory_comes():
-    world = World(saturation_time=100.0)  # this robot moves by its reference, not by its torques
+    world = World(
+        saturation_time=100.0
+    )  # this robot moves by its reference, not by its torques
     world.step()
     world.send()
     world.run(300)
@@ -166,11 +175,15 @@ def test_gap_in_a_motion_stops_it_on_its_path_until_a_trajectory_comes():
     world.step()
     control = world.control
     assert control.supervisor.state == STOPPING
-    with pytest.raises(ControlError, match='does not move on yet: the motion to rest is not over'):
+    with pytest.raises(
+        ControlError, match='does not move on yet: the motion to rest is not over'
+    ):
         control.take_trajectory(BYTES)
     with pytest.raises(ControlError, match='A trajectory ends that'):
         control.check_reference()
-    with pytest.raises(ControlError, match='changed at rest, but the robot has been stopped'):
+    with pytest.raises(
+        ControlError, match='changed at rest, but the robot has been stopped'
+    ):
         world.set(controller='joint_impedance')
     world.run(600)
     assert control.report()['reference'] == 'stop'
@@ -201,8 +214,13 @@ def test_robot_that_is_led_by_hand_takes_no_motion_and_is_held_where_it_was_led(
     world.run(3)
     world.set(controller='gravity_compensation')
     world.run(3, off=0.5)
-    assert world.control.supervisor.state == FOLLOWING, 'nothing is too far from no reference'
-    for move in (world.control.check_reference, lambda: world.control.take_trajectory(BYTES)):
+    assert world.control.supervisor.state == FOLLOWING, (
+        'nothing is too far from no reference'
+    )
+    for move in (
+        world.control.check_reference,
+        lambda: world.control.take_trajectory(BYTES),
+    ):
         with pytest.raises(ControlError, match='The robot is led by hand'):
             move()
     with pytest.raises(ControlError, match='set without_reference to hold first'):
@@ -212,7 +230,9 @@ def test_robot_that_is_led_by_hand_takes_no_motion_and_is_held_where_it_was_led(
 
 
 def test_collision_lets_the_robot_float_if_so_asked():
-    world = World(collision_reaction='float', max_external_torque=5.0, max_tracking_error=10.0)
+    world = World(
+        collision_reaction='float', max_external_torque=5.0, max_tracking_error=10.0
+    )
     world.run(5)
     for _ in range(400):
         world.step(off=np.array([0.01, 0.0]))

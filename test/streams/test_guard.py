@@ -44,7 +44,9 @@ def test_a_joint_at_rest_at_its_limit_does_not_hurry_the_others(guard):
 def test_what_is_not_a_number_is_beyond_every_bound(guard):
     state, error = np.zeros((2, 2)), np.zeros(2)
     assert guard.violation(state, error) == guard.unrest(state) == ''
-    assert 'tracking error of elbow is nan' in guard.violation(state, np.array([0.0, np.nan]))
+    assert 'tracking error of elbow is nan' in guard.violation(
+        state, np.array([0.0, np.nan])
+    )
     state[1, 0] = np.nan
     assert 'velocity of shoulder is nan' in guard.violation(state, error)
     assert 'shoulder still moves at nan' in guard.unrest(state)
@@ -53,9 +55,21 @@ def test_what_is_not_a_number_is_beyond_every_bound(guard):
 @pytest.mark.parametrize(
     ('place', 'bound', 'text'),
     [
-        ((0, 1), LIMIT + 0.05, 'position of elbow is 2.06, expected -2.05 to 2.05 (position'),
-        ((1, 0), 1.2 * SPEED, 'velocity of shoulder is 3.61, expected -3.6 to 3.6 (velocity'),
-        ((2, 1), 0.1, 'tracking error of elbow is 0.11, expected -0.1 to 0.1 (max_tracking'),
+        (
+            (0, 1),
+            LIMIT + 0.05,
+            'position of elbow is 2.06, expected -2.05 to 2.05 (position',
+        ),
+        (
+            (1, 0),
+            1.2 * SPEED,
+            'velocity of shoulder is 3.61, expected -3.6 to 3.6 (velocity',
+        ),
+        (
+            (2, 1),
+            0.1,
+            'tracking error of elbow is 0.11, expected -0.1 to 0.1 (max_tracking',
+        ),
     ],
 )
 def test_a_bound_may_be_reached_and_not_exceeded(guard, place, bound, text):
@@ -85,7 +99,9 @@ def test_motion_is_brought_to_rest_on_its_path(begin):
     h = 1e-4
     for t in np.linspace(0.0, 0.5, 12)[1:-1]:
         point = slowed(t)
-        assert np.abs(path - point[0]).max(axis=1).min() < 1e-3  # between samples of the path
+        assert (
+            np.abs(path - point[0]).max(axis=1).min() < 1e-3
+        )  # between samples of the path
         if begin < 1.0:
             change = (slowed(t + h)[:4] - slowed(t - h)[:4]) / (2.0 * h)
             np.testing.assert_allclose(change, point[1:], rtol=1e-4, atol=1e-3)

@@ -8,7 +8,10 @@ from hodyn_ros.streams.inputs import LINKS, MOST_WAITING, MOTORS, Pairs, Referen
 from hodyn_ros.streams.timeline import PlannedMotion, Timeline
 from hodyn_ros.trajectory import stop_motion
 
-HALVES = {LINKS: np.array([[0.1, 0.2], [0.3, 0.4]]), MOTORS: np.array([[0.5, 0.6], [0.7, 0.8]])}
+HALVES = {
+    LINKS: np.array([[0.1, 0.2], [0.3, 0.4]]),
+    MOTORS: np.array([[0.5, 0.6], [0.7, 0.8]]),
+}
 
 
 def both(pairs, stamp, topics=(LINKS, MOTORS)):
@@ -40,7 +43,9 @@ def test_pairs_begin_anew_after_some_of_the_past_and_nothing_newer(answered):
     found = []
     for i in range(20):
         steady.now = 0.1 * i
-        found.append(both(pairs, 10**9 + i, topics=(LINKS, MOTORS) if i % 2 else (MOTORS, LINKS)))
+        found.append(
+            both(pairs, 10**9 + i, topics=(LINKS, MOTORS) if i % 2 else (MOTORS, LINKS))
+        )
         assert (pairs.behind > 3.9) == (0 < i < 10)
         if found[-1] is not None:
             pairs.answer(found[-1].stamp)
@@ -96,7 +101,9 @@ def test_time_that_goes_back_twice_is_waited_for_twice(answered):
 def test_a_pair_has_the_links_first_whichever_half_comes_first(topics):
     measured = both(Pairs(lambda topic: None), 7, topics)
     assert (measured.stamp, measured.begins_anew) == (7, False)
-    np.testing.assert_array_equal(measured.state, np.vstack((HALVES[LINKS], HALVES[MOTORS])))
+    np.testing.assert_array_equal(
+        measured.state, np.vstack((HALVES[LINKS], HALVES[MOTORS]))
+    )
 
 
 def test_pairs_forget_what_waits_too_long():
@@ -135,7 +142,9 @@ def test_a_stream_is_carried_on_by_its_derivatives_and_then_brought_to_rest(refe
     references.take(SECOND, MOTION, 0)
     for ahead in (-0.01, 0.0, 0.02, 0.05):
         time = SECOND + round(ahead * SECOND)
-        np.testing.assert_allclose(references.at(time, np.zeros(2), 0.05, 0.5), taylor(ahead))
+        np.testing.assert_allclose(
+            references.at(time, np.zeros(2), 0.05, 0.5), taylor(ahead)
+        )
     assert references.origin == 'stream'
     behind = SECOND + round(0.050001 * SECOND)
     np.testing.assert_allclose(
@@ -160,7 +169,9 @@ def test_a_stream_ends_a_trajectory_and_what_is_too_old_is_refused():
     references.use_joints(('a', 'b'))
     planned = PlannedMotion(('a', 'b'), stop_motion(MOTION, 1.0), SECOND, 4)
     timeline.add(planned)
-    np.testing.assert_allclose(references.at(SECOND, np.zeros(2), 0.05, None), MOTION, atol=1e-12)
+    np.testing.assert_allclose(
+        references.at(SECOND, np.zeros(2), 0.05, None), MOTION, atol=1e-12
+    )
     references.take(2 * SECOND, MOTION, SECOND)
     assert timeline
     references.at(2 * SECOND, np.zeros(2), 0.05, None)
@@ -177,4 +188,6 @@ def test_a_stop_is_dragged_along_by_a_robot_that_does_not_follow(references):
         assert (np.abs(wanted[0] - measured) <= 0.05 + 1e-12).all()
     assert references.is_stopping and references.origin == 'stop'
     references.end_stop()
-    np.testing.assert_allclose(references.at(3 * SECOND, measured, 0.05, None)[0], wanted[0])
+    np.testing.assert_allclose(
+        references.at(3 * SECOND, measured, 0.05, None)[0], wanted[0]
+    )

@@ -28,7 +28,9 @@ def at(time, position=(0.0, 0.0), in_progress=False, velocity=(0.0, 0.0)):
 
 def planned(model, start, waypoints=WAYPOINTS, tolerance=0.2, limits=None, **options):
     limits = motion_limits(model) if limits is None else limits
-    return plan_from_state(model, limits, waypoints, start=start, tolerance=tolerance, **options)
+    return plan_from_state(
+        model, limits, waypoints, start=start, tolerance=tolerance, **options
+    )
 
 
 def efforts(model, motion, begin, end):
@@ -39,20 +41,26 @@ def efforts(model, motion, begin, end):
 
 def test_without_a_known_state_the_motion_is_that_of_the_waypoints(model):
     expected = plan_motion(WAYPOINTS, NAMES)
-    np.testing.assert_array_equal(planned(model, None).motion.states, expected.motion.states)
+    np.testing.assert_array_equal(
+        planned(model, None).motion.states, expected.motion.states
+    )
 
 
 @pytest.mark.parametrize('time', [0.0, 0.03])
 def test_robot_near_the_first_waypoint_begins_where_it_is_without_a_jump(model, time):
     plan = planned(model, at(time, (0.01, -0.02)))
     assert plan.motion.start_time == time
-    np.testing.assert_allclose(plan.motion(time), at(time, (0.01, -0.02)).motion, atol=1e-12)
+    np.testing.assert_allclose(
+        plan.motion(time), at(time, (0.01, -0.02)).motion, atol=1e-12
+    )
     np.testing.assert_allclose(plan.motion(1.0)[0], [0.4, 0.2], atol=1e-12)
     assert not plan.warnings
 
 
 def test_robot_that_is_elsewhere_is_told_where_and_how_far(model):
-    with pytest.raises(TrajectoryError, match=r'elbow at 0, the robot is 0\.3 rad or m away'):
+    with pytest.raises(
+        TrajectoryError, match=r'elbow at 0, the robot is 0\.3 rad or m away'
+    ):
         planned(model, at(0.0, (0.0, 0.3)))
     assert planned(model, at(0.0, (0.0, 0.3)), tolerance=np.inf)
 
@@ -103,7 +111,9 @@ def without_limits(model):
 
 
 def test_known_limit_counts_before_the_multiple(model):
-    limits = without_limits(model)._replace(effort_dot=np.full(2, 1e9), effort=np.full(2, 1e9))
+    limits = without_limits(model)._replace(
+        effort_dot=np.full(2, 1e9), effort=np.full(2, 1e9)
+    )
     start = at(0.8, (0.1, 0.05), True)
     assert planned(model, start, limits=limits)
     own = efforts(model, plan_motion(WAYPOINTS, NAMES).motion, 0.0, 2.0)

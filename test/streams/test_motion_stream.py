@@ -457,8 +457,13 @@ def test_only_a_trajectory_with_a_stamp_can_be_over_before_it_is_planned(setup, 
 
 @pytest.mark.parametrize(
     ('ahead', 'waits', 'duration', 'begins'),
-    [(0, 1.9, 0.0, True), (0, 2.1, 0.0, False), (0, 9.0, 8.0, True), (5, 6.9, 0.0, True),
-     (5, 7.1, 0.0, False)],
+    [
+        (0, 1.9, 0.0, True),
+        (0, 2.1, 0.0, False),
+        (0, 9.0, 8.0, True),
+        (5, 6.9, 0.0, True),
+        (5, 7.1, 0.0, False),
+    ],
 )
 def test_trajectory_whose_plan_is_late_by_more_than_planning_never_begins(
     setup, ahead, waits, duration, begins
@@ -515,7 +520,9 @@ def test_stop_keeps_limits_where_another_duration_does(derivatives):
     np.testing.assert_allclose(motion(0.0)[:4], state[:4], rtol=0.0, atol=1e-9)
     np.testing.assert_allclose(motion(motion.end_time)[1:], 0.0, atol=1e-6)
     samples = np.abs(motion(np.linspace(0.0, motion.end_time, 1001)))
-    most = np.maximum((limits.velocity, limits.acceleration, limits.jerk), np.abs(state[1:4]))
+    most = np.maximum(
+        (limits.velocity, limits.acceleration, limits.jerk), np.abs(state[1:4])
+    )
     excess = (samples[:, 1:4] / most).max()
     at_once = np.abs(stop_motion(state, 0.5)(np.linspace(0.0, 0.5, 1001)))
     assert excess <= max(1.0 + 1e-3, 0.7 * (at_once[:, 1:4] / most).max())
@@ -528,7 +535,9 @@ def test_every_state_is_reached_and_every_event_leads_somewhere():
     assert states == {IDLE, FOLLOWING, JOINING, STOPPING, LOST}
     reached = {IDLE}
     for _ in states:
-        reached |= {after for (before, _), after in TRANSITIONS.items() if before in reached}
+        reached |= {
+            after for (before, _), after in TRANSITIONS.items() if before in reached
+        }
     assert reached == states
 
 
@@ -554,7 +563,9 @@ def test_motion_goes_on_if_the_one_that_should_continue_it_is_refused(setup):
     setup.run([(0, 0), (1, 2)], [0, 4])
     setup.now += SECOND
     setup.take([(1, 1), (3, 3)], [1, 2])
-    setup.stream.on_plan(Plan(setup.planner.tasks[-1].number, None, error='too hard'), setup.at)
+    setup.stream.on_plan(
+        Plan(setup.planner.tasks[-1].number, None, error='too hard'), setup.at
+    )
     assert setup.stream.state == FOLLOWING
     assert setup.done[-1].error == 'too hard'
     assert setup.timeline.state(setup.now).in_progress
@@ -704,7 +715,9 @@ def test_stop_cancels_what_a_controller_has_and_has_not_begun(ahead):
     setup.take([], [])
     (stop,) = setup.planner.published
     assert stop.first <= setup.now + SECOND // 10
-    np.testing.assert_allclose(stop.at(stop.last), np.eye(5)[:, :1] * [0.2, 0.1], atol=1e-12)
+    np.testing.assert_allclose(
+        stop.at(stop.last), np.eye(5)[:, :1] * [0.2, 0.1], atol=1e-12
+    )
     assert setup.timeline.later(stop.last) is None
     setup.now += SECOND
     setup.sample(setup.now)
@@ -771,7 +784,9 @@ def test_trajectory_for_a_robot_that_has_just_been_held_begins_where_it_is(setup
     setup.now += SECOND // 2
     there = setup.timeline.state(setup.now).motion[0]
     assert not observe(setup, there, 0.12)
-    setup.measured = State(np.vstack([there, np.zeros((4, 2))]), False, setup.now, 'measured')
+    setup.measured = State(
+        np.vstack([there, np.zeros((4, 2))]), False, setup.now, 'measured'
+    )
     assert 'stands still' in setup.take([(0, 0), (1, 2)], [0, 1])
 
 

@@ -81,7 +81,9 @@ def test_description_in_use_that_comes_again_ends_the_wait_for_another(bench):
     assert bench.robots.ready().description == TWO_LINK
 
 
-def test_fault_of_ours_refuses_the_description_and_is_logged_with_its_place(bench, monkeypatch):
+def test_fault_of_ours_refuses_the_description_and_is_logged_with_its_place(
+    bench, monkeypatch
+):
     def fails(xml, model):
         raise RuntimeError('no robot today')
 

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from support.stream_world import SECOND, SWING, Delays, World
 
 from hodyn_ros.streams.motion_stream import IDLE, LOST, STOPPING
@@ -36,7 +41,9 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.world = World()
 
-    @rule(positions=POSITIONS, gap=GAPS, begins_here=st.booleans(), ahead=st.integers(-5, 20))
+    @rule(
+        positions=POSITIONS, gap=GAPS, begins_here=st.booleans(), ahead=st.integers(-5, 20)
+    )
     def send(self, positions, gap, begins_here, ahead):
         """A trajectory; of those with a stamp some are late and some far ahead."""
         world = self.world

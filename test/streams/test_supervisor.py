@@ -93,7 +93,12 @@ def test_few_bad_measurements_repeat_the_last_command_and_more_stop(guard):
         ({'error': FAR}, WATCH, LEAVING, 'tracking error'),
         ({'q': 2.5}, WATCH, LEAVING, 'position'),
         ({'external': np.array([0.0, 9.0])}, WATCH, STOPPING, 'external torque'),
-        ({'external': np.array([0.0, 9.0])}, WATCH._replace(floats=True), FLOATING, 'external'),
+        (
+            {'external': np.array([0.0, 9.0])},
+            WATCH._replace(floats=True),
+            FLOATING,
+            'external',
+        ),
         ({'q': 2.5}, WATCH._replace(floats=True), LEAVING, 'position'),
     ],
 )
@@ -176,7 +181,11 @@ def test_every_state_is_reached():
         assert (state, COMMAND) in TRANSITIONS and (state, NO_COMMAND) in TRANSITIONS
 
 
-@given(st.lists(st.sampled_from(['near', 'far', 'pushed', 'gap', 'silence', 'release', 'jump'])))
+@given(
+    st.lists(
+        st.sampled_from(['near', 'far', 'pushed', 'gap', 'silence', 'release', 'jump'])
+    )
+)
 def test_in_any_order_a_stopped_robot_stays_stopped_until_it_is_released(events):
     guard = bounds()
     supervisor, stamp = Supervisor(), MS

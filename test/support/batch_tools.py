@@ -55,7 +55,9 @@ def table_of(model, times, motion):
     for k, quantity in enumerate(QUANTITIES[: motion.shape[1]]):
         for j, name in enumerate(model.joint_names):
             columns[f'{name}.{quantity}'] = motion[:, k, j]
-    return pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
+    return pa.table(
+        {name: np.ascontiguousarray(values) for name, values in columns.items()}
+    )
 
 
 def make_folder(folder, model, count, N=50):
@@ -80,7 +82,8 @@ def recorded_in(folder):
     """Results that have a record."""
     records = folder / '_hodyn' / 'records'
     return sorted(
-        path.relative_to(records).as_posix()[: -len('.json')] for path in records.rglob('*.json')
+        path.relative_to(records).as_posix()[: -len('.json')]
+        for path in records.rglob('*.json')
     )
 
 
@@ -91,7 +94,9 @@ def errors_in(folder):
 
 def assert_complete(folder, model, motions, suffix='.npz'):
     """Every motion has its result, once, and there is nothing else."""
-    expected_names = sorted(name if name.endswith(suffix) else name + suffix for name in motions)
+    expected_names = sorted(
+        name if name.endswith(suffix) else name + suffix for name in motions
+    )
     beside = [f'{name}.json' for name in expected_names if suffix == '.csv']
     assert outputs_in(folder) == sorted([*expected_names, *beside])
     for name, motion in motions.items():

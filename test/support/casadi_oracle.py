@@ -87,13 +87,28 @@ def helical_chain(gravity):
         tensor = np.trace(spread @ spread.T) * np.eye(3) - spread @ spread.T
         mass, com = rng.uniform(0.5, 4.0), rng.uniform(-0.2, 0.2, 3)
         bodies.append(
-            Body(index - 1, pose, index, 1.0, 0.0, axis, point, turn, slide, [(mass, com, tensor)])
+            Body(
+                index - 1,
+                pose,
+                index,
+                1.0,
+                0.0,
+                axis,
+                point,
+                turn,
+                slide,
+                [(mass, com, tensor)],
+            )
         )
         X.append(np.concatenate([turn * axis, turn * np.cross(point, axis) + slide * axis]))
         B.append(pose)
         inertias.append((mass, com, tensor))
     model = RobotModel.from_body_screws(X, B, inertias=inertias, gravity=gravity)
-    return model, bodies, {name: (link.body, link.pose) for name, link in model.links.items()}
+    return (
+        model,
+        bodies,
+        {name: (link.body, link.pose) for name, link in model.links.items()},
+    )
 
 
 def efforts(bodies, gravity, motion, wrenches=()):
@@ -134,7 +149,9 @@ def _series(t, bodies, gravity, motion, wrenches):
         R = ca.SX(body.zero_pose[:3, :3]) @ _turn(body.axis, body.turn * q)
         along = ca.DM(body.axis) * (body.slide * q)
         # The point on the axis stays on it: x -> x + along + R (y - x).
-        shift = ca.DM(body.point) + along - _turn(body.axis, body.turn * q) @ ca.DM(body.point)
+        shift = (
+            ca.DM(body.point) + along - _turn(body.axis, body.turn * q) @ ca.DM(body.point)
+        )
         r = ca.SX(body.zero_pose[:3, :3]) @ shift + ca.DM(body.zero_pose[:3, 3])
         if body.parent >= 0:
             r = positions[body.parent] + rotations[body.parent] @ r
@@ -175,7 +192,9 @@ def _series(t, bodies, gravity, motion, wrenches):
                 continue
             for point, force, moment in entries:
                 turning = moment + ca.cross(point - origins[i], force)
-                power = body.turn * ca.dot(axes[i], turning) + body.slide * ca.dot(axes[i], force)
+                power = body.turn * ca.dot(axes[i], turning) + body.slide * ca.dot(
+                    axes[i], force
+                )
                 Q[body.coordinate] += body.multiplier * power
     expression = ca.vertcat(*Q)
     for _ in range(K - 2):

@@ -32,7 +32,9 @@ class Compiled:
         function = self.library[f'{self.name}_controller_evaluate']
         none = [None] * (6 - len(pointers))
         address = ctypes.c_void_p(torque.ctypes.data)
-        self.status = function(self.memory, *pointers, *none, ctypes.c_double(elapsed), address)
+        self.status = function(
+            self.memory, *pointers, *none, ctypes.c_double(elapsed), address
+        )
         return torque
 
 
@@ -52,7 +54,9 @@ int joints(void) { return ROBOT_N_JOINTS; }
 
 def build(controller, folder, options=FUSED):
     """Compile the code of a controller and load it."""
-    _, source, *_ = generate_code(controller.model, folder, controller=controller, name='robot')
+    _, source, *_ = generate_code(
+        controller.model, folder, controller=controller, name='robot'
+    )
     (folder / 'sizes.c').write_text(SIZES)
     shared = ('-std=c99', *WARNINGS, *options, '-shared', '-fPIC', '-o', folder / 'code.so')
     run(C_COMPILERS[0], *shared, source, folder / 'sizes.c', '-lm')
@@ -77,9 +81,18 @@ def faults(name):
 
 def reason_number(controller):
     """Number of the reason in C for what Python says."""
-    words = ('position of', 'velocity', 'tracking error', 'external torque', 'drive error',
-             'cannot be true', 'torque limit for', 'no measurement', 'deflection',
-             'asked for')
+    words = (
+        'position of',
+        'velocity',
+        'tracking error',
+        'external torque',
+        'drive error',
+        'cannot be true',
+        'torque limit for',
+        'no measurement',
+        'deflection',
+        'asked for',
+    )
     found = [number for number, word in enumerate(words, 1) if word in controller.reason]
     return found[0] if found else 0
 
@@ -108,7 +121,10 @@ def meet(controller, library, name, wanted=None):
         torque = controller.command(*given, elapsed=elapsed * T)
         found = c.command(*given, elapsed=elapsed * T)
         assert c.status == (5 if elapsed <= 0 else 0)
-        error, largest = max(error, np.abs(found - torque).max()), max(largest, *abs(torque))
+        error, largest = (
+            max(error, np.abs(found - torque).max()),
+            max(largest, *abs(torque)),
+        )
         seen = seen or reason_number(controller)
         assert library.reason(c.memory) == reason_number(controller)
         if k >= fault.get('release', 9999) and controller.reason:

@@ -17,7 +17,9 @@ JOINTS = tuple(f'panda_joint{j}' for j in range(1, 8))
 
 # Those of config/panda_sea.yaml.
 STIFFNESS = np.array([1000.0] * 4 + [500.0] * 3)  # N m/rad
-MOTOR_INERTIA = np.array([0.605721456] * 2 + [0.462474144] * 2 + [0.205544064] * 3)  # kg m^2
+MOTOR_INERTIA = np.array(
+    [0.605721456] * 2 + [0.462474144] * 2 + [0.205544064] * 3
+)  # kg m^2
 TORQUE_LIMITS = np.array([87.0] * 4 + [12.0] * 3)  # N m
 
 PERIOD = 1e-3  # s
@@ -48,7 +50,8 @@ FAST = 0.38656
 FAST_MOTION = PointToPoint((HOME, THERE, HOME), (0.0, 1.3 * FAST, 2.6 * FAST))
 # For the choice of bandwidths.
 TUNING_MOTION = PointToPoint(
-    ((0.4, -0.3, 0.2, -1.9, -0.3, 1.8, 0.2), (-0.2, -0.8, -0.2, -2.3, 0.2, 1.4, 0.9)), (0.0, 1.0)
+    ((0.4, -0.3, 0.2, -1.9, -0.3, 1.8, 0.2), (-0.2, -0.8, -0.2, -2.3, 0.2, 1.4, 0.9)),
+    (0.0, 1.0),
 )
 
 
@@ -102,11 +105,20 @@ class Condition:
         from support.control_plant import Plant  # Pinocchio is not needed for the rest
 
         return Plant(
-            PANDA, JOINTS, (1.0 + self.stiffness) * stiffness, MOTOR_INERTIA,
-            coulomb=self.coulomb, breakaway=self.breakaway, link_coulomb=self.link_coulomb,
-            damping=self.damping, backlash=self.backlash, mass=1.0 + self.inertia,
+            PANDA,
+            JOINTS,
+            (1.0 + self.stiffness) * stiffness,
+            MOTOR_INERTIA,
+            coulomb=self.coulomb,
+            breakaway=self.breakaway,
+            link_coulomb=self.link_coulomb,
+            damping=self.damping,
+            backlash=self.backlash,
+            mass=1.0 + self.inertia,
             payload=('panda_link8', self.payload) if self.payload else None,
-            gear_ratio=self.gear_ratio, limits=TORQUE_LIMITS, rate_limits=self.rate_limit,
+            gear_ratio=self.gear_ratio,
+            limits=TORQUE_LIMITS,
+            rate_limits=self.rate_limit,
         )
 
 
@@ -178,7 +190,9 @@ class Run(NamedTuple):
     @property
     def swing(self):
         """How far a joint swings in the last second, from end to end [mrad]."""
-        return 1e3 * float(np.ptp(self.error[self.times > self.times[-1] - 1.0], axis=0).max())
+        return 1e3 * float(
+            np.ptp(self.error[self.times > self.times[-1] - 1.0], axis=0).max()
+        )
 
     @property
     def rate(self):

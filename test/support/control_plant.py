@@ -26,9 +26,25 @@ class Plant:
     """
 
     def __init__(
-        self, xml, joint_names, springs, inertia, gravity=(0, 0, -9.81), viscous=0.0, *,
-        coulomb=0.0, breakaway=0.0, stribeck_velocity=0.01, link_viscous=0.0, link_coulomb=0.0,
-        damping=0.0, backlash=0.0, mass=1.0, payload=None, gear_ratio=None, limits=np.inf,
+        self,
+        xml,
+        joint_names,
+        springs,
+        inertia,
+        gravity=(0, 0, -9.81),
+        viscous=0.0,
+        *,
+        coulomb=0.0,
+        breakaway=0.0,
+        stribeck_velocity=0.01,
+        link_viscous=0.0,
+        link_coulomb=0.0,
+        damping=0.0,
+        backlash=0.0,
+        mass=1.0,
+        payload=None,
+        gear_ratio=None,
+        limits=np.inf,
         rate_limits=np.inf,
     ):
         self.model = model = pinocchio.buildModelFromXML(xml)
@@ -59,7 +75,9 @@ class Plant:
         self.damping, self.backlash = damping, backlash
         self.limits, self.rate_limits = limits, rate_limits
         self.push = np.zeros(len(inertia))  # torques on the links that nobody knows of
-        self.force = np.zeros(3)  # in the axes of the base, at the last link's centre of mass
+        self.force = np.zeros(
+            3
+        )  # in the axes of the base, at the last link's centre of mass
         self.torque = np.zeros(len(inertia))  # of the motors, behind their limits
 
     def _add_rotors(self, joint_names):
@@ -75,7 +93,8 @@ class Plant:
             carrier = model.inertias[parent]
             if parent:
                 model.inertias[parent] = pinocchio.Inertia(
-                    carrier.mass, carrier.lever,
+                    carrier.mass,
+                    carrier.lever,
                     carrier.inertia - spin * np.outer(axis, axis),
                 )
             rotor = model.addJoint(
@@ -90,8 +109,10 @@ class Plant:
             d = np.sign(d) * np.maximum(np.abs(d) - 0.5 * self.backlash, 0.0)
         if self.stiffness is not None:
             return self.stiffness * d
-        torques = [0.0 if f is None else f(x) if callable(f) else f * x
-                   for f, x in zip(self.springs, d)]
+        torques = [
+            0.0 if f is None else f(x) if callable(f) else f * x
+            for f, x in zip(self.springs, d)
+        ]
         return np.array(torques)
 
     def weight(self, q):
@@ -105,7 +126,9 @@ class Plant:
     def at_rest(self, q):
         """State (4, n) in which springs that are linear carry the weight; torque of the motors."""
         torque = self.weight(q)
-        stiffness = np.array([np.inf if k is None else k for k in self.springs], dtype=float)
+        stiffness = np.array(
+            [np.inf if k is None else k for k in self.springs], dtype=float
+        )
         deflection = torque / stiffness + 0.5 * self.backlash * np.sign(torque)
         self.torque = torque.copy()
         return np.array([q, np.zeros(self.n), q + deflection, np.zeros(self.n)])
@@ -123,7 +146,9 @@ class Plant:
             M = pin.crba(model, data, q)
             M = np.triu(M) + np.triu(M, 1).T
             M_all = M + np.diag(np.where(self.elastic, 0.0, self.inertia))
-            q2d = np.linalg.solve(M_all, np.where(self.elastic, spring, motor) + unknown - h)
+            q2d = np.linalg.solve(
+                M_all, np.where(self.elastic, spring, motor) + unknown - h
+            )
             return q2d, np.where(self.elastic, (motor - spring) / self.inertia, q2d)
         if self.gear_ratio is None:
             q2d = pin.aba(model, data, q, qd, spring + unknown)
@@ -131,7 +156,10 @@ class Plant:
         N = self.gear_ratio
         both = np.concatenate
         found = pin.aba(
-            model, data, both((q, N * theta)), both((qd, N * thetad)),
+            model,
+            data,
+            both((q, N * theta)),
+            both((qd, N * thetad)),
             both((spring + unknown, (motor - spring) / N)),
         )
         return found[:n], found[n:] / N
@@ -140,8 +168,12 @@ class Plant:
         pin, model, data, n = pinocchio, self.model, self.data, self.n
         configuration = np.zeros(model.nq)
         configuration[:n] = q
-        pin.forwardKinematics(model, data, configuration)  # the Jacobian leaves oMi as it was
-        J = pin.computeJointJacobian(model, data, configuration, n)[:, :n]  # in axes of the link
+        pin.forwardKinematics(
+            model, data, configuration
+        )  # the Jacobian leaves oMi as it was
+        J = pin.computeJointJacobian(model, data, configuration, n)[
+            :, :n
+        ]  # in axes of the link
         force = data.oMi[n].rotation.T @ self.force
         return J[:3].T @ force + J[3:].T @ np.cross(model.inertias[n].lever, force)
 
@@ -158,7 +190,9 @@ class Plant:
         if self.coulomb or self.fall:
             rate = self.rate(state, tau)
             speed = state[3]
-            level = self.coulomb + self.fall * np.exp(-((speed / self.stribeck_velocity) ** 2))
+            level = self.coulomb + self.fall * np.exp(
+                -((speed / self.stribeck_velocity) ** 2)
+            )
             dry = np.clip(self.inertia * (speed / h + rate[3]), -level, level)
         if self.link_coulomb:
             rate = self.rate(state, tau) if rate is None else rate

@@ -49,11 +49,16 @@ def imperfections(condition):
     """What the simulated robot has of a condition."""
     by_joint = dict(zip(panda().joint_names, TORQUE_LIMITS.tolist()))
     return Imperfections(
-        stiffness_error=condition.stiffness, inertia_error=condition.inertia,
-        payload={FLANGE: condition.payload}, coulomb=condition.coulomb,
-        breakaway=condition.breakaway, link_coulomb=condition.link_coulomb,
-        damping=condition.damping, backlash=condition.backlash,
-        gear_ratio=condition.gear_ratio or 0.0, torque_limit=by_joint,
+        stiffness_error=condition.stiffness,
+        inertia_error=condition.inertia,
+        payload={FLANGE: condition.payload},
+        coulomb=condition.coulomb,
+        breakaway=condition.breakaway,
+        link_coulomb=condition.link_coulomb,
+        damping=condition.damping,
+        backlash=condition.backlash,
+        gear_ratio=condition.gear_ratio or 0.0,
+        torque_limit=by_joint,
         torque_rate_limit=condition.rate_limit,
     )
 
@@ -79,8 +84,15 @@ def follow(law, condition, stiffness=STIFFNESS, time_step=TIME_STEP):
 
     try:
         record = simulate_tracking(
-            plant, law, condition.motion, condition.duration, PERIOD, sensors, condition.delay,
-            start, push,
+            plant,
+            law,
+            condition.motion,
+            condition.duration,
+            PERIOD,
+            sensors,
+            condition.delay,
+            start,
+            push,
         )
     except HodynError as error:
         raise Diverged(str(error)) from error

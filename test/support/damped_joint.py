@@ -9,7 +9,9 @@ from hodyn_ros.actuators.damped import Dampers
 
 MODEL = RobotModel.from_urdf(
     robots.robot(
-        '<link name="base"/>', robots.link('a'), robots.joint('joint', 'base', 'a', 'revolute')
+        '<link name="base"/>',
+        robots.link('a'),
+        robots.joint('joint', 'base', 'a', 'revolute'),
     )
 )
 

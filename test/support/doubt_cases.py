@@ -17,7 +17,8 @@ LINK = 'panda_link8'
 SENSING = cases.Sensing(period=2e-3, noise=0.1)
 MOTION = cases.random_motion(5, duration=16.0)
 ROBOT = cases.ElasticRobot(
-    cases.panda(None, (MASS, (0.0, 0.0, 0.0))), stiffness=0.9 * STIFFNESS,
+    cases.panda(None, (MASS, (0.0, 0.0, 0.0))),
+    stiffness=0.9 * STIFFNESS,
     friction=cases.Friction(np.full(7, 0.2), np.ones(7), offset=np.zeros(7)),
 )
 
@@ -57,7 +58,9 @@ WRONG = {
     'all torque constants, 5 %': Wrong(
         'torque constant of all joints (x 1.05)', ('motor_torque', EVERY, 1.05)
     ),
-    'inertia of motor 2 given twice': Wrong('armature of panda_joint2 (-0.6', inertia=(1, 2.0)),
+    'inertia of motor 2 given twice': Wrong(
+        'armature of panda_joint2 (-0.6', inertia=(1, 2.0)
+    ),
     'inertias of all motors given twice': Wrong(
         'armature of all joints one by one (-0.60', inertia=(EVERY, 2.0)
     ),
@@ -74,7 +77,8 @@ WRONG = {
         'a swap of the encoders of panda_joint5 and panda_joint6', swap='position'
     ),
     'encoders of motors 5 and 6 swapped': Wrong(
-        'a swap of the motor encoders of panda_joint5 and panda_joint6', swap='motor_position'
+        'a swap of the motor encoders of panda_joint5 and panda_joint6',
+        swap='motor_position',
     ),
     'hysteresis of 1 N m': Wrong('hysteresis of all joints', hysteresis=1.0),
     'hysteresis of 0.05 N m': Wrong('hysteresis of all joints', hysteresis=0.05),
@@ -139,11 +143,15 @@ def small(seed, duration=10.0, noise=0.1):
     effort = np.array([pinocchio.rnea(true, data, *row) for row in zip(q, qd, q2d)])
     effort += armature * q2d + viscous * qd + coulomb * np.sign(qd) + offset
     effort += noise * np.random.default_rng(1000 + seed).normal(size=effort.shape)
-    given = [(factor * mass, com, factor * inertia) for factor, (mass, com, inertia)
-             in zip(rng.uniform(0.8, 1.2, 3), links)]
+    given = [
+        (factor * mass, com, factor * inertia)
+        for factor, (mass, com, inertia) in zip(rng.uniform(0.8, 1.2, 3), links)
+    ]
     step = 2.0 * np.pi / 2**18
     recorded = {
-        'names': tuple(true.names)[1:], 'time': t, 'position': cases.rounded(q, step),
+        'names': tuple(true.names)[1:],
+        'time': t,
+        'position': cases.rounded(q, step),
         'effort': effort,
     }
     own = cases.inertial_parameters(true)
@@ -152,7 +160,11 @@ def small(seed, duration=10.0, noise=0.1):
 
 
 def _link(rng):
-    mass, com, A = rng.uniform(0.3, 4.0), rng.normal(scale=0.08, size=3), rng.normal(size=(3, 3))
+    mass, com, A = (
+        rng.uniform(0.3, 4.0),
+        rng.normal(scale=0.08, size=3),
+        rng.normal(size=(3, 3)),
+    )
     spread = mass * (1e-3 * A @ A.T + 4e-3 * np.eye(3))
     return mass, com, np.trace(spread) * np.eye(3) - spread
 
@@ -167,9 +179,13 @@ def _urdf(links, joints):
         return ' '.join(f'{value:.12g}' for value in values)
 
     parts = ['<robot name="small"><link name="link0"/>']
-    for k, ((mass, com, tensor), (axis, origin, angles)) in enumerate(zip(links, joints), start=1):
+    for k, ((mass, com, tensor), (axis, origin, angles)) in enumerate(
+        zip(links, joints), start=1
+    ):
         inertia = ' '.join(
-            f'i{"xyz"[i]}{"xyz"[j]}="{tensor[i, j]:.12g}"' for i in range(3) for j in range(i, 3)
+            f'i{"xyz"[i]}{"xyz"[j]}="{tensor[i, j]:.12g}"'
+            for i in range(3)
+            for j in range(i, 3)
         )
         parts.append(
             f'<link name="link{k}"><inertial><origin xyz="{text(com)}"/>'

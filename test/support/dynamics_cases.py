@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 from support.oracles import taylor_terms
-from support.random_trees import random_gravity, random_motion, random_robot, random_wrenches
+from support.random_trees import (
+    random_gravity,
+    random_motion,
+    random_robot,
+    random_wrenches,
+)
 
 from hodyn_ros import ModelWarning, RobotModel, Wrench
 from hodyn_ros.dynamics.inverse import FORMULATIONS
@@ -37,7 +42,13 @@ ROBOTS = {
     ),
     'Panda with hand': lambda: Robot(
         (URDF / 'panda_with_hand.urdf').read_text(),
-        ('panda_leftfinger', 'panda_link4', 'panda_hand', 'panda_rightfinger', 'panda_link8'),
+        (
+            'panda_leftfinger',
+            'panda_link4',
+            'panda_hand',
+            'panda_rightfinger',
+            'panda_link8',
+        ),
     ),
     **{f'tree {seed}': lambda seed=seed: random_tree(seed) for seed in SEEDS},
 }
@@ -56,14 +67,18 @@ def wrench_arguments(cases):
 
 def scale_of(terms):
     """Largest contribution of each order over joints, shape (orders,), never zero."""
-    scale = np.abs(terms).max(axis=tuple(i for i in range(terms.ndim) if i != terms.ndim - 2))
+    scale = np.abs(terms).max(
+        axis=tuple(i for i in range(terms.ndim) if i != terms.ndim - 2)
+    )
     return np.where(scale > 0.0, scale, 1.0)
 
 
 def relative_errors(actual, expected, scale):
     difference = np.abs(actual - expected)
     return (
-        difference.max(axis=tuple(i for i in range(difference.ndim) if i != actual.ndim - 2))
+        difference.max(
+            axis=tuple(i for i in range(difference.ndim) if i != actual.ndim - 2)
+        )
         / (scale[: actual.shape[-2]])
     )
 
@@ -97,7 +112,9 @@ def make_case(name, K=5, wrenches=True):
     motion = random_motion(seed, len(model.joint_names), K)
     cases = random_wrenches(seed, robot.wrench_links, K) if wrenches else []
     terms = taylor_terms(robot.xml, model.joint_names, gravity, motion, cases)
-    return Case(robot.xml, model, gravity, motion, cases, terms.sum(axis=0), scale_of(terms))
+    return Case(
+        robot.xml, model, gravity, motion, cases, terms.sum(axis=0), scale_of(terms)
+    )
 
 
 def derivatives_for(algorithm):
@@ -112,5 +129,7 @@ def assert_same_efforts(actual, expected, tolerance=1e-12):
     for order in range(expected.shape[-2]):
         scale = np.abs(expected[..., order, :]).max()
         np.testing.assert_allclose(
-            actual[..., order, :], expected[..., order, :], atol=tolerance * max(scale, 1e-3)
+            actual[..., order, :],
+            expected[..., order, :],
+            atol=tolerance * max(scale, 1e-3),
         )

@@ -27,7 +27,9 @@ def load(xml, **options):
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', ModelWarning)
             return RobotModel.from_urdf(xml, **options)
-    except ModelWarning:  # the end of a compilation in another thread has brought back its filters
+    except (
+        ModelWarning
+    ):  # the end of a compilation in another thread has brought back its filters
         return load(xml, **options)
 
 
@@ -59,7 +61,9 @@ def random_chain(n, seed=0, branching=False, angle=None):
         B[i, :3, :3] = so3.exp(np.array(turn))
         B[i, :3, 3] = rng.uniform(-0.3, 0.3, 3)
     inertias = [
-        Inertia(rng.uniform(0.5, 2.0), rng.uniform(-0.1, 0.1, 3), np.diag([0.1, 0.12, 0.15]))
+        Inertia(
+            rng.uniform(0.5, 2.0), rng.uniform(-0.1, 0.1, 3), np.diag([0.1, 0.12, 0.15])
+        )
         for _ in range(n)
     ]
     parents = [-1, *(int(rng.integers(max(0, i - 3), i)) for i in range(1, n))]

@@ -23,7 +23,10 @@ class Outcome(NamedTuple):
     reason: str
     n_joints: int = 0
     n_bodies: int = 0
-    errors: tuple[float, float] = (0.0, 0.0)  # of the efforts and their derivatives, relative
+    errors: tuple[float, float] = (
+        0.0,
+        0.0,
+    )  # of the efforts and their derivatives, relative
     warnings: tuple[str, ...] = ()
 
 

@@ -173,7 +173,11 @@ class Chaos:
         # then went to a planning that was killed, as may be this one.
         deadline, next_try, last = time.monotonic() + TIMEOUT, 0.0, None
         while self._open and (now := time.monotonic()) < deadline:
-            if last is not None and last.done() and last.result().error_code != Response.BUSY:
+            if (
+                last is not None
+                and last.done()
+                and last.result().error_code != Response.BUSY
+            ):
                 break
             if now > next_try:
                 last = self._client.call_async(ComputeInverseDynamics.Request())
@@ -229,7 +233,9 @@ class Chaos:
             if topic == 'robot_description':
                 data = serialize_message(String(data='<robot name="☃"/>'))
             elif topic == 'joint_motion':
-                data = motion_bytes([name.encode() for name in self._names], self._some_motion())
+                data = motion_bytes(
+                    [name.encode() for name in self._names], self._some_motion()
+                )
             elif topic == 'joint_trajectory':
                 data = serialize_message(self._good_trajectory())
             else:
@@ -341,4 +347,6 @@ def chaos(path: str, pid: str, seed: str) -> None:
 
 
 if __name__ == '__main__':
-    {'flood': flood, 'calls': calls, 'relay': relay, 'chaos': chaos}[sys.argv[1]](*sys.argv[2:])
+    {'flood': flood, 'calls': calls, 'relay': relay, 'chaos': chaos}[sys.argv[1]](
+        *sys.argv[2:]
+    )

@@ -112,7 +112,9 @@ def memory(pid: int, field: str = 'VmRSS') -> int:
         lines = Path(f'/proc/{pid}/status').read_text().splitlines()
     except OSError:
         return 0
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(field)), 0)
+    return next(
+        (1024 * int(line.split()[1]) for line in lines if line.startswith(field)), 0
+    )
 
 
 def environment(domain: int) -> dict[str, str]:
@@ -139,11 +141,16 @@ class NodeProcess:
         self.domain = domain
         # Clients count answers, and some have many samples under way.
         values = {
-            'input_timeout': 0.0, 'diagnostics_period': 0.04, 'answer_all': True,
-            'trajectory_timeout': TIMEOUT, **parameters
+            'input_timeout': 0.0,
+            'diagnostics_period': 0.04,
+            'answer_all': True,
+            'trajectory_timeout': TIMEOUT,
+            **parameters,
         }
         self._arguments = [
-            word for name, value in values.items() for word in ('-p', f'{name}:={_yaml(value)}')
+            word
+            for name, value in values.items()
+            for word in ('-p', f'{name}:={_yaml(value)}')
         ]
         self._arguments += ['-r', f'__ns:=/{NAMESPACE}']
         self._log = tempfile.TemporaryFile('w+')
@@ -157,7 +164,9 @@ class NodeProcess:
             stderr=subprocess.STDOUT,
             env=environment(self.domain),
         )
-        resource.prlimit(self.process.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+        resource.prlimit(
+            self.process.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE)
+        )
 
     @property
     def pid(self) -> int:
@@ -179,7 +188,9 @@ class NodeProcess:
 
     def planning_memory(self) -> int:
         """Memory of the process that plans [B]; compilers come and go beside it."""
-        return sum(memory(pid) for pid in children(self.pid) if 'ros.planning' in command(pid))
+        return sum(
+            memory(pid) for pid in children(self.pid) if 'ros.planning' in command(pid)
+        )
 
     def kill(self) -> None:
         """End the process as a crash would."""
@@ -248,7 +259,9 @@ class Client:
         )
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=spin_to_end, args=(self._executor,), daemon=True)
+        self._thread = threading.Thread(
+            target=spin_to_end, args=(self._executor,), daemon=True
+        )
         self._thread.start()
 
     def _keep_effort(self, message: JointEffort) -> None:
@@ -316,8 +329,10 @@ class Client:
         # What is said of the model in a report that was on its way already does not count.
         self.wait_for_report()
         self.wait(
-            lambda: self.status('model').get('in preparation') == 'no'
-            and self.status('model').get('robot'),
+            lambda: (
+                self.status('model').get('in preparation') == 'no'
+                and self.status('model').get('robot')
+            ),
             'model',
         )
 
@@ -597,12 +612,16 @@ class Stream:
 
     def _run(self) -> None:
         while not self._stop.wait(1.0 / self._rate):
-            self._sent.append(self._client.send(self._motions[len(self._sent) % 16], self._names))
+            self._sent.append(
+                self._client.send(self._motions[len(self._sent) % 16], self._names)
+            )
 
     def check(self) -> None:
         """Wait for all answers and check them."""
         client = self._client
-        client.wait(lambda: all(stamp in client.efforts for stamp in self._sent), 'all answers')
+        client.wait(
+            lambda: all(stamp in client.efforts for stamp in self._sent), 'all answers'
+        )
         for number, stamp in enumerate(self._sent):
             (message,) = client.efforts[stamp]
             if number < 64:  # they repeat, but for their stamps
@@ -610,4 +629,6 @@ class Stream:
             else:
                 earlier = client.efforts[self._sent[number % 16]][0]
                 for field in EFFORTS:
-                    assert np.allclose(getattr(message, field), getattr(earlier, field), 1e-9)
+                    assert np.allclose(
+                        getattr(message, field), getattr(earlier, field), 1e-9
+                    )

@@ -54,7 +54,9 @@ def smooth_step(x, order=ORDER):
     step = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
     inside = (x > 0.0) & (x < 1.0)
     rows = [np.where(inside, step(x), x >= 1.0)]
-    return np.array(rows + [np.where(inside, step.deriv(r)(x), 0.0) for r in range(1, order)])
+    return np.array(
+        rows + [np.where(inside, step.deriv(r)(x), 0.0) for r in range(1, order)]
+    )
 
 
 class Fourier:
@@ -74,7 +76,9 @@ class Fourier:
         for r in range(ORDER):  # the r-th derivative turns each wave by a quarter, r times
             angle = np.outer(t, rates) + 0.5 * np.pi * r
             scale = rates ** (r - 1.0)
-            waves.append((np.sin(angle) * scale) @ self.a - (np.cos(angle) * scale) @ self.b)
+            waves.append(
+                (np.sin(angle) * scale) @ self.a - (np.cos(angle) * scale) @ self.b
+            )
         scale = self.fade ** -np.arange(float(ORDER))[:, None]
         before = smooth_step(t / self.fade) * scale
         behind = smooth_step((self.duration - t) / self.fade) * scale
@@ -193,7 +197,10 @@ def panda(seed=None, payload=None):
 def inertial_parameters(model):
     """(m, m c, Ixx, Ixy, Ixz, Iyy, Iyz, Izz) about the origins of the bodies, shape (70,)."""
     return np.concatenate(
-        [model.inertias[i].toDynamicParameters()[list(IN_ORDER)] for i in range(1, model.njoints)]
+        [
+            model.inertias[i].toDynamicParameters()[list(IN_ORDER)]
+            for i in range(1, model.njoints)
+        ]
     )
 
 
@@ -268,7 +275,9 @@ class Sensing:
             t = t[(t < start) | (t > end)]
         stamps = t
         if self.stamp_noise:
-            stamps = np.maximum.accumulate(t + rng.normal(scale=self.stamp_noise, size=t.shape))
+            stamps = np.maximum.accumulate(
+                t + rng.normal(scale=self.stamp_noise, size=t.shape)
+            )
         return t, stamps
 
     def torque(self, exact, noise, rng, offset=0.0):
@@ -309,7 +318,8 @@ class RigidRobot:
     def truth(self):
         """Parameters by name, of all joints; inertial ones (70,)."""
         return {
-            'inertial': inertial_parameters(self.model), 'armature': self.armature,
+            'inertial': inertial_parameters(self.model),
+            'armature': self.armature,
             **vars(self.friction),
         }
 
@@ -319,7 +329,8 @@ class RigidRobot:
         t, stamps = sensing.instants(motion.duration, rng)
         exact = self.torques(motion(t - sensing.delay))
         return {
-            'names': JOINTS, 'time': stamps,
+            'names': JOINTS,
+            'time': stamps,
             'position': rounded(motion(t)[:, 0], sensing.link_step),
             'effort': sensing.torque(exact, sensing.noise, rng),
         }
@@ -348,8 +359,12 @@ class ElasticRobot:
         rng = np.random.default_rng(seed + 1)
         inertia, stiffness, third, damper = rng.uniform(0.8, 1.2, (4, 7))
         return cls(
-            panda(seed, payload), inertia * MOTOR_INERTIA, stiffness * STIFFNESS,
-            third * 1e5 * cubic, 3.0 * damper * damping, random_friction(seed + 2, stribeck),
+            panda(seed, payload),
+            inertia * MOTOR_INERTIA,
+            stiffness * STIFFNESS,
+            third * 1e5 * cubic,
+            3.0 * damper * damping,
+            random_friction(seed + 2, stribeck),
         )
 
     def deflection(self, torque):
@@ -375,7 +390,9 @@ class ElasticRobot:
                 left = np.exp(-np.abs(now - d[k - 1]) / self.reach)
                 force = side - (side - z) * left
                 missed = self.stiffness * now + self.hysteresis * force - torque[k]
-                slope = self.stiffness + self.hysteresis * (1.0 - z * side) * left / self.reach
+                slope = (
+                    self.stiffness + self.hysteresis * (1.0 - z * side) * left / self.reach
+                )
                 now = now - missed / slope
                 if np.abs(missed).max() < 1e-10:
                     break
@@ -395,7 +412,14 @@ class ElasticRobot:
                 return (torque(now) - self.stiffness * d - self.cubic * d**3) / self.damping
 
             solution = solve_ivp(
-                rate, (t[0], t[-1]), d[0], 'DOP853', t, rtol=1e-10, atol=1e-12, max_step=0.02
+                rate,
+                (t[0], t[-1]),
+                d[0],
+                'DOP853',
+                t,
+                rtol=1e-10,
+                atol=1e-12,
+                max_step=0.02,
             )
             d = solution.y.T
         spring = make_interp_spline(t, d, 5)
@@ -417,8 +441,11 @@ class ElasticRobot:
     def truth(self):
         """Parameters by name, of all joints; inertial ones (70,)."""
         return {
-            'inertial': inertial_parameters(self.model), 'motor_inertia': self.motor_inertia,
-            'stiffness': self.stiffness, 'cubic': self.cubic, 'damping': self.damping,
+            'inertial': inertial_parameters(self.model),
+            'motor_inertia': self.motor_inertia,
+            'stiffness': self.stiffness,
+            'cubic': self.cubic,
+            'damping': self.damping,
             **vars(self.friction),
         }
 
@@ -444,8 +471,11 @@ class ElasticRobot:
                 behind_springs, sensing.sensor_noise, rng, sensing.sensor_offset
             )
         return {
-            'names': JOINTS, 'time': stamps, 'position': rounded(q, sensing.link_step),
-            'effort': effort, 'motor_position': rounded(theta, sensing.motor_step),
+            'names': JOINTS,
+            'time': stamps,
+            'position': rounded(q, sensing.link_step),
+            'effort': effort,
+            'motor_position': rounded(theta, sensing.motor_step),
             'motor_torque': sensing.torque(torque, sensing.noise, rng),
         }
 
@@ -458,11 +488,19 @@ class ElasticRobot:
         assert not self.friction.offset.any()
         springs = self.stiffness
         if self.cubic.any():
-            springs = [lambda d, k=k, c=c: k * d + c * d**3
-                       for k, c in zip(self.stiffness, self.cubic)]
+            springs = [
+                lambda d, k=k, c=c: k * d + c * d**3
+                for k, c in zip(self.stiffness, self.cubic)
+            ]
         plant = Plant(
-            PANDA, JOINTS, springs, self.motor_inertia, viscous=self.friction.viscous,
-            coulomb=float(level[0]), damping=self.damping, limits=TORQUE_LIMITS,
+            PANDA,
+            JOINTS,
+            springs,
+            self.motor_inertia,
+            viscous=self.friction.viscous,
+            coulomb=float(level[0]),
+            damping=self.damping,
+            limits=TORQUE_LIMITS,
         )
         for i in range(1, self.model.njoints):
             plant.model.inertias[i] = self.model.inertias[i]
@@ -529,7 +567,9 @@ def same_coulomb(robot, level=1.0):
 def columns(motion, kinds=()):
     """Columns of the inertial parameters (70) and of each kind (7), shape (N, 7, 70 + 7 k)."""
     terms = {
-        'armature': motion[:, 2], 'viscous': motion[:, 1], 'coulomb': np.sign(motion[:, 1]),
+        'armature': motion[:, 2],
+        'viscous': motion[:, 1],
+        'coulomb': np.sign(motion[:, 1]),
         'offset': np.ones_like(motion[:, 0]),
     }
     parts = [terms[kind][..., None] * np.eye(7) for kind in kinds]
@@ -546,6 +586,8 @@ def base_values(parameters, kinds, independent):
     Y = columns(motion, kinds).reshape(-1, len(parameters))
     chosen = Y[:, independent]
     found, _, rank, _ = np.linalg.lstsq(chosen, Y @ parameters, rcond=1e-10)
-    assert rank == len(independent), f'of {len(independent)} parameters {rank} are independent'
+    assert rank == len(independent), (
+        f'of {len(independent)} parameters {rank} are independent'
+    )
     np.testing.assert_allclose(chosen @ found, Y @ parameters, atol=1e-9)
     return found

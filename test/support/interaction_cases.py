@@ -63,9 +63,13 @@ def touch(plant, command, wrench, duration, *, state=None, encoders=True, subste
         for i in range(substeps):
             pose, J = tip(plant, state[0])
             velocity = J @ state[1]
-            force = np.asarray(wrench((k + i / substeps) * PERIOD, pose, velocity), dtype=float)
+            force = np.asarray(
+                wrench((k + i / substeps) * PERIOD, pose, velocity), dtype=float
+            )
             if i == 0:
-                rows.append((k * PERIOD, state, torque, pose.translation, velocity, force, energy))
+                rows.append(
+                    (k * PERIOD, state, torque, pose.translation, velocity, force, energy)
+                )
             plant.push = J.T @ force
             state = plant.hold(state, torque, h, 1)
             energy += 0.5 * h * force @ (velocity + J @ state[1])
@@ -86,11 +90,18 @@ def ramped(wrench, duration=0.3):
 def random_pushes(seed, until, force=20.0, moment=2.0):
     """Forces and moments of all frequencies to 20 Hz, then nothing."""
     rng = np.random.default_rng(seed)
-    frequency, phase = rng.uniform(1.0, 130.0, (2, 6, 8)) * np.array([1.0, 0.05])[:, None, None]
+    frequency, phase = (
+        rng.uniform(1.0, 130.0, (2, 6, 8)) * np.array([1.0, 0.05])[:, None, None]
+    )
     size = np.repeat([force, moment], 3) / 4.0
 
     def wrench(t, pose, velocity):
-        return (t < until) * min(1.0, 10.0 * t) * size * np.sin(frequency * t + phase).sum(axis=1)
+        return (
+            (t < until)
+            * min(1.0, 10.0 * t)
+            * size
+            * np.sin(frequency * t + phase).sum(axis=1)
+        )
 
     return wrench
 
@@ -99,7 +110,9 @@ def wall(height, stiffness=1e5):
     """Floor without friction and damping at a height [m]."""
 
     def wrench(t, pose, velocity):
-        return np.array([0.0, 0.0, max(0.0, stiffness * (height - pose.translation[2])), 0, 0, 0])
+        return np.array(
+            [0.0, 0.0, max(0.0, stiffness * (height - pose.translation[2])), 0, 0, 0]
+        )
 
     return wrench
 

@@ -23,7 +23,9 @@ def swing(times, n=2, orders=5):
     """Sines with all their derivatives, (N, orders, n)."""
     w = np.arange(1, n + 1)
     phase = np.outer(times, w)
-    return 0.4 * np.stack([w**k * np.sin(phase + k * np.pi / 2) for k in range(orders)], axis=1)
+    return 0.4 * np.stack(
+        [w**k * np.sin(phase + k * np.pi / 2) for k in range(orders)], axis=1
+    )
 
 
 def samples(count=200, orders=5, **changes) -> Samples:
@@ -59,7 +61,8 @@ def results(count=40, seed=0, wrenches=True, motors=True) -> Results:
     return Results(
         joint_names=('shoulder', 'elbow'),
         times=times,
-        motion=random.normal(size=(count, 5, 2)) * 10.0 ** random.integers(-9, 9, (count, 5, 2)),
+        motion=random.normal(size=(count, 5, 2))
+        * 10.0 ** random.integers(-9, 9, (count, 5, 2)),
         effort=random.normal(size=(count, 3, 2)),
         motors=motor if motors else None,
         motor_names=('shoulder', 'elbow_motor1', 'elbow_motor2') if motors else (),

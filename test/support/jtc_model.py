@@ -33,7 +33,9 @@ class Point:
         """Zeros for what the point does not have."""
         rows = (self.velocities, self.accelerations, self.effort)
         return Point(
-            self.time, self.positions, *(0.0 * self.positions if r is None else r for r in rows)
+            self.time,
+            self.positions,
+            *(0.0 * self.positions if r is None else r for r in rows),
         )
 
 
@@ -51,7 +53,9 @@ def points_from_message(message, joint_names):
     points = [
         Point(
             SECOND * point.time_from_start.sec + point.time_from_start.nanosec,
-            *map(row, (point.positions, point.velocities, point.accelerations, point.effort)),
+            *map(
+                row, (point.positions, point.velocities, point.accelerations, point.effort)
+            ),
         )
         for point in message.points
     ]
@@ -75,7 +79,9 @@ def between(a, b, time):
         conditions = np.array(
             [derivative(size, k, at) for k in range(len(rows)) for at in (0.0, h)]
         )
-        coefficients = np.linalg.solve(conditions, np.array([r for pair in rows for r in pair]))
+        coefficients = np.linalg.solve(
+            conditions, np.array([r for pair in rows for r in pair])
+        )
         moved = np.array([derivative(size, k, t) @ coefficients for k in range(3)])
     return Point(time, *moved, efforts[0] + (efforts[1] - efforts[0]) * t / h)
 
@@ -147,7 +153,11 @@ class Jtc:
         interpolate_from_desired_state=False,
         max_deceleration=None,
     ):
-        self.joint_names, self.period, self.interfaces = tuple(joint_names), period, interfaces
+        self.joint_names, self.period, self.interfaces = (
+            tuple(joint_names),
+            period,
+            interfaces,
+        )
         self.gains = np.array(p), np.array(i), np.array(d)
         self.ff_velocity_scale, self.max_deceleration = ff_velocity_scale, max_deceleration
         self.positions_upsampling = positions_upsampling
@@ -194,7 +204,11 @@ class Jtc:
                 t = np.minimum(k * self.period / SECOND, durations)
                 a = np.sign(v) * self.max_deceleration
                 moving = durations > k * self.period / SECOND
-                rows = q + v * t - a * t**2 / 2, np.where(moving, v - a * t, 0.0), -a * moving
+                rows = (
+                    q + v * t - a * t**2 / 2,
+                    np.where(moving, v - a * t, 0.0),
+                    -a * moving,
+                )
                 points.append(Point(k * self.period, *rows))
         self._new, self._is_holding = Trajectory(points, 0), True
 

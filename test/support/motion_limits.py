@@ -10,7 +10,9 @@ from hodyn_ros.trajectory.spline import fit_spline
 PANDA = RobotModel.from_urdf(share_file('urdf/panda.urdf'))
 FRANKA = {
     name: {'acceleration': acceleration, 'jerk': 500.0 * acceleration, 'effort_dot': 1000.0}
-    for name, acceleration in zip(PANDA.joint_names, (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0))
+    for name, acceleration in zip(
+        PANDA.joint_names, (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0)
+    )
 }
 
 

@@ -85,7 +85,9 @@ def read_urdf(xml):
         if inertial is not None:
             origin = inertial.find('origin')
             R = _rotation(_vector(origin, 'rpy', '0 0 0'))
-            entry = {key: float(value) for key, value in inertial.find('inertia').attrib.items()}
+            entry = {
+                key: float(value) for key, value in inertial.find('inertia').attrib.items()
+            }
             tensor = np.array(
                 [
                     [entry['ixx'], entry['ixy'], entry['ixz']],
@@ -124,7 +126,9 @@ def read_urdf(xml):
         )
     children = {joint.child for joint in waiting}
     (root,) = [
-        link.get('name') for link in robot.findall('link') if link.get('name') not in children
+        link.get('name')
+        for link in robot.findall('link')
+        if link.get('name') not in children
     ]
     reached, joints = {root}, []
     while waiting:
@@ -152,7 +156,9 @@ def chain_urdf(xml, base_link, tip_link=None):
     Without tip_link everything behind base_link stays.
     """
     robot = ElementTree.fromstring(xml)
-    joint_above = {joint.find('child').get('link'): joint for joint in robot.findall('joint')}
+    joint_above = {
+        joint.find('child').get('link'): joint for joint in robot.findall('joint')
+    }
     if tip_link is None:
         path = {joint.get('name') for joint in joint_above.values()}
     else:
@@ -193,7 +199,10 @@ def _constant(value, like):
 def _product(operation, a, b):
     """Series of operation(a(t), b(t)) for a bilinear operation, as long as the shorter series."""
     return np.stack(
-        [sum(operation(a[i], b[k - i]) for i in range(k + 1)) for k in range(min(len(a), len(b)))]
+        [
+            sum(operation(a[i], b[k - i]) for i in range(k + 1))
+            for k in range(min(len(a), len(b)))
+        ]
     )
 
 
@@ -258,7 +267,9 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
     """
     tree = read_urdf(xml)
     if sorted(tree.independent) != sorted(joint_names):
-        raise ValueError(f'the independent joints are {tree.independent}, not {joint_names}')
+        raise ValueError(
+            f'the independent joints are {tree.independent}, not {joint_names}'
+        )
     shape = np.broadcast_shapes(
         *(np.shape(a)[:-2] for a in (motion, *(w.values for w in wrenches)))
     )
@@ -286,7 +297,9 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
 
     # What each link must be given so that it moves as it does: a force and a moment about the
     # base origin, both in base axes, from inertia, gravity and each wrench.
-    loads = {link: _link_loads(tree, link, position, rotation, gravity, K) for link in position}
+    loads = {
+        link: _link_loads(tree, link, position, rotation, gravity, K) for link in position
+    }
     for number, wrench in enumerate(wrenches):
         values = _series(wrench.values, shape)
         moment, force = values[..., :3], values[..., 3:]
@@ -346,12 +359,16 @@ def _link_loads(tree, link, position, rotation, gravity, K):
 
     force = inertial.mass * _differentiate(_differentiate(com))
     spin_matrix = _product(np.matmul, _differentiate(R), R_transposed)
-    spin = np.stack([spin_matrix[..., 2, 1], spin_matrix[..., 0, 2], spin_matrix[..., 1, 0]], -1)
+    spin = np.stack(
+        [spin_matrix[..., 2, 1], spin_matrix[..., 0, 2], spin_matrix[..., 1, 0]], -1
+    )
     inertia = _product(np.matmul, R @ inertial.inertia, R_transposed)
     angular_momentum = _product(_apply, inertia, spin)
     moment = _differentiate(angular_momentum) + _product(np.cross, com, force)
 
-    weight = _constant(-inertial.mass * np.asarray(gravity, dtype=REAL), com[: K - 2, ..., 0])
+    weight = _constant(
+        -inertial.mass * np.asarray(gravity, dtype=REAL), com[: K - 2, ..., 0]
+    )
     weight_moment = _product(np.cross, com, weight)
     return [(0, moment, force), (1, weight_moment, weight)]
 
@@ -437,9 +454,13 @@ class PinOracle:
                 'spatial': self.pin.ReferenceFrame.WORLD,
                 'hybrid': self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED,
             }[wrench.expressed_in]
-            J = self.pin.getFrameJacobian(self.model, self.data, self._frame(wrench.link), frame)
+            J = self.pin.getFrameJacobian(
+                self.model, self.data, self._frame(wrench.link), frame
+            )
             sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
-            effort += sign * J.T @ np.concatenate([force, moment])  # linear first in Pinocchio
+            effort += (
+                sign * J.T @ np.concatenate([force, moment])
+            )  # linear first in Pinocchio
         return self.G.T @ effort
 
     def effort_rate(self, motion, wrenches=()):
@@ -463,7 +484,9 @@ class PinOracle:
         world = self.pin.ReferenceFrame.WORLD
         aligned = self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         self.pin.forwardKinematics(self.model, self.data, configuration, qd)
-        self.pin.computeJointJacobiansTimeVariation(self.model, self.data, configuration, qd)
+        self.pin.computeJointJacobiansTimeVariation(
+            self.model, self.data, configuration, qd
+        )
         self.pin.updateFramePlacements(self.model, self.data)
         for wrench in wrenches:
             frame = self._frame(wrench.link)
@@ -506,12 +529,15 @@ class PinOracle:
 
     def _interpolate(self, motion, wrenches, half_width, count):
         nodes = chebyshev.chebpts1(count)
-        samples = np.array([self._effort_at(half_width * x, motion, wrenches) for x in nodes])
+        samples = np.array(
+            [self._effort_at(half_width * x, motion, wrenches) for x in nodes]
+        )
         coefficients = 2.0 / count * chebyshev.chebvander(nodes, count - 1).T @ samples
         coefficients[0] /= 2.0
         efforts = np.array(
             [
-                chebyshev.chebval(0.0, chebyshev.chebder(coefficients, order)) / half_width**order
+                chebyshev.chebval(0.0, chebyshev.chebder(coefficients, order))
+                / half_width**order
                 for order in range(3)
             ]
         )
@@ -525,12 +551,16 @@ class PinOracle:
         moved = [_polynomial(motion, time, order) for order in range(3)]
         return self.effort(
             moved,
-            [wrench._replace(values=[_polynomial(wrench.values, time, 0)]) for wrench in wrenches],
+            [
+                wrench._replace(values=[_polynomial(wrench.values, time, 0)])
+                for wrench in wrenches
+            ],
         )
 
 
 def _polynomial(derivatives, time, order):
     """The order-th derivative at a time of the polynomial with the given derivatives at 0."""
     return sum(
-        np.asarray(value) * time**k / factorial(k) for k, value in enumerate(derivatives[order:])
+        np.asarray(value) * time**k / factorial(k)
+        for k, value in enumerate(derivatives[order:])
     )

@@ -24,7 +24,9 @@ DRIVES = (
     SeriesElastic(
         CubicSpring(300.0, 1e5),
         1e-7,
-        friction=friction.Viscous(0.2) + friction.Coulomb(0.4) + friction.Stribeck(0.1, 0.02),
+        friction=friction.Viscous(0.2)
+        + friction.Coulomb(0.4)
+        + friction.Stribeck(0.1, 0.02),
     ),
     SeriesElastic(PolynomialSpring((300.0, 10.0, 2e4), 0.3), 0.1),
     SeriesElastic(TableSpring((-0.1, 0.0, 0.1, 0.2), (-9.0, 0.0, 8.0, 20.0)), 0.1),

@@ -19,7 +19,8 @@ from types import SimpleNamespace
 from typing import Any
 
 _SERVER = (
-    'import sys; sys.path[:] = sys.argv[1:]; from support.planning_forks import serve; serve()'
+    'import sys; sys.path[:] = sys.argv[1:]; '
+    'from support.planning_forks import serve; serve()'
 )
 _LARGEST = 2**20
 _lock = threading.Lock()

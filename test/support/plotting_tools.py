@@ -34,7 +34,9 @@ def swinging(n, N=201, duration=2.0, K=5, amplitude=0.5):
     return t, amplitude * frequency**orders * np.sin(phase)
 
 
-def results_of(model, actuators=None, name='swing.csv', start=0, remarks=(), **motion_options):
+def results_of(
+    model, actuators=None, name='swing.csv', start=0, remarks=(), **motion_options
+):
     times, motion = swinging(model.n_joints, **motion_options)
     motors = None if actuators is None else motor_motion(actuators, motion)
     owners = () if actuators is None else actuators.joint_of_motor.tolist()
@@ -73,29 +75,55 @@ def comparison_of(model, name='swing.csv', explanations=None):
         Explanation('all of these together', np.full(n, np.nan), 1.0),
     )
     return Comparison(
-        model.joint_names, ('N m',) * n, tuple(stretches), np.arange(1.0, n + 1.0),
-        0.125 * np.arange(1.0, n + 1.0), 0.01 * np.arange(1.0, 4 * n + 1.0).reshape(4, n),
-        np.full(n, 1.25), np.full(n, 0.975), explanations, ('Efforts were clipped.',),
+        model.joint_names,
+        ('N m',) * n,
+        tuple(stretches),
+        np.arange(1.0, n + 1.0),
+        0.125 * np.arange(1.0, n + 1.0),
+        0.01 * np.arange(1.0, 4 * n + 1.0).reshape(4, n),
+        np.full(n, 1.25),
+        np.full(n, 0.975),
+        explanations,
+        ('Efforts were clipped.',),
     )
 
 
-def identification_of(model, names, link='tool', remark='At the boundary.', name='swing.csv'):
+def identification_of(
+    model, names, link='tool', remark='At the boundary.', name='swing.csv'
+):
     """Two parameters of the names, one of them a combination, and one that is not shown."""
     parameters = (
-        IdentifiedParameter('bodies', f'{names[0]} izz', 0.25, 0.0125, 'kg m^2', False, 1.075),
-        IdentifiedParameter('viscous', f'{names[1]} viscous', 0.5, np.inf, 'N m s/rad', True, 0.1),
+        IdentifiedParameter(
+            'bodies', f'{names[0]} izz', 0.25, 0.0125, 'kg m^2', False, 1.075
+        ),
+        IdentifiedParameter(
+            'viscous', f'{names[1]} viscous', 0.5, np.inf, 'N m s/rad', True, 0.1
+        ),
     )
     payload = Payload(link, 1.5, np.array([0.01, 0.0, -0.02]), np.eye(3))
     missing = np.full(model.n_joints, np.nan)
     missing[1] = 3.0
-    left, unknown = (missing / 4.0, missing / 48.0, missing / 96.0), np.full_like(missing, np.nan)
+    left, unknown = (
+        (missing / 4.0, missing / 48.0, missing / 96.0),
+        np.full_like(missing, np.nan),
+    )
     residuals = (Residual(name, 'effort', missing, *left),)
     rest = missing / 6.0, missing / 24.0, unknown
     unseen = (Residual(f'/home/of/{name}', 'motor', missing, *rest),)
     doubt = Doubt(missing, (), np.zeros(2), False)
     return Identification(
-        model, None, payload, parameters, (), np.eye(2), np.zeros(2), np.eye(2), residuals,
-        unseen, doubt, (remark,),
+        model,
+        None,
+        payload,
+        parameters,
+        (),
+        np.eye(2),
+        np.zeros(2),
+        np.eye(2),
+        residuals,
+        unseen,
+        doubt,
+        (remark,),
     )
 
 
@@ -155,7 +183,9 @@ class Page(HTMLParser):
     def visible_text(self):
         hidden = [i for tag in ('script', 'style') for i in self.indices(tag)]
         return ''.join(
-            text for text, owner in self.texts if not any(self.inside(owner, i) for i in hidden)
+            text
+            for text, owner in self.texts
+            if not any(self.inside(owner, i) for i in hidden)
         )
 
     def table(self, caption):
@@ -177,7 +207,9 @@ class Page(HTMLParser):
     def robot(self):
         """Data of the skeleton, decoded."""
         data = self.data()['robot']
-        return {name: data[name] if name == 'lines' else decoded(data[name]) for name in data}
+        return {
+            name: data[name] if name == 'lines' else decoded(data[name]) for name in data
+        }
 
     def pictures(self):
         """Data of all pictures, decoded, in their order."""

@@ -35,7 +35,9 @@ class WrenchCase(NamedTuple):
     """A wrench on a link; the fields are the arguments of the wrench type of the package."""
 
     link: str
-    values: np.ndarray  # (..., K-2, 6), moment first: coordinates and their time derivatives
+    values: (
+        np.ndarray
+    )  # (..., K-2, 6), moment first: coordinates and their time derivatives
     expressed_in: str = 'body'
     acting: str = 'on_environment'
 

@@ -44,7 +44,9 @@ from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.planner import client
 from hodyn_ros.streams.wrenches import Wrenches
 
-TIMEOUT = 240.0  # s, only ever reached by a failing test: kernels may have to be compiled first
+TIMEOUT = (
+    240.0  # s, only ever reached by a failing test: kernels may have to be compiled first
+)
 
 client.subprocess = SUBPROCESS
 
@@ -116,11 +118,17 @@ class Harness:
             )
         }
         self._subscriptions = {
-            topic: self.client.create_subscription(kind, topic, self._keeper(topic), profile)
+            topic: self.client.create_subscription(
+                kind, topic, self._keeper(topic), profile
+            )
             for topic, kind, profile in (
                 ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
                 ('hodyn_node/motor_reference', MotorReference, qos.OUTPUT),
-                ('hodyn_node/effort_trajectory', JointEffortTrajectory, qos.EFFORT_TRAJECTORY),
+                (
+                    'hodyn_node/effort_trajectory',
+                    JointEffortTrajectory,
+                    qos.EFFORT_TRAJECTORY,
+                ),
                 ('/diagnostics', DiagnosticArray, qos.OUTPUT),
             )
         }
@@ -130,7 +138,11 @@ class Harness:
         if description_first is not None:
             self.describe(description_first)
         # On a busy machine the planning process takes long to start.
-        values = {'diagnostics_period': 0.1, 'trajectory_timeout': TIMEOUT, **(parameters or {})}
+        values = {
+            'diagnostics_period': 0.1,
+            'trajectory_timeout': TIMEOUT,
+            **(parameters or {}),
+        }
         overrides = [
             Parameter(name.format(namespace=self.namespace), value=value)
             for name, value in values.items()
@@ -245,7 +257,9 @@ class Harness:
         with self._arrived:
             self.messages.clear()
 
-    def call(self, request: ComputeInverseDynamics.Request) -> ComputeInverseDynamics.Response:
+    def call(
+        self, request: ComputeInverseDynamics.Request
+    ) -> ComputeInverseDynamics.Response:
         """Call the service, once it is there, and wait for the answer."""
         assert self.service.wait_for_service(TIMEOUT)
         future = self.service.call_async(request)
@@ -260,7 +274,9 @@ class Harness:
         def find() -> DiagnosticStatus | None:
             for message in self.messages['/diagnostics']:
                 for status in message.status:
-                    if status.name == f'{self.namespace}/hodyn_node: {part}' and condition(status):
+                    if status.name == f'{self.namespace}/hodyn_node: {part}' and condition(
+                        status
+                    ):
                         return status
             return None
 

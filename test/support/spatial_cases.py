@@ -58,7 +58,9 @@ def link_of_body(model, body):
 
 def assert_derivatives(actual, function, motion, tolerance=1e-10):
     """Compare the orders on the first axis with derivatives of the zeroth along the motion."""
-    expected = derivatives_at_zero(lambda times: function(taylor(motion, times)), len(actual) - 1)
+    expected = derivatives_at_zero(
+        lambda times: function(taylor(motion, times)), len(actual) - 1
+    )
     scale = max(1.0, np.abs(actual).max())
     for order, value in enumerate(actual):
         np.testing.assert_allclose(
@@ -71,7 +73,11 @@ def assert_close(actual, expected, tolerance):
     for order in range(len(expected)):
         scale = max(1e-300, np.abs(expected[order]).max())
         np.testing.assert_allclose(
-            actual[order], expected[order], rtol=0, atol=tolerance * scale, err_msg=f'{order}'
+            actual[order],
+            expected[order],
+            rtol=0,
+            atol=tolerance * scale,
+            err_msg=f'{order}',
         )
 
 
@@ -95,7 +101,9 @@ def assert_differentiated(name, kinematics_of, fields):
         def zeroth(motions, field=field):
             return getattr(kinematics_of(model, body_coordinates(model, motions)), field)
 
-        orders = [getattr(kinematics, field + suffix)[0] for suffix in SUFFIXES[: highest + 1]]
+        orders = [
+            getattr(kinematics, field + suffix)[0] for suffix in SUFFIXES[: highest + 1]
+        ]
         assert_derivatives(np.array(orders), zeroth, motion)
 
 

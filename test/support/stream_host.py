@@ -67,7 +67,8 @@ CONTROL = {
     'damping_ratio': 0.7,
     'floating_damping': 2.0,
     **dict.fromkeys(
-        ('bandwidths', 'max_tracking_errors', 'max_external_torques', 'joint_stiffnesses'), ()
+        ('bandwidths', 'max_tracking_errors', 'max_external_torques', 'joint_stiffnesses'),
+        (),
     ),
 }
 ControlSettings = make_dataclass(
@@ -111,7 +112,9 @@ class Host:
         self.settings, self.worker, self.time = settings, Worker(waits), 0
         self.said, self.refused = [], []
         self.diagnostics = NodeHealth(clock=lambda: self.time * 1e-9, memory=lambda pid: '')
-        self.parameters = SimpleNamespace(settings=settings, declare_joints=lambda names: None)
+        self.parameters = SimpleNamespace(
+            settings=settings, declare_joints=lambda names: None
+        )
 
     def now(self):
         return self.time
@@ -122,7 +125,8 @@ class Host:
     def get_logger(self):
         levels = ('debug', 'info', 'warning', 'error')
         keep = {
-            level: (lambda text, level=level: self.said.append((level, text))) for level in levels
+            level: (lambda text, level=level: self.said.append((level, text)))
+            for level in levels
         }
         return SimpleNamespace(**keep)
 

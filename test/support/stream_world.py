@@ -143,7 +143,9 @@ class World:
 
     def _plan(self, task, delay):
         if self.planner == 'hangs':
-            self.events.append((self.now + 20 * MS, lambda: self._plan(task, delay), 'plan'))
+            self.events.append(
+                (self.now + 20 * MS, lambda: self._plan(task, delay), 'plan')
+            )
             return
         self.open_task = None
         positions, times = self.requests[task.data]
@@ -162,7 +164,9 @@ class World:
         except HodynError as error:
             made = Plan(task.number, None, error=str(error))
         else:
-            planned = PlannedMotion(NAMES, plan.motion, task.start, plan.continuous_derivative)
+            planned = PlannedMotion(
+                NAMES, plan.motion, task.start, plan.continuous_derivative
+            )
             if planned.last <= task.now:
                 made = Plan(task.number, None, error='it has ended')
             else:
@@ -253,7 +257,9 @@ class World:
         )
         # The command is that of the next cycle.
         planned = self.stream.timeline.under_way(self.now + MS)
-        if not self.stream.timeline:  # a controller that starts anew knows no motion of before
+        if (
+            not self.stream.timeline
+        ):  # a controller that starts anew knows no motion of before
             self.is_off_path = False
         elif planned is not None and not self.is_off_path:
             motion = planned.at(self.now + MS)

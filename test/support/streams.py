@@ -12,12 +12,16 @@ SECOND = 1_000_000_000
 
 def sinusoid(frequency, amplitude=0.5):
     w, k = 2.0 * np.pi * frequency, np.arange(5)
-    return lambda t: (amplitude * w**k * np.sin(w * t[:, None] + 0.3 + 0.5 * np.pi * k))[..., None]
+    return lambda t: (amplitude * w**k * np.sin(w * t[:, None] + 0.3 + 0.5 * np.pi * k))[
+        ..., None
+    ]
 
 
 def point_to_point(distance=0.8, duration=1.0, pause=1.0):
     """Rest, move over the distance, rest, move back, ...; class C4."""
-    curve = BPoly.from_derivatives([0.0, duration], [[0.0] * 5, [distance, 0.0, 0.0, 0.0, 0.0]])
+    curve = BPoly.from_derivatives(
+        [0.0, duration], [[0.0] * 5, [distance, 0.0, 0.0, 0.0, 0.0]]
+    )
     polynomials = [curve.derivative(k) if k else curve for k in range(5)]
 
     def motion(t):
@@ -66,7 +70,8 @@ def run(estimator, times, values):
 def same(first, second):
     """Whether two lists of estimates agree to the last bit."""
     return len(first) == len(second) and all(
-        all(np.array_equal(a, b) for a, b in zip(one, other)) for one, other in zip(first, second)
+        all(np.array_equal(a, b) for a, b in zip(one, other))
+        for one, other in zip(first, second)
     )
 
 

@@ -16,7 +16,9 @@ def derivatives_at_zero(function, orders=3, half_width=0.3, degree=24):
     """Value and derivatives at t = 0 of a smooth function of time, from values around it."""
     nodes = half_width * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     samples = np.array([np.ravel(function(t)) for t in nodes])
-    columns = [Chebyshev.fit(nodes, y, degree, [-half_width, half_width]) for y in samples.T]
+    columns = [
+        Chebyshev.fit(nodes, y, degree, [-half_width, half_width]) for y in samples.T
+    ]
     result = np.array([[c.deriv(m)(0.0) for c in columns] for m in range(orders)])
     return result.reshape(orders, *np.shape(function(0.0)))
 

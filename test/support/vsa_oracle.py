@@ -19,8 +19,12 @@ MODELS = PUBLISHED | {
     'qbmove/other a': Qbmove((7.0, 6.0), (0.02, 0.03), (0.8, 0.7)),
     'qbmove/one limit': Qbmove((7.0, 7.0), (0.02, 0.03), (0.7, np.inf)),
     'qbmove/no limit': Qbmove((6.0, 8.5), (0.03, 0.02)),
-    'dlr_bavs/mirrored': DlrBavs(a=2.38e-6, b=1.21e-6, k=1.6e5, ke=8.71, max_deflection=0.27),
-    'awas_ii/limited': AwasII(20.0, 0.1, 0.02, max_deflection=0.4, max_travel=0.06, pitch=0.002),
+    'dlr_bavs/mirrored': DlrBavs(
+        a=2.38e-6, b=1.21e-6, k=1.6e5, ke=8.71, max_deflection=0.27
+    ),
+    'awas_ii/limited': AwasII(
+        20.0, 0.1, 0.02, max_deflection=0.4, max_travel=0.06, pitch=0.002
+    ),
 }
 
 

@@ -34,7 +34,11 @@ def walking() -> Iterator[Walk]:
     def note(frame, event, _):
         code = frame.f_code
         # What is written within a function belongs to it, as do comprehensions.
-        if event == 'call' and code.co_filename.startswith(HOME) and '<' not in code.co_name:
+        if (
+            event == 'call'
+            and code.co_filename.startswith(HOME)
+            and '<' not in code.co_name
+        ):
             name = getattr(code, 'co_qualname', code.co_name).split('.<locals>')[0]
             walk.functions.add((code.co_filename[len(HOME) + 1 :], name))
 

@@ -54,7 +54,9 @@ def test_vouched_standard_deviations_are_small_beside_the_motion():
     truth = robot_motion(np.linspace(0.0, 6.0, 1000))
     for order in range(1, 5):
         _, std = errors(estimates, robot_motion, order)
-        size = np.maximum(np.sqrt(np.mean(truth[:, order] ** 2, axis=0)), 0.01 * 10.0**order)
+        size = np.maximum(
+            np.sqrt(np.mean(truth[:, order] ** 2, axis=0)), 0.01 * 10.0**order
+        )
         # 0.1, times the hysteresis 1.5, times what a size measured on the way may be off.
         assert np.all(std <= 0.1 * 1.5 * 2.0 * size), order
 
@@ -70,7 +72,10 @@ def test_order_lost_in_a_motion_does_not_come_back_in_a_pause():
 
 def test_smallest_motion_decides_at_rest():
     last = [
-        run(DerivativeEstimator(1, smallest_motion=smallest), *stream(rest(), 200, 2.0, 1e-3))[-1]
+        run(
+            DerivativeEstimator(1, smallest_motion=smallest),
+            *stream(rest(), 200, 2.0, 1e-3),
+        )[-1]
         for smallest in (1e-5, 1e-3, 10.0)
     ]
     orders = [estimate.valid_order for estimate in last]
@@ -253,7 +258,9 @@ def test_single_values_that_are_wrong_are_left_out(rate, offset):
     assert estimator.dropped == 0
     assert min(estimate.valid_order for estimate in estimates[rate:]) >= 3
     for order in range(4):
-        (error, std), (least, _) = (errors(x, robot_motion, order) for x in (estimates, clean))
+        (error, std), (least, _) = (
+            errors(x, robot_motion, order) for x in (estimates, clean)
+        )
         assert np.mean(np.abs(error) < 2.0 * std) >= 0.9
         assert np.abs(error).max() < 1.5 * np.abs(least).max()
 
@@ -345,7 +352,9 @@ def test_bad_parameters_are_refused(parameters):
 @EXPENSIVE
 @given(st.data())
 def test_no_stream_makes_it_return_nan(data):
-    estimator = DerivativeEstimator(2, highest_derivative=data.draw(st.sampled_from([1, 4])))
+    estimator = DerivativeEstimator(
+        2, highest_derivative=data.draw(st.sampled_from([1, 4]))
+    )
     size = data.draw(st.sampled_from([1e-99, 1e-12, 1.0, 1e9, 1e99]))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     steps = st.sampled_from([1, 1000, 10**6, 5 * 10**6, 10**8, -(10**6), 10**10, -(10**12)])
@@ -358,7 +367,12 @@ def test_no_stream_makes_it_return_nan(data):
             values = size * (np.ones(2) if hold else rng.standard_normal(2))
             for estimate in (estimator.update(time, values), estimator.at(time + 10**7)):
                 if estimate is not None:
-                    for part in (estimate.motion, estimate.std, estimate.factor, estimate.noise):
+                    for part in (
+                        estimate.motion,
+                        estimate.std,
+                        estimate.factor,
+                        estimate.noise,
+                    ):
                         assert np.isfinite(part).all()
                     assert (estimate.std > 0.0).all()
 
@@ -388,7 +402,9 @@ def test_measured_rates_help_where_their_noise_is_given():
 def test_rates_without_known_noise_are_not_used():
     times, values = stream(robot_motion, 200, 1.0, 1e-5)
     estimator = DerivativeEstimator(6)
-    found = [estimator.update(time, value, np.ones(6)) for time, value in zip(times, values)]
+    found = [
+        estimator.update(time, value, np.ones(6)) for time, value in zip(times, values)
+    ]
     found = [estimate for estimate in found if estimate is not None]
     assert same(found, run(DerivativeEstimator(6), times, values))
 
@@ -418,7 +434,9 @@ def test_unit_of_the_values_does_not_matter():
     times, values = stream(robot_motion, 200, 2.0, 1e-4)
     plain = run(DerivativeEstimator(6), times, values)
     # A power of two scales without rounding.
-    scaled = run(DerivativeEstimator(6, smallest_motion=0.01 * 1024.0), times, 1024.0 * values)
+    scaled = run(
+        DerivativeEstimator(6, smallest_motion=0.01 * 1024.0), times, 1024.0 * values
+    )
     assert len(plain) == len(scaled)
     for one, other in zip(plain, scaled):
         assert one.valid_order == other.valid_order

@@ -28,7 +28,9 @@ def pooled(rate, noise, duration=5.0, runs=2, **parameters):
             found[order].append(errors(estimates, robot_motion, order))
     return [
         tuple(
-            np.concatenate([part[i] for part in parts if len(part[i])] or [np.empty((0, 6))])
+            np.concatenate(
+                [part[i] for part in parts if len(part[i])] or [np.empty((0, 6))]
+            )
             for i in (0, 1)
         )
         for parts in found

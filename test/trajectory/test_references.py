@@ -16,11 +16,15 @@ def test_derivatives_are_those_of_the_positions():
     reference = panda_sinusoids()
     h = 1e-3
     times = np.linspace(0.05, reference.duration - 0.05, 301)
-    stencil = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
+    stencil = np.array(
+        [1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280]
+    )
     shifted = np.stack([reference.motion(times + k * h) for k in range(-4, 5)])
     motion = reference.motion(times)
     # The windows meet the plateau with continuous derivatives up to the fourth only.
-    smooth = np.abs(times[:, None] - [reference.ramp, reference.duration - reference.ramp]).min(1)
+    smooth = np.abs(
+        times[:, None] - [reference.ramp, reference.duration - reference.ramp]
+    ).min(1)
     inner = smooth > 5 * h
     for k in range(4):
         derivative = np.tensordot(stencil, shifted[:, :, k], axes=1) / h

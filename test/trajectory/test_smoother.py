@@ -141,7 +141,9 @@ def test_estimates_do_not_depend_on_the_blocks(monkeypatch):
     monkeypatch.setattr('hodyn_ros.trajectory.smoother.BLOCK', 333)
     found = smooth(stamps, values)
     for ours, theirs in zip(found, expected):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9 * np.abs(theirs).max())
+        np.testing.assert_allclose(
+            ours, theirs, rtol=1e-6, atol=1e-9 * np.abs(theirs).max()
+        )
 
 
 def test_a_recording_that_stands_still_has_no_motion_and_honest_deviations():

@@ -132,7 +132,9 @@ def test_many_equal_peaks_cost_no_accuracy():
     times = np.arange(5001.0)
     velocities = np.where(times % 2.0, -1.0, 1.0)[:, None]
     extremes = position_extremes(jtc_motion(times, np.zeros_like(velocities), velocities))
-    np.testing.assert_allclose([extremes.lowest, extremes.highest], [[-0.25], [0.25]], rtol=1e-15)
+    np.testing.assert_allclose(
+        [extremes.lowest, extremes.highest], [[-0.25], [0.25]], rtol=1e-15
+    )
     np.testing.assert_allclose(extremes.highest_time % 2.0, 0.5, rtol=1e-11)
     np.testing.assert_allclose(extremes.lowest_time % 2.0, 1.5, rtol=1e-11)
 
@@ -168,6 +170,8 @@ def test_deviation_is_the_largest_difference_at_any_time(velocities, acceleratio
     difference = 0.0
     for before, behind in zip(times[:-1], times[1:]):
         t = np.linspace(before, behind, 2001)
-        difference = np.maximum(difference, np.abs(spline(t, 0) - jtc(t, 0))[:, 0].max(axis=0))
+        difference = np.maximum(
+            difference, np.abs(spline(t, 0) - jtc(t, 0))[:, 0].max(axis=0)
+        )
     assert np.all(deviation >= difference * (1.0 - 1e-12))
     np.testing.assert_allclose(deviation, difference, rtol=1e-5)

@@ -103,7 +103,9 @@ def test_single_segment_is_continuous_up_to_the_snap(K):
 @pytest.mark.parametrize('seed', range(5))
 @pytest.mark.parametrize('K', [1, 2, 3])
 @pytest.mark.parametrize(('first', 'shortest'), [(0.0, 0.2), (0.0, 1e-3), (1.7e9, 0.2)])
-def test_samples_of_one_polynomial_are_continuous_in_spite_of_rounding(K, seed, first, shortest):
+def test_samples_of_one_polynomial_are_continuous_in_spite_of_rounding(
+    K, seed, first, shortest
+):
     rng = np.random.default_rng(seed)
     times = np.cumsum(rng.uniform(shortest, 2.0 * shortest, 50))
     rows = polynomial_rows(2 * K - 1, times / times[-1], K, seed)
@@ -133,7 +135,9 @@ def test_spline_is_continuous_up_to_the_snap():
 def test_accelerations_without_velocities_are_refused_with_their_waypoints():
     times, q, v, a = random_rows(0, 3)
     v[4] = NAN
-    with pytest.raises(TrajectoryError, match=r'Waypoints 3 and 4, at .* s, have accelerations'):
+    with pytest.raises(
+        TrajectoryError, match=r'Waypoints 3 and 4, at .* s, have accelerations'
+    ):
         jtc_motion(times, q, v, a)
 
 
@@ -171,7 +175,9 @@ def some_objects():
 
 
 @pytest.mark.parametrize('original', some_objects(), ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize('duplicate', [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+@pytest.mark.parametrize(
+    'duplicate', [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy]
+)
 def test_duplicates_are_equal_and_immutable_too(original, duplicate):
     other = duplicate(original)
     assert type(other) is type(original)

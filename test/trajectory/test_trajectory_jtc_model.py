@@ -39,7 +39,9 @@ def message(times, positions, velocities=None, accelerations=None, effort=None, 
         )
         for i, t in enumerate(times)
     ]
-    header = SimpleNamespace(stamp=SimpleNamespace(sec=stamp // SECOND, nanosec=stamp % SECOND))
+    header = SimpleNamespace(
+        stamp=SimpleNamespace(sec=stamp // SECOND, nanosec=stamp % SECOND)
+    )
     return SimpleNamespace(header=header, joint_names=list(NAMES), points=points)
 
 
@@ -136,7 +138,9 @@ def test_one_given_derivative_and_nothing_is_upsampled(given):
     rows[given - 1][-1] = 0.0
     upsampled = jtc_motion(times, q, *rows, positions_upsampling=True)
     np.testing.assert_array_equal(upsampled.degrees, 1)
-    np.testing.assert_array_equal(upsampled.expansions, jtc_motion(times, q, *rows).expansions)
+    np.testing.assert_array_equal(
+        upsampled.expansions, jtc_motion(times, q, *rows).expansions
+    )
 
 
 def test_plan_is_upsampled_before_waypoints_are_left_out():
@@ -167,7 +171,9 @@ def test_motion_begins_where_the_robot_stands(K, upsampling):
     controlled.take(times, *rows)
     kind = 'jtc_upsampled' if upsampling else 'jtc'
     start = StartState(0.0, here, in_progress=False)
-    plan = plan_motion(Waypoints(NAMES, times, *rows), NAMES, start=start, interpolation=kind)
+    plan = plan_motion(
+        Waypoints(NAMES, times, *rows), NAMES, start=start, interpolation=kind
+    )
     t = 1e-3 * np.arange(round(1e3 * times[-1]))
     assert_same(controlled.run(len(t))[:, :3], plan.motion(t, 2))
 
@@ -178,7 +184,9 @@ def test_before_a_stamp_that_lies_ahead_the_controller_is_on_its_way():
     ahead = 0.05
     controlled.take(times, *rows, stamp=controlled.now + nanoseconds(ahead))
     start = StartState(-ahead, np.zeros((5, 3)), in_progress=False)
-    plan = plan_motion(Waypoints(NAMES, times, *rows), NAMES, start=start, interpolation='jtc')
+    plan = plan_motion(
+        Waypoints(NAMES, times, *rows), NAMES, start=start, interpolation='jtc'
+    )
     t = -ahead + 1e-3 * np.arange(round(1e3 * (ahead + times[-1])))
     assert_same(controlled.run(len(t))[:, :3], plan.motion(t, 2))
     assert np.abs(plan.motion(-ahead / 2, 0)).max() > 0.1
@@ -186,7 +194,9 @@ def test_before_a_stamp_that_lies_ahead_the_controller_is_on_its_way():
 
 @pytest.mark.parametrize('new_rows', [1, 2, 3])
 @pytest.mark.parametrize('old_rows', [1, 2, 3])
-def test_motion_in_progress_is_continued_as_far_as_the_next_waypoint_has_it(old_rows, new_rows):
+def test_motion_in_progress_is_continued_as_far_as_the_next_waypoint_has_it(
+    old_rows, new_rows
+):
     old_times, *old = random_path(10, old_rows)
     times, *new = random_path(11, new_rows)
     times = times + 0.04

@@ -42,7 +42,9 @@ def moving_state(time, seed=2):
 
 
 def has_remark(plan, *parts):
-    return any(all(part in remark for part in parts) for remark in (*plan.remarks, *plan.warnings))
+    return any(
+        all(part in remark for part in parts) for remark in (*plan.remarks, *plan.warnings)
+    )
 
 
 def assert_same_motion(actual, expected):
@@ -73,7 +75,9 @@ def test_joints_are_matched_by_name():
     points = path()
     order = ['wrist', 'shoulder', 'elbow']
     motion = plan_motion(points, order).motion
-    np.testing.assert_array_equal(motion(points.times, 0)[:, 0], points.positions[:, [2, 0, 1]])
+    np.testing.assert_array_equal(
+        motion(points.times, 0)[:, 0], points.positions[:, [2, 0, 1]]
+    )
 
 
 @BOTH
@@ -170,13 +174,17 @@ def test_continuity_of_a_single_segment_counts_where_it_begins(rows):
 
 @BOTH
 @pytest.mark.parametrize('time', [1.0, 1.5, 3.5, 9.0])
-def test_waypoints_are_taken_as_they_are_if_the_first_one_does_not_lie_later(interpolation, time):
+def test_waypoints_are_taken_as_they_are_if_the_first_one_does_not_lie_later(
+    interpolation, time
+):
     points = path()
     plan = plan_motion(points, NAMES, start=state(time), interpolation=interpolation)
     expected = plan_motion(points, NAMES, interpolation=interpolation)
     assert_same_motion(plan.motion, expected.motion)
     # Beyond the end there is no motion to be away from.
-    assert has_remark(plan, f'At {time:g} s the robot is away from the motion') == (time < 9.0)
+    assert has_remark(plan, f'At {time:g} s the robot is away from the motion') == (
+        time < 9.0
+    )
 
 
 def test_robot_that_is_where_the_motion_has_it_needs_no_remark():
@@ -257,7 +265,9 @@ def test_controller_needs_no_jerk_and_snap_of_a_motion_in_progress():
     np.testing.assert_array_equal(plan.motion(1.2)[:3], start.motion[:3])
     # What is not known of the start is not held against the motion: it jumps at waypoints.
     assert plan.continuous_derivative == 2
-    with pytest.raises(TrajectoryError, match='has no jerk, snap, which a motion in progress'):
+    with pytest.raises(
+        TrajectoryError, match='has no jerk, snap, which a motion in progress'
+    ):
         plan_motion(path(rows=2), NAMES, start=start)
 
 
@@ -290,14 +300,20 @@ def test_waypoint_at_the_start_that_the_motion_in_progress_misses_is_remarked(
     start.motion[0] = points.positions[0] + [0.0, offset, 0.0]
     plan = plan_motion(points, NAMES, start=start)
     assert len(plan.motion.times) == 3
-    assert has_remark(plan, 'away from the motion in progress by elbow 0.002') == is_remarked
+    assert (
+        has_remark(plan, 'away from the motion in progress by elbow 0.002') == is_remarked
+    )
 
 
 @BOTH
 def test_waypoints_that_have_all_passed_are_refused(interpolation):
     for time in (3.5, 4.0):
-        with pytest.raises(TrajectoryError, match='All waypoints have passed: the last one lies'):
-            plan_motion(path(), NAMES, start=moving_state(time), interpolation=interpolation)
+        with pytest.raises(
+            TrajectoryError, match='All waypoints have passed: the last one lies'
+        ):
+            plan_motion(
+                path(), NAMES, start=moving_state(time), interpolation=interpolation
+            )
 
 
 # Joints that are left out
@@ -314,7 +330,9 @@ def test_joints_that_are_left_out_hold_their_position(interpolation, rows):
     motion = plan.motion(np.linspace(0.0, 3.5, 50))
     np.testing.assert_allclose(motion[:, 0, :2] - start.motion[0, :2], 0.0, atol=1e-14)
     np.testing.assert_allclose(motion[:, 1:, :2], 0.0, atol=1e-12)
-    np.testing.assert_array_equal(plan.motion(points.times, 0)[:, 0, 2], points.positions[:, 0])
+    np.testing.assert_array_equal(
+        plan.motion(points.times, 0)[:, 0, 2], points.positions[:, 0]
+    )
     assert has_remark(plan, 'held where they are at the start: shoulder, elbow.')
     degrees = {0: 1, 1: 3, 2: 5}
     if interpolation == 'jtc':
@@ -339,7 +357,9 @@ def test_held_joint_that_moves_at_the_start_comes_back():
 
 def test_joints_left_out_need_the_parameter():
     points = path(names=('wrist',))
-    with pytest.raises(JointNameError, match='missing: shoulder, elbow.*allow_partial_joints'):
+    with pytest.raises(
+        JointNameError, match='missing: shoulder, elbow.*allow_partial_joints'
+    ):
         plan_motion(points, NAMES, start=state(0.0))
 
 
@@ -372,7 +392,9 @@ def test_remarks_count_what_was_given_and_supplied():
     points = Waypoints(NAMES, range(4), path([0, 1, 2, 3]).positions, velocities)
     plan = plan_motion(points, NAMES)
     assert has_remark(plan, '4 waypoints with positions, 3 with velocities, 0 with accel')
-    assert has_remark(plan, 'of 4 knots, velocity at 1, acceleration at 4, jerk at 4, snap at 4')
+    assert has_remark(
+        plan, 'of 4 knots, velocity at 1, acceleration at 4, jerk at 4, snap at 4'
+    )
 
 
 def test_remarks_on_the_controller_are_kept():
@@ -386,7 +408,13 @@ def test_remarks_on_the_controller_are_kept():
 
 
 def test_large_deviation_is_remarked_with_its_joints():
-    positions = [[0.0, 0.0, 0.3], [0.2, 0.5, 0.3], [1.0, 1.0, 0.3], [0.4, 1.5, 0.3], [0, 2, 0.3]]
+    positions = [
+        [0.0, 0.0, 0.3],
+        [0.2, 0.5, 0.3],
+        [1.0, 1.0, 0.3],
+        [0.4, 1.5, 0.3],
+        [0, 2, 0.3],
+    ]
     points = Waypoints(NAMES, [0.0, 1.0, 1.1, 2.1, 3.1], positions)
     plan = plan_motion(points, NAMES)
     deviation = deviation_from_jtc(plan.motion, points)
@@ -452,7 +480,9 @@ def test_arguments_are_not_touched():
 
 
 def test_unknown_interpolation_is_refused_with_those_that_exist():
-    with pytest.raises(TrajectoryError, match="'cubic', expected one of spline, jtc, jtc_up"):
+    with pytest.raises(
+        TrajectoryError, match="'cubic', expected one of spline, jtc, jtc_up"
+    ):
         plan_motion(path(), NAMES, interpolation='cubic')
 
 
@@ -473,8 +503,14 @@ def test_accelerations_without_velocities_have_a_spline_only():
         (StartState(0.0, np.zeros((5, 2)), False), r'start state has shape \(5, 2\)'),
         (StartState(0.0, np.zeros((3, 3)), False), r'start state has shape \(3, 3\)'),
         (StartState(0.0, np.full((5, 3), NAN), False), 'has no position, which it needs'),
-        (StartState(0.0, np.full((5, 3), np.inf), False), r'\[0, 0\] is inf \(joint shoulder\)'),
-        (state(0.0, True), 'has no velocity, acceleration, jerk, snap, which a motion in prog'),
+        (
+            StartState(0.0, np.full((5, 3), np.inf), False),
+            r'\[0, 0\] is inf \(joint shoulder\)',
+        ),
+        (
+            state(0.0, True),
+            'has no velocity, acceleration, jerk, snap, which a motion in prog',
+        ),
     ],
 )
 def test_unusable_start_states_are_refused_with_the_reason(start, message):
@@ -483,12 +519,16 @@ def test_unusable_start_states_are_refused_with_the_reason(start, message):
 
 
 def test_motion_in_progress_is_not_forced_to_a_waypoint_that_is_about_to_pass():
-    waypoints = Waypoints(NAMES, [0.0, 1.0, 2.0, 3.0], np.outer([0.0, 1.0, 0.5, 3.0], np.ones(3)))
+    waypoints = Waypoints(
+        NAMES, [0.0, 1.0, 2.0, 3.0], np.outer([0.0, 1.0, 0.5, 3.0], np.ones(3))
+    )
     state = np.zeros((5, 3))
     state[0], state[1] = 0.5, 0.4  # far from where the waypoints lead
     plan = plan_motion(waypoints, NAMES, start=StartState(0.95, state, True))
     assert list(plan.motion.times) == [0.95, 2.0, 3.0]
-    assert any('next waypoint is left out' in remark for remark in (*plan.remarks, *plan.warnings))
+    assert any(
+        'next waypoint is left out' in remark for remark in (*plan.remarks, *plan.warnings)
+    )
     assert plan.extremes.highest.max() < 4.0
     kept = plan_motion(waypoints, NAMES, start=StartState(0.8, state, True))
     assert list(kept.motion.times) == [0.8, 1.0, 2.0, 3.0]
@@ -508,7 +548,9 @@ def test_motion_in_progress_is_not_continued_where_no_time_is_left():
 
 
 def test_motion_in_progress_is_not_led_far_away():
-    waypoints = Waypoints(NAMES, [0.0, 0.005, 0.04, 2.0], np.outer([0, 1, -1, 1], np.ones(3)))
+    waypoints = Waypoints(
+        NAMES, [0.0, 0.005, 0.04, 2.0], np.outer([0, 1, -1, 1], np.ones(3))
+    )
     with pytest.raises(TrajectoryError, match='would leave them by shoulder .* rad'):
         plan_motion(waypoints, NAMES, start=StartState(0.0, np.zeros((5, 3)), True))
     # Nobody is forced into it: a motion that starts with it is told.

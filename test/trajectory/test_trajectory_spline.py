@@ -69,7 +69,9 @@ def test_spline_with_free_ends_is_the_natural_spline_of_scipy(seed):
     oracle = make_interp_spline(times, positions, k=9, bc_type=(bc, bc))
     t = np.linspace(times[0], times[-1], 500)
     expected = np.stack([oracle(t, nu) for nu in range(ORDER)], axis=1)
-    assert_close_by_order(fit_spline(times, positions, start=FREE, end=FREE)(t), expected, 1e-9)
+    assert_close_by_order(
+        fit_spline(times, positions, start=FREE, end=FREE)(t), expected, 1e-9
+    )
 
 
 def test_two_waypoints_give_the_rest_to_rest_polynomial():
@@ -87,7 +89,9 @@ def test_two_waypoints_give_the_rest_to_rest_polynomial():
 @pytest.mark.parametrize('with_velocities', [False, True])
 def test_polynomials_up_to_degree_nine_are_reproduced(degree, with_velocities):
     rng = np.random.default_rng(degree)
-    polynomials = [np.polynomial.Polynomial(rng.uniform(-1, 1, degree + 1)) for _ in range(3)]
+    polynomials = [
+        np.polynomial.Polynomial(rng.uniform(-1, 1, degree + 1)) for _ in range(3)
+    ]
     times = np.cumsum(rng.uniform(0.1, 0.5, 7)) - 1.0
     t = np.linspace(times[0], times[-1], 300)
 
@@ -124,11 +128,16 @@ def test_dense_samples_of_a_sine_converge_with_order_ten():
 def waypoints(draw, shortest=1e-3, smallest_N=2):
     """Times, positions, and velocities and accelerations at some of the waypoints."""
     N = draw(st.integers(smallest_N, 12))
-    exponents = draw(st.lists(st.floats(np.log10(shortest), 0.5), min_size=N - 1, max_size=N - 1))
+    exponents = draw(
+        st.lists(st.floats(np.log10(shortest), 0.5), min_size=N - 1, max_size=N - 1)
+    )
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     times = np.concatenate([[0.0], np.cumsum(10.0 ** np.array(exponents))])
     rows = []
-    for share in (draw(st.sampled_from([0.0, 0.5, 1.0])), draw(st.sampled_from([0.0, 0.5, 1.0]))):
+    for share in (
+        draw(st.sampled_from([0.0, 0.5, 1.0])),
+        draw(st.sampled_from([0.0, 0.5, 1.0])),
+    ):
         values = rng.standard_normal((N, 3))
         values[rng.random(N) >= share] = np.nan
         rows.append(values)
@@ -158,7 +167,9 @@ def test_position_to_snap_are_continuous_at_waypoints(case):
     moved = (times[1:] - np.nextafter(times[1:], -np.inf))[:, None, None]
     size = np.abs(before[:, :5]) + np.abs(before[:, 1:]) * moved
     gap = np.abs(before[:, :5] - spline.states[1:])
-    np.testing.assert_array_less(gap, 1e-12 * size + 2.0 * np.abs(before[:, 1:]) * moved + 1e-300)
+    np.testing.assert_array_less(
+        gap, 1e-12 * size + 2.0 * np.abs(before[:, 1:]) * moved + 1e-300
+    )
     np.testing.assert_array_equal(behind[:, :5], spline.states[:-1])
 
 
@@ -170,7 +181,10 @@ def test_both_ends_of_a_segment_expand_to_the_same_polynomial(case):
     for x in (0.25, 0.5, np.nextafter(0.5, 1.0), 0.75):
         t = spline.times[:-1] + x * h
         actual = spline(t)
-        scale = np.abs(spline.expansions).max(axis=1) * h[:, None, None] ** np.arange(10)[:, None]
+        scale = (
+            np.abs(spline.expansions).max(axis=1)
+            * h[:, None, None] ** np.arange(10)[:, None]
+        )
         for k in range(ORDER):
             error = np.abs(actual[:, k] - oracle(t, k)) * h[:, None] ** k
             assert np.all(error <= 1e-10 * scale.max(axis=1))
@@ -214,7 +228,10 @@ def exact_spline(times, values, is_given):
     # coefficients follow from the states, the energy from those by integration.
     rows = [[Fraction(factorial(k) if j == k else 0) for j in range(10)] for k in range(5)]
     rows += [
-        [Fraction(factorial(j), factorial(j - k)) if j >= k else Fraction(0) for j in range(10)]
+        [
+            Fraction(factorial(j), factorial(j - k)) if j >= k else Fraction(0)
+            for j in range(10)
+        ]
         for k in range(5)
     ]
     to_monomials = solve_exactly(
@@ -325,7 +342,9 @@ def test_slower_motion_has_the_same_shape(case, exponent, factor):
     times, positions, velocities, accelerations = case
     reference = fit_spline(*case).states
     for scale in (2.0**exponent, factor):
-        scaled = fit_spline(times * scale, positions, velocities / scale, accelerations / scale**2)
+        scaled = fit_spline(
+            times * scale, positions, velocities / scale, accelerations / scale**2
+        )
         states = scaled.states * scale ** np.arange(5.0)[:, None]
         if scale == 2.0**exponent:
             np.testing.assert_array_equal(states, reference)
@@ -388,7 +407,10 @@ def test_large_time_offset_costs_no_accuracy():
 def test_large_position_offset_costs_no_accuracy_of_derivatives():
     times, positions = random_waypoints(4, 50)
     positions = np.round(positions * 2**20) / 2**20
-    near, far = fit_spline(times, positions).states, fit_spline(times, positions + 2.0**20).states
+    near, far = (
+        fit_spline(times, positions).states,
+        fit_spline(times, positions + 2.0**20).states,
+    )
     np.testing.assert_array_equal(far[:, 1:], near[:, 1:])
 
 
@@ -433,7 +455,10 @@ def test_motion_within_segments_is_the_motion_at_their_times(fit):
     rng = np.random.default_rng(6)
     times = np.cumsum(rng.uniform(0.1, 2.0, 30))
     motion = fit(times, rng.normal(size=(30, 3)))
-    segments, parts = np.array([0, 3, 4, 28]), np.array([0.0, 0.1, 0.45, 0.5, 0.6, 1.0 - 1e-9])
+    segments, parts = (
+        np.array([0, 3, 4, 28]),
+        np.array([0.0, 0.1, 0.45, 0.5, 0.6, 1.0 - 1e-9]),
+    )
     found = motion.within(segments, parts)
     assert found.shape == (4, 6, 5, 3)
     at = times[segments, None] + parts * np.diff(times)[segments, None]
@@ -549,7 +574,9 @@ def test_two_equal_samples_where_a_motion_turns_back_are_no_standstill():
     spline = fit_spline(times, exact[:, 0], start=exact[0, 1:5], end=exact[-1, 1:5])
     t = np.linspace(times[0], times[-1], 400)
     expected = sine(t + 0.5 * np.pi, highest=4)
-    assert np.all(np.abs(spline(t) - expected).max(axis=(0, 2)) < [1e-9, 1e-8, 1e-7, 1e-5, 1e-4])
+    assert np.all(
+        np.abs(spline(t) - expected).max(axis=(0, 2)) < [1e-9, 1e-8, 1e-7, 1e-5, 1e-4]
+    )
     # Unless it is said that they are one.
     rest = np.full((40, 1), np.nan)
     rest[19:21] = 0.0
@@ -593,7 +620,9 @@ def test_two_moving_waypoints_are_joined_by_a_cubic(quantity):
 def test_exactly_enough_values_determine_the_polynomial_of_degree_four():
     polynomial = np.polynomial.Polynomial([1.0, 0.5, -2.0, 0.25, 0.1])
     times = np.array([0.5, 1.0, 2.0])
-    start = np.array([[np.nan], [polynomial.deriv(2)(0.5)], [np.nan], [polynomial.deriv(4)(0.5)]])
+    start = np.array(
+        [[np.nan], [polynomial.deriv(2)(0.5)], [np.nan], [polynomial.deriv(4)(0.5)]]
+    )
     spline = fit_spline(times, polynomial(times)[:, None], start=start, end=FREE)
     t = np.linspace(0.5, 2.0, 50)
     expected = np.stack([polynomial.deriv(k)(t) for k in range(5)], axis=1)[..., None]
@@ -636,7 +665,9 @@ def test_derivatives_of_all_orders_are_those_of_one_polynomial():
     expected = np.stack([polynomial(t, k) for k in range(10)], axis=1)
     assert_close_by_order(spline(t, 9), expected, 1e-11)
     for highest in range(10):
-        np.testing.assert_allclose(spline(t, highest), spline(t, 9)[:, : highest + 1], rtol=1e-12)
+        np.testing.assert_allclose(
+            spline(t, highest), spline(t, 9)[:, : highest + 1], rtol=1e-12
+        )
 
 
 def test_values_behind_a_waypoint_are_returned_for_derivatives_that_jump():
@@ -658,23 +689,41 @@ NAN, INF = np.nan, np.inf
         (([], np.zeros((0, 2))), 'are no waypoints, expected at least two'),
         (([0.0], [[0.0]]), 'is one waypoint, expected at least two'),
         ((0.0, [[0.0]]), r'times has shape \(\), expected \(N,\)'),
-        (([0.0, 1.0, 1.0], POSITIONS), r'times\[1\] = 1.0 s is followed by times\[2\] = 1.0 s'),
-        (([0.0, -1.0, 1.0], POSITIONS), r'times\[0\] = 0.0 s is followed by times\[1\] = -1.0 s'),
+        (
+            ([0.0, 1.0, 1.0], POSITIONS),
+            r'times\[1\] = 1.0 s is followed by times\[2\] = 1.0 s',
+        ),
+        (
+            ([0.0, -1.0, 1.0], POSITIONS),
+            r'times\[0\] = 0.0 s is followed by times\[1\] = -1.0 s',
+        ),
         (([0.0, NAN, 1.0], POSITIONS), r'times\[1\] is nan'),
         (([0.0, 1.0, INF], POSITIONS), r'times\[2\] is inf'),
         ((['0', '1', '2'], POSITIONS), 'times has elements of type'),
         ((TIMES, [0.0, 1.0, 2.0]), r'positions has shape \(3,\), expected \(3, n\)'),
         ((TIMES, POSITIONS[:2]), r'positions has shape \(2, 2\), expected \(3, n\)'),
         ((TIMES, np.zeros((3, 0))), r'positions has shape \(3, 0\)'),
-        ((TIMES, [[0.0], [1.0, 2.0], [2.0]]), 'positions cannot be made an array|type object'),
+        (
+            (TIMES, [[0.0], [1.0, 2.0], [2.0]]),
+            'positions cannot be made an array|type object',
+        ),
         ((TIMES, [[0, 0], [NAN, 2], [2, 0]]), r'positions\[1, 0\] is nan'),
         ((TIMES, [[0, 0], [INF, 2], [2, 0]]), r'positions\[1, 0\] is inf'),
         ((TIMES, [[0, 0], [NAN, NAN], [2, 0]]), 'Waypoint 1 has no positions'),
         ((TIMES, POSITIONS, [[0, 0]]), r'velocities has shape \(1, 2\), expected \(3, 2\)'),
-        ((TIMES, POSITIONS, [[0, 0], [NAN, 1], [0, 0]]), r'velocities\[1, 0\] is nan; a row is'),
+        (
+            (TIMES, POSITIONS, [[0, 0], [NAN, 1], [0, 0]]),
+            r'velocities\[1, 0\] is nan; a row is',
+        ),
         ((TIMES, POSITIONS, [[0, 0], [1, -INF], [0, 0]]), r'velocities\[1, 1\] is -inf'),
-        ((TIMES, POSITIONS, None, [[0, 0], [1, NAN], [0, 0]]), r'accelerations\[1, 1\] is nan'),
-        ((TIMES, POSITIONS, None, None, [0, 0]), r'start has shape \(2,\), expected \(4, 2\)'),
+        (
+            (TIMES, POSITIONS, None, [[0, 0], [1, NAN], [0, 0]]),
+            r'accelerations\[1, 1\] is nan',
+        ),
+        (
+            (TIMES, POSITIONS, None, None, [0, 0]),
+            r'start has shape \(2,\), expected \(4, 2\)',
+        ),
         ((TIMES, POSITIONS, None, None, None, [[0, INF]] * 4), r'end\[0, 1\] is inf'),
         (
             (TIMES, POSITIONS, np.ones((3, 2)), None, np.zeros((4, 2))),
@@ -704,7 +753,9 @@ def test_spacing_beyond_the_reach_of_double_precision_is_refused():
 @pytest.mark.parametrize('t', [-1e-9, 2.0000001, NAN, [0.5, 3.0], INF])
 def test_times_outside_of_the_motion_are_refused(t):
     spline = fit_spline(TIMES, POSITIONS)
-    with pytest.raises(TrajectoryError, match='outside of the motion, which lasts from 0.0 s'):
+    with pytest.raises(
+        TrajectoryError, match='outside of the motion, which lasts from 0.0 s'
+    ):
         spline(t)
 
 

@@ -22,7 +22,9 @@ def test_velocity_is_the_hermite_polynomial_to_rest(seed, duration):
     position = velocity.antiderivative()
     # The last sample is at the end whatever 2 + duration rounds to.
     t = np.linspace(0.0, motion.end_time - 2.0, 101)
-    expected = np.stack([state[0] + position(t), *(velocity(t, k) for k in range(4))], axis=1)
+    expected = np.stack(
+        [state[0] + position(t), *(velocity(t, k) for k in range(4))], axis=1
+    )
     scale = np.abs(expected).max(axis=(0, 2), keepdims=True)
     assert np.abs((motion(2.0 + t) - expected) / scale).max() < 1e-9
 
@@ -51,7 +53,9 @@ def test_robot_at_rest_stays_where_it_is():
     state = np.zeros((5, 2))
     state[0] = 0.3, -1.0
     motion = stop_motion(state, 0.5)
-    np.testing.assert_array_equal(motion(np.linspace(0.0, 0.5, 20)), np.tile(state, (20, 1, 1)))
+    np.testing.assert_array_equal(
+        motion(np.linspace(0.0, 0.5, 20)), np.tile(state, (20, 1, 1))
+    )
 
 
 @pytest.mark.parametrize(

@@ -109,15 +109,24 @@ def test_single_point_is_a_waypoint():
     [
         (((), [0, 1], np.zeros((2, 0))), 'joint_names is empty'),
         ((NAMES, [], np.zeros((0, 3))), 'are no waypoints, expected at least one'),
-        ((NAMES, [0, 0], np.zeros((2, 3))), r'times\[0\] = 0.0 s is followed by times\[1\] = 0.0'),
+        (
+            (NAMES, [0, 0], np.zeros((2, 3))),
+            r'times\[0\] = 0.0 s is followed by times\[1\] = 0.0',
+        ),
         ((NAMES, [0, 1], np.zeros((2, 2))), r'shape \(2, 2\), expected \(2, 3\)'),
         ((NAMES, [0, 1], np.zeros(3)), r'shape \(3,\), expected \(2, 3\)'),
-        ((NAMES, [0, 1], [[0, 0, 0], [0, NAN, 0]]), r'positions\[1, 1\] is nan \(joint elbow\)'),
+        (
+            (NAMES, [0, 1], [[0, 0, 0], [0, NAN, 0]]),
+            r'positions\[1, 1\] is nan \(joint elbow\)',
+        ),
         (
             (NAMES, [0, 1], [[0, 0, 0], [NAN] * 3], np.zeros((2, 3))),
             'Waypoint 1 has no positions, which every waypoint needs; velocities and acc',
         ),
-        ((NAMES, [0, 1], np.zeros((2, 3)), np.zeros((1, 3))), r'velocities has shape \(1, 3\)'),
+        (
+            (NAMES, [0, 1], np.zeros((2, 3)), np.zeros((1, 3))),
+            r'velocities has shape \(1, 3\)',
+        ),
         (
             (NAMES, [0, 1], np.zeros((2, 3)), [[0, 0, 0], [0, 0, NAN]]),
             r'velocities\[1, 2\] is nan \(joint wrist\); a row is either given',
@@ -148,7 +157,9 @@ def hermite(waypoints, i, K, t):
 @pytest.mark.parametrize(
     ('velocities', 'accelerations', 'K'), [(0.0, 0.0, 1), (1.0, 0.0, 2), (1.0, 1.0, 3)]
 )
-def test_controller_interpolates_with_degree_one_three_or_five(seed, velocities, accelerations, K):
+def test_controller_interpolates_with_degree_one_three_or_five(
+    seed, velocities, accelerations, K
+):
     waypoints = random_waypoints(seed, 6, velocities, accelerations)
     for i, t in enumerate(inner_times(waypoints)):
         np.testing.assert_allclose(
@@ -228,9 +239,13 @@ def test_motion_that_the_controller_follows_too_has_no_deviation():
     for degree in (1, 3):
         polynomial = np.polynomial.Polynomial([0.3, -1.0, 0.5, 2.0][: degree + 1])
         columns = [polynomial.deriv(k)(times)[:, None] for k in range(5)]
-        waypoints = Waypoints(('a',), times, columns[0], None if degree == 1 else columns[1])
+        waypoints = Waypoints(
+            ('a',), times, columns[0], None if degree == 1 else columns[1]
+        )
         ends = np.array([[column[i] for column in columns[1:]] for i in (0, -1)])
-        spline = fit_spline(times, columns[0], waypoints.velocities, start=ends[0], end=ends[1])
+        spline = fit_spline(
+            times, columns[0], waypoints.velocities, start=ends[0], end=ends[1]
+        )
         np.testing.assert_allclose(deviation_from_jtc(spline, waypoints), 0.0, atol=1e-13)
 
 
@@ -285,5 +300,7 @@ def test_velocity_at_the_end_is_remarked_with_its_joints():
 def test_accelerations_without_velocities_are_remarked_with_their_waypoints():
     accelerations = np.full((4, 3), NAN)
     accelerations[1:3] = 0.5
-    (remark,) = jtc_remarks(Waypoints(NAMES, range(4), np.zeros((4, 3)), None, accelerations))
+    (remark,) = jtc_remarks(
+        Waypoints(NAMES, range(4), np.zeros((4, 3)), None, accelerations)
+    )
     assert remark.startswith('Waypoints 1 and 2 have accelerations')

@@ -184,4 +184,9 @@ class DlrBavs(HyperbolicPair):
         """Constants of both springs; see `HyperbolicPair.springs`."""
         c = 2.0 * self.k * float(np.sqrt(self.a * self.b))
         s = 0.5 * float(np.log(self.b / self.a))
-        return (c, c), (self.ke, self.ke), (s, -s), (self.max_deflection, self.max_deflection)
+        return (
+            (c, c),
+            (self.ke, self.ke),
+            (s, -s),
+            (self.max_deflection, self.max_deflection),
+        )

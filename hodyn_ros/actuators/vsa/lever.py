@@ -58,7 +58,9 @@ class AwasII(VsaModel):
     pitch: float = 1.0
 
     def __post_init__(self) -> None:
-        set_checked(self, ActuatorError, 'Ks', 'L', 'r_t', 'max_deflection', 'pitch', above=0.0)
+        set_checked(
+            self, ActuatorError, 'Ks', 'L', 'r_t', 'max_deflection', 'pitch', above=0.0
+        )
         if self.max_travel is not None:
             set_checked(self, ActuatorError, 'max_travel', above=0.0)
         if self.max_deflection > LARGEST_DEFLECTION:
@@ -77,14 +79,19 @@ class AwasII(VsaModel):
         """Largest Ks R^2 [N m]."""
         if self.max_travel is None:
             return np.inf
-        return self.Ks * (self.L / self.r_t * self.max_travel / (self.L - self.max_travel)) ** 2
+        return (
+            self.Ks
+            * (self.L / self.r_t * self.max_travel / (self.L - self.max_travel)) ** 2
+        )
 
     @property
     def block(self) -> Array:
         """Kind and constants, see `kernels`."""
         gain = self.Ks * (self.L / self.r_t) ** 2
         travel = np.inf if self.max_travel is None else self.max_travel
-        return np.array([kernels.LEVER, gain, self.L, self.pitch, self.max_deflection, travel])
+        return np.array(
+            [kernels.LEVER, gain, self.L, self.pitch, self.max_deflection, travel]
+        )
 
     @property
     def effort_range(self) -> tuple[float, float]:

@@ -90,7 +90,9 @@ class VsaModel(ABC):
         for direction in np.eye(2):
             rates = np.broadcast_to(direction, deflection.shape)
             elastic = self.series(np.stack((deflection, rates), axis=-1))
-            columns.append(np.stack((elastic.effort[..., 1], elastic.stiffness[..., 1]), axis=-1))
+            columns.append(
+                np.stack((elastic.effort[..., 1], elastic.stiffness[..., 1]), axis=-1)
+            )
         return np.stack(columns, axis=-1)
 
     def effort_and_stiffness(self, deflection: ArrayLike) -> tuple[Array, Array]:
@@ -128,7 +130,9 @@ class VsaModel(ABC):
     def _check_reach(self, effort: Array, stiffness: Array) -> None:
         """Refuse what is outside of the reachable set, but for rounding."""
         lower, upper = self.stiffness_range(effort)
-        inside = (stiffness >= lower * (1.0 - ROUNDING)) & (stiffness <= upper * (1.0 + ROUNDING))
+        inside = (stiffness >= lower * (1.0 - ROUNDING)) & (
+            stiffness <= upper * (1.0 + ROUNDING)
+        )
         if not np.all(inside):
             self._refuse(~np.asarray(inside), effort, stiffness)
 
@@ -137,7 +141,9 @@ class VsaModel(ABC):
     ) -> NoReturn:
         """Raise a `DeflectionError` about the first sample that is bad."""
         sample = first_not_finite(np.where(bad, np.nan, 0.0)) or ()
-        values = (np.broadcast_to(array, bad.shape)[sample] for array in (effort, stiffness))
+        values = (
+            np.broadcast_to(array, bad.shape)[sample] for array in (effort, stiffness)
+        )
         # Adding zero makes zeros positive, which reads better.
         Q, sigma = (float(value) + 0.0 for value in values)
         lower, upper = (float(end) + 0.0 for end in self.stiffness_range(Q))

@@ -32,7 +32,11 @@ class ParameterSet(NamedTuple):
 
 _NMMI = 'NMMI/ROS-Gazebo-compliant-actuators-plugin, viactors_plugins/src/'
 
-MODELS: Mapping[str, type[VsaModel]] = {'qbmove': Qbmove, 'dlr_bavs': DlrBavs, 'awas_ii': AwasII}
+MODELS: Mapping[str, type[VsaModel]] = {
+    'qbmove': Qbmove,
+    'dlr_bavs': DlrBavs,
+    'awas_ii': AwasII,
+}
 """Models by the names that configurations use."""
 
 PARAMETER_SETS: Mapping[str, Mapping[str, ParameterSet]] = {

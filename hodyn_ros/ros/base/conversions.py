@@ -56,7 +56,10 @@ MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
 HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1
 _FEWEST_MOTION_FIELDS = 3
-_FEWEST_TWISTS, _MOST_TWISTS = 2, HIGHEST_EFFORT_ORDER + 2  # entries of a twist that are used
+_FEWEST_TWISTS, _MOST_TWISTS = (
+    2,
+    HIGHEST_EFFORT_ORDER + 2,
+)  # entries of a twist that are used
 _OFF_UNIT = 1e-3  # of the length of a quaternion, which senders round
 
 _EXPRESSIONS = {
@@ -64,7 +67,10 @@ _EXPRESSIONS = {
     WrenchMotion.SPATIAL: 'spatial',
     WrenchMotion.HYBRID: 'hybrid',
 }
-_ACTINGS = {WrenchMotion.ON_ENVIRONMENT: 'on_environment', WrenchMotion.ON_ROBOT: 'on_robot'}
+_ACTINGS = {
+    WrenchMotion.ON_ENVIRONMENT: 'on_environment',
+    WrenchMotion.ON_ROBOT: 'on_robot',
+}
 
 
 def time_message(nanoseconds: int) -> Time:
@@ -85,7 +91,9 @@ def motion_samples_from_message(
     """Times (N,) [s] and motion (N, K, n) in model order; HodynError as from a single motion."""
     what = 'JointMotionTrajectory'
     if not message.time_from_start:
-        raise MotionError(f'{what}: time_from_start is empty, expected the time of every sample.')
+        raise MotionError(
+            f'{what}: time_from_start is empty, expected the time of every sample.'
+        )
     times = checked_times(message.time_from_start, 1, 'time_from_start')
     return times, motion_from_message(model, message, what, len(times))
 
@@ -108,7 +116,10 @@ def motion_from_message(
     given = [len(getattr(message, name)) > 0 for name in MOTION_FIELDS]
     orders = sum(given)
     if not all(given[:orders]):
-        name, empty = MOTION_FIELDS[given.index(True, orders)], MOTION_FIELDS[given.index(False)]
+        name, empty = (
+            MOTION_FIELDS[given.index(True, orders)],
+            MOTION_FIELDS[given.index(False)],
+        )
         raise MotionError(
             f'{what}: {name} is given but {empty} is empty; a derivative needs all lower ones.'
         )
@@ -146,7 +157,8 @@ def read_rows(
             others = ' and '.join(fields[n_needed:])
             raise error(
                 f'{what}: {field} has {len(values)} values, expected {samples * n}, one for each '
-                f'of {names}{each}' + (f' (only {others} may be left empty).' if others else '.')
+                f'of {names}{each}'
+                + (f' (only {others} may be left empty).' if others else '.')
             )
     return rows
 
@@ -215,12 +227,20 @@ def motion_of_base(message: BaseMotion, base_link: str) -> LinkMotion:
         )
     q, p = message.pose.orientation, message.pose.position
     pairs = [(item.angular, item.linear) for item in message.twist[:_MOST_TWISTS]]
-    twist = np.array([[item.x, item.y, item.z] for pair in pairs for item in pair]).reshape(-1, 6)
-    position, e, length = [p.x, p.y, p.z], [q.x, q.y, q.z, q.w], math.hypot(q.x, q.y, q.z, q.w)
+    twist = np.array([[item.x, item.y, item.z] for pair in pairs for item in pair]).reshape(
+        -1, 6
+    )
+    position, e, length = (
+        [p.x, p.y, p.z],
+        [q.x, q.y, q.z, q.w],
+        math.hypot(q.x, q.y, q.z, q.w),
+    )
     if not np.isfinite([*twist.flat, *position, *e]).all():
         raise MotionError('BaseMotion: all values must be finite.')
     if abs(length - 1.0) > _OFF_UNIT:
-        raise MotionError(f'BaseMotion: the quaternion has length {length:.6g}, expected 1.')
+        raise MotionError(
+            f'BaseMotion: the quaternion has length {length:.6g}, expected 1.'
+        )
     hat, w = so3.hat(e[:3]) / length, q.w / length
     rotation = np.eye(3) + 2.0 * w * hat + 2.0 * hat @ hat
     return LinkMotion(se3.pose(rotation, position), twist)
@@ -345,7 +365,9 @@ def fill(
         setattr(message, field + end, array.array('d', row))
 
 
-def along(given: Sequence[Array], times: Array, what: str, error: type[HodynError]) -> Array:
+def along(
+    given: Sequence[Array], times: Array, what: str, error: type[HodynError]
+) -> Array:
     """Series (N, 3, c) of what goes on by its derivatives or is given for each time (N,) [s]."""
     if len(given) == 1:
         return continued(given[0], times - times[0])

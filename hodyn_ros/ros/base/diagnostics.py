@@ -54,7 +54,11 @@ class Diagnostics(NodeHealth):
         self._name = name.lstrip('/')
 
     def report(
-        self, robot: Robot | None, error: str, in_preparation: bool, algorithms: Mapping[str, str]
+        self,
+        robot: Robot | None,
+        error: str,
+        in_preparation: bool,
+        algorithms: Mapping[str, str],
     ) -> list[DiagnosticStatus]:
         """State of the robot in use, why another is refused, inputs and outputs."""
         reports = self.reports(robot, error, in_preparation, algorithms)

@@ -57,7 +57,9 @@ class StreamExecutor(SingleThreadedExecutor):
 
     def can_execute(self, entity: Any) -> bool:
         """Whether rclpy may call an entity now."""
-        return not (self._leaves_own and entity in self._own) and super().can_execute(entity)
+        return not (self._leaves_own and entity in self._own) and super().can_execute(
+            entity
+        )
 
     def shutdown(self, timeout_sec: float | None = None) -> bool:
         """Call nothing any more."""
@@ -71,7 +73,10 @@ class StreamExecutor(SingleThreadedExecutor):
         if self._wait_set is None:
             try:
                 self._gather()
-            except (AttributeError, TypeError):  # of another rclpy, about which nothing is known
+            except (
+                AttributeError,
+                TypeError,
+            ):  # of another rclpy, about which nothing is known
                 self._is_plain = True
                 return
         wait_set = self._wait_set
@@ -82,7 +87,9 @@ class StreamExecutor(SingleThreadedExecutor):
         except InvalidHandle:  # an event has been destroyed
             self._wait_set = None
             return
-        self._cb_iter = None  # rclpy is to look at its tasks again: this may hear of them first
+        self._cb_iter = (
+            None  # rclpy is to look at its tasks again: this may hear of them first
+        )
         wait_set.wait(nanoseconds)
         if not self._context.ok():
             raise ExternalShutdownException

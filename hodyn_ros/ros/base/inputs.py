@@ -47,7 +47,9 @@ class BaseMotionMessages(base_motion.BaseMotions):
     def take(self, message: BaseMotion, base_link: str, now: int, timeout: float) -> bool:
         """Take a message, stamped zero for now [ns]: `take_motion`; or MotionError."""
         motion = motion_of_base(message, base_link)
-        return self.take_motion(motion, nanoseconds(message.header.stamp) or now, now, timeout)
+        return self.take_motion(
+            motion, nanoseconds(message.header.stamp) or now, now, timeout
+        )
 
 
 class JointStateMessages(measured.MeasuredMotion):

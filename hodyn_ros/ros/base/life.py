@@ -21,7 +21,9 @@ from hodyn_ros.ros.base.node import LOG_PERIOD
 
 _SWITCH_INTERVAL = 0.5e-3  # s
 _LONGEST_WAIT = 0.1  # s, until it is seen that the process is to end
-_PAUSE = 0.01  # s, after a failure, so that one that lasts does not take the whole processor
+_PAUSE = (
+    0.01  # s, after a failure, so that one that lasts does not take the whole processor
+)
 
 # What the user can have said of profiles of Fast DDS: variables, files found by name.
 USE_PROFILES = 'RMW_FASTRTPS_USE_QOS_FROM_XML'

@@ -65,7 +65,9 @@ def motor_trajectory_message(
     return message
 
 
-def stiffness_from_message(message: StiffnessMotion, joints: Iterable[str]) -> dict[str, Array]:
+def stiffness_from_message(
+    message: StiffnessMotion, joints: Iterable[str]
+) -> dict[str, Array]:
     """Series (3,) of the stiffness of some of the joints that can choose it, or HodynError."""
     names, known = list(message.joint_names), list(joints)
     unknown = sorted(set(names) - set(known))

@@ -89,18 +89,25 @@ class RobotNode(Node, Generic[S]):
         self.create_timer(period, self._report, clock=real_time)
         back = Duration(nanoseconds=-1)
         jump = JumpThreshold(min_forward=None, min_backward=back, on_clock_change=True)
-        jumped = self.get_clock().create_jump_callback(jump, post_callback=self._on_time_jump)
+        jumped = self.get_clock().create_jump_callback(
+            jump, post_callback=self._on_time_jump
+        )
         self._jump_handle = jumped  # or it would be forgotten
         if self._is_described:
             if self._given_description:
                 self.describe(self._given_description)
             self.add_on_set_parameters_callback(self._check_parameters)
-            take, profile = lambda message: self.describe(message.data), qos.ROBOT_DESCRIPTION
+            take, profile = (
+                lambda message: self.describe(message.data),
+                qos.ROBOT_DESCRIPTION,
+            )
             topic = Topic(DESCRIPTION, String, take, profile, is_sample=False)
             self._inputs.append(Input(self, topic))
         unknown = self.parameters.unknown()
         if unknown:
-            self.get_logger().warning(f'Unknown parameters are ignored: {", ".join(unknown)}.')
+            self.get_logger().warning(
+                f'Unknown parameters are ignored: {", ".join(unknown)}.'
+            )
         if self._is_described and not self._given_description:
             self.get_logger().info('Waiting for a robot description.')
 
@@ -135,7 +142,9 @@ class RobotNode(Node, Generic[S]):
         """Time of the node [ns]."""
         return int(self.get_clock().now().nanoseconds)
 
-    def advertise(self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT) -> Publisher:
+    def advertise(
+        self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT
+    ) -> Publisher:
         """Advertise an output with a profile that parameters may override."""
         return qos.create_publisher(self, kind, topic, profile)
 
@@ -221,7 +230,9 @@ class RobotNode(Node, Generic[S]):
         self.diagnostics.time_jumped()
         changes = (ClockChange.ROS_TIME_ACTIVATED, ClockChange.ROS_TIME_DEACTIVATED)
         is_other = jump.clock_change in changes
-        self.on_time_jump('the node follows another clock' if is_other else 'time jumped back')
+        self.on_time_jump(
+            'the node follows another clock' if is_other else 'time jumped back'
+        )
 
     def _report(self) -> None:
         for subject in list(self._logged):

@@ -16,7 +16,16 @@ from hodyn_ros.model.friction import FrictionLaw, friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import INTERPOLATIONS
-from hodyn_ros.ros.base.parameters import Entry, Names, Triple, Values, entry, family, group, shown
+from hodyn_ros.ros.base.parameters import (
+    Entry,
+    Names,
+    Triple,
+    Values,
+    entry,
+    family,
+    group,
+    shown,
+)
 from hodyn_ros.streams.robot import actuator_problems
 from hodyn_ros.streams.wrench_sources import Expiry
 
@@ -33,7 +42,11 @@ _LIMITS = {
 _FRICTION = {
     key: Entry(key, math.inf, f'Friction of joint {{joint}}: {text}', low)
     for key, text, low in (
-        ('viscous', 'coefficient of what is proportional to the velocity [N m s/rad].', 0.0),
+        (
+            'viscous',
+            'coefficient of what is proportional to the velocity [N m s/rad].',
+            0.0,
+        ),
         ('coulomb', 'level of what is constant against the motion [N m].', -math.inf),
         ('stribeck', 'level of what there is more at low velocities [N m].', -math.inf),
         ('stribeck_velocity', 'velocity at which 37 % of that is left [rad/s].', 1e-9),
@@ -84,7 +97,8 @@ class WrenchSettings:
         name='wrench_fade_time',
     )
     link: str = entry(
-        '', 'Link on which the measured wrench acts; empty: the frame_id of the message names it.'
+        '',
+        'Link on which the measured wrench acts; empty: the frame_id of the message names it.',
     )
     acting: str = entry(
         'on_robot',
@@ -165,7 +179,10 @@ class EstimatorSettings:
         1e4,
     )
     max_gap: float = entry(
-        0.1, 'After a longer time without joint_states the estimate starts anew [s].', 1e-4, 60.0
+        0.1,
+        'After a longer time without joint_states the estimate starts anew [s].',
+        1e-4,
+        60.0,
     )
     highest_order: int = entry(
         2, 'Highest derivative of the effort that is published from joint_states.', 0, 2
@@ -195,7 +212,9 @@ class CommandSettings:
         0.0,
         1e6,
     )
-    joints: Names = entry(('',), 'Joints in ~/commands, in its order; empty: those of the model.')
+    joints: Names = entry(
+        ('',), 'Joints in ~/commands, in its order; empty: those of the model.'
+    )
     interfaces: Names = entry(
         ('effort',),
         'Values of each joint in ~/commands, in its order.',
@@ -255,8 +274,12 @@ class IdentificationSettings:
 class NodeSettings:
     """All parameters of `hodyn_node` but `robot_description`, at one instant."""
 
-    base_link: str = entry('', 'First link of the chain; empty: the root link.', read_only=True)
-    tip_link: str = entry('', 'Last link of the chain; empty: the whole tree.', read_only=True)
+    base_link: str = entry(
+        '', 'First link of the chain; empty: the root link.', read_only=True
+    )
+    tip_link: str = entry(
+        '', 'Last link of the chain; empty: the whole tree.', read_only=True
+    )
     gravity: Triple = entry(
         (0.0, 0.0, -9.81),
         'Gravitational acceleration in base link axes, with base_motion in those of the world '

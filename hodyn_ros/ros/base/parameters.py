@@ -96,7 +96,11 @@ class Entry:
         )
         default = self.default
         # Zero may stand for no value where it lies outside.
-        if isinstance(default, (int, float)) and self.holds(default) and self.high < math.inf:
+        if (
+            isinstance(default, (int, float))
+            and self.holds(default)
+            and self.high < math.inf
+        ):
             whole = isinstance(default, int)
             kind = IntegerRange if whole else FloatingPointRange
             bounds = kind(from_value=self.low, to_value=self.high)
@@ -109,9 +113,13 @@ class Family:
     """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints."""
 
     start: str
-    members: Mapping[str, Entry]  # by keys, '' for none; a value that is the default is none
+    members: Mapping[
+        str, Entry
+    ]  # by keys, '' for none; a value that is the default is none
     read_only: bool = False
-    is_declared: bool = True  # for every joint of the robot in use; otherwise only those given
+    is_declared: bool = (
+        True  # for every joint of the robot in use; otherwise only those given
+    )
     waits: bool = False  # also those that are given exist only once there is their joint
 
     def split(self, name: str) -> tuple[str, str] | None:
@@ -120,7 +128,11 @@ class Family:
         if start != self.start or not rest:
             return None
         joint, _, key = (rest, '', '') if '' in self.members else rest.rpartition('.')
-        return None if self.is_declared and not (joint and key in self.members) else (joint, key)
+        return (
+            None
+            if self.is_declared and not (joint and key in self.members)
+            else (joint, key)
+        )
 
     def expectation(self, key: str, value: Any) -> str:
         """Say what is expected instead of a value; empty if it fits."""
@@ -134,7 +146,9 @@ class Family:
     def member(self, name: str) -> Entry:
         """What a parameter of the family is."""
         joint, key = self.split(name) or ('', '')
-        made = self.members.get(key) or Entry(name, None, '')  # refused with all of its joint
+        made = self.members.get(key) or Entry(
+            name, None, ''
+        )  # refused with all of its joint
         text = made.description.format(joint=joint)
         return replace(made, name=name, description=text, read_only=self.read_only)
 
@@ -143,11 +157,15 @@ class Family:
         found = []
         for name, value in sorted(values.items()):
             place = self.split(name)
-            if place is None or (self.is_declared and value == self.members[place[1]].default):
+            if place is None or (
+                self.is_declared and value == self.members[place[1]].default
+            ):
                 continue
             if self.is_declared:
                 value = float(value)
-            elif not isinstance(value, (str, bool, int, float)) and hasattr(value, '__len__'):
+            elif not isinstance(value, (str, bool, int, float)) and hasattr(
+                value, '__len__'
+            ):
                 value = tuple(value)  # so that settings can be compared
             found.append((*place, value))
         return tuple(found)
@@ -188,7 +206,9 @@ def family(start: str, members: Mapping[str, Entry], **options: bool) -> Any:
     return field(default=(), metadata={'family': Family(start, members, **options)})
 
 
-def per_joint(start: str, description: str, low: float, high: float, **options: bool) -> Any:
+def per_joint(
+    start: str, description: str, low: float, high: float, **options: bool
+) -> Any:
     """Field of a table with a number ``<start>.<joint>`` of all joints; zero: not given."""
     return family(start, {'': Entry('', 0.0, description, low, high)}, **options)
 
@@ -206,7 +226,9 @@ def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
 
 
 def _families(kind: type[Any]) -> tuple[Family, ...]:
-    return tuple(item.metadata['family'] for item in fields(kind) if 'family' in item.metadata)
+    return tuple(
+        item.metadata['family'] for item in fields(kind) if 'family' in item.metadata
+    )
 
 
 def is_number(value: Any) -> bool:
@@ -361,7 +383,9 @@ class Parameters(Generic[S]):
         for name, parameter in node.get_parameters_by_prefix('').items():
             if name not in _OF_RCLPY:
                 self.given[name] = parameter.value
-                node.undeclare_parameter(name)  # whoever needs it declares it with its meaning
+                node.undeclare_parameter(
+                    name
+                )  # whoever needs it declares it with its meaning
         members = {
             name: kin
             for name in sorted(self.given)
@@ -370,10 +394,16 @@ class Parameters(Generic[S]):
         }
         make_settings(kind, self.given)  # numbers of joints need no robot to be checked
         at_start = {*self._names, *members}
-        self._values = {name: value for name, value in self.given.items() if name in at_start}
-        self.settings: S = make_settings(kind, self._values)  # that hold now, as one snapshot
+        self._values = {
+            name: value for name, value in self.given.items() if name in at_start
+        }
+        self.settings: S = make_settings(
+            kind, self._values
+        )  # that hold now, as one snapshot
         for item in entries(kind):
-            default = list(item.default) if isinstance(item.default, tuple) else item.default
+            default = (
+                list(item.default) if isinstance(item.default, tuple) else item.default
+            )
             node.declare_parameter(item.name, default, item.descriptor())
         for name, kin in members.items():
             node.declare_parameter(name, self.given[name], kin.member(name).descriptor())
@@ -397,7 +427,10 @@ class Parameters(Generic[S]):
         }
         new = {name: kin for name, kin in new.items() if not self._node.has_parameter(name)}
         given = {name: self.given[name] for name in new if name in self.given}
-        self._declaring, self._values = True, {**self._values, **given}  # they may need each other
+        self._declaring, self._values = (
+            True,
+            {**self._values, **given},
+        )  # they may need each other
         try:
             for name, kin in new.items():
                 made = kin.member(name)
@@ -408,7 +441,9 @@ class Parameters(Generic[S]):
     def unknown(self) -> list[str]:
         """Names that were given at the start but that a complete node has not declared: typos."""
         waiting = tuple(f'{kin.start}.' for kin in self._families if kin.waits)
-        return self._hints(name for name in sorted(self.given) if not name.startswith(waiting))
+        return self._hints(
+            name for name in sorted(self.given) if not name.startswith(waiting)
+        )
 
     def unused(self, start: str) -> list[str]:
         """Names that were given for a family at the start, but that no robot had so far."""
@@ -428,7 +463,9 @@ class Parameters(Generic[S]):
             hints = [f'did you mean {other}?' for other in near]
             kins = [kin for kin in self._families if kin.start == start]
             for kin in kins:
-                which = 'of the robot in use' if kin.is_declared else 'as given at the start'
+                which = (
+                    'of the robot in use' if kin.is_declared else 'as given at the start'
+                )
                 key = '' if '' in kin.members else '.<key>'
                 hints.append(f'expected {start}.<joint>{key} {which}')
             if members or kins:
@@ -447,7 +484,8 @@ class Parameters(Generic[S]):
         return {
             item.name: item.value
             for item in parameters
-            if item.name in self._names or any(kin.split(item.name) for kin in self._families)
+            if item.name in self._names
+            or any(kin.split(item.name) for kin in self._families)
         }
 
     def _check(self, parameters: Sequence[Parameter]) -> SetParametersResult:

@@ -77,10 +77,18 @@ class Input:
         if topic.is_sample:
             events.message_lost = self.count_lost
         receive: Callable[..., None] = self.receive
-        if not hasattr(Subscription, 'CallbackType'):  # ROS 2 Humble tells nothing of a message
+        if not hasattr(
+            Subscription, 'CallbackType'
+        ):  # ROS 2 Humble tells nothing of a message
             receive = partial(self.receive, info={})
         self.subscription = qos.create_subscription(
-            node, topic.kind, topic.name, receive, topic.profile, raw=True, event_callbacks=events
+            node,
+            topic.kind,
+            topic.name,
+            receive,
+            topic.profile,
+            raw=True,
+            event_callbacks=events,
         )
 
     def receive(self, data: bytes, info: Mapping[str, Any]) -> None:
@@ -106,7 +114,10 @@ class Input:
             now = time.time_ns()
             late, left_out = max(now - (node.received or now), 0), 0
             # Other middleware does not number messages, and ROS 2 before Kilted is silent.
-            count, publisher = info.get('publication_sequence_number'), info.get('publisher_gid')
+            count, publisher = (
+                info.get('publication_sequence_number'),
+                info.get('publisher_gid'),
+            )
             if count is not None and publisher is not None:
                 left_out = max(count - self._numbers.get(publisher['data'], count) - 1, 0)
                 if len(self._numbers) > _MOST_PUBLISHERS:
@@ -119,9 +130,13 @@ class Input:
                         f'({largest}); send it in parts or with what is needed only.'
                     )
                 try:
-                    message = data if topic.as_bytes else deserialize_message(data, topic.kind)
+                    message = (
+                        data if topic.as_bytes else deserialize_message(data, topic.kind)
+                    )
                 except Exception as error:  # of many classes
-                    raise MessageError(f'The message cannot be unpacked: {error}') from error
+                    raise MessageError(
+                        f'The message cannot be unpacked: {error}'
+                    ) from error
                 topic.take(message)
             except Exception as error:  # a fault of ours must not end the node
                 health.arrived(late, left_out, is_taken=False)

@@ -68,7 +68,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             yield Topic(topic, JointState, take, qos.SENSOR_INPUT, then=then)
         # References may come ahead of their time: none takes the place of another.
         yield Topic(REFERENCE, JointMotion, self._take_reference, qos.as_series(qos.NEWEST))
-        yield Topic.whole(TRAJECTORY, JointTrajectory, self.control.take_trajectory, qos.INPUT)
+        yield Topic.whole(
+            TRAJECTORY, JointTrajectory, self.control.take_trajectory, qos.INPUT
+        )
 
     def describe(self, xml: str) -> None:
         """Have a robot made ready; whether it can be used is reported later."""
@@ -109,7 +111,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def _take_reference(self, message: JointMotion) -> None:
         laws = self.control.check_reference()
-        given, orders = motion_from_message(laws.robot.model, message), laws.controller.orders
+        given, orders = (
+            motion_from_message(laws.robot.model, message),
+            laws.controller.orders,
+        )
         if len(given) < orders:
             raise MotionError(
                 f'JointMotion: {MOTION_FIELDS[len(given)]} is empty, but the control law needs '
@@ -125,7 +130,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             return
         stamp, names = nanoseconds(message.header.stamp), control.ready().names[topic]
         if not stamp:
-            raise MotionError(f'{topic}: there is no stamp, by which links and motors are paired.')
+            raise MotionError(
+                f'{topic}: there is no stamp, by which links and motors are paired.'
+            )
         fields = control.fields(topic, bool(message.velocity))
         values = values_of(topic, message, fields, names)
         if values is None:
@@ -138,7 +145,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         begin = time.perf_counter()
         try:
             answer = self.control.answer_newest()
-        except Exception as failure:  # also a fault of ours: no silence while all seems well
+        except (
+            Exception
+        ) as failure:  # also a fault of ours: no silence while all seems well
             self.hold_back('command', failure)
             return
         if answer is None:
@@ -153,10 +162,14 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def _publish(self, answer: Answer) -> None:
         message, laws = self._message, self.control.ready()
-        if self._names is not laws.names:  # a message again and again: making one takes longer
+        if (
+            self._names is not laws.names
+        ):  # a message again and again: making one takes longer
             self._names, message.name = laws.names, list(laws.names[MOTORS])
             message.header.frame_id = laws.robot.model.base_link
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(answer.stamp, NANOSECONDS)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(
+            answer.stamp, NANOSECONDS
+        )
         message.effort = flat(answer.command.torque)
         self._publisher.publish(message)
 
@@ -169,7 +182,9 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             return
         if wants_state:
             laws = self.control.ready()
-            message = ObservedState(joint_names=laws.names[LINKS], motor_names=laws.names[MOTORS])
+            message = ObservedState(
+                joint_names=laws.names[LINKS], motor_names=laws.names[MOTORS]
+            )
             for name, values in zip(OBSERVED, state):
                 setattr(message, name, flat(values))
             message.header.frame_id = laws.robot.model.base_link
@@ -190,7 +205,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         output = next(item for item in statuses if item.name.endswith(': joint_effort'))
         output.name = output.name.replace(': joint_effort', ': motor_command')
         values = self.control.report().items()
-        output.values = [*output.values, *(KeyValue(key=key, value=text) for key, text in values)]
+        output.values = [
+            *output.values,
+            *(KeyValue(key=key, value=text) for key, text in values),
+        ]
         if self.supervisor.has_stopped:  # it lasts
             output.level = DiagnosticStatus.ERROR
             output.message = f'the robot has been stopped: {self.supervisor.why}'
@@ -206,7 +224,9 @@ def _planned(robot: Robot | None, task: Task, settings: ControlSettings) -> Plan
         upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
         robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))
     plan, whole = plan_trajectory(robot, task, settings.planning)
-    exceeded = exceeded_limits(whole, 'allow_limit_violations has it executed all the same.')
+    exceeded = exceeded_limits(
+        whole, 'allow_limit_violations has it executed all the same.'
+    )
     if exceeded and not settings.allow_limit_violations:
         raise TrajectoryError(exceeded[0])
     warnings = (*plan.warnings, *exceeded)

@@ -110,7 +110,10 @@ class ControlSettings:
         1e6,
     )
     reference_timeout: float = entry(
-        0.05, 'A reference is continued by its derivatives for this time at most [s].', 1e-6, 10.0
+        0.05,
+        'A reference is continued by its derivatives for this time at most [s].',
+        1e-6,
+        10.0,
     )
     without_reference: str = entry(
         'stop',
@@ -200,20 +203,34 @@ class ControlSettings:
         30.0, 'Of cartesian_impedance about all axes [N m/rad].', 0.0, 1e6
     )
     nullspace_stiffness: float = entry(
-        5.0, 'Of joints that the link of cartesian_impedance leaves free [N m/rad, N/m].', 0.0, 1e6
+        5.0,
+        'Of joints that the link of cartesian_impedance leaves free [N m/rad, N/m].',
+        0.0,
+        1e6,
     )
-    damping_ratio: float = entry(0.7, 'Of joint_impedance and cartesian_impedance.', 0.0, 2.0)
+    damping_ratio: float = entry(
+        0.7, 'Of joint_impedance and cartesian_impedance.', 0.0, 2.0
+    )
     floating_damping: float = entry(
         2.0, 'Of the motors in gravity_compensation [N m s/rad, N s/m].', 0.0, 1e6
     )
     bandwidths: Values = per_joint(
-        'bandwidths', 'bandwidth of joint {joint}, not for tracking; 0: that of all.', 1e-2, 1e4
+        'bandwidths',
+        'bandwidth of joint {joint}, not for tracking; 0: that of all.',
+        1e-2,
+        1e4,
     )
     max_tracking_errors: Values = per_joint(
-        'max_tracking_errors', 'max_tracking_error of joint {joint}; 0: that of all.', 1e-6, 1e6
+        'max_tracking_errors',
+        'max_tracking_error of joint {joint}; 0: that of all.',
+        1e-6,
+        1e6,
     )
     max_external_torques: Values = per_joint(
-        'max_external_torques', 'max_external_torque of joint {joint}; 0: that of all.', 1e-6, 1e6
+        'max_external_torques',
+        'max_external_torque of joint {joint}; 0: that of all.',
+        1e-6,
+        1e6,
     )
     joint_stiffnesses: Values = per_joint(
         'joint_stiffnesses', 'joint_stiffness of joint {joint}; 0: that of all.', 1e-6, 1e6

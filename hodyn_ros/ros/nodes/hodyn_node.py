@@ -111,7 +111,9 @@ class HodynNode(RobotNode[NodeSettings]):
         super().__init__('hodyn_node', NodeSettings, **node_options)
         settings = self.settings
         self.robot: Robot | None = None  # in use
-        self._limit_check: LimitCheck | None = None  # what follows belongs to the robot in use
+        self._limit_check: LimitCheck | None = (
+            None  # what follows belongs to the robot in use
+        )
         self._message: JointEffort  # used again and again
         self._motors: MotorMessages | None = None
         self._remark = ''  # why there is no compiled code
@@ -170,7 +172,9 @@ class HodynNode(RobotNode[NodeSettings]):
             Topic('joint_motion', JointMotion, self._take_joint_motion, qos.NEWEST),
             Topic('wrench_motion', WrenchMotion, give, qos.INPUT),
             Topic('wrench', WrenchStamped, self._take_wrench, qos.SENSOR_INPUT),
-            Topic('stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT),
+            Topic(
+                'stiffness_motion', StiffnessMotion, self._take_stiffness_motion, qos.INPUT
+            ),
             Topic('base_motion', BaseMotion, self._take_base_motion, qos.SENSOR_INPUT),
             Topic('joint_states', JointState, states, qos.SENSOR_INPUT, answer),
         ]
@@ -271,7 +275,9 @@ class HodynNode(RobotNode[NodeSettings]):
             return False
         with suppress(RequestError):  # so many changes wait that nobody sees one more step
             start = self._transitions.start(self.now())
-            self._transitions.add(before, robot, start, DESCRIPTION_TRANSITION, keeps_past=False)
+            self._transitions.add(
+                before, robot, start, DESCRIPTION_TRANSITION, keeps_past=False
+            )
             self.get_logger().info(
                 'The motion in progress goes on with the new robot; its efforts take over within '
                 f'{DESCRIPTION_TRANSITION:g} s.'
@@ -333,7 +339,11 @@ class HodynNode(RobotNode[NodeSettings]):
         self._transitions.add(before, after, start, request.transition_time)
         self._preparation.request_wrenches()
         self.diagnostics.received('set_payload')
-        response.success, response.warnings, response.start = True, remarks, time_message(start)
+        response.success, response.warnings, response.start = (
+            True,
+            remarks,
+            time_message(start),
+        )
         return response
 
     # Single motions and measurements
@@ -343,7 +353,9 @@ class HodynNode(RobotNode[NodeSettings]):
         motion = motion_from_message(robot.model, message)
         stamp, arrival = self._times(message)
         if stamp < arrival:  # one that is ahead is answered
-            check_age('joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout')
+            check_age(
+                'joint_motion', stamp, arrival, self.settings.input_timeout, 'input_timeout'
+            )
         elif stamp - arrival > _FAR_AHEAD:
             self.diagnostics.input('joint_motion').add(AHEAD)
             self.get_logger().warning(
@@ -422,7 +434,10 @@ class HodynNode(RobotNode[NodeSettings]):
 
     def _take_base_motion(self, message: BaseMotion) -> None:
         if not self._preparation.is_awaited:
-            link, arrival = self._preparation.ready().model.base_link, self._times_of_arrival()[0]
+            link, arrival = (
+                self._preparation.ready().model.base_link,
+                self._times_of_arrival()[0],
+            )
             if not self._base.take(message, link, arrival, self.settings.input_timeout):
                 self.diagnostics.dropped('base_motion')
 
@@ -499,7 +514,9 @@ class HodynNode(RobotNode[NodeSettings]):
             return
         self._motor_publisher.publish(stream.message(motors, stamp, source))
         violations = find_motor_violations(drives.actuators, drives.limits, motors)
-        health.published(0.0, [f'{item.quantity} of {item.joint_name}' for item in violations])
+        health.published(
+            0.0, [f'{item.quantity} of {item.joint_name}' for item in violations]
+        )
 
     # Trajectories
 
@@ -538,7 +555,9 @@ class HodynNode(RobotNode[NodeSettings]):
         try:
             if planned.joint_names != robot.model.joint_names:
                 timeline.clear()
-                raise TrajectoryError('The trajectory is for a robot that has been replaced.')
+                raise TrajectoryError(
+                    'The trajectory is for a robot that has been replaced.'
+                )
             self._publish_effort(robot, planned.at(stamp), stamp, source, continuous)
         except Exception as error:  # also a fault of ours: no silence while all seems well
             self.hold_back('effort', error)
@@ -601,7 +620,9 @@ class HodynNode(RobotNode[NodeSettings]):
         if self.settings.base_motion:
             algorithms['algorithm'] = 'moving base'
         elif wrenches:
-            algorithms['algorithm with wrenches'] = chosen_algorithm(model, motion, wrenches)
+            algorithms['algorithm with wrenches'] = chosen_algorithm(
+                model, motion, wrenches
+            )
         if self._remark:
             algorithms['no compiled code because'] = self._remark
         carried = {f'payload of {item.link}': str(item) for item in robot.payloads}

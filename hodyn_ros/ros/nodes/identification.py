@@ -40,7 +40,11 @@ class OnlineIdentification(OnlineParameters):
             self.take(measured[0], stamp)
 
     def update(
-        self, motion: Array, stamp: int, wrenches: Sequence[Wrench] | None, deviations: Array
+        self,
+        motion: Array,
+        stamp: int,
+        wrenches: Sequence[Wrench] | None,
+        deviations: Array,
     ) -> None:
         """Compare what was measured at an instant [ns] with a motion; publish what there is."""
         found = self.compare(motion, stamp, wrenches, deviations)
@@ -68,4 +72,8 @@ class OnlineIdentification(OnlineParameters):
     def statuses(self) -> list[DiagnosticStatus]:
         """Health, if anything is to be identified."""
         report = self.report()
-        return [] if report is None else [self._node.diagnostics.status('identification', *report)]
+        return (
+            []
+            if report is None
+            else [self._node.diagnostics.status('identification', *report)]
+        )

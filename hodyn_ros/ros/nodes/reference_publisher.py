@@ -37,7 +37,9 @@ def joint_trajectory(
     message = JointTrajectory(joint_names=list(joint_names))
     for time, motion in zip(times, reference.motion(times)):
         point = JointTrajectoryPoint(
-            positions=flat(motion[0]), velocities=flat(motion[1]), accelerations=flat(motion[2])
+            positions=flat(motion[0]),
+            velocities=flat(motion[1]),
+            accelerations=flat(motion[2]),
         )
         start = point.time_from_start
         start.sec, start.nanosec = divmod(round(time * NANOSECONDS), NANOSECONDS)
@@ -65,10 +67,14 @@ class ReferencePublisher(RobotNode[PublisherSettings]):
         options = {'is_described': False, **node_options}
         super().__init__('reference_publisher', PublisherSettings, **options)
         reference = panda_sinusoids()
-        self._message = joint_trajectory(reference, JOINT_NAMES, self.settings.waypoint_period)
+        self._message = joint_trajectory(
+            reference, JOINT_NAMES, self.settings.waypoint_period
+        )
         self._pause = reference.duration + PAUSE
         self._sent = self._next = self.get_clock().now()
-        self._publisher = self.create_publisher(JointTrajectory, 'joint_trajectory', qos.INPUT)
+        self._publisher = self.create_publisher(
+            JointTrajectory, 'joint_trajectory', qos.INPUT
+        )
         # Not the answer to what was sent before this node was there.
         answer, profile = 'hodyn_node/effort_trajectory', qos.INPUT
         self.create_subscription(JointEffortTrajectory, answer, self._on_answer, profile)
@@ -78,7 +84,9 @@ class ReferencePublisher(RobotNode[PublisherSettings]):
     def statuses(self) -> Sequence[DiagnosticStatus]:
         """Health of the node."""
         listeners = self._publisher.get_subscription_count()
-        return [self.diagnostics.status('joint_trajectory', OK, 'ok', {'listeners': listeners})]
+        return [
+            self.diagnostics.status('joint_trajectory', OK, 'ok', {'listeners': listeners})
+        ]
 
     def _on_answer(self, message: JointEffortTrajectory) -> None:
         begin = Time.from_msg(message.header.stamp)

@@ -80,7 +80,9 @@ class SensorSettings:
     delay: int = _entry(0, 'Samples by which measurements are older than stamped.', 0, 1000)
     seed: int = _entry(0, 'Seed of the noise.', 0, 2**31 - 1)
     velocity_filter: float = _noise('Low pass of velocities by differences [s].')
-    torque_noise: float = _noise('Standard deviation on the torque of the springs [N m, N].')
+    torque_noise: float = _noise(
+        'Standard deviation on the torque of the springs [N m, N].'
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ class SimulationSettings:
     base_link: str = _same('base_link')
     tip_link: str = _same('tip_link')
     gravity: Triple = _same('gravity')
-    joint_friction: bool = _entry(False, 'The links have the friction of the robot description.')
+    joint_friction: bool = _entry(
+        False, 'The links have the friction of the robot description.'
+    )
     mode: str = _entry(
         LOCK_STEP,
         'lock_step: the next sample follows the command that answers the latest one, '
@@ -123,7 +127,9 @@ class SimulationSettings:
         1e-3,
         3600.0,
     )
-    end_stops: bool = _entry(True, 'Joints go no farther than the limits of their positions.')
+    end_stops: bool = _entry(
+        True, 'Joints go no farther than the limits of their positions.'
+    )
     command_delay: int = _entry(0, 'Samples after which a command takes effect.', 0, 1000)
     sensors: SensorSettings = group(SensorSettings)
     diagnostics_period: float = _same('diagnostics_period')
@@ -155,7 +161,9 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._simulated = self._failure = ''  # description, why the simulation has ended
         self._counts: Counter[str] = Counter()
         self._torque: Array | None = None
-        self._reported: tuple[int, int] | None = None  # time and samples of the latest report
+        self._reported: tuple[int, int] | None = (
+            None  # time and samples of the latest report
+        )
         self._is_slow = False  # whether that has been said
         self._is_new = False  # whether the torque has come since the latest sample
         self._last_command = 0
@@ -188,7 +196,9 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
                 )
             return
         settings = self.settings
-        parse_urdf(xml)  # refuses what is no XML text, which would be taken for the path of a file
+        parse_urdf(
+            xml
+        )  # refuses what is no XML text, which would be taken for the path of a file
         links = settings.base_link or None, settings.tip_link or None
         model = RobotModel.from_urdf(
             xml, *links, settings.gravity, joint_friction=settings.joint_friction
@@ -206,8 +216,13 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         sensors = Sensors(**asdict(settings.sensors))
         robot = SampledPlant(plant, settings.sample_period, sensors, settings.command_delay)
         # By default a joint is at zero, or at the limit that is closest to zero.
-        names, position = model.joint_names, np.clip(0.0, model.limits.lower, model.limits.upper)
-        for joint, value in joint_values(POSITION, settings.initial_position, names).items():
+        names, position = (
+            model.joint_names,
+            np.clip(0.0, model.limits.lower, model.limits.upper),
+        )
+        for joint, value in joint_values(
+            POSITION, settings.initial_position, names
+        ).items():
             position[names.index(joint)] = value
         stiffness = joint_values(STIFFNESS, settings.initial_stiffness, names)
         held = plant.holding_torque(position, stiffness)
@@ -233,13 +248,23 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             self._clock_publisher.publish(ClockMessage(clock=stamp))
         measured = robot.measurement
         for publisher, names, position, velocity in (
-            (self._motor_publisher, robot.plant.motor_names, measured.theta, measured.thetad),
+            (
+                self._motor_publisher,
+                robot.plant.motor_names,
+                measured.theta,
+                measured.thetad,
+            ),
             (self._joint_publisher, robot.plant.joint_names, measured.q, measured.qd),
         ):
-            message = JointState(name=names, position=flat(position), velocity=flat(velocity))
+            message = JointState(
+                name=names, position=flat(position), velocity=flat(velocity)
+            )
             if publisher is self._joint_publisher:
                 message.effort = flat(measured.spring_torque)
-            message.header.stamp, message.header.frame_id = stamp, robot.plant.model.base_link
+            message.header.stamp, message.header.frame_id = (
+                stamp,
+                robot.plant.model.base_link,
+            )
             publisher.publish(message)
 
     def _advance(self, robot: SampledPlant) -> None:
@@ -334,7 +359,10 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         """Health of the simulation."""
         counts, robot = self._counts, self._robot
         inputs = {topic: self.diagnostics.input(topic) for topic in (DESCRIPTION, COMMAND)}
-        values: dict[str, object] = {'mode': self.settings.mode, 'commands': counts['commands']}
+        values: dict[str, object] = {
+            'mode': self.settings.mode,
+            'commands': counts['commands'],
+        }
         if robot is not None:
             values['samples'] = robot.count
             values['simulated time [s]'] = self._stamp(robot) / NANOSECONDS
@@ -349,7 +377,9 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         refused = sum((item.refused for item in inputs.values()), Counter[str]())
         values.update((f'refused: {kind}', refused[kind]) for kind in sorted(refused))
         values['last refusal'] = ' '.join(
-            f'{topic}: {item.last_error}' for topic, item in inputs.items() if item.last_error
+            f'{topic}: {item.last_error}'
+            for topic, item in inputs.items()
+            if item.last_error
         )
         status = self.diagnostics.status('simulation', *self._level(), values)
         status.hardware_id = self.get_fully_qualified_name()
@@ -392,11 +422,17 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
             return DiagnosticStatus.WARN, 'Waiting for a robot description.'
         silence = (time.monotonic_ns() - self._last_command) / NANOSECONDS
         if self._torque is None and self._last_command:
-            return DiagnosticStatus.STALE, f'No command for {silence:.1f} s: the brakes hold it.'
+            return (
+                DiagnosticStatus.STALE,
+                f'No command for {silence:.1f} s: the brakes hold it.',
+            )
         if self._torque is None:
             return DiagnosticStatus.OK, 'The brakes hold the robot until the first command.'
         if silence > self.settings.command_timeout:
-            return DiagnosticStatus.STALE, f'No command for {silence:.1f} s; the last one is held.'
+            return (
+                DiagnosticStatus.STALE,
+                f'No command for {silence:.1f} s; the last one is held.',
+            )
         return DiagnosticStatus.OK, 'The robot moves as commanded.'
 
 

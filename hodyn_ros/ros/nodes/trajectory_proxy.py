@@ -51,14 +51,19 @@ ACTION = 'follow_joint_trajectory'
 
 _WATCH_PERIOD = 0.2  # s
 _REPLACED = 'Replaced by a newer goal.'
-_TIMINGS = {'path': RetimeTrajectory.Request.PATH, 'uniform': RetimeTrajectory.Request.UNIFORM}
+_TIMINGS = {
+    'path': RetimeTrajectory.Request.PATH,
+    'uniform': RetimeTrajectory.Request.UNIFORM,
+}
 
 
 @dataclass(frozen=True)
 class ProxySettings:
     """All parameters of the node."""
 
-    action: str = entry(f'~/{ACTION}', 'Name of the action that planners use.', read_only=True)
+    action: str = entry(
+        f'~/{ACTION}', 'Name of the action that planners use.', read_only=True
+    )
     controller: str = entry(
         'joint_trajectory_controller',
         'Controller whose action follow_joint_trajectory executes the goals.',
@@ -241,7 +246,9 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         elif status == GoalStatus.STATUS_CANCELED and goal.handle.is_cancel_requested:
             self._finish(goal, 'canceled', result)
         else:
-            text = result.error_string or f'{self._name} has ended the goal (status {status}).'
+            text = (
+                result.error_string or f'{self._name} has ended the goal (status {status}).'
+            )
             text = _REPLACED if goal.is_replaced else text
             self._abort(goal, text, result.error_code)
 
@@ -255,7 +262,9 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
                 goal.executed.cancel_goal_async()
             elif goal.state != SENT:
                 text = 'Cancelled before it was sent to the controller.'
-                self._finish(goal, 'canceled', FollowJointTrajectory.Result(error_string=text))
+                self._finish(
+                    goal, 'canceled', FollowJointTrajectory.Result(error_string=text)
+                )
 
     def _on_watch(self) -> None:
         """Send goals on their way, and abort those of which nothing more can be heard."""
@@ -269,7 +278,9 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             elif goal.is_long_now(now):
                 why = f': {self._hangs}' * bool(self._hangs)
                 waited = f'{now - goal.arrival:.0f} s'
-                self.get_logger().warning(f'A goal waits for {service} since {waited}{why}.')
+                self.get_logger().warning(
+                    f'A goal waits for {service} since {waited}{why}.'
+                )
         if not self._goals:
             self._watch.cancel()
 
@@ -284,7 +295,9 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
 
     def _abort(self, goal: _Goal, why: str, code: int | None = None) -> None:
         kind = FollowJointTrajectory.Result
-        result = kind(error_code=kind.INVALID_GOAL if code is None else code, error_string=why)
+        result = kind(
+            error_code=kind.INVALID_GOAL if code is None else code, error_string=why
+        )
         self._finish(goal, 'abort', result)
 
     def _finish(self, goal: _Goal, end: str, result: Any) -> None:
@@ -308,7 +321,11 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
     def statuses(self) -> Sequence[DiagnosticStatus]:
         """Health of the node."""
         lacking = self._lacking()
-        values = {'under way': len(self._goals), **self._counts, 'last error': self._last_error}
+        values = {
+            'under way': len(self._goals),
+            **self._counts,
+            'last error': self._last_error,
+        }
         level = WARN if lacking else OK
         return [self.diagnostics.status('goals', level, lacking or 'ok', values)]
 

@@ -93,7 +93,9 @@ _DAMPER_STEP = 0.01
 _SHORTEST_STEP = 1e-6
 _LEAST_STEPS = 4  # in a segment between two waypoints
 
-AT_REST = 'The base moves (base_motion), but efforts and their limits here are for one at rest.'
+AT_REST = (
+    'The base moves (base_motion), but efforts and their limits here are for one at rest.'
+)
 LEFT_OUT = f'{AT_REST} Where they are left out, ~/joint_effort has them.'
 
 # Fields of a request that go with a trajectory.
@@ -171,7 +173,9 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
     robot = ready(robot)
     message = unpacked(task)
     points, options = message.points, settings.chunk
-    if not any(point.time_from_start.sec or point.time_from_start.nanosec for point in points):
+    if not any(
+        point.time_from_start.sec or point.time_from_start.nanosec for point in points
+    ):
         for number, point in enumerate(points):
             sec, nanosec = divmod(round(NANOSECONDS * options.period) * number, NANOSECONDS)
             point.time_from_start = Duration(sec=sec, nanosec=nanosec)
@@ -188,8 +192,12 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
         current = chunk.positions[min(int(np.sum(chunk.times < 0.0)), len(points) - 1)]
     times = (join - begin) / NANOSECONDS, round(options.step * NANOSECONDS) / NANOSECONDS
     smooth = {'bandwidth': options.bandwidth, 'stop_duration': settings.stop_duration}
-    motion = splice(robot.model, robot.limits, chunk, current, times[0], step=times[1], **smooth)
-    return Plan(task.number, PlannedMotion(names, motion, join, motion.continuous_derivative))
+    motion = splice(
+        robot.model, robot.limits, chunk, current, times[0], step=times[1], **smooth
+    )
+    return Plan(
+        task.number, PlannedMotion(names, motion, join, motion.continuous_derivative)
+    )
 
 
 def refused_plan(task: Task, error: BaseException) -> Plan:
@@ -203,7 +211,9 @@ def exceeded_limits(message: JointEffortTrajectory, hint: str) -> tuple[str, ...
     if not violations:
         return ()
     worst = max(violations, key=lambda item: abs(item.value) / max(abs(item.limit), 1e-12))
-    count = 'a limit' if len(violations) == 1 else f'{len(violations)} limits, most of all one'
+    count = (
+        'a limit' if len(violations) == 1 else f'{len(violations)} limits, most of all one'
+    )
     return (
         f'The trajectory exceeds {count}: {worst.quantity} of {worst.joint_name} is '
         f'{worst.value:.6g} at {worst.time_from_start:.3f} s, its limit {worst.limit:.6g}. {hint}',
@@ -229,7 +239,9 @@ def whole_answer(
     """Efforts along a motion, every trajectory_sample_period, without wrenches."""
     motion, source = planned.motion, JointEffort.SOURCE_JOINT_TRAJECTORY
     times = _sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
-    message = effort_trajectory(robot, times, motion(times), (), planned.start, source, motion)
+    message = effort_trajectory(
+        robot, times, motion(times), (), planned.start, source, motion
+    )
     message.continuous_order = continuous_order(planned.continuous_derivative)
     message.remarks = remarks
     return message
@@ -317,7 +329,9 @@ def _motors(
         **requested_stiffness(stiffness, drives.stiffness, times),
     }
     if curve is None:
-        return motor_motion(actuators, motion, effort, stiffness=wanted, times=times, order=None)
+        return motor_motion(
+            actuators, motion, effort, stiffness=wanted, times=times, order=None
+        )
     if any(item.actuator.needs_times for item in actuators.driven):
         # Joints with dampers remember all of the motion, not only what is asked for.
         instants = _steps(curve, times)
@@ -342,7 +356,9 @@ def _steps(curve: PiecewiseMotion, times: Array) -> Array:
     # What lies beside a wanted instant would only add its rounding.
     padded = np.concatenate([[-np.inf], times, [np.inf]])
     place = np.searchsorted(times, between)
-    is_apart = np.minimum(between - padded[place], padded[place + 1] - between) > _SHORTEST_STEP
+    is_apart = (
+        np.minimum(between - padded[place], padded[place + 1] - between) > _SHORTEST_STEP
+    )
     between = between[is_apart & (between < times[-1])]
     return np.sort(np.concatenate([between, times]))
 
@@ -374,7 +390,10 @@ def _between_samples(
     for start in range(0, len(segments), step):
         motion = curve.within(segments[start : start + step], _LOOKS)
         # What has no effort exceeds no limit of one.
-        yield motion, inverse_dynamics(robot.model, motion) if is_free else np.zeros_like(motion)
+        yield (
+            motion,
+            inverse_dynamics(robot.model, motion) if is_free else np.zeros_like(motion),
+        )
 
 
 def error_code(error: HodynError) -> int:
@@ -471,7 +490,9 @@ def _requested_times(
     if not len(request.sample_times):
         period = request.sample_period
         if not (np.isfinite(period) and period >= 0.0):
-            raise RequestError(f'sample_period is {period}, expected a positive number or zero.')
+            raise RequestError(
+                f'sample_period is {period}, expected a positive number or zero.'
+            )
         period = period or settings.trajectory_sample_period
         return _sample_times(motion, period, settings.max_samples)
     if request.sample_period:

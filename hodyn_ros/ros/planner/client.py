@@ -20,7 +20,14 @@ from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
-from hodyn_ros.ros.planner.messages import SERVICES, Begin, Event, ForController, Served, Version
+from hodyn_ros.ros.planner.messages import (
+    SERVICES,
+    Begin,
+    Event,
+    ForController,
+    Served,
+    Version,
+)
 from hodyn_ros.streams.health import ProcessHealth
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
 from hodyn_ros.streams.process_watch import (
@@ -85,13 +92,17 @@ class PlanningClient:
                 node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
             )
         self._points: ForController | None = None  # of the latest plan
-        self._published = 0.0  # when a controller was last sent something, of a steady clock [s]
+        self._published = (
+            0.0  # when a controller was last sent something, of a steady clock [s]
+        )
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._sender = Worker('sender', node.get_logger().error)
-        self._thread = threading.Thread(target=self._run, name='planning process', daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name='planning process', daemon=True
+        )
         self._thread.start()
 
     def set_up(self, robot: Robot | None, in_preparation: bool) -> None:
@@ -250,7 +261,9 @@ class PlanningClient:
     def _refuse_latest(self) -> None:
         """Refuse the latest task; who has its plan already takes no notice."""
         text = 'The process that planned it has ended.'
-        self._node.soon(self._report_plan, Plan(self._latest, None, error=text, kind='internal'))
+        self._node.soon(
+            self._report_plan, Plan(self._latest, None, error=text, kind='internal')
+        )
 
     def _one_life(self, ready_time: float) -> str:
         """Run a process until it ends; return why it has."""
@@ -260,7 +273,10 @@ class PlanningClient:
                 return ''
             try:
                 process = self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,
                 )
             except OSError as error:
                 return f'it cannot be started: {error}'
@@ -279,7 +295,9 @@ class PlanningClient:
                     with self._lock:
                         self._send('know', event.number)
                 self._node.soon(self._on_event, event)
-        except Exception:  # the end, or a pickle that is cut off, which raises errors of any class
+        except (
+            Exception
+        ):  # the end, or a pickle that is cut off, which raises errors of any class
             pass
         process.kill()
         code = process.wait()

@@ -56,7 +56,8 @@ def controller_message(
     for time, data in zip(times.tolist(), rows):
         values = data.tobytes()
         position, velocity, acceleration, effort = (
-            array.array('d', values[start : start + size]) for start in range(0, 4 * size, size)
+            array.array('d', values[start : start + size])
+            for start in range(0, 4 * size, size)
         )
         sec, nanosec = divmod(time, NANOSECONDS)
         message.points.append(
@@ -119,7 +120,9 @@ class CommandStream:
 
     def __init__(self, node: Node) -> None:
         self._values = Float64MultiArray()
-        self._publisher = qos.create_publisher(node, Float64MultiArray, '~/commands', qos.OUTPUT)
+        self._publisher = qos.create_publisher(
+            node, Float64MultiArray, '~/commands', qos.OUTPUT
+        )
         self._reference: Any = None
         try:
             from control_msgs.msg import MultiDOFCommand
@@ -127,7 +130,9 @@ class CommandStream:
             return
         self._reference = MultiDOFCommand()
         name = '~/multi_dof_command'
-        self._reference_publisher = qos.create_publisher(node, MultiDOFCommand, name, qos.OUTPUT)
+        self._reference_publisher = qos.create_publisher(
+            node, MultiDOFCommand, name, qos.OUTPUT
+        )
 
     def use(self, robot: Robot, settings: CommandSettings) -> None:
         """Send for a robot; JointNameError if it has not all of the joints."""
@@ -144,7 +149,10 @@ class CommandStream:
     @property
     def is_wanted(self) -> bool:
         """Whether someone listens."""
-        others = self._reference is not None and self._reference_publisher.get_subscription_count()
+        others = (
+            self._reference is not None
+            and self._reference_publisher.get_subscription_count()
+        )
         return bool(self._publisher.get_subscription_count() or others)
 
     def publish(self, motion: Array, effort: Array) -> None:
@@ -174,7 +182,9 @@ def command_columns(robot: Robot, settings: CommandSettings) -> list[int]:
     wanted = list(names) if settings.joints == ('',) else list(settings.joints)
     for what, given in (('joints', wanted), ('interfaces', settings.interfaces)):
         if len({*given}) < len(given):
-            raise JointNameError(f'Parameter command.{what} is {listed(given)}: one is repeated.')
+            raise JointNameError(
+                f'Parameter command.{what} is {listed(given)}: one is repeated.'
+            )
     unknown = [name for name in wanted if name not in names]
     if unknown:
         raise JointNameError(

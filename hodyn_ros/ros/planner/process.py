@@ -86,7 +86,10 @@ _SERVICES = (
     Service(SERVICES[1], RetimeTrajectory, lambda *given: retimed(*given)),
 )
 _Send = Callable[[Any, Any], None]
-BUSY, INTERNAL_ERROR = RetimeTrajectory.Response.BUSY, RetimeTrajectory.Response.INTERNAL_ERROR
+BUSY, INTERNAL_ERROR = (
+    RetimeTrajectory.Response.BUSY,
+    RetimeTrajectory.Response.INTERNAL_ERROR,
+)
 _KINDS = {
     RetimeTrajectory.Response.INVALID_JOINTS: 'unknown joints',
     INTERNAL_ERROR: 'internal',
@@ -109,14 +112,18 @@ class Planner:
     ) -> None:
         self._settings, self._report = begin.settings, report
         self._robot: Robot | None = None
-        self._latest: tuple[int, JointEffortTrajectory] | None = None  # whole answer to a plan
+        self._latest: tuple[int, JointEffortTrajectory] | None = (
+            None  # whole answer to a plan
+        )
         self._changed = threading.Condition()  # of what requests wait for
         self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
         self._is_expected = False
         self._unused = 0  # robots that are still to be made
         self._unanswered = 0  # requests, of which one has its turn
         self._closed = False
-        self._asked = self._known = 0  # versions: the latest asked for, and the latest known
+        self._asked = self._known = (
+            0  # versions: the latest asked for, and the latest known
+        )
         self._end: Future[None] = Future()  # of taking requests
         overrides = [Parameter(name, value=value) for name, value in begin.qos_overrides]
         node = self._node = Node(
@@ -134,7 +141,9 @@ class Planner:
                 service.kind,
                 name,
                 lambda request, response: request,
-                qos_profile=QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE),
+                qos_profile=QoSProfile(
+                    depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE
+                ),
             )
             # The executor sends what a callback returns as soon as it returns. So the callback
             # passes the request on to what the executor takes for the sending.
@@ -182,7 +191,9 @@ class Planner:
     def plan(self, task: Task) -> None:
         """Plan a trajectory; the plan is reported."""
         failed = partial(refused_plan, task)
-        self._worker.put(lambda: self._plan(task), lambda error: self._report(failed(error)))
+        self._worker.put(
+            lambda: self._plan(task), lambda error: self._report(failed(error))
+        )
 
     def accept(self, number: int, start: int) -> None:
         """Publish the whole answer to a plan that starts at a time [ns]."""

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 Response = RetimeTrajectory.Response
 
-_TIMINGS = {RetimeTrajectory.Request.PATH: 'path', RetimeTrajectory.Request.UNIFORM: 'uniform'}
+_TIMINGS = {
+    RetimeTrajectory.Request.PATH: 'path',
+    RetimeTrajectory.Request.UNIFORM: 'uniform',
+}
 
 
 def retimed(
@@ -49,7 +52,9 @@ def _retimed(
     if timing is None:
         raise RequestError(f'timing is {request.timing}, expected 0 (PATH) or 1 (UNIFORM).')
     if timing == 'uniform' and request.drop_standstills:
-        raise RequestError('drop_standstills is for the timing PATH; leave it or UNIFORM out.')
+        raise RequestError(
+            'drop_standstills is for the timing PATH; leave it or UNIFORM out.'
+        )
     tolerance = request.effort_tolerance or settings.command.effort_tolerance
     what = 'effort_tolerance (0: the parameter command.effort_tolerance)'
     checked_number(what, tolerance, RequestError, above=0.0, unit='N m')
@@ -113,7 +118,9 @@ def requested_limits(
     for number, item in enumerate(requested):
         what, name = f'limits[{number}]', item.joint_name
         check_choice(f'{what}.quantity', item.quantity, MAGNITUDES, RequestError)
-        limit = checked_number(f'{what}.limit', item.limit, RequestError, above=0.0, infinite=True)
+        limit = checked_number(
+            f'{what}.limit', item.limit, RequestError, above=0.0, infinite=True
+        )
         if name and name not in model.joint_names:
             raise JointNameError(
                 f'{what}.joint_name is {name!r}, expected one of {listed(model.joint_names)}, or '
