@@ -95,9 +95,9 @@ class ControlLoop:
         self.measured: Measured | None = None
         self._newest: Measured | None = None  # to be answered
         self._answered = 0  # stamp of the measurement that the observer has had [ns]
-        self._command: Command | None = (
-            None  # the latest, unless there was none for a measurement
-        )
+        # The latest, unless there was none for a measurement.
+        self._command: Command | None = None
+        self._remark = ''
         self._early = b''  # trajectory that has come before the simulated time
         self._tracking = self._largest_tracking = 0.0
         self.supervisor = Supervisor()
@@ -360,6 +360,9 @@ class ControlLoop:
     def note_sent(self, answer: Answer) -> list[str]:
         """Note that a command has been sent; return what it exceeds, in words."""
         laws, is_limited = self.ready(), answer.command.is_limited
+        before, self._remark = self._remark, answer.command.remark
+        if self._remark and not before:
+            self._host.get_logger().warning(self._remark)
         laws.pairs.answer(answer.stamp)
         self.supervisor.note_command(answer.stamp, bool(is_limited.any()))
         self._tracking = float(abs(answer.error).max())
@@ -516,4 +519,5 @@ class ControlLoop:
             'stops': str(judge.stops),
             'measurements beyond a bound': str(judge.beyond),
             'positions that cannot be true': str(gated),
+            'remark': self._remark,
         }

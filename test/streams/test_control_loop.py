@@ -1,6 +1,7 @@
 """The control loop without ROS: what is commanded, and when the robot is stopped."""
 
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -119,6 +120,15 @@ def test_without_a_reference_there_is_no_command_if_so_asked():
     with pytest.raises(StaleError, match='There is no reference'):
         world.step()
     assert world.control.supervisor.state == SILENT
+
+
+def test_noise_that_does_not_fit_the_resolution_is_said_once():
+    world = World(resolution=SimpleNamespace(pair=(1e-6, 1e-6)))
+    for noise in 1e-4 * np.random.default_rng(3).standard_normal(400):
+        world.step(off=noise)
+    said = [text for text in world.host.texts('warning') if 'times as noisy' in text]
+    assert len(said) == 1
+    assert 'times as noisy as its resolution says' in world.control.report()['remark']
 
 
 def test_no_measurement_no_command(world):
