@@ -204,8 +204,12 @@ def _loaded_sample(
         if type(wrench) is Wrench:
             values: Any = wrench.values
             key: Any = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+        elif type(wrench) in (list, tuple) and {*map(type, wrench)} == {Wrench}:
+            links = [(item.link, item.expressed_in, item.acting) for item in wrench]
+            values = np.array([item.values for item in wrench])
+            key = (motion.shape, *chain(*links))
         else:
-            values, key = _several(motion, wrench)
+            return None
         shape, single, table = model.derived.efforts[key]
         effort = empty(shape) if out is None else out
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -218,14 +222,6 @@ def _loaded_sample(
         if taken and effort.ndim == 2 and values.ndim == dimensions:
             raise
     return None
-
-
-def _several(motion: Array, wrenches: Any) -> tuple[Array, Any]:
-    """Values (W, ...) of several wrenches, and what compiled calls for them are kept by."""
-    if type(wrenches) not in (list, tuple) or {*map(type, wrenches)} != {Wrench}:
-        raise TypeError('expected wrenches')
-    links = [(item.link, item.expressed_in, item.acting) for item in wrenches]
-    return np.array([item.values for item in wrenches]), (motion.shape, *chain(*links))
 
 
 def chosen_algorithm(

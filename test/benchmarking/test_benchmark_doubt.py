@@ -1,12 +1,10 @@
 """The benchmark of what identification says of wrong data, with one fault and one robot."""
 
-import importlib
 import re
 
 
-def test_tables_say_what_is_wrong_and_how_often_intervals_hold():
-    benchmark = importlib.import_module('benchmarks.doubt')
-    text = benchmark.tables(1, ('torque constant of joint 2, 5 %',))
+def test_tables_say_what_is_wrong_and_how_often_intervals_hold(benchmark_module):
+    text = benchmark_module.tables(1, ('torque constant of joint 2, 5 %',))
     faults, covers = (
         [line for line in text.splitlines() if line.startswith(start)]
         for start in ('torque constant of joint 2, 5 %', '10  ')
