@@ -7,6 +7,7 @@ has its pipes is the same, but tests of the process itself have it started as us
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import pickle
 import select
@@ -83,7 +84,9 @@ class ForkedPlanning:
     def send_signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # It may just have ended, and the server is about to say so.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Ask the process to end."""
