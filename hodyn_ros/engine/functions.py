@@ -41,7 +41,7 @@ LARGEST_REDUCED = 2.0**20
 
 
 def _half_pi() -> tuple[float, float, float]:
-    """Return pi/2 as a sum whose first two parts have so few bits that k times them is exact."""
+    """Sum pi/2 of three numbers, of which the first two times k are exact for k of few bits."""
     high, low = 1.5707963267948966, 6.123233995736766e-17
     scale = 2.0**32
     first = int(high * scale) / scale
@@ -54,7 +54,20 @@ LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)
 
 
 class ArrayFunction:
-    """Function of each number of an array, with two results, `width` at once."""
+    """Function of each number of an array, with two results, `width` numbers at once.
+
+    Parameters
+    ----------
+    module : ir.Module
+        Which the function is added to.
+    width : int
+        Numbers in a chunk.
+    name : str
+    results : callable
+        From a writer and the numbers of a chunk, both results.
+    correct : callable
+        Writes what follows a chunk, from its numbers and the places of argument and results.
+    """
 
     def __init__(
         self,
@@ -81,7 +94,16 @@ class ArrayFunction:
         builder.ret_void()
 
     def write(self, builder: ir.IRBuilder, count: ir.Value, *pointers: ir.Value) -> None:
-        """Write a call for a count of numbers; the arrays have room for a whole last chunk."""
+        """Call for a count of numbers, written where the builder stands.
+
+        Parameters
+        ----------
+        builder : ir.IRBuilder
+        count : ir.Value
+            Integer of 64 bits.
+        *pointers : ir.Value
+            Argument and both results; the arrays have room for a whole last chunk.
+        """
         more = builder.add(count, ir.Constant(INTEGER, self.width - 1))
         chunks = builder.sdiv(more, ir.Constant(INTEGER, self.width))
         builder.call(self.function, [chunks, *pointers])
@@ -167,10 +189,12 @@ def _reduced(
 
 
 def _trigonometry(module: ir.Module, width: int) -> ArrayFunction:
+    """Function 'trigonometry' of a module: sines and cosines of an array."""
     return ArrayFunction(module, width, 'trigonometry', _sine_cosine, _correct_large)
 
 
 def _polynomial(writer: Writer, x: ir.Value, coefficients: list[float]) -> ir.Value:
+    """Polynomial in x by Horner's rule; the coefficient of the lowest power comes first."""
     value = writer.number(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         value = writer.add(writer.multiply(value, x), writer.number(coefficient))
@@ -218,9 +242,21 @@ def padded(count: int, width: int) -> int:
 def robot_module(
     model: RobotModel, robot: RobotProgram, lanes: int, width: int
 ) -> ir.Module:
-    """Write a module with the function 'evaluate' for a program of one robot.
+    """Module with the function 'evaluate' for a program of one robot.
 
-    Lanes are the samples in a block, the width is that of `ArrayFunction`.
+    Parameters
+    ----------
+    model : RobotModel
+    robot : RobotProgram
+    lanes : int
+        Samples in a block.
+    width : int
+        Numbers that `ArrayFunction` computes at once.
+
+    Returns
+    -------
+    ir.Module
+        Needs a workspace of `robot_scratch` doubles.
     """
     module = ir.Module('robot')
     trigonometry = _trigonometry(module, width)
@@ -299,7 +335,15 @@ KINDS = (SIMPLE, BRANCH, GENERAL)
 
 
 def effort_loops(order: int, loaded: bool) -> Loops:
-    """Loops for the efforts; if they are loaded, every body carries a wrench."""
+    """Loops for the efforts up to an order.
+
+    Parameters
+    ----------
+    order : int
+        Highest derivative of the efforts.
+    loaded : bool
+        Whether every body carries a wrench, given in the middle array.
+    """
     programs = {kind: body_programs(order, kind, loaded) for kind in KINDS}
     sweeps = [
         (False, {kind: item.forward for kind, item in programs.items()}),
@@ -325,6 +369,19 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
     constants the state of the base and `body_programs.constants` with the offsets behind them.
+
+    Parameters
+    ----------
+    loops : Loops
+    lanes : int
+        Samples in a block.
+    width : int
+        Numbers that `ArrayFunction` computes at once.
+
+    Returns
+    -------
+    ir.Module
+        Needs a workspace of `tree_scratch` doubles.
     """
     module = ir.Module('tree')
     trigonometry = _trigonometry(module, width)

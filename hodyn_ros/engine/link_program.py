@@ -35,10 +35,22 @@ if TYPE_CHECKING:
 def link_program(
     model: RobotModel, link: str, expressed_in: str, orders: int
 ) -> RobotProgram:
-    """Program of the motion of a link that moves; orders is K.
+    """Program of the motion of a link that moves.
 
-    Outputs: 'pose', the matrix, and 'twist', derivative k of coordinate j at 6 k + j. The bodies
-    are those on the way from the base to the link.
+    Parameters
+    ----------
+    model : RobotModel
+    link : str
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        Of the twist.
+    orders : int
+        K, the number of derivatives in the motion, the zeroth included.
+
+    Returns
+    -------
+    RobotProgram
+        Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
+        j. The bodies are those on the way from the base to the link.
     """
     recorder = Recorder(LONGEST)
     frames = frames_of(model)
@@ -137,11 +149,13 @@ def _components(columns: Sequence[Vector], vector: Vector) -> Vector:
 
 
 def _now(vector: Vector) -> Vector:
+    """Vector of the values alone, without derivatives."""
     x, y, z = (derivatives(number, 1)[0] for number in vector)
     return (x, y, z)
 
 
 def _rate(number: Number) -> Number:
+    """Time derivative of a number; zero for constants."""
     return number.rate() if isinstance(number, Taylor) else 0.0
 
 

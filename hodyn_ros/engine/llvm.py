@@ -61,7 +61,14 @@ class Writer:
         return self.builder.gep(pointer, [index], inbounds=True)
 
     def load(self, array: Elements, index: int) -> ir.Value:
-        """Element of an array, in all lanes."""
+        """Element of an array, in all lanes.
+
+        Parameters
+        ----------
+        array : Elements
+            Without numbers for each lane, its one number goes into all lanes.
+        index : int
+        """
         builder = self.builder
         if self.lanes == 1:
             return builder.load(self.at(array.pointer, index), align=8)
@@ -124,6 +131,13 @@ class Writer:
 
         The elements of strided ones, given by pointer and stride, have a number for each lane and
         are a stride apart.
+
+        Parameters
+        ----------
+        program : Program
+        arrays : mapping of str to Elements
+            All that are read or written but the strided ones.
+        strided : mapping of str to (pointer, stride)
         """
         values: list[ir.Value] = []
 
@@ -228,6 +242,14 @@ def evaluate_function(
     the pointer to the integers, numbers of doubles in the motion, the middle array and the result
     of one sample; `body` writes the code for one block, whose arrays have one number for each lane
     in each element.
+
+    Parameters
+    ----------
+    module : ir.Module
+    lanes, width : int
+    sizes, body : callable
+    writes_middle : bool
+        Whether the middle array is a second result.
     """
     written = (False, writes_middle, True)
     inspection = _inspection(module, width)

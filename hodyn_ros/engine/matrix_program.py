@@ -59,8 +59,24 @@ Screw = tuple[Vector, Vector]
 def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
     """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
 
-    Output: 'term', derivative k of entry (i, j) of a matrix at (k n + i) n + j, of the effort of
-    joint j at k n + j.
+    Parameters
+    ----------
+    model : RobotModel
+    name : str
+        `MASS_MATRIX`, `WEIGHT` or a Coriolis matrix.
+    K : int
+        Number of derivatives in the motion, the zeroth included.
+
+    Returns
+    -------
+    RobotProgram
+        Output: 'term', derivative k of entry (i, j) of a matrix at (k n + i) n + j, of the effort
+        of joint j at k n + j.
+
+    Raises
+    ------
+    ProgramTooLong
+        If it takes more steps than `program.LONGEST`.
     """
     recorder = Recorder(LONGEST)
     orders = K if name in (MASS_MATRIX, WEIGHT) else K - 1
@@ -79,6 +95,7 @@ def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
 def _mass_matrix(
     model: RobotModel, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
+    """Entries of the mass matrix, row by row, as power series with so many orders."""
     motions = joint_motions(recorder, model, frames, orders)
     carried = composites(model, motions, frames.bodies)
     entries = Entries(model)
@@ -96,7 +113,17 @@ def _mass_matrix(
 def mass_rows(
     model: RobotModel, frames: Frames, recorder: Recorder, floating: bool
 ) -> list[list[Number]]:
-    """Rows of the mass matrix; if the base floats first those of (w', a) of its frame."""
+    """Rows of the mass matrix at one moment.
+
+    Parameters
+    ----------
+    model : RobotModel
+    frames : Frames
+    recorder : Recorder
+    floating : bool
+        Whether the base floats: six rows and columns come first, those of (w', a) of the frame
+        that serves as base.
+    """
     n = model.n_joints
     values = [derivatives(x, 1)[0] for x in _mass_matrix(model, frames, recorder, 1)]
     rows = [values[i : i + n] for i in range(0, n * n, n)]
@@ -127,6 +154,7 @@ def mass_rows(
 def _coriolis_matrix(
     model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
 ) -> list[Number]:
+    """Entries of a Coriolis matrix, row by row, as power series with so many orders."""
     # Masses stay with their bodies, on which this matrix depends.
     exact = frames(model, regroup=False)
     motions = joint_motions(recorder, model, exact, orders)
@@ -192,7 +220,7 @@ class Entries:
         self.values: list[Number] = [0.0] * model.n_joints**2
 
     def add(self, i: int, j: int, value: Number) -> None:
-        """Add what the joints of the bodies i and j have."""
+        """Sum with what the joints of the bodies i and j have, times their multipliers."""
         model = self._model
         factor = float(model.multiplier[i]) * float(model.multiplier[j])
         place = int(model.coordinate[i]) * model.n_joints + int(model.coordinate[j])
@@ -210,7 +238,10 @@ def joint_motions(
 
 
 def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
-    """Bodies behind another one, or the base, and this one, from the ends of the tree on."""
+    """Bodies and their parents, from the ends of the tree on: those behind another body.
+
+    If so asked, those on the base, whose parent is `BASE`, are there, too.
+    """
     pairs = [(i, int(p)) for i, p in enumerate(model.parent) if to_base or p != BASE]
     return pairs[::-1]
 
@@ -230,7 +261,24 @@ def composites(
 def handed_on(
     model: RobotModel, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
 ) -> Iterator[tuple[int, Load]]:
-    """Load on body i for all bodies on the way to the base, this one included."""
+    """Load on body i, seen in the frame of every body on the way to the base, this one included.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motions : list of JointMotion
+        Of all bodies.
+    i : int
+    load : Load
+        In the axes and about the origin of the frame of body i.
+    to_base : bool
+        Whether the base comes last, too.
+
+    Yields
+    ------
+    (int, Load)
+        Index of the body, and the load about the origin of its frame.
+    """
     while True:
         yield i, load
         p = int(model.parent[i])
@@ -296,7 +344,13 @@ def first_moment_in_parent(
 
 
 def momentum(body: Body, e: Vector, u: Vector) -> Load:
-    """Momentum M (e, u) of a body with the twist (e, u): angular, about the origin, and linear."""
+    """Momentum M (e, u) of a body with the twist (e, u).
+
+    Returns
+    -------
+    Load
+        Angular momentum, about the origin, and linear momentum.
+    """
     n = formulation.plus_product(ZERO, complement(full_matrix(body.J)), e)
     n = formulation.plus_cross(n, body.h, u)
     f = formulation.plus_cross(formulation.scaled(body.mass, u), e, body.h)

@@ -50,7 +50,20 @@ if TYPE_CHECKING:
 def effort_program(
     model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
-    """Program of a robot's efforts, with friction if all laws are of this package."""
+    """Program of a robot's efforts, with friction if all laws are of this package.
+
+    Parameters
+    ----------
+    model : RobotModel
+    order : int
+        Highest derivative of the efforts.
+    wrenches : sequence of Attachment
+
+    Returns
+    -------
+    RobotProgram
+        With the inputs and the output of `robot_program`.
+    """
     recorder = Recorder()
     motion = motion_inputs(recorder, model, order + 3)
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
@@ -129,6 +142,15 @@ class RigidBodies:
         """Efforts up to an order, and the load on a base that moves, with its own inertia.
 
         Both motion and load of the base are those of the frame that serves as base.
+
+        Parameters
+        ----------
+        motion : Rows
+            Positions of the independent joints and derivatives, at least order + 3 rows.
+        order : int
+            Highest derivative of the efforts.
+        base : BodyMotion, optional
+            Of a base that moves, gravity included; by default it is at rest.
         """
         model, frames, recorder = self.model, self.frames, self.recorder
         q = [
@@ -204,7 +226,15 @@ class RigidBodies:
 
 
 def load_in_link_axes(values: Load, pose: Array) -> Load:
-    """Load of a wrench in the axes of a link that has a pose in the body's frame."""
+    """Load about the origin and in the axes of a body's frame, from a wrench on a link of it.
+
+    Parameters
+    ----------
+    values : Load
+        About the origin and in the axes of the link.
+    pose : ndarray, shape (4, 4)
+        Of the link in the body's frame.
+    """
     axes = [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
 
     def turned(v: Vector) -> Vector:
@@ -219,7 +249,13 @@ def load_in_link_axes(values: Load, pose: Array) -> Load:
 
 
 def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
-    """Summands of friction laws by body; refused are laws that are not of this package."""
+    """Summands of the friction laws with the indices of their bodies.
+
+    Raises
+    ------
+    ModelError
+        If a law is not of this package; the message names the joint.
+    """
 
     def terms(joint: str, law: FrictionLaw) -> list[FrictionLaw]:
         if type(law) is Sum:
@@ -346,7 +382,21 @@ class RecordedFriction:
 def step_series(
     recorder: Recorder, index: int, rates: Sequence[Number]
 ) -> tuple[list[Number], list[Number]]:
-    """Series of tanh(x), and of its derivative by x, from the derivatives of x, from 1 on."""
+    """Series of tanh(x), and of its derivative by x.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    index : int
+        Place of tanh(x) and its derivative in the inputs 'shape' and 'slope'.
+    rates : sequence of Number
+        Derivatives of x from 1 on.
+
+    Returns
+    -------
+    shape, slope : list of Number
+        One more than there are rates.
+    """
     shape: list[Number] = [recorder.input('shape', index)]
     slope: list[Number] = [recorder.input('slope', index)]
     # tanh' = slope x' and slope' = -2 tanh slope x' = -2 tanh tanh', by Leibniz's rule.

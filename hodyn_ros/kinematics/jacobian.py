@@ -115,7 +115,7 @@ def jacobian(
 
 
 def bodies_to(model: RobotModel, link: str) -> list[int]:
-    """List the bodies from the base to a link, by index."""
+    """Indices of the bodies from the base to a link, outwards; none for links of the base."""
     path: list[int] = []
     body = model.link(link).body
     while body != BASE:
@@ -125,7 +125,24 @@ def bodies_to(model: RobotModel, link: str) -> list[int]:
 
 
 class LinkChain(NamedTuple):
-    """The bodies from the base to a link, for repeated evaluation at single positions."""
+    """The bodies from the base to a link, for repeated evaluation at single positions.
+
+    Attributes
+    ----------
+    link : str
+    frame : ndarray, shape (4, 4)
+        Pose of the link in the last body, or in the base if there are no bodies.
+    n_joints : int
+        Number n of independent joints of the model, also of those that do not move the link.
+    coordinate : ndarray of int, shape (bodies,)
+        Independent joint that moves each body.
+    multiplier, offset : ndarray, shape (bodies,)
+        Joint position of the body: multiplier * q + offset.
+    B : ndarray, shape (bodies, 4, 4)
+        Pose in the parent at zero position.
+    X : ndarray, shape (bodies, 6)
+        Body-fixed joint screws.
+    """
 
     link: str
     frame: Array  # pose of the link in the last body, or in the base if there are no bodies
@@ -138,14 +155,26 @@ class LinkChain(NamedTuple):
 
     @classmethod
     def of(cls, model: RobotModel, link: str) -> LinkChain:
-        """Chain to a link of the model."""
+        """Chain to a link of the model; a `ModelError` if there is no such link."""
         path = bodies_to(model, link)
         of_bodies = model.multiplier[path], model.offset[path], model.B[path], model.X[path]
         pose, n, coordinate = model.link(link).pose, model.n_joints, model.coordinate[path]
         return cls(link, pose, n, coordinate, *of_bodies)
 
     def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
-        """Poses (N, 4, 4) of the link and its hybrid Jacobians (N, 6, n) at positions (N, n)."""
+        """Pose of the link in the base link, and its Jacobian in hybrid expression.
+
+        Parameters
+        ----------
+        q : ndarray, shape (N, n)
+            Positions of the independent joints [rad] or [m].
+
+        Returns
+        -------
+        pose : ndarray, shape (N, 4, 4)
+        J : ndarray, shape (N, 6, n)
+            Columns of joints that do not move the link are zero.
+        """
         N, n_bodies = len(q), len(self.X)
         J = np.zeros((N, 6, self.n_joints))
         positions = q[:, self.coordinate] * self.multiplier + self.offset
