@@ -286,6 +286,7 @@ def _check_actuators(model: RobotModel, by_joint: object) -> None:
 
 
 def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:
+    """Refusal of a rotor that counts twice: as armature of the model and in the actuator."""
     armature = model.armature[model.body_names.index(name)]
     if armature > 0.0 and any(inertia > 0.0 for inertia in actuator.motor_inertias):
         raise ActuatorError(

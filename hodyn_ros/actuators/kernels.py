@@ -74,7 +74,7 @@ class ElasticKernel:
             return self._function(samples, *arguments)
 
     def make(self, _: Any) -> Callable[..., int]:
-        """Compile, or take what is kept on disk; for `Engine`, as `offer`."""
+        """Machine code of the function, compiled or from the disk; for `Engine`, as `offer`."""
         import numba
 
         _register()
@@ -156,7 +156,7 @@ def _taylor(c: Any, start: Any, count: Any, x: Any, g: Any) -> None:
 
 
 def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
-    """Which interval of increasing numbers a value belongs to."""
+    """Index of the interval of increasing numbers that a value belongs to; outer ones go on."""
     low, high = 0, count - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -168,7 +168,19 @@ def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
 
 
 def law(c: Any, o: Any, x: Any, g: Any) -> None:
-    """Taylor coefficients g of the torque of the spring at place o, at a deflection."""
+    """Taylor coefficients of the torque of a spring at a deflection.
+
+    Parameters
+    ----------
+    c : ndarray
+        Numbers of springs.
+    o : int
+        Where the block of the spring begins.
+    x : float
+        Deflection [rad] or [m].
+    g : ndarray, shape (K,)
+        Written: g[j] is the j-th derivative over j!.
+    """
     if c[o] == TABLE:
         count = int(c[o + 5])
         piece = _piece(c, o + 6, count, x)
@@ -263,6 +275,7 @@ def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> An
 
 
 def _is_finite(values: Any) -> Any:
+    """Whether a matrix holds finite numbers only."""
     good = True
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):
@@ -706,10 +719,23 @@ follow = ElasticKernel(_follow, 'vjmmtw')
 def deflections(
     springs: ArrayLike, effort: ArrayLike, stiffness: ArrayLike | None = None
 ) -> tuple[Array, int]:
-    """Deflections (..., 2, K) of the block of one spring or mechanism, and what is wrong.
+    """Deflections of the block of one spring or mechanism, and what is wrong.
 
-    From series (..., K) of the effort and, of a mechanism, of the stiffness. A spring has the
-    first one only.
+    Parameters
+    ----------
+    springs : array-like
+        The block of numbers, see the module.
+    effort : array-like, shape (..., K)
+        Series of the torque [N m] or [N].
+    stiffness : array-like, shape (..., K), optional
+        Series of the stiffness of a mechanism [N m/rad] or [N/m].
+
+    Returns
+    -------
+    deflection : ndarray, shape (..., 2, K)
+        Series of both springs; of a single one the first has it.
+    status : int
+        Sum of `OUT_OF_REACH`, `IRREGULAR` and `NOT_FINITE`; zero if all is well.
     """
     Q = np.ascontiguousarray(effort, dtype=np.float64)
     S = np.empty((0, Q.shape[-1])) if stiffness is None else np.ascontiguousarray(stiffness)

@@ -529,7 +529,19 @@ def _by_joint(
     kind: str,
     refusal: str,
 ) -> dict[int, Any]:
-    """What is given by the names of joints that can use it, by their indices."""
+    """What is given by the names of joints that can use it, by their indices.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    given : mapping of str to value, or None
+    able : mapping of str to int
+        Joints that can use it, with their indices.
+    what, kind : str
+        Begin and end the message about what is no mapping.
+    refusal : str
+        Message about joints that cannot use it, with {} for their names.
+    """
     if given is None:
         return {}
     check_mapping(what, given, f'joint names to {kind}', actuators.model)
@@ -558,6 +570,7 @@ def _checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
 
 
 def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Leading axes that shapes broadcast to; a `MotionError` if they do not."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

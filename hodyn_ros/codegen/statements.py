@@ -45,7 +45,13 @@ class Precision(NamedTuple):
     """Error, relative to the largest effort, that the self-test accepts."""
 
     def literal(self, value: float) -> str:
-        """Shortest text that stands for a number; negative ones come with their sign."""
+        """Shortest text that stands for a number in C; negative ones come with their sign.
+
+        Raises
+        ------
+        ModelError
+            If the number is beyond the range of the type.
+        """
         with np.errstate(over='ignore'):
             number = self.dtype(value)
         if not np.isfinite(number):
@@ -62,7 +68,14 @@ PRECISIONS = {
 
 
 class Expression(NamedTuple):
-    """Text of an expression and how tightly it binds."""
+    """Text of an expression and how tightly it binds.
+
+    Attributes
+    ----------
+    text : str
+    level : int
+        `ATOM`, `PRODUCT` or `SUM`.
+    """
 
     text: str
     level: int
@@ -73,7 +86,14 @@ class Expression(NamedTuple):
 
 
 class Statements:
-    """Writes programs as statements; the definitions are names of constants and expressions."""
+    """Writer of programs as statements.
+
+    Attributes
+    ----------
+    precision : Precision
+    definitions : list of (str, str)
+        Names of constants and expressions for them, each after those that it uses.
+    """
 
     def __init__(self, precision: Precision) -> None:
         self.precision = precision
@@ -83,7 +103,19 @@ class Statements:
     def run(
         self, program: Program, name_of_input: Callable[[str, int], str]
     ) -> dict[tuple[str, int], Expression]:
-        """Write the steps of a program; return expressions of the outputs by array and index."""
+        """Expressions of the outputs of a program; its other steps are added to the definitions.
+
+        Parameters
+        ----------
+        program : Program
+        name_of_input : callable
+            Text in C of an input, from array and index.
+
+        Returns
+        -------
+        dict of (str, int) to Expression
+            By array and index.
+        """
         uses = [0] * len(program.operations)
         for kind, a, b in program.operations:
             if kind not in ('input', 'constant'):
@@ -115,6 +147,7 @@ class Statements:
         return {(o.array, o.index): expressions[o.step] for o in program.outputs}
 
     def _inverse(self, pivot: Expression, size: Expression) -> Expression:
+        """Reciprocal of a pivot; NAN unless it is above rounding of numbers of the size."""
         # Rounding of zero has no inverse; single precision has more of it.
         rounding = float(np.spacing(self.precision.dtype(1.0)))
         least = self.precision.literal(max(SINGULAR, 1e3 * rounding))
@@ -126,6 +159,7 @@ class Statements:
 
 
 def _operation(kind: str, x: Expression, y: Expression) -> Expression:
+    """Expression of a sum, difference, product or negation with as few brackets as it needs."""
     # What is already a sum or a product comes first, where it needs no brackets.
     if kind in ('add', 'multiply') and y.level > x.level:
         x, y = y, x
@@ -138,7 +172,11 @@ def _operation(kind: str, x: Expression, y: Expression) -> Expression:
 
 
 def identifier(text: str) -> str:
-    """Turn a name into one that can begin a name in C: letters, digits and single underscores."""
+    """Name that can begin names in C, of any text: letters, digits and single underscores.
+
+    'robot' stands in for an empty one, and before a digit at the start. At most `LONGEST_NAME`
+    characters of the text are kept.
+    """
     name = re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')[:LONGEST_NAME].rstrip('_')
     if not name:
         return 'robot'
@@ -155,7 +193,7 @@ def is_identifier(name: object) -> bool:
 
 
 def string_literal(text: str) -> str:
-    """Write a string of C with the UTF-8 code of a text."""
+    """String of C with the UTF-8 code of a text, in ASCII characters."""
     characters = []
     for byte in text.encode('utf-8', 'surrogateescape'):
         character = chr(byte)
@@ -167,7 +205,7 @@ def string_literal(text: str) -> str:
 
 
 def in_comment(text: str) -> str:
-    """Text that neither ends a comment nor begins a line in it."""
+    """Text in ASCII that neither ends a comment nor begins a line in it."""
     plain = text.encode('unicode_escape').decode('ascii')
     return plain.replace('*/', '* /').replace('/*', '/ *').replace('??', '? ?')
 

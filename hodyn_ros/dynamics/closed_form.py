@@ -237,7 +237,19 @@ class SystemSeries(NamedTuple):
     b: list[Array]  # brackets with the twists of the bodies, eq. (23), K-1 entries as of U
 
     def reduced(self, columns: Sequence[Array], orders: int) -> list[Array]:
-        """J^T times columns with a block for each body, and derivatives, each (N, n, ...)."""
+        """J^T times columns, and derivatives, below an order.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray, shape (N, n_bodies, 6, ...) or (N, 6 n_bodies, ...)
+            A block of six rows for each body; entry k is the k-th time derivative.
+        orders : int
+            Number of derivatives, the zeroth included.
+
+        Returns
+        -------
+        list of ndarray, shape (N, n, ...)
+        """
         return _product(_transposes(_stacked(self.J)), _stacked(columns), orders)
 
     def mass_matrices(self, orders: int) -> list[Array]:
@@ -311,14 +323,17 @@ def _product(f: Sequence[Array], g: Sequence[Array], orders: int) -> list[Array]
 
 
 def _transpose(matrix: Array) -> Array:
+    """Transposed matrices (..., m, n)."""
     return np.swapaxes(matrix, -1, -2)
 
 
 def _transposes(matrices: Sequence[Array]) -> list[Array]:
+    """Transposed matrices of a series."""
     return [_transpose(matrix) for matrix in matrices]
 
 
 def _twice_symmetric(matrix: Array) -> Array:
+    """Matrix plus its transpose: twice its symmetric part."""
     return matrix + _transpose(matrix)
 
 
@@ -332,6 +347,7 @@ def _block_diagonal(blocks: Array) -> Array:
 
 
 def _gravity_screw(model: RobotModel) -> Array:
+    """G = (0, -g), the acceleration of a base that stands for gravity, shape (6, 1)."""
     return np.concatenate([np.zeros(3), -model.gravity])[:, None]
 
 

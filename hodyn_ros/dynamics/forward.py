@@ -231,7 +231,26 @@ def given_efforts(
     others: Sequence[Array] = (),
     K: int = 2,
 ) -> DynamicsInputs:
-    """Check motion (..., K, n) and efforts (..., m, n), the first of the other arrays."""
+    """State and efforts that fit each other, checked.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+    effort : array-like, shape (..., m, n)
+        The first of the other arrays of the result.
+    wrench : Wrench, sequence of Wrench, or None
+        With m orders.
+    others : sequence of ndarray, shape (..., rows, columns)
+        More arrays of the same samples.
+    K : int
+        Orders that the motion must have: 2, or m + 2.
+
+    Raises
+    ------
+    MotionError, WrenchError
+        If a shape or value does not fit.
+    """
     array = np.asarray(motion_array(model, motion, 2), dtype=np.float64)
     efforts = finite_array('effort', effort, MotionError)
     if efforts.ndim < 2 or efforts.shape[-1] != model.n_joints or not efforts.shape[-2]:
@@ -256,7 +275,31 @@ def given_efforts(
 class DynamicsInputs:
     """Motion, other arrays and wrenches of N samples, of which all have the same leading axes.
 
-    The wrenches have `count` orders; every array has two axes behind the leading ones.
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (..., K, n)
+    others : sequence of ndarray, shape (..., rows, columns)
+    count : int
+        Orders of the wrenches.
+    wrench : Wrench, sequence of Wrench, or None
+
+    Attributes
+    ----------
+    batch : tuple of int
+        The leading axes that all broadcast to.
+    N : int
+        Number of samples.
+    motion : ndarray, shape (N, K, n)
+    others : list of ndarray, shape (N, rows, columns)
+    links : tuple of Attachment
+
+    Raises
+    ------
+    MotionError
+        If the leading axes do not broadcast.
+    WrenchError
+        If a wrench does not fit.
     """
 
     def __init__(
@@ -285,6 +328,7 @@ class DynamicsInputs:
         )
 
     def _along_one_axis(self, values: Array) -> Array:
+        """Values with their leading axes broadcast and merged, contiguous float64."""
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
         return np.ascontiguousarray(whole, dtype=np.float64).reshape(
             self.N, *values.shape[-2:]
@@ -331,7 +375,25 @@ def _order_by_order(model: RobotModel, given: DynamicsInputs, result: Array) -> 
 def regular_mass_matrix(
     model: RobotModel, state: Array, free: Sequence[int] | None = None
 ) -> Array:
-    """Mass matrices of states (N, K, n), of some joints; refused unless positive definite."""
+    """Mass matrices of states, refused unless positive definite.
+
+    Parameters
+    ----------
+    model : RobotModel
+    state : ndarray, shape (N, K, n)
+        Only positions are used.
+    free : sequence of int, optional
+        Joints whose rows and columns are kept; by default all.
+
+    Returns
+    -------
+    ndarray, shape (N, f, f)
+
+    Raises
+    ------
+    ModelError
+        If a pivot of a factorisation is rounding of zero; the message names joint and sample.
+    """
     which = list(range(model.n_joints)) if free is None else list(free)
     positions = np.ascontiguousarray(state[:, :1])
     found = np.empty((len(state), model.n_joints, model.n_joints))

@@ -87,10 +87,8 @@ class Efforts(NamedTuple):
     """
 
     order: int
-    """Highest derivative of the efforts."""
     wrenches: tuple[Attachment, ...] = ()
     form: str | None = None
-    """`COMPILED_ROBOT` or `COMPILED_TREE`; None: the one that suits the robot."""
 
     def make(self, model: RobotModel) -> Kernel | None:
         """Kernel; None for orders that are left to NumPy."""
@@ -139,7 +137,6 @@ class LinkResult(NamedTuple):
     link: str
     expressed_in: str
     K: int
-    """Number of derivatives in the motion, the zeroth included; the twist has one fewer."""
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of the pose and the twist."""
@@ -174,11 +171,8 @@ class Term(NamedTuple):
     """
 
     name: str
-    """One of the names in `program`."""
     K: int
-    """Number of derivatives in the motion, the zeroth included."""
     wrenches: tuple[Attachment, ...] = ()
-    """Of partial derivatives."""
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of the term.
@@ -244,14 +238,10 @@ class BodyDynamics(NamedTuple):
     """
 
     kind: str
-    """`FORWARD`, `FLOATING` or `MOVING`."""
     orders: int
-    """Number of derivatives of the efforts, the zeroth included."""
     wrenches: tuple[Attachment, ...] = ()
     prescribed: tuple[int, ...] = ()
-    """Joints whose motion is given, not their efforts."""
     form: str | None = None
-    """Of forward dynamics: `COMPILED_ROBOT`, `COMPILED_TREE`, None: the one that suits it."""
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of it."""
@@ -269,7 +259,8 @@ class BodyDynamics(NamedTuple):
     def loops(self, model: RobotModel) -> bool:
         """Whether articulated bodies, in loops over the bodies of any robot, can compute it.
 
-        They know no wrenches, prescribed joints, friction or mimic joints.
+        They know no wrenches, prescribed joints, friction or mimic joints, and no derivatives
+        above `HIGHEST_ORDER`.
         """
         return (
             self.kind == FORWARD

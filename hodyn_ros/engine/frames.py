@@ -57,10 +57,10 @@ class Frames(NamedTuple):
 
     joints: list[JointFrame]
     bodies: list[Body]
-    poses: Array  # of each frame in the body's own frame of the model, (n_bodies, 4, 4)
-    gravity: Array  # in the axes of the frame that serves as base, shape (3,) [m/s^2]
-    base: Array  # pose of that frame in the base of the model, shape (4, 4)
-    base_body: Body  # the base, with the mass on the axes of the joints that it carries
+    poses: Array
+    gravity: Array
+    base: Array
+    base_body: Body
 
 
 def frames_of(model: RobotModel) -> Frames:

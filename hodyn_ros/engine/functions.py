@@ -41,7 +41,7 @@ LARGEST_REDUCED = 2.0**20
 
 
 def _half_pi() -> tuple[float, float, float]:
-    """Sum pi/2 of three numbers, of which the first two times k are exact for k of few bits."""
+    """Three numbers whose sum is pi/2; k times the first two is exact for k of few bits."""
     high, low = 1.5707963267948966, 6.123233995736766e-17
     scale = 2.0**32
     first = int(high * scale) / scale

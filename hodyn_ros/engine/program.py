@@ -65,7 +65,7 @@ class Program:
     outputs : tuple of Output
     """
 
-    operations: tuple[Operation, ...]  # every operand is an earlier step
+    operations: tuple[Operation, ...]
     outputs: tuple[Output, ...]
 
     def counts(self) -> dict[str, int]:
@@ -175,7 +175,7 @@ class Recorder:
         return Program(tuple(kept), tuple(outputs))
 
     def sum(self, a: Number, b: Number) -> Number:
-        """Scalar a + b, recorded; a number where it is known to be zero or one operand is."""
+        """Sum a + b, recorded unless one of them is zero or both cancel."""
         if not isinstance(a, Scalar) or not isinstance(b, Scalar):
             if _is_number(a, 0.0):
                 return b
@@ -322,11 +322,11 @@ class RobotProgram(NamedTuple):
 
     program: Program
     bodies: Sequence[int]
-    orders: int  # number of derivatives in the motion, the zeroth included
-    middle: Part  # this and the result are the other arrays, see `llvm.EVALUATE`
+    orders: int
+    middle: Part
     result: Part
     arguments: Program = Program((), ())
-    friction: bool = True  # whether that of the robot, if it has any, is included
+    friction: bool = True
 
     @property
     def n_steps(self) -> int:

@@ -118,7 +118,7 @@ class JointMotion(NamedTuple):
     q : Taylor
         Position.
     turn : Turn
-        Sine and cosine of the angle with the offset; its rates are those of what made it.
+        Sine and cosine of the angle with the offset, without rates.
     """
 
     joint: JointFrame

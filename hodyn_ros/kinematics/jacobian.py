@@ -145,7 +145,7 @@ class LinkChain(NamedTuple):
     """
 
     link: str
-    frame: Array  # pose of the link in the last body, or in the base if there are no bodies
+    frame: Array
     n_joints: int
     coordinate: NDArray[np.intp]
     multiplier: Array

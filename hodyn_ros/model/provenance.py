@@ -27,7 +27,7 @@ class Provenance:
     """Of hodyn_ros."""
 
     def changed(self, *changes: str) -> Provenance:
-        """Add what has been changed in the model."""
+        """The same with remarks on what has been changed in the model, each of them once."""
         return replace(self, changes=tuple(dict.fromkeys((*self.changes, *changes))))
 
     def lines(self) -> dict[str, str]:
