@@ -122,18 +122,29 @@ def checked_number(
         or (least is not None and number < least)
         or (most is not None and number > most)
     ):
-        kind = 'a whole number' if whole else 'a number' if infinite else 'a finite number'
-        bounds = [
-            f' {word} {bound:g}'
-            for word, bound in (('above', above), ('from', least), ('to', most))
-            if bound is not None
-        ]
-        if least is not None and most is None:
-            bounds.append(' on')
-        raise error(
-            f'{what} is {value!r}, expected {kind}{"".join(bounds)}{f" [{unit}]" if unit else ""}.'
-        )
+        expected = _expected(above, least, most, infinite, whole, unit)
+        raise error(f'{what} is {value!r}, expected {expected}.')
     return number
+
+
+def _expected(
+    above: float | None,
+    least: float | None,
+    most: float | None,
+    infinite: bool,
+    whole: bool,
+    unit: str,
+) -> str:
+    """Range of `checked_number` in words, such as a finite number from 0 on [s]."""
+    kind = 'a whole number' if whole else 'a number' if infinite else 'a finite number'
+    bounds = [
+        f' {word} {bound:g}'
+        for word, bound in (('above', above), ('from', least), ('to', most))
+        if bound is not None
+    ]
+    if least is not None and most is None:
+        bounds.append(' on')
+    return f'{kind}{"".join(bounds)}{f" [{unit}]" if unit else ""}'
 
 
 def set_checked(owner: object, error: type[ValueError], *names: str, **bounds: Any) -> None:

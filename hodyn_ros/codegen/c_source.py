@@ -267,6 +267,36 @@ constexpr std::size_t n_wrenches = {len(links)};
 template <std::size_t K>
 using Wrenches = std::array<std::array<std::array<Real, 6>, n_wrenches>, K>;
 """
+    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
+    return f"""{_description(code, layout)}
+#ifndef {code.name.upper()}_DYNAMICS_HPP
+#define {code.name.upper()}_DYNAMICS_HPP
+
+#include "{unit}.h"
+
+#include <array>
+#include <cstddef>
+
+namespace {unit} {{
+
+using Real = {code.precision.type};
+// In the axes of the base link [m/s^2].
+constexpr std::array<Real, 3> gravity{{{{{gravity}}}}};
+
+constexpr std::size_t n_joints = {code.model.n_joints};
+{_cpp_strings(code.model.joint_names, 'joint_names', 'n_joints')}
+// A number for each joint and its time derivatives: K of them, itself counted.
+template <std::size_t K>
+using Joints = std::array<std::array<Real, n_joints>, K>;
+static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
+{wrenches}{_cpp_functions(code)}
+}}  // namespace {unit}
+
+#endif"""
+
+
+def _cpp_functions(code: Code) -> str:
+    """Inline functions of std::array for all functions of C."""
     functions = ''
     for order, loaded, function, what in _variants(code):
         arguments, given = f'const Joints<{order + 3}> & motion', 'motion[0].data()'
@@ -294,32 +324,7 @@ inline Joints<{order + 1}> forward_dynamics(
   return acceleration;
 }}
 """
-    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
-    return f"""{_description(code, layout)}
-#ifndef {code.name.upper()}_DYNAMICS_HPP
-#define {code.name.upper()}_DYNAMICS_HPP
-
-#include "{unit}.h"
-
-#include <array>
-#include <cstddef>
-
-namespace {unit} {{
-
-using Real = {code.precision.type};
-// In the axes of the base link [m/s^2].
-constexpr std::array<Real, 3> gravity{{{{{gravity}}}}};
-
-constexpr std::size_t n_joints = {code.model.n_joints};
-{_cpp_strings(code.model.joint_names, 'joint_names', 'n_joints')}
-// A number for each joint and its time derivatives: K of them, itself counted.
-template <std::size_t K>
-using Joints = std::array<std::array<Real, n_joints>, K>;
-static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
-{wrenches}{functions}
-}}  // namespace {unit}
-
-#endif"""
+    return functions
 
 
 def _cpp_strings(names: Sequence[str], name: str, count: str) -> str:

@@ -234,30 +234,61 @@ def in_parts(
         if name in defined
     }
     crossing = {name for name, part in last_use.items() if part > defined[name]}
-    place: dict[str, int] = {}
-    free: list[int] = []
-    n_kept = 0
+    kept = _Kept()
     parts = []
     for start in range(0, len(steps), length):
         part = start // length
         # Nobody needs these any more, so that others may take their places.
-        free += [place.pop(name) for name in list(place) if last_use[name] < part]
-        lines = []
-        at_hand: set[str] = set()
-        for name, text in steps[start : start + length]:
-            for used in dict.fromkeys(_NAME.findall(text)):
-                if used in crossing and defined[used] < part and used not in at_hand:
-                    lines.append(f'const {real} {used} = kept[{place[used]}];')
-                    at_hand.add(used)
-            lines.append(f'const {real} {name} = {text};' if name else text)
-            if name in crossing:
-                if not free:
-                    free.append(n_kept)
-                    n_kept += 1
-                place[name] = free.pop()
-                lines.append(f'kept[{place[name]}] = {name};')
-        parts.append(lines)
-    return parts, n_kept
+        kept.give_back([name for name in kept.places if last_use[name] < part])
+        earlier = {name for name in crossing if defined[name] < part}
+        parts.append(_part(steps[start : start + length], real, earlier, crossing, kept))
+    return parts, kept.size
+
+
+class _Kept:
+    """Places in the array 'kept', of `size` numbers, of what later parts need."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+        self.size = 0
+        self._free: list[int] = []
+
+    def give_back(self, names: Iterable[str]) -> None:
+        """Free the places of names."""
+        self._free += [self.places.pop(name) for name in names]
+
+    def take(self, name: str) -> int:
+        """Place for a name, a free one if there is one."""
+        if not self._free:
+            self._free.append(self.size)
+            self.size += 1
+        self.places[name] = self._free.pop()
+        return self.places[name]
+
+
+def _part(
+    steps: Iterable[tuple[str, str]],
+    real: str,
+    earlier: set[str],
+    crossing: set[str],
+    kept: _Kept,
+) -> list[str]:
+    """Statements of one part: names with expressions, or without a name assignments.
+
+    Names of earlier parts are read from the array 'kept' where they are used first; those that
+    cross to later ones are written into it.
+    """
+    lines = []
+    at_hand: set[str] = set()
+    for name, text in steps:
+        for used in dict.fromkeys(_NAME.findall(text)):
+            if used in earlier and used not in at_hand:
+                lines.append(f'const {real} {used} = kept[{kept.places[used]}];')
+                at_hand.add(used)
+        lines.append(f'const {real} {name} = {text};' if name else text)
+        if name in crossing:
+            lines.append(f'kept[{kept.take(name)}] = {name};')
+    return lines
 
 
 def names_in(lines: Iterable[str]) -> set[str]:

@@ -237,7 +237,7 @@ def xml_text(
 
 
 def _parse_xml(text: bytes) -> ElementTree.Element:
-    """Root element of an XML text; a document type and entities, which may be bombs, are refused."""
+    """Root element of an XML text; document types and entities (bombs at times) are refused."""
 
     def refuse(*_: Any) -> None:
         raise ModelError(
