@@ -248,7 +248,7 @@ class _BaseFrame:
 
 
 class _BaseAtRest:
-    """Base that does not move, for `forward_program`; what it says is said by `_FloatingBase`."""
+    """Base that does not move; the counterpart of `_FloatingBase`."""
 
     def motion(self) -> BodyMotion | None:
         """Motion for `RigidBodies.efforts`: none."""

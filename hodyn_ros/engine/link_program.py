@@ -66,16 +66,7 @@ def link_program(
     columns, tip = _columns(pose), position(pose)
     base, base_position = _columns(frames.base), position(frames.base)
 
-    # Only the hybrid twist needs derivatives of the position, none those of the axes.
-    x, y, p = columns[0], columns[1], tip
-    for motion in reversed(motions):
-        still = motion.first(1)
-        x, y = _to_parent(still, x), _to_parent(still, y)
-        moving = motion if expressed_in == 'hybrid' else still
-        p = _to_parent(
-            moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS)
-        )
-        p = formulation.plus(p, motion.joint.d)
+    x, y, p = _place_of_link(motions, columns, tip, expressed_in == 'hybrid')
     x, y = _combined(base, x), _combined(base, y)
     p = formulation.plus(_combined(base, p), base_position)
     axes = [*(_now(axis) for axis in (x, y)), _now(p)]
@@ -106,6 +97,26 @@ def link_program(
         Part('pose', 16, True),
         Part('twist', 6 * (orders - 1), True),
     )
+
+
+def _place_of_link(
+    motions: Sequence[JointMotion], columns: Sequence[Vector], tip: Vector, moves: bool
+) -> tuple[Vector, Vector, Vector]:
+    """First two axes of the link and its position in the first frame.
+
+    From the axes and the position in the last frame; the position has derivatives if it moves.
+    """
+    # Only the hybrid twist needs derivatives of the position, none those of the axes.
+    x, y, p = columns[0], columns[1], tip
+    for motion in reversed(motions):
+        still = motion.first(1)
+        x, y = _to_parent(still, x), _to_parent(still, y)
+        moving = motion if moves else still
+        p = _to_parent(
+            moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS)
+        )
+        p = formulation.plus(p, motion.joint.d)
+    return x, y, p
 
 
 def _twist_of_link(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:

@@ -97,21 +97,29 @@ def jacobian(
         columns[:, column] = S @ np.swapaxes(se3.Ad(poses[i]), -1, -2)
 
     body, frame = model.link(link)
-    pose = poses[body] @ frame
     V = twists[body] @ se3.Ad(se3.inverse(frame)).T
-    if expressed_in == 'body':
-        in_link_axes = columns @ np.swapaxes(se3.Ad(se3.inverse(pose)), -1, -2)[:, None]
-        columns = leibniz.into_moving_frame(
-            in_link_axes, V[:, None], lambda V, y: -se3.bracket(V, y)
-        )
-    elif expressed_in == 'hybrid':
-        r = pose[:, None, :3, 3]
-        if K > 1:
-            r = np.concatenate([r, hybrid_from_body(pose, V)[..., 3:]], axis=1)
-        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r[:, None])
+    columns = _expressed(columns, poses[body] @ frame, V, expressed_in)
     for column, i in enumerate(path):
         J[..., model.coordinate[i]] += model.multiplier[i] * columns[:, column]
     return J.reshape(*batch, K, 6, n)
+
+
+def _expressed(columns: Array, pose: Array, V: Array, expressed_in: str) -> Array:
+    """Columns (N, bodies, K, 6) of spatial Jacobians in another expression.
+
+    Of a link with poses (N, 4, 4) and twists (N, K-1, 6) in link axes. The columns may be changed.
+    """
+    if expressed_in == 'body':
+        in_link_axes = columns @ np.swapaxes(se3.Ad(se3.inverse(pose)), -1, -2)[:, None]
+        return leibniz.into_moving_frame(
+            in_link_axes, V[:, None], lambda V, y: -se3.bracket(V, y)
+        )
+    if expressed_in == 'hybrid':
+        r = pose[:, None, :3, 3]
+        if V.shape[-2]:
+            r = np.concatenate([r, hybrid_from_body(pose, V)[..., 3:]], axis=1)
+        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r[:, None])
+    return columns
 
 
 def bodies_to(model: RobotModel, link: str) -> list[int]:

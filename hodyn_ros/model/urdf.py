@@ -237,7 +237,7 @@ def xml_text(
 
 
 def _parse_xml(text: bytes) -> ElementTree.Element:
-    """Root element of an XML text; document types and entities (bombs at times) are refused."""
+    """Root element of an XML text; document types and entities are refused."""
 
     def refuse(*_: Any) -> None:
         raise ModelError(
