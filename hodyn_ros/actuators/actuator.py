@@ -170,6 +170,16 @@ def motors_at(actuator: Any, position: Array, load: Array, **given: Array) -> Mo
     load : ndarray, shape (..., m, >= R-2)
         [N m] or [N]
     **given : ndarray, shape (..., K)
+
+    Returns
+    -------
+    Motors
+        T = R - 2, or 0 if that is less.
+
+    Raises
+    ------
+    DeflectionError, ActuatorError
+        See `checked_finite`.
     """
     T = max(position.shape[-1] - 2, 0)
     with np.errstate(over='ignore', invalid='ignore'):

@@ -67,6 +67,11 @@ class Dampers:
             Torques of all joints with derivatives [N m/s^k] or [N/s^k].
         initial : mapping of int to float
             Deflections by the index of the joint [rad] or [m].
+
+        Returns
+        -------
+        ndarray, shape (d, E + 1)
+            One row for each spring with a damper [rad/s^k] or [m/s^k].
         """
         E = len(effort)
         series = np.zeros((len(self._joints), E + 1))
@@ -97,6 +102,11 @@ class Dampers:
             Torques of all joints with derivatives.
         first : ndarray, shape (d, E + 1)
             Series at the first time, as `first` returns it.
+
+        Returns
+        -------
+        ndarray, shape (N, d, E + 1)
+            The first of them is what was given.
         """
         N, E, n = effort.shape
         series = np.empty((N, *first.shape))

@@ -222,6 +222,20 @@ def in_parts(
     The definitions are names of constants, of a real type, and expressions for them, which use
     earlier ones; assignments are the statements at the end. Gives the statements of each part, and
     the number of values in the array 'kept'.
+
+    Parameters
+    ----------
+    definitions : sequence of (str, str)
+    assignments : sequence of str
+    real : str
+        Type in C.
+    longest, length : int
+        Statements of a function that stays whole, and of the parts of a longer one.
+
+    Returns
+    -------
+    parts : list of list of str
+    n_kept : int
     """
     steps = [*definitions, *(('', assignment) for assignment in assignments)]
     if len(steps) <= longest:

@@ -117,7 +117,7 @@ def leibniz_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
 
 
 class SystemMatrices(NamedTuple):
-    """Matrices of all bodies at one position."""
+    """Matrices of all bodies at one position; bodies are blocks of six rows."""
 
     A: Array  # transforms of twists between bodies, eq. (10), (N, 6 n_bodies, 6 n_bodies)
     X: Array  # joint screws, eq. (10), shape (6 n_bodies, n_bodies)
@@ -126,7 +126,14 @@ class SystemMatrices(NamedTuple):
 
 
 def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
-    """System matrices that depend on the joint positions of the bodies alone, (N, n_bodies)."""
+    """System matrices that depend on positions alone.
+
+    Parameters
+    ----------
+    model : RobotModel
+    positions : ndarray, shape (N, n_bodies)
+        Of the bodies' joints [rad] or [m].
+    """
     n_bodies = model.n_bodies
     own = np.broadcast_to(np.eye(6), (n_bodies, 6, 6))
     A, U = map(_stacked, _along_the_tree(model, positions[:, None], own))
@@ -174,7 +181,14 @@ class WrittenOut(NamedTuple):
 
 
 def written_out(model: RobotModel, coordinates: Array) -> WrittenOut:
-    """System matrices with the first and second derivatives that the paper writes out, K <= 5."""
+    """System matrices with the first and second derivatives that the paper writes out.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, 3 <= K <= 5.
+    """
     orders = coordinates.shape[1] - 2
     q, qd, q2d, *higher = np.moveaxis(coordinates, 1, 0)
     A, X, M, U = system_matrices(model, q)

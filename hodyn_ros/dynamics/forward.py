@@ -191,6 +191,10 @@ def hybrid_dynamics(
     -----
     Source: the rows and columns of the mass matrix of the joints that are free, order by order;
     Featherstone 2008, section 9.2, for the accelerations themselves.
+
+    Returns
+    -------
+    HybridDynamics
     """
     listed = isinstance(prescribed, Iterable) and not isinstance(prescribed, str)
     if not listed or any(name not in model.joint_names for name in prescribed):
@@ -335,7 +339,7 @@ class DynamicsInputs:
         )
 
     def packed(self, *arrays: Array) -> Array:
-        """Arrays of N samples side by side, as programs read them, and the wrenches."""
+        """Rows of numbers (N, ...) as programs read them: arrays side by side, then wrenches."""
         parts = [
             item.reshape(self.N, prod(item.shape[1:])) for item in (*arrays, *self._values)
         ]

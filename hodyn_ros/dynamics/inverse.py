@@ -287,6 +287,10 @@ def inverse_dynamics_from_link_motion(
     ------
     HodynError
         As `inverse_kinematics` and `inverse_dynamics`.
+
+    Returns
+    -------
+    LinkMotionEfforts
     """
     if isinstance(link_motion, (tuple, list)) and len(link_motion) == 2:
         shape = np.shape(link_motion[1])
@@ -631,7 +635,19 @@ def _on_bodies(
 
 
 def friction_efforts(model: RobotModel, motion: Array) -> Array:
-    """Friction of the independent joints and derivatives (N, K-2, n), along motions (N, K, n)."""
+    """Friction of the independent joints, with time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (N, K, n)
+        K >= 3.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n)
+        [N m/s^k] or [N/s^k]; zero without friction laws.
+    """
     coordinates = body_coordinates(model, motion)
     friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
     _add_friction(model, coordinates, friction)

@@ -111,7 +111,7 @@ class Efforts(NamedTuple):
         return kernels.tree_kernel(model, self.order, bool(self.wrenches))
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs where it is found in least time."""
+        """Kept call for one sample, where it is found in least time: `Derived.efforts`."""
         as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
         if self.form is None and kernel.friction and as_given:
             motion = (self.order + 3, model.n_joints)
@@ -149,7 +149,7 @@ class LinkResult(NamedTuple):
         return _program_kernel(model, self)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs."""
+        """Kept call for one sample, in `Derived.links`; that of the tip also without a name."""
         single = kernel.single((4, 4), (self.K - 1, 6))
         motion = (self.K, model.n_joints)
         for name in (self.link, None) if self.link == model.tip_link else (self.link,):
@@ -215,7 +215,7 @@ class Term(NamedTuple):
         return _program_kernel(model, self)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs."""
+        """Kept call for one sample, in `Derived.terms`, without wrenches."""
         if not self.wrenches:
             single = kernel.single(self.shape(model))
             model.derived.terms[self.name, (self.K, model.n_joints)] = single
@@ -281,7 +281,7 @@ class BodyDynamics(NamedTuple):
         return kernel
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs."""
+        """Kept call for one sample, in `Derived.forward`, of plain forward dynamics."""
         if self.kind == FORWARD and not (self.wrenches or self.prescribed or self.form):
             shape = (self.orders, model.n_joints)
             model.derived.forward[shape] = kernel.single(shape, forward=True)
@@ -457,7 +457,17 @@ def computed(
     middle: Array | None,
     result: Array,
 ) -> bool:
-    """Compute a batch as `compute` does, or by NumPy; says whether all is finite."""
+    """Whether a batch is computed, by a kernel as `compute` does or by NumPy, and all is finite.
+
+    Parameters
+    ----------
+    model : RobotModel
+    request : ProgramRequest
+    motion : ndarray, shape (N, K, n)
+    middle : ndarray, shape (N, ...), or None
+    result : ndarray, shape (N, ...)
+        Written; all are contiguous.
+    """
     if compute(model, request, motion, middle, result):
         return True
     from hodyn_ros.engine.interpreter import interpret

@@ -166,7 +166,10 @@ def squares(w: Series) -> list[tuple[Vector, Vector]]:
 
 
 def acceleration_matrices(w: Series) -> list[Matrix]:
-    """Matrix B and its derivatives, one fewer than w has, the angular velocity's."""
+    """Matrices B = w w^T - w^2 1 + [dw] with derivatives, one fewer than the angular velocity.
+
+    The acceleration of a point of the body at r is a + B r.
+    """
     return [
         (
             (-(yy + zz), xy - z, zx + y),
@@ -198,7 +201,7 @@ def base_motion(a: Vector, order: int) -> BodyMotion:
 
 
 def load_of(values: Sequence[Number]) -> Load:
-    """Load from numbers: for each derivative moment and force."""
+    """Load from numbers: for each derivative moment and force, six in all."""
     vectors = [(values[k], values[k + 1], values[k + 2]) for k in range(0, len(values), 3)]
     return Load(vectors[::2], vectors[1::2])
 

@@ -143,7 +143,14 @@ def moving_base_program(
 
 
 class Factors:
-    """Factors L^T D L of a symmetric matrix; zeros of the matrix, where branches part, stay."""
+    """Factors L^T D L of a symmetric matrix; zeros of the matrix, where branches part, stay.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    rows : sequence of sequences of Number
+        All of the matrix, of which the upper triangle is not read.
+    """
 
     def __init__(self, recorder: Recorder, rows: Sequence[Sequence[Number]]) -> None:
         self._L = L = [list(row) for row in rows]
@@ -157,7 +164,7 @@ class Factors:
                 L[k][i] = factor
 
     def solve(self, values: Sequence[Number]) -> list[Number]:
-        """Solution for a right-hand side."""
+        """Solution of the equations with this matrix for a right-hand side."""
         x = list(values)
         for i in reversed(range(len(x))):
             for j in range(i):

@@ -250,7 +250,7 @@ def _body(pseudo: Array) -> Body:
 
 
 def without_rounding(values: Array, size: float) -> Array:
-    """Zero in place of values that are rounding beside values of a size."""
+    """The same values, zero where they are rounding beside values of a size."""
     return np.asarray(np.where(np.abs(values) <= ROUNDING * size, 0.0, values))
 
 

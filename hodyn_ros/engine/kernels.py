@@ -100,7 +100,23 @@ class Kernel:
         wrenches: int = 0,
         forward: bool = False,
     ) -> SingleCall:
-        """Return what computes one sample, with results of given shapes; see `single_call`."""
+        """What computes one sample, for `Derived`.
+
+        Parameters
+        ----------
+        *shapes : tuple of int
+            Of the results, of which the last one is that of the result proper.
+        efforts, wrenches, forward
+            See `single_call`.
+
+        Returns
+        -------
+        shape : tuple of int
+            Of the last result.
+        call : callable
+        table : int
+            Address that is the first argument of the call; it holds as long as the kernel lives.
+        """
         call = single_call(
             *map(len, shapes), efforts=efforts, wrenches=min(wrenches, 2), forward=forward
         )
@@ -350,7 +366,18 @@ def vector_width() -> int:
 
 
 class LoadedCode:
-    """Machine code of a module, given back with the object; the address is of `ENTRY`."""
+    """Machine code of a module, given back with the object.
+
+    Parameters
+    ----------
+    module : ir.Module
+        With the function `ENTRY`.
+
+    Attributes
+    ----------
+    address : int
+        Of this function.
+    """
 
     def __init__(self, module: ir.Module) -> None:
         code = _machine_code(str(module))

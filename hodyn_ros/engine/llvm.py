@@ -26,14 +26,34 @@ FLAGS = ('contract',)
 
 
 class Elements(NamedTuple):
-    """An array that a program reads or writes: elements of one number or one for each lane."""
+    """An array that a program reads or writes.
+
+    Attributes
+    ----------
+    pointer : ir.Value
+    for_each_lane : bool
+        Whether an element has a number for each lane, side by side, or one for all.
+    """
 
     pointer: ir.Value
     for_each_lane: bool
 
 
 class Writer:
-    """Writes operations on numbers, one for each lane, into a function."""
+    """Writer of operations on numbers into a function, one number for each lane.
+
+    Parameters
+    ----------
+    builder : ir.IRBuilder
+        Stands where is written.
+    lanes : int
+        With one, numbers are plain doubles, otherwise vectors.
+
+    Attributes
+    ----------
+    type : ir.Type
+        Of numbers in all lanes.
+    """
 
     def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
         self.builder = builder
@@ -217,7 +237,18 @@ wrenches, or is a second result, or is not there. The status is 0 if all three a
 
 
 class Block(NamedTuple):
-    """What the code of one block of samples works on; all pointers to doubles but integers."""
+    """What the code of one block of samples works on; all are pointers to doubles but integers.
+
+    Attributes
+    ----------
+    writer : Writer
+    integers, constants : ir.Value
+        The robot, where it is not folded into the code.
+    motion, middle, result : ir.Value
+        Of the samples of the block, an element having a number for each lane.
+    scratch : ir.Value
+        Workspace.
+    """
 
     writer: Writer
     integers: ir.Value

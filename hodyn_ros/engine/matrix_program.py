@@ -213,7 +213,13 @@ def _weight(
 
 
 class Entries:
-    """Matrix of the independent joints, row by row, from entries for the bodies' joints."""
+    """Matrix of the independent joints from entries for the bodies' joints.
+
+    Attributes
+    ----------
+    values : list of Number
+        Row by row, n^2 of them.
+    """
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
@@ -230,7 +236,7 @@ class Entries:
 def joint_motions(
     recorder: Recorder, model: RobotModel, frames: Frames, orders: int
 ) -> list[JointMotion]:
-    """Motions of the joints of all bodies; orders is the number of derivatives."""
+    """Motions of the joints of all bodies; orders is the number of derivatives, from 0 on."""
     return [
         joint_motion(recorder, model, joint, i, i, orders)
         for i, joint in enumerate(frames.joints)
@@ -249,7 +255,15 @@ def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, i
 def composites(
     model: RobotModel, motions: list[JointMotion], bodies: list[Body]
 ) -> list[Body]:
-    """Sum up what each joint carries, in the frame of its body; the base if it is the last one."""
+    """Bodies that each joint carries as one, in the frame of its body.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motions : list of JointMotion
+    bodies : list of Body
+        In their frames; one more than bodies that move is the base, which is summed up, too.
+    """
     carried = list(bodies)
     for i, p in from_the_ends(model, len(bodies) > model.n_bodies):
         joint, q, turn = motions[i]
@@ -311,7 +325,7 @@ def power(load: Load, S: Screw) -> Number:
 
 
 class Flow(NamedTuple):
-    """The sums a, b, H and E of the bodies that a joint carries."""
+    """The sums a, b, H and E of the bodies that a joint carries, see the module."""
 
     a: Vector
     b: Vector
@@ -370,7 +384,7 @@ def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
 
 
 def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
-    """Compute the sums of one body with a twist."""
+    """Sums of one body with a twist (w, v) of its frame."""
     H = outer(body.h, w)
     xx, _, _, yy, _, zz = body.J
     J = full_matrix(body.J)
@@ -385,7 +399,7 @@ def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
 
 
 def sum_flows(x: Flow, y: Flow) -> Flow:
-    """Add the sums of two groups of bodies together."""
+    """Sums of two groups of bodies together, in one frame."""
     return Flow(
         formulation.plus(x.a, y.a),
         formulation.plus(x.b, y.b),
@@ -395,7 +409,7 @@ def sum_flows(x: Flow, y: Flow) -> Flow:
 
 
 def flow_in_parent(joint: JointFrame, turn: Turn, q: Number, flow: Flow) -> Flow:
-    """Compute the sums for the frame of the parent; see `body_in_parent`."""
+    """Sums for the frame of the parent; see `body_in_parent`."""
     if formulation.slides(joint):
         flow = _shifted_flow(flow, formulation.scaled(joint.slide * q, AXIS))
     flow = Flow(

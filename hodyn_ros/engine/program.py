@@ -288,7 +288,17 @@ class Attachment(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An array of a program: its name and the numbers that a sample has in it."""
+    """An array of a program.
+
+    Attributes
+    ----------
+    array : str
+        Its name.
+    size : int
+        Numbers that a sample has in it.
+    written : bool
+        Whether the program writes it, or reads it.
+    """
 
     array: str
     size: int

@@ -110,7 +110,7 @@ Rows = list[list[Number]]
 
 
 def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
-    """Inputs 'motion': positions of the independent joints and derivatives."""
+    """Inputs 'motion': positions of the independent joints and derivatives, K rows of n."""
     values: Sequence[Number] = recorder.inputs('motion', K * model.n_joints)
     return [
         list(values[k : k + model.n_joints]) for k in range(0, len(values), model.n_joints)

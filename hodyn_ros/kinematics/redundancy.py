@@ -209,7 +209,7 @@ class TaskSystem(NamedTuple):
 
     @property
     def ignored_rotations(self) -> NDArray[np.intp]:
-        """Rows of the rotations that are not prescribed while others are."""
+        """Rows of the rotations that are not prescribed while others are; may be empty."""
         turning = self.rows[self.rows < 3]
         return np.setdiff1d(np.arange(3), turning) if len(turning) else turning
 

@@ -51,7 +51,18 @@ def cross(a: Array, b: Array) -> Array:
 
 
 def matvec(matrices: Array, vectors: Array) -> Array:
-    """Products of matrices (..., m, n) and vectors (..., n), broadcasting."""
+    """Products of matrices and vectors.
+
+    Parameters
+    ----------
+    matrices : ndarray, shape (..., m, n)
+    vectors : ndarray, shape (..., n)
+        Leading axes broadcast.
+
+    Returns
+    -------
+    ndarray, shape (..., m)
+    """
     products: Array = (matrices @ vectors[..., None])[..., 0]
     return products
 

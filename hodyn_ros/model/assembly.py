@@ -50,10 +50,18 @@ class Mimic(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """Friction of one joint as its description gives it; nothing has checked the values."""
+    """Friction of one joint as its description gives it; nothing has checked the values.
 
-    damping: float = 0.0  # coefficient of viscous friction [N m s/rad] or [N s/m]
-    friction: float = 0.0  # level of Coulomb friction [N m] or [N]
+    Attributes
+    ----------
+    damping : float
+        Coefficient of viscous friction [N m s/rad] or [N s/m].
+    friction : float
+        Level of Coulomb friction [N m] or [N].
+    """
+
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,13 @@ class JointFriction:
             self._parts.append(([joint for joint, _ in found], kind._efforts, parameters))
 
     def __call__(self, velocity: Array) -> Array:
-        """Efforts (..., n_joints, K) from velocities of that shape, each with derivatives."""
+        """Efforts (..., n_joints, K) from velocities of that shape, each with derivatives.
+
+        Parameters
+        ----------
+        velocity : ndarray, shape (..., n_joints, K)
+            Entry k is the k-th time derivative [rad/s^(k+1)] or [m/s^(k+1)].
+        """
         effort = np.zeros_like(velocity)
         for joints, efforts, parameters in self._parts:
             effort[..., joints, :] += efforts(velocity[..., joints, :], *parameters)
@@ -267,7 +273,20 @@ class JointFriction:
 
 
 def joint_friction(laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
-    """Efforts (..., n_joints, K) of laws by joint, from velocities of that shape."""
+    """Friction efforts of some joints, with time derivatives.
+
+    Parameters
+    ----------
+    laws : mapping of int to FrictionLaw
+        By the index of the joint.
+    velocity : ndarray, shape (..., n_joints, K)
+        With derivatives [rad/s^(k+1)] or [m/s^(k+1)].
+
+    Returns
+    -------
+    ndarray, shape (..., n_joints, K)
+        Zero for joints without a law.
+    """
     return JointFriction(laws)(velocity)
 
 

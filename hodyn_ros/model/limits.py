@@ -234,6 +234,11 @@ def motion_limits(
     ------
     ModelError
         If a quantity is unknown or a limit is not a positive number.
+
+    Returns
+    -------
+    MotionLimits
+        Of the model's joints, in its order.
     """
     columns = {name: getattr(model.limits, name).copy() for name in EXTRA_QUANTITIES}
     for joint, quantities in (extra or {}).items():

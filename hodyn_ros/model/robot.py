@@ -492,6 +492,10 @@ class RobotModel:
         ------
         ModelError
             If the link does not exist or no body can have the inertia; doubtful ones warn.
+
+        Returns
+        -------
+        RobotModel
         """
         body, frame = self.link(link)
         _, M_payload, remarks = checked_inertia(
@@ -658,7 +662,13 @@ class RobotModel:
         return screws
 
     def link(self, name: str) -> LinkFrame:
-        """Body and pose of a link; a `ModelError` says which links there are."""
+        """Body and pose of a link.
+
+        Raises
+        ------
+        ModelError
+            If there is no such link; the message says which there are.
+        """
         try:
             return self.links[name]
         except KeyError:

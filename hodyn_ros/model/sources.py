@@ -166,7 +166,13 @@ def _prefixes() -> list[Path]:
 
 
 def example_robots() -> dict[str, Path]:
-    """Descriptions of example-robot-data: paths by ``folder/name`` of the files."""
+    """Descriptions of example-robot-data, from the first place that has some.
+
+    Returns
+    -------
+    dict of str to Path
+        By ``folder/name`` of the files; empty if it is not installed.
+    """
     found: dict[str, Path] = {}
     for folder in _example_folders():
         for path in sorted(folder.rglob('*.urdf')):
@@ -246,7 +252,10 @@ def _described_robot(name: str) -> RobotSource | None:
 
 
 def find_package(name: str) -> Path | None:
-    """Share directory of a ROS package, None if it is not installed."""
+    """Share directory of a ROS package, None if it is not installed.
+
+    The directories of AMENT_PREFIX_PATH are searched, then that of this Python.
+    """
     for prefix in _prefixes():
         if (prefix / _INDEX / name).is_file() and (prefix / 'share' / name).is_dir():
             return prefix / 'share' / name
