@@ -15,20 +15,53 @@ from hodyn_ros.typing import Array as Array
 
 
 def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
-    """Index of the first element that is true; None if none is."""
+    """Index of the first element that is true; None if none is.
+
+    Parameters
+    ----------
+    where : ndarray of bool
+        Any shape; the elements are looked at in C order.
+
+    Returns
+    -------
+    tuple of int or None
+        One index for each axis.
+    """
     if not where.any():
         return None
     return tuple(int(index) for index in np.unravel_index(int(where.argmax()), where.shape))
 
 
 def first_not_finite(values: NDArray[Any]) -> tuple[int, ...] | None:
-    """Index of the first value that is NaN or infinite, None if all are finite."""
+    """Index of the first value that is NaN or infinite, None if all are finite.
+
+    Parameters
+    ----------
+    values : ndarray of float or int
+        Any shape; the values are looked at in C order.
+    """
     finite = np.isfinite(values)
     return None if finite.all() else first_true(~finite)
 
 
 def finite_array(what: str, values: ArrayLike, error: type[ValueError]) -> Array:
-    """Copy values into an array of finite numbers; `what` they are begins the message."""
+    """Copy of values as an array of finite numbers.
+
+    Parameters
+    ----------
+    what : str
+        What the values are, such as 'The motion'; it begins the message.
+    values : array-like of real numbers
+        Texts, booleans and complex numbers are refused.
+    error : type of ValueError
+        Raised for what is no array of numbers, for masked values, and for NaN and infinity; the
+        message has the index of the first such value.
+
+    Returns
+    -------
+    ndarray of float64
+        Always a new array, of the shape of the values.
+    """
     try:
         if np.asarray(values).dtype.kind in 'SUbc':
             raise TypeError(f'elements of type {np.asarray(values).dtype}')
@@ -58,10 +91,24 @@ def checked_number(
     whole: bool = False,
     unit: str = '',
 ) -> float:
-    """Make a float of a number and refuse it unless it lies in a range.
+    """Float of a number that lies in a range.
 
-    It must be larger than `above`, at least `least`, at most `most`, and `whole` or finite as
-    asked for; `what` it is begins the message, which names the unit.
+    Parameters
+    ----------
+    what : str
+        What the number is; it begins the message.
+    value : object
+        Refused are booleans, texts, NaN, and what float() does not take.
+    error : type of ValueError
+        Raised for what is refused; the message has the value, the range and the unit.
+    above, least, most : float, optional
+        The number must be larger than the first, at least the second and at most the third.
+    infinite : bool
+        Whether infinity is accepted.
+    whole : bool
+        Whether only integers are accepted, by type: 3.0 is refused.
+    unit : str
+        Unit for the message, without brackets.
     """
     try:
         number = np.nan if isinstance(value, (bool, str, bytes)) else float(value)  # type: ignore[arg-type]
@@ -75,24 +122,46 @@ def checked_number(
         or (least is not None and number < least)
         or (most is not None and number > most)
     ):
-        kind = 'a whole number' if whole else 'a number' if infinite else 'a finite number'
-        bounds = [
-            f' {word} {bound:g}'
-            for word, bound in (('above', above), ('from', least), ('to', most))
-            if bound is not None
-        ]
-        if least is not None and most is None:
-            bounds.append(' on')
-        raise error(
-            f'{what} is {value!r}, expected {kind}{"".join(bounds)}{f" [{unit}]" if unit else ""}.'
-        )
+        expected = _expected(above, least, most, infinite, whole, unit)
+        raise error(f'{what} is {value!r}, expected {expected}.')
     return number
+
+
+def _expected(
+    above: float | None,
+    least: float | None,
+    most: float | None,
+    infinite: bool,
+    whole: bool,
+    unit: str,
+) -> str:
+    """Range of `checked_number` in words, such as a finite number from 0 on [s]."""
+    kind = 'a whole number' if whole else 'a number' if infinite else 'a finite number'
+    bounds = [
+        f' {word} {bound:g}'
+        for word, bound in (('above', above), ('from', least), ('to', most))
+        if bound is not None
+    ]
+    if least is not None and most is None:
+        bounds.append(' on')
+    return f'{kind}{"".join(bounds)}{f" [{unit}]" if unit else ""}'
 
 
 def set_checked(owner: object, error: type[ValueError], *names: str, **bounds: Any) -> None:
     """Make floats of attributes, and refuse them outside of their bounds; see `checked_number`.
 
     The owner may be a frozen dataclass.
+
+    Parameters
+    ----------
+    owner : object
+        Its class begins the message.
+    error : type of ValueError
+        Raised for an attribute that is refused.
+    *names : str
+        Attributes to check.
+    **bounds
+        Keyword arguments of `checked_number`, the same for all of them.
     """
     for name in names:
         what = f'{type(owner).__name__}: {name}'
@@ -103,7 +172,19 @@ def set_checked(owner: object, error: type[ValueError], *names: str, **bounds: A
 def check_choice(
     what: str, value: object, choices: Iterable[str], error: type[ValueError]
 ) -> None:
-    """Refuse what is not one of the choices."""
+    """Refusal of what is not one of the choices.
+
+    Parameters
+    ----------
+    what : str
+        What is chosen; it begins the message.
+    value : object
+        What was given.
+    choices : iterable of str
+        All of them are in the message.
+    error : type of ValueError
+        Raised if the value is none of the choices.
+    """
     known = list(choices)
     if value not in known:
         raise error(f'{what} is {value!r}, expected one of {", ".join(known)}.')
@@ -114,6 +195,21 @@ def exact_poses(what: str, C: Array, error: type[ValueError]) -> Array:
 
     Refused are last rows other than (0, 0, 0, 1) and rotations that are further than 1e-6 from a
     right-handed orthonormal matrix.
+
+    Parameters
+    ----------
+    what : str
+        What the poses are; it begins the message.
+    C : ndarray, shape (..., 4, 4)
+        Translations in any unit; they are not changed.
+    error : type of ValueError
+        Raised for what is refused; the message has the index of the first such pose.
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+        A copy. Rotations that are orthonormal within 1e-14 are kept to the bit, others replaced by
+        the closest ones (polar decomposition).
     """
     R = C[..., :3, :3]
     off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2), initial=0.0)

@@ -15,6 +15,21 @@ from hodyn_ros.interrupts import end_at_interrupts
 
 
 def _command(module: str, node: str) -> Callable[[], int]:
+    """Entry point of a node: its class is imported after signals are met.
+
+    Parameters
+    ----------
+    module : str
+        Module of `hodyn_ros.ros.nodes`.
+    node : str
+        Class in it.
+
+    Returns
+    -------
+    callable
+        Runs the node and returns its exit code.
+    """
+
     def main() -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(

@@ -16,7 +16,18 @@ _LONGEST = 120  # characters of another value
 
 
 def shown(kind: type[Kind]) -> type[Kind]:
-    """Let a dataclass or named tuple show its fields, but long arrays by their shapes alone."""
+    """Class decorator that lets results show their fields, but long arrays by their shapes alone.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass or a named tuple. Its ``__repr__`` and ``_repr_html_`` are replaced.
+
+    Returns
+    -------
+    type
+        The same class.
+    """
     kind.__repr__ = _brief  # type: ignore[method-assign]
     kind._repr_html_ = _brief_table  # type: ignore[attr-defined]
     return kind
@@ -32,7 +43,20 @@ def _brief_table(result: Any) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Table in HTML; all texts are escaped."""
+    """Table in HTML; all texts are escaped.
+
+    Parameters
+    ----------
+    caption : str
+    head : sequence of str
+        Titles of the columns.
+    rows : sequence of sequences of str
+        Cells, as many in each row as there are titles.
+
+    Returns
+    -------
+    str
+    """
     lines = (''.join(f'<td>{escape(cell)}</td>' for cell in row) for row in rows)
     return (
         f'<table><caption>{escape(caption)}</caption>'
@@ -42,12 +66,14 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> s
 
 
 def _entries(result: Any) -> Iterator[tuple[str, str]]:
+    """Names of the fields of a dataclass or a named tuple, with their values as texts."""
     names = getattr(result, '_fields', None) or [field.name for field in fields(result)]
     for name in names:
         yield name, _text(getattr(result, name))
 
 
 def _text(value: Any) -> str:
+    """Value in one line: its shape or type instead where it would be long."""
     if isinstance(value, np.ndarray) and value.size > _MOST_NUMBERS:
         return f'array of shape {value.shape}'
     if type(value) in (tuple, list, dict) and len(value) > _MOST_NUMBERS:

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 
 class HodynError(ValueError):
-    """Root of all errors of this package; some carry facts as attributes."""
+    """Root of all errors of this package; some carry facts as attributes.
+
+    Parameters
+    ----------
+    message : str
+        What was given, what was expected, and what to do.
+    **facts : object
+        Become attributes of the error, for programs that act on them.
+    """
 
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
@@ -15,7 +23,7 @@ class HodynError(ValueError):
 
 
 class ModelError(HodynError):
-    """A robot description or model parameter that cannot be used."""
+    """A robot description or model parameter that cannot be used, or an unknown link."""
 
 
 class AmbiguousNameError(ModelError):

@@ -56,6 +56,7 @@ def cleaned_up(action: Callable[[], object]) -> Iterator[None]:
 
 
 def _end(*_: object) -> None:
+    """Handler of SIGINT: all of `CLEANUPS` are called, then the process ends with a message."""
     for action in tuple(CLEANUPS):
         with suppress(Exception):
             action()

@@ -7,7 +7,20 @@ from pathlib import Path
 
 
 def switch(name: str, text: str) -> bool:
-    """Whether a switch is on; RuntimeError for a text that says neither."""
+    """Whether a switch is on.
+
+    Parameters
+    ----------
+    name : str
+        Name of the launch argument, for the message.
+    text : str
+        true, 1, yes or on; false, 0, no or off; in upper or lower case.
+
+    Raises
+    ------
+    RuntimeError
+        If the text is none of these.
+    """
     if text.lower() in ('true', '1', 'yes', 'on'):
         return True
     if text.lower() in ('false', '0', 'no', 'off'):
@@ -18,9 +31,21 @@ def switch(name: str, text: str) -> bool:
 
 
 def refuse_missing(value: Mapping[str, str], *names: str) -> None:
-    """RuntimeError for a file that does not exist.
+    """Check that files exist which launch arguments name.
 
-    ROS would only warn of such a parameter file, and limit nothing.
+    ROS would only warn of a parameter file that does not exist, and limit nothing.
+
+    Parameters
+    ----------
+    value : mapping of str to str
+        Values of all launch arguments.
+    *names : str
+        Those that are paths of files.
+
+    Raises
+    ------
+    RuntimeError
+        If one of them is no file.
     """
     for name in names:
         if not Path(value[name]).is_file():

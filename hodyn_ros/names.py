@@ -46,7 +46,20 @@ def name_of(quantity: str) -> str:
 
 
 def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:
-    """Names for a message, so many of them."""
+    """Names for a message, separated by commas.
+
+    Parameters
+    ----------
+    names : iterable of object
+        Written as str() does.
+    most : int
+        So many are written out; the others are counted ("and 3 more").
+
+    Returns
+    -------
+    str
+        "none" if there are no names.
+    """
     texts = [str(name) for name in names]
     shown = ', '.join(texts[:most]) or 'none'
     left_out = len(texts) - most
@@ -56,8 +69,20 @@ def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:
 def joint_order(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Indices that bring values in the order `given` into the order `wanted`.
 
-    Both have the same names, each once; a `JointNameError` says what is repeated, unknown or
-    missing.
+    Parameters
+    ----------
+    given, wanted : sequence of str
+        The same names, each once.
+
+    Returns
+    -------
+    list of int
+        ``values[joint_order(given, wanted)]`` has the order wanted.
+
+    Raises
+    ------
+    JointNameError
+        If names are repeated, unknown or missing; the message says which.
     """
     place = {name: index for index, name in enumerate(given)}
     known = set(wanted)

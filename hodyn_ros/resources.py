@@ -36,9 +36,23 @@ def package_version() -> str:
 
 
 def share_file(relative_path: str | os.PathLike[str]) -> Path:
-    """Existing data file of this package, from its path below the data directory.
+    """Existing data file of this package.
 
-    Such as ``'urdf/panda.urdf'``; a `ResourceError` says what there is instead.
+    Parameters
+    ----------
+    relative_path : str or path
+        Path below the data directory, such as ``'urdf/panda.urdf'``.
+
+    Returns
+    -------
+    Path
+        In the nearest data directory that has the file.
+
+    Raises
+    ------
+    ResourceError
+        If the path is absolute or leads out of the directory, if no data files are installed, or
+        if there is no such file; the message then lists those of the same folder.
     """
     relative = PurePath(relative_path)
     if relative.is_absolute() or '..' in relative.parts:
@@ -85,7 +99,23 @@ def _share_directories(module: Path) -> Iterator[Path]:
 def compiled_function(
     function: Callable[..., Any], signature: Any, **options: Any
 ) -> Callable[..., Any]:
-    """Machine code of a function, made by Numba; kept on disk where there is a place for it."""
+    """Machine code of a function, made by Numba.
+
+    Parameters
+    ----------
+    function : callable
+        Within what Numba compiles in nopython mode.
+    signature : str or Numba signature
+        Types of the arguments and of the result; it is compiled for these at once.
+    **options
+        Options of ``numba.njit`` other than cache.
+
+    Returns
+    -------
+    callable
+        Its code is kept on disk for the next process, unless there is no place for it or everyone
+        can write to NUMBA_CACHE_DIR, see `is_private`.
+    """
     from numba import njit
 
     place = os.environ.get('NUMBA_CACHE_DIR', '')
@@ -120,7 +150,19 @@ def is_private(directory: str) -> bool:
 def optional_import_module(
     module: str, need: str, extra: str, error: type[HodynError] = ResourceError
 ) -> ModuleType:
-    """Import a package that an extra of this one installs; `need` begins the message."""
+    """Module of a package that an extra of this one installs.
+
+    Parameters
+    ----------
+    module : str
+        Full name of the module.
+    need : str
+        What needs which package; it begins the message.
+    extra : str
+        Name of the extra, for the message.
+    error : type of HodynError
+        Raised if the module cannot be imported.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as reason:

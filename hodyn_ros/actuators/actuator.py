@@ -132,14 +132,20 @@ class RigidDrive(Actuator):
         return (self.motor_inertia,)
 
     def motors(self, q: Array, effort: Array, stiffness: Array | None = None) -> Motors:
-        """Motion and torque of the motor; see `Actuator.motors`. R = K."""
+        """Motion and torque of the motor; see `Actuator.motors`. R = min(K, E + 2)."""
         q, effort = series_of('q', q), series_of('effort', effort)
         position = q[..., None, : min(q.shape[-1], effort.shape[-1] + 2)]
         return motors_at(self, position, effort[..., None, :], q=q, effort=effort)
 
 
 def series_of(name: str, value: ArrayLike) -> Array:
-    """Series (..., K) of finite numbers, refused with a `MotionError` unless it is one."""
+    """Series (..., K) of finite numbers, K >= 1.
+
+    Raises
+    ------
+    MotionError
+        If it is none; the message begins with the name.
+    """
     found = finite_array(name, value, MotionError)
     if found.ndim == 0 or found.shape[-1] == 0:
         raise MotionError(
@@ -154,6 +160,26 @@ def motors_at(actuator: Any, position: Array, load: Array, **given: Array) -> Mo
 
     Loads (..., m, E) are the efforts of the springs or of the joint; what is given by name is what
     errors name as their cause, see `checked_finite`.
+
+    Parameters
+    ----------
+    actuator : Actuator
+        One with an attribute friction.
+    position : ndarray, shape (..., m, R)
+        Series of the motor positions [rad] or [m].
+    load : ndarray, shape (..., m, >= R-2)
+        [N m] or [N]
+    **given : ndarray, shape (..., K)
+
+    Returns
+    -------
+    Motors
+        T = R - 2, or 0 if that is less.
+
+    Raises
+    ------
+    DeflectionError, ActuatorError
+        See `checked_finite`.
     """
     T = max(position.shape[-1] - 2, 0)
     with np.errstate(over='ignore', invalid='ignore'):
@@ -213,7 +239,7 @@ def friction_laws(actuator: Any) -> tuple[FrictionLaw | None, ...]:
 
 
 def check_friction(owner: str, friction: object) -> None:
-    """Refuse what is neither a friction law nor None, with an `ActuatorError`."""
+    """Refusal of what is neither a friction law nor None, with an `ActuatorError`."""
     if friction is not None and not isinstance(friction, FrictionLaw):
         raise ActuatorError(
             f'{owner}: friction is {friction!r}, expected a friction law such as '
@@ -223,7 +249,21 @@ def check_friction(owner: str, friction: object) -> None:
 
 @contextmanager
 def of_joint(model: RobotModel, joint: int, beginning: str | None = None) -> Iterator[None]:
-    """Add the name of a joint and its units to errors of its actuator; overflow does not warn."""
+    """Block whose errors get the name and the units of a joint; overflow inside does not warn.
+
+    Parameters
+    ----------
+    model : RobotModel
+    joint : int
+        Index of the joint.
+    beginning : str, optional
+        Of the messages; by default the name of the joint.
+
+    Raises
+    ------
+    DeflectionError, ActuatorError, MotionError
+        Of the same kind as those raised inside; a `DeflectionError` gets the joint as attribute.
+    """
     try:
         # Overflow is found in what comes out, and told in words.
         with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
@@ -238,7 +278,10 @@ def of_joint(model: RobotModel, joint: int, beginning: str | None = None) -> Ite
 
 
 def in_units_of(model: RobotModel, joint: int, text: str) -> str:
-    """Give a text the units of a joint; springs speak of angles, not knowing what they drive."""
+    """Text in the units of a joint; springs speak of angles, not knowing what they drive.
+
+    For prismatic joints N m becomes N, rad m and kg m^2 kg.
+    """
     if model.joint_types[joint] != 'prismatic':
         return text
     for angular, linear in _ANGULAR_AND_LINEAR:

@@ -37,7 +37,7 @@ _OF_THE_ROBOT = {
 
 
 class DrivenJoint(NamedTuple):
-    """A joint with its actuator and motors."""
+    """A joint with its actuator and motors, at their places in the arrays of a robot."""
 
     name: str
     joint: int
@@ -286,6 +286,7 @@ def _check_actuators(model: RobotModel, by_joint: object) -> None:
 
 
 def _refuse_twice(model: RobotModel, name: str, actuator: Actuator) -> None:
+    """Refusal of a rotor that counts twice: as armature of the model and in the actuator."""
     armature = model.armature[model.body_names.index(name)]
     if armature > 0.0 and any(inertia > 0.0 for inertia in actuator.motor_inertias):
         raise ActuatorError(
@@ -311,7 +312,7 @@ def check_mapping(
 def check_joint_names(
     model: RobotModel, names: Sequence[str] | Mapping[str, object]
 ) -> None:
-    """Refuse names that are not independent joints of the model with a `JointNameError`."""
+    """Refusal of names that are not independent joints of the model, with a `JointNameError`."""
     unknown = [name for name in names if name not in model.joint_names]
     if unknown:
         mimics = [name for name in unknown if name in model.body_names]

@@ -44,20 +44,31 @@ _VSA = {name: (kind, tuple(f.name for f in fields(kind))) for name, kind in MODE
 
 
 class Key(NamedTuple):
-    """One entry of the table of a joint."""
+    """One entry of the table of a joint.
+
+    Attributes
+    ----------
+    name : str
+    kind : {'string', 'float', 'float array'}
+        Of an array, one value may be given as a number.
+    unit : str
+        For revolute joints; empty where there is none.
+    types : tuple of str
+        Types of actuators that it belongs to.
+    description : str
+    bound : {'positive', 'not negative', 'any'}
+        What numbers may be.
+    choices : tuple of str
+        What a string may be; empty: anything.
+    """
 
     name: str
     kind: str
-    """'string', 'float' or 'float array'; of an array, one value may be given as a number."""
     unit: str
-    """For revolute joints; empty where there is none."""
     types: tuple[str, ...]
-    """Types of actuators that it belongs to."""
     description: str
     bound: str = 'positive'
-    """What numbers may be: 'positive', 'not negative' or 'any'."""
     choices: tuple[str, ...] = ()
-    """What a string may be."""
 
 
 KEYS = (
@@ -320,10 +331,23 @@ def motor_limits_from_config(actuators: Actuators, config: Config) -> MotorLimit
 def check_config(
     config: Config, model: RobotModel | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Check keys, and the values of each of them; with the robot, also the names of the joints.
+    """Tables of joints with known keys, and values that each of them may have.
 
-    Returned are the same tables with arrays as tuples, without what counts as not given. Errors
-    are those of `actuators_from_config`.
+    Parameters
+    ----------
+    config : mapping of joint name to mapping of key to value
+    model : RobotModel, optional
+        With it the names of the joints are checked, too, and messages have their units.
+
+    Returns
+    -------
+    dict of str to dict of str to value
+        The same tables with arrays as tuples, without what counts as not given.
+
+    Raises
+    ------
+    JointNameError, ActuatorError
+        As `actuators_from_config`; whether the values make an actuator is not looked at.
     """
     if not isinstance(config, Mapping):
         raise ActuatorError(f'actuators is {config!r}, expected a table for each joint.')
@@ -341,10 +365,12 @@ def check_config(
 
 
 def _name(joint: str, key: str) -> str:
+    """Name of an entry for messages."""
     return f'actuators.{joint}.{key}'
 
 
 def _checked_table(joint: str, given: object) -> dict[str, Any]:
+    """Table of one joint, checked key by key; what counts as not given is left out."""
     if not isinstance(given, Mapping):
         raise ActuatorError(f'actuators.{joint} is {given!r}, expected a table of keys.')
     table = {}
@@ -391,6 +417,7 @@ def _value(joint: str, key: Key, value: Any) -> Any:
 
 
 def _actuator(joint: str, table: Mapping[str, Any]) -> Actuator:
+    """Actuator of a checked table; messages name the joint."""
     make = {'rigid': _rigid, 'sea': _series_elastic, 'vsa': _variable_stiffness}
     try:
         return make[table['type']](joint, table, _friction(table))
@@ -401,12 +428,14 @@ def _actuator(joint: str, table: Mapping[str, Any]) -> Actuator:
 
 
 def _rigid(joint: str, table: Mapping[str, Any], friction: FrictionLaw | None) -> Actuator:
+    """Rigid drive of a checked table."""
     return RigidDrive(table.get('motor_inertia', 0.0), friction)
 
 
 def _series_elastic(
     joint: str, table: Mapping[str, Any], friction: FrictionLaw | None
 ) -> Actuator:
+    """Series elastic drive of a checked table, with a linear spring unless it names another."""
     kind = table.get('spring', 'linear')
     law, constants = SPRINGS[kind][0], _constants(joint, table, 'spring', kind, SPRINGS)
     for field, name in zip(fields(law), SPRINGS[kind][1]):  # type: ignore[arg-type]
@@ -420,6 +449,7 @@ def _series_elastic(
 def _variable_stiffness(
     joint: str, table: Mapping[str, Any], friction: FrictionLaw | None
 ) -> Actuator:
+    """Drive of variable stiffness of a checked table; a parameter set gives what it leaves out."""
     owner = 'a joint of variable stiffness'
     _refuse_missing(joint, 'model', f'{owner} ({", ".join(MODELS)})', table)
     model, chosen = table['model'], table.get('parameter_set')
@@ -451,6 +481,7 @@ def _constants(
 
 
 def _friction(table: Mapping[str, Any]) -> FrictionLaw | None:
+    """Friction law of the motor, None if the table gives none."""
     given = {key: table[name] for key, name in FRICTION.items() if name in table}
     try:
         return law_from_table('friction', given, FRICTION)
@@ -459,6 +490,7 @@ def _friction(table: Mapping[str, Any]) -> FrictionLaw | None:
 
 
 def _refuse_missing(joint: str, name: str, owner: str, table: Mapping[str, Any]) -> None:
+    """Error for an entry that an actuator needs, if a table has it not."""
     if name not in table:
         raise ActuatorError(
             f'{_name(joint, name)} is missing; {owner} needs it: {_BY_NAME[name].description}'

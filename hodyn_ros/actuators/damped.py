@@ -60,6 +60,18 @@ class Dampers:
         had forgotten: the solution of the E equations of a sample with x^(E) = 0. It deviates from
         the motion that has forgotten its beginning by about (D / k)^E x^(E), and not at all at
         rest. A `DeflectionError` is raised outside of the range.
+
+        Parameters
+        ----------
+        effort : ndarray, shape (E, n)
+            Torques of all joints with derivatives [N m/s^k] or [N/s^k].
+        initial : mapping of int to float
+            Deflections by the index of the joint [rad] or [m].
+
+        Returns
+        -------
+        ndarray, shape (d, E + 1)
+            One row for each spring with a damper [rad/s^k] or [m/s^k].
         """
         E = len(effort)
         series = np.zeros((len(self._joints), E + 1))
@@ -81,6 +93,20 @@ class Dampers:
 
         A `DeflectionError` is raised if a spring leaves its range, an `ActuatorError` if no
         solution is found.
+
+        Parameters
+        ----------
+        times : ndarray, shape (N,)
+            Increasing [s].
+        effort : ndarray, shape (N, E, n)
+            Torques of all joints with derivatives.
+        first : ndarray, shape (d, E + 1)
+            Series at the first time, as `first` returns it.
+
+        Returns
+        -------
+        ndarray, shape (N, d, E + 1)
+            The first of them is what was given.
         """
         N, E, n = effort.shape
         series = np.empty((N, *first.shape))
@@ -105,7 +131,12 @@ class Dampers:
         return series
 
     def step(self, E: int) -> Callable[..., int]:
-        """Compiled call for one step: its length (1,), torques (E, n), series (2 d, E + 1)."""
+        """Compiled call for one step, a function of three arrays.
+
+        They are the length of the step (1,) [s], the torques behind it (E, n), and the series
+        (2 d, E + 1), whose first d rows are given and whose others it writes. It returns what
+        `kernels.follow` does.
+        """
         follow: Any = kernels.follow.compiled
         places, springs, tables = self._places, self._springs, _tables(E)
         return lambda step, effort, series: follow(

@@ -74,7 +74,7 @@ class ElasticKernel:
             return self._function(samples, *arguments)
 
     def make(self, _: Any) -> Callable[..., int]:
-        """Compile, or take what is kept on disk; for `Engine`, as `offer`."""
+        """Machine code of the function, compiled or from the disk; for `Engine`, as `offer`."""
         import numba
 
         _register()
@@ -119,7 +119,7 @@ _engine = Engine(SimpleNamespace(name='elastic joints'))  # type: ignore[arg-typ
 
 
 def _coefficients(x: Any, h: Any, y: Any) -> None:
-    """Taylor coefficients y in a time that is measured in units of h, from derivatives x."""
+    """Taylor coefficients y (K,) in a time that is measured in units of h, from derivatives x."""
     factor = 1.0
     for m in range(len(y)):
         y[m] = x[m] * factor
@@ -156,7 +156,7 @@ def _taylor(c: Any, start: Any, count: Any, x: Any, g: Any) -> None:
 
 
 def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
-    """Which interval of increasing numbers a value belongs to."""
+    """Index of the interval of increasing numbers that a value belongs to; outer ones go on."""
     low, high = 0, count - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -168,7 +168,19 @@ def _piece(c: Any, start: Any, count: Any, x: Any) -> Any:
 
 
 def law(c: Any, o: Any, x: Any, g: Any) -> None:
-    """Taylor coefficients g of the torque of the spring at place o, at a deflection."""
+    """Taylor coefficients of the torque of a spring at a deflection.
+
+    Parameters
+    ----------
+    c : ndarray
+        Numbers of springs.
+    o : int
+        Where the block of the spring begins.
+    x : float
+        Deflection [rad] or [m].
+    g : ndarray, shape (K,)
+        Written: g[j] is the j-th derivative over j!.
+    """
     if c[o] == TABLE:
         count = int(c[o + 5])
         piece = _piece(c, o + 6, count, x)
@@ -263,6 +275,7 @@ def _deflect(c: Any, o: Any, Q: Any, row: Any, joint: Any, g: Any, P: Any) -> An
 
 
 def _is_finite(values: Any) -> Any:
+    """Whether a matrix holds finite numbers only."""
     good = True
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):
@@ -273,11 +286,22 @@ def _is_finite(values: Any) -> Any:
 def _drive(
     N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
 ) -> int:
-    """Motors (N R, m), (N T, m) and deflections (N R, n) of joints.
+    """Motors and deflections of joints along N samples. Returns what is wrong, zero if nothing is.
 
-    Places are joint, first motor and block of each: the inertias of two motors, and the spring.
-    Motions (N K, n) and efforts (N E, n) have as many orders at least. The stiffness (N v, R) has
-    a row for each sample and each of the v joints with two motors.
+    Parameters
+    ----------
+    N : int
+        Samples, one behind the other along the first axes.
+    places : ndarray of int, shape (j, 3)
+        Joint, first motor and block of each.
+    c : ndarray
+        Blocks: the inertias of two motors, and the spring.
+    q, Q : ndarray, shape (N K, n) and (N E, n)
+        Motions and efforts, with as many orders as are needed at least.
+    S : ndarray, shape (N v, R)
+        Stiffness, a row for each sample and each of the v joints with two motors.
+    theta, tau, delta : ndarray, shape (N R, m), (N T, m) and (N R, n)
+        Positions and torques of motors, and deflections of joints; written.
     """
     K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
     fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1] and S.shape[1] >= R
@@ -640,11 +664,29 @@ def _forward(
 def _follow(
     N: Any, times: Any, joints: Any, springs: Any, Q: Any, tables: Any, series: Any
 ) -> int:
-    """Deflections ((N + 1) d, E + 1) of d springs with dampers over N steps; the first are given.
+    """Deflections of d springs with dampers over N steps.
 
-    Times of steps are (N,), torques after them (N E, n); rows of the springs (d, 4) are damping,
-    stiffness and the ends of the range. Zero if all is well, otherwise one more than the first row
-    that could not be found or lies outside of the range.
+    Parameters
+    ----------
+    N : int
+    times : ndarray, shape (N,)
+        Lengths of the steps [s].
+    joints : ndarray of int, shape (d,)
+        Columns of the torques.
+    springs : ndarray, shape (d, 4)
+        Damping, stiffness and the ends of the range.
+    Q : ndarray, shape (N E, n)
+        Torques after the steps, with derivatives.
+    tables : ndarray, shape (2, E, E)
+        See `damped._tables`.
+    series : ndarray, shape ((N + 1) d, E + 1)
+        Deflections; the first d rows are given, the others written.
+
+    Returns
+    -------
+    int
+        Zero if all is well, otherwise one more than the first row that could not be found or lies
+        outside of the range.
     """
     d, E = len(joints), series.shape[1] - 1
     before, torque, after = np.zeros(E + 1), np.zeros(E), np.zeros(E + 1)
@@ -706,10 +748,23 @@ follow = ElasticKernel(_follow, 'vjmmtw')
 def deflections(
     springs: ArrayLike, effort: ArrayLike, stiffness: ArrayLike | None = None
 ) -> tuple[Array, int]:
-    """Deflections (..., 2, K) of the block of one spring or mechanism, and what is wrong.
+    """Deflections of the block of one spring or mechanism, and what is wrong.
 
-    From series (..., K) of the effort and, of a mechanism, of the stiffness. A spring has the
-    first one only.
+    Parameters
+    ----------
+    springs : array-like
+        The block of numbers, see the module.
+    effort : array-like, shape (..., K)
+        Series of the torque [N m] or [N].
+    stiffness : array-like, shape (..., K), optional
+        Series of the stiffness of a mechanism [N m/rad] or [N/m].
+
+    Returns
+    -------
+    deflection : ndarray, shape (..., 2, K)
+        Series of both springs; of a single one the first has it.
+    status : int
+        Sum of `OUT_OF_REACH`, `IRREGULAR` and `NOT_FINITE`; zero if all is well.
     """
     Q = np.ascontiguousarray(effort, dtype=np.float64)
     S = np.empty((0, Q.shape[-1])) if stiffness is None else np.ascontiguousarray(stiffness)

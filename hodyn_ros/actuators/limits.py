@@ -26,7 +26,7 @@ MOTOR_QUANTITIES = ('motor_velocity', 'motor_torque', 'motor_torque_rate', 'defl
 
 
 class MotorLimits(NamedTuple):
-    """Largest magnitudes; infinite where there is no limit."""
+    """Largest magnitudes of what motors and springs do; infinite where there is no limit."""
 
     motor_velocity: Array
     """Of the m motors [rad/s] or [m/s]."""

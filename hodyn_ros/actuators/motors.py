@@ -112,18 +112,9 @@ def motor_motion(
     q, Q = _motion_and_effort(actuators, motion, effort, wrench, order)
     series = _stiffness_series(actuators, stiffness)
     initial = _initial_deflections(actuators, initial_deflection)
-    dampers, deflections = actuators.single.dampers, None
-    if dampers and times is None:
-        raise ActuatorError(
-            f'Joints with damping ({listed(item.name for _, item, _ in dampers)}) need the times '
-            'of the samples, because their deflection depends on the past; give times=, or go '
-            'from sample to sample with motor_step.'
-        )
-    if dampers and times is not None:
-        instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
-        efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
-        damped = actuators.single.damped
-        deflections = damped.follow(instants, efforts, damped.first(efforts[0], initial))
+    deflections = None
+    if actuators.single.dampers:
+        deflections = _damped_deflections(actuators, q, Q, times, initial)
     return _all_motors(actuators, q, Q, series, deflections, order)
 
 
@@ -190,6 +181,27 @@ def motor_step(
     return result, MotorState(time, deflection)
 
 
+def _damped_deflections(
+    actuators: Actuators,
+    q: Array,
+    Q: Array,
+    times: ArrayLike | None,
+    initial: Mapping[int, float],
+) -> Array:
+    """Series (N, d, E + 1) of joints with dampers along motions and efforts of N samples."""
+    if times is None:
+        names = listed(item.name for _, item, _ in actuators.single.dampers)
+        raise ActuatorError(
+            f'Joints with damping ({names}) need the times '
+            'of the samples, because their deflection depends on the past; give times=, or go '
+            'from sample to sample with motor_step.'
+        )
+    instants = _checked_times(times, np.broadcast_shapes(q.shape[:-2], Q.shape[:-2]))
+    efforts = np.broadcast_to(Q, (*instants.shape, *Q.shape[-2:]))
+    damped = actuators.single.damped
+    return damped.follow(instants, efforts, damped.first(efforts[0], initial))
+
+
 def _next_deflection(
     actuators: Actuators,
     time: float,
@@ -229,24 +241,12 @@ def _all_motors(
     order: int | None,
 ) -> MotorMotion:
     """Put together what all actuators compute; deflections are those of joints with dampers."""
-    single = actuators.single
     shapes = [array.shape[:-1] for array in stiffness.values()]
     batch = _common_axes(q.shape[:-2], Q.shape[:-2], *shapes)
     found = _by_their_own(actuators, q, Q, stiffness)
     R = _common_orders(actuators, q.shape[-2], Q.shape[-2], stiffness, found)
-    T, m, n = max(R - 2, 0), actuators.n_motors, Q.shape[-1]
-    theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
-    if single.dampers and deflections is not None:
-        joints = [item.joint for _, item, _ in single.dampers]
-        delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
-    S = np.empty((*batch, len(actuators.variable), R))
-    for i, item in enumerate(actuators.variable):
-        S[..., i, :] = stiffness[item.joint][..., :R]
-    moved, needed = (
-        np.ascontiguousarray(np.broadcast_to(a, (*batch, *a.shape[-2:]))) for a in (q, Q)
-    )
-    actuators.drive(moved, needed, S, theta, tau, delta)
-    single.add_friction(theta[..., 1:-1, :], tau)
+    theta, tau, delta = _by_kernels(actuators, q, Q, stiffness, deflections, batch, R)
+    T = tau.shape[-2]
     for item, motors in found:
         theta[..., item.motors] = np.swapaxes(motors.position[..., :R], -1, -2)
         tau[..., item.motors] = np.swapaxes(motors.torque[..., :T], -1, -2)
@@ -260,6 +260,36 @@ def _all_motors(
     if not (batch or found) and T and Q.shape[-2] == q.shape[-2] - 2:
         _offer(actuators, q.shape, R)
     return result
+
+
+def _by_kernels(
+    actuators: Actuators,
+    q: Array,
+    Q: Array,
+    stiffness: Mapping[int, Array],
+    deflections: Array | None,
+    batch: tuple[int, ...],
+    R: int,
+) -> tuple[Array, Array, Array]:
+    """Positions, torques and deflections; what the kernels do not know is left to be filled in.
+
+    Shapes (*batch, R, m), (*batch, T, m) and (*batch, R, n).
+    """
+    single = actuators.single
+    T, m, n = max(R - 2, 0), actuators.n_motors, Q.shape[-1]
+    theta, tau, delta = (np.empty((*batch, *last)) for last in ((R, m), (T, m), (R, n)))
+    if single.dampers and deflections is not None:
+        joints = [item.joint for _, item, _ in single.dampers]
+        delta[..., joints] = np.swapaxes(deflections[..., :R], -1, -2)
+    S = np.empty((*batch, len(actuators.variable), R))
+    for i, item in enumerate(actuators.variable):
+        S[..., i, :] = stiffness[item.joint][..., :R]
+    moved, needed = (
+        np.ascontiguousarray(np.broadcast_to(a, (*batch, *a.shape[-2:]))) for a in (q, Q)
+    )
+    actuators.drive(moved, needed, S, theta, tau, delta)
+    single.add_friction(theta[..., 1:-1, :], tau)
+    return theta, tau, delta
 
 
 def _by_their_own(
@@ -529,7 +559,19 @@ def _by_joint(
     kind: str,
     refusal: str,
 ) -> dict[int, Any]:
-    """What is given by the names of joints that can use it, by their indices."""
+    """What is given by the names of joints that can use it, by their indices.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    given : mapping of str to value, or None
+    able : mapping of str to int
+        Joints that can use it, with their indices.
+    what, kind : str
+        Begin and end the message about what is no mapping.
+    refusal : str
+        Message about joints that cannot use it, with {} for their names.
+    """
     if given is None:
         return {}
     check_mapping(what, given, f'joint names to {kind}', actuators.model)
@@ -558,6 +600,7 @@ def _checked_times(times: ArrayLike, batch: tuple[int, ...]) -> Array:
 
 
 def _common_axes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Leading axes that shapes broadcast to; a `MotionError` if they do not."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

@@ -43,12 +43,25 @@ def increasing_root(
     guess: Array | None = None,
     value: Array | float = 0.0,
 ) -> Array:
-    """Where increasing functions have given values: Newton's method, kept inside of brackets.
+    """Points at which increasing functions have given values: Newton's method within brackets.
 
-    `function` gives values, which may be infinite, and slopes; with finite brackets (...),
-    function(lower) <= value <= function(upper). A step that would leave the bracket, or that does
-    not halve the one before, is replaced by a bisection, so that the search always ends. The root
-    is exact to rounding, or the nearer bound if it is not between both.
+    A step that would leave the bracket, or that does not halve the one before, is replaced by a
+    bisection, so that the search always ends.
+
+    Parameters
+    ----------
+    function : callable
+        Gives values, which may be infinite, and slopes at points (...).
+    lower, upper : ndarray, shape (...)
+        Finite brackets with function(lower) <= value <= function(upper).
+    guess : ndarray, shape (...), optional
+        Where the search starts; by default in the middle.
+    value : ndarray, shape (...), or float
+
+    Returns
+    -------
+    ndarray, shape (...)
+        Exact to rounding; the nearer bound where the value is not between both.
     """
     x = lower + 0.5 * (upper - lower) if guess is None else guess
     low, high, x, _ = np.broadcast_arrays(lower, upper, x, value)
@@ -142,7 +155,7 @@ class Spring(ABC):
         return found
 
     def check(self, deflection: ArrayLike) -> None:
-        """Refuse deflections (...) outside of the range with a `DeflectionError`."""
+        """Refusal of deflections (...) [rad] or [m] out of the range, with a `DeflectionError`."""
         values = np.asarray(deflection, dtype=np.float64)
         self._refuse_outside('a deflection', values, *self.range, 'rad')
 
@@ -166,9 +179,22 @@ class Spring(ABC):
         )
 
     def series(self, deflection: Array) -> Array:
-        """Torque and its time derivatives (..., K) along a moving deflection (..., K).
+        """Torque and its time derivatives along a moving deflection.
 
-        A `DeflectionError` is raised if a deflection is outside of the range.
+        Parameters
+        ----------
+        deflection : ndarray, shape (..., K)
+            Entry k is the k-th time derivative [rad/s^k] or [m/s^k].
+
+        Returns
+        -------
+        ndarray, shape (..., K)
+            [N m/s^k] or [N/s^k]
+
+        Raises
+        ------
+        DeflectionError
+            If a deflection is outside of the range.
         """
         deflection = np.asarray(deflection, dtype=np.float64)
         self.check(deflection[..., 0])
@@ -177,9 +203,22 @@ class Spring(ABC):
         )
 
     def deflection_series(self, torque: Array) -> Array:
-        """Deflection and its time derivatives (..., K) along a torque; the inverse of `series`.
+        """Deflection and its time derivatives along a torque; the inverse of `series`.
 
-        A `DeflectionError` is raised if the spring cannot have a torque.
+        Parameters
+        ----------
+        torque : ndarray, shape (..., K)
+            Entry k is the k-th time derivative [N m/s^k] or [N/s^k].
+
+        Returns
+        -------
+        ndarray, shape (..., K)
+            [rad/s^k] or [m/s^k]
+
+        Raises
+        ------
+        DeflectionError
+            If the spring cannot have a torque; its attribute `sample` says which.
         """
         torque = np.asarray(torque, dtype=np.float64)
         x = self.deflection(torque[..., 0])
@@ -220,6 +259,7 @@ class _KnownSpring(Spring):
         return result
 
     def _inverse(self, torque: Array) -> Array:
+        """Deflections (...) of torques (...) within the range, by the kernels."""
         return self.deflection_series(torque[..., None])[..., 0]
 
     def deflection_series(self, torque: Array) -> Array:

@@ -41,20 +41,32 @@ FLAGS = '-O3 -march=native -ffp-contract=fast -fno-math-errno'
 
 
 class Code(NamedTuple):
-    """What code is generated for."""
+    """What code is generated for.
+
+    Attributes
+    ----------
+    model : RobotModel
+    name : str
+        Begins the names in the code.
+    orders : tuple of int
+        Highest derivatives of the functions, ascending.
+    precision : Precision
+    wrench_links : tuple of str
+        Links on which wrenches act; functions come with and without them.
+    declarations, definitions : str
+        Of a controller beside the dynamics.
+    forward : bool
+        Whether there is forward dynamics beside inverse dynamics.
+    """
 
     model: RobotModel
     name: str
-    """Begins the names in the code."""
     orders: tuple[int, ...]
-    """Ascending."""
     precision: Precision
     wrench_links: tuple[str, ...]
     declarations: str = ''
     definitions: str = ''
-    """Of a controller beside the dynamics."""
     forward: bool = False
-    """Whether there is forward dynamics beside inverse dynamics."""
 
     @property
     def unit(self) -> str:
@@ -73,7 +85,13 @@ class Code(NamedTuple):
 
 
 def files(code: Code, cpp: bool) -> dict[str, str]:
-    """Files of C99, and for C++ one more header: their text by name, declarations first."""
+    """Files of C99, and for C++ one more header.
+
+    Returns
+    -------
+    dict of str to str
+        Texts in ASCII by the names of the files, declarations first.
+    """
     unit = code.unit
     written = {
         **({f'{unit}.hpp': _cpp_header(code), f'{unit}.c': ''} if cpp else {}),
@@ -171,6 +189,7 @@ def _strings(code: Code, names: Sequence[str], name: str) -> str:
 
 
 def _header(code: Code) -> str:
+    """Header of C: layout of the arrays, numbers, names and declarations."""
     n, links, upper = code.model.n_joints, len(code.wrench_links), code.name.upper()
     layout = [
         f'motion[k * {n} + j]: k-th time derivative of the position of joint j, k = 0 to r + 2',
@@ -248,6 +267,36 @@ constexpr std::size_t n_wrenches = {len(links)};
 template <std::size_t K>
 using Wrenches = std::array<std::array<std::array<Real, 6>, n_wrenches>, K>;
 """
+    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
+    return f"""{_description(code, layout)}
+#ifndef {code.name.upper()}_DYNAMICS_HPP
+#define {code.name.upper()}_DYNAMICS_HPP
+
+#include "{unit}.h"
+
+#include <array>
+#include <cstddef>
+
+namespace {unit} {{
+
+using Real = {code.precision.type};
+// In the axes of the base link [m/s^2].
+constexpr std::array<Real, 3> gravity{{{{{gravity}}}}};
+
+constexpr std::size_t n_joints = {code.model.n_joints};
+{_cpp_strings(code.model.joint_names, 'joint_names', 'n_joints')}
+// A number for each joint and its time derivatives: K of them, itself counted.
+template <std::size_t K>
+using Joints = std::array<std::array<Real, n_joints>, K>;
+static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
+{wrenches}{_cpp_functions(code)}
+}}  // namespace {unit}
+
+#endif"""
+
+
+def _cpp_functions(code: Code) -> str:
+    """Inline functions of std::array for all functions of C."""
     functions = ''
     for order, loaded, function, what in _variants(code):
         arguments, given = f'const Joints<{order + 3}> & motion', 'motion[0].data()'
@@ -275,35 +324,11 @@ inline Joints<{order + 1}> forward_dynamics(
   return acceleration;
 }}
 """
-    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
-    return f"""{_description(code, layout)}
-#ifndef {code.name.upper()}_DYNAMICS_HPP
-#define {code.name.upper()}_DYNAMICS_HPP
-
-#include "{unit}.h"
-
-#include <array>
-#include <cstddef>
-
-namespace {unit} {{
-
-using Real = {code.precision.type};
-// In the axes of the base link [m/s^2].
-constexpr std::array<Real, 3> gravity{{{{{gravity}}}}};
-
-constexpr std::size_t n_joints = {code.model.n_joints};
-{_cpp_strings(code.model.joint_names, 'joint_names', 'n_joints')}
-// A number for each joint and its time derivatives: K of them, itself counted.
-template <std::size_t K>
-using Joints = std::array<std::array<Real, n_joints>, K>;
-static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
-{wrenches}{functions}
-}}  // namespace {unit}
-
-#endif"""
+    return functions
 
 
 def _cpp_strings(names: Sequence[str], name: str, count: str) -> str:
+    """Constant array of strings in C++, with the name of its length."""
     texts = ''.join(f'  {string_literal(text)},\n' for text in names)
     return f'constexpr std::array<const char *, {count}> {name}{{{{\n{texts}}}}};'
 
@@ -381,7 +406,10 @@ def _comment(lines: Sequence[str]) -> str:
 
 
 def model_hash(model: RobotModel) -> str:
-    """Hash of all that the efforts of a model depend on, and of the names of its joints."""
+    """SHA-256, in hexadecimal digits, of all that the efforts of a model depend on.
+
+    These are numbers, friction laws, and the names and types of the joints.
+    """
     friction = sorted((name, repr(law)) for name, law in model.friction.items())
     arrays = (
         model.parent,
@@ -404,6 +432,7 @@ def model_hash(model: RobotModel) -> str:
 
 
 def _source(code: Code) -> str:
+    """Definitions of all constants and functions of C."""
     functions = ''.join(_dynamics(code, *variant) for variant in _variants(code))
     for order, function, _, sizes in _forward_variants(code):
         functions += program_function(
@@ -452,6 +481,7 @@ static $real slope(const $real x)
 
 
 def _dynamics(code: Code, order: int, loaded: bool, function: str, _: str) -> str:
+    """Text of one function of inverse dynamics, from what `_variants` yields."""
     attachments = [Attachment(link, 'body') for link in code.wrench_links] if loaded else []
     robot = effort_program(code.model, order, attachments)
     return program_function(code, function, _arguments(code, order, loaded), robot)
@@ -464,7 +494,24 @@ def program_function(
     robot: RobotProgram,
     is_static: bool = False,
 ) -> str:
-    """Text of a function of arrays of some sizes, of which the last one is the result."""
+    """Text of a function of arrays of some sizes, of which the last one is the result.
+
+    Parameters
+    ----------
+    code : Code
+    function : str
+        Its name in C.
+    arguments : mapping of str to int
+        Arrays and their sizes, as `_declaration` takes them.
+    robot : RobotProgram
+        Whose arrays they are.
+    is_static : bool
+
+    Returns
+    -------
+    str
+        With the functions of its parts before it, where it is too long for one.
+    """
     real, (*_, result) = code.precision.type, arguments
     definitions, values = _body(code, robot)
     assignments = [f'{result}[{i}] = {value};' for i, value in enumerate(values)]
@@ -485,6 +532,7 @@ def program_function(
 
 
 def _braced(lines: Sequence[str], arguments: Sequence[str]) -> str:
+    """Body of a function; arguments that no line uses are cast to void."""
     used = names_in(lines)
     unused = [f'(void){argument};' for argument in arguments if argument not in used]
     return '{\n' + ''.join(f'    {line}\n' for line in (*lines, *unused)) + '}\n'
@@ -587,6 +635,7 @@ $calls    }
 
 
 def _test(code: Code) -> str:
+    """Program in C that compares all functions with tables of efforts of NumPy."""
     model, links, precision = code.model, code.wrench_links, code.precision
     highest, n = code.orders[-1], model.n_joints
     # All inputs are exact in either precision.

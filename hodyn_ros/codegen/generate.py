@@ -133,6 +133,7 @@ def generate_code(
 
 
 def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:
+    """Orders, ascending and each once; one number stands for all up to it."""
     given = tuple(orders) if isinstance(orders, Iterable) else (orders,)
     possible = range(HIGHEST_ORDER + 1)
     if not given or any(
@@ -149,7 +150,11 @@ def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:
 def _write(
     directory: Path, files: dict[str, str], code: Code, overwrite: bool
 ) -> list[Path]:
-    """Write all files or none."""
+    """Paths of files that are written, all or none.
+
+    A `RequestError` is raised if one exists that has not the mark of the code, unless it may be
+    overwritten, or if the system refuses.
+    """
     paths = {directory / name: text for name, text in files.items()}
     staged: dict[Path, Path] = {}
     try:

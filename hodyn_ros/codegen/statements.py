@@ -45,7 +45,13 @@ class Precision(NamedTuple):
     """Error, relative to the largest effort, that the self-test accepts."""
 
     def literal(self, value: float) -> str:
-        """Shortest text that stands for a number; negative ones come with their sign."""
+        """Shortest text that stands for a number in C; negative ones come with their sign.
+
+        Raises
+        ------
+        ModelError
+            If the number is beyond the range of the type.
+        """
         with np.errstate(over='ignore'):
             number = self.dtype(value)
         if not np.isfinite(number):
@@ -62,7 +68,14 @@ PRECISIONS = {
 
 
 class Expression(NamedTuple):
-    """Text of an expression and how tightly it binds."""
+    """Text of an expression and how tightly it binds.
+
+    Attributes
+    ----------
+    text : str
+    level : int
+        `ATOM`, `PRODUCT` or `SUM`.
+    """
 
     text: str
     level: int
@@ -73,7 +86,14 @@ class Expression(NamedTuple):
 
 
 class Statements:
-    """Writes programs as statements; the definitions are names of constants and expressions."""
+    """Writer of programs as statements.
+
+    Attributes
+    ----------
+    precision : Precision
+    definitions : list of (str, str)
+        Names of constants and expressions for them, each after those that it uses.
+    """
 
     def __init__(self, precision: Precision) -> None:
         self.precision = precision
@@ -83,7 +103,19 @@ class Statements:
     def run(
         self, program: Program, name_of_input: Callable[[str, int], str]
     ) -> dict[tuple[str, int], Expression]:
-        """Write the steps of a program; return expressions of the outputs by array and index."""
+        """Expressions of the outputs of a program; its other steps are added to the definitions.
+
+        Parameters
+        ----------
+        program : Program
+        name_of_input : callable
+            Text in C of an input, from array and index.
+
+        Returns
+        -------
+        dict of (str, int) to Expression
+            By array and index.
+        """
         uses = [0] * len(program.operations)
         for kind, a, b in program.operations:
             if kind not in ('input', 'constant'):
@@ -115,6 +147,7 @@ class Statements:
         return {(o.array, o.index): expressions[o.step] for o in program.outputs}
 
     def _inverse(self, pivot: Expression, size: Expression) -> Expression:
+        """Reciprocal of a pivot; NAN unless it is above rounding of numbers of the size."""
         # Rounding of zero has no inverse; single precision has more of it.
         rounding = float(np.spacing(self.precision.dtype(1.0)))
         least = self.precision.literal(max(SINGULAR, 1e3 * rounding))
@@ -126,6 +159,7 @@ class Statements:
 
 
 def _operation(kind: str, x: Expression, y: Expression) -> Expression:
+    """Expression of a sum, difference, product or negation with as few brackets as it needs."""
     # What is already a sum or a product comes first, where it needs no brackets.
     if kind in ('add', 'multiply') and y.level > x.level:
         x, y = y, x
@@ -138,7 +172,11 @@ def _operation(kind: str, x: Expression, y: Expression) -> Expression:
 
 
 def identifier(text: str) -> str:
-    """Turn a name into one that can begin a name in C: letters, digits and single underscores."""
+    """Name that can begin names in C, of any text: letters, digits and single underscores.
+
+    'robot' stands in for an empty one, and before a digit at the start. At most `LONGEST_NAME`
+    characters of the text are kept.
+    """
     name = re.sub(r'[^A-Za-z0-9]+', '_', text).strip('_')[:LONGEST_NAME].rstrip('_')
     if not name:
         return 'robot'
@@ -155,7 +193,7 @@ def is_identifier(name: object) -> bool:
 
 
 def string_literal(text: str) -> str:
-    """Write a string of C with the UTF-8 code of a text."""
+    """String of C with the UTF-8 code of a text, in ASCII characters."""
     characters = []
     for byte in text.encode('utf-8', 'surrogateescape'):
         character = chr(byte)
@@ -167,7 +205,7 @@ def string_literal(text: str) -> str:
 
 
 def in_comment(text: str) -> str:
-    """Text that neither ends a comment nor begins a line in it."""
+    """Text in ASCII that neither ends a comment nor begins a line in it."""
     plain = text.encode('unicode_escape').decode('ascii')
     return plain.replace('*/', '* /').replace('/*', '/ *').replace('??', '? ?')
 
@@ -184,6 +222,20 @@ def in_parts(
     The definitions are names of constants, of a real type, and expressions for them, which use
     earlier ones; assignments are the statements at the end. Gives the statements of each part, and
     the number of values in the array 'kept'.
+
+    Parameters
+    ----------
+    definitions : sequence of (str, str)
+    assignments : sequence of str
+    real : str
+        Type in C.
+    longest, length : int
+        Statements of a function that stays whole, and of the parts of a longer one.
+
+    Returns
+    -------
+    parts : list of list of str
+    n_kept : int
     """
     steps = [*definitions, *(('', assignment) for assignment in assignments)]
     if len(steps) <= longest:
@@ -196,30 +248,61 @@ def in_parts(
         if name in defined
     }
     crossing = {name for name, part in last_use.items() if part > defined[name]}
-    place: dict[str, int] = {}
-    free: list[int] = []
-    n_kept = 0
+    kept = _Kept()
     parts = []
     for start in range(0, len(steps), length):
         part = start // length
         # Nobody needs these any more, so that others may take their places.
-        free += [place.pop(name) for name in list(place) if last_use[name] < part]
-        lines = []
-        at_hand: set[str] = set()
-        for name, text in steps[start : start + length]:
-            for used in dict.fromkeys(_NAME.findall(text)):
-                if used in crossing and defined[used] < part and used not in at_hand:
-                    lines.append(f'const {real} {used} = kept[{place[used]}];')
-                    at_hand.add(used)
-            lines.append(f'const {real} {name} = {text};' if name else text)
-            if name in crossing:
-                if not free:
-                    free.append(n_kept)
-                    n_kept += 1
-                place[name] = free.pop()
-                lines.append(f'kept[{place[name]}] = {name};')
-        parts.append(lines)
-    return parts, n_kept
+        kept.give_back([name for name in kept.places if last_use[name] < part])
+        earlier = {name for name in crossing if defined[name] < part}
+        parts.append(_part(steps[start : start + length], real, earlier, crossing, kept))
+    return parts, kept.size
+
+
+class _Kept:
+    """Places in the array 'kept', of `size` numbers, of what later parts need."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+        self.size = 0
+        self._free: list[int] = []
+
+    def give_back(self, names: Iterable[str]) -> None:
+        """Free the places of names."""
+        self._free += [self.places.pop(name) for name in names]
+
+    def take(self, name: str) -> int:
+        """Place for a name, a free one if there is one."""
+        if not self._free:
+            self._free.append(self.size)
+            self.size += 1
+        self.places[name] = self._free.pop()
+        return self.places[name]
+
+
+def _part(
+    steps: Iterable[tuple[str, str]],
+    real: str,
+    earlier: set[str],
+    crossing: set[str],
+    kept: _Kept,
+) -> list[str]:
+    """Statements of one part: names with expressions, or without a name assignments.
+
+    Names of earlier parts are read from the array 'kept' where they are used first; those that
+    cross to later ones are written into it.
+    """
+    lines = []
+    at_hand: set[str] = set()
+    for name, text in steps:
+        for used in dict.fromkeys(_NAME.findall(text)):
+            if used in earlier and used not in at_hand:
+                lines.append(f'const {real} {used} = kept[{kept.places[used]}];')
+                at_hand.add(used)
+        lines.append(f'const {real} {name} = {text};' if name else text)
+        if name in crossing:
+            lines.append(f'kept[{kept.take(name)}] = {name};')
+    return lines
 
 
 def names_in(lines: Iterable[str]) -> set[str]:

@@ -55,11 +55,27 @@ static double larger(double a, double b) {{ return b > a ? b : a; }}
 
 
 def translated(source: str, names: Sequence[str], columns: Mapping[str, str]) -> str:
-    """Static functions, which need `HELPERS` and math.h, from those of a module in Python.
+    """Static functions in C from those of a module in Python.
 
-    Those that others call come first. Parameters are annotated int, float, Vector, Index (whole
-    numbers), or as an array with two indices, row by row, by a name for which there is a number of
-    columns (an expression of C).
+    Parameters
+    ----------
+    source : str
+        Text of the module. Parameters are annotated int, float, Vector, Index (whole numbers), or
+        as an array with two indices, row by row, by a name for which there is a number of columns.
+    names : sequence of str
+        Functions to translate; those that others call come first.
+    columns : mapping of str to str
+        Numbers of columns, expressions of C, by the names of such annotations.
+
+    Returns
+    -------
+    str
+        Needs `HELPERS` and math.h before it.
+
+    Raises
+    ------
+    NotImplementedError
+        If a function holds what is not translated.
     """
     module = {node.name: node for node in ast.parse(source).body if hasattr(node, 'name')}
     written: dict[str, list[bool]] = {}
@@ -102,6 +118,7 @@ class _Function(ast.NodeTransformer):
                 yield f'    {line}'
 
     def _statement(self, node: ast.stmt, declared: set[str]) -> Iterator[str]:
+        """Lines of a statement in C; variables that get their first value join those declared."""
         match node:
             case ast.Expr(ast.Constant()):  # documentation
                 pass
@@ -141,6 +158,7 @@ class _Function(ast.NodeTransformer):
                 yield f'{self._spelled(node)};'
 
     def _spelled(self, node: ast.AST) -> str:
+        """Text of an expression or of a plain statement in C."""
         return ast.unparse(self.visit(node)).replace('//', '/')
 
     def visit(self, node: ast.AST) -> Any:

@@ -8,7 +8,7 @@ the body, x is the joint screw in the body frame, q to q4d are derivatives of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -71,8 +71,24 @@ def body_efforts(
             for orders, values in zip((W, Wd, W2d), np.moveaxis(applied[i], -2, 0)):
                 orders[i] = orders[i] + values
 
-    efforts = np.empty((N, 3, n_bodies))
-    for i in reversed(range(n_bodies)):
+    efforts = _towards_base(model, motion, A, (W, Wd, W2d))
+    return efforts[:, : K - 2]
+
+
+def _towards_base(
+    model: RobotModel,
+    motion: Array,
+    A: Sequence[Array],
+    wrenches: tuple[list[Array], list[Array], list[Array]],
+) -> Array:
+    """Efforts (N, 3, n_bodies) while wrenches, in body frames, are summed up towards the base.
+
+    Of joint motions (N, 5, n_bodies), transforms A (N, 6, 6) of each body, and the wrench (N, 6)
+    of each body with two time derivatives; the lists become those of all bodies behind the joint.
+    """
+    W, Wd, W2d = wrenches
+    efforts = np.empty((len(motion), 3, model.n_bodies))
+    for i in reversed(range(model.n_bodies)):
         efforts[:, 0, i] = W[i] @ model.X[i]
         efforts[:, 1, i] = Wd[i] @ model.X[i]
         efforts[:, 2, i] = W2d[i] @ model.X[i]
@@ -90,4 +106,4 @@ def body_efforts(
         )
         for orders, y in zip((W, Wd, W2d), to_parent):
             orders[p] = orders[p] + (A_transposed @ y[..., None])[..., 0]
-    return efforts[:, : K - 2]
+    return efforts

@@ -117,7 +117,7 @@ def leibniz_efforts(model: RobotModel, coordinates: Array, W: Array) -> Array:
 
 
 class SystemMatrices(NamedTuple):
-    """Matrices of all bodies at one position."""
+    """Matrices of all bodies at one position; bodies are blocks of six rows."""
 
     A: Array  # transforms of twists between bodies, eq. (10), (N, 6 n_bodies, 6 n_bodies)
     X: Array  # joint screws, eq. (10), shape (6 n_bodies, n_bodies)
@@ -126,7 +126,14 @@ class SystemMatrices(NamedTuple):
 
 
 def system_matrices(model: RobotModel, positions: Array) -> SystemMatrices:
-    """System matrices that depend on the joint positions of the bodies alone, (N, n_bodies)."""
+    """System matrices that depend on positions alone.
+
+    Parameters
+    ----------
+    model : RobotModel
+    positions : ndarray, shape (N, n_bodies)
+        Of the bodies' joints [rad] or [m].
+    """
     n_bodies = model.n_bodies
     own = np.broadcast_to(np.eye(6), (n_bodies, 6, 6))
     A, U = map(_stacked, _along_the_tree(model, positions[:, None], own))
@@ -174,7 +181,14 @@ class WrittenOut(NamedTuple):
 
 
 def written_out(model: RobotModel, coordinates: Array) -> WrittenOut:
-    """System matrices with the first and second derivatives that the paper writes out, K <= 5."""
+    """System matrices with the first and second derivatives that the paper writes out.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, 3 <= K <= 5.
+    """
     orders = coordinates.shape[1] - 2
     q, qd, q2d, *higher = np.moveaxis(coordinates, 1, 0)
     A, X, M, U = system_matrices(model, q)
@@ -237,7 +251,19 @@ class SystemSeries(NamedTuple):
     b: list[Array]  # brackets with the twists of the bodies, eq. (23), K-1 entries as of U
 
     def reduced(self, columns: Sequence[Array], orders: int) -> list[Array]:
-        """J^T times columns with a block for each body, and derivatives, each (N, n, ...)."""
+        """J^T times columns, and derivatives, below an order.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray, shape (N, n_bodies, 6, ...) or (N, 6 n_bodies, ...)
+            A block of six rows for each body; entry k is the k-th time derivative.
+        orders : int
+            Number of derivatives, the zeroth included.
+
+        Returns
+        -------
+        list of ndarray, shape (N, n, ...)
+        """
         return _product(_transposes(_stacked(self.J)), _stacked(columns), orders)
 
     def mass_matrices(self, orders: int) -> list[Array]:
@@ -311,14 +337,17 @@ def _product(f: Sequence[Array], g: Sequence[Array], orders: int) -> list[Array]
 
 
 def _transpose(matrix: Array) -> Array:
+    """Transposed matrices (..., m, n)."""
     return np.swapaxes(matrix, -1, -2)
 
 
 def _transposes(matrices: Sequence[Array]) -> list[Array]:
+    """Transposed matrices of a series."""
     return [_transpose(matrix) for matrix in matrices]
 
 
 def _twice_symmetric(matrix: Array) -> Array:
+    """Matrix plus its transpose: twice its symmetric part."""
     return matrix + _transpose(matrix)
 
 
@@ -332,6 +361,7 @@ def _block_diagonal(blocks: Array) -> Array:
 
 
 def _gravity_screw(model: RobotModel) -> Array:
+    """G = (0, -g), the acceleration of a base that stands for gravity, shape (6, 1)."""
     return np.concatenate([np.zeros(3), -model.gravity])[:, None]
 
 

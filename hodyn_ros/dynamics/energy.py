@@ -102,4 +102,5 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
 
 
 def _dot(a: Array, b: Array) -> Array:
+    """Product of vectors along the last axis."""
     return np.asarray((a * b).sum(axis=-1, keepdims=True))

@@ -191,6 +191,10 @@ def hybrid_dynamics(
     -----
     Source: the rows and columns of the mass matrix of the joints that are free, order by order;
     Featherstone 2008, section 9.2, for the accelerations themselves.
+
+    Returns
+    -------
+    HybridDynamics
     """
     listed = isinstance(prescribed, Iterable) and not isinstance(prescribed, str)
     if not listed or any(name not in model.joint_names for name in prescribed):
@@ -231,7 +235,26 @@ def given_efforts(
     others: Sequence[Array] = (),
     K: int = 2,
 ) -> DynamicsInputs:
-    """Check motion (..., K, n) and efforts (..., m, n), the first of the other arrays."""
+    """State and efforts that fit each other, checked.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+    effort : array-like, shape (..., m, n)
+        The first of the other arrays of the result.
+    wrench : Wrench, sequence of Wrench, or None
+        With m orders.
+    others : sequence of ndarray, shape (..., rows, columns)
+        More arrays of the same samples.
+    K : int
+        Orders that the motion must have: 2, or m + 2.
+
+    Raises
+    ------
+    MotionError, WrenchError
+        If a shape or value does not fit.
+    """
     array = np.asarray(motion_array(model, motion, 2), dtype=np.float64)
     efforts = finite_array('effort', effort, MotionError)
     if efforts.ndim < 2 or efforts.shape[-1] != model.n_joints or not efforts.shape[-2]:
@@ -256,7 +279,31 @@ def given_efforts(
 class DynamicsInputs:
     """Motion, other arrays and wrenches of N samples, of which all have the same leading axes.
 
-    The wrenches have `count` orders; every array has two axes behind the leading ones.
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (..., K, n)
+    others : sequence of ndarray, shape (..., rows, columns)
+    count : int
+        Orders of the wrenches.
+    wrench : Wrench, sequence of Wrench, or None
+
+    Attributes
+    ----------
+    batch : tuple of int
+        The leading axes that all broadcast to.
+    N : int
+        Number of samples.
+    motion : ndarray, shape (N, K, n)
+    others : list of ndarray, shape (N, rows, columns)
+    links : tuple of Attachment
+
+    Raises
+    ------
+    MotionError
+        If the leading axes do not broadcast.
+    WrenchError
+        If a wrench does not fit.
     """
 
     def __init__(
@@ -285,13 +332,14 @@ class DynamicsInputs:
         )
 
     def _along_one_axis(self, values: Array) -> Array:
+        """Values with their leading axes broadcast and merged, contiguous float64."""
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
         return np.ascontiguousarray(whole, dtype=np.float64).reshape(
             self.N, *values.shape[-2:]
         )
 
     def packed(self, *arrays: Array) -> Array:
-        """Arrays of N samples side by side, as programs read them, and the wrenches."""
+        """Rows of numbers (N, ...) as programs read them: arrays side by side, then wrenches."""
         parts = [
             item.reshape(self.N, prod(item.shape[1:])) for item in (*arrays, *self._values)
         ]
@@ -331,7 +379,25 @@ def _order_by_order(model: RobotModel, given: DynamicsInputs, result: Array) -> 
 def regular_mass_matrix(
     model: RobotModel, state: Array, free: Sequence[int] | None = None
 ) -> Array:
-    """Mass matrices of states (N, K, n), of some joints; refused unless positive definite."""
+    """Mass matrices of states, refused unless positive definite.
+
+    Parameters
+    ----------
+    model : RobotModel
+    state : ndarray, shape (N, K, n)
+        Only positions are used.
+    free : sequence of int, optional
+        Joints whose rows and columns are kept; by default all.
+
+    Returns
+    -------
+    ndarray, shape (N, f, f)
+
+    Raises
+    ------
+    ModelError
+        If a pivot of a factorisation is rounding of zero; the message names joint and sample.
+    """
     which = list(range(model.n_joints)) if free is None else list(free)
     positions = np.ascontiguousarray(state[:, :1])
     found = np.empty((len(state), model.n_joints, model.n_joints))

@@ -116,7 +116,14 @@ def hybrid_kinematics(
 
 
 def turned(V: Array, y: Array) -> Array:
-    """Product omega x y on both halves of a screw, with the angular part omega of a twist."""
+    """Product omega x y on both halves of a screw.
+
+    Parameters
+    ----------
+    V : ndarray, shape (..., 6)
+        Twist with the angular velocity omega.
+    y : ndarray, shape (..., 6)
+    """
     omega = V[..., :3]
     return np.concatenate([cross(omega, y[..., :3]), cross(omega, y[..., 3:])], axis=-1)
 

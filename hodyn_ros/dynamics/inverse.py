@@ -283,6 +283,10 @@ def inverse_dynamics_from_link_motion(
     ------
     HodynError
         As `inverse_kinematics` and `inverse_dynamics`.
+
+    Returns
+    -------
+    LinkMotionEfforts
     """
     if isinstance(link_motion, (tuple, list)) and len(link_motion) == 2:
         shape = np.shape(link_motion[1])
@@ -305,11 +309,27 @@ def effort_deviations(
     wrench_deviations: Sequence[Array | None] = (),
     dynamics: Callable[..., Array] | None = None,
 ) -> Array | None:
-    """Carry standard deviations over to the efforts (K-2, n) of a motion (K, n), to first order.
+    """Standard deviations of efforts, to first order, from those of motion and wrenches.
 
-    The motion has independent deviations of one standard deviation (S, K, n), as
-    `Estimate.deviations` returns them, and so has every wrench (S, K-2, 6). None: it is exact.
-    Returns None if all is. `dynamics` has computed the efforts, by default `inverse_dynamics`.
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (K, n)
+    effort : ndarray, shape (K-2, n)
+        What `dynamics` makes of motion and wrenches.
+    wrenches : sequence of Wrench
+    motion_deviations : ndarray, shape (S, K, n), optional
+        Independent deviations of one standard deviation, as `Estimate.deviations` returns them;
+        None: the motion is exact.
+    wrench_deviations : sequence of (ndarray of shape (S, K-2, 6), or None)
+        The same of every wrench.
+    dynamics : callable, optional
+        What has computed the efforts, by default `inverse_dynamics`.
+
+    Returns
+    -------
+    ndarray, shape (K-2, n), or None
+        Root of the sum of the squared changes; None if all is exact.
     """
     found, dynamics = [], dynamics or inverse_dynamics
     if motion_deviations is not None:
@@ -421,6 +441,7 @@ class _Samples:
             ]
 
     def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values with their leading axes broadcast and merged, of the type that they have."""
         if values.ndim == 2:
             return np.broadcast_to(values, (self.N, *values.shape))
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
@@ -456,7 +477,19 @@ class _Samples:
 
 
 def check_out(out: Any, shape: tuple[int, ...], read: Sequence[Any], what: str) -> None:
-    """Refuse what results of a shape cannot be written into, or what is read meanwhile."""
+    """Refusal of what results cannot be written into, with a `HodynError`.
+
+    Parameters
+    ----------
+    out : object
+        Expected is a writeable array of float64, contiguous in C order.
+    shape : tuple of int
+        That it must have.
+    read : sequence of ndarray
+        What is read meanwhile; it must not share memory with them.
+    what : str
+        Name of these for the message.
+    """
     if not isinstance(out, np.ndarray):
         raise HodynError(f'out is of type {type(out).__name__}, expected a NumPy array.')
     if out.shape != shape or out.dtype != np.float64:
@@ -474,6 +507,8 @@ def check_out(out: Any, shape: tuple[int, ...], read: Sequence[Any], what: str) 
 
 
 class _Choice(NamedTuple):
+    """Algorithm with the function that computes samples, and how many of them together."""
+
     name: str
     compute: _Compute
     block: int
@@ -530,6 +565,7 @@ def _choose(
 
 
 def _check_order(algorithm: str, highest: int, order: int) -> None:
+    """Refusal of an order above the highest one of an algorithm."""
     if order > highest:
         raise HodynError(
             f'The algorithm {algorithm} computes orders up to {highest}, the motion has '
@@ -595,7 +631,19 @@ def _on_bodies(
 
 
 def friction_efforts(model: RobotModel, motion: Array) -> Array:
-    """Friction of the independent joints and derivatives (N, K-2, n), along motions (N, K, n)."""
+    """Friction of the independent joints, with time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (N, K, n)
+        K >= 3.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n)
+        [N m/s^k] or [N/s^k]; zero without friction laws.
+    """
     coordinates = body_coordinates(model, motion)
     friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
     _add_friction(model, coordinates, friction)
@@ -610,5 +658,6 @@ def _add_friction(model: RobotModel, coordinates: Array, efforts: Array) -> None
 
 
 def _joint_friction(model: RobotModel) -> JointFriction:
+    """Friction laws by the index of the body, ready to be evaluated."""
     index = model.body_names.index
     return JointFriction({index(name): law for name, law in model.friction.items()})

@@ -145,7 +145,25 @@ def gravity_effort(model: RobotModel, motion: ArrayLike) -> Array:
 
 
 def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
-    """Quantity of the independent joints, by its name in `engine.program`, along a motion."""
+    """Quantity of the independent joints along a motion, with its time derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+    name : str
+        `MASS_MATRIX`, a Coriolis matrix, `WEIGHT`, `REGRESSOR` or `PARTIALS` of `engine.program`.
+
+    Returns
+    -------
+    ndarray
+        The leading axes of the motion, then the shape of `engine.Term.shape`.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape or holds NaN or infinite values, or the result overflows.
+    """
     # One sample in a control loop: the compiled call checks the rest of its arguments.
     try:
         shape, single, table = model.derived.terms[name, motion.shape]  # type: ignore[union-attr]
@@ -189,6 +207,7 @@ def _by_columns(model: RobotModel, samples: Array, result: Array) -> None:
 
 
 def _weightless(model: RobotModel) -> RobotModel:
+    """The same model without gravity and friction."""
     return replace(model, gravity=np.zeros(3), friction={})
 
 

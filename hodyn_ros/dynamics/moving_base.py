@@ -170,23 +170,31 @@ def floating_base_forward_dynamics(
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
     packed = given.packed(*given.others)
-    if not computed(
-        model, BodyDynamics(FLOATING, m, given.links), given.motion, packed, found
-    ):
+    request = BodyDynamics(FLOATING, m, given.links)
+    if not computed(model, request, given.motion, packed, found):
         given.refuse_not_finite()
-        regular_mass_matrix(model, given.motion)
-        rest = np.zeros_like(packed)
-        if not computed(
-            model, BodyDynamics(FLOATING, m, given.links), 0.0 * given.motion, rest, found
-        ):
-            raise ModelError(
-                'The mass matrix of the floating base is singular: give the base link an inertia, '
-                'with model.with_payload if the description has none, that is not negligible '
-                'beside those of the other links.'
-            )
+        _refuse_singular(model, given, request, packed)
         raise overflow(given.motion)
     found = found.reshape(*given.batch, *found.shape[1:])
     return FloatingBaseMotion(found[..., 6:].copy(), found[..., :6].copy())
+
+
+def _refuse_singular(
+    model: RobotModel, given: DynamicsInputs, request: BodyDynamics, packed: Array
+) -> None:
+    """Refuse mass matrices that are singular: of the joints, or together with the base.
+
+    Whether that of the base is shows at rest, where nothing overflows.
+    """
+    regular_mass_matrix(model, given.motion)
+    found = np.empty((given.N, request.orders, model.n_joints + 6))
+    at_rest = 0.0 * given.motion, np.zeros_like(packed)
+    if not computed(model, request, *at_rest, found):
+        raise ModelError(
+            'The mass matrix of the floating base is singular: give the base link an inertia, '
+            'with model.with_payload if the description has none, that is not negligible '
+            'beside those of the other links.'
+        )
 
 
 def _body_twist(

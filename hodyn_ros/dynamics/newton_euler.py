@@ -91,7 +91,17 @@ def body_efforts(
 
 
 def centroidal_inertias(model: RobotModel) -> tuple[Array, Array, Array]:
-    """Masses (n_bodies,), centres of mass P_C in body frames and tensors I_C about them."""
+    """Masses, centres of mass and inertia tensors of the bodies in their frames.
+
+    Returns
+    -------
+    mass : ndarray, shape (n_bodies,)
+        [kg]
+    P_C : ndarray, shape (n_bodies, 3)
+        [m]; zero for a body without mass.
+    I_C : ndarray, shape (n_bodies, 3, 3)
+        About the centres of mass [kg m^2].
+    """
     M = model.M_body
     mass = M[:, 5, 5]
     # The upper right block is m hat(P_C).

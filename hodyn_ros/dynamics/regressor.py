@@ -200,6 +200,7 @@ def base_parameters(
 
 
 def _checked_terms(terms: Terms) -> tuple[FrictionLaw | str, ...]:
+    """Terms as a tuple; a `ModelError` for what is neither a law nor one of the two names."""
     if isinstance(terms, str) or not isinstance(terms, Iterable):
         raise ModelError(f'terms is {terms!r}, expected a sequence.')
     listed = tuple(terms)

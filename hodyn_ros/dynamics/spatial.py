@@ -61,7 +61,23 @@ def body_efforts_with_base_acceleration(
 def inter_body(
     model: RobotModel, coordinates: Array, applied: Mapping[int, Array]
 ) -> tuple[SpatialKinematics, Array]:
-    """Compute true kinematics, and inter-body wrenches with explicit gravity."""
+    """Kinematics of a base at rest, and wrenches between the bodies with explicit gravity.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K <= 5.
+    applied : mapping of int to ndarray, shape (N, K-2, 6)
+        As `inverse.BodyEfforts` has them.
+
+    Returns
+    -------
+    kinematics : SpatialKinematics
+    W : ndarray, shape (3, N, n_bodies, 6)
+        Spatial wrench that each body gets through its joint, and two time derivatives; those of
+        orders above K - 3 are not the ones of the motion.
+    """
     kinematics = spatial_kinematics(model, coordinates)
     C, V, Vd = kinematics.C, kinematics.V, kinematics.Vd
     M = spatial_inertias(model, C)

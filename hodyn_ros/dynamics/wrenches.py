@@ -77,7 +77,20 @@ class Wrench:
 def checked_wrenches(
     model: RobotModel, wrenches: Wrench | Sequence[Wrench] | None, orders: int
 ) -> tuple[Wrench, ...]:
-    """Wrenches as a tuple, each on a link of the model and with as many orders as needed."""
+    """Wrenches as a tuple.
+
+    Parameters
+    ----------
+    model : RobotModel
+    wrenches : Wrench, sequence of Wrench, or None
+    orders : int
+        Rows that their values must have.
+
+    Raises
+    ------
+    WrenchError
+        If something is no wrench, is on an unknown link or has another number of orders.
+    """
     if wrenches is None:
         return ()
     try:
@@ -244,7 +257,19 @@ _CONSTANT = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
 def continued(values: Array, times: Array) -> Array:
-    """Signal with two derivatives (3, c) as it goes on by them, at times [s]: (N, 3, c)."""
+    """Signal as it goes on with constant second derivatives.
+
+    Parameters
+    ----------
+    values : ndarray, shape (3, c)
+        Its c components and their first and second derivatives at time zero.
+    times : ndarray, shape (N,)
+        From zero on [s].
+
+    Returns
+    -------
+    ndarray, shape (N, 3, c)
+    """
     t = times[:, None]
     x, xd, x2d = values
     constant = np.broadcast_to(x2d, (len(t), len(x2d)))

@@ -48,7 +48,17 @@ from hodyn_ros.engine.program import Program, Recorder
 
 
 class ArticulatedLayout(StateLayout):
-    """Places of what a body has beside motion, load and turn."""
+    """Places of what a body has beside motion, load and turn.
+
+    Attributes
+    ----------
+    c, p : int
+        Where its known acceleration and its known load begin, of the order at hand.
+    inertia, U, inverse, u : int
+        Where M^A, M^A x, 1 / d and u of the module's equations begin.
+    moments : int
+        Mass, first moment and trace of the second ones of all that the joint carries.
+    """
 
     def __init__(self, order: int) -> None:
         super().__init__(order)
@@ -63,7 +73,10 @@ class ArticulatedLayout(StateLayout):
 
 
 class Articulated(NamedTuple):
-    """Matrix [[A, H], [H^T, m]] that makes moment and force of (w', a)."""
+    """Matrix [[A, H], [H^T, m]] that makes moment and force of (w', a).
+
+    Three 3x3 matrices in body axes, about the origin of the body's frame.
+    """
 
     A: Matrix
     H: Matrix
@@ -77,7 +90,13 @@ class Articulated(NamedTuple):
 
 
 def sweeps(order: int, kind: int) -> list[tuple[bool, Program]]:
-    """Loops over the bodies: whether towards the base, and the program of a body of a kind."""
+    """Loops over the bodies for a body of a kind, in their order.
+
+    Returns
+    -------
+    list of (bool, Program)
+        Whether the loop goes towards the base, and the program of a body.
+    """
     found: list[tuple[bool, Program]] = []
     for k in range(order + 1):
         found.append((False, _outwards(order, k, kind, last=False)))
@@ -221,6 +240,7 @@ def _inwards(order: int, k: int, kind: int) -> Program:
 def _place(
     recorder: Recorder, layout: StateLayout, joint: JointFrame
 ) -> tuple[Number, Turn]:
+    """Position of the joint, and its turn as the state keeps it, without rates."""
     turn = Turn(
         recorder.input('own', layout.turn), recorder.input('own', layout.turn + 1), []
     )
@@ -247,6 +267,7 @@ def _moments_about(
 
 
 def _rigid(body: Body) -> Articulated:
+    """Articulated inertia of a body alone."""
     xx, xy, xz, yy, yz, zz = body.J
     A = ((yy + zz, -xy, -xz), (-xy, xx + zz, -yz), (-xz, -yz, xx + yy))
     m = body.mass
@@ -270,10 +291,12 @@ def _crossed(M: Matrix, d: Vector) -> Matrix:
 
 
 def _plus_outer(M: Matrix, a: Vector, b: Vector) -> Matrix:
+    """Matrix M + a b^T."""
     return plus_matrix(M, outer(a, b))
 
 
 def _read_inertia(recorder: Recorder, layout: ArticulatedLayout) -> Articulated:
+    """Articulated inertia in the body's own state."""
     rows = read_vectors(recorder, 'own', layout.inertia, 9)
     return Articulated(*((rows[k], rows[k + 1], rows[k + 2]) for k in (0, 3, 6)))
 
@@ -285,6 +308,7 @@ def _write_inertia(
     inertia: Articulated,
     add: bool,
 ) -> None:
+    """Articulated inertia into the state in an array, added to the present one if so asked."""
     rows = [row for matrix in inertia for row in matrix]
     if add:
         present = read_vectors(recorder, array, layout.inertia, 9)

@@ -37,7 +37,18 @@ class BodyPrograms(NamedTuple):
 
 
 class StateLayout:
-    """Places of the motion, the load and the turn of a body in its state."""
+    """Places of the motion, the load and the turn of a body in its state.
+
+    Attributes
+    ----------
+    order : int
+        Highest derivative of the efforts.
+    w, a, B, load, turn : int
+        Where angular velocities, accelerations, matrices B, moments with forces behind them, and
+        sine and cosine begin.
+    size : int
+        Numbers in a state.
+    """
 
     def __init__(self, order: int) -> None:
         self.order = order
@@ -50,7 +61,17 @@ class StateLayout:
 
 
 def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
-    """Programs of a body of a kind: SIMPLE, BRANCH or GENERAL; loaded if it carries a wrench."""
+    """Programs of a body of a kind.
+
+    Parameters
+    ----------
+    order : int
+        Highest derivative of the efforts.
+    kind : int
+        `SIMPLE`, `BRANCH` or `GENERAL`.
+    loaded : bool
+        Whether the body carries a wrench.
+    """
     layout = StateLayout(order)
     orders = order + 1
 
@@ -102,7 +123,16 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
 
 
 def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int64]]:
-    """Constants of all bodies, shape (n_bodies, N_CONSTANTS), and their kinds."""
+    """Constants of all bodies, and their kinds, as data of the loops.
+
+    Returns
+    -------
+    rows : ndarray, shape (n_bodies, N_CONSTANTS)
+        Joint frame, body, multiplier and armature.
+    kinds : ndarray of int, shape (n_bodies,)
+        `SIMPLE`, `BRANCH` or `GENERAL`: the programs of the first two leave out what is zero or
+        one.
+    """
     rows, kinds = [], []
     for i, (joint, body) in enumerate(zip(frames.joints, frames.bodies)):
         multiplier = float(model.multiplier[i])
@@ -128,7 +158,10 @@ def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int6
 
 
 def body_inputs(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number, Number]:
-    """Joint, body, multiplier and armature of a body of a kind."""
+    """Joint, body, multiplier and armature of a body of a kind, read from 'constants'.
+
+    What is the same for all bodies of the kind is a number, which the recorder folds.
+    """
     values: list[Number] = list(recorder.inputs('constants', N_CONSTANTS))
     if kind != GENERAL:
         values[9:12] = [1.0, 0.0, 0.0]  # turn, still, slide

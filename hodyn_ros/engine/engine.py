@@ -74,13 +74,21 @@ _preparing: ContextVar[bool] = ContextVar('preparing', default=False)
 
 
 class Efforts(NamedTuple):
-    """Request for joint efforts."""
+    """Request for joint efforts.
+
+    Attributes
+    ----------
+    order : int
+        Highest derivative of the efforts; the motion has order + 3 rows.
+    wrenches : tuple of Attachment
+        Which wrenches there are; their values are data.
+    form : str or None
+        `COMPILED_ROBOT` or `COMPILED_TREE`; None: the one that suits the robot.
+    """
 
     order: int
-    """Highest derivative of the efforts."""
     wrenches: tuple[Attachment, ...] = ()
     form: str | None = None
-    """`COMPILED_ROBOT` or `COMPILED_TREE`; None: the one that suits the robot."""
 
     def make(self, model: RobotModel) -> Kernel | None:
         """Kernel; None for orders that are left to NumPy."""
@@ -103,7 +111,7 @@ class Efforts(NamedTuple):
         return kernels.tree_kernel(model, self.order, bool(self.wrenches))
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs where it is found in least time."""
+        """Kept call for one sample, where it is found in least time: `Derived.efforts`."""
         as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
         if self.form is None and kernel.friction and as_given:
             motion = (self.order + 3, model.n_joints)
@@ -115,12 +123,20 @@ class Efforts(NamedTuple):
 
 
 class LinkResult(NamedTuple):
-    """Request for the pose of a link that moves, into the middle array, and its twist."""
+    """Request for the pose of a link that moves, into the middle array, and its twist.
+
+    Attributes
+    ----------
+    link : str
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        Of the twist.
+    K : int
+        Number of derivatives in the motion, the zeroth included; the twist has one fewer.
+    """
 
     link: str
     expressed_in: str
     K: int
-    """Number of derivatives in the motion, the zeroth included; the twist has one fewer."""
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of the pose and the twist."""
@@ -133,7 +149,7 @@ class LinkResult(NamedTuple):
         return _program_kernel(model, self)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs."""
+        """Kept call for one sample, in `Derived.links`; that of the tip also without a name."""
         single = kernel.single((4, 4), (self.K - 1, 6))
         motion = (self.K, model.n_joints)
         for name in (self.link, None) if self.link == model.tip_link else (self.link,):
@@ -141,17 +157,33 @@ class LinkResult(NamedTuple):
 
 
 class Term(NamedTuple):
-    """Request for a term of the equations of motion and its derivatives."""
+    """Request for a term of the equations of motion and its derivatives.
+
+    Attributes
+    ----------
+    name : str
+        `MASS_MATRIX`, `CORIOLIS_MATRIX`, `CORIOLIS_MATRIX_OF_20`, `WEIGHT`, `REGRESSOR` or
+        `PARTIALS` of `program`.
+    K : int
+        Number of derivatives in the motion, the zeroth included.
+    wrenches : tuple of Attachment
+        Of partial derivatives.
+    """
 
     name: str
-    """One of the names in `program`."""
     K: int
-    """Number of derivatives in the motion, the zeroth included."""
     wrenches: tuple[Attachment, ...] = ()
-    """Of partial derivatives."""
 
     def program(self, model: RobotModel) -> RobotProgram:
-        """Program of the term."""
+        """Program of the term.
+
+        Raises
+        ------
+        ModelError
+            For partial derivatives of friction laws that are not of this package.
+        ProgramTooLong
+            If a term takes more steps than `program.LONGEST`.
+        """
         if self.name == REGRESSOR:
             from hodyn_ros.engine.regressor_program import regressor_program
 
@@ -165,7 +197,11 @@ class Term(NamedTuple):
         return term_program(model, self.name, self.K)
 
     def shape(self, model: RobotModel) -> tuple[int, ...]:
-        """Shape of the term of one sample."""
+        """Shape of the term of one sample.
+
+        Derivatives come first: K of the mass matrix and the weight, K - 2 of the regressor and the
+        partial derivatives, K - 1 of the others.
+        """
         K, n = self.K, model.n_joints
         return {
             MASS_MATRIX: (K, n, n),
@@ -179,24 +215,33 @@ class Term(NamedTuple):
         return _program_kernel(model, self)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs."""
+        """Kept call for one sample, in `Derived.terms`, without wrenches."""
         if not self.wrenches:
             single = kernel.single(self.shape(model))
             model.derived.terms[self.name, (self.K, model.n_joints)] = single
 
 
 class BodyDynamics(NamedTuple):
-    """Request for what efforts cause, or for what a base that moves needs."""
+    """Request for what efforts cause, or for what a base that moves needs.
+
+    Attributes
+    ----------
+    kind : str
+        `FORWARD`, `FLOATING` or `MOVING`.
+    orders : int
+        Number of derivatives of the efforts, the zeroth included.
+    wrenches : tuple of Attachment
+    prescribed : tuple of int
+        Joints whose motion is given, not their efforts.
+    form : str or None
+        Of forward dynamics: `COMPILED_ROBOT`, `COMPILED_TREE`, None: the one that suits it.
+    """
 
     kind: str
-    """`FORWARD`, `FLOATING` or `MOVING`."""
     orders: int
-    """Number of derivatives of the efforts, the zeroth included."""
     wrenches: tuple[Attachment, ...] = ()
     prescribed: tuple[int, ...] = ()
-    """Joints whose motion is given, not their efforts."""
     form: str | None = None
-    """Of forward dynamics: `COMPILED_ROBOT`, `COMPILED_TREE`, None: the one that suits it."""
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of it."""
@@ -212,7 +257,11 @@ class BodyDynamics(NamedTuple):
         )
 
     def loops(self, model: RobotModel) -> bool:
-        """Whether articulated bodies, in loops over the bodies of any robot, can compute it."""
+        """Whether articulated bodies, in loops over the bodies of any robot, can compute it.
+
+        They know no wrenches, prescribed joints, friction or mimic joints, and no derivatives
+        above `HIGHEST_ORDER`.
+        """
         return (
             self.kind == FORWARD
             and not (self.wrenches or self.prescribed or model.friction)
@@ -232,7 +281,7 @@ class BodyDynamics(NamedTuple):
         return kernel
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Keep what a call with one sample needs."""
+        """Kept call for one sample, in `Derived.forward`, of plain forward dynamics."""
         if self.kind == FORWARD and not (self.wrenches or self.prescribed or self.form):
             shape = (self.orders, model.n_joints)
             model.derived.forward[shape] = kernel.single(shape, forward=True)
@@ -258,7 +307,7 @@ def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None
 
 @cache
 def unavailable() -> str | None:
-    """Say why there is no compiler; None if there is one."""
+    """Reason why there is no compiler, for a message; None if there is one. Found out once."""
     if os.environ.get('NUMBA_DISABLE_JIT', '0') not in ('', '0'):
         return 'the environment variable NUMBA_DISABLE_JIT is set'
     try:
@@ -270,7 +319,12 @@ def unavailable() -> str | None:
 
 
 class Engine:
-    """The kernels of one model."""
+    """The kernels of one model, kept by their requests.
+
+    Parameters
+    ----------
+    model : RobotModel
+    """
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
@@ -289,6 +343,18 @@ class Engine:
         """Kernel if there is one for a request; otherwise it may be made in the background.
 
         The samples to be computed now count: from some on it is worth it.
+
+        Parameters
+        ----------
+        request : Request
+        samples : int
+            How many are to be computed now. With `SAMPLES_WORTH_WAITING` the kernel is made at
+            once.
+
+        Returns
+        -------
+        Kernel or None
+            None as long as the samples are left to NumPy.
         """
         ready = self._kernels.get(request)
         if ready is not None:
@@ -347,6 +413,7 @@ class Engine:
         return True
 
     def _try(self, request: Request) -> None:
+        """Kernel of a request if one can be made; a failure is logged, and NumPy does the work."""
         # Even finding out whether there is a compiler takes too long for the caller's thread.
         try:
             if not unavailable():
@@ -390,7 +457,17 @@ def computed(
     middle: Array | None,
     result: Array,
 ) -> bool:
-    """Compute a batch as `compute` does, or by NumPy; says whether all is finite."""
+    """Whether a batch is computed, by a kernel as `compute` does or by NumPy, and all is finite.
+
+    Parameters
+    ----------
+    model : RobotModel
+    request : ProgramRequest
+    motion : ndarray, shape (N, K, n)
+    middle : ndarray, shape (N, ...), or None
+    result : ndarray, shape (N, ...)
+        Written; all are contiguous.
+    """
     if compute(model, request, motion, middle, result):
         return True
     from hodyn_ros.engine.interpreter import interpret
@@ -415,7 +492,16 @@ def refuses(motion: Any, *results: Any) -> bool:
 
 
 def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]) -> None:
-    """Make kernels in advance; see `RobotModel.warm_up`."""
+    """Kernels of efforts up to an order, and of some calls, made in advance.
+
+    Parameters
+    ----------
+    model : RobotModel
+    order : int
+        Highest derivative of the efforts, at most `HIGHEST_ORDER` of which are compiled.
+    calls : sequence of callable
+        Calls whose kernels are made as they ask for them, not in the background.
+    """
     if not unavailable():
         for k in range(min(order, HIGHEST_ORDER) + 1):
             engine_of(model).prepare(Efforts(k))
@@ -432,16 +518,19 @@ def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]
 
 @cache
 def _thread() -> ThreadPoolExecutor:
+    """Pool of the one thread that compiles in the background."""
     return ThreadPoolExecutor(1, thread_name_prefix='hodyn_compiler')
 
 
 def _do_next() -> None:
+    """The request that has waited for longest, made under the lock."""
     with compiling:
         if _waiting:
             _waiting.popleft()()
 
 
 def _after_fork_in_child() -> None:
+    """Thread of a forked child: what waits is queued again, then the lock is released."""
     _thread.cache_clear()
     for _ in range(len(_waiting)):
         _thread().submit(_do_next)

@@ -28,7 +28,19 @@ AXIS: Vector = (0.0, 0.0, 1.0)
 
 
 class JointFrame(NamedTuple):
-    """Where a body's frame is in its parent's, and how its joint moves it; see `frames`."""
+    """Where a body's frame is in its parent's, and how its joint moves it; see `frames`.
+
+    Attributes
+    ----------
+    cos_gamma, sin_gamma, cos_alpha, sin_alpha, cos_offset, sin_offset : Number
+        R = Rz(gamma) Rx(alpha) Rz(offset + q).
+    d : Vector
+        Origin of the body's frame in the parent's at zero position [m].
+    turn, still : Number
+        1 and 0 for a joint that turns, 0 and 1 for one that does not.
+    slide : Number
+        Way along the axis for each unit of the position: 1, a pitch [m/rad], or 0.
+    """
 
     cos_gamma: Number
     sin_gamma: Number
@@ -43,7 +55,17 @@ class JointFrame(NamedTuple):
 
 
 class Body(NamedTuple):
-    """Mass, first moment h and second moments J (xx, xy, xz, yy, yz, zz) about the origin."""
+    """Mass, first moment h and second moments J (xx, xy, xz, yy, yz, zz) about the origin.
+
+    Attributes
+    ----------
+    mass : Number
+        [kg]
+    h : Vector
+        Mass times centre of mass [kg m].
+    J : six Numbers
+        Integrals of x x, x y, ... over the mass [kg m^2]; moments of inertia are sums of them.
+    """
 
     mass: Number
     h: Vector
@@ -118,7 +140,13 @@ def dot(a: Vector, b: Vector) -> Number:
 
 
 def squares(w: Series) -> list[tuple[Vector, Vector]]:
-    """Products w w^T, xx, yy, zz and yz, zx, xy, and their derivatives, one fewer than w has."""
+    """Products w w^T with their derivatives, one fewer than w has.
+
+    Returns
+    -------
+    list of (Vector, Vector)
+        For each derivative (xx, yy, zz) and (yz, zx, xy).
+    """
     found = []
     for k in range(len(w) - 1):
         diagonal, others = ZERO, ZERO
@@ -138,7 +166,10 @@ def squares(w: Series) -> list[tuple[Vector, Vector]]:
 
 
 def acceleration_matrices(w: Series) -> list[Matrix]:
-    """Matrix B and its derivatives, one fewer than w has, the angular velocity's."""
+    """Matrices B = w w^T - w^2 1 + [dw] with derivatives, one fewer than the angular velocity.
+
+    The acceleration of a point of the body at r is a + B r.
+    """
     return [
         (
             (-(yy + zz), xy - z, zx + y),
@@ -155,20 +186,37 @@ def body_motion(w: Series, a: Series) -> BodyMotion:
 
 
 def base_motion(a: Vector, order: int) -> BodyMotion:
-    """Motion of a base at rest whose acceleration stands for gravity."""
+    """Motion of a base at rest whose acceleration stands for gravity.
+
+    Parameters
+    ----------
+    a : Vector
+        Minus the gravitational acceleration [m/s^2] in the base's axes.
+    order : int
+        Highest derivative r of the efforts.
+    """
     return BodyMotion(
         [ZERO] * (order + 2), [a, *[ZERO] * order], [(ZERO, ZERO, ZERO)] * (order + 1)
     )
 
 
 def load_of(values: Sequence[Number]) -> Load:
-    """Load from numbers: for each derivative moment and force."""
+    """Load from numbers: for each derivative moment and force, six in all."""
     vectors = [(values[k], values[k + 1], values[k + 2]) for k in range(0, len(values), 3)]
     return Load(vectors[::2], vectors[1::2])
 
 
 def turn_of(joint: JointFrame, sine: Number, cosine: Number, q: Sequence[Number]) -> Turn:
-    """Turn that a joint makes, from sine and cosine of its position q, and q's derivatives."""
+    """Turn that a joint makes.
+
+    Parameters
+    ----------
+    joint : JointFrame
+    sine, cosine : Number
+        Of the position q.
+    q : sequence of Number
+        Position and derivatives; those from 1 on become the rates.
+    """
     c = joint.turn * cosine + joint.still
     s = joint.turn * sine
     return Turn(
@@ -220,7 +268,10 @@ def forward_place(
 
 
 def inertial_load(body: Body, motion: BodyMotion) -> Load:
-    """Load that moves a body: f = m a + B h, n = h x a + vee(B J), with derivatives."""
+    """Load that moves a body: f = m a + B h, n = h x a + vee(B J), with derivatives up to r.
+
+    In the axes and about the origin of the body's frame.
+    """
     n, f = [], []
     # What is known of B need not be found from its entries again.
     for a, B, (S, (_, _, xy)), dw in zip(
@@ -271,12 +322,25 @@ def sum_loads(a: Load, b: Load) -> Load:
 
 
 def effort(joint: JointFrame, load: Load) -> list[Number]:
-    """Effort of a joint that carries a load, and its derivatives: z . (turn n + slide f)."""
+    """Effort of a joint that carries a load, and its derivatives: z . (turn n + slide f).
+
+    In [N m] of joints that turn, [N] of the others; without the armature.
+    """
     return [joint.turn * n[2] + joint.slide * f[2] for n, f in zip(load.n, load.f)]
 
 
 def backward(joint: JointFrame, turn: Turn, q: Sequence[Number], load: Load) -> Load:
-    """Load on the parent that a load on a body makes, about the origin of the parent's frame."""
+    """Load on the parent that a load on a body makes, about the origin of the parent's frame.
+
+    Parameters
+    ----------
+    joint : JointFrame
+    turn : Turn
+    q : sequence of Number
+        Position and derivatives up to r; used only by joints that slide.
+    load : Load
+        In the axes and about the origin of the body's frame.
+    """
     if slides(joint):
         load = load_about_origin(
             load, [scaled(joint.slide * x, AXIS) for x in q[: len(load.n)]]

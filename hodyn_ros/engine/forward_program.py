@@ -60,38 +60,25 @@ def forward_program(
     free = [j for j in range(n) if j not in prescribed]
     matrix = mass_rows(model, frames, recorder, floating)
     kept = [*range(b), *(b + j for j in free)]
-    factors = Factors(recorder, [[matrix[i][j] for j in kept] for i in kept])
-    base = _BaseFrame(frames)
-    w: list[Vector] = []
+    factors = Factors(recorder, _part_of(matrix, kept))
+    base: _BaseAtRest | _FloatingBase = _BaseAtRest()
     if floating:
-        first = vector_of(given, size - 9), vector_of(given, size - 6)
-        own = _Twist([first[0]], [first[1]], given[size - 3 : size])
-        w.append(base.turned(first[0]))
-    a: list[Vector] = []
+        base = _FloatingBase(_BaseFrame(frames), given[count * n : size])
     results: list[Number] = []
     for k in range(count):
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
-        moving = formulation.body_motion([*w, ZERO], [*a, ZERO]) if floating else None
-        efforts, load = bodies.efforts([*motion, ahead], k, moving)
+        efforts, load = bodies.efforts([*motion, ahead], k, base.motion())
         friction.add_to(efforts, motion)
         bias = [*load.n[k], *load.f[k], *efforts[k]][6 - b :]
-        asked = list(given[k * n : (k + 1) * n])
-        if floating:
-            wrench = given[count * n + 6 * k : count * n + 6 * k + 6]
-            asked = [*base.load(wrench), *asked]
+        asked = [*base.wrench(k), *given[k * n : (k + 1) * n]]
         found = factors.solve([asked[i] - bias[i] for i in kept])
-        if floating:
-            w.append((found[0], found[1], found[2]))
-            a.append((found[3], found[4], found[5]))
-            results += own.add(*base.motion_of_link(formulation.body_motion(w, a), k))
+        results += base.take(found, k)
         for j, value in zip(free, found[b:]):
             ahead[j] = value
         motion.append(ahead)
-        for i, value in enumerate(ahead):
-            if i in prescribed:
-                value = bias[b + i]
-                for place, x in zip(kept, found):
-                    value = value + matrix[b + i][place] * x
+        for i, value in enumerate(ahead, b):
+            if i - b in prescribed:
+                value = _plus_row(bias[i], matrix[i], kept, found)
             results.append(value)
     recorder.outputs('found', results)
     return RobotProgram(
@@ -102,6 +89,20 @@ def forward_program(
         Part('found', len(results), True),
         friction.arguments(),
     )
+
+
+def _part_of(matrix: Sequence[Sequence[Number]], kept: Sequence[int]) -> list[list[Number]]:
+    """Rows and columns of a matrix that are kept."""
+    return [[matrix[i][j] for j in kept] for i in kept]
+
+
+def _plus_row(
+    value: Number, row: Sequence[Number], kept: Sequence[int], x: Sequence[Number]
+) -> Number:
+    """Value plus the product of the kept entries of a row with x."""
+    for place, other in zip(kept, x):
+        value = value + row[place] * other
+    return value
 
 
 def moving_base_program(
@@ -142,7 +143,14 @@ def moving_base_program(
 
 
 class Factors:
-    """Factors L^T D L of a symmetric matrix; zeros of the matrix, where branches part, stay."""
+    """Factors L^T D L of a symmetric matrix; zeros of the matrix, where branches part, stay.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    rows : sequence of sequences of Number
+        All of the matrix, of which the upper triangle is not read.
+    """
 
     def __init__(self, recorder: Recorder, rows: Sequence[Sequence[Number]]) -> None:
         self._L = L = [list(row) for row in rows]
@@ -156,7 +164,7 @@ class Factors:
                 L[k][i] = factor
 
     def solve(self, values: Sequence[Number]) -> list[Number]:
-        """Solution for a right-hand side."""
+        """Solution of the equations with this matrix for a right-hand side."""
         x = list(values)
         for i in reversed(range(len(x))):
             for j in range(i):
@@ -244,3 +252,49 @@ class _BaseFrame:
         return [
             value for v in (n, f) for value in formulation.plus_product(ZERO, self._rows, v)
         ]
+
+
+class _BaseAtRest:
+    """Base that does not move; the counterpart of `_FloatingBase`."""
+
+    def motion(self) -> BodyMotion | None:
+        """Motion for `RigidBodies.efforts`: none."""
+        return None
+
+    def wrench(self, k: int) -> list[Number]:
+        """Numbers before the efforts that are given: none."""
+        return []
+
+    def take(self, found: Sequence[Number], k: int) -> list[Number]:
+        """Numbers before the accelerations that are found: none."""
+        return []
+
+
+class _FloatingBase:
+    """Base that floats, whose motion becomes known order by order.
+
+    Given are its wrenches, 6 numbers for each order, its twist and -g, all in link axes.
+    """
+
+    def __init__(self, frame: _BaseFrame, given: Sequence[Number]) -> None:
+        self._frame, self._given = frame, given
+        twist = len(given) - 9
+        first = vector_of(given, twist), vector_of(given, twist + 3)
+        self._own = _Twist([first[0]], [first[1]], given[twist + 6 :])
+        self._w: list[Vector] = [frame.turned(first[0])]
+        self._a: list[Vector] = []
+
+    def motion(self) -> BodyMotion:
+        """Motion of the frame with the next derivatives of w and a zero."""
+        return formulation.body_motion([*self._w, ZERO], [*self._a, ZERO])
+
+    def wrench(self, k: int) -> list[Number]:
+        """Derivative k of the wrench on the base, about the origin of the frame in its axes."""
+        return self._frame.load(self._given[6 * k : 6 * k + 6])
+
+    def take(self, found: Sequence[Number], k: int) -> list[Number]:
+        """Take derivative k of (w', a), found first; return that of the rate of the twist."""
+        self._w.append((found[0], found[1], found[2]))
+        self._a.append((found[3], found[4], found[5]))
+        motion = formulation.body_motion(self._w, self._a)
+        return self._own.add(*self._frame.motion_of_link(motion, k))

@@ -39,14 +39,28 @@ FAR = 2.0
 
 
 class Frames(NamedTuple):
-    """Constants of all bodies for the engine."""
+    """Constants of all bodies for the engine.
+
+    Attributes
+    ----------
+    joints : list of JointFrame
+    bodies : list of Body
+    poses : ndarray, shape (n_bodies, 4, 4)
+        Of each frame in the body's own frame of the model.
+    gravity : ndarray, shape (3,)
+        [m/s^2], in the axes of the frame that serves as base.
+    base : ndarray, shape (4, 4)
+        Pose of that frame in the base of the model.
+    base_body : Body
+        The base, with the mass on the axes of the joints that it carries.
+    """
 
     joints: list[JointFrame]
     bodies: list[Body]
-    poses: Array  # of each frame in the body's own frame of the model, (n_bodies, 4, 4)
-    gravity: Array  # in the axes of the frame that serves as base, shape (3,) [m/s^2]
-    base: Array  # pose of that frame in the base of the model, shape (4, 4)
-    base_body: Body  # the base, with the mass on the axes of the joints that it carries
+    poses: Array
+    gravity: Array
+    base: Array
+    base_body: Body
 
 
 def frames_of(model: RobotModel) -> Frames:
@@ -55,7 +69,15 @@ def frames_of(model: RobotModel) -> Frames:
 
 
 def frames(model: RobotModel, regroup: bool = True) -> Frames:
-    """Constants of all bodies; if regrouped, mass on axes is counted with the parents."""
+    """Constants of all bodies.
+
+    Parameters
+    ----------
+    model : RobotModel
+    regroup : bool
+        Whether mass on the axes of revolute joints is counted with the parents. The efforts are
+        the same; terms that belong to single bodies are not.
+    """
     poses, base = _poses(model)
     n = model.n_bodies
     turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5
@@ -109,7 +131,7 @@ def _poses(model: RobotModel) -> tuple[Array, Array]:
 
 
 def _axis(X: Array) -> tuple[Array, Array]:
-    """Direction of a joint axis and a point of it."""
+    """Direction of a joint axis, and a point of it [m], from a body-fixed joint screw (6,)."""
     if np.linalg.norm(X[:3]) > 0.5:
         return X[:3], np.cross(X[:3], X[3:])
     return X[3:], np.zeros(3)
@@ -160,6 +182,7 @@ def _angles(R: Array) -> tuple[float, float, float, float, float, float]:
 
 
 def _unit(cosine: float, sine: float) -> tuple[float, float]:
+    """Cosine and sine scaled to length 1, with exact zeros in place of rounding."""
     length = float(np.hypot(cosine, sine))
     cosine, sine = float(cosine) / length, float(sine) / length
     if abs(sine) <= ROUNDING:
@@ -170,7 +193,11 @@ def _unit(cosine: float, sine: float) -> tuple[float, float]:
 
 
 def _mass_matrix(M_body: Array, pose: Array) -> Array:
-    """Pseudo-inertia matrix [[J, h], [h, m]] in a frame at a pose in the body."""
+    """Pseudo-inertia matrix [[J, h], [h, m]], shape (4, 4), in a frame at a pose in the body.
+
+    From the 6x6 inertia about the origin of the body's frame; J holds second moments of mass
+    [kg m^2], whose sums are the moments of inertia.
+    """
     M = se3.Ad(pose).T @ M_body @ se3.Ad(pose)
     theta = M[:3, :3]
     pseudo = np.empty((4, 4))
@@ -191,7 +218,17 @@ def _without_rounding_about_z(pseudo: Array, M_body: Array) -> None:
 def _move_to_parent(
     masses: list[Array], i: int, parent: int, axis: Array, d: Array
 ) -> None:
-    """Count the mass on the axis of a revolute joint with the parent."""
+    """Mass on the axis of revolute joint i, counted with the parent: both matrices are changed.
+
+    Parameters
+    ----------
+    masses : list of ndarray, shape (4, 4)
+        Pseudo-inertia matrices of the bodies, that of the base last.
+    i, parent : int
+        Indices of the body and its parent, or `BASE`.
+    axis, d : ndarray, shape (3,)
+        Direction of the joint axis and origin of the body's frame [m], in the parent's frame.
+    """
     own = masses[i]
     on_axis = np.array([[own[2, 2], own[2, 3]], [own[2, 3], own[3, 3]]])
     own[2, 2] = own[2, 3] = own[3, 2] = own[3, 3] = 0.0
@@ -203,6 +240,7 @@ def _move_to_parent(
 
 
 def _body(pseudo: Array) -> Body:
+    """Body from a pseudo-inertia matrix (4, 4), without rounding."""
     J = without_rounding(pseudo[:3, :3], np.abs(pseudo[:3, :3]).max())
     h = without_rounding(pseudo[:3, 3], np.abs(pseudo[:3, 3]).max())
     upper = tuple(
@@ -212,7 +250,7 @@ def _body(pseudo: Array) -> Body:
 
 
 def without_rounding(values: Array, size: float) -> Array:
-    """Zero in place of values that are rounding beside values of a size."""
+    """The same values, zero where they are rounding beside values of a size."""
     return np.asarray(np.where(np.abs(values) <= ROUNDING * size, 0.0, values))
 
 

@@ -41,7 +41,7 @@ LARGEST_REDUCED = 2.0**20
 
 
 def _half_pi() -> tuple[float, float, float]:
-    """Return pi/2 as a sum whose first two parts have so few bits that k times them is exact."""
+    """Three numbers whose sum is pi/2; k times the first two is exact for k of few bits."""
     high, low = 1.5707963267948966, 6.123233995736766e-17
     scale = 2.0**32
     first = int(high * scale) / scale
@@ -54,7 +54,20 @@ LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)
 
 
 class ArrayFunction:
-    """Function of each number of an array, with two results, `width` at once."""
+    """Function of each number of an array, with two results, `width` numbers at once.
+
+    Parameters
+    ----------
+    module : ir.Module
+        Which the function is added to.
+    width : int
+        Numbers in a chunk.
+    name : str
+    results : callable
+        From a writer and the numbers of a chunk, both results.
+    correct : callable
+        Writes what follows a chunk, from its numbers and the places of argument and results.
+    """
 
     def __init__(
         self,
@@ -81,7 +94,16 @@ class ArrayFunction:
         builder.ret_void()
 
     def write(self, builder: ir.IRBuilder, count: ir.Value, *pointers: ir.Value) -> None:
-        """Write a call for a count of numbers; the arrays have room for a whole last chunk."""
+        """Call for a count of numbers, written where the builder stands.
+
+        Parameters
+        ----------
+        builder : ir.IRBuilder
+        count : ir.Value
+            Integer of 64 bits.
+        *pointers : ir.Value
+            Argument and both results; the arrays have room for a whole last chunk.
+        """
         more = builder.add(count, ir.Constant(INTEGER, self.width - 1))
         chunks = builder.sdiv(more, ir.Constant(INTEGER, self.width))
         builder.call(self.function, [chunks, *pointers])
@@ -167,10 +189,12 @@ def _reduced(
 
 
 def _trigonometry(module: ir.Module, width: int) -> ArrayFunction:
+    """Function 'trigonometry' of a module: sines and cosines of an array."""
     return ArrayFunction(module, width, 'trigonometry', _sine_cosine, _correct_large)
 
 
 def _polynomial(writer: Writer, x: ir.Value, coefficients: list[float]) -> ir.Value:
+    """Polynomial in x by Horner's rule; the coefficient of the lowest power comes first."""
     value = writer.number(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         value = writer.add(writer.multiply(value, x), writer.number(coefficient))
@@ -218,9 +242,21 @@ def padded(count: int, width: int) -> int:
 def robot_module(
     model: RobotModel, robot: RobotProgram, lanes: int, width: int
 ) -> ir.Module:
-    """Write a module with the function 'evaluate' for a program of one robot.
+    """Module with the function 'evaluate' for a program of one robot.
 
-    Lanes are the samples in a block, the width is that of `ArrayFunction`.
+    Parameters
+    ----------
+    model : RobotModel
+    robot : RobotProgram
+    lanes : int
+        Samples in a block.
+    width : int
+        Numbers that `ArrayFunction` computes at once.
+
+    Returns
+    -------
+    ir.Module
+        Needs a workspace of `robot_scratch` doubles.
     """
     module = ir.Module('robot')
     trigonometry = _trigonometry(module, width)
@@ -231,17 +267,7 @@ def robot_module(
     def body(block: Block) -> None:
         writer, builder = block.writer, block.writer.builder
         position, sine, cosine = (writer.at(block.scratch, k * room) for k in range(3))
-        for place, i in enumerate(robot.bodies):
-            value = writer.load(Elements(block.motion, True), int(model.coordinate[i]))
-            multiplier, offset = float(model.multiplier[i]), float(model.offset[i])
-            # Rounded as `kinematics.joints.body_coordinates` rounds it.
-            if multiplier != 1.0:
-                value = builder.fmul(value, writer.number(multiplier))
-            if offset != 0.0:
-                value = builder.fadd(value, writer.number(offset))
-            writer.store_lanes(value, writer.at(position, place * lanes))
-        for i in range(count * lanes, room):
-            builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
+        _write_positions(model, robot, block, position, room)
         trigonometry.write(builder, _whole(count * lanes), position, sine, cosine)
         step, shape, slope, direction = (
             writer.at(block.scratch, 3 * room + k * step_room) for k in range(4)
@@ -264,13 +290,9 @@ def robot_module(
             for i in range(n_steps * lanes, step_room):
                 builder.store(ir.Constant(DOUBLE, 0.0), writer.at(step, i), align=8)
             steps.write(builder, _whole(n_steps * lanes), step, shape, slope)
-        zero, one = writer.number(0.0), writer.number(1.0)
         for i in range(n_velocities):
-            value = writer.load(arrays['velocity'], i)
-            forward = builder.select(builder.fcmp_ordered('>', value, zero), one, zero)
-            back = builder.select(builder.fcmp_ordered('<', value, zero), one, zero)
-            difference = builder.fsub(forward, back)
-            writer.store_lanes(difference, writer.at(direction, i * lanes))
+            sign = _sign(writer, writer.load(arrays['velocity'], i))
+            writer.store_lanes(sign, writer.at(direction, i * lanes))
         writer.run(robot.program, arrays)
 
     sizes = (model.n_joints * robot.orders, robot.middle.size, robot.result.size)
@@ -279,6 +301,33 @@ def robot_module(
         module, lanes, width, lambda *_: constants, body, robot.middle.written
     )
     return module
+
+
+def _write_positions(
+    model: RobotModel, robot: RobotProgram, block: Block, position: ir.Value, room: int
+) -> None:
+    """Joint positions of the bodies of a program, and zeros in the rest of the room."""
+    writer, builder = block.writer, block.writer.builder
+    lanes = writer.lanes
+    for place, i in enumerate(robot.bodies):
+        value = writer.load(Elements(block.motion, True), int(model.coordinate[i]))
+        multiplier, offset = float(model.multiplier[i]), float(model.offset[i])
+        # Rounded as `kinematics.joints.body_coordinates` rounds it.
+        if multiplier != 1.0:
+            value = builder.fmul(value, writer.number(multiplier))
+        if offset != 0.0:
+            value = builder.fadd(value, writer.number(offset))
+        writer.store_lanes(value, writer.at(position, place * lanes))
+    for i in range(len(robot.bodies) * lanes, room):
+        builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
+
+
+def _sign(writer: Writer, value: ir.Value) -> ir.Value:
+    """Sign of a value, -1, 0 or 1."""
+    builder, zero, one = writer.builder, writer.number(0.0), writer.number(1.0)
+    forward = builder.select(builder.fcmp_ordered('>', value, zero), one, zero)
+    back = builder.select(builder.fcmp_ordered('<', value, zero), one, zero)
+    return builder.fsub(forward, back)
 
 
 class Loops(NamedTuple):
@@ -299,7 +348,15 @@ KINDS = (SIMPLE, BRANCH, GENERAL)
 
 
 def effort_loops(order: int, loaded: bool) -> Loops:
-    """Loops for the efforts; if they are loaded, every body carries a wrench."""
+    """Loops for the efforts up to an order.
+
+    Parameters
+    ----------
+    order : int
+        Highest derivative of the efforts.
+    loaded : bool
+        Whether every body carries a wrench, given in the middle array.
+    """
     programs = {kind: body_programs(order, kind, loaded) for kind in KINDS}
     sweeps = [
         (False, {kind: item.forward for kind, item in programs.items()}),
@@ -325,110 +382,163 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
     constants the state of the base and `body_programs.constants` with the offsets behind them.
+
+    Parameters
+    ----------
+    loops : Loops
+    lanes : int
+        Samples in a block.
+    width : int
+        Numbers that `ArrayFunction` computes at once.
+
+    Returns
+    -------
+    ir.Module
+        Needs a workspace of `tree_scratch` doubles.
     """
     module = ir.Module('tree')
     trigonometry = _trigonometry(module, width)
-    layout = loops.layout
-    of_bodies = loops.names[1] == 'wrench'
-
-    def entry(writer: Writer, integers: ir.Value, index: int | ir.Value) -> ir.Value:
-        return writer.builder.load(writer.at(integers, index), align=8)
 
     def sizes(
         builder: ir.IRBuilder, integers: ir.Value
     ) -> tuple[ir.Value, ir.Value, ir.Value]:
         writer = Writer(builder, 1)
-        n, n_bodies = entry(writer, integers, 0), entry(writer, integers, 1)
-        counts = (n, n_bodies if of_bodies else n, n)
+        n, n_bodies = _entry(writer, integers, 0), _entry(writer, integers, 1)
+        counts = (n, n_bodies if loops.names[1] == 'wrench' else n, n)
         first, second, third = (
             builder.mul(*x) for x in zip(counts, map(_whole, loops.sizes))
         )
         return first, second, third
 
     def body(block: Block) -> None:
-        writer, builder, integers = block.writer, block.writer.builder, block.integers
-        n, n_bodies = entry(writer, integers, 0), entry(writer, integers, 1)
-        per_block = _whole(writer.lanes)
-
-        def part(pointer: ir.Value, i: ir.Value, size: int | ir.Value) -> ir.Value:
-            """Pointer to the i-th part of an array of parts for each lane."""
-            size = _whole(size) if isinstance(size, int) else size
-            return writer.at(pointer, builder.mul(builder.mul(i, size), per_block))
-
-        chunk = _whole(width)
-        room = builder.mul(n_bodies, per_block)
-        room = builder.mul(builder.sdiv(builder.add(room, _whole(width - 1)), chunk), chunk)
-        position = block.scratch
-        sine = writer.at(position, room)
-        cosine = writer.at(sine, room)
-        states = writer.at(cosine, room)
-        bodies = writer.at(block.constants, layout.size)
-        offsets = writer.at(bodies, builder.mul(n_bodies, _whole(N_CONSTANTS)))
-
-        def about(i: ir.Value) -> list[ir.Value]:
-            """Kind, parent + 1 and coordinate of a body."""
-            first = builder.add(_whole(2), builder.mul(i, _whole(3)))
-            return [
-                entry(writer, integers, builder.add(first, _whole(k))) for k in range(3)
-            ]
-
-        with loop(builder, n_bodies) as i:
-            coordinate = about(i)[2]
-            value = writer.load_lanes(part(block.motion, coordinate, 1))
-            constants = writer.at(bodies, builder.mul(i, _whole(N_CONSTANTS)))
-            multiplier = writer.load(Elements(constants, False), N_CONSTANTS - 2)
-            offset = writer.load(Elements(writer.at(offsets, i), False), 0)
-            # Rounded as `kinematics.joints.body_coordinates` rounds it.
-            value = builder.fadd(builder.fmul(value, multiplier), offset)
-            writer.store_lanes(value, part(position, i, 1))
-        trigonometry.write(
-            builder, builder.mul(n_bodies, per_block), position, sine, cosine
-        )
-        for k in range(layout.size):
-            value = writer.load(Elements(block.constants, False), k)
-            writer.store_lanes(value, writer.at(states, k * writer.lanes))
-        with loop(builder, builder.mul(n, _whole(loops.sizes[2]))) as i:
-            writer.store_lanes(writer.number(0.0), part(block.result, i, 1))
-
+        tree = _TreeBlock(block, loops, width)
+        tree.write_positions()
+        tree.write_trigonometry(trigonometry)
+        tree.write_start()
         for backward, programs in loops.sweeps:
-            with loop(builder, n_bodies, backward=backward) as i:
-                kind, parent, coordinate = about(i)
-                constants = writer.at(bodies, builder.mul(i, _whole(N_CONSTANTS)))
-                arrays = {
-                    'constants': Elements(constants, False),
-                    'position': Elements(part(position, i, 1), True),
-                    'sine': Elements(part(sine, i, 1), True),
-                    'cosine': Elements(part(cosine, i, 1), True),
-                    'own': Elements(
-                        part(states, builder.add(i, _whole(1)), layout.size), True
-                    ),
-                    'parent': Elements(part(states, parent, layout.size), True),
-                }
-                pointers = dict(
-                    zip(loops.names, (block.motion, block.middle, block.result))
-                )
-                if of_bodies:
-                    wrench = part(pointers.pop('wrench'), i, loops.sizes[1])
-                    arrays['wrench'] = Elements(wrench, True)
-                strided = {
-                    name: (part(pointer, coordinate, 1), builder.mul(n, per_block))
-                    for name, pointer in pointers.items()
-                }
-                end = builder.append_basic_block('next')
-                unknown = builder.append_basic_block('unknown')
-                choice = builder.switch(kind, unknown)
-                for number, program in programs.items():
-                    case = builder.append_basic_block('case')
-                    choice.add_case(_whole(number), case)
-                    builder.position_at_end(case)
-                    writer.run(program, arrays, strided)
-                    builder.branch(end)
-                builder.position_at_end(unknown)
-                builder.unreachable()
-                builder.position_at_end(end)
+            tree.write_sweep(backward, programs)
 
     evaluate_function(module, lanes, width, sizes, body)
     return module
+
+
+def _entry(writer: Writer, integers: ir.Value, index: int | ir.Value) -> ir.Value:
+    """One of the integers that are the model of any robot."""
+    return writer.builder.load(writer.at(integers, index), align=8)
+
+
+class _TreeBlock:
+    """Code of a block of samples of any robot, whose arrays have parts for joints or bodies."""
+
+    def __init__(self, block: Block, loops: Loops, width: int) -> None:
+        self._block, self._loops, self._layout = block, loops, loops.layout
+        self._writer, self._builder = block.writer, block.writer.builder
+        writer, builder, integers = self._writer, self._builder, block.integers
+        self._n, self._n_bodies = _entry(writer, integers, 0), _entry(writer, integers, 1)
+        self._per_block = _whole(writer.lanes)
+        chunk = _whole(width)
+        room = builder.mul(self._n_bodies, self._per_block)
+        room = builder.mul(builder.sdiv(builder.add(room, _whole(width - 1)), chunk), chunk)
+        self._position = block.scratch
+        self._sine = writer.at(self._position, room)
+        self._cosine = writer.at(self._sine, room)
+        self._states = writer.at(self._cosine, room)
+        self._bodies = writer.at(block.constants, self._layout.size)
+        self._offsets = writer.at(
+            self._bodies, builder.mul(self._n_bodies, _whole(N_CONSTANTS))
+        )
+
+    def _part(self, pointer: ir.Value, i: ir.Value, size: int | ir.Value) -> ir.Value:
+        """Pointer to the i-th part of an array of parts for each lane."""
+        size = _whole(size) if isinstance(size, int) else size
+        builder = self._builder
+        return self._writer.at(pointer, builder.mul(builder.mul(i, size), self._per_block))
+
+    def _about(self, i: ir.Value) -> list[ir.Value]:
+        """Kind, parent + 1 and coordinate of a body."""
+        builder = self._builder
+        first = builder.add(_whole(2), builder.mul(i, _whole(3)))
+        return [
+            _entry(self._writer, self._block.integers, builder.add(first, _whole(k)))
+            for k in range(3)
+        ]
+
+    def write_positions(self) -> None:
+        """Joint positions of all bodies."""
+        writer, builder, part = self._writer, self._builder, self._part
+        with loop(builder, self._n_bodies) as i:
+            coordinate = self._about(i)[2]
+            value = writer.load_lanes(part(self._block.motion, coordinate, 1))
+            constants = writer.at(self._bodies, builder.mul(i, _whole(N_CONSTANTS)))
+            multiplier = writer.load(Elements(constants, False), N_CONSTANTS - 2)
+            offset = writer.load(Elements(writer.at(self._offsets, i), False), 0)
+            # Rounded as `kinematics.joints.body_coordinates` rounds it.
+            value = builder.fadd(builder.fmul(value, multiplier), offset)
+            writer.store_lanes(value, part(self._position, i, 1))
+
+    def write_trigonometry(self, trigonometry: ArrayFunction) -> None:
+        """Sines and cosines of the positions."""
+        count = self._builder.mul(self._n_bodies, self._per_block)
+        trigonometry.write(self._builder, count, self._position, self._sine, self._cosine)
+
+    def write_start(self) -> None:
+        """State of the base, and zeros in the result."""
+        writer, builder, block = self._writer, self._builder, self._block
+        for k in range(self._layout.size):
+            value = writer.load(Elements(block.constants, False), k)
+            writer.store_lanes(value, writer.at(self._states, k * writer.lanes))
+        with loop(builder, builder.mul(self._n, _whole(self._loops.sizes[2]))) as i:
+            writer.store_lanes(writer.number(0.0), self._part(block.result, i, 1))
+
+    def write_sweep(self, backward: bool, programs: dict[int, Program]) -> None:
+        """Loop over the bodies, towards the base if backward, with a program for each kind."""
+        builder = self._builder
+        with loop(builder, self._n_bodies, backward=backward) as i:
+            kind, parent, coordinate = self._about(i)
+            arrays = self._arrays(i, parent)
+            strided = self._strided(i, coordinate, arrays)
+            end = builder.append_basic_block('next')
+            unknown = builder.append_basic_block('unknown')
+            choice = builder.switch(kind, unknown)
+            for number, program in programs.items():
+                case = builder.append_basic_block('case')
+                choice.add_case(_whole(number), case)
+                builder.position_at_end(case)
+                self._writer.run(program, arrays, strided)
+                builder.branch(end)
+            builder.position_at_end(unknown)
+            builder.unreachable()
+            builder.position_at_end(end)
+
+    def _arrays(self, i: ir.Value, parent: ir.Value) -> dict[str, Elements]:
+        """Arrays of body i: its constants, joint and state, and the state of its parent."""
+        builder, size, part = self._builder, self._layout.size, self._part
+        constants = self._writer.at(self._bodies, builder.mul(i, _whole(N_CONSTANTS)))
+        return {
+            'constants': Elements(constants, False),
+            'position': Elements(part(self._position, i, 1), True),
+            'sine': Elements(part(self._sine, i, 1), True),
+            'cosine': Elements(part(self._cosine, i, 1), True),
+            'own': Elements(part(self._states, builder.add(i, _whole(1)), size), True),
+            'parent': Elements(part(self._states, parent, size), True),
+        }
+
+    def _strided(
+        self, i: ir.Value, coordinate: ir.Value, arrays: dict[str, Elements]
+    ) -> dict[str, tuple[ir.Value, ir.Value]]:
+        """Arrays of the coordinate of body i, with strides; a wrench is one of its own arrays."""
+        block, part = self._block, self._part
+        pointers = dict(zip(self._loops.names, (block.motion, block.middle, block.result)))
+        if 'wrench' in pointers:
+            wrench = part(pointers.pop('wrench'), i, self._loops.sizes[1])
+            arrays['wrench'] = Elements(wrench, True)
+        return {
+            name: (
+                part(pointer, coordinate, 1),
+                self._builder.mul(self._n, self._per_block),
+            )
+            for name, pointer in pointers.items()
+        }
 
 
 def robot_scratch(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> int:

@@ -28,7 +28,23 @@ def interpret(
     middle: Array | None,
     result: Array,
 ) -> bool:
-    """Compute samples (N, K, n), as `kernels.Kernel.evaluate` does; says whether all is finite."""
+    """Samples computed as `kernels.Kernel.evaluate` does, operation by operation.
+
+    Parameters
+    ----------
+    model : RobotModel
+    robot : RobotProgram
+    motion : ndarray, shape (N, K, n)
+    middle : ndarray, shape (N, ...), or None
+        Read, or written where the program says so.
+    result : ndarray, shape (N, ...)
+        Written; contiguous.
+
+    Returns
+    -------
+    bool
+        Whether motion, middle and result are all finite.
+    """
     flat = result.reshape(len(motion), robot.result.size)
     with np.errstate(all='ignore'):
         for start in range(0, len(motion), BLOCK):
@@ -46,6 +62,7 @@ def _interpret(
     middle: Array | None,
     result: Array,
 ) -> None:
+    """One block of samples; the result has shape (N, size)."""
     bodies = list(robot.bodies)
     # Rounded as `kinematics.joints.body_coordinates` rounds it.
     angle = motion[:, 0, model.coordinate[bodies]] * model.multiplier[bodies]
@@ -65,7 +82,14 @@ def _interpret(
 
 
 def run(program: Program, arrays: Mapping[str, Array]) -> None:
-    """Run a program on arrays with one row for each element; those that it writes are there."""
+    """Outputs of a program, written into arrays.
+
+    Parameters
+    ----------
+    program : Program
+    arrays : mapping of str to ndarray, shape (elements, N)
+        One row for each element. Those that the program writes must be there.
+    """
     uses = Counter(output.step for output in program.outputs)
     for kind, a, b in program.operations:
         if kind not in ('input', 'constant'):

@@ -58,10 +58,18 @@ _BLOCKS = ctypes.CFUNCTYPE(
 class Kernel:
     """Machine code for one result of the motion of a robot, such as its efforts of some order.
 
-    The codes, with doubles of workspace, are for one sample and for as many as `vector_width`;
-    integers and numbers are the robot, where it is not folded into them. The name is that of the
-    form, 'compiled_robot' or 'compiled_tree', `wrench_size` how many numbers a sample has in the
-    wrenches, and `friction` whether that of the joints, if there is any, is included.
+    Parameters
+    ----------
+    codes : list of (LoadedCode, int)
+        With doubles of workspace, for one sample and for as many as `vector_width`.
+    integers, numbers : ndarray
+        The robot, where it is not folded into the codes.
+    name : str
+        Of the form, 'compiled_robot' or 'compiled_tree'.
+    wrench_size : int
+        How many numbers a sample has in the wrenches.
+    friction : bool
+        Whether that of the joints, if there is any, is included.
     """
 
     def __init__(
@@ -92,7 +100,23 @@ class Kernel:
         wrenches: int = 0,
         forward: bool = False,
     ) -> SingleCall:
-        """Return what computes one sample, with results of given shapes; see `single_call`."""
+        """What computes one sample, for `Derived`.
+
+        Parameters
+        ----------
+        *shapes : tuple of int
+            Of the results, of which the last one is that of the result proper.
+        efforts, wrenches, forward
+            See `single_call`.
+
+        Returns
+        -------
+        shape : tuple of int
+            Of the last result.
+        call : callable
+        table : int
+            Address that is the first argument of the call; it holds as long as the kernel lives.
+        """
         call = single_call(
             *map(len, shapes), efforts=efforts, wrenches=min(wrenches, 2), forward=forward
         )
@@ -143,7 +167,7 @@ class Kernel:
 
 
 def robot_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
-    """Kernel of a program of one robot."""
+    """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
     codes = [
         LoadedCode(functions.robot_module(model, robot, lanes, width))
@@ -175,6 +199,7 @@ def articulated_kernel(model: RobotModel, order: int) -> Kernel:
 def _loops_kernel(
     model: RobotModel, what: str, order: int, loaded: bool, middle_size: int
 ) -> Kernel:
+    """Kernel of `tree_kernel` or `articulated_kernel`, its model given as data."""
     frames = frames_of(model)
     rows, kinds = constants(model, frames)
     of_bodies = np.stack([kinds, model.parent + 1, model.coordinate], axis=1)
@@ -194,6 +219,7 @@ def _loops_kernel(
 
 @cache
 def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
+    """Loops of 'efforts' or 'articulated', made once for all robots."""
     if what == 'articulated':
         return functions.articulated_loops(order)
     return functions.effort_loops(order, loaded)
@@ -201,6 +227,7 @@ def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
 
 @cache
 def _tree_code(what: str, order: int, loaded: bool, lanes: int, width: int) -> LoadedCode:
+    """Code of such loops, loaded once for all robots."""
     return LoadedCode(functions.tree_module(_loops(what, order, loaded), lanes, width))
 
 
@@ -214,6 +241,7 @@ def aligned(count: int) -> Array:
 
 @cache
 def _threads(count: int) -> ThreadPoolExecutor:
+    """Pool of so many threads for batches."""
     return ThreadPoolExecutor(count, thread_name_prefix='hodyn_engine')
 
 
@@ -250,6 +278,7 @@ def evaluate(
 
 @register_jitable
 def _apart(read: Array, written: Array) -> Any:
+    """Whether two arrays do not overlap in memory."""
     # Code that writes before it has read everything must not write where it reads.
     source, target = np.int64(read.ctypes.data), np.int64(written.ctypes.data)
     return source >= target + 8 * written.size or target >= source + 8 * read.size
@@ -257,6 +286,7 @@ def _apart(read: Array, written: Array) -> Any:
 
 @register_jitable
 def _one_result(arguments: int, motion: Array, result: Array) -> int:
+    """Call with a motion and one result; the status is 1 where these overlap."""
     status = 1
     if _apart(motion, result):
         source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
@@ -265,6 +295,7 @@ def _one_result(arguments: int, motion: Array, result: Array) -> int:
 
 
 def _efforts(arguments: int, motion: Array, result: Array) -> int:
+    """Call of inverse dynamics: motion (K, n) and efforts (K-2, n)."""
     status = 1
     # To look at the shape here costs less than in Python.
     if result.shape[0] == motion.shape[0] - 2 and result.shape[1] == motion.shape[1]:
@@ -273,6 +304,7 @@ def _efforts(arguments: int, motion: Array, result: Array) -> int:
 
 
 def _loaded_efforts(arguments: int, motion: Array, wrenches: Array, result: Array) -> int:
+    """Call of inverse dynamics with wrenches (K-2, 6) or (..., K-2, 6)."""
     status = 1
     orders, n = result.shape
     fits = motion.shape == (orders + 2, n) and wrenches.shape[-2:] == (orders, 6)
@@ -282,6 +314,7 @@ def _loaded_efforts(arguments: int, motion: Array, wrenches: Array, result: Arra
 
 
 def _forward(arguments: int, state: Array, effort: Array, result: Array) -> int:
+    """Call of forward dynamics: state (2, n), efforts and results (K, n)."""
     status = 1
     fits = state.shape == (2, result.shape[1]) and effort.shape == result.shape
     if fits and _apart(effort, result) and _apart(state, result):
@@ -291,6 +324,7 @@ def _forward(arguments: int, state: Array, effort: Array, result: Array) -> int:
 
 @register_jitable
 def _two_results(arguments: int, motion: Array, middle: Array, result: Array) -> int:
+    """Call with a motion, a middle array and a result, whose overlaps the caller has ruled out."""
     source, first = np.int64(motion.ctypes.data), np.int64(middle.ctypes.data)
     second = np.int64(result.ctypes.data)
     status: int = evaluate(arguments, source, first, second)  # type: ignore[call-arg]
@@ -332,7 +366,18 @@ def vector_width() -> int:
 
 
 class LoadedCode:
-    """Machine code of a module, given back with the object; the address is of `ENTRY`."""
+    """Machine code of a module, given back with the object.
+
+    Parameters
+    ----------
+    module : ir.Module
+        With the function `ENTRY`.
+
+    Attributes
+    ----------
+    address : int
+        Of this function.
+    """
 
     def __init__(self, module: ir.Module) -> None:
         code = _machine_code(str(module))
@@ -375,6 +420,7 @@ def _target() -> llvm.TargetMachine:
 
 @cache
 def _initialize() -> None:
+    """LLVM made ready for this processor, with sine and cosine of the C library by name."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     library = ctypes.CDLL(None)
@@ -403,6 +449,7 @@ def _cache_file(text: str) -> Path | None:
 
 
 def _from_cache(path: Path) -> bytes | None:
+    """Object file of an entry; None if there is none or it is damaged. It counts as used now."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -414,6 +461,7 @@ def _from_cache(path: Path) -> bytes | None:
 
 
 def _into_cache(path: Path, code: bytes) -> None:
+    """Entry for an object file, behind the hash of its content; older ones make room."""
     with suppress(OSError):  # where it cannot be kept it is compiled again next time
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Other processes see the whole file or none.

@@ -35,10 +35,22 @@ if TYPE_CHECKING:
 def link_program(
     model: RobotModel, link: str, expressed_in: str, orders: int
 ) -> RobotProgram:
-    """Program of the motion of a link that moves; orders is K.
+    """Program of the motion of a link that moves.
 
-    Outputs: 'pose', the matrix, and 'twist', derivative k of coordinate j at 6 k + j. The bodies
-    are those on the way from the base to the link.
+    Parameters
+    ----------
+    model : RobotModel
+    link : str
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        Of the twist.
+    orders : int
+        K, the number of derivatives in the motion, the zeroth included.
+
+    Returns
+    -------
+    RobotProgram
+        Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
+        j. The bodies are those on the way from the base to the link.
     """
     recorder = Recorder(LONGEST)
     frames = frames_of(model)
@@ -54,16 +66,7 @@ def link_program(
     columns, tip = _columns(pose), position(pose)
     base, base_position = _columns(frames.base), position(frames.base)
 
-    # Only the hybrid twist needs derivatives of the position, none those of the axes.
-    x, y, p = columns[0], columns[1], tip
-    for motion in reversed(motions):
-        still = motion.first(1)
-        x, y = _to_parent(still, x), _to_parent(still, y)
-        moving = motion if expressed_in == 'hybrid' else still
-        p = _to_parent(
-            moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS)
-        )
-        p = formulation.plus(p, motion.joint.d)
+    x, y, p = _place_of_link(motions, columns, tip, expressed_in == 'hybrid')
     x, y = _combined(base, x), _combined(base, y)
     p = formulation.plus(_combined(base, p), base_position)
     axes = [*(_now(axis) for axis in (x, y)), _now(p)]
@@ -94,6 +97,26 @@ def link_program(
         Part('pose', 16, True),
         Part('twist', 6 * (orders - 1), True),
     )
+
+
+def _place_of_link(
+    motions: Sequence[JointMotion], columns: Sequence[Vector], tip: Vector, moves: bool
+) -> tuple[Vector, Vector, Vector]:
+    """First two axes of the link and its position in the first frame.
+
+    From the axes and the position in the last frame; the position has derivatives if it moves.
+    """
+    # Only the hybrid twist needs derivatives of the position, none those of the axes.
+    x, y, p = columns[0], columns[1], tip
+    for motion in reversed(motions):
+        still = motion.first(1)
+        x, y = _to_parent(still, x), _to_parent(still, y)
+        moving = motion if moves else still
+        p = _to_parent(
+            moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS)
+        )
+        p = formulation.plus(p, motion.joint.d)
+    return x, y, p
 
 
 def _twist_of_link(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
@@ -137,11 +160,13 @@ def _components(columns: Sequence[Vector], vector: Vector) -> Vector:
 
 
 def _now(vector: Vector) -> Vector:
+    """Vector of the values alone, without derivatives."""
     x, y, z = (derivatives(number, 1)[0] for number in vector)
     return (x, y, z)
 
 
 def _rate(number: Number) -> Number:
+    """Time derivative of a number; zero for constants."""
     return number.rate() if isinstance(number, Taylor) else 0.0
 
 

@@ -26,14 +26,34 @@ FLAGS = ('contract',)
 
 
 class Elements(NamedTuple):
-    """An array that a program reads or writes: elements of one number or one for each lane."""
+    """An array that a program reads or writes.
+
+    Attributes
+    ----------
+    pointer : ir.Value
+    for_each_lane : bool
+        Whether an element has a number for each lane, side by side, or one for all.
+    """
 
     pointer: ir.Value
     for_each_lane: bool
 
 
 class Writer:
-    """Writes operations on numbers, one for each lane, into a function."""
+    """Writer of operations on numbers into a function, one number for each lane.
+
+    Parameters
+    ----------
+    builder : ir.IRBuilder
+        Stands where is written.
+    lanes : int
+        With one, numbers are plain doubles, otherwise vectors.
+
+    Attributes
+    ----------
+    type : ir.Type
+        Of numbers in all lanes.
+    """
 
     def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
         self.builder = builder
@@ -61,7 +81,14 @@ class Writer:
         return self.builder.gep(pointer, [index], inbounds=True)
 
     def load(self, array: Elements, index: int) -> ir.Value:
-        """Element of an array, in all lanes."""
+        """Element of an array, in all lanes.
+
+        Parameters
+        ----------
+        array : Elements
+            Without numbers for each lane, its one number goes into all lanes.
+        index : int
+        """
         builder = self.builder
         if self.lanes == 1:
             return builder.load(self.at(array.pointer, index), align=8)
@@ -124,6 +151,13 @@ class Writer:
 
         The elements of strided ones, given by pointer and stride, have a number for each lane and
         are a stride apart.
+
+        Parameters
+        ----------
+        program : Program
+        arrays : mapping of str to Elements
+            All that are read or written but the strided ones.
+        strided : mapping of str to (pointer, stride)
         """
         values: list[ir.Value] = []
 
@@ -203,7 +237,18 @@ wrenches, or is a second result, or is not there. The status is 0 if all three a
 
 
 class Block(NamedTuple):
-    """What the code of one block of samples works on; all pointers to doubles but integers."""
+    """What the code of one block of samples works on; all are pointers to doubles but integers.
+
+    Attributes
+    ----------
+    writer : Writer
+    integers, constants : ir.Value
+        The robot, where it is not folded into the code.
+    motion, middle, result : ir.Value
+        Of the samples of the block, an element having a number for each lane.
+    scratch : ir.Value
+        Workspace.
+    """
 
     writer: Writer
     integers: ir.Value
@@ -228,6 +273,14 @@ def evaluate_function(
     the pointer to the integers, numbers of doubles in the motion, the middle array and the result
     of one sample; `body` writes the code for one block, whose arrays have one number for each lane
     in each element.
+
+    Parameters
+    ----------
+    module : ir.Module
+    lanes, width : int
+    sizes, body : callable
+    writes_middle : bool
+        Whether the middle array is a second result.
     """
     written = (False, writes_middle, True)
     inspection = _inspection(module, width)

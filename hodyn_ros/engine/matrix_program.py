@@ -59,8 +59,24 @@ Screw = tuple[Vector, Vector]
 def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
     """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
 
-    Output: 'term', derivative k of entry (i, j) of a matrix at (k n + i) n + j, of the effort of
-    joint j at k n + j.
+    Parameters
+    ----------
+    model : RobotModel
+    name : str
+        `MASS_MATRIX`, `WEIGHT` or a Coriolis matrix.
+    K : int
+        Number of derivatives in the motion, the zeroth included.
+
+    Returns
+    -------
+    RobotProgram
+        Output: 'term', derivative k of entry (i, j) of a matrix at (k n + i) n + j, of the effort
+        of joint j at k n + j.
+
+    Raises
+    ------
+    ProgramTooLong
+        If it takes more steps than `program.LONGEST`.
     """
     recorder = Recorder(LONGEST)
     orders = K if name in (MASS_MATRIX, WEIGHT) else K - 1
@@ -79,6 +95,7 @@ def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
 def _mass_matrix(
     model: RobotModel, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
+    """Entries of the mass matrix, row by row, as power series with so many orders."""
     motions = joint_motions(recorder, model, frames, orders)
     carried = composites(model, motions, frames.bodies)
     entries = Entries(model)
@@ -96,7 +113,17 @@ def _mass_matrix(
 def mass_rows(
     model: RobotModel, frames: Frames, recorder: Recorder, floating: bool
 ) -> list[list[Number]]:
-    """Rows of the mass matrix; if the base floats first those of (w', a) of its frame."""
+    """Rows of the mass matrix at one moment.
+
+    Parameters
+    ----------
+    model : RobotModel
+    frames : Frames
+    recorder : Recorder
+    floating : bool
+        Whether the base floats: six rows and columns come first, those of (w', a) of the frame
+        that serves as base.
+    """
     n = model.n_joints
     values = [derivatives(x, 1)[0] for x in _mass_matrix(model, frames, recorder, 1)]
     rows = [values[i : i + n] for i in range(0, n * n, n)]
@@ -127,6 +154,7 @@ def mass_rows(
 def _coriolis_matrix(
     model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
 ) -> list[Number]:
+    """Entries of a Coriolis matrix, row by row, as power series with so many orders."""
     # Masses stay with their bodies, on which this matrix depends.
     exact = frames(model, regroup=False)
     motions = joint_motions(recorder, model, exact, orders)
@@ -185,14 +213,20 @@ def _weight(
 
 
 class Entries:
-    """Matrix of the independent joints, row by row, from entries for the bodies' joints."""
+    """Matrix of the independent joints from entries for the bodies' joints.
+
+    Attributes
+    ----------
+    values : list of Number
+        Row by row, n^2 of them.
+    """
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
         self.values: list[Number] = [0.0] * model.n_joints**2
 
     def add(self, i: int, j: int, value: Number) -> None:
-        """Add what the joints of the bodies i and j have."""
+        """Sum with what the joints of the bodies i and j have, times their multipliers."""
         model = self._model
         factor = float(model.multiplier[i]) * float(model.multiplier[j])
         place = int(model.coordinate[i]) * model.n_joints + int(model.coordinate[j])
@@ -202,7 +236,7 @@ class Entries:
 def joint_motions(
     recorder: Recorder, model: RobotModel, frames: Frames, orders: int
 ) -> list[JointMotion]:
-    """Motions of the joints of all bodies; orders is the number of derivatives."""
+    """Motions of the joints of all bodies; orders is the number of derivatives, from 0 on."""
     return [
         joint_motion(recorder, model, joint, i, i, orders)
         for i, joint in enumerate(frames.joints)
@@ -210,7 +244,10 @@ def joint_motions(
 
 
 def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
-    """Bodies behind another one, or the base, and this one, from the ends of the tree on."""
+    """Bodies and their parents, from the ends of the tree on: those behind another body.
+
+    If so asked, those on the base, whose parent is `BASE`, are there, too.
+    """
     pairs = [(i, int(p)) for i, p in enumerate(model.parent) if to_base or p != BASE]
     return pairs[::-1]
 
@@ -218,7 +255,15 @@ def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, i
 def composites(
     model: RobotModel, motions: list[JointMotion], bodies: list[Body]
 ) -> list[Body]:
-    """Sum up what each joint carries, in the frame of its body; the base if it is the last one."""
+    """Bodies that each joint carries as one, in the frame of its body.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motions : list of JointMotion
+    bodies : list of Body
+        In their frames; one more than bodies that move is the base, which is summed up, too.
+    """
     carried = list(bodies)
     for i, p in from_the_ends(model, len(bodies) > model.n_bodies):
         joint, q, turn = motions[i]
@@ -230,7 +275,24 @@ def composites(
 def handed_on(
     model: RobotModel, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
 ) -> Iterator[tuple[int, Load]]:
-    """Load on body i for all bodies on the way to the base, this one included."""
+    """Load on body i, seen in the frame of every body on the way to the base, this one included.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motions : list of JointMotion
+        Of all bodies.
+    i : int
+    load : Load
+        In the axes and about the origin of the frame of body i.
+    to_base : bool
+        Whether the base comes last, too.
+
+    Yields
+    ------
+    (int, Load)
+        Index of the body, and the load about the origin of its frame.
+    """
     while True:
         yield i, load
         p = int(model.parent[i])
@@ -263,7 +325,7 @@ def power(load: Load, S: Screw) -> Number:
 
 
 class Flow(NamedTuple):
-    """The sums a, b, H and E of the bodies that a joint carries."""
+    """The sums a, b, H and E of the bodies that a joint carries, see the module."""
 
     a: Vector
     b: Vector
@@ -296,7 +358,13 @@ def first_moment_in_parent(
 
 
 def momentum(body: Body, e: Vector, u: Vector) -> Load:
-    """Momentum M (e, u) of a body with the twist (e, u): angular, about the origin, and linear."""
+    """Momentum M (e, u) of a body with the twist (e, u).
+
+    Returns
+    -------
+    Load
+        Angular momentum, about the origin, and linear momentum.
+    """
     n = formulation.plus_product(ZERO, complement(full_matrix(body.J)), e)
     n = formulation.plus_cross(n, body.h, u)
     f = formulation.plus_cross(formulation.scaled(body.mass, u), e, body.h)
@@ -316,7 +384,7 @@ def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
 
 
 def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
-    """Compute the sums of one body with a twist."""
+    """Sums of one body with a twist (w, v) of its frame."""
     H = outer(body.h, w)
     xx, _, _, yy, _, zz = body.J
     J = full_matrix(body.J)
@@ -331,7 +399,7 @@ def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
 
 
 def sum_flows(x: Flow, y: Flow) -> Flow:
-    """Add the sums of two groups of bodies together."""
+    """Sums of two groups of bodies together, in one frame."""
     return Flow(
         formulation.plus(x.a, y.a),
         formulation.plus(x.b, y.b),
@@ -341,7 +409,7 @@ def sum_flows(x: Flow, y: Flow) -> Flow:
 
 
 def flow_in_parent(joint: JointFrame, turn: Turn, q: Number, flow: Flow) -> Flow:
-    """Compute the sums for the frame of the parent; see `body_in_parent`."""
+    """Sums for the frame of the parent; see `body_in_parent`."""
     if formulation.slides(joint):
         flow = _shifted_flow(flow, formulation.scaled(joint.slide * q, AXIS))
     flow = Flow(

@@ -38,7 +38,16 @@ SINGULAR = 1e-12
 
 
 class Output(NamedTuple):
-    """The value of a step that a program writes into an array."""
+    """The value of a step that a program writes into an array.
+
+    Attributes
+    ----------
+    array : str
+    index : int
+        Element of the array.
+    step : int
+        Index of the operation.
+    """
 
     array: str
     index: int  # type: ignore[assignment]
@@ -47,9 +56,16 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A straight-line program."""
+    """A straight-line program.
 
-    operations: tuple[Operation, ...]  # every operand is an earlier step
+    Attributes
+    ----------
+    operations : tuple of Operation
+        Every operand is an earlier step.
+    outputs : tuple of Output
+    """
+
+    operations: tuple[Operation, ...]
     outputs: tuple[Output, ...]
 
     def counts(self) -> dict[str, int]:
@@ -133,7 +149,7 @@ class Recorder:
             self.output(array, index, value)
 
     def apart(self) -> Recorder:
-        """Recorder with the same steps for other outputs."""
+        """Recorder with the same steps for other outputs; both go on to add to them."""
         other = Recorder(self._longest)
         other._steps = self._steps
         return other
@@ -159,7 +175,7 @@ class Recorder:
         return Program(tuple(kept), tuple(outputs))
 
     def sum(self, a: Number, b: Number) -> Number:
-        """Record a + b."""
+        """Sum a + b, recorded unless one of them is zero or both cancel."""
         if not isinstance(a, Scalar) or not isinstance(b, Scalar):
             if _is_number(a, 0.0):
                 return b
@@ -178,7 +194,7 @@ class Recorder:
         return Scalar(self, self._step('subtract', negative, positive), True)
 
     def product(self, a: Number, b: Number) -> Number:
-        """Record a b."""
+        """Scalar a b, recorded; factors 0, 1 and -1 leave no step."""
         for x, y in ((a, b), (b, a)):
             if not isinstance(x, Scalar):
                 x = float(x)
@@ -201,17 +217,20 @@ class Recorder:
         return Scalar(self, self._step('inverse', *steps))
 
     def _scalar(self, value: Number) -> Scalar:
+        """Scalar of a number: a constant step of its magnitude, with its sign."""
         if isinstance(value, Scalar):
             return value
         value = float(value)
         return Scalar(self, self._step('constant', abs(value), None), value < 0.0)
 
     def _end(self, value: Number) -> int:
+        """Step that has the value of a number or scalar, with its sign written out."""
         if not isinstance(value, Scalar):
             return self._step('constant', float(value), None)
         return self._step('negate', value.step, None) if value.negative else value.step
 
     def _step(self, kind: str, a: Any, b: Any) -> int:
+        """Index of an operation, which is added if no step is equal to it."""
         count = len(self._steps)
         if count == self._longest:
             raise ProgramTooLong
@@ -223,12 +242,14 @@ def _is_number(value: Number, number: float) -> bool:
 
 
 def _operands(operation: Operation) -> tuple[int, ...]:
+    """Earlier steps that an operation uses."""
     if operation.kind in _BINARY or operation.kind == 'inverse':
         return (operation.a, operation.b)
     return (operation.a,) if operation.kind == 'negate' else ()
 
 
 def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
+    """Operation with its operands under their new indices."""
     operands = [renumbered[operand] for operand in _operands(operation)]
     if len(operands) == 2:
         return Operation(operation.kind, operands[0], operands[1])
@@ -252,7 +273,14 @@ FORWARD, FLOATING, MOVING = 'forward dynamics', 'floating base', 'moving base'
 
 
 class Attachment(NamedTuple):
-    """A wrench that a program takes: its link and the choices of `dynamics.Wrench`."""
+    """A wrench that a program takes: its link and the choices of `dynamics.Wrench`.
+
+    Attributes
+    ----------
+    link : str
+    expressed_in : {'body', 'spatial', 'hybrid'}
+    acting : {'on_environment', 'on_robot'}
+    """
 
     link: str
     expressed_in: str
@@ -260,7 +288,17 @@ class Attachment(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An array of a program: its name and the numbers that a sample has in it."""
+    """An array of a program.
+
+    Attributes
+    ----------
+    array : str
+        Its name.
+    size : int
+        Numbers that a sample has in it.
+    written : bool
+        Whether the program writes it, or reads it.
+    """
 
     array: str
     size: int
@@ -277,15 +315,28 @@ class RobotProgram(NamedTuple):
     the positions of some bodies' joints. The arguments compute, from 'motion', what it needs
     functions of: 'step' for its inputs 'shape' and 'slope', which are tanh and its derivative, and
     'velocity' for 'direction', its sign, -1, 0 or 1.
+
+    Attributes
+    ----------
+    program : Program
+    bodies : sequence of int
+        Those whose joints 'sine' and 'cosine' are of, in their order.
+    orders : int
+        Number of derivatives in the motion, the zeroth included.
+    middle, result : Part
+        The other arrays, see `llvm.EVALUATE`.
+    arguments : Program
+    friction : bool
+        Whether that of the robot, if it has any, is included.
     """
 
     program: Program
     bodies: Sequence[int]
-    orders: int  # number of derivatives in the motion, the zeroth included
-    middle: Part  # this and the result are the other arrays, see `llvm.EVALUATE`
+    orders: int
+    middle: Part
     result: Part
     arguments: Program = Program((), ())
-    friction: bool = True  # whether that of the robot, if it has any, is included
+    friction: bool = True
 
     @property
     def n_steps(self) -> int:

@@ -77,7 +77,24 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
 def _row(
     a: Vector, dw: Vector, products: Vector, B: Matrix, e: Vector, u: Vector
 ) -> list[Number]:
-    """Efforts that the parameters of a body make by one column of its Jacobian."""
+    """Efforts that the parameters of a body make by one column of its Jacobian.
+
+    Parameters
+    ----------
+    a, dw : Vector
+        Acceleration of the origin, gravity included, and angular acceleration.
+    products : Vector
+        w_y w_z, w_z w_x and w_x w_y of the angular velocity.
+    B : Matrix
+        w w^T - w^2 1 + [dw].
+    e, u : Vector
+        Column of the Jacobian, angular part first.
+
+    Returns
+    -------
+    list of Number
+        Ten, in the order of `RobotModel.inertial_parameters`.
+    """
     (bxx, bxy, bxz), (byx, byy, byz), (bzx, bzy, bzz) = B
     xx, yy, zz = (x * y for x, y in zip(e, dw))
     yz, zx, xy = (x * y for x, y in zip(e, products))

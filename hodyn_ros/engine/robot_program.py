@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from math import comb, tanh
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
@@ -50,7 +50,20 @@ if TYPE_CHECKING:
 def effort_program(
     model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
-    """Program of a robot's efforts, with friction if all laws are of this package."""
+    """Program of a robot's efforts, with friction if all laws are of this package.
+
+    Parameters
+    ----------
+    model : RobotModel
+    order : int
+        Highest derivative of the efforts.
+    wrenches : sequence of Attachment
+
+    Returns
+    -------
+    RobotProgram
+        With the inputs and the output of `robot_program`.
+    """
     recorder = Recorder()
     motion = motion_inputs(recorder, model, order + 3)
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
@@ -97,11 +110,23 @@ Rows = list[list[Number]]
 
 
 def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
-    """Inputs 'motion': positions of the independent joints and derivatives."""
+    """Inputs 'motion': positions of the independent joints and derivatives, K rows of n."""
     values: Sequence[Number] = recorder.inputs('motion', K * model.n_joints)
     return [
         list(values[k : k + model.n_joints]) for k in range(0, len(values), model.n_joints)
     ]
+
+
+class _Swept(NamedTuple):
+    """What a sweep from the base outwards finds, by the index of the body, `BASE` included."""
+
+    turns: list[Turn]
+    """Of the bodies without the base."""
+    relative: dict[int, BodyMotion]
+    """As seen from the base, in whose axes wrenches are; for those alone, as the next."""
+    places: dict[int, Place]
+    loads: dict[int, Load]
+    """Those that move the bodies; wrenches, and what bodies behind make, are added."""
 
 
 class RigidBodies:
@@ -129,18 +154,43 @@ class RigidBodies:
         """Efforts up to an order, and the load on a base that moves, with its own inertia.
 
         Both motion and load of the base are those of the frame that serves as base.
+
+        Parameters
+        ----------
+        motion : Rows
+            Positions of the independent joints and derivatives, at least order + 3 rows.
+        order : int
+            Highest derivative of the efforts.
+        base : BodyMotion, optional
+            Of a base that moves, gravity included; by default it is at rest.
         """
-        model, frames, recorder = self.model, self.frames, self.recorder
+        q = self._positions(motion)
+        swept = self._outwards(q, order, base)
+        for wrench, values in zip(self.wrenches, self._given):
+            i, pose = self.model.link(wrench.link)
+            if i != BASE or base is not None:
+                given = values[: 6 * (order + 1)]
+                applied = self._applied(wrench, given, i, pose, swept)
+                swept.loads[i] = formulation.sum_loads(swept.loads[i], applied)
+        return self._inwards(q, order, swept, base is not None), swept.loads[BASE]
+
+    def _positions(self, motion: Rows) -> Rows:
+        """Positions of the joints of all bodies and derivatives; a row for each body."""
+        model = self.model
         q = [
             [float(model.multiplier[i]) * row[int(model.coordinate[i])] for row in motion]
             for i in range(model.n_bodies)
         ]
         for i in range(model.n_bodies):
             q[i][0] = q[i][0] + float(model.offset[i])
+        return q
+
+    def _outwards(self, q: Rows, order: int, base: BodyMotion | None) -> _Swept:
+        """Sweep from the base outwards: motions, places and inertial loads of the bodies."""
+        model, frames, recorder = self.model, self.frames, self.recorder
         up = formulation.scaled(-1.0, vector(frames.gravity))
         rest = formulation.base_motion(up, order)
         motions = {BASE: rest if base is None else base}
-        # As seen from the base, in whose axes wrenches are.
         relative = {BASE: rest}
         position = vector(frames.base[:3, :3].T @ frames.base[:3, 3])
         places = {
@@ -169,25 +219,37 @@ class RigidBodies:
                     relative[i] = formulation.forward(joint, turn, q[i], relative[p])
                 places[i] = formulation.forward_place(joint, turn, q[i], places[p])
             loads[i] = formulation.inertial_load(frames.bodies[i], motions[i])
-        for wrench, values in zip(self.wrenches, self._given):
-            i, pose = model.link(wrench.link)
-            if i == BASE and base is None:
-                continue
-            sign = 1.0 if wrench.acting == 'on_environment' else -1.0
-            given = formulation.load_of(
-                [sign * value for value in values[: 6 * (order + 1)]]
-            )
-            pose = se3.inverse(frames.base if i == BASE else frames.poses[i]) @ pose
-            if wrench.expressed_in == 'body':
-                applied = load_in_link_axes(given, pose)
-            else:
-                applied = formulation.load_from_base(given, places[i], relative[i])
-                # From the link's origin or the base's; the arm leads there from the body's.
-                arm = [formulation.scaled(-1.0, p) for p in places[i].p]
-                if wrench.expressed_in == 'hybrid':
-                    arm = [frame_position(pose)]
-                applied = formulation.load_about_origin(applied, arm)
-            loads[i] = formulation.sum_loads(loads[i], applied)
+        return _Swept(turns, relative, places, loads)
+
+    def _applied(
+        self,
+        wrench: Attachment,
+        values: Sequence[Number],
+        i: int,
+        pose: Array,
+        swept: _Swept,
+    ) -> Load:
+        """Load on body i about the origin of its frame, of a wrench on a link with a pose there.
+
+        The values are those of the wrench, six for each derivative, as given.
+        """
+        sign = 1.0 if wrench.acting == 'on_environment' else -1.0
+        given = formulation.load_of([sign * value for value in values])
+        frames = self.frames
+        pose = se3.inverse(frames.base if i == BASE else frames.poses[i]) @ pose
+        if wrench.expressed_in == 'body':
+            return load_in_link_axes(given, pose)
+        place = swept.places[i]
+        applied = formulation.load_from_base(given, place, swept.relative[i])
+        # From the link's origin or the base's; the arm leads there from the body's.
+        arm = [formulation.scaled(-1.0, p) for p in place.p]
+        if wrench.expressed_in == 'hybrid':
+            arm = [frame_position(pose)]
+        return formulation.load_about_origin(applied, arm)
+
+    def _inwards(self, q: Rows, order: int, swept: _Swept, to_base: bool) -> Rows:
+        """Sweep towards the base: efforts, while loads are summed up, on the base if so asked."""
+        model, frames, loads = self.model, self.frames, swept.loads
         efforts: Rows = [[0.0] * model.n_joints for _ in range(order + 1)]
         for i in reversed(range(model.n_bodies)):
             own = formulation.effort(frames.joints[i], loads[i])
@@ -197,14 +259,23 @@ class RigidBodies:
                 j = int(model.coordinate[i])
                 efforts[k][j] = efforts[k][j] + multiplier * value
             p = int(model.parent[i])
-            if p != BASE or base is not None:
-                passed = formulation.backward(frames.joints[i], turns[i], q[i], loads[i])
+            if p != BASE or to_base:
+                turn = swept.turns[i]
+                passed = formulation.backward(frames.joints[i], turn, q[i], loads[i])
                 loads[p] = formulation.sum_loads(loads[p], passed)
-        return efforts, loads[BASE]
+        return efforts
 
 
 def load_in_link_axes(values: Load, pose: Array) -> Load:
-    """Load of a wrench in the axes of a link that has a pose in the body's frame."""
+    """Load about the origin and in the axes of a body's frame, from a wrench on a link of it.
+
+    Parameters
+    ----------
+    values : Load
+        About the origin and in the axes of the link.
+    pose : ndarray, shape (4, 4)
+        Of the link in the body's frame.
+    """
     axes = [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
 
     def turned(v: Vector) -> Vector:
@@ -219,7 +290,13 @@ def load_in_link_axes(values: Load, pose: Array) -> Load:
 
 
 def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
-    """Summands of friction laws by body; refused are laws that are not of this package."""
+    """Summands of the friction laws with the indices of their bodies.
+
+    Raises
+    ------
+    ModelError
+        If a law is not of this package; the message names the joint.
+    """
 
     def terms(joint: str, law: FrictionLaw) -> list[FrictionLaw]:
         if type(law) is Sum:
@@ -300,27 +377,41 @@ class RecordedFriction:
                 height * scale * value for value in slope
             ]
         assert isinstance(law, (Coulomb, Stribeck))
-        if law.smoothing > 0.0:
-            scale = 1.0 / law.smoothing
-            shape, slope = self._step(which, scale, scale * moving[0], moving)
-            slope = [scale * value for value in slope]
-        else:
-            rest: list[Number] = [0.0] * (len(moving) - 1)
-            self._velocities[which] = moving[0]
-            index = list(self._velocities).index(which)
-            shape, slope = [self.recorder.input('direction', index), *rest], [0.0, *rest]
+        shape, slope = self._direction(which, law.smoothing, moving)
         if isinstance(law, Stribeck):
-            x = [1.0 / law.velocity * value for value in moving]
-            orders = range(len(x))
-            decay = self._decay(which, x)
-            falling = [-2.0 / law.velocity * _product(x, decay, k) for k in orders]
-            slope = [
-                _product(decay, slope, k) + _product(falling, shape, k) for k in orders
-            ]
-            shape = [_product(decay, shape, k) for k in orders]
+            shape, slope = self._falling(which, law, shape, slope, moving)
         return [law.level * value for value in shape], [
             law.level * value for value in slope
         ]
+
+    def _direction(
+        self, which: int, smoothing: float, moving: Sequence[Number]
+    ) -> tuple[list[Number], list[Number]]:
+        """Series of tanh(v / smoothing), or of the sign of v, and of its derivative by v."""
+        if smoothing > 0.0:
+            scale = 1.0 / smoothing
+            shape, slope = self._step(which, scale, scale * moving[0], moving)
+            return shape, [scale * value for value in slope]
+        rest: list[Number] = [0.0] * (len(moving) - 1)
+        self._velocities[which] = moving[0]
+        index = list(self._velocities).index(which)
+        return [self.recorder.input('direction', index), *rest], [0.0, *rest]
+
+    def _falling(
+        self,
+        which: int,
+        law: Stribeck,
+        shape: Sequence[Number],
+        slope: Sequence[Number],
+        moving: Sequence[Number],
+    ) -> tuple[list[Number], list[Number]]:
+        """Series of exp(-(v / law.velocity)^2) times a direction, and of its derivative by v."""
+        x = [1.0 / law.velocity * value for value in moving]
+        orders = range(len(x))
+        decay = self._decay(which, x)
+        falling = [-2.0 / law.velocity * _product(x, decay, k) for k in orders]
+        slope = [_product(decay, slope, k) + _product(falling, shape, k) for k in orders]
+        return [_product(decay, shape, k) for k in orders], slope
 
     def _step(
         self, which: int, scale: float, x: Number, moving: Sequence[Number]
@@ -346,7 +437,21 @@ class RecordedFriction:
 def step_series(
     recorder: Recorder, index: int, rates: Sequence[Number]
 ) -> tuple[list[Number], list[Number]]:
-    """Series of tanh(x), and of its derivative by x, from the derivatives of x, from 1 on."""
+    """Series of tanh(x), and of its derivative by x.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    index : int
+        Place of tanh(x) and its derivative in the inputs 'shape' and 'slope'.
+    rates : sequence of Number
+        Derivatives of x from 1 on.
+
+    Returns
+    -------
+    shape, slope : list of Number
+        One more than there are rates.
+    """
     shape: list[Number] = [recorder.input('shape', index)]
     slope: list[Number] = [recorder.input('slope', index)]
     # tanh' = slope x' and slope' = -2 tanh slope x' = -2 tanh tanh', by Leibniz's rule.

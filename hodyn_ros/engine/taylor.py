@@ -66,12 +66,19 @@ class Taylor:
 
 
 def from_derivatives(derivatives: Sequence[Number]) -> Taylor:
-    """Make a number from its value and derivatives."""
+    """Number from its value and time derivatives; coefficient k is derivative k over k!."""
     return Taylor([1.0 / factorial(k) * x for k, x in enumerate(derivatives)])
 
 
 def derivatives(value: Number, count: int) -> list[Number]:
-    """Value and derivatives of a number that may be a constant."""
+    """Value and time derivatives of a number that may be a constant.
+
+    Parameters
+    ----------
+    value : Taylor or number
+    count : int
+        How many are returned, the value included; what the number does not have is zero.
+    """
     found = value.coefficients[:count] if isinstance(value, Taylor) else [value]
     found = [float(factorial(k)) * x for k, x in enumerate(found)]
     return found + [0.0] * (count - len(found))
@@ -103,7 +110,16 @@ def convolution(a: Sequence[Number], b: Sequence[Number], k: int) -> Number:
 
 
 class JointMotion(NamedTuple):
-    """Motion of the joint of a body: position, and turn about the axis."""
+    """Motion of the joint of a body.
+
+    Attributes
+    ----------
+    joint : JointFrame
+    q : Taylor
+        Position.
+    turn : Turn
+        Sine and cosine of the angle with the offset, without rates.
+    """
 
     joint: JointFrame
     q: Taylor
@@ -142,7 +158,14 @@ def joint_motion(
 
 
 def twist_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """Twist of a body's frame in its own axes, from that of its parent's."""
+    """Twist of a body's frame in its own axes, from that of its parent's.
+
+    Parameters
+    ----------
+    motion : JointMotion
+    w, v : Vector
+        Angular velocity and velocity of the origin of the parent's frame, in its axes.
+    """
     joint, rate = motion.joint, motion.q.rate()
     w, v = screw_of_child(motion, w, v)
     w = formulation.plus_scaled(w, joint.turn * rate, AXIS)
@@ -150,7 +173,10 @@ def twist_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, V
 
 
 def screw_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """Components of a twist for a body's frame, from those for its parent's."""
+    """Components of a twist for a body's frame, from those for its parent's.
+
+    The twist is the same: only axes and the point whose velocity counts change.
+    """
     joint = motion.joint
     v = formulation.plus_cross(v, w, joint.d)
     w = formulation.to_child(joint, motion.turn, w)

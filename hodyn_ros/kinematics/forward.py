@@ -112,7 +112,22 @@ def forward_kinematics(
 def _link_motion(
     model: RobotModel, motion: Array, link: str, expressed_in: str
 ) -> tuple[Array, Array]:
-    """Poses (N, 4, 4) and twists (N, K-1, 6) by the recursion of `joints`, then converted."""
+    """Poses and twists of a link by the recursion of `joints`, then converted.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (N, K, n)
+        Checked already.
+    link, expressed_in : str
+        As in `forward_kinematics`.
+
+    Returns
+    -------
+    pose : ndarray, shape (N, 4, 4)
+    V : ndarray, shape (N, K-1, 6)
+        Twist with time derivatives; those of the base link are zero.
+    """
     body, frame = model.link(link)
     N, K, _ = motion.shape
     coordinates = body_coordinates(model, motion)

@@ -105,7 +105,10 @@ class InverseKinematicsOptions:
 
 
 class InverseKinematicsSolution(NamedTuple):
-    """Joint motion that produces a link motion, and how well it is determined."""
+    """Joint motion that produces a link motion, and how well it is determined.
+
+    The leading axes are those of the link motion.
+    """
 
     motion: Array
     """Joint positions and derivatives in model order, shape (..., K, n) [rad/s^k] or [m/s^k]."""
@@ -231,7 +234,28 @@ def inverse_kinematics(
 def checked_link_motion(
     link_motion: LinkMotion | tuple[ArrayLike, ArrayLike], expressed_in: str
 ) -> tuple[Array, Array]:
-    """Check a link motion; return its pose, made exact, and its twist."""
+    """Pose, made exact, and twist of a link motion.
+
+    Parameters
+    ----------
+    link_motion : LinkMotion or (pose, twist)
+        Shapes (..., 4, 4) and (..., K-1, 6), with the same leading axes.
+    expressed_in : str
+        Expression of the twist; only checked here.
+
+    Returns
+    -------
+    pose : ndarray, shape (..., 4, 4)
+        With rotations freed of rounding, see `checks.exact_poses`.
+    V : ndarray, shape (..., K-1, 6)
+
+    Raises
+    ------
+    MotionError
+        If a shape does not fit, a value is not finite, or a pose is not one.
+    HodynError
+        If the expression is unknown.
+    """
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     if not isinstance(link_motion, (tuple, list)) or len(link_motion) != 2:
         raise MotionError(
@@ -252,7 +276,22 @@ def checked_link_motion(
 
 
 def hybrid_from(pose: Array, V: Array, expressed_in: str) -> Array:
-    """Twist of a link in hybrid expression."""
+    """Twist of a link in hybrid expression.
+
+    Parameters
+    ----------
+    pose : ndarray, shape (..., 4, 4)
+        Of the link in the base link.
+    V : ndarray, shape (..., K-1, 6)
+        Twist (omega, v) with the time derivatives of its coordinates, K >= 1.
+    expressed_in : {'body', 'spatial', 'hybrid'}
+        Expression of V.
+
+    Returns
+    -------
+    ndarray, shape (..., K-1, 6)
+        In base axes, with the velocity of the link origin and its derivatives.
+    """
     if V.shape[-2] == 0 or expressed_in == 'hybrid':
         return V
     if expressed_in == 'body':
@@ -641,9 +680,10 @@ def _solve_position(
 def _starts(
     guess: Array, lower: Array, upper: Array, spread: Array, restarts: int, seed: int
 ) -> Iterator[Array]:
-    """Yield the guess and then random positions within the limits.
+    """Starts of the search, each of shape (n,): the guess, then random ones within the limits.
 
-    Joints without limits are tried up to the distance `spread` from the guess.
+    Joints without limits are tried up to the distance `spread` (n,) from the guess. The same seed
+    gives the same positions.
     """
     yield guess
     rng = np.random.default_rng(seed)
@@ -657,7 +697,10 @@ def _starts(
 def _within(
     q: Array, near: Array, lower: Array, upper: Array, periodic: NDArray[np.bool_]
 ) -> Array:
-    """Turn periodic joints fully, until they lie within their limits and as near as possible."""
+    """Positions (n,) with periodic joints turned fully into their limits, as near as possible.
+
+    Near to the positions `near`; joints that are not `periodic` are returned as they are.
+    """
     turn = 2.0 * np.pi
     turns = np.round((near - q) / turn)
     turns = np.clip(turns, np.ceil((lower - q) / turn), np.floor((upper - q) / turn))
@@ -667,7 +710,27 @@ def _within(
 def _linearised(
     system: TaskSystem, C: Array, c: Array, q: Array
 ) -> tuple[Array, Array, Array]:
-    """Twist to the wanted pose, right-hand side and matrix of the linear equations."""
+    """Linear equations for a step from positions towards a wanted pose.
+
+    Parameters
+    ----------
+    system : TaskSystem
+    C : ndarray, shape (4, 4)
+        Wanted pose of the link.
+    c : ndarray, shape (p,)
+        Wanted values of the joint tasks.
+    q : ndarray, shape (n,)
+        Joint positions.
+
+    Returns
+    -------
+    error : ndarray, shape (6,)
+        Twist to the wanted pose in hybrid expression [rad] and [m].
+    e : ndarray, shape (m+p,)
+        Right-hand side, dimensionless.
+    M : ndarray, shape (m+p, u)
+        Matrix, dimensionless.
+    """
     pose, J = system.chain.pose_and_jacobian(q[None])
     rotation = so3.log(C[:3, :3] @ pose[0, :3, :3].T)
     error = np.concatenate([rotation, C[:3, 3] - pose[0, :3, 3]])
@@ -682,7 +745,24 @@ def _bounded_step(
     at_lower: NDArray[np.bool_],
     at_upper: NDArray[np.bool_],
 ) -> Array:
-    """Damped least-squares step that does not push joints beyond limits at which they are."""
+    """Damped least-squares step that does not push joints beyond limits at which they are.
+
+    Parameters
+    ----------
+    M : ndarray, shape (m+p, u)
+        Matrix of the equations.
+    e : ndarray, shape (m+p,)
+        Right-hand side.
+    damping : float
+        Added to the squares of the singular values.
+    at_lower, at_upper : ndarray of bool, shape (u,)
+        Joints that are at a limit.
+
+    Returns
+    -------
+    ndarray, shape (u,)
+        In units of the joints; zero for joints that are blocked.
+    """
     free = np.ones(M.shape[1], dtype=bool)
     step = np.zeros(M.shape[1])
     while np.any(free):

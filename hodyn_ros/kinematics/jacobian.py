@@ -97,25 +97,33 @@ def jacobian(
         columns[:, column] = S @ np.swapaxes(se3.Ad(poses[i]), -1, -2)
 
     body, frame = model.link(link)
-    pose = poses[body] @ frame
     V = twists[body] @ se3.Ad(se3.inverse(frame)).T
-    if expressed_in == 'body':
-        in_link_axes = columns @ np.swapaxes(se3.Ad(se3.inverse(pose)), -1, -2)[:, None]
-        columns = leibniz.into_moving_frame(
-            in_link_axes, V[:, None], lambda V, y: -se3.bracket(V, y)
-        )
-    elif expressed_in == 'hybrid':
-        r = pose[:, None, :3, 3]
-        if K > 1:
-            r = np.concatenate([r, hybrid_from_body(pose, V)[..., 3:]], axis=1)
-        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r[:, None])
+    columns = _expressed(columns, poses[body] @ frame, V, expressed_in)
     for column, i in enumerate(path):
         J[..., model.coordinate[i]] += model.multiplier[i] * columns[:, column]
     return J.reshape(*batch, K, 6, n)
 
 
+def _expressed(columns: Array, pose: Array, V: Array, expressed_in: str) -> Array:
+    """Columns (N, bodies, K, 6) of spatial Jacobians in another expression.
+
+    Of a link with poses (N, 4, 4) and twists (N, K-1, 6) in link axes. The columns may be changed.
+    """
+    if expressed_in == 'body':
+        in_link_axes = columns @ np.swapaxes(se3.Ad(se3.inverse(pose)), -1, -2)[:, None]
+        return leibniz.into_moving_frame(
+            in_link_axes, V[:, None], lambda V, y: -se3.bracket(V, y)
+        )
+    if expressed_in == 'hybrid':
+        r = pose[:, None, :3, 3]
+        if V.shape[-2]:
+            r = np.concatenate([r, hybrid_from_body(pose, V)[..., 3:]], axis=1)
+        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r[:, None])
+    return columns
+
+
 def bodies_to(model: RobotModel, link: str) -> list[int]:
-    """List the bodies from the base to a link, by index."""
+    """Indices of the bodies from the base to a link, outwards; none for links of the base."""
     path: list[int] = []
     body = model.link(link).body
     while body != BASE:
@@ -125,10 +133,27 @@ def bodies_to(model: RobotModel, link: str) -> list[int]:
 
 
 class LinkChain(NamedTuple):
-    """The bodies from the base to a link, for repeated evaluation at single positions."""
+    """The bodies from the base to a link, for repeated evaluation at single positions.
+
+    Attributes
+    ----------
+    link : str
+    frame : ndarray, shape (4, 4)
+        Pose of the link in the last body, or in the base if there are no bodies.
+    n_joints : int
+        Number n of independent joints of the model, also of those that do not move the link.
+    coordinate : ndarray of int, shape (bodies,)
+        Independent joint that moves each body.
+    multiplier, offset : ndarray, shape (bodies,)
+        Joint position of the body: multiplier * q + offset.
+    B : ndarray, shape (bodies, 4, 4)
+        Pose in the parent at zero position.
+    X : ndarray, shape (bodies, 6)
+        Body-fixed joint screws.
+    """
 
     link: str
-    frame: Array  # pose of the link in the last body, or in the base if there are no bodies
+    frame: Array
     n_joints: int
     coordinate: NDArray[np.intp]
     multiplier: Array
@@ -138,14 +163,26 @@ class LinkChain(NamedTuple):
 
     @classmethod
     def of(cls, model: RobotModel, link: str) -> LinkChain:
-        """Chain to a link of the model."""
+        """Chain to a link of the model; a `ModelError` if there is no such link."""
         path = bodies_to(model, link)
         of_bodies = model.multiplier[path], model.offset[path], model.B[path], model.X[path]
         pose, n, coordinate = model.link(link).pose, model.n_joints, model.coordinate[path]
         return cls(link, pose, n, coordinate, *of_bodies)
 
     def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
-        """Poses (N, 4, 4) of the link and its hybrid Jacobians (N, 6, n) at positions (N, n)."""
+        """Pose of the link in the base link, and its Jacobian in hybrid expression.
+
+        Parameters
+        ----------
+        q : ndarray, shape (N, n)
+            Positions of the independent joints [rad] or [m].
+
+        Returns
+        -------
+        pose : ndarray, shape (N, 4, 4)
+        J : ndarray, shape (N, 6, n)
+            Columns of joints that do not move the link are zero.
+        """
         N, n_bodies = len(q), len(self.X)
         J = np.zeros((N, 6, self.n_joints))
         positions = q[:, self.coordinate] * self.multiplier + self.offset

@@ -29,7 +29,26 @@ if TYPE_CHECKING:
 
 
 def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
-    """Motion as an array of real numbers of shape (..., K, n), of whatever type it has."""
+    """Motion as an array of real numbers, of whatever type it has.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order.
+    lowest_K : int
+        How many of them are needed.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n)
+        Not copied where the motion is an array. Values are not looked at.
+
+    Raises
+    ------
+    MotionError
+        If the model is none, or the motion is masked, not of real numbers, or of a wrong shape.
+    """
     if not hasattr(model, 'n_joints'):
         raise MotionError(
             f'The model is of type {type(model).__name__}, expected a RobotModel, for example '
@@ -68,7 +87,13 @@ def stacked(K: int = 3) -> str:
 
 
 def link_or_tip(model: RobotModel, link: str | None) -> str:
-    """Name of the link that is meant, by default the tip of the chain."""
+    """Name of the link that is meant, by default the tip of the chain.
+
+    Raises
+    ------
+    ModelError
+        If the link does not exist, or none is named and the model is a tree without a tip.
+    """
     link = model.tip_link if link is None else link
     if link is None:
         raise ModelError(
@@ -79,7 +104,20 @@ def link_or_tip(model: RobotModel, link: str | None) -> str:
 
 
 def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> Array:
-    """Motion as a float64 array of shape (..., K, n); values that are not finite are refused."""
+    """Motion as a float64 array of finite values.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+    lowest_K : int
+        How many time derivatives are needed, the position included.
+
+    Raises
+    ------
+    MotionError
+        As `motion_array`, and if a value is NaN or infinite.
+    """
     array = np.asarray(motion_array(model, motion, lowest_K), dtype=np.float64)
     refuse_not_finite(model, array)
     return array
@@ -107,7 +145,15 @@ def refuse_not_finite(
 
 
 def checked_result(result: Array, motion: Array) -> Array:
-    """Refuse the result of a computation along a motion if it overflows."""
+    """Result of a computation along a motion; a `MotionError` if it overflows.
+
+    Parameters
+    ----------
+    result : ndarray
+        Any shape; NaN counts as an overflow, since the motion has been checked.
+    motion : ndarray
+        Whose largest value the message has.
+    """
     if not np.all(np.isfinite(result)):
         raise overflow(motion)
     return result
@@ -125,6 +171,12 @@ def body_coordinates(model: RobotModel, motion: Array) -> Array:
     """Joint motion of every body (..., K, n_bodies) from that of the independent joints.
 
     A mimic joint q_m = a q_j + b has q_m^(k) = a q_j^(k).
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (..., K, n)
+        Time derivatives of the positions of the independent joints, K >= 1.
     """
     coordinates: Array = motion[..., model.coordinate] * model.multiplier
     coordinates[..., 0, :] += model.offset
@@ -141,14 +193,29 @@ def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
 
 
 def selection_of(model: RobotModel) -> Array:
-    """Constant matrix of the velocities of all bodies' joints by those of the independent ones."""
+    """Matrix (n_bodies, n) that maps velocities of the independent joints to those of all bodies.
+
+    Constant: row i has the multiplier of body i in the column of the joint that moves it.
+    """
     selection = np.zeros((model.n_bodies, model.n_joints))
     selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
     return selection
 
 
 class JointTransforms:
-    """Transforms A of all bodies along joint motions (N, K, n_bodies), for series of twists."""
+    """Transforms A of all bodies along joint motions, for series of twists and wrenches.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motion of every body, see `body_coordinates`.
+
+    Attributes
+    ----------
+    K : int
+        Number of entries of the series: series of twists may have so many or fewer.
+    """
 
     def __init__(self, model: RobotModel, coordinates: Array) -> None:
         series = np.swapaxes(coordinates, -1, -2)
@@ -172,7 +239,13 @@ class JointTransforms:
         ).reshape(N, n_bodies, self.K, self._terms * self.K)
 
     def matrices(self) -> Array:
-        """Return the transforms themselves and their derivatives, (K, N, n_bodies, 6, 6)."""
+        """Transforms A from parent to body and their time derivatives.
+
+        Returns
+        -------
+        ndarray, shape (K, N, n_bodies, 6, 6)
+            Entry k is the k-th time derivative.
+        """
         N, n_bodies = self._series.shape[:2]
         basis = self._to_body.reshape(n_bodies, 6, self._terms, 6).transpose(0, 2, 3, 1)
         f = self._series[..., : self._terms]
@@ -180,14 +253,39 @@ class JointTransforms:
         return np.moveaxis(A, 2, 0).reshape(self.K, N, n_bodies, 6, 6)
 
     def to_body(self, i: int, V: Array) -> Array:
-        """Series of A V, (N, K', 6), for twists V (N or 1, K', 6) of the parent of body i."""
+        """Series of A V: twists of the parent in the frame of body i.
+
+        Parameters
+        ----------
+        i : int
+            Index of the body.
+        V : ndarray, shape (N or 1, K', 6)
+            Twists with time derivatives in the frame of the parent, K' <= K.
+
+        Returns
+        -------
+        ndarray, shape (N, K', 6)
+        """
         return self._apply(i, V, self._to_body[i])
 
     def to_parent(self, i: int, W: Array) -> Array:
-        """Series of transpose(A) W, (N, K', 6), for wrenches W (N, K', 6) on body i."""
+        """Series of transpose(A) W: wrenches on body i in the frame of its parent.
+
+        Parameters
+        ----------
+        i : int
+            Index of the body.
+        W : ndarray, shape (N, K', 6)
+            Wrenches (moment, force) with time derivatives in the frame of the body, K' <= K.
+
+        Returns
+        -------
+        ndarray, shape (N, K', 6)
+        """
         return self._apply(i, W, self._to_parent[i])
 
     def _apply(self, i: int, y: Array, basis: Array) -> Array:
+        """Product of the series of body i with a series (N or 1, K, 6) in its constant basis."""
         N, K, _ = y.shape
         images = (y.reshape(-1, 6) @ basis).reshape(N, self._terms * K, 6)
         product: Array = self._series[:, i, :K, : self._terms * K] @ images
@@ -275,7 +373,20 @@ def _joint_pose(X: Array, q: Array) -> Array:
 
 
 def hybrid_from_body(pose: Array, V: Array) -> Array:
-    """Twist and derivatives (..., K, 6) of a link in hybrid expression, from those in its axes."""
+    """Twist of a link in hybrid expression, from that in its axes.
+
+    Parameters
+    ----------
+    pose : ndarray, shape (..., 4, 4)
+        Of the link in the base link.
+    V : ndarray, shape (..., K, 6)
+        Twist (omega, v) in link axes with the time derivatives of its coordinates.
+
+    Returns
+    -------
+    ndarray, shape (..., K, 6)
+        In base axes, with the velocity of the link origin and its derivatives.
+    """
     R_transposed, omega = np.swapaxes(pose[..., :3, :3], -1, -2), V[..., :3]
     parts = [
         leibniz.from_moving_frame(part, omega, so3.cross) @ R_transposed

@@ -138,7 +138,27 @@ class TaskSystem(NamedTuple):
         joint_tasks: Sequence[JointTask],
         length: float | None,
     ) -> TaskSystem:
-        """Choose rows and unknowns; refuse a task that asks for more than joints can do."""
+        """Equations of a task, with its rows and unknowns chosen.
+
+        Parameters
+        ----------
+        model : RobotModel
+        link : str
+        task : sequence of str
+            Of `TASK_ROWS`, each at most once, in any order.
+        joint_tasks : sequence of JointTask
+        length : float or None
+            Characteristic length [m], by default `LinkChain.reach`.
+
+        Raises
+        ------
+        HodynError
+            If no joint moves the link, if rows are unknown or repeated, if there are more
+            equations than joints, or if some rotations are prescribed where the joints make
+            others, too.
+        JointNameError
+            If a joint task names a joint that is not an independent one.
+        """
         chain = LinkChain.of(model, link)
         if len(chain.X) == 0:
             raise HodynError(
@@ -189,12 +209,22 @@ class TaskSystem(NamedTuple):
 
     @property
     def ignored_rotations(self) -> NDArray[np.intp]:
-        """Rows of the rotations that are not prescribed while others are."""
+        """Rows of the rotations that are not prescribed while others are; may be empty."""
         turning = self.rows[self.rows < 3]
         return np.setdiff1d(np.arange(3), turning) if len(turning) else turning
 
     def periodic(self, lower: Array, upper: Array) -> NDArray[np.bool_]:
-        """Joints of which every angle lies within the limits, and a full turn changes nothing."""
+        """Joints of which every angle lies within the limits, and a full turn changes nothing.
+
+        Parameters
+        ----------
+        lower, upper : ndarray, shape (n,)
+            Limits of the positions [rad] or [m], infinite where there are none.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
         turns = np.zeros(self.chain.n_joints, dtype=bool)
         for i, j in enumerate(self.chain.coordinate):
             omega, v = self.chain.X[i, :3], self.chain.X[i, 3:]
@@ -208,18 +238,42 @@ class TaskSystem(NamedTuple):
         return turns & (upper - lower >= 2.0 * np.pi)
 
     def matrix(self, J: Array) -> Array:
-        """Matrix of the equations, shape (..., m+p, u), from J of shape (..., 6, n)."""
+        """Matrix of the equations, dimensionless.
+
+        Parameters
+        ----------
+        J : ndarray, shape (..., 6, n)
+            Hybrid Jacobian of the link.
+
+        Returns
+        -------
+        ndarray, shape (..., m+p, u)
+            Rows of the link first, then the joint tasks.
+        """
         of_link = J[..., self.rows, :] / self.row_scale[:, None] * self.joint_scale
         of_joints = np.broadcast_to(self.A, (*J.shape[:-2], *self.A.shape))
         return np.concatenate([of_link, of_joints], axis=-2)[..., self.unknown]
 
     def right_side(self, V: Array, c: Array) -> Array:
-        """Right-hand side, shape (..., m+p), from a twist (..., 6) and joint tasks (..., p)."""
+        """Right-hand side of the equations, dimensionless.
+
+        Parameters
+        ----------
+        V : ndarray, shape (..., 6)
+            Hybrid twist, or the twist to a wanted pose.
+        c : ndarray, shape (..., p)
+            Values of the joint tasks, of the same order.
+
+        Returns
+        -------
+        ndarray, shape (..., m+p)
+        """
         return np.concatenate(
             [V[..., self.rows] / self.row_scale, c / self.A_scale], axis=-1
         )
 
     def _check(self, link: str) -> None:
+        """Refusal of a task that asks for more than the joints can do, or for no orientation."""
         names = [self.model.joint_names[j] for j in self.unknown]
         if self.redundancy < 0:
             raise HodynError(
@@ -261,7 +315,14 @@ class LeastNormSystem(NamedTuple):
 
     @classmethod
     def of(cls, system: TaskSystem, given: LeastNorm) -> LeastNormSystem:
-        """Check and complete the attributes of the criterion."""
+        """Equations of a task and a criterion, whose attributes are checked and completed.
+
+        Raises
+        ------
+        HodynError
+            If an attribute has a wrong shape or is not finite, a weight is not positive, a rate is
+            negative, or a rate is given without a posture.
+        """
         n = system.model.n_joints
         arrays = []
         for what, value, default in (
@@ -329,6 +390,20 @@ class LeastNormSystem(NamedTuple):
 
         None if the integration fails. Each matrix of the equations on the way is checked, which
         may raise.
+
+        Parameters
+        ----------
+        path : SampledPath
+        t : int
+            Index of the sample, from 1 on.
+        q : ndarray, shape (n,)
+            Joint positions at sample t - 1 [rad] or [m].
+        check : callable
+            Called with each matrix, shape (m+p, u).
+
+        Returns
+        -------
+        ndarray, shape (n,), or None
         """
         from scipy.integrate import solve_ivp
 
@@ -371,7 +446,15 @@ class LeastNormSystem(NamedTuple):
         return KKT
 
     def _wanted(self, q: Array, order: int = 0) -> Array:
-        """Differentiate W z: shape (..., u), from a derivative of q, shape (..., n)."""
+        """Derivative of W z, shape (..., u).
+
+        Parameters
+        ----------
+        q : ndarray, shape (..., n)
+            The derivative of the joint positions of this order.
+        order : int
+            Zero for the positions, which the posture is subtracted from.
+        """
         way = q - self.posture if order == 0 else q
         z = -self.rate * way / self.system.joint_scale
         wanted: Array = self.weights * z[..., self.system.unknown]
@@ -396,7 +479,19 @@ class SampledPath:
         self._rate = self._path.derivative()
 
     def rates(self, t: float) -> tuple[Array, Array]:
-        """Twist, shape (6,), and rates of the joint tasks, shape (p,), at a time."""
+        """Twist and rates of the joint tasks at a time.
+
+        Parameters
+        ----------
+        t : float
+            [s], between the first and the last time.
+
+        Returns
+        -------
+        twist : ndarray, shape (6,)
+            Hybrid: (omega, v) in base axes [rad/s] and [m/s].
+        rates : ndarray, shape (p,)
+        """
         p, rate = self._path(t)[:4], self._rate(t)
         # omega = 2 dp/dt conjugate(p) / |p|^2; the polynomial is of length 1 at its ends only.
         omega = _multiplied(rate[:4], np.concatenate([-p[:3], p[3:]]))[:3] * (2.0 / (p @ p))

@@ -17,7 +17,13 @@ from hodyn_ros.typing import Array
 
 @lru_cache(maxsize=64)
 def binomials(K: int) -> Array:
-    """Binomial coefficients (K, K), read-only: [m, j] = m! / (j! (m - j)!), zero for j > m."""
+    """Binomial coefficients (K, K), read-only: [m, j] = m! / (j! (m - j)!), zero for j > m.
+
+    Parameters
+    ----------
+    K : int
+        Number of entries of the series that they multiply, from zero on. Tables are kept.
+    """
     table = np.array([[float(comb(m, j)) for j in range(K)] for m in range(K)]).reshape(
         K, K
     )
@@ -36,7 +42,17 @@ def multiplication(f: Array) -> Array:
 
 
 def product(f: Array, g: Array) -> Array:
-    """Series (..., K) of the product of two scalar series."""
+    """Series of the product of two scalar series, by Leibniz's rule.
+
+    Parameters
+    ----------
+    f, g : ndarray, shape (..., K)
+        Entry k is the k-th time derivative. Leading axes broadcast.
+
+    Returns
+    -------
+    ndarray, shape (..., K)
+    """
     out: Array = (multiplication(f) @ g[..., None])[..., 0]
     return out
 
@@ -66,6 +82,15 @@ def bilinear(
     """Series (..., K, d) of a bilinear, broadcasting product of two vector series (..., >=K, d).
 
     K is by default as large as both series allow.
+
+    Parameters
+    ----------
+    product : callable
+        Maps arrays (..., d_a) and (..., d_b) to (..., d), linear in both, such as `so3.cross`.
+    a, b : ndarray, shape (..., >= K, d_a) and (..., >= K, d_b)
+        Entry k of the axis before the last is the k-th time derivative. Leading axes broadcast.
+    K : int, optional
+        Number of entries of the result, at least 1.
     """
     if K is None:
         K = min(a.shape[-2], b.shape[-2])
@@ -78,7 +103,18 @@ def bilinear(
 
 
 def sin_cos(q: Array) -> tuple[Array, Array]:
-    """Series of the sine and the cosine of a scalar series (..., K), an angle [rad]."""
+    """Series of the sine and the cosine of an angle.
+
+    Parameters
+    ----------
+    q : ndarray, shape (..., K)
+        Entry k is the k-th time derivative of the angle [rad/s^k], K >= 1.
+
+    Returns
+    -------
+    sine, cosine : ndarray, shape (..., K)
+        Entry k is the k-th time derivative [1/s^k], from s' = c q' and c' = -s q'.
+    """
     K = q.shape[-1]
     sine, cosine = np.empty_like(q), np.empty_like(q)
     sine[..., 0], cosine[..., 0] = np.sin(q[..., 0]), np.cos(q[..., 0])
@@ -100,6 +136,20 @@ def from_moving_frame(
     its own components (a series of at least K-1 entries), and y, shape (..., K, d), holds
     components in the moving frame. The m-th derivative of T y is T z_m with z_(m+1) = dz_m/dt +
     product(V, z_m); the result holds the z_m.
+
+    Parameters
+    ----------
+    y : ndarray, shape (..., K, d)
+        Entry k is the k-th time derivative of the components in the moving frame.
+    V : ndarray, shape (..., >= K-1, 3 or 6)
+        Angular velocity or twist of the moving frame, with time derivatives.
+    product : callable
+        `so3.cross` for vectors and rotations, `se3.bracket` for screws and poses.
+
+    Returns
+    -------
+    ndarray, shape (..., K, d)
+        Entry m is z_m; T from the left makes it the m-th derivative of T y.
     """
     results = [y[..., 0, :]]
     while y.shape[-2] > 1:
@@ -115,8 +165,22 @@ def into_moving_frame(
     """Series (..., K, d) of T y, where dT/dt = product(V, .) T, from T times the derivatives of y.
 
     T(t) maps components in a fixed frame to a moving one, V is the velocity that belongs to it in
-    components of the moving frame (a series of at least K-1 entries). The derivatives of every T
-    y^(k) follow from those of the next: d/dt (T y^(k)) = T y^(k+1) + product(V, T y^(k)).
+    components of the moving frame. The derivatives of every T y^(k) follow from those of the next:
+    d/dt (T y^(k)) = T y^(k+1) + product(V, T y^(k)).
+
+    Parameters
+    ----------
+    u : ndarray, shape (..., K, d)
+        Entry k is T y^(k): the k-th derivative, in components of the moving frame.
+    V : ndarray, shape (..., >= K-1, 3 or 6)
+        Angular velocity or twist of the moving frame, with time derivatives.
+    product : callable
+        Such as minus `se3.bracket`, for screws.
+
+    Returns
+    -------
+    ndarray, shape (..., K, d)
+        Entry k is the k-th time derivative of the components T y in the moving frame.
     """
     K = u.shape[-2]
     table = binomials(K)

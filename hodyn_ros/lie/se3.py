@@ -18,7 +18,18 @@ PITCH_TOLERANCE = 1e-12
 
 
 def pose(rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """Homogeneous matrices (..., 4, 4) of rotations (..., 3, 3) and translations (..., 3) [m]."""
+    """Homogeneous matrices of rotations and translations.
+
+    Parameters
+    ----------
+    rotation : array-like, shape (..., 3, 3)
+    translation : array-like, shape (..., 3)
+        [m]. Leading axes broadcast with those of the rotation.
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
+    """
     rotation = np.asarray(rotation, dtype=np.float64)
     translation = np.asarray(translation, dtype=np.float64)
     batch = np.broadcast_shapes(rotation.shape[:-2], translation.shape[:-1])
@@ -30,16 +41,26 @@ def pose(rotation: ArrayLike, translation: ArrayLike) -> Array:
 
 
 def inverse(C: Array) -> Array:
-    """Inverses of poses (..., 4, 4)."""
+    """Inverses of poses (..., 4, 4), by the transpose of the rotation: it must be orthonormal."""
     R_transposed = np.swapaxes(C[..., :3, :3], -1, -2)
     return pose(R_transposed, -(R_transposed @ C[..., :3, 3:])[..., 0])
 
 
 def exp(X: ArrayLike) -> Array:
-    """Rigid-body motions (..., 4, 4) along screws times their joint variables, (..., 6).
+    """Rigid-body motions along screws times their joint variables.
 
     Source: Lynch and Park, Modern Robotics, 3.3.3, with the velocity taken apart along and across
     the axis, so that nothing cancels for small angles.
+
+    Parameters
+    ----------
+    X : array-like, shape (..., 6)
+        Screw times joint variable: rotation vector [rad], then the velocity of the point that
+        passes the origin times the same [m].
+
+    Returns
+    -------
+    ndarray, shape (..., 4, 4)
     """
     X = np.asarray(X, dtype=np.float64)
     omega, v = X[..., :3], X[..., 3:]
@@ -58,6 +79,15 @@ def Ad(C: Array) -> Array:
 
     They map twists in frame i to frame j; wrenches transform with the inverse transpose. Source:
     Lynch and Park, Modern Robotics, 3.3.
+
+    Parameters
+    ----------
+    C : ndarray, shape (..., 4, 4)
+        Rotation R and translation r [m].
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
     """
     R = C[..., :3, :3]
     matrix = np.zeros((*C.shape[:-2], 6, 6))
@@ -68,7 +98,18 @@ def Ad(C: Array) -> Array:
 
 
 def ad(V: ArrayLike) -> Array:
-    """Matrices of the Lie bracket, [[hat(omega), 0], [hat(v), hat(omega)]], of screws (..., 6)."""
+    """Matrices of the Lie bracket, [[hat(omega), 0], [hat(v), hat(omega)]].
+
+    Parameters
+    ----------
+    V : array-like, shape (..., 6)
+        Screws or twists (omega, v).
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+        ``ad(V) @ y`` is `bracket` of V and y.
+    """
     V = np.asarray(V, dtype=np.float64)
     matrix = np.zeros((*V.shape[:-1], 6, 6))
     matrix[..., :3, :3] = hat(V[..., :3])
@@ -78,7 +119,18 @@ def ad(V: ArrayLike) -> Array:
 
 
 def bracket(V: Array, y: Array) -> Array:
-    """Product ad(V) y without forming the matrix, broadcasting over (..., 6)."""
+    """Product ad(V) y without forming the matrix.
+
+    Parameters
+    ----------
+    V, y : ndarray, shape (..., 6)
+        Twists or screws (omega, v). Leading axes broadcast.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        (omega x omega_y, v x omega_y + omega x v_y).
+    """
     omega = V[..., :3]
     return np.concatenate(
         [
@@ -90,7 +142,20 @@ def bracket(V: Array, y: Array) -> Array:
 
 
 def coadjoint(V: Array, W: Array) -> Array:
-    """Product transpose(ad(V)) W of twists and wrenches or momenta, broadcasting over (..., 6)."""
+    """Product transpose(ad(V)) W without forming the matrix.
+
+    Parameters
+    ----------
+    V : ndarray, shape (..., 6)
+        Twists (omega, v).
+    W : ndarray, shape (..., 6)
+        Wrenches (moment, force), or momenta, in the same frame. Leading axes broadcast.
+
+    Returns
+    -------
+    ndarray, shape (..., 6)
+        (moment x omega + force x v, force x omega).
+    """
     omega = V[..., :3]
     return np.concatenate(
         [
@@ -113,6 +178,19 @@ def pitches(X: Array) -> Array:
 
 
 def transform_inertia(M_body: Array, frame: Array) -> Array:
-    """Inertia (6, 6) about the origin and in the axes of i, from that of a frame in i."""
+    """Inertia about the origin and in the axes of frame i, from that of a frame in i.
+
+    Parameters
+    ----------
+    M_body : ndarray, shape (6, 6)
+        About the origin of the frame, moments first.
+    frame : ndarray, shape (4, 4)
+        Pose of the frame in i.
+
+    Returns
+    -------
+    ndarray, shape (6, 6)
+        transpose(Ad^-1) M_body Ad^-1 with Ad of the frame.
+    """
     Ad_inverse = Ad(inverse(frame))
     return Ad_inverse.T @ M_body @ Ad_inverse

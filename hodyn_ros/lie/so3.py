@@ -12,7 +12,16 @@ from hodyn_ros.typing import Array
 
 
 def hat(e: ArrayLike) -> Array:
-    """Skew-symmetric matrices (..., 3, 3) of vectors: `hat(e) @ y == cross(e, y)`."""
+    """Skew-symmetric matrices of vectors: `hat(e) @ y == cross(e, y)`.
+
+    Parameters
+    ----------
+    e : array-like, shape (..., 3)
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+    """
     e = np.asarray(e, dtype=np.float64)
     matrix = np.zeros((*e.shape[:-1], 3, 3))
     matrix[..., 0, 1] = -e[..., 2]
@@ -25,7 +34,13 @@ def hat(e: ArrayLike) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product along the last axis, broadcasting (`numpy.cross` without its overhead)."""
+    """Cross product along the last axis (`numpy.cross` without its overhead).
+
+    Parameters
+    ----------
+    a, b : ndarray, shape (..., 3)
+        Leading axes broadcast.
+    """
     out = np.empty(np.broadcast(a, b).shape)
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
@@ -36,13 +51,34 @@ def cross(a: Array, b: Array) -> Array:
 
 
 def matvec(matrices: Array, vectors: Array) -> Array:
-    """Products of matrices (..., m, n) and vectors (..., n), broadcasting."""
+    """Products of matrices and vectors.
+
+    Parameters
+    ----------
+    matrices : ndarray, shape (..., m, n)
+    vectors : ndarray, shape (..., n)
+        Leading axes broadcast.
+
+    Returns
+    -------
+    ndarray, shape (..., m)
+    """
     products: Array = (matrices @ vectors[..., None])[..., 0]
     return products
 
 
 def exp(e: ArrayLike) -> Array:
-    """Rotations about vectors (..., 3) by their lengths [rad] (Euler-Rodrigues formula)."""
+    """Rotations about vectors by their lengths (Euler-Rodrigues formula).
+
+    Parameters
+    ----------
+    e : array-like, shape (..., 3)
+        Axis times angle [rad]; zero is no rotation.
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+    """
     e_hat = hat(e)
     angle = np.linalg.norm(np.asarray(e, dtype=np.float64), axis=-1)[..., None, None]
     # sin(a)/a and (1 - cos(a))/a^2 without cancellation; numpy.sinc(x) is sin(pi x)/(pi x).
@@ -52,7 +88,17 @@ def exp(e: ArrayLike) -> Array:
 
 
 def log(R: ArrayLike) -> Array:
-    """Rotation vectors (..., 3) of length 0 to pi; at exactly pi one of the two opposite ones."""
+    """Rotation vectors of rotations, the inverse of `exp`.
+
+    Parameters
+    ----------
+    R : array-like, shape (..., 3, 3)
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        Axis times angle, of length 0 to pi [rad]; at exactly pi one of the two opposite ones.
+    """
     from scipy.spatial.transform import Rotation
 
     R = np.asarray(R, dtype=np.float64)
@@ -63,7 +109,17 @@ def log(R: ArrayLike) -> Array:
 
 
 def from_rpy(rpy: ArrayLike) -> Array:
-    """Rotation matrix of URDF's roll, pitch and yaw: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Rotation matrix of URDF's roll, pitch and yaw: R = Rz(yaw) Ry(pitch) Rx(roll).
+
+    Parameters
+    ----------
+    rpy : array-like, shape (3,)
+        Roll, pitch and yaw [rad].
+
+    Returns
+    -------
+    ndarray, shape (3, 3)
+    """
     roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
     cr, sr = np.cos(roll), np.sin(roll)
     cp, sp = np.cos(pitch), np.sin(pitch)

@@ -33,7 +33,16 @@ MOVING_JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'helical')
 
 
 class Mimic(NamedTuple):
-    """Position of a joint that follows another: q = multiplier * q_joint + offset."""
+    """Position of a joint that follows another: q = multiplier * q_joint + offset.
+
+    Attributes
+    ----------
+    joint : str
+        Name of the joint that it follows.
+    multiplier : float
+    offset : float
+        [rad] or [m]
+    """
 
     joint: str
     multiplier: float
@@ -41,30 +50,59 @@ class Mimic(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """Friction of one joint as its description gives it; nothing has checked the values."""
+    """Friction of one joint as its description gives it; nothing has checked the values.
 
-    damping: float = 0.0  # coefficient of viscous friction [N m s/rad] or [N s/m]
-    friction: float = 0.0  # level of Coulomb friction [N m] or [N]
+    Attributes
+    ----------
+    damping : float
+        Coefficient of viscous friction [N m s/rad] or [N s/m].
+    friction : float
+        Level of Coulomb friction [N m] or [N].
+    """
+
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)
 class Link:
-    """A rigid link. Its inertia is the 6x6 matrix about the link origin in link axes."""
+    """A rigid link.
+
+    Attributes
+    ----------
+    name : str
+    mass : float
+        [kg]
+    M_body : ndarray, shape (6, 6)
+        Inertia about the link origin in link axes, moments first.
+    defect : str
+        Why the given inertia cannot be used; empty if it can. It matters only if the link moves.
+    """
 
     name: str
     mass: float = 0.0
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
-    defect: str = (
-        ''  # why the given inertia cannot be used. It matters only if the link moves.
-    )
+    defect: str = ''
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint; `origin` is the pose of the child link in the parent link at zero position.
+    """A joint as its description has it.
 
-    The axis passes through the origin of the child link, unless a `screw` in the frame of the
-    child link is given.
+    Attributes
+    ----------
+    name, type : str
+    parent, child : str
+        Names of links.
+    origin : ndarray, shape (4, 4)
+        Pose of the child link in the parent link at zero position.
+    axis : ndarray, shape (3,)
+        Direction in the frame of the child link, through its origin.
+    mimic : Mimic or None
+    limits : Limits
+    screw : ndarray, shape (6,), or None
+        Joint screw in the frame of the child link, in place of the axis.
+    dynamics : Dynamics
     """
 
     name: str
@@ -96,14 +134,35 @@ class RobotDescription:
 
 
 class LinkFrame(NamedTuple):
-    """Where a link sits: the body that it belongs to (or `BASE`) and its pose in that body."""
+    """Where a link sits in the tree of bodies.
+
+    Attributes
+    ----------
+    body : int
+        Index of the body that it belongs to, or `BASE`.
+    pose : ndarray, shape (4, 4)
+        Of the link in that body, or in the base link.
+    """
 
     body: int
     pose: Array
 
 
 class Assembly:
-    """Walks a description from the base outwards and collects bodies, see `from_urdf`."""
+    """Walk through a description from the base outwards, which collects bodies.
+
+    Parameters
+    ----------
+    description : RobotDescription
+    base_link, tip_link : str or None
+        See `RobotModel.from_urdf`.
+
+    Raises
+    ------
+    ModelError
+        If links or joints have the same names, do not make a tree, or are not supported in the
+        chosen chain, if nothing moves, or an inertia that moves cannot be used.
+    """
 
     def __init__(
         self, description: RobotDescription, base_link: str | None, tip_link: str | None
@@ -128,6 +187,7 @@ class Assembly:
         self._walk()
 
     def _known_link(self, name: str, argument: str) -> str:
+        """Name of a link, refused with the name of the argument unless there is such a link."""
         if name not in self.links:
             raise ModelError(
                 f'{argument} {name!r} is not a link of the robot; its links are '
@@ -255,6 +315,7 @@ class Assembly:
             )
 
     def _is_wanted(self, joint: Joint) -> bool:
+        """Whether a joint lies between base and tip, or the whole tree is wanted."""
         return self.path is None or joint.name in self.path
 
     def _resolved_mimic(self, joint: Joint, moving: set[str]) -> Mimic:
@@ -302,7 +363,15 @@ class Assembly:
         return MotionLimits(**known, effort_dot=open_, effort_ddot=open_)
 
     def fields(self) -> dict[str, Any]:
-        """Attributes of the `RobotModel`, all but gravity, without friction and armature."""
+        """Attributes of the `RobotModel`, all but gravity, without friction and armature.
+
+        Arrays are read-only. Remarks on limits and inertias are added to `warnings`.
+
+        Raises
+        ------
+        ModelError
+            If a mimic joint follows one that does not exist, does not move or follows it in turn.
+        """
         moving = {joint.name for joint in self.bodies}
         independent = [joint for joint in self.bodies if joint.mimic is None]
         index = {joint.name: i for i, joint in enumerate(independent)}
@@ -346,7 +415,25 @@ class Assembly:
 def massless_joints(
     names: Sequence[str], parent: Sequence[int], B: Array, X: Array, M_body: Array
 ) -> list[str]:
-    """Remarks on joints that move no inertia at all: they make the mass matrix singular."""
+    """Remarks on joints that move no inertia at all: they make the mass matrix singular.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the joints of the bodies.
+    parent : sequence of int
+        Index of the parent of each body, or `BASE`.
+    B : ndarray, shape (n_bodies, 4, 4)
+        Poses in the parents at zero position.
+    X : ndarray, shape (n_bodies, 6)
+        Body-fixed joint screws.
+    M_body : ndarray, shape (n_bodies, 6, 6)
+        Inertias about the origins of the body frames.
+
+    Returns
+    -------
+    list of str
+    """
     remarks = []
     composite = M_body.copy()
     for i in reversed(range(len(X))):
@@ -367,6 +454,7 @@ def massless_joints(
 
 
 def _screw(joint: Joint) -> Array:
+    """Body-fixed joint screw (6,) of a joint, from its axis unless it has one."""
     if joint.screw is not None:
         return joint.screw
     halves = (np.zeros(3), joint.axis)
@@ -374,6 +462,6 @@ def _screw(joint: Joint) -> Array:
 
 
 def frozen(array: NDArray[T]) -> NDArray[T]:
-    """Make an array read-only."""
+    """The same array, read-only from now on."""
     array.setflags(write=False)
     return array

@@ -66,6 +66,7 @@ class _NumberedLaw(FrictionLaw):
         return self._efforts(velocity, *np.array(self._parameters()))
 
     def _parameters(self) -> tuple[float, ...]:
+        """Parameters in the order of the fields."""
         return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
@@ -214,7 +215,13 @@ class Offset(_NumberedLaw):
 
 @dataclass(frozen=True)
 class Sum(FrictionLaw):
-    """Several laws at once; made by adding laws."""
+    """Several laws at once; made by adding laws.
+
+    Attributes
+    ----------
+    laws : tuple of FrictionLaw
+        None of them a sum.
+    """
 
     laws: tuple[FrictionLaw, ...]
 
@@ -227,6 +234,10 @@ class JointFriction:
     """Friction of several joints, given by their indices.
 
     NumPy's cost is in the number of calls: there is one for all joints with the same kind of law.
+
+    Parameters
+    ----------
+    laws : mapping of int to FrictionLaw
     """
 
     def __init__(self, laws: Mapping[int, FrictionLaw]) -> None:
@@ -248,7 +259,13 @@ class JointFriction:
             self._parts.append(([joint for joint, _ in found], kind._efforts, parameters))
 
     def __call__(self, velocity: Array) -> Array:
-        """Efforts (..., n_joints, K) from velocities of that shape, each with derivatives."""
+        """Efforts (..., n_joints, K) from velocities of that shape, each with derivatives.
+
+        Parameters
+        ----------
+        velocity : ndarray, shape (..., n_joints, K)
+            Entry k is the k-th time derivative [rad/s^(k+1)] or [m/s^(k+1)].
+        """
         effort = np.zeros_like(velocity)
         for joints, efforts, parameters in self._parts:
             effort[..., joints, :] += efforts(velocity[..., joints, :], *parameters)
@@ -256,11 +273,25 @@ class JointFriction:
 
 
 def joint_friction(laws: Mapping[int, FrictionLaw], velocity: Array) -> Array:
-    """Efforts (..., n_joints, K) of laws by joint, from velocities of that shape."""
+    """Friction efforts of some joints, with time derivatives.
+
+    Parameters
+    ----------
+    laws : mapping of int to FrictionLaw
+        By the index of the joint.
+    velocity : ndarray, shape (..., n_joints, K)
+        With derivatives [rad/s^(k+1)] or [m/s^(k+1)].
+
+    Returns
+    -------
+    ndarray, shape (..., n_joints, K)
+        Zero for joints without a law.
+    """
     return JointFriction(laws)(velocity)
 
 
 def _terms(law: FrictionLaw) -> tuple[FrictionLaw, ...]:
+    """Laws that a law is the sum of; itself unless it is a sum."""
     return law.laws if isinstance(law, Sum) else (law,)
 
 
@@ -297,6 +328,7 @@ def _exponential(u: Array) -> Array:
 
 
 def _expit(u: Array) -> Array:
+    """Function 1 / (1 + exp(-u)), without derivatives."""
     return np.asarray(1.0 / (1.0 + np.exp(-u)))
 
 
@@ -394,6 +426,23 @@ def law_from_table(
     """Law of the keys of one table; see `friction_from_config`. Messages may name them otherwise.
 
     The owner begins the messages.
+
+    Parameters
+    ----------
+    owner : str
+    table : mapping of str to float
+    names : mapping of str to str, optional
+        Names of the keys in messages, where they are others.
+
+    Returns
+    -------
+    FrictionLaw or None
+        None if the table gives no friction or only zeros.
+
+    Raises
+    ------
+    ModelError
+        If a key is unknown or lacking, a value cannot be used, or a smoothing smooths nothing.
     """
     if not isinstance(table, Mapping):
         raise ModelError(f'{owner} is {table!r}, expected a table of keys.')

@@ -55,6 +55,19 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Arra
 
     Source: Kumar and Mueller 2021, eq. (12), parallel-axis term included:
     [[Theta_c - m hat(c)^2, m hat(c)], [-m hat(c), m I]]. Arguments as in `Inertia`.
+
+    Parameters
+    ----------
+    mass : float
+        [kg]
+    com : array-like, shape (3,)
+        Centre of mass c in the frame [m].
+    inertia_com : array-like, shape (3, 3)
+        Tensor Theta_c about the centre of mass in the axes of the frame [kg m^2].
+
+    Returns
+    -------
+    ndarray, shape (6, 6)
     """
     c_hat = so3.hat(com)
     matrix = np.zeros((6, 6))
@@ -70,7 +83,18 @@ PARAMETERS = ..., [5, 2, 0, 1, 0, 0, 0, 1, 1, 2], [5, 4, 5, 3, 0, 1, 2, 1, 2, 2]
 
 
 def parametric_inertia(parameters: Array) -> Array:
-    """6x6 matrices (..., 6, 6) of parameters (..., 10) in that order, whatever they are."""
+    """Inertia matrices of parameters, whether a body can have them or not.
+
+    Parameters
+    ----------
+    parameters : ndarray, shape (..., 10)
+        Mass [kg], first moments x, y, z [kg m] and inertia xx, xy, xz, yy, yz, zz about the origin
+        [kg m^2].
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+    """
     M_body = np.zeros((*parameters.shape[:-1], 6, 6))
     M_body[..., :3, :3] = parameters[..., [[4, 5, 6], [5, 7, 8], [6, 8, 9]]]
     M_body[..., :3, 3:] = so3.hat(parameters[..., 1:4])
@@ -80,7 +104,15 @@ def parametric_inertia(parameters: Array) -> Array:
 
 
 def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
-    """Remarks on a matrix of that form that is used even if no body has it."""
+    """Remarks on an inertia matrix that is used even if no body has it.
+
+    Parameters
+    ----------
+    owner : str
+        Begins the remarks.
+    M_body : ndarray, shape (6, 6)
+        About the origin of the body frame.
+    """
     mass, *h = M_body[PARAMETERS][:4]
     if np.abs(h).max() > 1e9 * abs(mass):  # no body has its centre of mass so far away [m]
         return [f'{owner} has first moments but a mass of {mass} kg; it is used as given.']
@@ -94,10 +126,30 @@ def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
 def check_inertia(
     owner: str, mass: float, com: Array, inertia_com: Array, allow_impossible: bool = False
 ) -> list[str]:
-    """Refuse an inertia that no body can have; return remarks on doubtful ones.
+    """Remarks on a doubtful inertia; one that no body can have is refused.
 
-    The owner, such as "Link 'forearm'", begins the messages. Tensors that are not positive
-    semi-definite are refused unless they are allowed.
+    Parameters
+    ----------
+    owner : str
+        Such as "Link 'forearm'"; it begins the messages.
+    mass : float
+        [kg]
+    com : ndarray, shape (3,)
+        [m]
+    inertia_com : ndarray, shape (3, 3)
+        Symmetric, about the centre of mass [kg m^2].
+    allow_impossible : bool
+        Whether tensors that are not positive semi-definite are a remark and no error.
+
+    Returns
+    -------
+    list of str
+        On moments that violate the triangle inequality, and on an inertia without mass, too.
+
+    Raises
+    ------
+    ModelError
+        If a number is not finite, the mass is negative or the tensor impossible.
     """
     if not (
         np.isfinite(mass) and np.all(np.isfinite(com)) and np.all(np.isfinite(inertia_com))
@@ -140,6 +192,24 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, li
     """Inertia in both of its forms from either, with remarks if it is doubtful.
 
     A 6x6 matrix is about the origin of the body frame and in its axes; None is a massless body.
+
+    Parameters
+    ----------
+    owner : str
+        Begins messages and remarks.
+    given : Inertia, (mass, com, inertia_com), array-like of shape (6, 6), or None
+
+    Returns
+    -------
+    inertia : Inertia
+    M_body : ndarray, shape (6, 6)
+    remarks : list of str
+        See `check_inertia`.
+
+    Raises
+    ------
+    ModelError
+        If it has another form, is not symmetric, or no body can have it.
     """
     if given is None:
         return Inertia(0.0), np.zeros((6, 6)), []
@@ -175,7 +245,26 @@ def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, li
 
 
 def inertia_parts(owner: str, M_body: Array) -> Inertia:
-    """Mass, centre of mass and inertia tensor of a matrix of the form of `spatial_inertia`."""
+    """Mass, centre of mass and inertia tensor of a matrix of the form of `spatial_inertia`.
+
+    Parameters
+    ----------
+    owner : str
+        Begins the messages.
+    M_body : ndarray, shape (6, 6)
+        About the origin of the body frame.
+
+    Returns
+    -------
+    Inertia
+        Its centre of mass is the origin if there is no mass. Where the parallel-axis term is all
+        there is, moments that are its rounding are zero.
+
+    Raises
+    ------
+    ModelError
+        If the matrix is not finite or not of this form within 1e-9 of its largest entry.
+    """
     if M_body.shape != (6, 6) or not np.all(np.isfinite(M_body)):
         raise ModelError(
             f'{owner}: the inertia matrix has shape {M_body.shape}, expected (6, 6) with finite '

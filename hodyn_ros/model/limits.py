@@ -42,7 +42,18 @@ class Limits(NamedTuple):
     """[rad/s^3] or [m/s^3]"""
 
     def check(self, owner: str) -> None:
-        """Refuse limits that contradict themselves; the owner is for the message."""
+        """Refusal of limits that contradict themselves.
+
+        Parameters
+        ----------
+        owner : str
+            Begins the message.
+
+        Raises
+        ------
+        ModelError
+            If one is NaN, the lower limit above the upper one, or another one negative.
+        """
         if np.isnan(self).any():
             raise ModelError(f'{owner}: a limit is not a number.')
         if self.lower > self.upper:
@@ -97,19 +108,39 @@ LIMITED = (
 
 
 class Violation(NamedTuple):
-    """The worst sample of one joint quantity that exceeds its limit."""
+    """The worst sample of one joint quantity that exceeds its limit.
+
+    Attributes
+    ----------
+    quantity : str
+        Such as 'position', 'velocity' or 'motor_torque', see `LIMITED`.
+    joint_name : str
+        Of the joint, or of the motor.
+    value : float
+        In the unit of the quantity.
+    limit : float
+        The limit that is exceeded, with its sign.
+    sample : int
+        Index of the sample.
+    """
 
     quantity: str
     joint_name: str
     value: float
     limit: float
-    """The limit that is exceeded, with its sign."""
     sample: int
-    """Index of the sample."""
 
 
 class LimitCheck:
-    """Counts which of the same limits the samples of a stream exceed, as quickly as may be."""
+    """Count of the samples of a stream that exceed the same limits, as quickly as may be.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Has the names of the joints.
+    limits : MotionLimits
+        A value that exceeds its limit by rounding alone does not count.
+    """
 
     def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
         self._quantities, *bounds = zip(*_ranges(limits))
@@ -122,7 +153,13 @@ class LimitCheck:
         """Counts what a motion (K, n) with efforts (K-2, n) exceeds; returns whether it is any."""
 
     def take_hits(self) -> dict[str, int]:
-        """How many samples have exceeded each limit since the last call, in words."""
+        """Samples that have exceeded each limit since the last call.
+
+        Returns
+        -------
+        dict of str to int
+            Numbers by texts such as 'velocity of joint1'; limits that are kept are not in it.
+        """
         hits = {
             f'{self._quantities[k]} of {self._names[joint]}': int(self._hits[k, joint])
             for k, joint in np.argwhere(self._hits)
@@ -144,7 +181,17 @@ def compiled_count() -> Callable[..., bool]:
 def _count_hits(
     lower: Array, upper: Array, hits: NDArray[np.int64], motion: Array, effort: Array
 ) -> bool:
-    """Count values outside of bounds (7, n), rows as of `_ranges`; return whether any are."""
+    """Count of the values outside of bounds; says whether there are any. Compiled by Numba.
+
+    Parameters
+    ----------
+    lower, upper : ndarray, shape (7, n)
+        Rows as of `_ranges`.
+    hits : ndarray of int, shape (7, n)
+        Counts that are increased.
+    motion : ndarray, shape (K, n)
+    effort : ndarray, shape (K-2, n)
+    """
     found = False
     for k in range(4 if len(motion) == 3 else min(len(motion) + 2, 7)):
         values = effort[max(k - 4, 0)] if k == 3 or k > 4 else motion[min(k, 3)]
@@ -187,6 +234,11 @@ def motion_limits(
     ------
     ModelError
         If a quantity is unknown or a limit is not a positive number.
+
+    Returns
+    -------
+    MotionLimits
+        Of the model's joints, in its order.
     """
     columns = {name: getattr(model.limits, name).copy() for name in EXTRA_QUANTITIES}
     for joint, quantities in (extra or {}).items():
@@ -231,7 +283,15 @@ def find_violations(
 def find_violations_in_blocks(
     model: RobotModel, limits: MotionLimits, blocks: Iterable[tuple[Array, Array]]
 ) -> tuple[Violation, ...]:
-    """Find the same in blocks of samples: motions (..., K, n) and efforts (..., K-2, n)."""
+    """Worst samples of `find_violations`, of a motion that comes in blocks.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    blocks : iterable of (ndarray, ndarray)
+        Motions (..., K, n) and efforts (..., K-2, n). Samples are counted through all blocks.
+    """
     values = (
         np.concatenate(
             (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2
@@ -244,7 +304,15 @@ def find_violations_in_blocks(
 def find_position_violations(
     model: RobotModel, limits: MotionLimits, positions: ArrayLike
 ) -> tuple[Violation, ...]:
-    """Worst of some positions (N, n), such as extreme ones, of every joint out of range."""
+    """Worst of some positions, such as extreme ones, of every joint that is out of its range.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    positions : array-like, shape (N, n)
+        [rad] or [m]
+    """
     values = np.asarray(positions, dtype=np.float64)
     return worst_violations(
         'position', model.joint_names, values, limits.lower, limits.upper
@@ -254,7 +322,21 @@ def find_position_violations(
 def worst_violations(
     quantity: str, names: Sequence[str], values: Array, lower: Array, upper: Array
 ) -> tuple[Violation, ...]:
-    """Worst of the values (N, n) in every column that exceeds its limits, of shape (n,)."""
+    """Worst of the values in every column that exceeds its limits.
+
+    Parameters
+    ----------
+    quantity : str
+        Name for the result.
+    names : sequence of str
+        Of the n columns, such as joints.
+    values : ndarray, shape (N, n)
+    lower, upper : ndarray, shape (n,)
+
+    Returns
+    -------
+    tuple of Violation
+    """
     return _worst(names, [(quantity, lower, upper)], [values[:, None]])
 
 
@@ -263,7 +345,17 @@ def _worst(
     ranges: Iterable[tuple[str, Array, Array]],
     blocks: Iterable[Array],
 ) -> tuple[Violation, ...]:
-    """Worst of the values (..., K, n) of the first K quantities, in all blocks together."""
+    """Worst of the values of each quantity and joint, in all blocks together.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the n joints.
+    ranges : iterable of (str, ndarray, ndarray)
+        Quantities with lowest and highest values (n,).
+    blocks : iterable of ndarray, shape (..., K, n)
+        Values of the first K quantities.
+    """
     quantities, *bounds = zip(*ranges)
     lower, upper = np.array(bounds)
     first, largest = 0, _slack(upper)  # excess of the worst sample so far

@@ -27,11 +27,18 @@ class Provenance:
     """Of hodyn_ros."""
 
     def changed(self, *changes: str) -> Provenance:
-        """Add what has been changed in the model."""
+        """The same with remarks on what has been changed in the model, each of them once."""
         return replace(self, changes=tuple(dict.fromkeys((*self.changes, *changes))))
 
     def lines(self) -> dict[str, str]:
-        """Keys and values for files and JSON: what is known, and no folders, which are private."""
+        """Keys and values for files and JSON.
+
+        Returns
+        -------
+        dict of str to str
+            What is known, each in one line. Of the file it has the name alone: folders are
+            private.
+        """
         entries = {
             'robot': self.robot,
             f'{_PREFIX}file': PurePath(self.file).name,
@@ -43,7 +50,7 @@ class Provenance:
 
     @classmethod
     def from_lines(cls, lines: Mapping[str, str]) -> Provenance:
-        """Read what `lines` wrote; other keys are ignored."""
+        """Provenance from what `lines` wrote; other keys are ignored."""
         file, digest, changes = (
             lines.get(f'{_PREFIX}{key}', '') for key in ('file', 'digest', 'changes')
         )

@@ -187,7 +187,14 @@ class RobotModel:
         return Derived()
 
     def kept(self, make: Callable[[RobotModel], T]) -> T:
-        """What a function makes from this model, made once and kept with it."""
+        """What a function makes from this model, made once and kept with it.
+
+        Parameters
+        ----------
+        make : callable
+            Of the model alone; what it returns must not change. It is known by itself, so that a
+            function made anew at every call would be kept as often.
+        """
         kept = self.derived.kept
         if make not in kept:
             kept.setdefault(make, make(self))
@@ -280,7 +287,21 @@ class RobotModel:
         tip_link: str | None = None,
         gravity: ArrayLike = (0.0, 0.0, -9.81),
     ) -> RobotModel:
-        """Assemble a model from links and joints; see `from_urdf`, but nothing is printed."""
+        """Assemble a model from links and joints; see `from_urdf`, but nothing is printed.
+
+        Parameters
+        ----------
+        description : RobotDescription
+        base_link, tip_link : str, optional
+            By default the root of the tree, and the whole tree.
+        gravity : array-like, shape (3,)
+            Gravitational acceleration in base link axes [m/s^2].
+
+        Raises
+        ------
+        ModelError
+            If the description or the gravity cannot be used.
+        """
         vector = finite_array('gravity', gravity, ModelError)
         if vector.shape != (3,):
             raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
@@ -434,6 +455,7 @@ class RobotModel:
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         **tree: Any,
     ) -> RobotModel:
+        """Model of `from_body_screws` and its like from checked screws, None for fixed joints."""
         description = screw_description(X, B, **tree)
         joints = description.joints
         is_chain = all(
@@ -470,6 +492,10 @@ class RobotModel:
         ------
         ModelError
             If the link does not exist or no body can have the inertia; doubtful ones warn.
+
+        Returns
+        -------
+        RobotModel
         """
         body, frame = self.link(link)
         _, M_payload, remarks = checked_inertia(
@@ -534,6 +560,7 @@ class RobotModel:
         return replace(self, M_body=M_body, warnings=(*kept, *now), provenance=provenance)
 
     def _remarks(self, M_body: Array) -> list[str]:
+        """Remarks on inertias (n_bodies, 6, 6) and on joints that move none."""
         remarks = massless_joints(
             self.body_names, self.parent.tolist(), self.B, self.X, M_body
         )
@@ -611,6 +638,7 @@ class RobotModel:
         return replace(self, armature=frozen(values), provenance=provenance)
 
     def _moving_joint(self, name: str) -> int:
+        """Index of the body that a joint moves; a `ModelError` says which joints there are."""
         if name not in self.body_names:
             raise ModelError(
                 f'The model has no moving joint {name!r}; its joints are '
@@ -620,7 +648,7 @@ class RobotModel:
 
     @property
     def A(self) -> Array:
-        """Poses of the bodies in the base frame at q = 0, (n_bodies, 4, 4)."""
+        """Poses of the bodies in the base frame at q = 0, shape (n_bodies, 4, 4)."""
         poses = self.B.copy()
         for i, p in enumerate(self.parent):
             if p != BASE:
@@ -629,12 +657,18 @@ class RobotModel:
 
     @property
     def Y(self) -> Array:
-        """Joint screws Y_i = Ad_{A_i} X_i in the base frame at q = 0, (n_bodies, 6)."""
+        """Joint screws Y_i = Ad_{A_i} X_i in the base frame at q = 0, shape (n_bodies, 6)."""
         screws: Array = (se3.Ad(self.A) @ self.X[..., None])[..., 0]
         return screws
 
     def link(self, name: str) -> LinkFrame:
-        """Body and pose of a link; a `ModelError` says which links there are."""
+        """Body and pose of a link.
+
+        Raises
+        ------
+        ModelError
+            If there is no such link; the message says which there are.
+        """
         try:
             return self.links[name]
         except KeyError:

@@ -38,7 +38,7 @@ DH_JOINT_TYPES = ('revolute', 'prismatic', 'fixed')
 
 
 class DHRow(NamedTuple):
-    """Parameters of one joint."""
+    """Parameters of one joint, in either convention."""
 
     a: float = 0.0
     """Length of the link [m] (Khalil: d)."""
@@ -57,6 +57,19 @@ def checked_screws(what: str, screws: ArrayLike) -> Array:
     """Joint screws (n, 6) with axes of exactly unit length and without rounding for a pitch.
 
     Refused are zero screws and axes that are not of unit length within 1e-3.
+
+    Parameters
+    ----------
+    what : str
+        What the screws are; it begins the message.
+    screws : array-like, shape (n, 6)
+        (e, x cross e + h e) or (0, e). Axes within the tolerance are scaled to unit length, and
+        with them the whole screw.
+
+    Raises
+    ------
+    ModelError
+        If the shape is another, a number is not finite, or a screw is refused.
     """
     X = finite_array(what, screws, ModelError)
     if X.ndim != 2 or X.shape[1] != 6 or len(X) == 0:
@@ -82,7 +95,10 @@ def checked_screws(what: str, screws: ArrayLike) -> Array:
 
 
 def checked_poses(what: str, poses: ArrayLike, n: int) -> Array:
-    """Poses of n bodies with exact rotations; see `exact_poses`."""
+    """Poses of n bodies, shape (n, 4, 4), with exact rotations; see `checks.exact_poses`.
+
+    A `ModelError`, whose message begins with `what` they are, says what is wrong.
+    """
     C = finite_array(what, poses, ModelError)
     if C.shape != (n, 4, 4):
         raise ModelError(
@@ -98,6 +114,20 @@ def body_fixed_from_spatial(
 
     X_i = Ad_{A_i}^-1 Y_i and B_i = A_p(i)^-1 A_i, from the two forms of the product of
     exponentials (Mueller 2021, section II; Kumar and Mueller 2021, section II-A).
+
+    Parameters
+    ----------
+    Y : array-like, shape (n, 6)
+        Joint screws in base axes about the base origin at q = 0.
+    A : array-like, shape (n, 4, 4)
+        Poses of the bodies in the base at q = 0.
+    parents : sequence of int, optional
+        See `checked_parents`.
+
+    Returns
+    -------
+    X : ndarray, shape (n, 6)
+    B : ndarray, shape (n, 4, 4)
     """
     Y = checked_screws('Y', Y)
     A = checked_poses('A', A, len(Y))
@@ -112,7 +142,19 @@ def body_fixed_from_spatial(
 
 
 def checked_parents(parents: Sequence[int] | None, n: int) -> list[int]:
-    """Check the indices of n parents, each before its child; by default those of a chain."""
+    """Indices of the parents of n bodies, each before its child.
+
+    Parameters
+    ----------
+    parents : sequence of int, optional
+        -1 for the base; by default the bodies form a chain.
+    n : int
+
+    Raises
+    ------
+    ModelError
+        If there are not n integers, or one is not smaller than the index of its body.
+    """
     if parents is None:
         return list(range(-1, n - 1))
     array = np.asarray(parents)
@@ -143,7 +185,27 @@ def screw_description(
     name: str = 'robot',
     base_link: str = 'base',
 ) -> RobotDescription:
-    """Links and joints from screws as `checked_screws` returns them, None for fixed joints."""
+    """Links and joints from screws.
+
+    Parameters
+    ----------
+    X : sequence of (ndarray of shape (6,), or None)
+        As `checked_screws` returns them; None for fixed joints.
+    B : ndarray, shape (n, 4, 4)
+        Pose of each body in its parent at zero position.
+    parents, inertias, joint_names, link_names, limits, tool, name, base_link
+        See `RobotModel.from_body_screws`.
+
+    Returns
+    -------
+    RobotDescription
+        In the order of the screws, the tool last.
+
+    Raises
+    ------
+    ModelError
+        If something is not one for each joint or cannot be used.
+    """
     n = len(X)
     parents = checked_parents(parents, n)
     joint_names = _one_each('joint_names', joint_names, [f'joint{i + 1}' for i in range(n)])
@@ -170,6 +232,7 @@ def screw_description(
 
 
 def _joint_type(screw: Array | None) -> str:
+    """Type of the joint with a checked screw; None is a fixed joint."""
     if screw is None:
         return 'fixed'
     if not screw[:3].any():
@@ -178,6 +241,7 @@ def _joint_type(screw: Array | None) -> str:
 
 
 def _limits(owner: str, given: Limits | None) -> Limits:
+    """Limits from their numbers; without any, all are infinite."""
     if given is None:
         return Limits()
     try:
@@ -192,6 +256,7 @@ def _limits(owner: str, given: Limits | None) -> Limits:
 
 
 def _one_each(what: str, values: Sequence[T] | None, default: list[T]) -> list[T]:
+    """Values for the n joints, by default those of `default`; refused unless there are n."""
     if values is None:
         return default
     n = len(default)
@@ -203,7 +268,14 @@ def _one_each(what: str, values: Sequence[T] | None, default: list[T]) -> list[T
 
 
 def dh_pose(row: DHRow, convention: str) -> Array:
-    """Pose of frame i in frame i-1."""
+    """Pose (4, 4) of frame i in frame i-1.
+
+    Parameters
+    ----------
+    row : DHRow
+    convention : {'standard', 'modified'}
+        Rz(theta) Tz(d) Tx(a) Rx(alpha), or Rx(alpha) Tx(a) Rz(theta) Tz(d).
+    """
     link = se3.pose(so3.exp([row.alpha, 0.0, 0.0]), [row.a, 0.0, 0.0])
     joint = se3.pose(so3.exp([0.0, 0.0, row.theta]), [0.0, 0.0, row.d])
     return joint @ link if convention == 'standard' else link @ joint
@@ -212,7 +284,26 @@ def dh_pose(row: DHRow, convention: str) -> Array:
 def dh_screws(
     table: Sequence[GivenRow], convention: str, joint_types: Sequence[str] | None
 ) -> tuple[list[Array | None], Array]:
-    """Screws, None for fixed joints, and relative zero poses (n, 4, 4) of a table of `from_dh`."""
+    """Body-fixed screws and relative zero poses of a Denavit-Hartenberg table.
+
+    Parameters
+    ----------
+    table : sequence of rows
+        See `RobotModel.from_dh`, as the others.
+    convention : {'standard', 'modified'}
+    joint_types : sequence of str, optional
+
+    Returns
+    -------
+    X : list of (ndarray of shape (6,), or None)
+        None for fixed joints.
+    B : ndarray, shape (n, 4, 4)
+
+    Raises
+    ------
+    ModelError
+        If the convention, a type or a row cannot be used.
+    """
     check_choice('convention', convention, CONVENTIONS, ModelError)
     rows = [_row(i, given) for i, given in enumerate(table)]
     types = ['revolute'] * len(rows) if joint_types is None else list(joint_types)
@@ -240,6 +331,7 @@ def dh_screws(
 
 
 def _row(i: int, given: GivenRow) -> DHRow:
+    """Row i of a table from a mapping, numbers in order, or itself; checked."""
     expected = f'expected ({", ".join(DHRow._fields)}), or a mapping with these names'
     try:
         if isinstance(given, Mapping):

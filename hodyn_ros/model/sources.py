@@ -49,15 +49,37 @@ _LONGEST_NAME = 120
 
 
 class RobotSource(NamedTuple):
-    """A robot description that was found."""
+    """A robot description that was found.
+
+    Attributes
+    ----------
+    path : Path
+    origin : str
+        Where it comes from, for people.
+    limits : Path or None
+        File with limits that belong to it.
+    xacro_arguments : mapping of str to str
+        Arguments that it needs if it is a xacro file.
+    """
 
     path: Path
-    origin: str  # where it comes from, for people
-    limits: Path | None = None  # file with limits that belong to it
+    origin: str
+    limits: Path | None = None
     xacro_arguments: Mapping[str, str] = {}
 
     def description(self, arguments: Mapping[str, str] | None = None) -> str | Path:
-        """URDF text of a xacro file, which alone takes arguments, or the path of a URDF."""
+        """URDF text of a xacro file, or the path of a URDF.
+
+        Parameters
+        ----------
+        arguments : mapping of str to str, optional
+            Of a xacro file, in place of its own.
+
+        Raises
+        ------
+        ModelError
+            If arguments are given for a URDF or are unknown, or xacro refuses the file.
+        """
         if self.path.name.endswith('.xacro'):
             values = {**self.xacro_arguments, **(arguments or {})}
             text = _run_xacro(self.path, values)
@@ -72,7 +94,20 @@ class RobotSource(NamedTuple):
 
 
 def find_robot(name: str) -> RobotSource:
-    """Description of a path, a bundled robot, one of `PACKAGES`, or ``package:name``."""
+    """Description of a robot by its name.
+
+    Parameters
+    ----------
+    name : str
+        Path of a file, a bundled robot, a robot of one of `PACKAGES`, or ``package:name``.
+
+    Raises
+    ------
+    AmbiguousNameError
+        If several robots of a package have it; its attribute names are those that only one has.
+    ModelError
+        If there is none; the message names similar ones.
+    """
     if name in BUNDLED:
         limits = BUNDLED[name]
         return RobotSource(
@@ -96,6 +131,7 @@ def find_robot(name: str) -> RobotSource:
 
 
 def _not_found(name: str) -> str:
+    """Message about a name that no robot has, with similar ones."""
     import difflib
 
     if os.path.isdir(name):
@@ -115,6 +151,7 @@ def _not_found(name: str) -> str:
 
 
 def _ambiguous(name: str, where: str, names: Sequence[str]) -> AmbiguousNameError:
+    """Error for a name that several robots of a package have."""
     return AmbiguousNameError(
         f'{name!r} may be several robots of {where}: {listed(names)}. Give one of these names.',
         names=tuple(names),
@@ -129,7 +166,13 @@ def _prefixes() -> list[Path]:
 
 
 def example_robots() -> dict[str, Path]:
-    """Descriptions of example-robot-data: paths by ``folder/name`` of the files."""
+    """Descriptions of example-robot-data, from the first place that has some.
+
+    Returns
+    -------
+    dict of str to Path
+        By ``folder/name`` of the files; empty if it is not installed.
+    """
     found: dict[str, Path] = {}
     for folder in _example_folders():
         for path in sorted(folder.rglob('*.urdf')):
@@ -147,6 +190,7 @@ def example_names() -> list[str]:
 
 
 def _example_folders() -> Iterator[Path]:
+    """Folders in which example-robot-data may be, as a package of ROS or of Python."""
     from importlib import metadata  # takes longer than to read a URDF
 
     for prefix in _prefixes():
@@ -208,7 +252,10 @@ def _described_robot(name: str) -> RobotSource | None:
 
 
 def find_package(name: str) -> Path | None:
-    """Share directory of a ROS package, None if it is not installed."""
+    """Share directory of a ROS package, None if it is not installed.
+
+    The directories of AMENT_PREFIX_PATH are searched, then that of this Python.
+    """
     for prefix in _prefixes():
         if (prefix / _INDEX / name).is_file() and (prefix / 'share' / name).is_dir():
             return prefix / 'share' / name

@@ -63,7 +63,25 @@ def read_urdf(
     xacro_arguments: Mapping[str, str] | None = None,
     allow_impossible_inertia: bool = False,
 ) -> RobotDescription:
-    """Read XML text, or the file of a path or a name; see `RobotModel.from_urdf`."""
+    """Links and joints of a URDF from XML text, or from the file of a path or a name.
+
+    Parameters
+    ----------
+    given : str, bytes or path
+        See `RobotModel.from_urdf`, as the others.
+    xacro_arguments : mapping of str to str, optional
+    allow_impossible_inertia : bool
+
+    Returns
+    -------
+    RobotDescription
+        Its provenance has the path, empty for a text, and the digest of the text.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read, or as `parse_urdf`; the message names the file.
+    """
     text, path = xml_text(given, xacro_arguments)
     try:
         found = parse_urdf(text, allow_impossible_inertia)
@@ -75,7 +93,25 @@ def read_urdf(
 def parse_urdf(
     xml: str | bytes, allow_impossible_inertia: bool = False
 ) -> RobotDescription:
-    """Links and joints of a URDF from its XML text; see `RobotModel.from_urdf`."""
+    """Links and joints of a URDF from its XML text.
+
+    Parameters
+    ----------
+    xml : str or bytes
+        Bytes are decoded as the text declares.
+    allow_impossible_inertia : bool
+        Whether tensors that are not positive semi-definite are used as given.
+
+    Returns
+    -------
+    RobotDescription
+        With remarks on doubtful values and on what was not read.
+
+    Raises
+    ------
+    ModelError
+        If the text is no XML, no URDF or one of xacro, or an element cannot be used.
+    """
     raw = xml.encode('utf-8', errors='surrogatepass') if isinstance(xml, str) else xml
     if isinstance(xml, str):
         # The text is decoded already: an encoding declaration in it no longer holds.
@@ -144,6 +180,7 @@ class _InvalidError(Exception):
 
 
 def _read(read: Callable[..., T], element: ElementTree.Element, *arguments: object) -> T:
+    """What a function reads of a link or joint; its `_InvalidError` becomes a `ModelError`."""
     try:
         return read(element, *arguments)
     except _InvalidError as problem:
@@ -156,7 +193,20 @@ def _read(read: Callable[..., T], element: ElementTree.Element, *arguments: obje
 def xml_text(
     given: str | bytes | os.PathLike[str], xacro_arguments: Mapping[str, str] | None
 ) -> tuple[str | bytes, str]:
-    """XML text, and the path of its file; empty if it is given as text."""
+    """XML text of a robot description, and the path of its file; empty if it is given as text.
+
+    Parameters
+    ----------
+    given : str, bytes or path
+        Text that begins with <, or else a path or a name, see `find_robot`.
+    xacro_arguments : mapping of str to str or None
+        Only for xacro files.
+
+    Raises
+    ------
+    ModelError
+        If nothing is found or can be read, or a text is given arguments.
+    """
     if not isinstance(given, (str, bytes, os.PathLike)):
         raise ModelError(
             f'The robot description is of type {type(given).__name__}, expected XML text, the '
@@ -187,6 +237,8 @@ def xml_text(
 
 
 def _parse_xml(text: bytes) -> ElementTree.Element:
+    """Root element of an XML text; document types and entities are refused."""
+
     def refuse(*_: Any) -> None:
         raise ModelError(
             'The robot description contains a document type declaration or entities; remove '
@@ -220,6 +272,7 @@ def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element | None
 
 
 def _needed(element: ElementTree.Element, tag: str) -> ElementTree.Element:
+    """Element within another one; an `_InvalidError` if there is none."""
     child = _child(element, tag)
     if child is None:
         raise _InvalidError(f'<{element.tag}> has no <{tag}>')
@@ -227,6 +280,7 @@ def _needed(element: ElementTree.Element, tag: str) -> ElementTree.Element:
 
 
 def _text(element: ElementTree.Element, attribute: str) -> str:
+    """Attribute of an element; an `_InvalidError` if it is missing or empty."""
     text = element.get(attribute)
     if not text:
         raise _InvalidError(f'<{element.tag}> has no {attribute}')
@@ -255,6 +309,7 @@ def _values(
 def _number(
     element: ElementTree.Element, attribute: str, default: float | None = None
 ) -> float:
+    """Number of an attribute, which must be given unless there is a default."""
     if default is None:
         _text(element, attribute)
     return float(_values(element, attribute, [default or 0.0])[0])
@@ -291,6 +346,7 @@ def _rotation(owner: str, quaternion: Array) -> Array:
 
 
 def _link(element: ElementTree.Element, reading: _Reading) -> Link:
+    """Link of an element. One with an inertia that cannot be used has a defect."""
     name = _text(element, 'name')
     inertial = _child(element, 'inertial')
     if inertial is None:
@@ -314,6 +370,7 @@ def _link(element: ElementTree.Element, reading: _Reading) -> Link:
 
 
 def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
+    """Joint of an element, its axis scaled to unit length."""
     name, kind = _text(element, 'name'), _text(element, 'type')
     owner = f'Joint {name!r}'
     axis = _values(_child(element, 'axis'), 'xyz', [1.0, 0.0, 0.0])
@@ -396,18 +453,29 @@ _NO_LIMIT = 1e16
 
 
 def to_urdf(model: RobotModel) -> str:
-    """Write a model as the XML text of a URDF.
+    """XML text of a URDF of a model.
 
     Read again it has the same independent joints in the same directions, the same link frames and,
     to rounding, the same efforts. Each body's inertia belongs to the link behind its joint;
     gravity, friction laws, armature, limits of torque rates and the inertia of the base have no
     place in it. A helical joint becomes a joint of its name and a mimic joint `<name>_advance`:
     tools that ignore mimic joints see one degree of freedom too many.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    str
+        Numbers are written with all their digits.
     """
     return _Writer(model).text()
 
 
 class _Writer:
+    """Writer of a model as a URDF; names that it adds differ from those of the model."""
+
     def __init__(self, model: RobotModel) -> None:
         self.model = model
         self.robot = ElementTree.Element('robot', name=model.name)
@@ -422,6 +490,7 @@ class _Writer:
                 self.main[i] = self._new_name(f'{joint}_link')
 
     def text(self) -> str:
+        """XML text of the whole model, indented."""
         self._link(self.main[BASE])
         for i in range(self.model.n_bodies):
             self._body(i)
@@ -476,6 +545,7 @@ class _Writer:
             self._joint(self._new_name(f'{name}_offset'), 'fixed', between, child, to_body)
 
     def _link(self, name: str, M_body: Array | None = None) -> None:
+        """Element of a link, with an inertia (6, 6) about its origin if it is not zero."""
         link = ElementTree.SubElement(self.robot, 'link', name=name)
         if M_body is None or not M_body.any():
             return
@@ -492,6 +562,7 @@ class _Writer:
         mimic: Mimic | None = None,
         limits: Limits | None = None,
     ) -> None:
+        """Element of a joint; a fixed one has no axis. Acceleration and jerk need URDF 1.2."""
         joint = ElementTree.SubElement(self.robot, 'joint', name=name, type=kind)
         rpy = _numbers(_rpy(origin[:3, :3]))
         ElementTree.SubElement(joint, 'origin', xyz=_numbers(origin[:3, 3]), rpy=rpy)
@@ -515,6 +586,7 @@ class _Writer:
             ElementTree.SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))
 
     def _new_name(self, wanted: str) -> str:
+        """Name that nothing has, by adding underscores, which is then taken."""
         while wanted in self.taken:
             wanted += '_'
         self.taken.add(wanted)
@@ -522,7 +594,7 @@ class _Writer:
 
 
 def inertial_element(inertia: Inertia) -> ElementTree.Element:
-    """Element <inertial> of a link."""
+    """Element <inertial> of a link, its origin at the centre of mass in link axes."""
     inertial = ElementTree.Element('inertial')
     ElementTree.SubElement(inertial, 'origin', xyz=_numbers(inertia.com))
     ElementTree.SubElement(inertial, 'mass', value=_numbers([inertia.mass]))
@@ -532,6 +604,7 @@ def inertial_element(inertia: Inertia) -> ElementTree.Element:
 
 
 def _numbers(values: ArrayLike) -> str:
+    """Numbers as the text of an attribute, with every bit."""
     # repr keeps every bit.
     return ' '.join(map(repr, np.asarray(values).tolist()))
 

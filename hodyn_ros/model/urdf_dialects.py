@@ -74,7 +74,10 @@ _ESSENTIAL = {'origin', 'mass', 'inertia', 'axis', 'parent', 'child', 'mimic'}
 
 
 class Remarks(dict[tuple[str, str], list[str]]):
-    """Remarks on links, joints and other elements, by kind and text the names of those."""
+    """Remarks on links, joints and other elements: by kind and text, the names of those.
+
+    At most `MOST_NAMED` names are in the text of a remark.
+    """
 
     MOST_NAMED = 3
 
