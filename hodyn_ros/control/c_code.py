@@ -452,39 +452,60 @@ $evaluate
 
 
 class Law(NamedTuple):
-    """What a control law adds to the code that all have in common."""
+    """What a control law adds to the code that all have in common.
+
+    Attributes
+    ----------
+    name : str
+        Of its class.
+    desired : str
+        What its caller says is wanted, for the header.
+    memory : str
+        Declarations of what it remembers.
+    begins : str
+        Definitions of `begin`, and of `tracking_error` of a joint.
+    demanded : str
+        Definition of `demanded`: torques without limits, and the friction known in them.
+    kernels : tuple of str
+        Those of `kernels` that it needs, those that others call first.
+    tables : dict of str to ArrayLike
+        Constants by their names.
+    numbers : dict of str to float or str
+        What stands for names in its texts.
+    knows_friction : bool
+        Whether it uses `motor_friction`.
+    """
 
     name: str
-    """Of its class."""
     desired: str
-    """What its caller says is wanted, for the header."""
     memory: str
-    """Declarations of what it remembers."""
     begins: str
-    """Definitions of `begin`, and of `tracking_error` of a joint."""
     demanded: str
-    """Definition of `demanded`: torques without limits, and the friction known in them."""
     kernels: tuple[str, ...]
-    """Those of `kernels` that it needs, those that others call first."""
     tables: dict[str, ArrayLike]
-    """Constants by their names."""
     numbers: dict[str, float | str]
-    """What stands for names in its texts."""
     knows_friction: bool = True
-    """Whether it uses `motor_friction`."""
 
 
 class Plausible(NamedTuple):
-    """What the first measurement may be."""
+    """What the first measurement may be.
+
+    Attributes
+    ----------
+    outside : float
+        Of position limits [rad, m].
+    overload : float
+        Torque of a spring, by the limit of its motors.
+    contradiction : float
+        Difference of it and that of a sensor, likewise.
+    most_gated : int
+        Positions one after the other that cannot be true.
+    """
 
     outside: float
-    """Of position limits [rad, m]."""
     overload: float
-    """Torque of a spring, by the limit of its motors."""
     contradiction: float
-    """Difference of it and that of a sensor, likewise."""
     most_gated: int
-    """Positions one after the other that cannot be true."""
 
 
 class _Springs(NamedTuple):

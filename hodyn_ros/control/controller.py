@@ -40,17 +40,25 @@ class ControlWarning(UserWarning):
 
 
 class Command(NamedTuple):
-    """What a controller answers to a measurement."""
+    """What a controller answers to a measurement.
+
+    Attributes
+    ----------
+    torque : ndarray, shape (n,)
+        Motor torque within the limits [N m] or [N].
+    demand : ndarray, shape (n,)
+        Motor torque without limits.
+    reason : str
+        Why the law has stopped the robot and holds it, or answers with the torque before;
+        empty while it does what is wanted.
+    remark : str
+        What was wanted and cannot be, and what is done instead; empty if there is nothing.
+    """
 
     torque: Array
-    """Motor torque within the limits, shape (n,) [N m] or [N]."""
     demand: Array
-    """Motor torque without limits, shape (n,)."""
     reason: str = ''
-    """Why the law has stopped the robot and holds it, or answers with the torque before; empty
-    while it does what is wanted."""
     remark: str = ''
-    """What was wanted and cannot be, and what is done instead; empty if there is nothing."""
 
     @property
     def is_limited(self) -> NDArray[np.bool_]:

@@ -129,10 +129,16 @@ class Guards:
 
 
 class Violation(NamedTuple):
-    """What stops a robot."""
+    """What stops a robot.
+
+    Attributes
+    ----------
+    bound : str
+        One of `BOUNDS`, or empty for something else.
+    text : str
+    """
 
     bound: str
-    """One of `BOUNDS`, or empty for something else."""
     text: str
 
 
@@ -187,20 +193,30 @@ def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) ->
 
 
 class Holding(NamedTuple):
-    """What the law that holds a robot is made of, see `kernels.hold`; m motors."""
+    """What the law that holds a robot is made of, see `kernels.hold`; m motors.
+
+    Attributes
+    ----------
+    stiffness : ndarray, shape (m,)
+        Of each motor against the ground, zero where it gives way [N m/rad].
+    damping : ndarray, shape (m,)
+        [N m s/rad]
+    spring_damping : ndarray, shape (m,)
+        Of each motor against its link, zero where there is no spring [N m s/rad].
+    speed_share : float
+        Of a difference that the low pass of the speed takes in a sample.
+    spring_share : float
+        The same for the deflection of the springs.
+    fading : float
+        What remains of the torque before after a sample.
+    """
 
     stiffness: Array
-    """Of each motor against the ground, zero where it gives way, shape (m,) [N m/rad]."""
     damping: Array
-    """Shape (m,) [N m s/rad]."""
     spring_damping: Array
-    """Of each motor against its link, zero where there is no spring, shape (m,) [N m s/rad]."""
     speed_share: float
-    """Of a difference that the low pass of the speed takes in a sample."""
     spring_share: float
-    """The same for the deflection of the springs."""
     fading: float
-    """What remains of the torque before after a sample."""
 
 
 def holding_bandwidth(T: float) -> float:

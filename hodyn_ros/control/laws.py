@@ -59,12 +59,18 @@ _SOFT = 0.2
 
 
 class MotorGains(NamedTuple):
-    """Gains of the proportional and derivative control of motors."""
+    """Gains of the proportional and derivative control of motors.
+
+    Attributes
+    ----------
+    proportional : ndarray, shape (n,)
+        [N m/rad] or [N/m]
+    derivative : ndarray, shape (n,)
+        [N m s/rad] or [N s/m]
+    """
 
     proportional: Array
-    """Shape (n,) [N m/rad] or [N/m]."""
     derivative: Array
-    """Shape (n,) [N m s/rad] or [N s/m]."""
 
 
 def motor_gains(

@@ -37,33 +37,48 @@ _FORGOTTEN = 0.1  # 1/s, decay of what laws leave free, for the noise
 
 
 class Margins(NamedTuple):
-    """Margins of a law at rest; n joints, m motors."""
+    """Margins of a law at rest; n joints, m motors.
+
+    Attributes
+    ----------
+    decay : float
+        Of the slowest error of the closed loop [1/s]; negative if it grows, and zero but for
+        rounding if a law leaves the robot free, as gravity compensation does.
+    gain_up : ndarray, shape (m,)
+        By what factor the torque of each motor alone may be too large.
+    gain_down : ndarray, shape (m,)
+        Factor above which it has to stay.
+    phase : ndarray, shape (m,)
+        [rad]
+    delay : ndarray, shape (m,)
+        That each motor alone bears beyond the known one [s].
+    sensitivity : ndarray, shape (m,)
+        Largest of each motor's loop.
+    crossover : ndarray, shape (m,)
+        Highest frequency at which the loop of each motor has gain 1 [rad/s].
+    resonance : ndarray, shape (n,)
+        Of each joint with free motor and link, zero where it is rigid [rad/s].
+    tip_stiffness : float
+        Least ratio of an oscillating force to the deflection at any link's origin, over
+        directions and frequencies [N/m]; infinite at frequency zero.
+    noise : ndarray, shape (m,)
+        Standard deviation of each motor torque at rest that the resolution of the encoders
+        causes [N m]; NaN if none is given.
+    noise_rate : ndarray, shape (m,)
+        The same of the change from sample to sample [N m/s].
+    """
 
     decay: float
-    """Of the slowest error of the closed loop [1/s]; negative if it grows, and zero but for
-    rounding if a law leaves the robot free, as gravity compensation does."""
     gain_up: Array
-    """By what factor the torque of each motor alone may be too large, shape (m,)."""
     gain_down: Array
-    """Factor above which it has to stay, shape (m,)."""
     phase: Array
-    """Shape (m,) [rad]."""
     delay: Array
-    """That each motor alone bears beyond the known one, shape (m,) [s]."""
     sensitivity: Array
-    """Largest of each motor's loop, shape (m,)."""
     crossover: Array
-    """Highest frequency at which the loop of each motor has gain 1, shape (m,) [rad/s]."""
     resonance: Array
-    """Of each joint with free motor and link, zero where it is rigid, shape (n,) [rad/s]."""
     tip_stiffness: float
-    """Least ratio of an oscillating force to the deflection at any link's origin, over directions
-    and frequencies [N/m]; infinite at frequency zero."""
     noise: Array
-    """Standard deviation of each motor torque at rest that the resolution of the encoders causes,
-    shape (m,) [N m]; NaN if none is given."""
     noise_rate: Array
-    """The same of the change from sample to sample, shape (m,) [N m/s]."""
 
     def table(self, motor_names: Sequence[str]) -> str:
         """Text with a line for each motor."""

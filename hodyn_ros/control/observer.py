@@ -46,30 +46,40 @@ _MOST_SPEED, _LEAST_REACH = 4.0, 3e-3
 
 
 class ObservedState(NamedTuple):
-    """State of a robot as it is estimated from positions; n joints, m motors."""
+    """State of a robot as it is estimated from positions; n joints, m motors.
+
+    Attributes
+    ----------
+    position : ndarray, shape (n,)
+        Of the links [rad] or [m].
+    velocity : ndarray, shape (n,)
+    acceleration : ndarray, shape (n,)
+    jerk : ndarray, shape (n,)
+    motor_position : ndarray, shape (m,)
+        In joint coordinates.
+    motor_velocity : ndarray, shape (m,)
+    spring_torque : ndarray, shape (n,)
+        On the links, with dampers [N m] or [N]; of rigid joints the motor torque.
+    spring_torque_rate : ndarray, shape (n,)
+        Of the springs alone; zero for rigid joints.
+    external_torque : ndarray, shape (n,)
+        On the links, which the model does not know.
+    external_torque_rate : ndarray, shape (n,)
+    motor_friction : ndarray, shape (m,)
+        Torque that the motors lose, beyond the friction that the model knows.
+    """
 
     position: Array
-    """Of the links, shape (n,) [rad] or [m]."""
     velocity: Array
-    """Shape (n,)."""
     acceleration: Array
-    """Shape (n,)."""
     jerk: Array
-    """Shape (n,)."""
     motor_position: Array
-    """In joint coordinates, shape (m,)."""
     motor_velocity: Array
-    """Shape (m,)."""
     spring_torque: Array
-    """On the links, with dampers, shape (n,) [N m] or [N]; of rigid joints the motor torque."""
     spring_torque_rate: Array
-    """Of the springs alone, shape (n,); zero for rigid joints."""
     external_torque: Array
-    """On the links, which the model does not know, shape (n,)."""
     external_torque_rate: Array
-    """Shape (n,)."""
     motor_friction: Array
-    """Torque that the motors lose, beyond the friction that the model knows, shape (m,)."""
 
 
 class StateObserver:

@@ -48,14 +48,22 @@ _ROUNDING = 1e-13  # least variance of the noise, over the information on scaled
 
 
 class ParameterEstimate(NamedTuple):
-    """What is known of parameters."""
+    """What is known of parameters.
+
+    Attributes
+    ----------
+    names : tuple of str
+        payload.mass, payload.first_moment_x, ..., friction.<joint>.viscous, ....coulomb.
+    values : ndarray
+        Deviations from those of the model [units].
+    std : ndarray
+        Their standard deviations [units].
+    units : tuple of str
+    """
 
     names: tuple[str, ...]
-    """payload.mass, payload.first_moment_x, ..., friction.<joint>.viscous, ....coulomb."""
     values: Array
-    """Deviations from those of the model [units]."""
     std: Array
-    """Their standard deviations [units]."""
     units: tuple[str, ...]
 
     def payload(self) -> tuple[float, Array] | None:

@@ -18,16 +18,24 @@ Array = NDArray[np.float64]
 
 
 class Springs(NamedTuple):
-    """Springs at one position of links and motors, n joints, m motors; zero for rigid joints."""
+    """Springs at one position of links and motors, n joints, m motors; zero for rigid joints.
+
+    Attributes
+    ----------
+    torque : ndarray, shape (n,)
+        On the links [N m] or [N].
+    stiffness : ndarray, shape (n,)
+        -d torque / dq with the motors held.
+    load : ndarray, shape (m,)
+        Of the motors.
+    rate : ndarray, shape (m,)
+        Change of the torque by the position of each motor.
+    """
 
     torque: Array
-    """On the links, (n,) [N m] or [N]."""
     stiffness: Array
-    """- d torque / dq with the motors held, (n,)."""
     load: Array
-    """Of the motors, (m,)."""
     rate: Array
-    """d torque / d theta of each motor, (m,)."""
 
 
 class Transmission:

@@ -35,13 +35,19 @@ _FIFTH = 252.0  # variance of fifth differences of white noise of variance one
 
 
 class DelaySeen(NamedTuple):
-    """Delay of a loop as its law sees it."""
+    """Delay of a loop as its law sees it.
+
+    Attributes
+    ----------
+    delay : float
+        From a measurement until its command acts, without the half sample for which it is
+        held, [s].
+    deviation : float
+        Standard deviation [s]; infinite if nothing has moved.
+    """
 
     delay: float
-    """From a measurement until its command acts, without the half sample for which it is held,
-    [s]."""
     deviation: float
-    """Standard deviation [s]; infinite if nothing has moved."""
 
 
 class Watch:

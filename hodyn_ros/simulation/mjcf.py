@@ -58,25 +58,51 @@ class SimulatedJoint:
     A joint has m motors with the positions theta_i; each is coupled to the link by the deflection
     d_i = theta_i - c_i q. The springs pull at motor i with the torque t_i(d_1 ... d_m), and at the
     link with Q = sum of c_i t_i. A series elastic joint has one motor and c = 1.
+
+    Attributes
+    ----------
+    motors : tuple of str
+    inertias : tuple of float
+        Reflected [kg m^2], for a prismatic joint [kg]
+    frictions : tuple of FrictionLaw or None
+        Of each motor, by its velocity.
+    is_elastic : bool
+        Whether the motors move on their own.
+    stiffness : float
+    damping : float
+        Likewise.
+    law : callable, optional
+    coupling : tuple of float
+        The c_i.
+    range : tuple of two float
+        Of the deflection [rad] or [m]
+    backlash : float
+        Of a linear spring.
+    softening : float
+        Torque of the spring that the model has, over that of this one.
+    gear_ratio : float
+        Of a rotor, whose coordinate it is that moves in MuJoCo.
+    is_carried : bool
+        Whether the rotor is on the link in front of the joint.
     """
 
     motors: tuple[str, ...]
-    inertias: tuple[float, ...]  # reflected [kg m^2], for a prismatic joint [kg]
-    frictions: tuple[FrictionLaw | None, ...]  # of each motor, by its velocity
-    is_elastic: bool = True  # whether the motors move on their own
+    inertias: tuple[float, ...]
+    frictions: tuple[FrictionLaw | None, ...]
+    is_elastic: bool = True
     stiffness: float = (
         0.0  # of a linear spring, which MuJoCo has itself; zero if there is none
     )
-    damping: float = 0.0  # likewise
+    damping: float = 0.0
     law: Callable[[Array], Array] | None = (
         None  # torques (m,) of other springs by deflections
     )
-    coupling: tuple[float, ...] = (1.0,)  # the c_i
-    range: tuple[float, float] = (-np.inf, np.inf)  # of the deflection [rad] or [m]
-    backlash: float = 0.0  # of a linear spring
-    softening: float = 1.0  # torque of the spring that the model has, over that of this one
-    gear_ratio: float = 1.0  # of a rotor, whose coordinate it is that moves in MuJoCo
-    is_carried: bool = False  # whether the rotor is on the link in front of the joint
+    coupling: tuple[float, ...] = (1.0,)
+    range: tuple[float, float] = (-np.inf, np.inf)
+    backlash: float = 0.0
+    softening: float = 1.0
+    gear_ratio: float = 1.0
+    is_carried: bool = False
 
     def torque(self, deflection: Array) -> Array:
         """Torques (m,) of the springs by deflections (m,)."""
@@ -218,13 +244,24 @@ def callbacks(**functions: Callback | None) -> Iterator[None]:
 
 
 class _BodyInertia(NamedTuple):
-    """Mass, principal moments of inertia, centre of mass and principal axes of one body."""
+    """Mass, principal moments of inertia, centre of mass and principal axes of one body.
+
+    Attributes
+    ----------
+    mass : float
+    moments : ndarray
+    is_accepted : bool
+        Whether MuJoCo accepts them as they are.
+    com : ndarray
+    axes : ndarray
+        Rotation matrix.
+    """
 
     mass: float
     moments: Array
-    is_accepted: bool  # whether MuJoCo accepts them as they are
+    is_accepted: bool
     com: Array
-    axes: Array  # rotation matrix
+    axes: Array
 
 
 class _Friction(NamedTuple):

@@ -52,13 +52,20 @@ MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 
 
 class Answer(NamedTuple):
-    """What a measurement is answered with."""
+    """What a measurement is answered with.
+
+    Attributes
+    ----------
+    stamp : int
+        Of the measurement [ns].
+    command : Command
+    error : ndarray, shape (n,)
+        Reference minus measured position.
+    """
 
     stamp: int
-    """Of the measurement [ns]."""
     command: Command
     error: Array
-    """Reference minus measured position, shape (n,)."""
 
 
 class ControlLoop:

@@ -17,17 +17,26 @@ from hodyn_ros.trajectory.estimator import Estimate
 
 
 class Circumstances(NamedTuple):
-    """What a motion is subject to at its instant."""
+    """What a motion is subject to at its instant.
+
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    motion : ndarray, shape (K, n)
+        Its orders that have efforts.
+    dynamics : callable
+        Computes efforts of a model, the motion and wrenches.
+    acting : WrenchesAt, optional
+    wrenches : sequence of Wrench, optional
+        Those that act; None if there are none.
+    """
 
     stamp: int
-    """[ns]"""
     motion: Array
-    """Its orders that have efforts, shape (K, n)."""
     dynamics: Callable[..., Array] = inverse_dynamics
-    """Computes efforts of a model, the motion and wrenches."""
     acting: WrenchesAt | None = None
     wrenches: Sequence[Wrench] | None = None
-    """Those that act; None if there are none."""
 
 
 class InstantEfforts:

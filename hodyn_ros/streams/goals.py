@@ -39,18 +39,28 @@ SILENCE = 1.0
 
 @dataclass(eq=False)
 class Goal:
-    """Where a goal is; times are of a clock that never goes back [s]."""
+    """Where a goal is; times are of a clock that never goes back [s].
+
+    Attributes
+    ----------
+    arrival : float
+    state : str
+    planner : str
+        Process that retimes it, as far as is known.
+    is_replaced : bool
+        Whether a newer goal has been sent.
+    is_long : bool
+        Whether it has been said that its timing takes long.
+    heard : float, optional
+        When the controller last told how far it is.
+    """
 
     arrival: float
     state: str = WAITS
     planner: str = ''
-    """Process that retimes it, as far as is known."""
     is_replaced: bool = False
-    """Whether a newer goal has been sent."""
     is_long: bool = False
-    """Whether it has been said that its timing takes long."""
     heard: float | None = None
-    """When the controller last told how far it is."""
 
     def on(self, event: str) -> bool:
         """Note an event; return whether the goal has come to its end by it."""

@@ -72,21 +72,41 @@ def reason(error: BaseException) -> str:
 
 
 class ProcessHealth(NamedTuple):
-    """State of a process that works for the node."""
+    """State of a process that works for the node.
 
-    state: str  # of `ProcessWatch`
+    Attributes
+    ----------
+    state : str
+        Of `ProcessWatch`.
+    restarts : int
+    last_exit : str
+    pid : int, optional
+    silence : float
+        Since when nothing was heard of it [s]
+    """
+
+    state: str
     restarts: int
     last_exit: str
     pid: int | None
-    silence: float = 0.0  # since when nothing was heard of it [s]
+    silence: float = 0.0
 
 
 class StreamHealth(NamedTuple):
-    """State of a stream of motions."""
+    """State of a stream of motions.
+
+    Attributes
+    ----------
+    state : str
+    lost : str
+        What the robot does instead of following; empty if it follows.
+    lead : float
+        Time from the decision on a motion until a controller has it [s]
+    """
 
     state: str
-    lost: str  # what the robot does instead of following; empty if it follows
-    lead: float  # time from the decision on a motion until a controller has it [s]
+    lost: str
+    lead: float
 
 
 class Cause(NamedTuple):

@@ -40,11 +40,22 @@ _SHORTEST_REST = 1e-3  # s, behind a stop
 
 
 class Measured(NamedTuple):
-    """State of links and motors at one instant."""
+    """State of links and motors at one instant.
 
-    stamp: int  # [ns]
-    state: Array  # (4, n): positions and velocities of the links, then those of the motors
-    spring_torque: Array | None = None  # of torque sensors, (n,)
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    state : ndarray, shape (4, n)
+        Positions and velocities of the links, then those of the motors.
+    spring_torque : ndarray, shape (n,), optional
+        Of torque sensors.
+    begins_anew : bool
+    """
+
+    stamp: int
+    state: Array
+    spring_torque: Array | None = None
     begins_anew: bool = (
         False  # the time of the stamps has gone back, nothing of before is true
     )
@@ -137,10 +148,17 @@ class Pairs:
 
 
 class _Sample(NamedTuple):
-    """A motion of the stream."""
+    """A motion of the stream.
 
-    stamp: int  # [ns]
-    motion: Array  # (5, n)
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    motion : ndarray, shape (5, n)
+    """
+
+    stamp: int
+    motion: Array
 
 
 class References:

@@ -47,15 +47,29 @@ STOPPING_LAW, STOPPING_BANDWIDTH = 'feed_forward_2', 20.0  # rad/s
 
 
 class Laws(NamedTuple):
-    """Everything that follows from the robot description; replaced as a whole."""
+    """Everything that follows from the robot description; replaced as a whole.
+
+    Attributes
+    ----------
+    robot : Robot
+    controller : Controller or ObserverController
+    modes : dict of str to ObserverController or ControlError
+        That the law may be changed to.
+    stopping : Controller
+        Stops the robot, whatever the other one has made of it.
+    guard : Guard
+    pairs : Pairs
+    names : dict of str to tuple of str
+        In the measurements, by their topics.
+    """
 
     robot: Robot
     controller: Controller | ObserverController
-    modes: dict[str, ObserverController | ControlError]  # that the law may be changed to
-    stopping: Controller  # stops the robot, whatever the other one has made of it
+    modes: dict[str, ObserverController | ControlError]
+    stopping: Controller
     guard: Guard
     pairs: Pairs
-    names: dict[str, tuple[str, ...]]  # in the measurements, by their topics
+    names: dict[str, tuple[str, ...]]
 
 
 def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:

@@ -85,13 +85,25 @@ def with_payload(
 
 
 class _Transition(NamedTuple):
-    """Change from one robot to another."""
+    """Change from one robot to another.
+
+    Attributes
+    ----------
+    before : Robot
+    after : Robot
+    start : int
+        [ns]
+    duration : int
+        [ns]
+    keeps_past : bool
+        Whether the robot before it is that of all times before.
+    """
 
     before: Robot
     after: Robot
-    start: int  # [ns]
-    duration: int  # [ns]
-    keeps_past: bool  # whether the robot before it is that of all times before
+    start: int
+    duration: int
+    keeps_past: bool
 
     @property
     def end(self) -> int:

@@ -28,12 +28,19 @@ class Stamp(NamedTuple):
 
 
 class TrajectoryHead(NamedTuple):
-    """Beginning of a serialized trajectory."""
+    """Beginning of a serialized trajectory.
+
+    Attributes
+    ----------
+    stamp : Stamp
+    n_names : int
+    n_points : int, optional
+        None if there are too many names to look behind them.
+    """
 
     stamp: Stamp
     n_names: int
     n_points: int | None
-    """None if there are too many names to look behind them."""
 
 
 def trajectory_head(data: bytes) -> TrajectoryHead:

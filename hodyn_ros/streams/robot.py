@@ -75,13 +75,19 @@ class RobotSettings(Protocol):
 
 
 class Drives(NamedTuple):
-    """Actuators, their limits, and the stiffness that joints have unless asked for another."""
+    """Actuators, their limits, and the stiffness that joints have unless asked for another.
+
+    Attributes
+    ----------
+    actuators : Actuators
+    limits : MotorLimits
+    stiffness : mapping of str to float
+        Of every joint that can choose it, and no other [N m/rad]
+    """
 
     actuators: Actuators
     limits: MotorLimits
-    stiffness: Mapping[
-        str, float
-    ]  # of every joint that can choose it, and no other [N m/rad]
+    stiffness: Mapping[str, float]
 
     def default_stiffness(self, samples: tuple[int, ...] = ()) -> dict[str, Array]:
         """Series (..., 3) of the stiffness that is constant."""
@@ -90,17 +96,29 @@ class Drives(NamedTuple):
 
 
 class Robot(NamedTuple):
-    """Everything that follows from the robot description; replaced as a whole."""
+    """Everything that follows from the robot description; replaced as a whole.
+
+    Attributes
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    description : str
+    drives : Drives, optional
+    sent : RobotModel
+        Its efforts are those that controllers want; the model itself, or without some of them.
+    payloads : tuple of Payload
+        Part of the model.
+    bare : RobotModel
+        Model of the description alone, with kernels.
+    """
 
     model: RobotModel
     limits: MotionLimits
     description: str
     drives: Drives | None = None
     sent: RobotModel = None  # type: ignore[assignment]
-    """Its efforts are those that controllers want; the model itself, or without some of them."""
-    payloads: tuple[Payload, ...] = ()  # part of the model
+    payloads: tuple[Payload, ...] = ()
     bare: RobotModel = None  # type: ignore[assignment]
-    """Model of the description alone, with kernels."""
 
     @property
     def variants(self) -> tuple[RobotModel, RobotModel]:

@@ -68,37 +68,57 @@ _AT_PATH = 0.99
 
 
 class Watch(NamedTuple):
-    """What a supervisor takes for a fault."""
+    """What a supervisor takes for a fault.
+
+    Attributes
+    ----------
+    max_gap : float
+        Longest time without a measurement while the robot moves [s].
+    saturation_time : float
+        Longest time for which a motor may be at its torque limit [s].
+    violation_samples : int
+        Measurements beyond a bound, one after the other, that stop the robot.
+    sample_period : float, optional
+        Period of the measurements that the law was made for [s]; None: any.
+    floats : bool
+        Whether the robot floats after a collision, instead of being brought to rest.
+    """
 
     max_gap: float
-    """Longest time without a measurement while the robot moves [s]."""
     saturation_time: float
-    """Longest time for which a motor may be at its torque limit [s]."""
     violation_samples: int
-    """Measurements beyond a bound, one after the other, that stop the robot."""
     sample_period: float | None = None
-    """Period of the measurements that the law was made for [s]; None: any."""
     floats: bool = False
-    """Whether the robot floats after a collision, instead of being brought to rest."""
 
 
 class Seen(NamedTuple):
-    """A measurement beside what it should be."""
+    """A measurement beside what it should be.
+
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    state : ndarray, shape (2, n)
+        Positions and velocities of the links.
+    reference : ndarray, shape (5, n)
+        Position to snap, later by the lead of the law.
+    error : ndarray, shape (n,)
+        Reference at the stamp minus the position.
+    yields : bool
+        Whether the law gives way to forces: then the error is none.
+    external : ndarray, shape (n,), optional
+        Torques on the links that the model lacks, if they are known.
+    fault : str
+        Why it is not to be trusted; empty if it is.
+    """
 
     stamp: int
-    """[ns]"""
     state: Array
-    """Positions and velocities of the links, shape (2, n)."""
     reference: Array
-    """Position to snap, later by the lead of the law, shape (5, n)."""
     error: Array
-    """Reference at the stamp minus the position, shape (n,)."""
     yields: bool = False
-    """Whether the law gives way to forces: then the error is none."""
     external: Array | None = None
-    """Torques on the links that the model lacks, if they are known, shape (n,)."""
     fault: str = ''
-    """Why it is not to be trusted; empty if it is."""
 
 
 class Supervisor:

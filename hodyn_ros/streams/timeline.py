@@ -19,15 +19,27 @@ MOST_PENDING = 64  # motions that may wait for the time at which they start
 
 
 class PlannedMotion(NamedTuple):
-    """A motion that is placed in time."""
+    """A motion that is placed in time.
 
-    joint_names: tuple[str, ...]  # order of the joints in the motion
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Order of the joints in the motion.
+    motion : PiecewiseMotion
+    start : int
+        Time at which the time of the motion is zero [ns]
+    continuous_derivative : int
+    cut : int, optional
+        Time at which it ends, though it is not over [ns]
+    """
+
+    joint_names: tuple[str, ...]
     motion: PiecewiseMotion
-    start: int  # time at which the time of the motion is zero [ns]
+    start: int
     continuous_derivative: (
         int  # highest one of the positions that is continuous, from the join on
     )
-    cut: int | None = None  # time at which it ends, though it is not over [ns]
+    cut: int | None = None
 
     @property
     def first(self) -> int:
@@ -48,12 +60,23 @@ class PlannedMotion(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of the motions at an instant."""
+    """State of the motions at an instant.
 
-    motion: Array  # (5, n)
-    in_progress: bool  # otherwise the joints rest, as far as is known
-    time: int  # when this was so [ns]
-    origin: str  # where it is known from
+    Attributes
+    ----------
+    motion : ndarray, shape (5, n)
+    in_progress : bool
+        Otherwise the joints rest, as far as is known.
+    time : int
+        When this was so [ns]
+    origin : str
+        Where it is known from.
+    """
+
+    motion: Array
+    in_progress: bool
+    time: int
+    origin: str
 
 
 class Timeline:

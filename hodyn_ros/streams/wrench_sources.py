@@ -38,24 +38,48 @@ _AS_FORCES = np.array([1.0 / LEVER] * 3 + [1.0] * 3)
 
 
 class Mounting(NamedTuple):
-    """How the coordinates in a message become those of a wrench on a link."""
+    """How the coordinates in a message become those of a wrench on a link.
 
-    link: str  # on which the wrench acts
-    expressed_in: str  # body or spatial
-    frame: (
-        Array | None
-    )  # its pose in the link (in the base), in which the values come; None: same
-    acting: str  # on_robot or on_environment: what the sensor reads
-    tool_mass: float  # whose weight the sensor reads too [kg]
-    center_of_mass: Array  # of the tool, in the link frame [m]
+    Attributes
+    ----------
+    link : str
+        On which the wrench acts.
+    expressed_in : str
+        Body or spatial.
+    frame : ndarray, optional
+        Its pose in the link (in the base), in which the values come; None: same.
+    acting : str
+        `on_robot` or `on_environment`: what the sensor reads.
+    tool_mass : float
+        Whose weight the sensor reads too [kg]
+    center_of_mass : ndarray
+        Of the tool, in the link frame [m]
+    """
+
+    link: str
+    expressed_in: str
+    frame: Array | None
+    acting: str
+    tool_mass: float
+    center_of_mass: Array
 
 
 class Expiry(NamedTuple):
-    """What becomes of a wrench without news, as the parameters of these names say."""
+    """What becomes of a wrench without news, as the parameters of these names say.
 
-    wrench_timeout: float  # [s]
-    wrench_stale_policy: str  # stop, hold or fade
-    wrench_fade_time: float  # [s]
+    Attributes
+    ----------
+    wrench_timeout : float
+        [s]
+    wrench_stale_policy : str
+        Stop, hold or fade.
+    wrench_fade_time : float
+        [s]
+    """
+
+    wrench_timeout: float
+    wrench_stale_policy: str
+    wrench_fade_time: float
 
     def stale(self, values: Array, time: float) -> Array:
         """Values (3, 6) some time after those at the time-out [s]."""
@@ -64,10 +88,19 @@ class Expiry(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What a wrench is wanted for."""
+    """What a wrench is wanted for.
 
-    time: int  # [ns]
-    motion: Array  # (K, n)
+    Attributes
+    ----------
+    time : int
+        [ns]
+    motion : ndarray, shape (K, n)
+    model : RobotModel
+    expiry : Expiry
+    """
+
+    time: int
+    motion: Array
     model: RobotModel
     expiry: Expiry
 
@@ -84,14 +117,25 @@ class Query(NamedTuple):
 
 
 class Acting(NamedTuple):
-    """Coordinates of a wrench at an instant."""
+    """Coordinates of a wrench at an instant.
+
+    Attributes
+    ----------
+    expressed_in : str
+    acting : str
+    values : ndarray
+        At least as many orders as the motion and `order` permit.
+    order : int
+        Highest derivative that may be relied on.
+    deviations : ndarray, shape (S, K, 6), optional
+        Independent deviations of one standard deviation; None if not known.
+    """
 
     expressed_in: str
     acting: str
-    values: Array  # at least as many orders as the motion and `order` permit
-    order: int  # highest derivative that may be relied on
+    values: Array
+    order: int
     deviations: Array | None = None
-    """Independent deviations of one standard deviation, shape (S, K, 6); None if not known."""
 
 
 class Recent(deque[tuple[int, T]]):
@@ -146,12 +190,23 @@ class GivenWrench:
 
 
 class _Last(NamedTuple):
-    """Contact wrench as it was used last."""
+    """Contact wrench as it was used last.
 
-    stamp: int  # of the newest sample then [ns]
+    Attributes
+    ----------
+    stamp : int
+        Of the newest sample then [ns]
+    time : int
+    values : ndarray, shape (3, 6)
+        On the link; zero where nothing is known.
+    order : int
+        Highest derivative that the estimator knew.
+    """
+
+    stamp: int
     time: int
-    values: Array  # (3, 6), on the link; zero where nothing is known
-    order: int  # highest derivative that the estimator knew
+    values: Array
+    order: int
 
     def rested(self, time: int, expiry: Expiry) -> Array:
         """Values (3, 6) at a later time [ns], as it has been coming to rest."""

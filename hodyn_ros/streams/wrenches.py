@@ -148,15 +148,21 @@ def check_link(model: RobotModel, link: str) -> None:
 
 
 class WrenchesAt(NamedTuple):
-    """Wrenches at the instant of a motion."""
+    """Wrenches at the instant of a motion.
 
-    wrenches: list[
-        Wrench
-    ]  # with `order + 1` orders: for the motion up to derivative `order + 2`
-    order: int  # highest derivative of the efforts that the motion and the wrenches permit
-    deviations: list[
-        Array | None
-    ]  # independent ones (S, order + 1, 6), one sigma; None: exact
+    Attributes
+    ----------
+    wrenches : list of Wrench
+        With `order + 1` orders: for the motion up to derivative `order + 2`.
+    order : int
+        Highest derivative of the efforts that the motion and the wrenches permit.
+    deviations : list of ndarray or None
+        Independent ones (S, order + 1, 6), one sigma; None: exact.
+    """
+
+    wrenches: list[Wrench]
+    order: int
+    deviations: list[Array | None]
 
 
 class Wrenches:

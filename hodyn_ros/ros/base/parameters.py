@@ -41,10 +41,22 @@ _OF_RCLPY = ('use_sim_time', 'start_type_description_service')
 
 @dataclass(frozen=True)
 class Entry:
-    """A parameter. Its kind is that of the default; whole numbers are numbers too."""
+    """A parameter. Its kind is that of the default; whole numbers are numbers too.
+
+    Attributes
+    ----------
+    name : str
+    default : bool or int or float or str or Triple or Names or Numbers, optional
+        None: anything.
+    description : str
+    low : float
+    high : float
+    choices : tuple of str
+    read_only : bool
+    """
 
     name: str
-    default: bool | int | float | str | Triple | Names | Numbers | None  # None: anything
+    default: bool | int | float | str | Triple | Names | Numbers | None
     description: str
     low: float = -math.inf
     high: float = math.inf
@@ -110,17 +122,26 @@ class Entry:
 
 @dataclass(frozen=True)
 class Family:
-    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints."""
+    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints.
+
+    Attributes
+    ----------
+    start : str
+    members : mapping of str to Entry
+        By keys, '' for none; a value that is the default is none.
+    read_only : bool
+    is_declared : bool
+    waits : bool
+        Also those that are given exist only once there is their joint.
+    """
 
     start: str
-    members: Mapping[
-        str, Entry
-    ]  # by keys, '' for none; a value that is the default is none
+    members: Mapping[str, Entry]
     read_only: bool = False
     is_declared: bool = (
         True  # for every joint of the robot in use; otherwise only those given
     )
-    waits: bool = False  # also those that are given exist only once there is their joint
+    waits: bool = False
 
     def split(self, name: str) -> tuple[str, str] | None:
         """Joint and key of a parameter; None if it is no member."""

@@ -45,13 +45,24 @@ class Topic(NamedTuple):
     one instant, small therefore, and accepted when it has been taken; of others it is said later
     what has become of them. `then` is called when all messages that waited have been taken, and
     may raise as `take` may.
+
+    Attributes
+    ----------
+    name : str
+    kind : type
+    take : callable
+    profile : QoSProfile
+    then : callable
+        Which does nothing.
+    is_sample : bool
+    as_bytes : bool
     """
 
     name: str
     kind: type
     take: Callable[[Any], object]
     profile: QoSProfile
-    then: Callable[[], object] = bool  # which does nothing
+    then: Callable[[], object] = bool
     is_sample: bool = True
     as_bytes: bool = False
 

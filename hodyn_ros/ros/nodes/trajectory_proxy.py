@@ -110,11 +110,19 @@ class _Server(ActionServer):
 
 @dataclass(eq=False)
 class _Goal(Goal):
-    """A goal that has been accepted and is not at its end."""
+    """A goal that has been accepted and is not at its end.
+
+    Attributes
+    ----------
+    handle : object
+    retiming : Future, optional
+    executed : object
+        Goal of the controller, once that has accepted it.
+    """
 
     handle: Any = None
     retiming: Future[Any] | None = None
-    executed: Any = None  # goal of the controller, once that has accepted it
+    executed: Any = None
 
 
 class TrajectoryProxy(RobotNode[ProxySettings]):
