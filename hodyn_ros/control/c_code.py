@@ -509,7 +509,21 @@ class Plausible(NamedTuple):
 
 
 class _Springs(NamedTuple):
-    """Linear springs of the joints, and the motors of those without; rows (n,)."""
+    """Linear springs of the joints, and the motors of those without.
+
+    Attributes
+    ----------
+    stiffness : ndarray, shape (n,)
+        [N m/rad] or [N/m]; zero for rigid joints.
+    softness : ndarray, shape (n,)
+        Its inverse; zero for rigid joints.
+    reach : ndarray, shape (n,)
+        Largest deflection [rad] or [m]; infinite for rigid joints.
+    rigid : dict of str to float
+        Inertia of the motors of rigid joints that have one, by joint [kg m^2] or [kg].
+    friction : dict of str to FrictionLaw
+        Of the motors that have one, by joint.
+    """
 
     stiffness: NDArray[np.float64]
     softness: NDArray[np.float64]
@@ -519,7 +533,22 @@ class _Springs(NamedTuple):
 
 
 def linear_springs(controller: ObserverController) -> _Springs:
-    """Springs of a controller, or a `ControlError` if one of its actuators has no code."""
+    """Springs of a controller whose actuators all have code.
+
+    Parameters
+    ----------
+    controller : ObserverController
+
+    Returns
+    -------
+    _Springs
+        In the order of the n joints.
+
+    Raises
+    ------
+    ControlError
+        If an actuator is neither a rigid drive nor series elastic with a linear spring.
+    """
     n = controller.model.n_joints
     found = _Springs(np.zeros(n), np.zeros(n), np.full(n, np.inf), {}, {})
     for j, item in enumerate(controller.actuators.driven):
@@ -545,7 +574,31 @@ def linear_springs(controller: ObserverController) -> _Springs:
 def with_law(
     code: Code, controller: ObserverController, law: Law, first: Plausible
 ) -> Code:
-    """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`."""
+    """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`.
+
+    Parameters
+    ----------
+    code : Code
+        Of the dynamics.
+    controller : ObserverController
+        Its observer is tuned for its springs.
+    law : Law
+        What this law adds.
+    first : Plausible
+        What the first measurement may be.
+
+    Returns
+    -------
+    Code
+        With orders 0 and 2 among its orders, and the declarations and definitions of the
+        controller.
+
+    Raises
+    ------
+    ControlError
+        If the models differ, the robot has more bodies than a controller in C may have, the
+        precision is not double, or an actuator has no code.
+    """
     model, observer = controller.model, controller.observer
     t, n, rows = observer.transmission, model.n_joints, controller.orders
     if model_hash(code.model) != model_hash(model):
@@ -616,7 +669,21 @@ def with_law(
 def _functions(
     code: Code, controller: ObserverController, law: Law, springs: _Springs
 ) -> str:
-    """Mass matrix, weight, friction of the motors, and the kernels that are needed."""
+    """C functions that the controller needs besides its own.
+
+    Parameters
+    ----------
+    code : Code
+    controller : ObserverController
+    law : Law
+    springs : _Springs
+
+    Returns
+    -------
+    str
+        Mass matrix with the motors of rigid joints, weight, friction of the motors if the law
+        knows it, and the kernels with the helpers that they use.
+    """
     model, n = controller.model, controller.model.n_joints
     mass = term_program(model.with_armature(springs.rigid), MASS_MATRIX, 1)
     weight = term_program(model, WEIGHT, 1)
@@ -644,6 +711,7 @@ def _names_of(line: str) -> list[str]:
 
 
 def _table(kind: str, name: str, values: ArrayLike) -> str:
+    """Definition of a constant C array, wrapped at 90 columns."""
     texts = [str(value).replace('inf', 'INFINITY') for value in np.ravel(values).tolist()]
     text = f'static const {kind} {name}[{len(texts)}] = {{{", ".join(texts)}}};'
     return textwrap.fill(text, 90, subsequent_indent='    ', break_on_hyphens=False) + '\n'

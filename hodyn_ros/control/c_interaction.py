@@ -131,7 +131,31 @@ _KERNELS = {
 def with_interaction(
     code: Code, controller: InteractionController, first: Plausible, wants: str, steps: int
 ) -> Code:
-    """Code with a law for interaction that takes so many of Newton's steps in a sample."""
+    """Code with a law for interaction beside the dynamics of a robot.
+
+    Parameters
+    ----------
+    code : Code
+        Of the dynamics, in double precision; its model is that of the controller.
+    controller : InteractionController
+        With rigid drives and linear springs.
+    first : Plausible
+        What the first measurement may be.
+    wants : str
+        `WEIGHT`, `TORQUE`, `REST` or `MOTION`: what the law wants of the springs.
+    steps : int
+        Steps of Newton's method in a sample, towards the links' position of rest.
+
+    Returns
+    -------
+    Code
+        With declarations and definitions of the controller.
+
+    Raises
+    ------
+    ControlError
+        As of `with_law`.
+    """
     springs = linear_springs(controller)
     _, stiffness, felt = controller.permitted
     tables = {

@@ -81,7 +81,13 @@ class Margins(NamedTuple):
     noise_rate: Array
 
     def table(self, motor_names: Sequence[str]) -> str:
-        """Text with a line for each motor."""
+        """Text with a line for each motor.
+
+        Parameters
+        ----------
+        motor_names : sequence of str
+            Of the m motors, in their order.
+        """
         width = max(5, *map(len, motor_names))
         rows = [f'{"motor":{width}}  gain     phase  delay  sensitivity  crossover']
         values = zip(
@@ -120,7 +126,29 @@ def find_margins(
     stiffness: Mapping[str, ArrayLike] | None = None,
     frequencies: int = 400,
 ) -> Margins:
-    """Compute the margins of a law; see `ObserverController.margins`."""
+    """Margins of a law at rest; see `ObserverController.margins`.
+
+    Parameters
+    ----------
+    controller : ObserverController
+        Stays as it is: a copy is looked at.
+    position : array-like, shape (n,), optional
+        Of the links [rad] or [m]; by default the middle of their range.
+    stiffness : mapping of joint name to array-like, shape (3,), optional
+        Of joints that can choose it and two derivatives [N m/rad].
+    frequencies : int
+        How many are looked at, evenly spaced on a logarithmic scale, from 1 rad/s to half of the
+        sampling frequency.
+
+    Returns
+    -------
+    Margins
+
+    Raises
+    ------
+    ControlError
+        If `frequencies` is no whole number from 2 on.
+    """
     count = int(
         checked_number(
             'The number of frequencies', frequencies, ControlError, least=2, whole=True
@@ -193,7 +221,26 @@ def _linear_law(
     theta: Array,
     stiffness: Mapping[str, ArrayLike] | None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Matrices of x[k + 1] = A x[k] + B y[k], u[k] = C x[k] + D y[k], with y = (q, theta)."""
+    """Matrices of x[k + 1] = A x[k] + B y[k], u[k] = C x[k] + D y[k], with y = (q, theta).
+
+    By central differences about a robot at rest.
+
+    Parameters
+    ----------
+    law : ObserverController
+        Is left at a state beside that of rest.
+    q : ndarray, shape (n,)
+        Links at rest [rad] or [m].
+    theta : ndarray, shape (m,)
+        Motors at rest, in joint coordinates.
+    stiffness : mapping, optional
+        As for `evaluate`.
+
+    Returns
+    -------
+    A, B, C, D : ndarray, shapes (M, M), (M, n + m), (m, M) and (m, n + m)
+        M is the size of the memory of the law.
+    """
     desired, n = law.at_rest(q), len(q)
     for _ in range(law.observer.delay_samples + 3):
         law.evaluate(desired, q, None, theta, None, stiffness=stiffness)
@@ -221,7 +268,21 @@ def _linear_robot(
 ) -> tuple[Array, Array, Array]:
     """Matrices of x[k + 1] = F x[k] + G u[k] + H push[k], x = (q, q', theta, theta').
 
-    Motors of rigid joints are part of the links.
+    Motors of rigid joints are part of the links: of the motors, x has the m_e elastic ones.
+    Torques are held during a sample.
+
+    Parameters
+    ----------
+    law : ObserverController
+    q : ndarray, shape (n,)
+        Links at rest [rad] or [m].
+    theta : ndarray, shape (m,)
+        Motors at rest, in joint coordinates.
+
+    Returns
+    -------
+    F, G, H : ndarray, shapes (N, N), (N, m) and (N, n)
+        N = 2 (n + m_e); u are torques of the motors, pushes torques on the links.
     """
     t, n, m = law.observer.transmission, len(q), len(theta)
 
@@ -272,7 +333,23 @@ def _linear_robot(
 def _closed_loop(
     A: Array, B: Array, C: Array, D: Array, F: Array, acts: Array, delay: int
 ) -> Array:
-    """Matrix of the robot, the torques under way and the law, from sample to sample."""
+    """Matrix of the robot, the torques under way and the law, from sample to sample.
+
+    Parameters
+    ----------
+    A, B, C, D : ndarray, shapes (M, M), (M, N), (m, M) and (m, N)
+        Of the law, with the state of the robot for its measurement.
+    F : ndarray, shape (N, N)
+        Of the robot.
+    acts : ndarray, shape (N, m)
+        Of the motor torques on it.
+    delay : int
+        Samples until a torque acts.
+
+    Returns
+    -------
+    ndarray, shape (N + delay m + M, N + delay m + M)
+    """
     N, M, m = len(F), len(A), len(C)
     whole = np.zeros((N + delay * m + M,) * 2)
     whole[:N, :N] = F
@@ -303,6 +380,28 @@ def _noise(
     Positions are rounded to a `resolution` (n + m,), which is taken for white noise: of each
     1 / 12 of its square (Widrow 1956, "A study of rough amplitude quantization by means of
     Nyquist sampling theory").
+
+    Parameters
+    ----------
+    closed : ndarray, shape (L, L)
+        As of `_closed_loop`.
+    law : tuple of ndarray
+        A, B, C and D of `_linear_law`.
+    seen : ndarray, shape (n + m, N)
+        Of measured positions in the state of the robot.
+    acts : ndarray, shape (N, m)
+        Of the motor torques on it.
+    delay : int
+        Samples until a torque acts.
+    resolution : ndarray, shape (n + m,)
+        [rad] or [m]
+    T : float
+        Sample time [s].
+
+    Returns
+    -------
+    ndarray, shape (2, m)
+        [N m] or [N]; infinite if errors of the closed loop grow.
     """
     A, B, C, D = law
     N, M, m = seen.shape[1], len(A), len(C)
@@ -328,7 +427,26 @@ def _noise(
 
 
 def loop_margins(w: Array, loop: ComplexArray) -> tuple[float, float, float, float, float]:
-    """Gain up and down, phase, delay, crossover of a loop (N,) over frequencies (N,) [rad/s]."""
+    """Margins of a single loop.
+
+    Parameters
+    ----------
+    w : ndarray, shape (N,)
+        Rising frequencies [rad/s].
+    loop : ndarray of complex, shape (N,)
+        Frequency response of the open loop, negative feedback.
+
+    Returns
+    -------
+    up, down : float
+        Factors of the gain at which the loop is at its limit; infinite and zero if there are none.
+    phase : float
+        Least distance from -1 on the unit circle [rad]; pi where the gain is never 1.
+    delay : float
+        Least one that the loop does not bear [s]; infinite where the gain is never 1.
+    crossover : float
+        Highest frequency with gain 1 [rad/s]; zero if there is none.
+    """
     at = _crossings(loop.imag)
     real = np.append(_between(loop.real, at), loop.real[-1])
     factors = -1.0 / real[real < 0.0]
@@ -354,6 +472,7 @@ def _crossings(values: Array) -> Array:
 
 
 def _between(values: Values, at: Array) -> Values:
+    """Values (N,), real or complex, on the lines between them at fractional indices."""
     i = np.minimum(at.astype(int), len(values) - 2)
     found: Values = values[i] + (at - i) * (values[i + 1] - values[i])
     return found

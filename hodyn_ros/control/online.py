@@ -67,10 +67,14 @@ class ParameterEstimate(NamedTuple):
     units: tuple[str, ...]
 
     def payload(self) -> tuple[float, Array] | None:
-        """Mass [kg] and centre of mass (3,) in the axes of the link [m], if they are certain.
+        """Payload of the link, if it is certain.
 
-        None unless the mass is larger than two standard deviations, and the centre of mass is no
-        farther than 1 m from the origin of the link and known to 0.1 m.
+        Returns
+        -------
+        tuple of (float, ndarray), optional
+            Mass [kg] and centre of mass (3,) in the axes of the link [m]. None unless the mass is
+            larger than two standard deviations, and the centre of mass is no farther than 1 m from
+            the origin of the link and known to 0.1 m; None also where no payload was looked for.
         """
         if self.names[0] != _PAYLOAD[0] or not self.values[0] > 2.0 * self.std[0]:
             return None
@@ -149,6 +153,7 @@ class OnlineEstimator:
         self._forget()
 
     def _forget(self) -> None:
+        """Begin of an estimate, with what is known of the noise before: its least variance."""
         n, size = self._model.n_joints, len(self._scale)
         self.samples, self._waited, self._misfit = 0, 0.0, 0.0
         self._variance = np.full(n, self._least)  # of the noise
@@ -159,7 +164,13 @@ class OnlineEstimator:
         self._solve(self._variance)
 
     def _solve(self, variance: Array) -> None:
-        """Parameters and their covariance, for a variance of the noise of each joint."""
+        """Parameters and their covariance.
+
+        Parameters
+        ----------
+        variance : ndarray, shape (n,)
+            Of the noise of the effort of each joint [(N m)^2] or [N^2].
+        """
         largest = np.trace(self._L, axis1=1, axis2=2)
         weight = 1.0 / np.maximum(variance, _ROUNDING * largest)
         L = np.tensordot(weight, self._L, 1)
@@ -169,7 +180,10 @@ class OnlineEstimator:
 
     @property
     def estimate(self) -> ParameterEstimate:
-        """What is known at present."""
+        """What is known at present.
+
+        Standard deviations are larger as long as measurements do not fit.
+        """
         known = self._reported
         # As long as something does not fit, little is certain.
         variance = self._excess * self._P.diagonal()[known] + self._misfit**2
@@ -266,7 +280,18 @@ class OnlineEstimator:
         return self.estimate
 
     def _columns(self, motion: Array) -> Array:
-        """Effects (n, p) of the scaled parameters on the efforts."""
+        """Effects of the scaled parameters on the efforts.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (3, n)
+
+        Returns
+        -------
+        ndarray, shape (n, p)
+            Inertial parameters of the payload if there are any, viscous and Coulomb friction of
+            each joint that is looked at, constant errors of the n efforts.
+        """
         n, joints = self._model.n_joints, self._friction
         A = np.zeros((n, len(self._scale)))
         if self._carrier:

@@ -25,11 +25,11 @@ class Springs(NamedTuple):
     torque : ndarray, shape (n,)
         On the links [N m] or [N].
     stiffness : ndarray, shape (n,)
-        -d torque / dq with the motors held.
+        -d torque / dq with the motors held [N m/rad] or [N/m].
     load : ndarray, shape (m,)
-        Of the motors.
+        Torque of the springs against each motor [N m] or [N].
     rate : ndarray, shape (m,)
-        Change of the torque by the position of each motor.
+        d torque / d theta of each motor [N m/rad] or [N/m].
     """
 
     torque: Array
@@ -121,7 +121,18 @@ class Transmission:
         self.is_linear = not self._others
 
     def by_joint(self, values: Array) -> Array:
-        """Sum of the values (m,) of the motors of each joint, shape (n,)."""
+        """Sum of the values of the motors of each joint.
+
+        Parameters
+        ----------
+        values : ndarray, shape (m,)
+            Of the motors.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            The argument itself where each joint has one motor.
+        """
         if len(values) == len(self.is_elastic):
             return values
         sums: Array = np.bincount(self.joint, values, len(self.is_elastic)).astype(
@@ -130,9 +141,23 @@ class Transmission:
         return sums
 
     def at(self, q: Array, theta: Array) -> Springs:
-        """Springs at positions of the links (n,) and the motors (m,); dampers are left out.
+        """Springs at positions of links and motors; dampers are left out.
 
-        A `DeflectionError` is raised where a spring is outside of its range.
+        Parameters
+        ----------
+        q : ndarray, shape (n,)
+            Positions of the links [rad] or [m].
+        theta : ndarray, shape (m,)
+            Positions of the motors in joint coordinates [rad] or [m].
+
+        Returns
+        -------
+        Springs
+
+        Raises
+        ------
+        DeflectionError
+            If a spring that is no line is outside of its range.
         """
         joint, line = self.joint, self._stiffness
         if self.is_linear:  # and has one motor for each joint
@@ -162,9 +187,21 @@ class Transmission:
         return Springs(torque, stiffness, load, rate)
 
     def resonances(self, mass: Array, stiffness: Array) -> Array:
-        """Frequencies of the joints with free links and motors, shape (n,) [rad/s].
+        """Frequencies of the joints with free links and motors.
 
-        sqrt(K (1 / M_jj + 1 / B)), each joint by itself; zero for rigid ones.
+        sqrt(K (1 / M_jj + 1 / B)), each joint by itself.
+
+        Parameters
+        ----------
+        mass : ndarray, shape (n, n)
+            Mass matrix of the links.
+        stiffness : ndarray, shape (n,)
+            Of the springs, zero for rigid joints [N m/rad] or [N/m].
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [rad/s]; zero for rigid joints.
         """
         inertia = np.where(self.is_elastic > 0.0, self.joint_inertia, 1.0)
         found: Array = np.sqrt(stiffness * (1.0 / np.diagonal(mass) + 1.0 / inertia))
