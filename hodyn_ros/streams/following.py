@@ -21,13 +21,29 @@ _TURN = 2.0 * np.pi  # rad, after which a continuous joint is where it was
 
 
 class _Look(NamedTuple):
+    """A measurement beside what it should be.
+
+    Attributes
+    ----------
+    time : int
+        [ns]
+    position, planned : ndarray, shape (n,)
+        Measured and of the motion [rad] or [m].
+    """
+
     time: int
     position: Array
     planned: Array
 
 
 class Following:
-    """Compares measured positions with motions, one measurement after the other."""
+    """Comparison of measured positions with motions, one measurement after the other.
+
+    Attributes
+    ----------
+    why : str
+        How the robot is away from its motion, at the latest look at which it was.
+    """
 
     def __init__(self) -> None:
         self._turns: Array = np.zeros(0)
@@ -37,7 +53,13 @@ class Following:
         """How the robot is away from its motion, at the latest look at which it was."""
 
     def use(self, joint_types: tuple[str, ...]) -> None:
-        """Watch a robot with joints of these types."""
+        """Watch a robot from now on.
+
+        Parameters
+        ----------
+        joint_types : tuple of str
+            Of its n joints; a `continuous` one is where it was after each turn.
+        """
         self._turns = np.array(
             [_TURN if kind == 'continuous' else 0.0 for kind in joint_types]
         )
@@ -101,7 +123,19 @@ class Following:
         return lasted
 
     def _stands(self, distance: Array) -> NDArray[np.bool_]:
-        """Which joints stand still while their motion goes on, shape (n,)."""
+        """Joints that stand still while their motion goes on.
+
+        Parameters
+        ----------
+        distance : ndarray, shape (n,)
+            From the motion [rad] or [m].
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            True where in the last 0.1 s a joint went less than a fifth of the way of its motion,
+            where that is more than 0.02, and is more than 0.01 off.
+        """
         first, last = self._looks[0], self._looks[-1]
         way = np.abs(last.planned - first.planned)
         stands = np.abs(last.position - first.position) < _SHARE * way

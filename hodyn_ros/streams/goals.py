@@ -44,7 +44,9 @@ class Goal:
     Attributes
     ----------
     arrival : float
+        When it came.
     state : str
+        One of the states of `TRANSITIONS`.
     planner : str
         Process that retimes it, as far as is known.
     is_replaced : bool
@@ -63,13 +65,35 @@ class Goal:
     heard: float | None = None
 
     def on(self, event: str) -> bool:
-        """Note an event; return whether the goal has come to its end by it."""
+        """Note an event.
+
+        Parameters
+        ----------
+        event : str
+            `READY`, `TIMED`, `ACCEPTED`, `OVER` or `REPLACED`.
+
+        Returns
+        -------
+        bool
+            Whether the goal has come to its end by it.
+
+        Raises
+        ------
+        KeyError
+            If the event cannot happen in the state.
+        """
         before, self.state = self.state, TRANSITIONS[self.state, event]
         self.is_replaced = self.is_replaced or event == REPLACED
         return self.state == ENDED != before
 
     def is_long_now(self, now: float) -> bool:
-        """Whether it is to be said now that the timing takes long, which it is once."""
+        """Whether it is to be said now that the timing takes long, which it is once.
+
+        Parameters
+        ----------
+        now : float
+            [s]; a timing takes long after `LONG_WAIT`.
+        """
         is_long = self.state == RETIMED and now - self.arrival > LONG_WAIT
         is_new, self.is_long = is_long and not self.is_long, self.is_long or is_long
         return is_new

@@ -53,14 +53,16 @@ class Laws(NamedTuple):
     ----------
     robot : Robot
     controller : Controller or ObserverController
+        The law in use.
     modes : dict of str to ObserverController or ControlError
-        That the law may be changed to.
+        Laws that may take its place without a step of the torque, or why they cannot; empty if the
+        law in use has no observer.
     stopping : Controller
         Stops the robot, whatever the other one has made of it.
     guard : Guard
     pairs : Pairs
     names : dict of str to tuple of str
-        In the measurements, by their topics.
+        Of joints and motors in the measurements, by their topics `LINKS` and `MOTORS`.
     """
 
     robot: Robot
@@ -73,7 +75,27 @@ class Laws(NamedTuple):
 
 
 def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
-    """Make what controls a robot by settings; HodynError if there is no controller for it."""
+    """What controls a robot by settings.
+
+    Parameters
+    ----------
+    host : Host
+        Its log gets the warnings of the laws.
+    robot : Robot
+        With drives.
+    settings : object
+        The parameters of the node `flatness_controller`.
+
+    Returns
+    -------
+    Laws
+
+    Raises
+    ------
+    HodynError
+        If there is no controller for the robot: the settings contradict each other or the robot,
+        or the law would not be stable.
+    """
     model, drives = robot.model, robot.drives
     assert drives is not None
     limits = _torque_limits(host, drives, settings)
@@ -147,7 +169,27 @@ def _guard(robot: Robot, settings: Any) -> Guard:
 def laws_of(
     actuators: Actuators, settings: Any, limits: Array | None
 ) -> dict[str, ObserverController | ControlError]:
-    """Laws that share an observer, or why they cannot be used."""
+    """Laws that share an observer, or why they cannot be used.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        With the model of the robot.
+    settings : object
+        The parameters of the node `flatness_controller`.
+    limits : ndarray, shape (m,), optional
+        Largest motor torques [N m] or [N].
+
+    Returns
+    -------
+    dict of str to ObserverController or ControlError
+        By the names of `MODES`.
+
+    Raises
+    ------
+    ControlError
+        If there is no tracking law, with which the others share bandwidth and observer.
+    """
     T, model = settings.sample_period, actuators.model
     modes: dict[str, ObserverController | ControlError] = {}
     tracking = tracking_controller(
@@ -204,7 +246,29 @@ def laws_of(
 
 
 def elastic_robot(xml: str, settings: Any) -> Robot:
-    """Robot of a description with the actuators of the settings, and all compiled for it."""
+    """Robot of a description with the actuators of the settings, and all compiled for it.
+
+    Limits of velocities and efforts that are zero in the description are taken for unknown. Where
+    the settings give no largest torque of a motor, it is the effort of the description, unless a
+    joint has several motors.
+
+    Parameters
+    ----------
+    xml : str
+        URDF.
+    settings : object
+        The parameters of the node `flatness_controller`.
+
+    Returns
+    -------
+    Robot
+        With drives, without payloads.
+
+    Raises
+    ------
+    HodynError
+        If the description or the actuators cannot be used.
+    """
     model = assemble(xml, settings.base_link, settings.tip_link, settings.gravity)
     config = actuators_config(settings.actuators)
     actuators = actuators_from_config(model, config)
