@@ -142,7 +142,7 @@ class Watch:
         )
 
     def positions(self, values: Array, late: float, speed: Array, gated: Array) -> None:
-        """Take measured positions; gated ones, and those of joints that move meanwhile, do not count.
+        """Take measured positions; those of joints that move and gated ones do not count.
 
         Parameters
         ----------

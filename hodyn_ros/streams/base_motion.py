@@ -50,7 +50,7 @@ class BaseMotions(Recent[LinkMotion]):
         return is_newest
 
     def motion_at(self, time: int, timeout: float) -> LinkMotion:
-        """Motion of the base at an instant, as that of the message before goes on by its derivatives.
+        """Motion of the base at an instant: that of the message before, by its derivatives.
 
         The twist follows its Taylor series, the rotation two terms of the series of Magnus (1954);
         the position stays.

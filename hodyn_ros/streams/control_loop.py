@@ -114,7 +114,7 @@ class ControlLoop:
         self.references = References(self.stream.timeline, self._end_trajectories)
 
     def time(self) -> int:
-        """Time of the loop [ns]: of the clock, or of the latest measurement where stamps are the time.
+        """Time [ns]: of the clock, or of the latest measurement where stamps are the time.
 
         They are where `measurement_timeout` is zero, once there is a measurement.
         """

@@ -248,9 +248,9 @@ def laws_of(
 def elastic_robot(xml: str, settings: Any) -> Robot:
     """Robot of a description with the actuators of the settings, and all compiled for it.
 
-    Limits of velocities and efforts that are zero in the description are taken for unknown. Where
-    the settings give no largest torque of a motor, it is the effort of the description, unless a
-    joint has several motors.
+    Limits of velocities and efforts that are zero in the description are taken for unknown. If
+    each joint has one motor, largest torques that the settings leave out are the efforts of the
+    description.
 
     Parameters
     ----------
