@@ -599,8 +599,31 @@ def with_law(
         If the models differ, the robot has more bodies than a controller in C may have, the
         precision is not double, or an actuator has no code.
     """
-    model, observer = controller.model, controller.observer
-    t, n, rows = observer.transmission, model.n_joints, controller.orders
+    _check_code(code, controller)
+    springs = linear_springs(controller)
+    controller.observer.tune(springs.stiffness)
+    values = {
+        **_numbers(controller, first),
+        'constants': _constants(controller, law, first, springs),
+        'functions': _functions(code, controller, law, springs),
+        **{'name': code.name, 'UPPER': code.name.upper()},
+        **{'law': law.name, 'desired': law.desired},
+        **law.numbers,
+    }
+    values['memory'] = law.memory.replace('$n', str(controller.model.n_joints))
+    for part in ('begins', 'demanded'):
+        values[part] = Template(getattr(law, part)).substitute(values)
+    values['evaluate'] = _EVALUATE.substitute(values)
+    return code._replace(
+        orders=tuple(sorted({*code.orders, 0, 2})),
+        declarations=_DECLARATIONS.substitute(values),
+        definitions=_DEFINITIONS.substitute(values),
+    )
+
+
+def _check_code(code: Code, controller: ObserverController) -> None:
+    """Refuse code beside which a controller cannot stand."""
+    model = controller.model
     if model_hash(code.model) != model_hash(model):
         raise ControlError(
             'The controller has another model than the code; expected one that was made with '
@@ -613,9 +636,14 @@ def with_law(
         )
     if code.precision.type != 'double':
         raise ControlError("The precision is 'float', expected 'double' for a controller.")
-    springs = linear_springs(controller)
-    observer.tune(springs.stiffness)
-    bounds, guards = controller.bounds, controller.guards or Guards()
+
+
+def _constants(
+    controller: ObserverController, law: Law, first: Plausible, springs: _Springs
+) -> str:
+    """Definitions of the tables of a tuned controller and its law."""
+    model, observer, bounds = controller.model, controller.observer, controller.bounds
+    t, n, guards = observer.transmission, model.n_joints, controller.guards or Guards()
     tables = {
         'IS_ELASTIC': t.is_elastic,
         'INERTIA': t.inertia,
@@ -634,36 +662,31 @@ def with_law(
     }
     constants = _table('int', 'JOINT', range(n))
     constants += _table('int', 'FLOATS', [int(guards.floats(bound)) for bound in _REASONS])
-    constants += ''.join(_table('double', *item) for item in tables.items())
-    functions = _functions(code, controller, law, springs)
+    return constants + ''.join(_table('double', *item) for item in tables.items())
+
+
+def _numbers(controller: ObserverController, first: Plausible) -> dict[str, Any]:
+    """What stands for the names of numbers in the texts that all laws have in common."""
+    observer, guards = controller.observer, controller.guards or Guards()
+    n, rows = controller.model.n_joints, controller.orders
     T, holding = controller.sample_period, controller.holding
-    values = {
+    return {
         **{name: value for name, value in asdict(guards).items() if name != 'reactions'},
         **first._asdict(),
-        **{'guarded': int(bounds is not None), 'last': n - 1, 'at_rest': AT_REST},
+        **{
+            'guarded': int(controller.bounds is not None),
+            'last': n - 1,
+            'at_rest': AT_REST,
+        },
         **{'speed_share': holding.speed_share, 'spring_share': holding.spring_share},
         **{'hold_fading': holding.fading, 'most_damping': MOST_DAMPING},
         **{'most_turned': MOST_TURNED, 'fastest_damped': FASTEST_DAMPED},
         **{'ringing': ringing_bandwidth(T), 'holding': holding_bandwidth(T)},
-        **{'most_bridged': MOST_BRIDGED, 'fading': controller.fading, 'name': code.name},
-        **{'UPPER': code.name.upper(), 'n': n, 'delay': observer.delay_samples, 'T': T},
-        **{'lead': controller.lead, 'share': observer.share, 'substeps': SUBSTEPS},
-        **{'constants': constants, 'functions': functions, 'rows': rows, 'law': law.name},
-        **{
-            'desired': law.desired,
-            'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL',
-        },
-        **law.numbers,
+        **{'most_bridged': MOST_BRIDGED, 'fading': controller.fading, 'rows': rows},
+        **{'n': n, 'delay': observer.delay_samples, 'T': T, 'substeps': SUBSTEPS},
+        **{'lead': controller.lead, 'share': observer.share},
+        'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL',
     }
-    values['memory'] = law.memory.replace('$n', str(n))
-    for part in ('begins', 'demanded'):
-        values[part] = Template(getattr(law, part)).substitute(values)
-    values['evaluate'] = _EVALUATE.substitute(values)
-    return code._replace(
-        orders=tuple(sorted({*code.orders, 0, 2})),
-        declarations=_DECLARATIONS.substitute(values),
-        definitions=_DEFINITIONS.substitute(values),
-    )
 
 
 def _functions(

@@ -19,9 +19,11 @@ from scipy.linalg import expm, solve_discrete_lyapunov
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.model.robot import RobotModel
 
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import ObserverController
@@ -164,31 +166,23 @@ def find_margins(
     theta = law.resting(q, stiffness)
     A, B, C, D = _linear_law(law, q, theta, stiffness)
     F, acts, disturbs = _linear_robot(law, q, theta)
-    n, m, delay = len(q), len(theta), law.observer.delay_samples
-    seen = np.zeros((n + m, len(F)))
-    seen[:n, :n] = np.eye(n)
+    m, delay = len(theta), law.observer.delay_samples
     t = law.observer.transmission
-    elastic = np.flatnonzero(t.is_elastic[t.joint])
-    seen[n + elastic, 2 * n + np.arange(len(elastic))] = 1.0
-
+    seen = _seen(t, len(q), len(F))
     closed = _closed_loop(A, B @ seen, C, D @ seen, F, acts, delay)
     largest = np.abs(np.linalg.eigvals(closed)).max()
     noise = np.full((2, m), np.nan)
     if controller.resolution is not None:
         noise = _noise(closed, (A, B, C, D), seen, acts, delay, controller.resolution, T)
         noise[1] /= T
-
     w = np.geomspace(_SLOWEST, np.pi / T, count)
     z = np.exp(1j * w * T)[:, None, None]
     robot = seen @ np.linalg.solve(z * np.eye(len(F)) - F, np.hstack([acts, disturbs]))
     feedback = C @ np.linalg.solve(z * np.eye(len(A)) - A, B) + D
-    from_torque, from_push = robot[:, :, :m] * z**-delay, robot[:, :, m:]
-    S = np.linalg.inv(np.eye(m) - feedback @ from_torque)
-    sensitivity = np.diagonal(S, axis1=1, axis2=2)
-    compliance = np.linalg.solve(np.eye(n + m) - from_torque @ feedback, from_push)[:, :n]
-    links: list[str | None] = [model.tip_link] if model.tip_link else [*model.links]
-    J = [jacobian(model, q[None], link, 'hybrid')[0, 3:] for link in links]
-    softest = max(np.linalg.norm(j @ compliance @ j.T, 2, (1, 2)).max() for j in J)
+    sensitivity, compliance = _closed(
+        robot[:, :, :m] * z**-delay, robot[:, :, m:], feedback
+    )
+    softest = _softest(model, q, compliance)
     loops = np.array([loop_margins(w, loop) for loop in (1.0 / sensitivity - 1.0).T])
     up, down, phase, bears, crossover = loops.T
     return Margins(
@@ -200,9 +194,59 @@ def find_margins(
         np.abs(sensitivity).max(axis=0),
         crossover,
         t.is_elastic * t.resonances(law.observer.mass, law.observer.springs.stiffness),
-        float(1.0 / softest) if softest > 0.0 else np.inf,
+        1.0 / softest if softest > 0.0 else np.inf,
         *noise,
     )
+
+
+def _closed(
+    from_torque: ComplexArray, from_push: ComplexArray, feedback: ComplexArray
+) -> tuple[ComplexArray, ComplexArray]:
+    """Responses of the closed loop at N frequencies.
+
+    Parameters
+    ----------
+    from_torque : ndarray of complex, shape (N, n + m, m)
+        Positions by the torques of the motors.
+    from_push : ndarray of complex, shape (N, n + m, n)
+        Positions by torques on the links.
+    feedback : ndarray of complex, shape (N, m, n + m)
+        Torques by positions.
+
+    Returns
+    -------
+    sensitivity : ndarray of complex, shape (N, m)
+        Of the loop of each motor while all others are closed.
+    compliance : ndarray of complex, shape (N, n, n)
+        Positions of the links by torques on them.
+    """
+    size, m, n = from_torque.shape[1], from_torque.shape[2], from_push.shape[2]
+    S = np.linalg.inv(np.eye(m) - feedback @ from_torque)
+    compliance = np.linalg.solve(np.eye(size) - from_torque @ feedback, from_push)[:, :n]
+    return np.diagonal(S, axis1=1, axis2=2), compliance
+
+
+def _softest(model: RobotModel, q: Array, compliance: ComplexArray) -> float:
+    """Largest deflection of the tip by a force there, over directions and frequencies [m/N].
+
+    Of the origins of all links if there is no tip; links are at q (n,), and the compliance of the
+    joints (N, n, n) is that at N frequencies.
+    """
+    links: list[str | None] = [model.tip_link] if model.tip_link else [*model.links]
+    J = [jacobian(model, q[None], link, 'hybrid')[0, 3:] for link in links]
+    return max(float(np.linalg.norm(j @ compliance @ j.T, 2, (1, 2)).max()) for j in J)
+
+
+def _seen(t: Transmission, n: int, size: int) -> Array:
+    """Matrix (n + m, size) of the positions that the law is given, in the state of the robot.
+
+    Those of motors of rigid joints, which the law does not look at, are zero.
+    """
+    seen = np.zeros((n + len(t.joint), size))
+    seen[:n, :n] = np.eye(n)
+    elastic = np.flatnonzero(t.is_elastic[t.joint])
+    seen[n + elastic, 2 * n + np.arange(len(elastic))] = 1.0
+    return seen
 
 
 def _unbounded(controller: ObserverController) -> ObserverController:

@@ -276,18 +276,39 @@ class ObserverController(ABC):
             If the first measurement cannot be one of this robot in rad, m, N m and N.
         """
         fill(self._desired, 'desired', desired)
-        observer, gap = self.observer, ''
         if elapsed is not None and not elapsed > 0.0 and self._last is not None:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
             return self._last._replace(reason=text)
-        if (
-            self.guards is not None
-            and elapsed is not None
-            and elapsed > self.guards.max_gap
-        ):
-            gap = f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
-            observer.reset()
-            self.begin()
+        gap = self._behind_gap(elapsed)
+        self._observe(q, qd, theta, thetad, spring_torque, elapsed)
+        if self.bounds is not None and self.state == FOLLOWING:
+            lost = self.lost(q, theta) if self.observer.is_gating else ''
+            self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
+        if self.state == STOPPED:
+            self._last = self._held()
+        else:
+            self._last = self._with_doubt(self._followed(stiffness))
+        return self._last
+
+    def _behind_gap(self, elapsed: float | None) -> str:
+        """Begin anew behind a gap that is too long; say how long it was, or nothing."""
+        if self.guards is None or elapsed is None or not elapsed > self.guards.max_gap:
+            return ''
+        self.observer.reset()
+        self.begin()
+        return f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
+
+    def _observe(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None,
+        elapsed: float | None,
+    ) -> None:
+        """Give the observer a measurement; refuse a first one that cannot be true."""
+        observer = self.observer
         is_new = observer.is_new
         wanted = self._desired[2] if self.orders == 5 else None
         observer.update(q, qd, theta, thetad, spring_torque, wanted, elapsed)
@@ -297,20 +318,17 @@ class ObserverController(ABC):
             if reason:
                 observer.reset()
                 raise ControlError(reason)
-        if self.bounds is not None and self.state == FOLLOWING:
-            lost = self.lost(q, theta) if observer.is_gating else ''
-            self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
-        if self.state == STOPPED:
-            self._last = self._held()
-            return self._last
-        self._last = self._followed(stiffness)
+
+    def _with_doubt(self, command: Command) -> Command:
+        """Command that also tells what the observer sees of a delay or noise that is wrong."""
+        observer = self.observer
         self._looks += 1
         if self._looks * self.sample_period >= _LOOKS_AGAIN:
             self._looks = 0
             self._doubt = observer.watch.contradiction(observer.delay_samples)
-        if self._doubt and not self._last.remark:
-            self._last = self._last._replace(remark=self._doubt)
-        return self._last
+        if self._doubt and not command.remark:
+            return command._replace(remark=self._doubt)
+        return command
 
     def _followed(self, stiffness: Mapping[str, ArrayLike] | None) -> Command:
         """Answer, or stop the robot if a spring would have to be outside of its range."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import RigidDrive
-from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.assignment import Actuators, DrivenJoint
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
@@ -77,13 +78,7 @@ class Transmission:
 
     def __init__(self, actuators: Actuators) -> None:
         model, driven = actuators.model, actuators.driven
-        kinds = (RigidDrive, SeriesElastic, VariableStiffness)
-        for item in driven:
-            if not isinstance(item.actuator, kinds):
-                raise ControlError(
-                    f'The actuator of joint {item.name!r} is {type(item.actuator).__name__}, '
-                    'expected SeriesElastic, VariableStiffness or RigidDrive.'
-                )
+        _check_kinds(actuators)
         self.names = model.joint_names
         self.joint = np.asarray(actuators.joint_of_motor, dtype=np.int64)
         actuator_of = [item.actuator for item in driven]
@@ -110,14 +105,7 @@ class Transmission:
         self.rigid_motors = np.array(
             [driven[j].motors.start for j in self.rigid], dtype=np.intp
         )
-        self._stiffness = np.zeros(n)  # of lines
-        self._others = []
-        for item in driven:
-            spring = getattr(item.actuator, 'spring', None)
-            if type(spring) is LinearSpring:
-                self._stiffness[item.joint] = spring.stiffness
-            elif self.is_elastic[item.joint]:
-                self._others.append(item)
+        self._stiffness, self._others = _lines_and_others(driven)
         self.is_linear = not self._others
 
     def by_joint(self, values: Array) -> Array:
@@ -206,3 +194,25 @@ class Transmission:
         inertia = np.where(self.is_elastic > 0.0, self.joint_inertia, 1.0)
         found: Array = np.sqrt(stiffness * (1.0 / np.diagonal(mass) + 1.0 / inertia))
         return found
+
+
+def _check_kinds(actuators: Actuators) -> None:
+    """Refuse actuators of other kinds than those of a `Transmission`."""
+    for item in actuators.driven:
+        if not isinstance(item.actuator, (RigidDrive, SeriesElastic, VariableStiffness)):
+            raise ControlError(
+                f'The actuator of joint {item.name!r} is {type(item.actuator).__name__}, '
+                'expected SeriesElastic, VariableStiffness or RigidDrive.'
+            )
+
+
+def _lines_and_others(driven: Sequence[DrivenJoint]) -> tuple[Array, list[DrivenJoint]]:
+    """Stiffness (n,) of springs that are lines, else zero, and the joints with other springs."""
+    stiffness, others = np.zeros(len(driven)), []
+    for item in driven:
+        spring = getattr(item.actuator, 'spring', None)
+        if type(spring) is LinearSpring:
+            stiffness[item.joint] = spring.stiffness
+        elif type(item.actuator) is not RigidDrive:
+            others.append(item)
+    return stiffness, others

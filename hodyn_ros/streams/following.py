@@ -94,12 +94,7 @@ class Following:
         if planned is None or (looks and time == looks[-1].time):
             return 0 if self._since is None else time - self._since
         wanted = planned.at(time)[0]
-        away = position - wanted
-        # A continuous joint is at the same place after each turn.
-        turns = np.divide(
-            away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0
-        )
-        distance = np.abs(away - self._turns * np.round(turns))
+        distance = self._distance(position - wanted)
         looks.append(_Look(time, position.copy(), wanted))
         while len(looks) > 1 and looks[1].time <= time - _WINDOW:
             looks.popleft()
@@ -110,17 +105,28 @@ class Following:
         if self._since is None:
             self._since = looks[0].time if still.any() else time
         lasted = time - self._since
-        j = int(np.where(still, distance, 0.0 if still.any() else distance).argmax())
-        what = (
-            'stands still while its motion goes on'
-            if still.any()
-            else f'is farther from the motion than path_tolerance ({most:g})'
-        )
+        if still.any():
+            j = int(np.where(still, distance, 0.0).argmax())
+            what = 'stands still while its motion goes on'
+        else:
+            j = int(distance.argmax())
+            what = f'is farther from the motion than path_tolerance ({most:g})'
         self.why = (
             f'{planned.joint_names[j]} {what}, for {lasted / NANOSECONDS:.3g} s, and is '
             f'{distance[j]:.3g} away from it'
         )
         return lasted
+
+    def _distance(self, away: Array) -> Array:
+        """Distance (n,) of joints that are away from their motion by as much (n,) [rad] or [m].
+
+        A continuous joint is at the same place after each turn.
+        """
+        turns = np.divide(
+            away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0
+        )
+        distance: Array = np.abs(away - self._turns * np.round(turns))
+        return distance
 
     def _stands(self, distance: Array) -> NDArray[np.bool_]:
         """Joints that stand still while their motion goes on.

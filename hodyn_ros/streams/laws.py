@@ -190,7 +190,7 @@ def laws_of(
     ControlError
         If there is no tracking law, with which the others share bandwidth and observer.
     """
-    T, model = settings.sample_period, actuators.model
+    T = settings.sample_period
     modes: dict[str, ObserverController | ControlError] = {}
     tracking = tracking_controller(
         actuators,
@@ -207,8 +207,25 @@ def laws_of(
         'observer': tracking.observer,
         'guards': None,
     }
+    modes[TRACKING] = tracking
+    modes[CARTESIAN] = ControlError(
+        'cartesian_impedance needs tool_link, the link that it holds.'
+    )
+    for name, make in _yielding(actuators, settings, shared).items():
+        try:
+            modes[name] = make()
+        except ControlError as error:
+            modes[name] = error
+    return modes
+
+
+def _yielding(
+    actuators: Actuators, settings: Any, shared: dict[str, Any]
+) -> dict[str, Callable[[], ObserverController]]:
+    """What makes the laws that give way to forces, by their names, with options of all laws."""
+    T, names = settings.sample_period, actuators.model.joint_names
     ratio = settings.damping_ratio
-    joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', model.joint_names)
+    joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', names)
     tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
     null, floating = settings.nullspace_stiffness, settings.floating_damping
     made: dict[str, Callable[[], ObserverController]] = {
@@ -233,16 +250,7 @@ def laws_of(
             nullspace_stiffness=null,
             **shared,
         )
-    modes[TRACKING] = tracking
-    modes[CARTESIAN] = ControlError(
-        'cartesian_impedance needs tool_link, the link that it holds.'
-    )
-    for name, make in made.items():
-        try:
-            modes[name] = make()
-        except ControlError as error:
-            modes[name] = error
-    return modes
+    return made
 
 
 def elastic_robot(xml: str, settings: Any) -> Robot:

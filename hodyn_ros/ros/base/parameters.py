@@ -95,13 +95,13 @@ class Entry:
         return ', '.join(f"'{name}'" for name in self.choices)
 
     def converted(self, value: Any) -> Any:
-        """Value that fits, in the type of the default: a tuple for a list, a float for a whole number."""
+        """Value that fits, in the type of the default, such as a tuple for a list."""
         if isinstance(self.default, tuple):
             return tuple(value if _is_names(value) else map(float, value))
         return float(value) if isinstance(self.default, float) else value
 
     def descriptor(self) -> ParameterDescriptor:
-        """Descriptor for the declaration, with the range if it has two ends and holds the default."""
+        """Descriptor for the declaration, with a range that is bounded and holds the default."""
         # Dynamic typing: whole numbers need no decimal point, and `expectation` says what rclpy
         # would say with numbers of types. It also checks ranges whatever the type.
         made = ParameterDescriptor(

@@ -98,7 +98,7 @@ def create_publisher(node: Node, kind: type, topic: str, profile: QoSProfile) ->
 
 
 def as_series(profile: QoSProfile) -> QoSProfile:
-    """Profile of an input that keeps every message until the node comes to it, up to `SERIES_DEPTH`.
+    """Profile of an input that keeps the latest `SERIES_DEPTH` messages until they are taken.
 
     Parameters
     ----------

@@ -484,10 +484,20 @@ class HodynNode(RobotNode[NodeSettings]):
             self._limit_check.look(motion, effort)
         if self._motors is not None:
             self._publish_motors(robot, motion, effort, stamp, source)
-        is_sent = source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command
-        if is_sent and self._commands.is_wanted:
-            sent = effort if robot.sent is robot.model else efforts.of(robot, found, 1)
-            self._commands.publish(motion, sent)
+        if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command:
+            self._publish_commands(robot, found, motion, effort)
+
+    def _publish_commands(
+        self, robot: Robot, found: Circumstances, motion: Array, effort: Array
+    ) -> None:
+        """Publish what controllers are to do, if someone listens.
+
+        The efforts (orders, n) are all of those of the motion (K, n); what is sent may lack some.
+        """
+        if self._commands.is_wanted:
+            if robot.sent is not robot.model:
+                effort = self._efforts.of(robot, found, 1)
+            self._commands.publish(motion, effort)
 
     def _publish_mirrors(self, orders: int) -> None:
         """Publish so many orders of the efforts once more, for plotting tools."""
