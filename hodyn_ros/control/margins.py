@@ -166,22 +166,17 @@ def find_margins(
     theta = law.resting(q, stiffness)
     A, B, C, D = _linear_law(law, q, theta, stiffness)
     F, acts, disturbs = _linear_robot(law, q, theta)
-    m, delay = len(theta), law.observer.delay_samples
-    t = law.observer.transmission
+    t, delay = law.observer.transmission, law.observer.delay_samples
     seen = _seen(t, len(q), len(F))
     closed = _closed_loop(A, B @ seen, C, D @ seen, F, acts, delay)
     largest = np.abs(np.linalg.eigvals(closed)).max()
-    noise = np.full((2, m), np.nan)
+    noise = np.full((2, len(theta)), np.nan)
     if controller.resolution is not None:
         noise = _noise(closed, (A, B, C, D), seen, acts, delay, controller.resolution, T)
         noise[1] /= T
     w = np.geomspace(_SLOWEST, np.pi / T, count)
     z = np.exp(1j * w * T)[:, None, None]
-    robot = seen @ np.linalg.solve(z * np.eye(len(F)) - F, np.hstack([acts, disturbs]))
-    feedback = C @ np.linalg.solve(z * np.eye(len(A)) - A, B) + D
-    sensitivity, compliance = _closed(
-        robot[:, :, :m] * z**-delay, robot[:, :, m:], feedback
-    )
+    sensitivity, compliance = _responses(z, (A, B, C, D), (F, acts, disturbs), seen, delay)
     softest = _softest(model, q, compliance)
     loops = np.array([loop_margins(w, loop) for loop in (1.0 / sensitivity - 1.0).T])
     up, down, phase, bears, crossover = loops.T
@@ -199,31 +194,46 @@ def find_margins(
     )
 
 
-def _closed(
-    from_torque: ComplexArray, from_push: ComplexArray, feedback: ComplexArray
+def _responses(
+    z: ComplexArray,
+    law: tuple[Array, Array, Array, Array],
+    robot: tuple[Array, Array, Array],
+    seen: Array,
+    delay: int,
 ) -> tuple[ComplexArray, ComplexArray]:
-    """Responses of the closed loop at N frequencies.
+    """Responses of the closed loop at some frequencies.
 
     Parameters
     ----------
-    from_torque : ndarray of complex, shape (N, n + m, m)
-        Positions by the torques of the motors.
-    from_push : ndarray of complex, shape (N, n + m, n)
-        Positions by torques on the links.
-    feedback : ndarray of complex, shape (N, m, n + m)
-        Torques by positions.
+    z : ndarray of complex, shape (N, 1, 1)
+        Of the z transform.
+    law : tuple of ndarray
+        A, B, C and D of `_linear_law`.
+    robot : tuple of ndarray
+        F, G and H of `_linear_robot`.
+    seen : ndarray
+        As of `_seen`.
+    delay : int
+        Samples until a torque acts.
 
     Returns
     -------
     sensitivity : ndarray of complex, shape (N, m)
         Of the loop of each motor while all others are closed.
     compliance : ndarray of complex, shape (N, n, n)
-        Positions of the links by torques on them.
+        Positions of the links by torques on them [rad/(N m)] or [m/N].
     """
-    size, m, n = from_torque.shape[1], from_torque.shape[2], from_push.shape[2]
+    (A, B, C, D), (F, acts, disturbs), m = law, robot, robot[1].shape[1]
+    n = disturbs.shape[1]
+    moved = seen @ np.linalg.solve(z * np.eye(len(F)) - F, np.hstack([acts, disturbs]))
+    feedback = C @ np.linalg.solve(z * np.eye(len(A)) - A, B) + D
+    from_torque, from_push = moved[:, :, :m] * z**-delay, moved[:, :, m:]
     S = np.linalg.inv(np.eye(m) - feedback @ from_torque)
-    compliance = np.linalg.solve(np.eye(size) - from_torque @ feedback, from_push)[:, :n]
-    return np.diagonal(S, axis1=1, axis2=2), compliance
+    compliance = np.linalg.solve(np.eye(n + m) - from_torque @ feedback, from_push)
+    return (
+        np.asarray(np.diagonal(S, axis1=1, axis2=2), dtype=np.complex128),
+        np.asarray(compliance[:, :n], dtype=np.complex128),
+    )
 
 
 def _softest(model: RobotModel, q: Array, compliance: ComplexArray) -> float:
