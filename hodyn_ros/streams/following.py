@@ -50,7 +50,6 @@ class Following:
         self._looks: deque[_Look] = deque()
         self._since: int | None = None
         self.why = ''
-        """How the robot is away from its motion, at the latest look at which it was."""
 
     def use(self, joint_types: tuple[str, ...]) -> None:
         """Watch a robot from now on.

@@ -122,18 +122,28 @@ class Seen(NamedTuple):
 
 
 class Supervisor:
-    """Decides measurement by measurement whether a robot goes on, and how it is stopped."""
+    """Decides measurement by measurement whether a robot goes on, and how it is stopped.
+
+    Attributes
+    ----------
+    state : str
+        One of the states of `TRANSITIONS`.
+    why : str
+        Why the robot has been stopped; empty if it has not.
+    doubt : str
+        Bound that the latest measurement exceeds; empty if it exceeds none.
+    stops : int
+        How often the robot has been stopped.
+    beyond : int
+        Measurements beyond a bound so far.
+    """
 
     def __init__(self) -> None:
         self.state = FOLLOWING
-        """One of the states of `TRANSITIONS`."""
         self.why = ''
-        """Why the robot has been stopped; empty if it has not."""
         self.doubt = ''
-        """Bound that the latest measurement exceeds; empty if it exceeds none."""
         self.stops = 0
         self.beyond = 0
-        """Measurements beyond a bound so far."""
         self._violations = 0  # by measurements one after the other
         self._intervals: deque[int] = deque(maxlen=INTERVALS)  # of the stamps [ns]
         self._limited_since = (
@@ -146,7 +156,7 @@ class Supervisor:
         return self.state in (STOPPING, LEAVING, FLOATING)
 
     def begin_anew(self) -> None:
-        """Time is another one: forget what has been counted, but not why the robot stands."""
+        """Forget what has been counted in another time, but not why the robot stands."""
         self._intervals.clear()
         self._limited_since = self._violations = 0
 
@@ -155,7 +165,15 @@ class Supervisor:
         self._intervals.append(interval)
 
     def note_command(self, stamp: int, is_limited: bool) -> None:
-        """Note a command for a measurement [ns], and whether a motor is at its limit."""
+        """Note a command.
+
+        Parameters
+        ----------
+        stamp : int
+            Of the measurement that it answers [ns].
+        is_limited : bool
+            Whether a motor is at its torque limit.
+        """
         self._on(COMMAND)
         self._limited_since = (self._limited_since or stamp) if is_limited else 0
 
@@ -168,22 +186,51 @@ class Supervisor:
         self._violations = 0
 
     def release(self) -> bool:
-        """Let the robot move on; return whether it has floated."""
+        """Let the robot move on.
+
+        Returns
+        -------
+        bool
+            Whether it has floated.
+
+        Raises
+        ------
+        KeyError
+            If it has not been stopped.
+        """
         floated = self.state == FLOATING
         self._on(RELEASED)
         self.why = ''
         return floated
 
     def stop(self, event: str, why: str) -> None:
-        """Have the robot stopped by one of `ON_PATH`, `OFF_PATH` and `TOUCHED`."""
+        """Have the robot stopped.
+
+        Parameters
+        ----------
+        event : str
+            `ON_PATH`, `OFF_PATH` or `TOUCHED`, which says how.
+        why : str
+        """
         self._on(event)
         self.why, self._violations, self._limited_since = why, 0, 0
         self.stops += 1
 
     def judge(self, guard: Guard, watch: Watch, seen: Seen) -> str:
-        """What is to be done about a measurement: `GO`, `REPEAT` or `STOP`.
+        """What is to be done about a measurement.
 
-        With `STOP` the state says how the robot is brought to rest, and `why` for what reason.
+        Parameters
+        ----------
+        guard : Guard
+            Bounds of the measured state.
+        watch : Watch
+        seen : Seen
+
+        Returns
+        -------
+        str
+            `GO`, `REPEAT` or `STOP`. With `STOP` the state says how the robot is brought to rest,
+            and `why` for what reason; with `REPEAT` `doubt` says which bound is exceeded.
         """
         self.doubt = ''
         if self.has_stopped:

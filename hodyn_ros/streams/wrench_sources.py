@@ -45,15 +45,16 @@ class Mounting(NamedTuple):
     link : str
         On which the wrench acts.
     expressed_in : str
-        Body or spatial.
-    frame : ndarray, optional
-        Its pose in the link (in the base), in which the values come; None: same.
+        `body` or `spatial`.
+    frame : ndarray, shape (4, 4), optional
+        Pose in the link (in the base, if spatial) of the frame in which the values come; None: the
+        same.
     acting : str
-        `on_robot` or `on_environment`: what the sensor reads.
+        What the sensor reads: `on_robot` or `on_environment`.
     tool_mass : float
-        Whose weight the sensor reads too [kg]
-    center_of_mass : ndarray
-        Of the tool, in the link frame [m]
+        Whose weight the sensor reads too [kg].
+    center_of_mass : ndarray, shape (3,)
+        Of the tool, in the link frame [m].
     """
 
     link: str
@@ -70,11 +71,11 @@ class Expiry(NamedTuple):
     Attributes
     ----------
     wrench_timeout : float
-        [s]
+        Time without news after which it is stale [s].
     wrench_stale_policy : str
-        Stop, hold or fade.
+        `stop`, `hold` or `fade`.
     wrench_fade_time : float
-        [s]
+        In which a stale one comes to rest [s].
     """
 
     wrench_timeout: float
@@ -82,7 +83,20 @@ class Expiry(NamedTuple):
     wrench_fade_time: float
 
     def stale(self, values: Array, time: float) -> Array:
-        """Values (3, 6) some time after those at the time-out [s]."""
+        """Values of a stale wrench.
+
+        Parameters
+        ----------
+        values : ndarray, shape (3, 6)
+            At the time-out.
+        time : float
+            Since then [s].
+
+        Returns
+        -------
+        ndarray, shape (3, 6)
+            At rest after `wrench_fade_time`: at zero with the policy `fade`.
+        """
         to_zero = self.wrench_stale_policy == 'fade'
         return brought_to_rest(values, time, self.wrench_fade_time, to_zero)
 
@@ -95,6 +109,7 @@ class Query(NamedTuple):
     time : int
         [ns]
     motion : ndarray, shape (K, n)
+        At that time.
     model : RobotModel
     expiry : Expiry
     """
@@ -105,7 +120,27 @@ class Query(NamedTuple):
     expiry: Expiry
 
     def since_timeout(self, stamp: int, link: str, is_known: bool = False) -> float | None:
-        """Seconds since the time-out, None if nothing is left; refuses what is too far away."""
+        """Time since a wrench is stale.
+
+        Parameters
+        ----------
+        stamp : int
+            Of its latest message [ns].
+        link : str
+            For the message of an error.
+        is_known : bool
+            Whether it is known at a time long before that message, too.
+
+        Returns
+        -------
+        float or None
+            [s], negative before the time-out; None if nothing is left of it.
+
+        Raises
+        ------
+        WrenchError
+            If the message is too far from the time that is asked for.
+        """
         age, (timeout, policy, fade_time) = (self.time - stamp) / NANOSECONDS, self.expiry
         if (age < -timeout and not is_known) or (age > timeout and policy == 'stop'):
             raise WrenchError(
@@ -122,9 +157,11 @@ class Acting(NamedTuple):
     Attributes
     ----------
     expressed_in : str
+        `body`, `spatial` or `hybrid`.
     acting : str
-    values : ndarray
-        At least as many orders as the motion and `order` permit.
+        `on_robot` or `on_environment`.
+    values : ndarray, shape (K, 6)
+        (moment, force) and derivatives, at least as many orders as the motion and `order` permit.
     order : int
         Highest derivative that may be relied on.
     deviations : ndarray, shape (S, K, 6), optional
@@ -148,13 +185,37 @@ class Recent(deque[tuple[int, T]]):
             self.popleft()
 
     def at(self, time: int) -> tuple[int, T]:
-        """Stamp and content of the last message before a time [ns], of the first if none is."""
+        """Last message before a time.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+
+        Returns
+        -------
+        stamp : int
+            [ns]
+        content : object
+            Of the first message if none is before the time.
+
+        Raises
+        ------
+        IndexError
+            If there is no message.
+        """
         before = (item for item in reversed(self) if item[0] <= time)
         return next(before, self[0])
 
 
 class GivenWrench:
-    """A wrench that comes with its derivatives."""
+    """A wrench that comes with its derivatives.
+
+    Parameters
+    ----------
+    link : str
+        On which it acts.
+    """
 
     topic = 'wrench_motion'
 
@@ -177,7 +238,22 @@ class GivenWrench:
         return self._messages[-1][1].expressed_in
 
     def at(self, query: Query) -> Acting | None:
-        """Coordinates at an instant; None if nothing is left of them."""
+        """Coordinates at an instant, as those of the message before go on by their derivatives.
+
+        Parameters
+        ----------
+        query : Query
+
+        Returns
+        -------
+        Acting or None
+            None if nothing is left of it.
+
+        Raises
+        ------
+        WrenchError
+            If the message is too far from the instant.
+        """
         stamp, acting = self._messages.at(query.time)
         stale = query.since_timeout(stamp, self.link)
         if stale is None:
@@ -215,7 +291,24 @@ class _Last(NamedTuple):
 
 
 class MeasuredWrench:
-    """A stream of measured wrenches in one frame."""
+    """A stream of measured wrenches in one frame.
+
+    Parameters
+    ----------
+    frame_id : str
+        Frame of the messages.
+    place : Mounting
+    estimator : DerivativeEstimator
+        Of six forces: moments are divided by `LEVER`.
+
+    Attributes
+    ----------
+    topic : str
+        Name of the source.
+    expressed_in : str
+    stamp : int
+        Of the newest sample [ns].
+    """
 
     def __init__(
         self, frame_id: str, place: Mounting, estimator: DerivativeEstimator
@@ -228,18 +321,48 @@ class MeasuredWrench:
         self.mount(place)
 
     def mount(self, place: Mounting, estimator: DerivativeEstimator | None = None) -> None:
-        """Have the coordinates come from another place, or be estimated anew, from now on."""
+        """Have the coordinates come from another place from now on.
+
+        Parameters
+        ----------
+        place : Mounting
+        estimator : DerivativeEstimator, optional
+            By default the one in use goes on.
+        """
         self._place = place
         self._last: _Last | None = None
         self._estimator = estimator or self._estimator
 
     def update(self, stamp: int, values: Array) -> None:
-        """Take a sample."""
+        """Take a sample.
+
+        Parameters
+        ----------
+        stamp : int
+            Its time [ns].
+        values : ndarray, shape (6,)
+            (moment, force) in the frame of the messages [N m], [N].
+        """
         self._estimator.update(stamp, values * _AS_FORCES)
         self.stamp, self._sample = stamp, values
 
     def at(self, query: Query) -> Acting | None:
-        """Coordinates at an instant; None if nothing is left of them."""
+        """Coordinates at an instant, as they are estimated.
+
+        Parameters
+        ----------
+        query : Query
+
+        Returns
+        -------
+        Acting or None
+            On the link, without the weight of the tool; None if nothing is left of it.
+
+        Raises
+        ------
+        WrenchError
+            If the latest sample is too far from the instant.
+        """
         place, timeout = self._place, query.expiry.wrench_timeout
         is_stale = (query.time - self.stamp) / NANOSECONDS - timeout > 0.0
         # A motion of before the newest sample has its wrench as long as it can be estimated.
