@@ -140,7 +140,7 @@ class OnlineParameters:
         self._efforts.append((stamp, effort))
 
     def wants(self, stamp: int) -> bool:
-        """Whether efforts are looked at: something is identified, and they are newer than those before.
+        """Whether efforts of a time are looked at: something is identified, and none were later.
 
         Behind a step of the stamps by more than 2 s, those before are forgotten.
 

@@ -105,7 +105,19 @@ _OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
 
 
 class HodynNode(RobotNode[NodeSettings]):
-    """Computes joint efforts and their derivatives from the motions that it receives."""
+    """Node that computes joint efforts and their derivatives from the motions that it receives.
+
+    Parameters
+    ----------
+    **node_options
+        Of `rclpy.node.Node`.
+
+    Attributes
+    ----------
+    robot : Robot, optional
+        In use.
+    stream : MotionStream
+    """
 
     def __init__(self, **node_options: Any) -> None:
         super().__init__('hodyn_node', NodeSettings, **node_options)
@@ -198,7 +210,17 @@ class HodynNode(RobotNode[NodeSettings]):
             self._preparation.check(xml)
 
     def check_settings(self, settings: NodeSettings) -> None:
-        """Refuse what does not suit the robot in use."""
+        """Refusal of what does not suit the robot in use.
+
+        Parameters
+        ----------
+        settings : NodeSettings
+
+        Raises
+        ------
+        HodynError
+            If the link of measured wrenches, actuators, commands or identification do not fit.
+        """
         if self.robot is not None:
             check_target(settings.wrench, self.robot.model)
             drives_of(self.robot.model, settings.actuators)
@@ -456,7 +478,21 @@ class HodynNode(RobotNode[NodeSettings]):
         continuous: int,
         estimate: Estimate | None = None,
     ) -> None:
-        """Compute and publish the efforts of an instant [ns], with those of the motors."""
+        """Compute and publish the efforts of an instant, with those of the motors.
+
+        Parameters
+        ----------
+        robot : Robot
+        motion : ndarray, shape (K, n)
+        stamp : int
+            [ns]
+        source : int
+            Constant of JointEffort that says where the motion is from.
+        continuous : int
+            Highest order of the efforts that is continuous.
+        estimate : Estimate, optional
+            From which the motion is.
+        """
         begin, efforts, settings = time.perf_counter(), self._efforts, self.settings
         found = Circumstances(stamp, motion)
         if settings.base_motion or self._wrenches.sources or self._transitions.items:

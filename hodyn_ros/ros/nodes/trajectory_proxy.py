@@ -126,10 +126,20 @@ class _Goal(Goal):
 
 
 class TrajectoryProxy(RobotNode[ProxySettings]):
-    """Takes goals, has them retimed and executed.
+    """Node that takes goals, has them retimed and executed.
 
     A goal that is sent to the controller takes the place of those before: there, of the one that
     the controller has, and here of those that it does not have yet.
+
+    Parameters
+    ----------
+    **node_options
+        Of `rclpy.node.Node`.
+
+    Raises
+    ------
+    RuntimeError
+        If control_msgs is not installed.
     """
 
     def __init__(self, **node_options: Any) -> None:

@@ -31,12 +31,17 @@ class Begin(NamedTuple):
     node_name : str
         Of the node that it plans for.
     namespace : str
+        Of that node.
     domain_id : int
+        Of the middleware.
     enclave : str
+        Of that node, for security.
     service_names : tuple of str
-        In the order of SERVICES.
+        In the order of SERVICES, resolved.
     trajectory_topic : str
+        Of whole answers, resolved.
     qos_overrides : tuple of (str, object)
+        Parameters ``qos_overrides.*`` of the node.
     settings : NodeSettings
     """
 
@@ -68,12 +73,13 @@ class Served(NamedTuple):
     Attributes
     ----------
     service : str
+        One of SERVICES.
     error : str
-        Empty on success.
+        Why it is refused; empty on success.
     kind : str
         Of the refusal.
     waiting : int
-        Requests.
+        Requests that wait now.
     """
 
     service: str
