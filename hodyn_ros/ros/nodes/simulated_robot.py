@@ -414,7 +414,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         return [status]
 
     def _real_time_factor(self, robot: SampledPlant) -> str:
-        """Simulated time per real time since the report before, in words; empty if it is not known."""
+        """Simulated time per real time since the report before, as text; empty if it is not known."""
         now, count = time.monotonic_ns(), robot.count
         before, self._reported = self._reported, (now, count)
         if before is None or not before[1]:

@@ -132,11 +132,12 @@ class PlanningClient:
             self._send('use', *self._set_up)
 
     def plan(self, task: Task) -> None:
-        """Plan a trajectory; the plan is reported, also one that is refused since there is no process.
+        """Plan a trajectory.
 
         Parameters
         ----------
         task : Task
+            Its plan is reported; without a process it is refused.
         """
         with self._lock:
             self._latest = task.number
