@@ -1082,6 +1082,6 @@ def _is_calm(law: TrackingController) -> bool:
 
 
 def _holds(law: TrackingController) -> bool:
-    """Whether a law is stable with a sensitivity of at most 3 in the middle of the robot's range."""
+    """Whether a law is stable with a sensitivity of at most 3, in the middle of the range."""
     margins = law.margins(frequencies=_FREQUENCIES)
     return margins.decay > 0.0 and float(margins.sensitivity.max()) <= _MOST_SENSITIVITY

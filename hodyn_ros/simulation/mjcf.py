@@ -93,13 +93,9 @@ class SimulatedJoint:
     inertias: tuple[float, ...]
     frictions: tuple[FrictionLaw | None, ...]
     is_elastic: bool = True
-    stiffness: float = (
-        0.0  # of a linear spring, which MuJoCo has itself; zero if there is none
-    )
+    stiffness: float = 0.0
     damping: float = 0.0
-    law: Callable[[Array], Array] | None = (
-        None  # torques (m,) of other springs by deflections
-    )
+    law: Callable[[Array], Array] | None = None
     coupling: tuple[float, ...] = (1.0,)
     range: tuple[float, float] = (-np.inf, np.inf)
     backlash: float = 0.0

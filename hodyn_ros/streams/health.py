@@ -194,9 +194,7 @@ class InputHealth(Health):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._now = clock
-        self.timeout = (
-            0.0  # longest silence that is expected of an input with a rate [s]; 0: any
-        )
+        self.timeout = 0.0
         self.publishers: list[str] = []
         self.unheard: list[str] = []
         self.refused: Counter[str] = Counter()
@@ -421,23 +419,17 @@ class NodeHealth:
         self._inputs: dict[str, InputHealth] = {}
         self._last_report = self._begin = self._now()
         self.robot_name = ''
-        self.wrenches: Mapping[str, str] = {}  # state of those that act, by their links
-        self.output = OutputHealth()  # efforts, or what else the node computes
+        self.wrenches: Mapping[str, str] = {}
+        self.output = OutputHealth()
         self.motors = OutputHealth()
-        # Latest estimate: highest known derivative, delay [s], noise of the joints.
         self.estimate: tuple[int, float, Iterable[float]] | None = None
-        self.process: ProcessHealth | None = None  # that plans
-        self.waiting: tuple[int, int] | None = (
-            None  # requests of the service, and how many may
-        )
-        self.waiting_trajectories: tuple[int, float] = (
-            0,
-            0.0,
-        )  # and the longest wait of one [s]
+        self.process: ProcessHealth | None = None
+        self.waiting: tuple[int, int] | None = None
+        self.waiting_trajectories: tuple[int, float] = (0, 0.0)
         self.stream: StreamHealth | None = None
         self._planning, self._node = Health(), Health()
         self.use_sim_time = False
-        self.namesakes = 0  # other nodes with the name of this one
+        self.namesakes = 0
 
     def input(self, topic: str) -> InputHealth:
         """Counters of an input."""
@@ -517,14 +509,17 @@ class NodeHealth:
             )
         if self.process is not None or self.waiting is not None:
             reports['planning'] = self._planning_report(now)
+        reports['node'] = self._node_report(now)
+        return reports
+
+    def _node_report(self, now: float) -> Report:
         jumps, others = 'time jumps', self.namesakes
         text = f'{others} more of this name: each input is answered by all of them'
-        state = min(others, 1)
         causes = (
             Cause(WARN, 'the clock jumped', self._node.recent[jumps]),
-            Cause(WARN, text, state),
+            Cause(WARN, text, min(others, 1)),
         )
-        reports['node'] = (
+        return (
             *self._node.level(causes, now, 'ok'),
             {
                 'memory [MiB]': self._memory(None),
@@ -532,7 +527,6 @@ class NodeHealth:
                 jumps: self._node.total[jumps],
             },
         )
-        return reports
 
     def _planning_report(self, now: float) -> Report:
         causes: list[Cause] = []

@@ -57,9 +57,7 @@ class Measured(NamedTuple):
     stamp: int
     state: Array
     spring_torque: Array | None = None
-    begins_anew: bool = (
-        False  # the time of the stamps has gone back, nothing of before is true
-    )
+    begins_anew: bool = False
 
 
 class Pairs:
@@ -204,9 +202,8 @@ class References:
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
         self._latest: _Sample | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
-        self._slip: Array | None = (
-            None  # how far the motion of a stop has been dragged along
-        )
+        # How far the motion of a stop has been dragged along.
+        self._slip: Array | None = None
         self._most_ahead = np.zeros(0)
         self.origin = ''
 

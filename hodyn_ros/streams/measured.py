@@ -86,8 +86,8 @@ class MeasuredMotion:
         self._last_position = np.zeros(0)
         self._last_stamp = 0
         self._estimator: DerivativeEstimator | None = None
-        self.dropped = 0  # measurements that came too late to be used
-        self.is_behind_gap = False  # whether the latest one made the estimate start anew
+        self.dropped = 0
+        self.is_behind_gap = False
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(

@@ -168,7 +168,7 @@ class Transitions:
     """
 
     def __init__(self) -> None:
-        self.items: list[_Transition] = []  # in the order of their times
+        self.items: list[_Transition] = []
 
     def clear(self) -> None:
         """Have the robot in use be the one at all times."""

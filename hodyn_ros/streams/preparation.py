@@ -112,12 +112,12 @@ class RobotPreparation(Generic[M]):
         changed: Callable[[M], None],
     ) -> None:
         self.robot: Robot | None = None
-        self.error = ''  # why the latest description was refused
-        self.wanted: str | None = None  # description that is being made ready
+        self.error = ''
+        self.wanted: str | None = None
         self._node, self._begin, self._finish = node, begin, finish
         self._begun = self._since = time.monotonic()
         self._told = 0.0  # for how long the wait has been told [s]
-        self.wanted_joints = 0  # of the robot that is being made ready; 0: not known yet
+        self.wanted_joints = 0
         self._progressed, self._changed = progressed, changed
 
     @property

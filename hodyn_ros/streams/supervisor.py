@@ -146,9 +146,8 @@ class Supervisor:
         self.beyond = 0
         self._violations = 0  # by measurements one after the other
         self._intervals: deque[int] = deque(maxlen=INTERVALS)  # of the stamps [ns]
-        self._limited_since = (
-            0  # stamp from which on a motor is at its limit [ns]; 0: none is
-        )
+        # Stamp from which on a motor is at its limit [ns]; 0: none is.
+        self._limited_since = 0
 
     @property
     def has_stopped(self) -> bool:

@@ -37,9 +37,7 @@ class PlannedMotion(NamedTuple):
     joint_names: tuple[str, ...]
     motion: PiecewiseMotion
     start: int
-    continuous_derivative: (
-        int  # highest one of the positions that is continuous, from the join on
-    )
+    continuous_derivative: int
     cut: int | None = None
 
     @property

@@ -233,10 +233,10 @@ class Wrenches:
         self._settings, self._options = settings.wrench, _estimator_options(settings)
         self._make_estimator = make_estimator
         self._model: RobotModel | None = None
-        self.sources: dict[str, GivenWrench | MeasuredWrench] = {}  # by link
+        self.sources: dict[str, GivenWrench | MeasuredWrench] = {}
         # Also of links whose wrench has ended: what was sent before that must not revive it.
         self._newest: dict[str, int] = {}
-        self.dropped = 0  # messages that came after newer ones, or twice
+        self.dropped = 0
 
     def use(self, settings: MeasuringOptions, model: RobotModel) -> list[str]:
         """Follow other settings or another model.

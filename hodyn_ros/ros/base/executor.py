@@ -121,9 +121,8 @@ class StreamExecutor(SingleThreadedExecutor):
         except InvalidHandle:  # an event has been destroyed
             self._wait_set = None
             return
-        self._cb_iter = (
-            None  # rclpy is to look at its tasks again: this may hear of them first
-        )
+        # Rclpy is to look at its tasks again: this may hear of them first.
+        self._cb_iter = None
         wait_set.wait(nanoseconds)
         if not self._context.ok():
             raise ExternalShutdownException

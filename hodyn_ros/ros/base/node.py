@@ -73,9 +73,8 @@ class RobotNode(Node, Generic[S]):
     def __init__(
         self, name: str, kind: type[S], *, is_described: bool = True, **node_options: Any
     ) -> None:
-        # What ends with the node, also if it comes no further than to its parameters.
+        # Also if it comes no further than to its parameters.
         self.closing: list[Callable[[], None]] = []
-        # When the message that is being taken has arrived, by the system's clock; 0: unknown.
         self.received = 0
         node_options['automatically_declare_parameters_from_overrides'] = True
         super().__init__(name, **node_options)
@@ -85,11 +84,11 @@ class RobotNode(Node, Generic[S]):
         self.parameters = Parameters(
             self, kind, self._exchange, self.check_settings, self._on_parameters_set
         )
-        self.settings: S = self.parameters.settings  # replaced as a whole
+        self.settings: S = self.parameters.settings
         self.diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._calls = queue.SimpleQueue[partial[None]]()
         self._has_calls = self.create_guard_condition(self._run_calls)
-        self.worker = Worker('worker', self.get_logger().error)  # for what takes long
+        self.worker = Worker('worker', self.get_logger().error)
         self._diagnostics_publisher = qos.create_publisher(
             self, DiagnosticArray, '/diagnostics', qos.OUTPUT
         )

@@ -144,9 +144,7 @@ class Family:
     start: str
     members: Mapping[str, Entry]
     read_only: bool = False
-    is_declared: bool = (
-        True  # for every joint of the robot in use; otherwise only those given
-    )
+    is_declared: bool = True
     waits: bool = False
 
     def split(self, name: str) -> tuple[str, str] | None:
@@ -569,7 +567,7 @@ class Parameters(Generic[S]):
         self._names = {item.name for item in entries(kind)}
         self._families = _families(kind)
         self._declaring = False
-        self.given: dict[str, Any] = {}  # at the start, known or not
+        self.given: dict[str, Any] = {}
         for name, parameter in node.get_parameters_by_prefix('').items():
             if name not in _OF_RCLPY:
                 self.given[name] = parameter.value

@@ -122,10 +122,9 @@ class HodynNode(RobotNode[NodeSettings]):
     def __init__(self, **node_options: Any) -> None:
         super().__init__('hodyn_node', NodeSettings, **node_options)
         settings = self.settings
-        self.robot: Robot | None = None  # in use
-        self._limit_check: LimitCheck | None = (
-            None  # what follows belongs to the robot in use
-        )
+        self.robot: Robot | None = None
+        # What follows belongs to the robot in use.
+        self._limit_check: LimitCheck | None = None
         self._message: JointEffort  # used again and again
         self._motors: MotorMessages | None = None
         self._remark = ''  # why there is no compiled code

@@ -167,9 +167,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._simulated = self._failure = ''  # description, why the simulation has ended
         self._counts: Counter[str] = Counter()
         self._torque: Array | None = None
-        self._reported: tuple[int, int] | None = (
-            None  # time and samples of the latest report
-        )
+        # Time and samples of the latest report.
+        self._reported: tuple[int, int] | None = None
         self._is_slow = False  # whether that has been said
         self._is_new = False  # whether the torque has come since the latest sample
         self._last_command = 0
@@ -414,7 +413,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         return [status]
 
     def _real_time_factor(self, robot: SampledPlant) -> str:
-        """Simulated time per real time since the report before, as text; empty if it is not known."""
+        """Simulated time per real time since the report before, as text; empty if not known."""
         now, count = time.monotonic_ns(), robot.count
         before, self._reported = self._reported, (now, count)
         if before is None or not before[1]:

@@ -104,9 +104,8 @@ class PlanningClient:
                 node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
             )
         self._points: ForController | None = None  # of the latest plan
-        self._published = (
-            0.0  # when a controller was last sent something, of a steady clock [s]
-        )
+        # When a controller was last sent something, of a steady clock [s].
+        self._published = 0.0
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()

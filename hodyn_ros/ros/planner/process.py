@@ -137,18 +137,16 @@ class Planner:
     ) -> None:
         self._settings, self._report = begin.settings, report
         self._robot: Robot | None = None
-        self._latest: tuple[int, JointEffortTrajectory] | None = (
-            None  # whole answer to a plan
-        )
+        # Whole answer to a plan.
+        self._latest: tuple[int, JointEffortTrajectory] | None = None
         self._changed = threading.Condition()  # of what requests wait for
         self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
         self._is_expected = False
         self._unused = 0  # robots that are still to be made
         self._unanswered = 0  # requests, of which one has its turn
         self._closed = False
-        self._asked = self._known = (
-            0  # versions: the latest asked for, and the latest known
-        )
+        # Versions: the latest asked for, and the latest known.
+        self._asked = self._known = 0
         self._end: Future[None] = Future()  # of taking requests
         overrides = [Parameter(name, value=value) for name, value in begin.qos_overrides]
         node = self._node = Node(
