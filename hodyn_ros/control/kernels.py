@@ -36,7 +36,10 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def prepare() -> None:
-    """Compile all kernels now, not each when it is first called; there is a compiler."""
+    """Compile all kernels now, not each when it is first called.
+
+    There has to be a compiler, see `engine.unavailable`.
+    """
     from numba import types
 
     vector, matrix = (types.Array(types.float64, dimensions, 'C') for dimensions in (1, 2))
@@ -65,7 +68,17 @@ def all_finite(values: Vector) -> bool:
 
 @_compiled
 def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
-    """How many of the torques demanded are beyond what motors can give; those within it."""
+    """Torques within what motors can give, and how many of those demanded are beyond it.
+
+    Parameters
+    ----------
+    n : int
+    most : ndarray, shape (n,)
+        Largest torque in both directions.
+    demand : ndarray, shape (n,)
+    torque : ndarray, shape (n,)
+        Is written.
+    """
     count: int = 0
     for i in range(n):
         torque[i] = max(-most[i], min(most[i], demand[i]))
@@ -78,7 +91,16 @@ def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
 
 @_compiled
 def factorise(n: int, M: Matrix, L: Matrix) -> int:
-    """Lower factor L of M = L L^T; the number of the first column that has none, or zero."""
+    """Lower factor L of M = L L^T; the number of the first column that has none, or zero.
+
+    Parameters
+    ----------
+    n : int
+    M : ndarray, shape (n, n)
+        Symmetric, of which the lower triangle is looked at.
+    L : ndarray, shape (n, n)
+        Its lower triangle is written.
+    """
     for i in range(n):
         for j in range(i + 1):
             s = M[i, j]
@@ -95,7 +117,16 @@ def factorise(n: int, M: Matrix, L: Matrix) -> int:
 
 @_compiled
 def solve(n: int, L: Matrix, x: Vector) -> None:
-    """Replace x by the solution of L L^T y = x."""
+    """Replace x by the solution of L L^T y = x.
+
+    Parameters
+    ----------
+    n : int
+    L : ndarray, shape (n, n)
+        Of `factorise`.
+    x : ndarray, shape (n,)
+        Is changed.
+    """
     for i in range(n):
         s = x[i]
         for k in range(i):
@@ -133,8 +164,33 @@ def observe(
 ) -> None:
     """Advance the observers by a sample T and correct them by the measured q and theta.
 
-    `torque` and `load` of the springs on links and motors have a row for either end of the sample,
-    the bias torque one for its beginning and one for a sample before.
+    Parameters
+    ----------
+    n, m : int
+    T : float
+        [s]
+    share : float
+        Of a difference that the low pass takes in a sample.
+    joint : ndarray of int, shape (m,)
+        That each motor moves.
+    is_elastic : ndarray, shape (n,)
+        1 where there is a spring, else 0.
+    inertia : ndarray, shape (m,)
+        Of the motors.
+    link_gains, motor_gains : ndarray, shape (3, n) and (3, m)
+        Of positions, velocities and accelerations.
+    M, L : ndarray, shape (n, n)
+        Mass matrix and its factor at the beginning of the sample.
+    bias : ndarray, shape (2, n)
+        Bias torque at its beginning, and a sample before.
+    torque, load : ndarray, shape (2, n) and (2, m)
+        Of the springs on links and motors, a row for either end of the sample.
+    applied : ndarray, shape (m,)
+        Motor torques during the sample, without friction.
+    q, theta : ndarray, shape (n,) and (m,)
+        Measured at its end.
+    links, motors : ndarray, shape (5, n) and (4, m)
+        Are changed.
     """
     for i in range(n):
         links[4, i] = links[2, i] - 1.5 * bias[0, i] + 0.5 * bias[1, i]
@@ -196,9 +252,36 @@ def carry_forward(
 ) -> None:
     """Carry the state forward by some samples, under the torques `applied` in each of them.
 
-    `torque` acts on the links and `load` on the motors at the positions q and theta; from there on
-    springs are lines, `rate` torque by the deflection at a motor. Leapfrog; the mass matrix and
-    the bias torque are those of the middle.
+    From the measured positions on, springs are lines. Leapfrog; the mass matrix and the bias
+    torque are those of the middle.
+
+    Parameters
+    ----------
+    n, m, samples, substeps : int
+        Steps in a sample are `substeps`.
+    T : float
+        Sample time [s].
+    joint : ndarray of int, shape (m,)
+        That each motor moves.
+    is_elastic : ndarray, shape (n,)
+        1 where there is a spring, else 0.
+    turns : ndarray, shape (m,)
+        1 where a motor turns with its joint, 0 where it only sets the stiffness.
+    inertia : ndarray, shape (m,)
+        Of the motors.
+    L : ndarray, shape (n, n)
+        Factor of the mass matrix.
+    bias : ndarray, shape (n,)
+        Bias torque.
+    torque, load : ndarray, shape (n,) and (m,)
+        Of the springs on links and motors at q and theta.
+    rate : ndarray, shape (m,)
+        Torque by the deflection at a motor.
+    q, theta : ndarray, shape (n,) and (m,)
+        Measured positions.
+    applied : ndarray, shape (samples, m)
+    links, motors : ndarray, shape (5, n) and (4, m)
+        Are changed.
     """
     h = T / substeps
     for step in range(samples * substeps):
@@ -254,8 +337,41 @@ def tracking_law(
 ) -> None:
     """Torques of the motors for a state, and wanted motion and efforts half a sample later.
 
-    `inertia` and `limit` are those of the motors of each joint; springs as in `carry_forward`.
-    `work` has eight rows.
+    Parameters
+    ----------
+    n, m : int
+    T : float
+        Sample time [s].
+    w : float
+        Bandwidth [rad/s].
+    joint, is_elastic, turns
+        As of `carry_forward`.
+    share : ndarray, shape (m,)
+        Of a motor in the inertia of its joint.
+    inertia, limit : ndarray, shape (n,)
+        Inertia and torque limit of the motors of each joint.
+    damping : ndarray, shape (n,)
+        Of the dampers beside the springs.
+    M : ndarray, shape (n, n)
+        Mass matrix.
+    stiffness, torque : ndarray, shape (n,)
+        Of the springs at q and theta.
+    rate : ndarray, shape (m,)
+        Torque by the deflection at a motor.
+    q, theta : ndarray, shape (n,) and (m,)
+        Measured positions.
+    links, motors : ndarray, shape (5, n) and (4, m)
+        State for which the torques are.
+    desired : ndarray, shape (5, n)
+        Position to snap.
+    effort : ndarray, shape (3, n)
+        Of the wanted motion, with two derivatives.
+    feed_forward : ndarray, shape (m,)
+        Motor torques of the wanted motion.
+    work : ndarray, shape (8, n)
+        Is overwritten.
+    demand : ndarray, shape (m,)
+        Is written.
     """
     for i in range(n):
         h = -0.5 * T
@@ -298,9 +414,19 @@ def tracking_law(
 
 @_compiled
 def approach(n: int, T: float, p: float, distance: Matrix) -> float:
-    """Advance a distance and its derivatives (5, n) by a sample; return the largest of them.
+    """Advance a distance and its derivatives by a sample; return the largest of them.
 
     It goes to zero as (d/dt + p)^5 d = 0, so that d e^(p t) is a polynomial of degree 4.
+
+    Parameters
+    ----------
+    n : int
+    T : float
+        [s]
+    p : float
+        [1/s]
+    distance : ndarray, shape (5, n)
+        Is changed.
     """
     decay, largest = exp(-p * T), 0.0
     for i in range(n):
@@ -333,6 +459,16 @@ def approach_pole(
 
     From rest the speed is p d x^4 e^-x / 24 with x = p t: at most 0.1954 p d; the acceleration is
     at most 0.0902 p^2 d.
+
+    Parameters
+    ----------
+    n : int
+    fastest : float
+        Largest pole [1/s].
+    speed, acceleration : ndarray, shape (n,)
+        Largest ones of each joint.
+    distance : ndarray, shape (5, n)
+        At the beginning; its first row is looked at.
     """
     p = fastest
     for i in range(n):
@@ -350,9 +486,19 @@ def gate(
 ) -> int:
     """Replace measured positions that cannot be true, and say how many have been.
 
-    After a time T they may be `reach` (by second) away from where they are expected, by positions
-    and velocities in the rows of `expected`, or they are taken for what is expected. `since`
-    counts how often that has been done one after the other.
+    Parameters
+    ----------
+    n : int
+    T : float
+        Time since the positions before [s].
+    reach : ndarray, shape (n,)
+        How far in a second they may get away from where they are expected.
+    expected : ndarray, shape (K, n), K >= 2
+        Positions and velocities before, in the first rows.
+    since : ndarray, shape (n,)
+        How often one after the other they were replaced by what is expected; is changed.
+    values : ndarray, shape (n,)
+        Measured; is changed.
     """
     count: int = 0
     for i in range(n):
@@ -385,14 +531,36 @@ def watch(
 ) -> None:
     """Gather what explains the torques that motors lack, for least squares.
 
-    Samples before have weights `forget`^k. Rows of `explains`, each as the observer finds it
-    (`shadow`): change of the torque from sample to sample, speed, its sign, acceleration, load,
-    which way the load goes, one. Rows of `sums`: A and b of the normal equations A c = b, the
-    weights, the squares of what is explained, and those of what `found` leaves of it, as it is and
-    behind a low pass `slow`. Rows of `found`: c, what is left behind the low pass. Rows of
-    `before`: torque, speed, time since the motor was slower than 0.02 rad/s or m/s (where it turns
-    back, no law of friction holds, and nothing is gathered), the load behind the low pass, and the
-    mean square of what that leaves.
+    Samples before have weights `forget`^k. Where a motor turns back, no law of friction holds, and
+    nothing is gathered.
+
+    Parameters
+    ----------
+    m : int
+    T : float
+        [s]
+    forget, slow : float
+        Weight of what was before, and share of the low pass, in a sample.
+    inertia : ndarray, shape (m,)
+    gains : ndarray, shape (3, m)
+        Of the observers of the motors.
+    applied, load : ndarray, shape (m,)
+        Motor torque, and that of the spring.
+    motors : ndarray, shape (4, m)
+        Estimate.
+    before : ndarray, shape (5, m)
+        Torque, speed, time since the motor was slower than 0.02 rad/s or m/s, the load behind the
+        low pass, and the mean square of what that leaves; is changed.
+    shadow : ndarray, shape (18, m)
+        State of the observer of each of the first six of `explains`; is changed.
+    explains : ndarray, shape (7, m)
+        Each as the observer finds it: change of the torque from sample to sample, speed, its sign,
+        acceleration, load, which way the load goes, one; is written.
+    sums : ndarray, shape (60, m)
+        A and b of the normal equations A c = b, the weights, the squares of what is explained, and
+        those of what `found` leaves of it, as it is and behind the low pass; is changed.
+    found : ndarray, shape (8, m)
+        c, and what is left behind the low pass, which is changed.
     """
     for i in range(m):
         speed, rising = motors[1, i], load[i] - before[3, i]
@@ -439,7 +607,20 @@ def roughness(
     """Add the squares of fifth differences of values, weighted by `forget`^k, to `sums`.
 
     Slow motions leave nothing of them; white noise has 252 times its variance. Values count from
-    the sixth in a row on. Rows of `sums`: squares, weights.
+    the sixth in a row on.
+
+    Parameters
+    ----------
+    n : int
+    forget : float
+        Weight of what was before, in a sample.
+    values : ndarray, shape (n,)
+    counts : ndarray, shape (n,)
+        How many came in a row; is changed.
+    rows : ndarray, shape (5, n)
+        Differences of order 0 to 4 of the values before; is changed.
+    sums : ndarray, shape (2, n)
+        Squares and weights; is changed.
     """
     for i in range(n):
         change = values[i]
@@ -488,9 +669,31 @@ def hold(
 ) -> None:
     """Torques of motors that come to rest in a duration, and are held there.
 
-    Rows of `rest`: position and velocity at which they were told to; latest position and speed by
-    a low pass; the same of the deflection of the spring; what is left of the torque before. The
-    speed falls by a polynomial of degree 5.
+    The speed falls by a polynomial of degree 5.
+
+    Parameters
+    ----------
+    m : int
+    T : float
+        Sample time [s].
+    share, spring_share : float
+        Of a difference that the low passes of speed and deflection take in a sample.
+    time, duration : float
+        Since the stop began, and in which the motors come to rest [s].
+    joint : ndarray of int, shape (m,)
+        That each motor moves.
+    stiffness, damping, spring_damping : ndarray, shape (m,)
+        Of `Holding`.
+    limit, weight : ndarray, shape (m,)
+        Largest torque, and that which carries the weight.
+    q, theta : ndarray, shape (n,) and (m,)
+        Measured positions.
+    rest : ndarray, shape (7, m)
+        Position and velocity at which motors were told to stop; latest position and speed by a low
+        pass; the same of the deflection of the spring; what is left of the torque before. Rows 2
+        to 5 are changed.
+    torque : ndarray, shape (m,)
+        Is written.
     """
     x = min(1.0, time / duration)
     pace = 1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x))
@@ -524,11 +727,25 @@ def interaction_state(
 ) -> None:
     """State of springs and motors when the answer of a law for interaction acts.
 
-    `torque` is that of the springs at the measurement, `slow` the same behind a low pass, whose
-    difference tells its rate: of what is measured alone, since an estimated velocity of the links
-    lags behind when they are pushed, and a damper of it would then drive them. Rows of `state`:
-    torque and its rate, position and velocity of the motors, of rigid joints those of the links,
-    and the velocity once more.
+    The rate of the torque is that of what is measured alone, since an estimated velocity of the
+    links lags behind when they are pushed, and a damper of it would then drive them.
+
+    Parameters
+    ----------
+    n : int
+    T : float
+        Sample time [s].
+    is_elastic : ndarray, shape (n,)
+        1 where there is a spring, else 0.
+    torque, rate : ndarray, shape (n,)
+        Of the springs at the measurement, and by the deflection.
+    links_now, motors_now, links, motors : ndarray, shape (K, n), K >= 2
+        Estimates at the measurement, and a delay later.
+    slow : ndarray, shape (n,)
+        `torque` behind a low pass; is changed.
+    state : ndarray, shape (5, n)
+        Is written: torque and its rate, position and velocity of the motors, of rigid joints those
+        of the links, and the velocity once more.
     """
     for i in range(n):
         slow[i] += 0.4 * (torque[i] - slow[i])
@@ -557,7 +774,19 @@ def along_motion(
 ) -> None:
     """Torques that move the motors and turn their springs, with a wanted motion of the motors.
 
-    The last row of `state` becomes the velocity by which they differ from it.
+    Parameters
+    ----------
+    n : int
+    T : float
+        Sample time [s].
+    inertia, ringing : ndarray, shape (n,)
+        Of the motors as they feel, and D_s / K [s].
+    motion, effort : ndarray, shape (K, n)
+        Wanted motion of the motors up to the acceleration, and efforts up to their rate.
+    state : ndarray, shape (5, n)
+        The last row becomes the velocity by which the motors differ from the motion.
+    forward : ndarray, shape (n,)
+        Is written.
     """
     for i in range(n):
         forward[i] = inertia[i] * motion[2, i] + ringing[i] * effort[1, i]
@@ -594,8 +823,19 @@ def rest_step(
 ) -> None:
     """Newton's step towards the links' position q of rest on motors that are held.
 
-    `deflection` is that of springs that carry what is wanted at q; `felt` is the stiffness at the
-    motors.
+    Parameters
+    ----------
+    n : int
+    compliance : ndarray, shape (n,)
+        Of the springs.
+    felt : ndarray, shape (n, n)
+        Stiffness at the motors.
+    position : ndarray, shape (n,)
+        Of the motors.
+    deflection : ndarray, shape (n,)
+        Of springs that carry what is wanted at q.
+    q, missing, step : ndarray, shape (n,)
+        q is changed, the others are written: what is missing in q, and the step.
     """
     for i in range(n):
         missing[i] = position[i] - q[i] - deflection[i]
@@ -698,7 +938,24 @@ def dampers(
     """Take the torques of dampers with some velocities from `torque`.
 
     Beside those of `damping` they are 2 ratio L (L^-1 K_m L^-T)^(1/2) L^T, with the stiffness K_m
-    that motors feel and the factor L L^T of the inertia of motors and links. `work` has two rows.
+    that motors feel and the factor L L^T of the inertia of motors and links.
+
+    Parameters
+    ----------
+    n : int
+    ratio : float
+        Damping ratio.
+    is_elastic, inertia : ndarray, shape (n,)
+        1 where there is a spring, else 0; inertia of the motors as they feel.
+    M, felt, damping : ndarray, shape (n, n)
+        Mass matrix, K_m, damping of the motors against the ground.
+    velocity : ndarray, shape (n,)
+    L, A, U : ndarray, shape (n, n)
+        Are overwritten.
+    work : ndarray, shape (2, n)
+        Is overwritten.
+    torque : ndarray, shape (n,)
+        Is changed.
     """
     for i in range(n):
         for k in range(n):
