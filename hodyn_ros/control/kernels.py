@@ -6,6 +6,31 @@ quantity and a column a joint or a motor. Rows of `links`: position, velocity, t
 model lacks, the same behind its low pass, acceleration. Rows of `motors`: position, velocity,
 torque that the model lacks, the same behind its low pass. Source of the equations: `observer`,
 `tracking` and `interaction`.
+
+Kernels that do not say otherwise mean by
+
+T : float
+    Sample time [s].
+joint : ndarray of int, shape (m,)
+    Joint that each motor moves.
+is_elastic : ndarray, shape (n,)
+    1 where there is a spring, else 0.
+turns : ndarray, shape (m,)
+    1 where a motor turns with its joint, 0 where it only sets the stiffness.
+inertia : ndarray, shape (m,)
+    Of the motors, in coordinates of their joints [kg m^2] or [kg].
+M, L : ndarray, shape (n, n)
+    Mass matrix, with the motors of rigid joints, and its factor, M = L L^T.
+bias : ndarray, shape (n,)
+    Efforts without accelerations [N m] or [N].
+torque, load : ndarray, shape (n,) and (m,)
+    Of the springs on the links and on the motors [N m] or [N].
+rate : ndarray, shape (m,)
+    Torque by the deflection at each motor [N m/rad] or [N/m].
+q, theta : ndarray, shape (n,) and (m,)
+    Measured positions of links and motors [rad] or [m].
+links, motors : ndarray, shape (5, n) and (4, m)
+    Estimated state, in the rows above.
 """
 
 from __future__ import annotations
@@ -164,33 +189,17 @@ def observe(
 ) -> None:
     """Advance the observers by a sample T and correct them by the measured q and theta.
 
+    `torque` and `load` have a row for either end of the sample, `bias` one for its beginning and
+    one for a sample before. M and L are those of the beginning. `links` and `motors` are changed.
+
     Parameters
     ----------
-    n, m : int
-    T : float
-        [s]
     share : float
         Of a difference that the low pass takes in a sample.
-    joint : ndarray of int, shape (m,)
-        That each motor moves.
-    is_elastic : ndarray, shape (n,)
-        1 where there is a spring, else 0.
-    inertia : ndarray, shape (m,)
-        Of the motors.
     link_gains, motor_gains : ndarray, shape (3, n) and (3, m)
         Of positions, velocities and accelerations.
-    M, L : ndarray, shape (n, n)
-        Mass matrix and its factor at the beginning of the sample.
-    bias : ndarray, shape (2, n)
-        Bias torque at its beginning, and a sample before.
-    torque, load : ndarray, shape (2, n) and (2, m)
-        Of the springs on links and motors, a row for either end of the sample.
     applied : ndarray, shape (m,)
-        Motor torques during the sample, without friction.
-    q, theta : ndarray, shape (n,) and (m,)
-        Measured at its end.
-    links, motors : ndarray, shape (5, n) and (4, m)
-        Are changed.
+        Motor torques during the sample, without friction [N m] or [N].
     """
     for i in range(n):
         links[4, i] = links[2, i] - 1.5 * bias[0, i] + 0.5 * bias[1, i]
@@ -253,35 +262,14 @@ def carry_forward(
     """Carry the state forward by some samples, under the torques `applied` in each of them.
 
     From the measured positions on, springs are lines. Leapfrog; the mass matrix and the bias
-    torque are those of the middle.
+    torque are those of the middle. `links` and `motors` are changed.
 
     Parameters
     ----------
-    n, m, samples, substeps : int
-        Steps in a sample are `substeps`.
-    T : float
-        Sample time [s].
-    joint : ndarray of int, shape (m,)
-        That each motor moves.
-    is_elastic : ndarray, shape (n,)
-        1 where there is a spring, else 0.
-    turns : ndarray, shape (m,)
-        1 where a motor turns with its joint, 0 where it only sets the stiffness.
-    inertia : ndarray, shape (m,)
-        Of the motors.
-    L : ndarray, shape (n, n)
-        Factor of the mass matrix.
-    bias : ndarray, shape (n,)
-        Bias torque.
-    torque, load : ndarray, shape (n,) and (m,)
-        Of the springs on links and motors at q and theta.
-    rate : ndarray, shape (m,)
-        Torque by the deflection at a motor.
-    q, theta : ndarray, shape (n,) and (m,)
-        Measured positions.
+    samples, substeps : int
+        How many, and steps in each of them.
     applied : ndarray, shape (samples, m)
-    links, motors : ndarray, shape (5, n) and (4, m)
-        Are changed.
+        Motor torques, without friction [N m] or [N].
     """
     h = T / substeps
     for step in range(samples * substeps):
@@ -337,41 +325,9 @@ def tracking_law(
 ) -> None:
     """Torques of the motors for a state, and wanted motion and efforts half a sample later.
 
-    Parameters
-    ----------
-    n, m : int
-    T : float
-        Sample time [s].
-    w : float
-        Bandwidth [rad/s].
-    joint, is_elastic, turns
-        As of `carry_forward`.
-    share : ndarray, shape (m,)
-        Of a motor in the inertia of its joint.
-    inertia, limit : ndarray, shape (n,)
-        Inertia and torque limit of the motors of each joint.
-    damping : ndarray, shape (n,)
-        Of the dampers beside the springs.
-    M : ndarray, shape (n, n)
-        Mass matrix.
-    stiffness, torque : ndarray, shape (n,)
-        Of the springs at q and theta.
-    rate : ndarray, shape (m,)
-        Torque by the deflection at a motor.
-    q, theta : ndarray, shape (n,) and (m,)
-        Measured positions.
-    links, motors : ndarray, shape (5, n) and (4, m)
-        State for which the torques are.
-    desired : ndarray, shape (5, n)
-        Position to snap.
-    effort : ndarray, shape (3, n)
-        Of the wanted motion, with two derivatives.
-    feed_forward : ndarray, shape (m,)
-        Motor torques of the wanted motion.
-    work : ndarray, shape (8, n)
-        Is overwritten.
-    demand : ndarray, shape (m,)
-        Is written.
+    `inertia` and `limit` are those of the motors of each joint (n,); w is the bandwidth [rad/s].
+    `desired` (5, n) holds position to snap, `effort` (3, n) its efforts, `feed_forward` (m,) the
+    motor torques. `work` has eight rows, `demand` (m,) is written.
     """
     for i in range(n):
         h = -0.5 * T
@@ -531,36 +487,14 @@ def watch(
 ) -> None:
     """Gather what explains the torques that motors lack, for least squares.
 
-    Samples before have weights `forget`^k. Where a motor turns back, no law of friction holds, and
-    nothing is gathered.
-
-    Parameters
-    ----------
-    m : int
-    T : float
-        [s]
-    forget, slow : float
-        Weight of what was before, and share of the low pass, in a sample.
-    inertia : ndarray, shape (m,)
-    gains : ndarray, shape (3, m)
-        Of the observers of the motors.
-    applied, load : ndarray, shape (m,)
-        Motor torque, and that of the spring.
-    motors : ndarray, shape (4, m)
-        Estimate.
-    before : ndarray, shape (5, m)
-        Torque, speed, time since the motor was slower than 0.02 rad/s or m/s, the load behind the
-        low pass, and the mean square of what that leaves; is changed.
-    shadow : ndarray, shape (18, m)
-        State of the observer of each of the first six of `explains`; is changed.
-    explains : ndarray, shape (7, m)
-        Each as the observer finds it: change of the torque from sample to sample, speed, its sign,
-        acceleration, load, which way the load goes, one; is written.
-    sums : ndarray, shape (60, m)
-        A and b of the normal equations A c = b, the weights, the squares of what is explained, and
-        those of what `found` leaves of it, as it is and behind the low pass; is changed.
-    found : ndarray, shape (8, m)
-        c, and what is left behind the low pass, which is changed.
+    Samples before have weights `forget`^k. Rows of `explains`, each as the observer finds it
+    (`shadow`): change of the torque from sample to sample, speed, its sign, acceleration, load,
+    which way the load goes, one. Rows of `sums`: A and b of the normal equations A c = b, the
+    weights, the squares of what is explained, and those of what `found` leaves of it, as it is and
+    behind a low pass `slow`. Rows of `found`: c, what is left behind the low pass. Rows of
+    `before`: torque, speed, time since the motor was slower than 0.02 rad/s or m/s (where it turns
+    back, no law of friction holds, and nothing is gathered), the load behind the low pass, and the
+    mean square of what that leaves.
     """
     for i in range(m):
         speed, rising = motors[1, i], load[i] - before[3, i]
