@@ -99,7 +99,7 @@ class Drives(NamedTuple):
 
         Returns
         -------
-        dict of str to ndarray, shape (*samples, 3)
+        dict of str to ndarray, shape (..., 3)
             And two derivatives, which are zero.
         """
         items = self.stiffness.items()
