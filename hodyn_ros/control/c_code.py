@@ -452,43 +452,78 @@ $evaluate
 
 
 class Law(NamedTuple):
-    """What a control law adds to the code that all have in common."""
+    """What a control law adds to the code that all have in common.
+
+    Attributes
+    ----------
+    name : str
+        Of its class.
+    desired : str
+        What its caller says is wanted, for the header.
+    memory : str
+        Declarations of what it remembers.
+    begins : str
+        Definitions of `begin`, and of `tracking_error` of a joint.
+    demanded : str
+        Definition of `demanded`: torques without limits, and the friction known in them.
+    kernels : tuple of str
+        Those of `kernels` that it needs, those that others call first.
+    tables : dict of str to ArrayLike
+        Constants by their names.
+    numbers : dict of str to float or str
+        What stands for names in its texts.
+    knows_friction : bool
+        Whether it uses `motor_friction`.
+    """
 
     name: str
-    """Of its class."""
     desired: str
-    """What its caller says is wanted, for the header."""
     memory: str
-    """Declarations of what it remembers."""
     begins: str
-    """Definitions of `begin`, and of `tracking_error` of a joint."""
     demanded: str
-    """Definition of `demanded`: torques without limits, and the friction known in them."""
     kernels: tuple[str, ...]
-    """Those of `kernels` that it needs, those that others call first."""
     tables: dict[str, ArrayLike]
-    """Constants by their names."""
     numbers: dict[str, float | str]
-    """What stands for names in its texts."""
     knows_friction: bool = True
-    """Whether it uses `motor_friction`."""
 
 
 class Plausible(NamedTuple):
-    """What the first measurement may be."""
+    """What the first measurement may be.
+
+    Attributes
+    ----------
+    outside : float
+        Of position limits [rad, m].
+    overload : float
+        Torque of a spring, by the limit of its motors.
+    contradiction : float
+        Difference of it and that of a sensor, likewise.
+    most_gated : int
+        Positions one after the other that cannot be true.
+    """
 
     outside: float
-    """Of position limits [rad, m]."""
     overload: float
-    """Torque of a spring, by the limit of its motors."""
     contradiction: float
-    """Difference of it and that of a sensor, likewise."""
     most_gated: int
-    """Positions one after the other that cannot be true."""
 
 
 class _Springs(NamedTuple):
-    """Linear springs of the joints, and the motors of those without; rows (n,)."""
+    """Linear springs of the joints, and the motors of those without.
+
+    Attributes
+    ----------
+    stiffness : ndarray, shape (n,)
+        [N m/rad] or [N/m]; zero for rigid joints.
+    softness : ndarray, shape (n,)
+        Its inverse; zero for rigid joints.
+    reach : ndarray, shape (n,)
+        Largest deflection [rad] or [m]; infinite for rigid joints.
+    rigid : dict of str to float
+        Inertia of the motors of rigid joints that have one, by joint [kg m^2] or [kg].
+    friction : dict of str to FrictionLaw
+        Of the motors that have one, by joint.
+    """
 
     stiffness: NDArray[np.float64]
     softness: NDArray[np.float64]
@@ -498,7 +533,22 @@ class _Springs(NamedTuple):
 
 
 def linear_springs(controller: ObserverController) -> _Springs:
-    """Springs of a controller, or a `ControlError` if one of its actuators has no code."""
+    """Springs of a controller whose actuators all have code.
+
+    Parameters
+    ----------
+    controller : ObserverController
+
+    Returns
+    -------
+    _Springs
+        In the order of the n joints.
+
+    Raises
+    ------
+    ControlError
+        If an actuator is neither a rigid drive nor series elastic with a linear spring.
+    """
     n = controller.model.n_joints
     found = _Springs(np.zeros(n), np.zeros(n), np.full(n, np.inf), {}, {})
     for j, item in enumerate(controller.actuators.driven):
@@ -524,9 +574,56 @@ def linear_springs(controller: ObserverController) -> _Springs:
 def with_law(
     code: Code, controller: ObserverController, law: Law, first: Plausible
 ) -> Code:
-    """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`."""
-    model, observer = controller.model, controller.observer
-    t, n, rows = observer.transmission, model.n_joints, controller.orders
+    """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`.
+
+    Parameters
+    ----------
+    code : Code
+        Of the dynamics.
+    controller : ObserverController
+        Its observer is tuned for its springs.
+    law : Law
+        What this law adds.
+    first : Plausible
+        What the first measurement may be.
+
+    Returns
+    -------
+    Code
+        With orders 0 and 2 among its orders, and the declarations and definitions of the
+        controller.
+
+    Raises
+    ------
+    ControlError
+        If the models differ, the robot has more bodies than a controller in C may have, the
+        precision is not double, or an actuator has no code.
+    """
+    _check_code(code, controller)
+    springs = linear_springs(controller)
+    controller.observer.tune(springs.stiffness)
+    values = {
+        **_numbers(controller, first),
+        'constants': _constants(controller, law, first, springs),
+        'functions': _functions(code, controller, law, springs),
+        **{'name': code.name, 'UPPER': code.name.upper()},
+        **{'law': law.name, 'desired': law.desired},
+        **law.numbers,
+    }
+    values['memory'] = law.memory.replace('$n', str(controller.model.n_joints))
+    for part in ('begins', 'demanded'):
+        values[part] = Template(getattr(law, part)).substitute(values)
+    values['evaluate'] = _EVALUATE.substitute(values)
+    return code._replace(
+        orders=tuple(sorted({*code.orders, 0, 2})),
+        declarations=_DECLARATIONS.substitute(values),
+        definitions=_DEFINITIONS.substitute(values),
+    )
+
+
+def _check_code(code: Code, controller: ObserverController) -> None:
+    """Refuse code beside which a controller cannot stand."""
+    model = controller.model
     if model_hash(code.model) != model_hash(model):
         raise ControlError(
             'The controller has another model than the code; expected one that was made with '
@@ -539,9 +636,14 @@ def with_law(
         )
     if code.precision.type != 'double':
         raise ControlError("The precision is 'float', expected 'double' for a controller.")
-    springs = linear_springs(controller)
-    observer.tune(springs.stiffness)
-    bounds, guards = controller.bounds, controller.guards or Guards()
+
+
+def _constants(
+    controller: ObserverController, law: Law, first: Plausible, springs: _Springs
+) -> str:
+    """Definitions of the tables of a tuned controller and its law."""
+    model, observer, bounds = controller.model, controller.observer, controller.bounds
+    t, n, guards = observer.transmission, model.n_joints, controller.guards or Guards()
     tables = {
         'IS_ELASTIC': t.is_elastic,
         'INERTIA': t.inertia,
@@ -560,42 +662,51 @@ def with_law(
     }
     constants = _table('int', 'JOINT', range(n))
     constants += _table('int', 'FLOATS', [int(guards.floats(bound)) for bound in _REASONS])
-    constants += ''.join(_table('double', *item) for item in tables.items())
-    functions = _functions(code, controller, law, springs)
+    return constants + ''.join(_table('double', *item) for item in tables.items())
+
+
+def _numbers(controller: ObserverController, first: Plausible) -> dict[str, Any]:
+    """What stands for the names of numbers in the texts that all laws have in common."""
+    observer, guards = controller.observer, controller.guards or Guards()
+    n, rows = controller.model.n_joints, controller.orders
     T, holding = controller.sample_period, controller.holding
-    values = {
+    return {
         **{name: value for name, value in asdict(guards).items() if name != 'reactions'},
         **first._asdict(),
-        **{'guarded': int(bounds is not None), 'last': n - 1, 'at_rest': AT_REST},
+        **{
+            'guarded': int(controller.bounds is not None),
+            'last': n - 1,
+            'at_rest': AT_REST,
+        },
         **{'speed_share': holding.speed_share, 'spring_share': holding.spring_share},
         **{'hold_fading': holding.fading, 'most_damping': MOST_DAMPING},
         **{'most_turned': MOST_TURNED, 'fastest_damped': FASTEST_DAMPED},
         **{'ringing': ringing_bandwidth(T), 'holding': holding_bandwidth(T)},
-        **{'most_bridged': MOST_BRIDGED, 'fading': controller.fading, 'name': code.name},
-        **{'UPPER': code.name.upper(), 'n': n, 'delay': observer.delay_samples, 'T': T},
-        **{'lead': controller.lead, 'share': observer.share, 'substeps': SUBSTEPS},
-        **{'constants': constants, 'functions': functions, 'rows': rows, 'law': law.name},
-        **{
-            'desired': law.desired,
-            'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL',
-        },
-        **law.numbers,
+        **{'most_bridged': MOST_BRIDGED, 'fading': controller.fading, 'rows': rows},
+        **{'n': n, 'delay': observer.delay_samples, 'T': T, 'substeps': SUBSTEPS},
+        **{'lead': controller.lead, 'share': observer.share},
+        'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL',
     }
-    values['memory'] = law.memory.replace('$n', str(n))
-    for part in ('begins', 'demanded'):
-        values[part] = Template(getattr(law, part)).substitute(values)
-    values['evaluate'] = _EVALUATE.substitute(values)
-    return code._replace(
-        orders=tuple(sorted({*code.orders, 0, 2})),
-        declarations=_DECLARATIONS.substitute(values),
-        definitions=_DEFINITIONS.substitute(values),
-    )
 
 
 def _functions(
     code: Code, controller: ObserverController, law: Law, springs: _Springs
 ) -> str:
-    """Mass matrix, weight, friction of the motors, and the kernels that are needed."""
+    """C functions that the controller needs besides its own.
+
+    Parameters
+    ----------
+    code : Code
+    controller : ObserverController
+    law : Law
+    springs : _Springs
+
+    Returns
+    -------
+    str
+        Mass matrix with the motors of rigid joints, weight, friction of the motors if the law
+        knows it, and the kernels with the helpers that they use.
+    """
     model, n = controller.model, controller.model.n_joints
     mass = term_program(model.with_armature(springs.rigid), MASS_MATRIX, 1)
     weight = term_program(model, WEIGHT, 1)
@@ -623,6 +734,7 @@ def _names_of(line: str) -> list[str]:
 
 
 def _table(kind: str, name: str, values: ArrayLike) -> str:
+    """Definition of a constant C array, wrapped at 90 columns."""
     texts = [str(value).replace('inf', 'INFINITY') for value in np.ravel(values).tolist()]
     text = f'static const {kind} {name}[{len(texts)}] = {{{", ".join(texts)}}};'
     return textwrap.fill(text, 90, subsequent_indent='    ', break_on_hyphens=False) + '\n'

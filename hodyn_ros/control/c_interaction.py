@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hodyn_ros.codegen.c_source import Code
 from hodyn_ros.control.c_code import Law, Plausible, linear_springs, with_law
@@ -131,20 +132,31 @@ _KERNELS = {
 def with_interaction(
     code: Code, controller: InteractionController, first: Plausible, wants: str, steps: int
 ) -> Code:
-    """Code with a law for interaction that takes so many of Newton's steps in a sample."""
-    springs = linear_springs(controller)
-    _, stiffness, felt = controller.permitted
-    tables = {
-        'FELT': felt,
-        'FELT_INERTIA': controller.felt_inertia,
-        'DAMPERS': controller.damping,
-        'GAIN': controller.gain,
-        'RINGING': controller.ringing,
-    }
-    if wants != WEIGHT:
-        tables['SOFTNESS'] = springs.softness
-    if wants in (REST, MOTION):
-        tables |= {'SPRINGS': stiffness, 'RANGE': springs.reach}
+    """Code with a law for interaction beside the dynamics of a robot.
+
+    Parameters
+    ----------
+    code : Code
+        Of the dynamics, in double precision; its model is that of the controller.
+    controller : InteractionController
+        With rigid drives and linear springs.
+    first : Plausible
+        What the first measurement may be.
+    wants : str
+        `WEIGHT`, `TORQUE`, `REST` or `MOTION`: what the law wants of the springs.
+    steps : int
+        Steps of Newton's method in a sample, towards the links' position of rest.
+
+    Returns
+    -------
+    Code
+        With declarations and definitions of the controller.
+
+    Raises
+    ------
+    ControlError
+        As of `with_law`.
+    """
     text = _TEXTS[REST if wants == MOTION else wants]
     text = text.replace('$along', _ALONG if wants == MOTION else '')
     observes = controller.observes_friction
@@ -168,7 +180,7 @@ def with_interaction(
         begins=_BEGINS,
         demanded=_WANTED + text + _DAMPED + _DEMANDED + (_OBSERVED if observes else _KNOWN),
         kernels=kernels,
-        tables={name: np.ravel(values) for name, values in tables.items()},
+        tables=_tables(controller, wants),
         numbers={
             'ratio': controller.damping_ratio,
             'steps': steps,
@@ -178,3 +190,21 @@ def with_interaction(
         knows_friction=not observes,
     )
     return with_law(code, controller, law, first)
+
+
+def _tables(controller: InteractionController, wants: str) -> dict[str, ArrayLike]:
+    """Constants of a law by their names, matrices row by row."""
+    springs = linear_springs(controller)
+    _, stiffness, felt = controller.permitted
+    tables = {
+        'FELT': felt,
+        'FELT_INERTIA': controller.felt_inertia,
+        'DAMPERS': controller.damping,
+        'GAIN': controller.gain,
+        'RINGING': controller.ringing,
+    }
+    if wants != WEIGHT:
+        tables['SOFTNESS'] = springs.softness
+    if wants in (REST, MOTION):
+        tables |= {'SPRINGS': stiffness, 'RANGE': springs.reach}
+    return {name: np.ravel(values) for name, values in tables.items()}

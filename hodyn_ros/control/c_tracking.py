@@ -80,7 +80,34 @@ def with_tracking(
     fastest: float,
     approach_torque: float,
 ) -> Code:
-    """Code with a tracking law: numbers are those of its approach."""
+    """Code with a tracking law beside the dynamics of a robot.
+
+    Parameters
+    ----------
+    code : Code
+        Of the dynamics, in double precision; its model is that of the controller.
+    controller : TrackingController
+        With rigid drives and linear springs.
+    first : Plausible
+        What the first measurement may be.
+    arrived : float
+        Distance from the wanted motion at which an approach is over, in the units of the motion
+        and its derivatives.
+    fastest : float
+        Largest pole of an approach [rad/s].
+    approach_torque : float
+        Share of the torque limits that an approach may take.
+
+    Returns
+    -------
+    Code
+        With declarations and definitions of the controller.
+
+    Raises
+    ------
+    ControlError
+        As of `with_law`.
+    """
     springs = linear_springs(controller)
     law = Law(
         name='TrackingController',

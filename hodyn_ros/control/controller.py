@@ -40,21 +40,29 @@ class ControlWarning(UserWarning):
 
 
 class Command(NamedTuple):
-    """What a controller answers to a measurement."""
+    """What a controller answers to a measurement.
+
+    Attributes
+    ----------
+    torque : ndarray, shape (n,)
+        Motor torque within the limits [N m] or [N].
+    demand : ndarray, shape (n,)
+        Motor torque without limits.
+    reason : str
+        Why the law has stopped the robot and holds it, or answers with the torque before;
+        empty while it does what is wanted.
+    remark : str
+        What was wanted and cannot be, and what is done instead; empty if there is nothing.
+    """
 
     torque: Array
-    """Motor torque within the limits, shape (n,) [N m] or [N]."""
     demand: Array
-    """Motor torque without limits, shape (n,)."""
     reason: str = ''
-    """Why the law has stopped the robot and holds it, or answers with the torque before; empty
-    while it does what is wanted."""
     remark: str = ''
-    """What was wanted and cannot be, and what is done instead; empty if there is nothing."""
 
     @property
     def is_limited(self) -> NDArray[np.bool_]:
-        """Whether the limit of each motor has cut its torque, shape (n,)."""
+        """Whether the limit of each motor has cut its torque, shape (n,) of bool."""
         limited: NDArray[np.bool_] = self.torque != self.demand
         return limited
 
@@ -153,12 +161,42 @@ class Controller(ABC):
         theta: ArrayLike,
         thetad: ArrayLike,
     ) -> Command:
-        """Motor torques as from `command`, and what they would be without limits."""
+        """Motor torques as from `command`, and what they would be without limits.
+
+        Parameters
+        ----------
+        reference, q, qd, theta, thetad
+            See `command`.
+
+        Returns
+        -------
+        Command
+
+        Raises
+        ------
+        MotionError, DeflectionError
+            See `command`; also a `MotionError` if a torque is not finite.
+        """
         state = self._state(q, qd, theta, thetad)
         return self.limited(self._demand(self._reference(reference), state))
 
     def limited(self, demand: Array) -> Command:
-        """Torques within the limits; a `MotionError` if one is not finite."""
+        """Torques within the limits.
+
+        Parameters
+        ----------
+        demand : ndarray, shape (n,)
+            Torques without limits [N m] or [N].
+
+        Returns
+        -------
+        Command
+
+        Raises
+        ------
+        MotionError
+            If one of them is not finite.
+        """
         if not np.isfinite(demand).all():
             joint = int(np.argmin(np.isfinite(demand)))
             raise MotionError(
@@ -176,6 +214,13 @@ class Controller(ABC):
             Constant torque on one link that the law does not know of, by how far this joint has
             moved when the robot has come to rest [N m/rad] or [N/m], for small torques; negative
             where it moves against the torque.
+
+        Raises
+        ------
+        MotionError
+            If the position has a wrong shape or is not finite.
+        DeflectionError
+            If a spring would be outside of its range.
         """
         model, n = self.model, self.model.n_joints
         reference = np.zeros((5, n))
@@ -201,9 +246,19 @@ class Controller(ABC):
 
     @abstractmethod
     def _demand(self, reference: Array, state: Array) -> Array:
-        """Torques without limits for a reference (5, n) and a state (4, n), see `_state`.
+        """Torques without limits.
 
-        Both are finite.
+        Parameters
+        ----------
+        reference : ndarray, shape (5, n)
+            Finite.
+        state : ndarray, shape (4, n)
+            q, q', theta and theta', finite; see `_state`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [N m] or [N]
         """
 
     def _state(
@@ -223,7 +278,24 @@ class Controller(ABC):
 
 
 def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
-    """Motors and springs of all joints at once, or ControlError if no control law can use them."""
+    """Motors and springs of all joints at once.
+
+    Parameters
+    ----------
+    model : RobotModel
+    actuators : Actuators
+        Rigid drives and series elastic ones without dampers.
+
+    Returns
+    -------
+    SingleMotors
+
+    Raises
+    ------
+    ControlError
+        If an argument has another type, the actuators are of another robot, or of a kind that no
+        control law of the motor side can use.
+    """
     if not isinstance(model, RobotModel):
         raise ControlError(
             f'The model is of type {type(model).__name__}, not a RobotModel.'
@@ -253,7 +325,19 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
 
 
 def friction_of(motors: SingleMotors, velocity: Array) -> Array:
-    """Friction of the motors at their velocities, shape (n,)."""
+    """Friction of the motors.
+
+    Parameters
+    ----------
+    motors : SingleMotors
+    velocity : ndarray, shape (n,)
+        Of the motors in joint coordinates [rad/s] or [m/s].
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        [N m] or [N]
+    """
     effort = np.zeros((1, velocity.size))
     motors.add_friction(velocity[None], effort)
     torque: Array = effort[0]
@@ -308,10 +392,29 @@ def joint_gains(
     orders: Sequence[int],
     poles: Poles | ArrayLike | Mapping[str, Poles],
 ) -> Array:
-    """Gains (N, n) of several joints, from bandwidths or poles as of `FlatnessController`.
+    """Gains of several joints, from bandwidths or poles.
 
-    `[i, j]` multiplies the i-th derivative of the error of joint j, which has `orders[j]`
-    integrators; zero stands where these are less than N, the largest of them.
+    Parameters
+    ----------
+    joint_names : sequence of str
+        Of the n joints.
+    orders : sequence of int
+        Integrators of each joint.
+    poles : float, array-like or mapping
+        As of `FlatnessController`, with as many poles for a joint as it has integrators.
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+        `[i, j]` multiplies the i-th derivative of the error of joint j [1/s^(order - i)]; zero
+        stands where its integrators are less than N, the largest of them.
+
+    Raises
+    ------
+    ControlError
+        If the poles have a wrong shape or number, or `gains_from_poles` refuses them.
+    JointNameError
+        If a mapping does not name the joints.
     """
     n = len(joint_names)
     gains = np.zeros((max(orders, default=0), n))
@@ -338,6 +441,7 @@ def joint_gains(
 def _of_joints(
     joint_names: Sequence[str], poles: Poles | ArrayLike | Mapping[str, Poles]
 ) -> list[Poles]:
+    """Poles or bandwidth of each joint, in the order of the names."""
     if isinstance(poles, Mapping):
         order = joint_order(tuple(poles), joint_names)
         values = list(poles.values())
@@ -360,14 +464,36 @@ def _shown(poles: NDArray[np.complex128]) -> str:
 
 
 def middle_of_range(model: RobotModel) -> Array:
-    """Positions that the robot can have, shape (n,): in the middle of their limits, or zero."""
+    """Position that the robot can have: in the middle of its limits.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        [rad] or [m]; zero for joints that lack a limit.
+    """
     with np.errstate(invalid='ignore'):
         middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
     return np.where(np.isfinite(middle), middle, 0.0)
 
 
 def shifted(motion: Array, time: float) -> Array:
-    """Motion (K, n) some time later, by its Taylor polynomial."""
+    """Motion some time later, by its Taylor polynomial.
+
+    Parameters
+    ----------
+    motion : ndarray, shape (K, n), K <= 5
+        Position and derivatives.
+    time : float
+        [s]; also negative. With 0 the argument itself is returned.
+
+    Returns
+    -------
+    ndarray, shape (K, n)
+    """
     if time == 0.0:
         return motion
     K = len(motion)
@@ -376,15 +502,40 @@ def shifted(motion: Array, time: float) -> Array:
 
 
 def powers(time: float, K: int) -> Array:
-    """Factors t^k / k! of K derivatives in a Taylor polynomial."""
+    """Factors t^k / k! of K derivatives in a Taylor polynomial.
+
+    Parameters
+    ----------
+    time : float
+        t [s].
+    K : int
+        Up to 5.
+
+    Returns
+    -------
+    ndarray, shape (K,)
+    """
     factors: Array = time ** np.arange(K) * _INVERSE_FACTORIALS[:K]
     return factors
 
 
 def fill(target: Array, name: str, values: ArrayLike, may_miss: bool = False) -> None:
-    """Copy an argument of a control law into an array, or raise a `MotionError`.
+    """Copy of an argument of a control law into an array.
 
-    Numbers that are not finite only if some `may_miss`.
+    Parameters
+    ----------
+    target : ndarray
+        Is written, and says what shape is expected.
+    name : str
+        Of the argument, for the message.
+    values : array-like
+    may_miss : bool
+        Whether some values may be NaN or infinite.
+
+    Raises
+    ------
+    MotionError
+        If there are no numbers, the shape is wrong, or a value is not finite that has to be.
     """
     try:
         array = np.asarray(values, dtype=np.float64)
@@ -400,7 +551,27 @@ def fill(target: Array, name: str, values: ArrayLike, may_miss: bool = False) ->
 def per_joint(
     name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max
 ) -> Array:
-    """Positive values of n joints, from one for all or one each, or a `ControlError`."""
+    """Positive values of n joints, from one for all or one each.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    values : float or array-like, shape (n,)
+    n : int
+    highest : float
+        Largest one that is taken, by default the largest finite number.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Read-only.
+
+    Raises
+    ------
+    ControlError
+        If the shape is wrong, or a value is not positive or too large.
+    """
     try:
         array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)))
     except (TypeError, ValueError):
@@ -415,6 +586,11 @@ def warm_up(model: RobotModel) -> None:
     """Have compiled what the control laws compute with a model, whatever the drives.
 
     Otherwise the first samples take seconds, and some of those after them are held up.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Of it, mass matrix, weight and efforts of orders 0 to 2 are compiled.
     """
     if not unavailable():
         prepare()

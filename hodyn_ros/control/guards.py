@@ -124,20 +124,40 @@ class Guards:
                 )
 
     def floats(self, bound: str) -> bool:
-        """Whether the robot gives way that a bound has stopped."""
+        """Whether the robot gives way that a bound has stopped.
+
+        Parameters
+        ----------
+        bound : str
+            One of `BOUNDS`; anything else is answered by holding.
+        """
         return self.reactions.get(bound) == FLOAT
 
 
 class Violation(NamedTuple):
-    """What stops a robot."""
+    """What stops a robot.
+
+    Attributes
+    ----------
+    bound : str
+        One of `BOUNDS`, or empty for something else.
+    text : str
+    """
 
     bound: str
-    """One of `BOUNDS`, or empty for something else."""
     text: str
 
 
 class Bounds:
-    """Lowest and highest values (K, n) of the first K `QUANTITIES` of the joints of a robot."""
+    """Lowest and highest values of the first K `QUANTITIES` of the joints of a robot.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the n joints.
+    lowest, highest : ndarray, shape (K, n)
+        Infinite where there is no bound; a row each of `QUANTITIES`, in their order.
+    """
 
     def __init__(self, names: tuple[str, ...], lowest: Array, highest: Array) -> None:
         self.names = names
@@ -146,7 +166,18 @@ class Bounds:
         )
 
     def violation(self, values: Array) -> Violation | None:
-        """Say which of some values (K, n) is beyond its bounds or NaN, if any is."""
+        """First value beyond its bounds or NaN, in words.
+
+        Parameters
+        ----------
+        values : ndarray, shape (K, n)
+            In the order of `QUANTITIES`.
+
+        Returns
+        -------
+        Violation or None
+            With the name of the bound, the joint, the value and what is expected.
+        """
         found = outside(*self.lowest.shape, self.lowest, self.highest, values)
         if not found:
             return None
@@ -160,7 +191,29 @@ class Bounds:
 
 
 def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) -> Bounds:
-    """Bounds of a law for a robot whose joints have some largest torque (n,)."""
+    """Bounds of all `QUANTITIES` that a law keeps.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its limits of positions and velocities are bounds with the margins of the guards; a
+        velocity limit of zero is none.
+    guards : Guards
+    torque : ndarray, shape (n,)
+        Largest torque of the motors of each joint [N m] or [N]; bounds of torques that are not
+        given are by default the whole of it (external torque) and half of it (drive error).
+    yields : bool
+        Whether the law gives way to forces: then the tracking error has no bound.
+
+    Returns
+    -------
+    Bounds
+
+    Raises
+    ------
+    ControlError
+        If a bound of the guards is neither one nor n positive numbers.
+    """
     n, limits = model.n_joints, model.limits
     error = np.full(n, np.inf) if yields else guards.max_tracking_error
     external, drive = guards.max_external_torque, guards.max_drive_error
@@ -187,34 +240,76 @@ def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) ->
 
 
 class Holding(NamedTuple):
-    """What the law that holds a robot is made of, see `kernels.hold`; m motors."""
+    """What the law that holds a robot is made of, see `kernels.hold`; m motors.
+
+    Attributes
+    ----------
+    stiffness : ndarray, shape (m,)
+        Of each motor against the ground, zero where it gives way [N m/rad].
+    damping : ndarray, shape (m,)
+        [N m s/rad]
+    spring_damping : ndarray, shape (m,)
+        Of each motor against its link, zero where there is no spring [N m s/rad].
+    speed_share : float
+        Of a difference that the low pass of the speed takes in a sample.
+    spring_share : float
+        The same for the deflection of the springs.
+    fading : float
+        What remains of the torque before after a sample.
+    """
 
     stiffness: Array
-    """Of each motor against the ground, zero where it gives way, shape (m,) [N m/rad]."""
     damping: Array
-    """Shape (m,) [N m s/rad]."""
     spring_damping: Array
-    """Of each motor against its link, zero where there is no spring, shape (m,) [N m s/rad]."""
     speed_share: float
-    """Of a difference that the low pass of the speed takes in a sample."""
     spring_share: float
-    """The same for the deflection of the springs."""
     fading: float
-    """What remains of the torque before after a sample."""
 
 
 def holding_bandwidth(T: float) -> float:
-    """Bandwidth of the law that holds at a sample time [s], in [rad/s]."""
+    """Bandwidth of the law that holds [rad/s].
+
+    Parameters
+    ----------
+    T : float
+        Sample time [s].
+    """
     return min(_HOLDING, _SLOWEST / T)
 
 
 def ringing_bandwidth(T: float) -> float:
-    """Largest decay of what rings on the springs at a sample time [s], in [1/s]."""
+    """Largest decay of what rings on the springs [1/s].
+
+    Parameters
+    ----------
+    T : float
+        Sample time [s].
+    """
     return min(_RINGING, _SLOWEST / T)
 
 
 def holding(transmission: Transmission, mass: Array, stiffness: Array, T: float) -> Holding:
-    """Gains of the law that holds a robot with a mass matrix (n, n) and springs (n,) at T [s]."""
+    """Gains of the law that holds a robot.
+
+    Stiffness and damping put both poles of each motor with its link at the bandwidth of
+    `holding_bandwidth`, as far as the sample time permits. Springs are damped less the faster they
+    resonate, and not at all from 200 rad/s on.
+
+    Parameters
+    ----------
+    transmission : Transmission
+    mass : ndarray, shape (n, n)
+        Mass matrix, with the motors of rigid joints.
+    stiffness : ndarray, shape (n,)
+        Of the springs [N m/rad] or [N/m].
+    T : float
+        Sample time [s].
+
+    Returns
+    -------
+    Holding
+        Of the m motors.
+    """
     t = transmission
     link = t.turns * np.diagonal(mass)[t.joint]
     rigid = t.is_elastic[t.joint] == 0.0

@@ -70,7 +70,17 @@ _HALF_TURN = 3.0  # rad, from which on the axis of a rotation is found with more
 
 
 def _turn(R: Array) -> Array:
-    """Rotation vector of a rotation of less than half a turn; `so3.log` takes longer."""
+    """Rotation vector of a rotation of less than half a turn; `so3.log` takes longer.
+
+    Parameters
+    ----------
+    R : ndarray, shape (3, 3)
+
+    Returns
+    -------
+    ndarray, shape (3,)
+        [rad]
+    """
     v = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     sine = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
     angle = np.arctan2(sine, 0.5 * (R[0, 0] + R[1, 1] + R[2, 2] - 1.0))
@@ -147,7 +157,22 @@ class InteractionController(ObserverController):
         self.begin()
 
     def added_to(self, code: Code) -> Code:
-        """Code of the dynamics and of this law; for `generate_code`."""
+        """Code of the dynamics and of this law; for `generate_code`.
+
+        Parameters
+        ----------
+        code : Code
+            Of the dynamics of the same robot.
+
+        Returns
+        -------
+        Code
+
+        Raises
+        ------
+        ControlError
+            If there is no code of this law, or of its actuators.
+        """
         from hodyn_ros.control.c_interaction import with_interaction
 
         if not self._wants:
@@ -183,7 +208,18 @@ class InteractionController(ObserverController):
         self.observer.memory = values
 
     def _check(self, position: Array) -> None:
-        """Refuse what cannot be done where the robot is in a position."""
+        """Refusal of a stiffness or damping that cannot be, where the robot is in a position.
+
+        Parameters
+        ----------
+        position : ndarray, shape (n,)
+
+        Raises
+        ------
+        ControlError
+            If the springs in series do not permit the stiffness, or the sample time not the
+            damping.
+        """
         desired = self.at_rest(position)
         self.stiffness = _matrix('stiffness', self._given, self._axes or len(position))
         self.permitted = share, _, felt = self._possible(self._hold(position, desired)[1])
@@ -206,7 +242,13 @@ class InteractionController(ObserverController):
             )
 
     def _see(self, stiffness: Array) -> None:
-        """Note the stiffness of the springs (n,): compliance, and D_s / K [s]."""
+        """Note the stiffness of the springs, as compliance and as D_s / K [s].
+
+        Parameters
+        ----------
+        stiffness : ndarray, shape (n,)
+            [N m/rad] or [N/m]; zero for rigid joints.
+        """
         self.compliance = np.where(self._is_rigid, 0.0, 1.0 / (stiffness + self._is_rigid))
         ratio = 2.0 * _RINGING * self._calm
         self.ringing = ratio * np.sqrt(self.felt_inertia * self.compliance)
@@ -237,7 +279,17 @@ class InteractionController(ObserverController):
         return demand, 0.0 if self.observes_friction else friction
 
     def _wanted(self, desired: Array) -> Array:
-        """Torques u (n,) for motors in a state, without the dampers between links and motors."""
+        """Torques u for motors in a state, without the dampers between links and motors.
+
+        Parameters
+        ----------
+        desired : ndarray, shape (orders, n)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [N m] or [N]
+        """
         if self._rest is None:
             self._rest = self.observer.ahead[0][0].copy()
         n, q, position = self.model.n_joints, self._rest, self._state[2]
@@ -254,7 +306,23 @@ class InteractionController(ObserverController):
     def _rest_torque(
         self, q: Array, desired: Array, weight: Array
     ) -> tuple[Array, Array, Array]:
-        """Torques (n,) wanted of the springs for links at rest, possible K_d and its K_m."""
+        """Torques wanted of the springs for links at rest.
+
+        Parameters
+        ----------
+        q : ndarray, shape (n,)
+            Where they rest.
+        desired : ndarray, shape (orders, n)
+        weight : ndarray, shape (n,)
+            At q.
+
+        Returns
+        -------
+        torque : ndarray, shape (n,)
+            [N m] or [N]
+        stiffness, felt : ndarray, shape (n, n)
+            Possible K_d and its K_m [N m/rad] or [N/m].
+        """
         if not self.observer.transmission.is_linear:
             self.permitted = self._possible(self.stiffness)
         _, stiffness, felt = self.permitted
@@ -263,7 +331,18 @@ class InteractionController(ObserverController):
         return torque, stiffness, felt
 
     def _damp(self, mass: Array, felt: Array, velocity: Array, wanted: Array) -> None:
-        """Take what dampers need at some velocities from the torques wanted."""
+        """Take what dampers need from the torques wanted.
+
+        Parameters
+        ----------
+        mass : ndarray, shape (n, n)
+        felt : ndarray, shape (n, n)
+            K_m.
+        velocity : ndarray, shape (n,)
+            Of the motors against what is wanted.
+        wanted : ndarray, shape (n,)
+            Is changed.
+        """
         dampers(
             *(len(mass), self.damping_ratio, self.observer.transmission.is_elastic),
             *(self.felt_inertia, mass, felt, self.damping, velocity, *self._matrices),
@@ -271,7 +350,20 @@ class InteractionController(ObserverController):
         )
 
     def _possible(self, stiffness: Array) -> tuple[float, Array, Array]:
-        """Share of a stiffness K_d that the springs permit, that part of it, and its K_m."""
+        """What the springs permit of a stiffness K_d.
+
+        Parameters
+        ----------
+        stiffness : ndarray, shape (n, n)
+            K_d [N m/rad] or [N/m].
+
+        Returns
+        -------
+        share : float
+            Of it, at most 1.
+        stiffness, felt : ndarray, shape (n, n)
+            That part of it, and its K_m.
+        """
         compliance = self.compliance
         root = np.sqrt(compliance)
         most = np.linalg.eigvalsh(root[:, None] * stiffness * root)[-1]
@@ -281,7 +373,21 @@ class InteractionController(ObserverController):
         return share, stiffness, 0.5 * (felt + felt.T)
 
     def _hold(self, position: Array, desired: Array) -> tuple[Array, Array]:
-        """Torques (n,) wanted of the springs besides the weight, and the stiffness (n, n)."""
+        """Torques wanted of the springs besides the weight.
+
+        Parameters
+        ----------
+        position : ndarray, shape (n,)
+            Where the links are.
+        desired : ndarray, shape (orders, n)
+
+        Returns
+        -------
+        torque : ndarray, shape (n,)
+            [N m] or [N]
+        stiffness : ndarray, shape (n, n)
+            [N m/rad] or [N/m]
+        """
         return self.stiffness @ (desired[0] - position), self.stiffness
 
 
@@ -451,7 +557,18 @@ class CartesianImpedance(JointImpedance):
         super().__init__(actuators, sample_period, **options)
 
     def aim(self, pose: ArrayLike | None) -> None:
-        """Want a pose (4, 4) of the link in the base; None: that of the wanted positions."""
+        """Want a pose of the link.
+
+        Parameters
+        ----------
+        pose : array-like, shape (4, 4), optional
+            In the base; None: that of the wanted positions of the joints.
+
+        Raises
+        ------
+        ControlError
+            If it is no pose.
+        """
         self._pose = None
         if pose is not None:
             goal = finite_array('The pose', pose, ControlError)
@@ -505,7 +622,25 @@ class CartesianImpedance(JointImpedance):
 
 
 def _matrix(name: str, values: ArrayLike, n: int) -> Array:
-    """Symmetric matrix (n, n) without negative eigenvalues, from it, its diagonal or a number."""
+    """Symmetric matrix without negative eigenvalues, from it, its diagonal or a number.
+
+    Parameters
+    ----------
+    name : str
+        For the message.
+    values : float or array-like, shape (n,) or (n, n)
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+        Of its own.
+
+    Raises
+    ------
+    ControlError
+        If it is no such matrix.
+    """
     array = finite_array(f'The {name}', values, ControlError)
     matrix = np.diag(np.broadcast_to(array, (n,))) if array.shape in ((), (n,)) else array
     is_symmetric = matrix.shape == (n, n) and np.allclose(

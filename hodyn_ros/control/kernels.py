@@ -6,6 +6,31 @@ quantity and a column a joint or a motor. Rows of `links`: position, velocity, t
 model lacks, the same behind its low pass, acceleration. Rows of `motors`: position, velocity,
 torque that the model lacks, the same behind its low pass. Source of the equations: `observer`,
 `tracking` and `interaction`.
+
+Kernels that do not say otherwise mean by
+
+T : float
+    Sample time [s].
+joint : ndarray of int, shape (m,)
+    Joint that each motor moves.
+is_elastic : ndarray, shape (n,)
+    1 where there is a spring, else 0.
+turns : ndarray, shape (m,)
+    1 where a motor turns with its joint, 0 where it only sets the stiffness.
+inertia : ndarray, shape (m,)
+    Of the motors, in coordinates of their joints [kg m^2] or [kg].
+M, L : ndarray, shape (n, n)
+    Mass matrix, with the motors of rigid joints, and its factor, M = L L^T.
+bias : ndarray, shape (n,)
+    Efforts without accelerations [N m] or [N].
+torque, load : ndarray, shape (n,) and (m,)
+    Of the springs on the links and on the motors [N m] or [N].
+rate : ndarray, shape (m,)
+    Torque by the deflection at each motor [N m/rad] or [N/m].
+q, theta : ndarray, shape (n,) and (m,)
+    Measured positions of links and motors [rad] or [m].
+links, motors : ndarray, shape (5, n) and (4, m)
+    Estimated state, in the rows above.
 """
 
 from __future__ import annotations
@@ -36,7 +61,10 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def prepare() -> None:
-    """Compile all kernels now, not each when it is first called; there is a compiler."""
+    """Compile all kernels now, not each when it is first called.
+
+    There has to be a compiler, see `engine.unavailable`.
+    """
     from numba import types
 
     vector, matrix = (types.Array(types.float64, dimensions, 'C') for dimensions in (1, 2))
@@ -65,7 +93,17 @@ def all_finite(values: Vector) -> bool:
 
 @_compiled
 def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
-    """How many of the torques demanded are beyond what motors can give; those within it."""
+    """Torques within what motors can give, and how many of those demanded are beyond it.
+
+    Parameters
+    ----------
+    n : int
+    most : ndarray, shape (n,)
+        Largest torque in both directions.
+    demand : ndarray, shape (n,)
+    torque : ndarray, shape (n,)
+        Is written.
+    """
     count: int = 0
     for i in range(n):
         torque[i] = max(-most[i], min(most[i], demand[i]))
@@ -78,7 +116,16 @@ def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
 
 @_compiled
 def factorise(n: int, M: Matrix, L: Matrix) -> int:
-    """Lower factor L of M = L L^T; the number of the first column that has none, or zero."""
+    """Lower factor L of M = L L^T; the number of the first column that has none, or zero.
+
+    Parameters
+    ----------
+    n : int
+    M : ndarray, shape (n, n)
+        Symmetric, of which the lower triangle is looked at.
+    L : ndarray, shape (n, n)
+        Its lower triangle is written.
+    """
     for i in range(n):
         for j in range(i + 1):
             s = M[i, j]
@@ -95,7 +142,16 @@ def factorise(n: int, M: Matrix, L: Matrix) -> int:
 
 @_compiled
 def solve(n: int, L: Matrix, x: Vector) -> None:
-    """Replace x by the solution of L L^T y = x."""
+    """Replace x by the solution of L L^T y = x.
+
+    Parameters
+    ----------
+    n : int
+    L : ndarray, shape (n, n)
+        Of `factorise`.
+    x : ndarray, shape (n,)
+        Is changed.
+    """
     for i in range(n):
         s = x[i]
         for k in range(i):
@@ -133,8 +189,17 @@ def observe(
 ) -> None:
     """Advance the observers by a sample T and correct them by the measured q and theta.
 
-    `torque` and `load` of the springs on links and motors have a row for either end of the sample,
-    the bias torque one for its beginning and one for a sample before.
+    `torque` and `load` have a row for either end of the sample, `bias` one for its beginning and
+    one for a sample before. M and L are those of the beginning. `links` and `motors` are changed.
+
+    Parameters
+    ----------
+    share : float
+        Of a difference that the low pass takes in a sample.
+    link_gains, motor_gains : ndarray, shape (3, n) and (3, m)
+        Of positions, velocities and accelerations.
+    applied : ndarray, shape (m,)
+        Motor torques during the sample, without friction [N m] or [N].
     """
     for i in range(n):
         links[4, i] = links[2, i] - 1.5 * bias[0, i] + 0.5 * bias[1, i]
@@ -196,9 +261,15 @@ def carry_forward(
 ) -> None:
     """Carry the state forward by some samples, under the torques `applied` in each of them.
 
-    `torque` acts on the links and `load` on the motors at the positions q and theta; from there on
-    springs are lines, `rate` torque by the deflection at a motor. Leapfrog; the mass matrix and
-    the bias torque are those of the middle.
+    From the measured positions on, springs are lines. Leapfrog; the mass matrix and the bias
+    torque are those of the middle. `links` and `motors` are changed.
+
+    Parameters
+    ----------
+    samples, substeps : int
+        How many, and steps in each of them.
+    applied : ndarray, shape (samples, m)
+        Motor torques, without friction [N m] or [N].
     """
     h = T / substeps
     for step in range(samples * substeps):
@@ -254,8 +325,9 @@ def tracking_law(
 ) -> None:
     """Torques of the motors for a state, and wanted motion and efforts half a sample later.
 
-    `inertia` and `limit` are those of the motors of each joint; springs as in `carry_forward`.
-    `work` has eight rows.
+    `inertia` and `limit` are those of the motors of each joint (n,); w is the bandwidth [rad/s].
+    `desired` (5, n) holds position to snap, `effort` (3, n) its efforts, `feed_forward` (m,) the
+    motor torques. `work` has eight rows, `demand` (m,) is written.
     """
     for i in range(n):
         h = -0.5 * T
@@ -298,9 +370,19 @@ def tracking_law(
 
 @_compiled
 def approach(n: int, T: float, p: float, distance: Matrix) -> float:
-    """Advance a distance and its derivatives (5, n) by a sample; return the largest of them.
+    """Advance a distance and its derivatives by a sample; return the largest of them.
 
     It goes to zero as (d/dt + p)^5 d = 0, so that d e^(p t) is a polynomial of degree 4.
+
+    Parameters
+    ----------
+    n : int
+    T : float
+        [s]
+    p : float
+        [1/s]
+    distance : ndarray, shape (5, n)
+        Is changed.
     """
     decay, largest = exp(-p * T), 0.0
     for i in range(n):
@@ -333,6 +415,16 @@ def approach_pole(
 
     From rest the speed is p d x^4 e^-x / 24 with x = p t: at most 0.1954 p d; the acceleration is
     at most 0.0902 p^2 d.
+
+    Parameters
+    ----------
+    n : int
+    fastest : float
+        Largest pole [1/s].
+    speed, acceleration : ndarray, shape (n,)
+        Largest ones of each joint.
+    distance : ndarray, shape (5, n)
+        At the beginning; its first row is looked at.
     """
     p = fastest
     for i in range(n):
@@ -350,9 +442,19 @@ def gate(
 ) -> int:
     """Replace measured positions that cannot be true, and say how many have been.
 
-    After a time T they may be `reach` (by second) away from where they are expected, by positions
-    and velocities in the rows of `expected`, or they are taken for what is expected. `since`
-    counts how often that has been done one after the other.
+    Parameters
+    ----------
+    n : int
+    T : float
+        Time since the positions before [s].
+    reach : ndarray, shape (n,)
+        How far in a second they may get away from where they are expected.
+    expected : ndarray, shape (K, n), K >= 2
+        Positions and velocities before, in the first rows.
+    since : ndarray, shape (n,)
+        How often one after the other they were replaced by what is expected; is changed.
+    values : ndarray, shape (n,)
+        Measured; is changed.
     """
     count: int = 0
     for i in range(n):
@@ -439,7 +541,20 @@ def roughness(
     """Add the squares of fifth differences of values, weighted by `forget`^k, to `sums`.
 
     Slow motions leave nothing of them; white noise has 252 times its variance. Values count from
-    the sixth in a row on. Rows of `sums`: squares, weights.
+    the sixth in a row on.
+
+    Parameters
+    ----------
+    n : int
+    forget : float
+        Weight of what was before, in a sample.
+    values : ndarray, shape (n,)
+    counts : ndarray, shape (n,)
+        How many came in a row; is changed.
+    rows : ndarray, shape (5, n)
+        Differences of order 0 to 4 of the values before; is changed.
+    sums : ndarray, shape (2, n)
+        Squares and weights; is changed.
     """
     for i in range(n):
         change = values[i]
@@ -488,9 +603,31 @@ def hold(
 ) -> None:
     """Torques of motors that come to rest in a duration, and are held there.
 
-    Rows of `rest`: position and velocity at which they were told to; latest position and speed by
-    a low pass; the same of the deflection of the spring; what is left of the torque before. The
-    speed falls by a polynomial of degree 5.
+    The speed falls by a polynomial of degree 5.
+
+    Parameters
+    ----------
+    m : int
+    T : float
+        Sample time [s].
+    share, spring_share : float
+        Of a difference that the low passes of speed and deflection take in a sample.
+    time, duration : float
+        Since the stop began, and in which the motors come to rest [s].
+    joint : ndarray of int, shape (m,)
+        That each motor moves.
+    stiffness, damping, spring_damping : ndarray, shape (m,)
+        Of `Holding`.
+    limit, weight : ndarray, shape (m,)
+        Largest torque, and that which carries the weight.
+    q, theta : ndarray, shape (n,) and (m,)
+        Measured positions.
+    rest : ndarray, shape (7, m)
+        Position and velocity at which motors were told to stop; latest position and speed by a low
+        pass; the same of the deflection of the spring; what is left of the torque before. Rows 2
+        to 5 are changed.
+    torque : ndarray, shape (m,)
+        Is written.
     """
     x = min(1.0, time / duration)
     pace = 1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x))
@@ -524,11 +661,25 @@ def interaction_state(
 ) -> None:
     """State of springs and motors when the answer of a law for interaction acts.
 
-    `torque` is that of the springs at the measurement, `slow` the same behind a low pass, whose
-    difference tells its rate: of what is measured alone, since an estimated velocity of the links
-    lags behind when they are pushed, and a damper of it would then drive them. Rows of `state`:
-    torque and its rate, position and velocity of the motors, of rigid joints those of the links,
-    and the velocity once more.
+    The rate of the torque is that of what is measured alone, since an estimated velocity of the
+    links lags behind when they are pushed, and a damper of it would then drive them.
+
+    Parameters
+    ----------
+    n : int
+    T : float
+        Sample time [s].
+    is_elastic : ndarray, shape (n,)
+        1 where there is a spring, else 0.
+    torque, rate : ndarray, shape (n,)
+        Of the springs at the measurement, and by the deflection.
+    links_now, motors_now, links, motors : ndarray, shape (K, n), K >= 2
+        Estimates at the measurement, and a delay later.
+    slow : ndarray, shape (n,)
+        `torque` behind a low pass; is changed.
+    state : ndarray, shape (5, n)
+        Is written: torque and its rate, position and velocity of the motors, of rigid joints those
+        of the links, and the velocity once more.
     """
     for i in range(n):
         slow[i] += 0.4 * (torque[i] - slow[i])
@@ -557,7 +708,19 @@ def along_motion(
 ) -> None:
     """Torques that move the motors and turn their springs, with a wanted motion of the motors.
 
-    The last row of `state` becomes the velocity by which they differ from it.
+    Parameters
+    ----------
+    n : int
+    T : float
+        Sample time [s].
+    inertia, ringing : ndarray, shape (n,)
+        Of the motors as they feel, and D_s / K [s].
+    motion, effort : ndarray, shape (K, n)
+        Wanted motion of the motors up to the acceleration, and efforts up to their rate.
+    state : ndarray, shape (5, n)
+        The last row becomes the velocity by which the motors differ from the motion.
+    forward : ndarray, shape (n,)
+        Is written.
     """
     for i in range(n):
         forward[i] = inertia[i] * motion[2, i] + ringing[i] * effort[1, i]
@@ -594,8 +757,19 @@ def rest_step(
 ) -> None:
     """Newton's step towards the links' position q of rest on motors that are held.
 
-    `deflection` is that of springs that carry what is wanted at q; `felt` is the stiffness at the
-    motors.
+    Parameters
+    ----------
+    n : int
+    compliance : ndarray, shape (n,)
+        Of the springs.
+    felt : ndarray, shape (n, n)
+        Stiffness at the motors.
+    position : ndarray, shape (n,)
+        Of the motors.
+    deflection : ndarray, shape (n,)
+        Of springs that carry what is wanted at q.
+    q, missing, step : ndarray, shape (n,)
+        q is changed, the others are written: what is missing in q, and the step.
     """
     for i in range(n):
         missing[i] = position[i] - q[i] - deflection[i]
@@ -698,7 +872,24 @@ def dampers(
     """Take the torques of dampers with some velocities from `torque`.
 
     Beside those of `damping` they are 2 ratio L (L^-1 K_m L^-T)^(1/2) L^T, with the stiffness K_m
-    that motors feel and the factor L L^T of the inertia of motors and links. `work` has two rows.
+    that motors feel and the factor L L^T of the inertia of motors and links.
+
+    Parameters
+    ----------
+    n : int
+    ratio : float
+        Damping ratio.
+    is_elastic, inertia : ndarray, shape (n,)
+        1 where there is a spring, else 0; inertia of the motors as they feel.
+    M, felt, damping : ndarray, shape (n, n)
+        Mass matrix, K_m, damping of the motors against the ground.
+    velocity : ndarray, shape (n,)
+    L, A, U : ndarray, shape (n, n)
+        Are overwritten.
+    work : ndarray, shape (2, n)
+        Is overwritten.
+    torque : ndarray, shape (n,)
+        Is changed.
     """
     for i in range(n):
         for k in range(n):

@@ -59,12 +59,18 @@ _SOFT = 0.2
 
 
 class MotorGains(NamedTuple):
-    """Gains of the proportional and derivative control of motors."""
+    """Gains of the proportional and derivative control of motors.
+
+    Attributes
+    ----------
+    proportional : ndarray, shape (n,)
+        [N m/rad] or [N/m]
+    derivative : ndarray, shape (n,)
+        [N m s/rad] or [N s/m]
+    """
 
     proportional: Array
-    """Shape (n,) [N m/rad] or [N/m]."""
     derivative: Array
-    """Shape (n,) [N m s/rad] or [N s/m]."""
 
 
 def motor_gains(
@@ -252,6 +258,7 @@ class RigidComputedTorque(Controller):
 
 
 def _checked(gains: MotorGains | tuple[ArrayLike, ArrayLike], n: int) -> MotorGains:
+    """Gains as arrays (n,), or a `ControlError`."""
     try:
         pair = MotorGains(*gains)
     except TypeError:
@@ -262,7 +269,21 @@ def _checked(gains: MotorGains | tuple[ArrayLike, ArrayLike], n: int) -> MotorGa
 
 
 def _pd(gains: MotorGains, wanted: Array, state: Array) -> Array:
-    """Proportional and derivative torques about the wanted motion of the motors."""
+    """Proportional and derivative torques about the wanted motion of the motors.
+
+    Parameters
+    ----------
+    gains : MotorGains
+    wanted : ndarray, shape (K, n), K >= 2
+        Position and velocity of the motors that are wanted, in the first rows.
+    state : ndarray, shape (4, n)
+        q, q', theta and theta'.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        [N m] or [N]
+    """
     proportional, derivative = gains
     torque: Array = proportional * (wanted[0] - state[2]) + derivative * (
         wanted[1] - state[3]
@@ -329,7 +350,11 @@ class FlatnessController(Controller):
         self._warn_of_softness()
 
     def _warn_of_softness(self) -> None:
-        """Say how stiff the joints stand, if some stand far softer than their springs."""
+        """Warning of how stiff the joints stand, if some stand far softer than their springs.
+
+        At rest in the middle of the range: below a fifth of the stiffness of the spring, see
+        `static_stiffness`. If the deflections there are out of range, that is what is told.
+        """
         model, elastic = self.model, self.elastic
         position = middle_of_range(model)[None]
         try:
@@ -416,12 +441,48 @@ class FlatnessController(Controller):
     def _torque(
         self, motion: Array, effort: Array, speed: Array, acceleration: Array
     ) -> Array:
-        """Of the motors, from the motion, its efforts and two derivatives of the deflections."""
+        """Torques of the motors.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (5, n)
+            Of the links.
+        effort : ndarray, shape (K, n)
+            Its efforts, in the first row.
+        speed, acceleration : ndarray, shape (n,)
+            First and second derivative of the deflections; zero for rigid joints.
+        """
         demand: Array = self.motors.inertia * (motion[2] + acceleration) + effort[0]
         return demand + friction_of(self.motors, motion[1] + speed)
 
     def _from_motors(self, reference: Array, state: Array) -> tuple[Array, Array, Array]:
-        """Motion (5, n) up to the jerk; rates and torques of the springs, (n_e,) and (3, n_e)."""
+        """Motion of the links that the springs cause.
+
+        The effort is affine in its highest derivative, so that acceleration and jerk of elastic
+        joints follow from the torque of their springs and its rate.
+
+        Parameters
+        ----------
+        reference : ndarray, shape (5, n)
+        state : ndarray, shape (4, n)
+            q, q', theta and theta'.
+
+        Returns
+        -------
+        motion : ndarray, shape (5, n)
+            Up to the jerk; the snap of elastic joints is left at zero.
+        rate : ndarray, shape (n_e,)
+            Of the deflections of the n_e elastic joints [rad/s] or [m/s].
+        torques : ndarray, shape (3, n_e)
+            Of their springs with two derivatives by the deflection.
+
+        Raises
+        ------
+        ControlError
+            If a joint moves no inertia.
+        DeflectionError
+            If a spring is outside of its range.
+        """
         from scipy.linalg import lapack
 
         q, qd, theta, thetad = state
@@ -511,6 +572,10 @@ def make_controller(
     ------
     ControlError
         If the law is unknown or something cannot be used.
+
+    Returns
+    -------
+    Controller
     """
     check_choice('The control law', kind, CONTROLLERS, ControlError)
     options: Any = {'torque_limits': torque_limits, 'lead': lead}

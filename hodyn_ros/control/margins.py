@@ -19,9 +19,11 @@ from scipy.linalg import expm, solve_discrete_lyapunov
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.model.robot import RobotModel
 
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import ObserverController
@@ -37,36 +39,57 @@ _FORGOTTEN = 0.1  # 1/s, decay of what laws leave free, for the noise
 
 
 class Margins(NamedTuple):
-    """Margins of a law at rest; n joints, m motors."""
+    """Margins of a law at rest; n joints, m motors.
+
+    Attributes
+    ----------
+    decay : float
+        Of the slowest error of the closed loop [1/s]; negative if it grows, and zero but for
+        rounding if a law leaves the robot free, as gravity compensation does.
+    gain_up : ndarray, shape (m,)
+        By what factor the torque of each motor alone may be too large.
+    gain_down : ndarray, shape (m,)
+        Factor above which it has to stay.
+    phase : ndarray, shape (m,)
+        [rad]
+    delay : ndarray, shape (m,)
+        That each motor alone bears beyond the known one [s].
+    sensitivity : ndarray, shape (m,)
+        Largest of each motor's loop.
+    crossover : ndarray, shape (m,)
+        Highest frequency at which the loop of each motor has gain 1 [rad/s].
+    resonance : ndarray, shape (n,)
+        Of each joint with free motor and link, zero where it is rigid [rad/s].
+    tip_stiffness : float
+        Least ratio of an oscillating force to the deflection at any link's origin, over
+        directions and frequencies [N/m]; infinite at frequency zero.
+    noise : ndarray, shape (m,)
+        Standard deviation of each motor torque at rest that the resolution of the encoders
+        causes [N m]; NaN if none is given.
+    noise_rate : ndarray, shape (m,)
+        The same of the change from sample to sample [N m/s].
+    """
 
     decay: float
-    """Of the slowest error of the closed loop [1/s]; negative if it grows, and zero but for
-    rounding if a law leaves the robot free, as gravity compensation does."""
     gain_up: Array
-    """By what factor the torque of each motor alone may be too large, shape (m,)."""
     gain_down: Array
-    """Factor above which it has to stay, shape (m,)."""
     phase: Array
-    """Shape (m,) [rad]."""
     delay: Array
-    """That each motor alone bears beyond the known one, shape (m,) [s]."""
     sensitivity: Array
-    """Largest of each motor's loop, shape (m,)."""
     crossover: Array
-    """Highest frequency at which the loop of each motor has gain 1, shape (m,) [rad/s]."""
     resonance: Array
-    """Of each joint with free motor and link, zero where it is rigid, shape (n,) [rad/s]."""
     tip_stiffness: float
-    """Least ratio of an oscillating force to the deflection at any link's origin, over directions
-    and frequencies [N/m]; infinite at frequency zero."""
     noise: Array
-    """Standard deviation of each motor torque at rest that the resolution of the encoders causes,
-    shape (m,) [N m]; NaN if none is given."""
     noise_rate: Array
-    """The same of the change from sample to sample, shape (m,) [N m/s]."""
 
     def table(self, motor_names: Sequence[str]) -> str:
-        """Text with a line for each motor."""
+        """Text with a line for each motor.
+
+        Parameters
+        ----------
+        motor_names : sequence of str
+            Of the m motors, in their order.
+        """
         width = max(5, *map(len, motor_names))
         rows = [f'{"motor":{width}}  gain     phase  delay  sensitivity  crossover']
         values = zip(
@@ -105,7 +128,29 @@ def find_margins(
     stiffness: Mapping[str, ArrayLike] | None = None,
     frequencies: int = 400,
 ) -> Margins:
-    """Compute the margins of a law; see `ObserverController.margins`."""
+    """Margins of a law at rest; see `ObserverController.margins`.
+
+    Parameters
+    ----------
+    controller : ObserverController
+        Stays as it is: a copy is looked at.
+    position : array-like, shape (n,), optional
+        Of the links [rad] or [m]; by default the middle of their range.
+    stiffness : mapping of joint name to array-like, shape (3,), optional
+        Of joints that can choose it and two derivatives [N m/rad].
+    frequencies : int
+        How many are looked at, evenly spaced on a logarithmic scale, from 1 rad/s to half of the
+        sampling frequency.
+
+    Returns
+    -------
+    Margins
+
+    Raises
+    ------
+    ControlError
+        If `frequencies` is no whole number from 2 on.
+    """
     count = int(
         checked_number(
             'The number of frequencies', frequencies, ControlError, least=2, whole=True
@@ -121,31 +166,18 @@ def find_margins(
     theta = law.resting(q, stiffness)
     A, B, C, D = _linear_law(law, q, theta, stiffness)
     F, acts, disturbs = _linear_robot(law, q, theta)
-    n, m, delay = len(q), len(theta), law.observer.delay_samples
-    seen = np.zeros((n + m, len(F)))
-    seen[:n, :n] = np.eye(n)
-    t = law.observer.transmission
-    elastic = np.flatnonzero(t.is_elastic[t.joint])
-    seen[n + elastic, 2 * n + np.arange(len(elastic))] = 1.0
-
+    t, delay = law.observer.transmission, law.observer.delay_samples
+    seen = _seen(t, len(q), len(F))
     closed = _closed_loop(A, B @ seen, C, D @ seen, F, acts, delay)
     largest = np.abs(np.linalg.eigvals(closed)).max()
-    noise = np.full((2, m), np.nan)
+    noise = np.full((2, len(theta)), np.nan)
     if controller.resolution is not None:
         noise = _noise(closed, (A, B, C, D), seen, acts, delay, controller.resolution, T)
         noise[1] /= T
-
     w = np.geomspace(_SLOWEST, np.pi / T, count)
     z = np.exp(1j * w * T)[:, None, None]
-    robot = seen @ np.linalg.solve(z * np.eye(len(F)) - F, np.hstack([acts, disturbs]))
-    feedback = C @ np.linalg.solve(z * np.eye(len(A)) - A, B) + D
-    from_torque, from_push = robot[:, :, :m] * z**-delay, robot[:, :, m:]
-    S = np.linalg.inv(np.eye(m) - feedback @ from_torque)
-    sensitivity = np.diagonal(S, axis1=1, axis2=2)
-    compliance = np.linalg.solve(np.eye(n + m) - from_torque @ feedback, from_push)[:, :n]
-    links: list[str | None] = [model.tip_link] if model.tip_link else [*model.links]
-    J = [jacobian(model, q[None], link, 'hybrid')[0, 3:] for link in links]
-    softest = max(np.linalg.norm(j @ compliance @ j.T, 2, (1, 2)).max() for j in J)
+    sensitivity, compliance = _responses(z, (A, B, C, D), (F, acts, disturbs), seen, delay)
+    softest = _softest(model, q, compliance)
     loops = np.array([loop_margins(w, loop) for loop in (1.0 / sensitivity - 1.0).T])
     up, down, phase, bears, crossover = loops.T
     return Margins(
@@ -157,9 +189,74 @@ def find_margins(
         np.abs(sensitivity).max(axis=0),
         crossover,
         t.is_elastic * t.resonances(law.observer.mass, law.observer.springs.stiffness),
-        float(1.0 / softest) if softest > 0.0 else np.inf,
+        1.0 / softest if softest > 0.0 else np.inf,
         *noise,
     )
+
+
+def _responses(
+    z: ComplexArray,
+    law: tuple[Array, Array, Array, Array],
+    robot: tuple[Array, Array, Array],
+    seen: Array,
+    delay: int,
+) -> tuple[ComplexArray, ComplexArray]:
+    """Responses of the closed loop at some frequencies.
+
+    Parameters
+    ----------
+    z : ndarray of complex, shape (N, 1, 1)
+        Of the z transform.
+    law : tuple of ndarray
+        A, B, C and D of `_linear_law`.
+    robot : tuple of ndarray
+        F, G and H of `_linear_robot`.
+    seen : ndarray
+        As of `_seen`.
+    delay : int
+        Samples until a torque acts.
+
+    Returns
+    -------
+    sensitivity : ndarray of complex, shape (N, m)
+        Of the loop of each motor while all others are closed.
+    compliance : ndarray of complex, shape (N, n, n)
+        Positions of the links by torques on them [rad/(N m)] or [m/N].
+    """
+    (A, B, C, D), (F, acts, disturbs), m = law, robot, robot[1].shape[1]
+    n = disturbs.shape[1]
+    moved = seen @ np.linalg.solve(z * np.eye(len(F)) - F, np.hstack([acts, disturbs]))
+    feedback = C @ np.linalg.solve(z * np.eye(len(A)) - A, B) + D
+    from_torque, from_push = moved[:, :, :m] * z**-delay, moved[:, :, m:]
+    S = np.linalg.inv(np.eye(m) - feedback @ from_torque)
+    compliance = np.linalg.solve(np.eye(n + m) - from_torque @ feedback, from_push)
+    return (
+        np.asarray(np.diagonal(S, axis1=1, axis2=2), dtype=np.complex128),
+        np.asarray(compliance[:, :n], dtype=np.complex128),
+    )
+
+
+def _softest(model: RobotModel, q: Array, compliance: ComplexArray) -> float:
+    """Largest deflection of the tip by a force there, over directions and frequencies [m/N].
+
+    Of the origins of all links if there is no tip; links are at q (n,), and the compliance of the
+    joints (N, n, n) is that at N frequencies.
+    """
+    links: list[str | None] = [model.tip_link] if model.tip_link else [*model.links]
+    J = [jacobian(model, q[None], link, 'hybrid')[0, 3:] for link in links]
+    return max(float(np.linalg.norm(j @ compliance @ j.T, 2, (1, 2)).max()) for j in J)
+
+
+def _seen(t: Transmission, n: int, size: int) -> Array:
+    """Matrix (n + m, size) of the positions that the law is given, in the state of the robot.
+
+    Those of motors of rigid joints, which the law does not look at, are zero.
+    """
+    seen = np.zeros((n + len(t.joint), size))
+    seen[:n, :n] = np.eye(n)
+    elastic = np.flatnonzero(t.is_elastic[t.joint])
+    seen[n + elastic, 2 * n + np.arange(len(elastic))] = 1.0
+    return seen
 
 
 def _unbounded(controller: ObserverController) -> ObserverController:
@@ -178,7 +275,26 @@ def _linear_law(
     theta: Array,
     stiffness: Mapping[str, ArrayLike] | None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Matrices of x[k + 1] = A x[k] + B y[k], u[k] = C x[k] + D y[k], with y = (q, theta)."""
+    """Matrices of x[k + 1] = A x[k] + B y[k], u[k] = C x[k] + D y[k], with y = (q, theta).
+
+    By central differences about a robot at rest.
+
+    Parameters
+    ----------
+    law : ObserverController
+        Is left at a state beside that of rest.
+    q : ndarray, shape (n,)
+        Links at rest [rad] or [m].
+    theta : ndarray, shape (m,)
+        Motors at rest, in joint coordinates.
+    stiffness : mapping, optional
+        As for `evaluate`.
+
+    Returns
+    -------
+    A, B, C, D : ndarray, shapes (M, M), (M, n + m), (m, M) and (m, n + m)
+        M is the size of the memory of the law.
+    """
     desired, n = law.at_rest(q), len(q)
     for _ in range(law.observer.delay_samples + 3):
         law.evaluate(desired, q, None, theta, None, stiffness=stiffness)
@@ -206,7 +322,21 @@ def _linear_robot(
 ) -> tuple[Array, Array, Array]:
     """Matrices of x[k + 1] = F x[k] + G u[k] + H push[k], x = (q, q', theta, theta').
 
-    Motors of rigid joints are part of the links.
+    Motors of rigid joints are part of the links: of the motors, x has the m_e elastic ones.
+    Torques are held during a sample.
+
+    Parameters
+    ----------
+    law : ObserverController
+    q : ndarray, shape (n,)
+        Links at rest [rad] or [m].
+    theta : ndarray, shape (m,)
+        Motors at rest, in joint coordinates.
+
+    Returns
+    -------
+    F, G, H : ndarray, shapes (N, N), (N, m) and (N, n)
+        N = 2 (n + m_e); u are torques of the motors, pushes torques on the links.
     """
     t, n, m = law.observer.transmission, len(q), len(theta)
 
@@ -257,7 +387,23 @@ def _linear_robot(
 def _closed_loop(
     A: Array, B: Array, C: Array, D: Array, F: Array, acts: Array, delay: int
 ) -> Array:
-    """Matrix of the robot, the torques under way and the law, from sample to sample."""
+    """Matrix of the robot, the torques under way and the law, from sample to sample.
+
+    Parameters
+    ----------
+    A, B, C, D : ndarray, shapes (M, M), (M, N), (m, M) and (m, N)
+        Of the law, with the state of the robot for its measurement.
+    F : ndarray, shape (N, N)
+        Of the robot.
+    acts : ndarray, shape (N, m)
+        Of the motor torques on it.
+    delay : int
+        Samples until a torque acts.
+
+    Returns
+    -------
+    ndarray, shape (N + delay m + M, N + delay m + M)
+    """
     N, M, m = len(F), len(A), len(C)
     whole = np.zeros((N + delay * m + M,) * 2)
     whole[:N, :N] = F
@@ -288,6 +434,28 @@ def _noise(
     Positions are rounded to a `resolution` (n + m,), which is taken for white noise: of each
     1 / 12 of its square (Widrow 1956, "A study of rough amplitude quantization by means of
     Nyquist sampling theory").
+
+    Parameters
+    ----------
+    closed : ndarray, shape (L, L)
+        As of `_closed_loop`.
+    law : tuple of ndarray
+        A, B, C and D of `_linear_law`.
+    seen : ndarray, shape (n + m, N)
+        Of measured positions in the state of the robot.
+    acts : ndarray, shape (N, m)
+        Of the motor torques on it.
+    delay : int
+        Samples until a torque acts.
+    resolution : ndarray, shape (n + m,)
+        [rad] or [m]
+    T : float
+        Sample time [s].
+
+    Returns
+    -------
+    ndarray, shape (2, m)
+        [N m] or [N]; infinite if errors of the closed loop grow.
     """
     A, B, C, D = law
     N, M, m = seen.shape[1], len(A), len(C)
@@ -313,7 +481,26 @@ def _noise(
 
 
 def loop_margins(w: Array, loop: ComplexArray) -> tuple[float, float, float, float, float]:
-    """Gain up and down, phase, delay, crossover of a loop (N,) over frequencies (N,) [rad/s]."""
+    """Margins of a single loop.
+
+    Parameters
+    ----------
+    w : ndarray, shape (N,)
+        Rising frequencies [rad/s].
+    loop : ndarray of complex, shape (N,)
+        Frequency response of the open loop, negative feedback.
+
+    Returns
+    -------
+    up, down : float
+        Factors of the gain at which the loop is at its limit; infinite and zero if there are none.
+    phase : float
+        Least distance from -1 on the unit circle [rad]; pi where the gain is never 1.
+    delay : float
+        Least one that the loop does not bear [s]; infinite where the gain is never 1.
+    crossover : float
+        Highest frequency with gain 1 [rad/s]; zero if there is none.
+    """
     at = _crossings(loop.imag)
     real = np.append(_between(loop.real, at), loop.real[-1])
     factors = -1.0 / real[real < 0.0]
@@ -339,6 +526,7 @@ def _crossings(values: Array) -> Array:
 
 
 def _between(values: Values, at: Array) -> Values:
+    """Values (N,), real or complex, on the lines between them at fractional indices."""
     i = np.minimum(at.astype(int), len(values) - 2)
     found: Values = values[i] + (at - i) * (values[i + 1] - values[i])
     return found

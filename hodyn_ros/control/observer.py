@@ -46,30 +46,40 @@ _MOST_SPEED, _LEAST_REACH = 4.0, 3e-3
 
 
 class ObservedState(NamedTuple):
-    """State of a robot as it is estimated from positions; n joints, m motors."""
+    """State of a robot as it is estimated from positions; n joints, m motors.
+
+    Attributes
+    ----------
+    position : ndarray, shape (n,)
+        Of the links [rad] or [m].
+    velocity : ndarray, shape (n,)
+    acceleration : ndarray, shape (n,)
+    jerk : ndarray, shape (n,)
+    motor_position : ndarray, shape (m,)
+        In joint coordinates.
+    motor_velocity : ndarray, shape (m,)
+    spring_torque : ndarray, shape (n,)
+        On the links, with dampers [N m] or [N]; of rigid joints the motor torque.
+    spring_torque_rate : ndarray, shape (n,)
+        Of the springs alone; zero for rigid joints.
+    external_torque : ndarray, shape (n,)
+        On the links, which the model does not know.
+    external_torque_rate : ndarray, shape (n,)
+    motor_friction : ndarray, shape (m,)
+        Torque that the motors lose, beyond the friction that the model knows.
+    """
 
     position: Array
-    """Of the links, shape (n,) [rad] or [m]."""
     velocity: Array
-    """Shape (n,)."""
     acceleration: Array
-    """Shape (n,)."""
     jerk: Array
-    """Shape (n,)."""
     motor_position: Array
-    """In joint coordinates, shape (m,)."""
     motor_velocity: Array
-    """Shape (m,)."""
     spring_torque: Array
-    """On the links, with dampers, shape (n,) [N m] or [N]; of rigid joints the motor torque."""
     spring_torque_rate: Array
-    """Of the springs alone, shape (n,); zero for rigid joints."""
     external_torque: Array
-    """On the links, which the model does not know, shape (n,)."""
     external_torque_rate: Array
-    """Shape (n,)."""
     motor_friction: Array
-    """Torque that the motors lose, beyond the friction that the model knows, shape (m,)."""
 
 
 class StateObserver:
@@ -167,7 +177,18 @@ class StateObserver:
         self.reset()
 
     def poles(self, resonance: Array) -> Array:
-        """Poles [rad/s] of observers of joints with free resonances [rad/s]."""
+        """Poles of observers of joints, between the slowest and the fastest that are useful.
+
+        Parameters
+        ----------
+        resonance : ndarray, shape (n,)
+            Free resonance of each joint [rad/s].
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [rad/s]
+        """
         w, fastest = self.bandwidth, _FASTEST / self.sample_period
         chosen: Array = np.minimum(
             np.maximum(_OVER_RESONANCE * resonance, _SLOWEST * w), fastest
@@ -175,12 +196,24 @@ class StateObserver:
         return chosen
 
     def tune(self, stiffness: Array) -> None:
-        """Place the poles for springs of a stiffness (n,), see `poles`."""
+        """Place the poles for springs, in the middle of the joints' ranges; see `poles`.
+
+        Parameters
+        ----------
+        stiffness : ndarray, shape (n,)
+            [N m/rad] or [N/m]; zero for rigid joints.
+        """
         middle = mass_matrix(self.model, middle_of_range(self.model)[None])[0]
         self.place(self.poles(self.transmission.resonances(middle, stiffness)))
 
     def place(self, poles: Array) -> None:
-        """Give the observers of all joints three equal poles (n,) at -poles [rad/s]."""
+        """Give the observers of all joints three equal poles.
+
+        Parameters
+        ----------
+        poles : ndarray, shape (n,)
+            At -poles [rad/s].
+        """
         T = self.sample_period
         z = np.exp(-poles * T)
         gains = (1.0 - z**3, 1.5 * (1.0 - z) ** 2 * (1.0 + z) / T, (1.0 - z) ** 3 / T**2)
@@ -190,11 +223,18 @@ class StateObserver:
         )
 
     def expect(self, speed: Array, torque: Array) -> None:
-        """Say what the joints can do: largest speeds (n,) and motor torques (m,).
+        """Say what the joints can do.
 
         A measured position farther from what is expected than some of it is gated: four times the
         way at the largest speed, of motors on springs also twice that under the largest torque.
         Motors that choose the stiffness of a joint are not gated.
+
+        Parameters
+        ----------
+        speed : ndarray, shape (n,)
+            Largest speeds of the links [rad/s] or [m/s]; infinite ones gate nothing.
+        torque : ndarray, shape (m,)
+            Largest torques of the motors [N m] or [N].
         """
         t, T = self.transmission, self.sample_period
         links = np.maximum(_MOST_SPEED * speed, _LEAST_REACH / T)
@@ -282,7 +322,13 @@ class StateObserver:
         self._take(qd, thetad, spring_torque, acceleration, T / samples)
 
     def _gate(self, elapsed: float) -> bool:
-        """Take measured positions that cannot be true for what is expected; whether there are."""
+        """Take measured positions that cannot be true for what is expected; whether there are.
+
+        Parameters
+        ----------
+        elapsed : float
+            Time since the measurement before [s].
+        """
         t, (position, motor_position) = self.transmission, self.measured
         n, m = len(t.is_elastic), len(t.joint)
         since_links, since_motors = self.gated_since[:n], self.gated_since[n:]
@@ -303,7 +349,15 @@ class StateObserver:
         acceleration: Array | None,
         T: float,
     ) -> None:
-        """Take the positions in `measured`, a time T [s] after those before."""
+        """Take the positions in `measured`.
+
+        Parameters
+        ----------
+        qd, thetad, spring_torque, acceleration
+            See `update`.
+        T : float
+            Time since the positions before [s].
+        """
         if self.is_new:
             self._begin(qd, thetad)
         springs = self._springs(spring_torque)
@@ -385,7 +439,13 @@ class StateObserver:
         )
 
     def _carried_forward(self) -> tuple[Array, Array]:
-        """State after the delay, under the torques that are under way."""
+        """State after the delay, under the torques that are under way.
+
+        Returns
+        -------
+        links : ndarray, shape (5, n)
+        motors : ndarray, shape (4, m)
+        """
         t, (links, motors), springs = self.transmission, self.present, self.springs
         links, motors, d, T = (
             links.copy(),
@@ -420,7 +480,27 @@ class StateObserver:
         return links, motors
 
     def _dynamics(self, links: Array, factor: Array) -> tuple[Array, Array]:
-        """Mass matrix, whose factor is written, and efforts without accelerations."""
+        """Mass matrix and efforts without accelerations.
+
+        Parameters
+        ----------
+        links : ndarray, shape (K, n), K >= 2
+            Positions and velocities in the first rows.
+        factor : ndarray, shape (n, n)
+            Is written: the Cholesky factor of the mass matrix.
+
+        Returns
+        -------
+        mass : ndarray, shape (n, n)
+            With the motors of rigid joints.
+        bias : ndarray, shape (n,)
+            [N m] or [N]
+
+        Raises
+        ------
+        ControlError
+            If a joint moves no inertia.
+        """
         self._motion[:2] = links[:2]
         mass: Array = mass_matrix(self.model, self._motion[:1])[0]
         bias: Array = inverse_dynamics(self.model, self._motion)[0]
@@ -452,7 +532,15 @@ class StateObserver:
         self._mass, self._bias[0] = self._dynamics(self.links, self._factor)
 
     def apply(self, torque: Array, friction: Array | float) -> None:
-        """Note the motor torque (m,) of the answer, and the friction that is known in it."""
+        """Note the answer to the latest measurement.
+
+        Parameters
+        ----------
+        torque : ndarray, shape (m,)
+            Of the motors [N m] or [N].
+        friction : ndarray, shape (m,), or float
+            That is known in it, and moves nothing.
+        """
         self.acting = torque
         self._applied.append(torque - friction)
 

@@ -48,21 +48,33 @@ _ROUNDING = 1e-13  # least variance of the noise, over the information on scaled
 
 
 class ParameterEstimate(NamedTuple):
-    """What is known of parameters."""
+    """What is known of parameters.
+
+    Attributes
+    ----------
+    names : tuple of str
+        payload.mass, payload.first_moment_x, ..., friction.<joint>.viscous, ....coulomb.
+    values : ndarray
+        Deviations from those of the model [units].
+    std : ndarray
+        Their standard deviations [units].
+    units : tuple of str
+    """
 
     names: tuple[str, ...]
-    """payload.mass, payload.first_moment_x, ..., friction.<joint>.viscous, ....coulomb."""
     values: Array
-    """Deviations from those of the model [units]."""
     std: Array
-    """Their standard deviations [units]."""
     units: tuple[str, ...]
 
     def payload(self) -> tuple[float, Array] | None:
-        """Mass [kg] and centre of mass (3,) in the axes of the link [m], if they are certain.
+        """Payload of the link, if it is certain.
 
-        None unless the mass is larger than two standard deviations, and the centre of mass is no
-        farther than 1 m from the origin of the link and known to 0.1 m.
+        Returns
+        -------
+        tuple of (float, ndarray), optional
+            Mass [kg] and centre of mass (3,) in the axes of the link [m]. None unless the mass is
+            larger than two standard deviations, and the centre of mass is no farther than 1 m from
+            the origin of the link and known to 0.1 m; None also where no payload was looked for.
         """
         if self.names[0] != _PAYLOAD[0] or not self.values[0] > 2.0 * self.std[0]:
             return None
@@ -141,6 +153,7 @@ class OnlineEstimator:
         self._forget()
 
     def _forget(self) -> None:
+        """Begin of an estimate, with what is known of the noise before: its least variance."""
         n, size = self._model.n_joints, len(self._scale)
         self.samples, self._waited, self._misfit = 0, 0.0, 0.0
         self._variance = np.full(n, self._least)  # of the noise
@@ -151,7 +164,13 @@ class OnlineEstimator:
         self._solve(self._variance)
 
     def _solve(self, variance: Array) -> None:
-        """Parameters and their covariance, for a variance of the noise of each joint."""
+        """Parameters and their covariance.
+
+        Parameters
+        ----------
+        variance : ndarray, shape (n,)
+            Of the noise of the effort of each joint [(N m)^2] or [N^2].
+        """
         largest = np.trace(self._L, axis1=1, axis2=2)
         weight = 1.0 / np.maximum(variance, _ROUNDING * largest)
         L = np.tensordot(weight, self._L, 1)
@@ -161,7 +180,10 @@ class OnlineEstimator:
 
     @property
     def estimate(self) -> ParameterEstimate:
-        """What is known at present."""
+        """What is known at present.
+
+        Standard deviations are larger as long as measurements do not fit.
+        """
         known = self._reported
         # As long as something does not fit, little is certain.
         variance = self._excess * self._P.diagonal()[known] + self._misfit**2
@@ -199,6 +221,42 @@ class OnlineEstimator:
         MotionError, WrenchError
             If something has a wrong shape or is not finite.
         """
+        motion, measured, deviation = self._checked(motion, effort, effort_deviation)
+        residual = measured - inverse_dynamics(self._model, motion, wrench)[0]
+        A = self._columns(motion[:3])
+        step = 0.0 if self._time is None else 1e-9 * (time - self._time)
+        if self._time is not None and step <= 0.0:
+            return None
+        self._time, self._waited = time, self._waited + step
+        moves = np.ones(len(measured), dtype=np.bool_)
+        moves[self._friction] = np.abs(motion[1, self._friction]) >= _SLOWEST
+        variance = self._variance + deviation**2
+        S = variance + ((A @ self._P) * A).sum(axis=1)
+        innovation = np.where(moves, residual - A @ self._x, 0.0)
+        misses = innovation**2 / S
+        clipped, known = np.minimum(misses, _CLIPPED**2), variance / S
+        least = 1.0 / (self.samples + _FIRST_GUESS)
+        gain = np.where(moves, max(1.0 - exp(-step / self._memory), least), 0.0)
+        # Expected squares, if the rest is due to parameters (expectation maximisation).
+        self._variance = self._variance * (1.0 + gain * known * (clipped - 1.0))
+        np.maximum(self._variance, self._least, out=self._variance)
+        if self._is_misfit(misses, step):
+            return None
+        noise = np.sign(innovation) * np.sqrt(clipped * known)
+        inflation = self._inflation(noise, gain)
+        self._note_drift(noise, inflation, step, max(moves.sum(), 1))
+        keep = exp(-self._waited / self._memory * min(self._excess, 1.0 / _WINDOW))
+        weighted = A * (moves * self._variance / variance)[:, None]
+        self._L = keep * self._L + weighted[:, :, None] * A[:, None]
+        self._b = keep * self._b + weighted * residual[:, None]
+        self._solve(self._variance * inflation)
+        self._waited, self.samples = 0.0, self.samples + 1
+        return self.estimate
+
+    def _checked(
+        self, motion: ArrayLike, effort: ArrayLike, effort_deviation: ArrayLike | None
+    ) -> tuple[Array, Array, Array]:
+        """Motion (K, n), measured efforts and their deviations (n,), or a MotionError."""
         n, motion = self._model.n_joints, finite_array('motion', motion, MotionError)
         given = np.zeros(n) if effort_deviation is None else effort_deviation
         deviation = finite_array('effort_deviation', given, MotionError)
@@ -208,25 +266,18 @@ class OnlineEstimator:
                 f'motion, effort and its deviation have shapes {motion.shape}, {measured.shape} '
                 f'and {deviation.shape}, expected (K, {n}) and twice ({n},).'
             )
-        residual = measured - inverse_dynamics(self._model, motion, wrench)[0]
-        A = self._columns(motion[:3])
-        step = 0.0 if self._time is None else 1e-9 * (time - self._time)
-        if self._time is not None and step <= 0.0:
-            return None
-        self._time, self._waited = time, self._waited + step
-        moves = np.ones(n, dtype=np.bool_)
-        moves[self._friction] = np.abs(motion[1, self._friction]) >= _SLOWEST
-        variance = self._variance + deviation**2
-        S = variance + ((A @ self._P) * A).sum(axis=1)
-        innovation = np.where(moves, residual - A @ self._x, 0.0)
-        misses = innovation**2 / S
-        clipped, known = np.minimum(misses, _CLIPPED**2), variance / S
-        gain = moves * max(
-            1.0 - exp(-step / self._memory), 1.0 / (self.samples + _FIRST_GUESS)
-        )
-        # Expected squares, if the rest is due to parameters (expectation maximisation).
-        self._variance = self._variance * (1.0 + gain * known * (clipped - 1.0))
-        np.maximum(self._variance, self._least, out=self._variance)
+        return motion, measured, deviation
+
+    def _is_misfit(self, misses: Array, step: float) -> bool:
+        """Whether a measurement does not fit, as in a contact; what has lasted begins anew.
+
+        Parameters
+        ----------
+        misses : ndarray, shape (n,)
+            Squared innovations over their variances.
+        step : float
+            Time since the measurement before [s].
+        """
         is_misfit = self.samples > 5.0 * _FIRST_GUESS and misses.max() > _OUTLIER**2
         share = 1.0 - exp(-step * _PATIENCE / _CONTACT)
         self._misfit += share * (is_misfit - self._misfit)
@@ -234,31 +285,52 @@ class OnlineEstimator:
             self.outliers += 1
             if self._misfit > 1.0 - exp(-_PATIENCE):
                 self._forget()
-            return None
-        # Noise that repeats itself tells less: as much as that of an AR(1) process.
-        noise = np.sign(innovation) * np.sqrt(clipped * known)
+        return bool(is_misfit)
+
+    def _inflation(self, noise: Array, gain: Array) -> Array:
+        """Factor (n,) of the variance of noise that repeats itself and so tells less.
+
+        As much as that of an AR(1) process; normalised noise (n,), gains (n,) of its averages.
+        """
         self._power += gain * (noise**2 - self._power)
         self._repeated += gain * (noise * self._last - self._repeated)
         self._last = noise
         repeated = np.clip(self._repeated / self._power, 0.0, _MOST_REPEATED)
-        inflation = (1.0 + repeated) / (1.0 - repeated)
-        # Innovations with a mean say that parameters have changed, or that the model is wrong.
+        inflation: Array = (1.0 + repeated) / (1.0 - repeated)
+        return inflation
+
+    def _note_drift(self, noise: Array, inflation: Array, step: float, moving: int) -> None:
+        """Note how far innovations have a mean, and set by what variances are too small.
+
+        A mean says that parameters have changed, or that the model is wrong.
+
+        Parameters
+        ----------
+        noise, inflation : ndarray, shape (n,)
+            Normalised innovations, and the factor of their variance.
+        step : float
+            Time since the measurement before [s].
+        moving : int
+            Joints whose innovations count, at least one.
+        """
         window = 1.0 - exp(-max(step, 1e-6) / (_WINDOW * self._memory))
         self._drift += window * (noise - self._drift)
-        surprise = (
-            (self._drift**2 / inflation).sum() / max(moves.sum(), 1) * (2.0 / window - 1.0)
-        )
+        surprise = (self._drift**2 / inflation).sum() / moving * (2.0 / window - 1.0)
         self._excess = max(1.0, surprise / _SURPRISE)
-        keep = exp(-self._waited / self._memory * min(self._excess, 1.0 / _WINDOW))
-        weighted = A * (moves * self._variance / variance)[:, None]
-        self._L = keep * self._L + weighted[:, :, None] * A[:, None]
-        self._b = keep * self._b + weighted * residual[:, None]
-        self._solve(self._variance * inflation)
-        self._waited, self.samples = 0.0, self.samples + 1
-        return self.estimate
 
     def _columns(self, motion: Array) -> Array:
-        """Effects (n, p) of the scaled parameters on the efforts."""
+        """Effects of the scaled parameters on the efforts.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (3, n)
+
+        Returns
+        -------
+        ndarray, shape (n, p)
+            Inertial parameters of the payload if there are any, viscous and Coulomb friction of
+            each joint that is looked at, constant errors of the n efforts.
+        """
         n, joints = self._model.n_joints, self._friction
         A = np.zeros((n, len(self._scale)))
         if self._carrier:

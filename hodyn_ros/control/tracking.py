@@ -216,7 +216,13 @@ class ObserverController(ABC):
         self.fading = np.exp(-_FADING * bandwidth * T)
 
     def limit(self, torque: Array) -> None:
-        """Bound the torques of the motors (m,), and know those of the joints."""
+        """Bound the torques of the motors, and know those of the joints.
+
+        Parameters
+        ----------
+        torque : ndarray, shape (m,)
+            Largest one in both directions [N m] or [N], infinite where there is none.
+        """
         t = self.observer.transmission
         self.torque_limits = np.array(torque)
         turning = np.where(t.turns > 0.0, torque, 0.0)
@@ -276,18 +282,45 @@ class ObserverController(ABC):
             If the first measurement cannot be one of this robot in rad, m, N m and N.
         """
         fill(self._desired, 'desired', desired)
-        observer, gap = self.observer, ''
         if elapsed is not None and not elapsed > 0.0 and self._last is not None:
             text = f'elapsed is {elapsed!r} s, expected a positive time: the torque stays.'
             return self._last._replace(reason=text)
-        if (
-            self.guards is not None
-            and elapsed is not None
-            and elapsed > self.guards.max_gap
-        ):
-            gap = f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
-            observer.reset()
-            self.begin()
+        gap = self._behind_gap(elapsed)
+        self._observe(q, qd, theta, thetad, spring_torque, elapsed)
+        if self.bounds is not None and self.state == FOLLOWING:
+            lost = self.lost(q, theta) if self.observer.is_gating else ''
+            self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
+        if self.state == STOPPED:
+            self._last = self._held()
+        else:
+            self._last = self._with_doubt(self._followed(stiffness))
+        return self._last
+
+    def _behind_gap(self, elapsed: float | None) -> str:
+        """Begin anew behind a gap that is too long; say how long it was, or nothing."""
+        if self.guards is None or elapsed is None or not elapsed > self.guards.max_gap:
+            return ''
+        self.observer.reset()
+        self.begin()
+        return f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
+
+    def _observe(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None,
+        elapsed: float | None,
+    ) -> None:
+        """Give the observer a measurement.
+
+        Raises
+        ------
+        ControlError
+            If it is the first one and cannot be true; the observer has then forgotten it.
+        """
+        observer = self.observer
         is_new = observer.is_new
         wanted = self._desired[2] if self.orders == 5 else None
         observer.update(q, qd, theta, thetad, spring_torque, wanted, elapsed)
@@ -297,20 +330,17 @@ class ObserverController(ABC):
             if reason:
                 observer.reset()
                 raise ControlError(reason)
-        if self.bounds is not None and self.state == FOLLOWING:
-            lost = self.lost(q, theta) if observer.is_gating else ''
-            self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
-        if self.state == STOPPED:
-            self._last = self._held()
-            return self._last
-        self._last = self._followed(stiffness)
+
+    def _with_doubt(self, command: Command) -> Command:
+        """Command that also tells what the observer sees of a delay or noise that is wrong."""
+        observer = self.observer
         self._looks += 1
         if self._looks * self.sample_period >= _LOOKS_AGAIN:
             self._looks = 0
             self._doubt = observer.watch.contradiction(observer.delay_samples)
-        if self._doubt and not self._last.remark:
-            self._last = self._last._replace(remark=self._doubt)
-        return self._last
+        if self._doubt and not command.remark:
+            return command._replace(remark=self._doubt)
+        return command
 
     def _followed(self, stiffness: Mapping[str, ArrayLike] | None) -> Command:
         """Answer, or stop the robot if a spring would have to be outside of its range."""
@@ -323,7 +353,16 @@ class ObserverController(ABC):
             return self._held()
 
     def _judge(self, bounds: Bounds, lost: str, gap: str) -> None:
-        """Stop the robot whose measurements are not true or missing, or that is out of bounds."""
+        """Stop the robot whose measurements are not true or missing, or that is out of bounds.
+
+        Parameters
+        ----------
+        bounds : Bounds
+        lost : str
+            Which position has not been possible for some samples; empty if none.
+        gap : str
+            How long there was no measurement while the robot moved; empty if not for too long.
+        """
         observer, guards = self.observer, self.guards
         t, (links, motors), n = observer.transmission, observer.present, self.model.n_joints
         assert guards is not None
@@ -350,10 +389,22 @@ class ObserverController(ABC):
                 self.stop(found.text)
 
     def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
-        """Say which position has not been possible for some samples; empty if all are.
+        """Which position has not been possible for some samples, in words.
 
-        Positions of links (n,) and motors (m,) that were measured last are then taken for those
-        of a robot at rest, if they may be.
+        Positions that were measured last are then taken for those of a robot at rest, if they may
+        be.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Measured last, of the links [rad] or [m].
+        theta : array-like, shape (m,)
+            Measured last, of the motors.
+
+        Returns
+        -------
+        str
+            Empty if all are possible.
         """
         gated = self.observer.gated_since >= MOST_GATED
         if not gated.any():
@@ -376,7 +427,13 @@ class ObserverController(ABC):
         return None
 
     def stop(self, reason: str) -> None:
-        """Bring the motors to rest from now on and hold them, whatever is wanted."""
+        """Bring the motors to rest from now on and hold them, whatever is wanted.
+
+        Parameters
+        ----------
+        reason : str
+            What `reason` then says.
+        """
         self._bring_to_rest(reason)
 
     def _bring_to_rest(self, reason: str, floats: bool = False) -> None:
@@ -409,7 +466,18 @@ class ObserverController(ABC):
         return Command(torque, torque.copy(), self.reason)
 
     def _holding_torque(self, time: float) -> Array:
-        """Torques (m,) of the law that holds, some time [s] after the stop began."""
+        """Torques of the law that holds.
+
+        Parameters
+        ----------
+        time : float
+            Since the stop began [s].
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            [N m] or [N]
+        """
         observer, gains = self.observer, self.holding
         t, q = observer.transmission, observer.measured[0]
         weight = t.share * gravity_effort(self.model, q[None])[0][t.joint]
@@ -510,7 +578,26 @@ class ObserverController(ABC):
     def answer(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None = None
     ) -> Command:
-        """Answer what the observer has taken; `evaluate` without a measurement of its own."""
+        """Answer to what the observer has taken: `evaluate` without a measurement of its own.
+
+        Parameters
+        ----------
+        desired : ndarray, shape (orders, n)
+            As for `evaluate`.
+        stiffness : mapping of joint name to array-like, shape (3,), optional
+            As for `evaluate`.
+
+        Returns
+        -------
+        Command
+
+        Raises
+        ------
+        MotionError
+            If a torque is not finite.
+        DeflectionError
+            If a spring would have to be outside of its range.
+        """
         demand, friction = self._demand(desired, stiffness)
         if self._begins:
             self._begins = False
@@ -539,7 +626,22 @@ class ObserverController(ABC):
         self.begin()
 
     def added_to(self, code: Code) -> Code:
-        """Code of the dynamics and of this law; for `generate_code`."""
+        """Code of the dynamics and of this law; for `generate_code`.
+
+        Parameters
+        ----------
+        code : Code
+            Of the dynamics of the same robot.
+
+        Returns
+        -------
+        Code
+
+        Raises
+        ------
+        ControlError
+            If there is no code of this law, or of its actuators.
+        """
         raise ControlError(
             f'No code is generated for {type(self).__name__}, but for TrackingController, '
             'JointImpedance, GravityCompensation and TorqueControl.'
@@ -554,7 +656,20 @@ class ObserverController(ABC):
     def resting(
         self, position: ArrayLike, stiffness: Mapping[str, ArrayLike] | None = None
     ) -> Array:
-        """Motor positions (m,) at which the springs carry the weight of links at rest (n,)."""
+        """Motor positions at which the springs carry the weight of links at rest.
+
+        Parameters
+        ----------
+        position : array-like, shape (n,)
+            Of the links [rad] or [m].
+        stiffness : mapping of joint name to array-like, shape (3,), optional
+            As for `evaluate`.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            In joint coordinates [rad] or [m].
+        """
         motion = np.zeros((5, self.model.n_joints))
         fill(motion[0], 'position', position)
         found: Array = motor_motion(self._undamped, motion, stiffness=stiffness).position[0]
@@ -597,7 +712,17 @@ class ObserverController(ABC):
         return find_margins(self, position, stiffness, frequencies)
 
     def at_rest(self, position: Array) -> Array:
-        """What is wanted of a robot that rests at a position (n,); see `evaluate`."""
+        """What is wanted of a robot that rests; see `evaluate`.
+
+        Parameters
+        ----------
+        position : ndarray, shape (n,)
+            Of the links [rad] or [m].
+
+        Returns
+        -------
+        ndarray, shape (orders, n)
+        """
         desired = np.zeros_like(self._desired)
         desired[0] = position
         return desired
@@ -634,7 +759,21 @@ class ObserverController(ABC):
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> tuple[Array, Array | float]:
-        """Motor torques (m,) without limits, and the friction of the motors known in them."""
+        """Motor torques without limits.
+
+        Parameters
+        ----------
+        desired : ndarray, shape (orders, n)
+        stiffness : mapping, optional
+            As for `evaluate`.
+
+        Returns
+        -------
+        demand : ndarray, shape (m,)
+            [N m] or [N]
+        friction : ndarray, shape (m,), or float
+            Of the motors, as far as it is known in the demand.
+        """
 
 
 def _steps(
@@ -673,7 +812,17 @@ def _efforts(actuators: Actuators) -> Array:
 
 
 def without_dampers(actuators: Actuators) -> Actuators:
-    """Copy the actuators, the series elastic ones without damping."""
+    """Actuators whose series elastic ones have no damping.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        Stay as they are.
+
+    Returns
+    -------
+    Actuators
+    """
     by_joint = dict(actuators.by_joint)
     for name, actuator in by_joint.items():
         if isinstance(actuator, SeriesElastic) and actuator.damping:
@@ -779,7 +928,21 @@ class TrackingController(ObserverController):
     def _motor_motion(
         self, desired: Array, effort: Array, stiffness: Mapping[str, ArrayLike] | None
     ) -> MotorMotion:
-        """Wanted motion of the motors, with the nearest stiffness that the springs can have."""
+        """Wanted motion of the motors, with the nearest stiffness that the springs can have.
+
+        Parameters
+        ----------
+        desired : ndarray, shape (5, n)
+        effort : ndarray, shape (3, n)
+            Of the wanted motion.
+        stiffness : mapping, optional
+            As for `evaluate`.
+
+        Raises
+        ------
+        DeflectionError
+            If no stiffness was given, or the nearest one does not help.
+        """
         self._remark, wanted = '', dict(stiffness or {})
         try:
             return motor_motion(self._undamped, desired, effort, stiffness=stiffness)
@@ -812,7 +975,20 @@ class TrackingController(ObserverController):
         return torque
 
     def _spread(self, wanted: Array, motors: Array) -> Array:
-        """Torques that hold the motors of one joint as far apart as the stiffness asks for."""
+        """Torques that hold the motors of one joint as far apart as the stiffness asks for.
+
+        Parameters
+        ----------
+        wanted : ndarray, shape (K, m), K >= 2
+            Position and velocity in the first rows.
+        motors : ndarray, shape (4, m)
+            Estimated.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            [N m] or [N]; zero for joints with a single motor.
+        """
         t, w = self.observer.transmission, self.bandwidth
         error = wanted[:2] - motors[:2]
         for row in error:
@@ -906,5 +1082,6 @@ def _is_calm(law: TrackingController) -> bool:
 
 
 def _holds(law: TrackingController) -> bool:
+    """Whether a law is stable with a sensitivity of at most 3, in the middle of the range."""
     margins = law.margins(frequencies=_FREQUENCIES)
     return margins.decay > 0.0 and float(margins.sensitivity.max()) <= _MOST_SENSITIVITY

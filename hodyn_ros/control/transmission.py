@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import RigidDrive
-from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.actuators.assignment import Actuators, DrivenJoint
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
@@ -18,16 +19,24 @@ Array = NDArray[np.float64]
 
 
 class Springs(NamedTuple):
-    """Springs at one position of links and motors, n joints, m motors; zero for rigid joints."""
+    """Springs at one position of links and motors, n joints, m motors; zero for rigid joints.
+
+    Attributes
+    ----------
+    torque : ndarray, shape (n,)
+        On the links [N m] or [N].
+    stiffness : ndarray, shape (n,)
+        -d torque / dq with the motors held [N m/rad] or [N/m].
+    load : ndarray, shape (m,)
+        Torque of the springs against each motor [N m] or [N].
+    rate : ndarray, shape (m,)
+        d torque / d theta of each motor [N m/rad] or [N/m].
+    """
 
     torque: Array
-    """On the links, (n,) [N m] or [N]."""
     stiffness: Array
-    """- d torque / dq with the motors held, (n,)."""
     load: Array
-    """Of the motors, (m,)."""
     rate: Array
-    """d torque / d theta of each motor, (m,)."""
 
 
 class Transmission:
@@ -69,13 +78,7 @@ class Transmission:
 
     def __init__(self, actuators: Actuators) -> None:
         model, driven = actuators.model, actuators.driven
-        kinds = (RigidDrive, SeriesElastic, VariableStiffness)
-        for item in driven:
-            if not isinstance(item.actuator, kinds):
-                raise ControlError(
-                    f'The actuator of joint {item.name!r} is {type(item.actuator).__name__}, '
-                    'expected SeriesElastic, VariableStiffness or RigidDrive.'
-                )
+        _check_kinds(actuators)
         self.names = model.joint_names
         self.joint = np.asarray(actuators.joint_of_motor, dtype=np.int64)
         actuator_of = [item.actuator for item in driven]
@@ -102,18 +105,22 @@ class Transmission:
         self.rigid_motors = np.array(
             [driven[j].motors.start for j in self.rigid], dtype=np.intp
         )
-        self._stiffness = np.zeros(n)  # of lines
-        self._others = []
-        for item in driven:
-            spring = getattr(item.actuator, 'spring', None)
-            if type(spring) is LinearSpring:
-                self._stiffness[item.joint] = spring.stiffness
-            elif self.is_elastic[item.joint]:
-                self._others.append(item)
+        self._stiffness, self._others = _lines_and_others(driven)
         self.is_linear = not self._others
 
     def by_joint(self, values: Array) -> Array:
-        """Sum of the values (m,) of the motors of each joint, shape (n,)."""
+        """Sum of the values of the motors of each joint.
+
+        Parameters
+        ----------
+        values : ndarray, shape (m,)
+            Of the motors.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            The argument itself where each joint has one motor.
+        """
         if len(values) == len(self.is_elastic):
             return values
         sums: Array = np.bincount(self.joint, values, len(self.is_elastic)).astype(
@@ -122,9 +129,23 @@ class Transmission:
         return sums
 
     def at(self, q: Array, theta: Array) -> Springs:
-        """Springs at positions of the links (n,) and the motors (m,); dampers are left out.
+        """Springs at positions of links and motors; dampers are left out.
 
-        A `DeflectionError` is raised where a spring is outside of its range.
+        Parameters
+        ----------
+        q : ndarray, shape (n,)
+            Positions of the links [rad] or [m].
+        theta : ndarray, shape (m,)
+            Positions of the motors in joint coordinates [rad] or [m].
+
+        Returns
+        -------
+        Springs
+
+        Raises
+        ------
+        DeflectionError
+            If a spring that is no line is outside of its range.
         """
         joint, line = self.joint, self._stiffness
         if self.is_linear:  # and has one motor for each joint
@@ -154,10 +175,44 @@ class Transmission:
         return Springs(torque, stiffness, load, rate)
 
     def resonances(self, mass: Array, stiffness: Array) -> Array:
-        """Frequencies of the joints with free links and motors, shape (n,) [rad/s].
+        """Frequencies of the joints with free links and motors.
 
-        sqrt(K (1 / M_jj + 1 / B)), each joint by itself; zero for rigid ones.
+        sqrt(K (1 / M_jj + 1 / B)), each joint by itself.
+
+        Parameters
+        ----------
+        mass : ndarray, shape (n, n)
+            Mass matrix of the links.
+        stiffness : ndarray, shape (n,)
+            Of the springs, zero for rigid joints [N m/rad] or [N/m].
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [rad/s]; zero for rigid joints.
         """
         inertia = np.where(self.is_elastic > 0.0, self.joint_inertia, 1.0)
         found: Array = np.sqrt(stiffness * (1.0 / np.diagonal(mass) + 1.0 / inertia))
         return found
+
+
+def _check_kinds(actuators: Actuators) -> None:
+    """Refuse actuators of other kinds than those of a `Transmission`."""
+    for item in actuators.driven:
+        if not isinstance(item.actuator, (RigidDrive, SeriesElastic, VariableStiffness)):
+            raise ControlError(
+                f'The actuator of joint {item.name!r} is {type(item.actuator).__name__}, '
+                'expected SeriesElastic, VariableStiffness or RigidDrive.'
+            )
+
+
+def _lines_and_others(driven: Sequence[DrivenJoint]) -> tuple[Array, list[DrivenJoint]]:
+    """Stiffness (n,) of springs that are lines, else zero, and the joints with other springs."""
+    stiffness, others = np.zeros(len(driven)), []
+    for item in driven:
+        spring = getattr(item.actuator, 'spring', None)
+        if type(spring) is LinearSpring:
+            stiffness[item.joint] = spring.stiffness
+        elif type(item.actuator) is not RigidDrive:
+            others.append(item)
+    return stiffness, others

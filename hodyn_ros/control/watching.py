@@ -35,13 +35,19 @@ _FIFTH = 252.0  # variance of fifth differences of white noise of variance one
 
 
 class DelaySeen(NamedTuple):
-    """Delay of a loop as its law sees it."""
+    """Delay of a loop as its law sees it.
+
+    Attributes
+    ----------
+    delay : float
+        From a measurement until its command acts, without the half sample for which it is
+        held, [s].
+    deviation : float
+        Standard deviation [s]; infinite if nothing has moved.
+    """
 
     delay: float
-    """From a measurement until its command acts, without the half sample for which it is held,
-    [s]."""
     deviation: float
-    """Standard deviation [s]; infinite if nothing has moved."""
 
 
 class Watch:
@@ -92,7 +98,23 @@ class Watch:
     def torques(
         self, T: float, gains: Array, applied: Array, load: Array, motors: Array
     ) -> None:
-        """Take the estimate of motors (4, m) after a sample T [s], and the torques in it (m,)."""
+        """Take what the observer has found after a sample.
+
+        Motors without springs are not looked at, nor the first 0.05 s.
+
+        Parameters
+        ----------
+        T : float
+            Time since the sample before [s].
+        gains : ndarray, shape (3, m)
+            Of the observers of the motors.
+        applied : ndarray, shape (m,)
+            Motor torques that are thought to have acted [N m] or [N].
+        load : ndarray, shape (m,)
+            Of the springs on the motors [N m] or [N].
+        motors : ndarray, shape (4, m)
+            Position, velocity, torque that the model lacks, the same behind a low pass.
+        """
         i, rows = self._elastic, self._rows
         if not len(i):
             return
@@ -120,9 +142,18 @@ class Watch:
         )
 
     def positions(self, values: Array, late: float, speed: Array, gated: Array) -> None:
-        """Take measured positions (n + m,) that came some time later than they should have [s].
+        """Take measured positions; those of joints that move and gated ones do not count.
 
-        Those of joints that move meanwhile, and gated ones, do not count.
+        Parameters
+        ----------
+        values : ndarray, shape (n + m,)
+            Positions of links and motors [rad] or [m].
+        late : float
+            How much later they came than they should have [s].
+        speed : ndarray, shape (n + m,)
+            Estimated velocities [rad/s] or [m/s].
+        gated : ndarray, shape (n + m,)
+            How many positions of each were gated one after the other until now.
         """
         if self.told is None:
             return
@@ -137,7 +168,18 @@ class Watch:
         )
 
     def delay(self, told: int) -> DelaySeen:
-        """Delay of the loop as it was seen lately, of a law that was told some samples."""
+        """Delay of the loop as it was seen in about the last 5 s.
+
+        Parameters
+        ----------
+        told : int
+            Delay that the law was told, in samples.
+
+        Returns
+        -------
+        DelaySeen
+            Anew after 100 samples, otherwise as before.
+        """
         if self._samples >= _AGAIN:
             self._samples = 0
             self._later = self._explained()
@@ -145,7 +187,15 @@ class Watch:
         return DelaySeen((told + later) * self._T, deviation * self._T)
 
     def _explained(self) -> tuple[float, float]:
-        """Samples by which torques act later than they are thought to, and their deviation."""
+        """Least squares for what explains the torques that motors lack.
+
+        Returns
+        -------
+        later : float
+            Samples by which torques act later than they are thought to; 0 if nothing has moved.
+        deviation : float
+            Its standard deviation in samples; infinite if nothing has moved.
+        """
         sums, count = self._rows['sums'].T, len(self._elastic)
         A, b = sums[:, :49].reshape(count, 7, 7), sums[:, 49:56]
         scale = np.sqrt(np.diagonal(A, axis1=1, axis2=2))
@@ -176,7 +226,19 @@ class Watch:
         return seen
 
     def contradiction(self, told: int) -> str:
-        """Say what differs from what the law was told; empty if nothing surely does."""
+        """What surely differs from what the law was told, in words.
+
+        Parameters
+        ----------
+        told : int
+            Delay that the law was told, in samples.
+
+        Returns
+        -------
+        str
+            On a delay that three looks agree on, or a position that is three times as noisy as its
+            resolution says; empty if there is neither.
+        """
         T, seen = self._T, self.delay(told)
         later = seen.delay / T - told
         # Where joints slip and stick at first, delays seem to come and go.

@@ -111,12 +111,26 @@ class Imperfections:
     def of(
         self, name: str, joint_names: Sequence[str], able: Sequence[str] | None = None
     ) -> Array:
-        """Values (n,) of all joints; those that are not `able` to have them keep the default.
+        """Values of all joints.
+
+        Parameters
+        ----------
+        name : str
+            Of the imperfection.
+        joint_names : sequence of str
+        able : sequence of str, optional
+            Joints that can have it; others keep the default. By default all can.
+
+        Returns
+        -------
+        ndarray, shape (n,)
 
         Raises
         ------
-        JointNameError, SimulationError
-            If a joint is named that does not exist, or is not able.
+        JointNameError
+            If a joint is named that does not exist.
+        SimulationError
+            If a joint is named that is not able.
         """
         by_joint, default = _by_name(getattr(self, name)), getattr(type(self), name)
         for joint in by_joint:
@@ -137,7 +151,22 @@ class Imperfections:
         return np.array(values, dtype=np.float64)
 
     def links(self, model: RobotModel, carried: Array) -> RobotModel:
-        """Links as they are, of a model without mimic joints; `carried` rotors, inertia (n,)."""
+        """Links as they are.
+
+        Parameters
+        ----------
+        model : RobotModel
+            Without mimic joints.
+        carried : ndarray, shape (n,)
+            Inertia of the rotor of each joint about its axis, if the link in front carries it [kg
+            m^2].
+
+        Returns
+        -------
+        RobotModel
+            With other inertias, payloads and dry friction; without the inertia of the rotors about
+            their axes.
+        """
         names, M = model.joint_names, model.M_body.copy()
         M *= 1.0 + self.of('inertia_error', names)[model.coordinate][:, None, None]
         model = replace(model, M_body=M)

@@ -58,42 +58,109 @@ class SimulatedJoint:
     A joint has m motors with the positions theta_i; each is coupled to the link by the deflection
     d_i = theta_i - c_i q. The springs pull at motor i with the torque t_i(d_1 ... d_m), and at the
     link with Q = sum of c_i t_i. A series elastic joint has one motor and c = 1.
+
+    Attributes
+    ----------
+    motors : tuple of str
+        Names.
+    inertias : tuple of float
+        Reflected [kg m^2], for a prismatic joint [kg].
+    frictions : tuple of FrictionLaw or None
+        Of each motor, by its velocity.
+    is_elastic : bool
+        Whether the motors move on their own.
+    stiffness : float
+        Of a linear spring, which MuJoCo has itself [N m/rad] or [N/m]; zero if there is none.
+    damping : float
+        Of the damper beside it, likewise [N m s/rad] or [N s/m].
+    law : callable, optional
+        Torques (m,) of other springs by deflections (m,).
+    coupling : tuple of float
+        The c_i.
+    range : tuple of two float
+        Of the deflection [rad] or [m].
+    backlash : float
+        Of a linear spring [rad] or [m].
+    softening : float
+        Torque of the spring that the model has, over that of this one.
+    gear_ratio : float
+        Of a rotor, whose coordinate it is that moves in MuJoCo.
+    is_carried : bool
+        Whether the rotor is on the link in front of the joint.
     """
 
     motors: tuple[str, ...]
-    inertias: tuple[float, ...]  # reflected [kg m^2], for a prismatic joint [kg]
-    frictions: tuple[FrictionLaw | None, ...]  # of each motor, by its velocity
-    is_elastic: bool = True  # whether the motors move on their own
-    stiffness: float = (
-        0.0  # of a linear spring, which MuJoCo has itself; zero if there is none
-    )
-    damping: float = 0.0  # likewise
-    law: Callable[[Array], Array] | None = (
-        None  # torques (m,) of other springs by deflections
-    )
-    coupling: tuple[float, ...] = (1.0,)  # the c_i
-    range: tuple[float, float] = (-np.inf, np.inf)  # of the deflection [rad] or [m]
-    backlash: float = 0.0  # of a linear spring
-    softening: float = 1.0  # torque of the spring that the model has, over that of this one
-    gear_ratio: float = 1.0  # of a rotor, whose coordinate it is that moves in MuJoCo
-    is_carried: bool = False  # whether the rotor is on the link in front of the joint
+    inertias: tuple[float, ...]
+    frictions: tuple[FrictionLaw | None, ...]
+    is_elastic: bool = True
+    stiffness: float = 0.0
+    damping: float = 0.0
+    law: Callable[[Array], Array] | None = None
+    coupling: tuple[float, ...] = (1.0,)
+    range: tuple[float, float] = (-np.inf, np.inf)
+    backlash: float = 0.0
+    softening: float = 1.0
+    gear_ratio: float = 1.0
+    is_carried: bool = False
 
     def torque(self, deflection: Array) -> Array:
-        """Torques (m,) of the springs by deflections (m,)."""
+        """Torques of the springs, without dampers.
+
+        Parameters
+        ----------
+        deflection : ndarray, shape (m,)
+            [rad] or [m]
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            On the motors [N m] or [N].
+        """
         if self.law is not None:
             return self.law(deflection)
         return self.stiffness * slack(deflection, self.backlash)
 
 
 def slack(deflection: Array, backlash: float) -> Array:
-    """Deflection of a spring itself, behind its backlash."""
+    """Deflection of a spring itself, behind its backlash.
+
+    Parameters
+    ----------
+    deflection : ndarray
+        Between motor and link [rad] or [m].
+    backlash : float
+        Range without torque, half of it to either side.
+
+    Returns
+    -------
+    ndarray
+    """
     return deflection - np.minimum(np.maximum(deflection, -0.5 * backlash), 0.5 * backlash)
 
 
 def simulated_joints(
     model: RobotModel, actuators: Actuators, imperfections: Imperfections
 ) -> dict[str, SimulatedJoint]:
-    """Describe what moves the joints, or raise a `SimulationError` if it cannot be simulated."""
+    """What moves the joints of a robot.
+
+    Parameters
+    ----------
+    model : RobotModel
+    actuators : Actuators
+    imperfections : Imperfections
+
+    Returns
+    -------
+    dict of str to SimulatedJoint
+        In the order of the joints.
+
+    Raises
+    ------
+    SimulationError
+        If it cannot be simulated, or a joint cannot have an imperfection.
+    JointNameError
+        If an imperfection is given for an unknown joint.
+    """
     names = model.joint_names
     elastic = [name for name in names if isinstance(actuators[name], SeriesElastic)]
     turning = [
@@ -137,7 +204,22 @@ def _with_other_spring(
 
 
 def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
-    """Describe the actuator of a joint, or raise a `SimulationError` if it cannot be simulated."""
+    """Actuator of a joint as it is simulated.
+
+    Parameters
+    ----------
+    joint : str
+    actuator : Actuator
+
+    Returns
+    -------
+    SimulatedJoint
+
+    Raises
+    ------
+    SimulationError
+        If it is neither rigid, series elastic nor of variable stiffness.
+    """
     names = tuple(joint + suffix for suffix in actuator.motor_suffixes)
     inertias = actuator.motor_inertias
     if isinstance(actuator, RigidDrive):
@@ -175,17 +257,28 @@ def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
 
 
 def mujoco() -> ModuleType:
-    """Return the module of MuJoCo, or raise a `SimulationError` if it is not installed."""
+    """The module of MuJoCo.
+
+    Raises
+    ------
+    SimulationError
+        If it is not installed.
+    """
     need = 'The simulation needs MuJoCo'
     return optional_import_module('mujoco', need, 'simulation', SimulationError)
 
 
 @contextmanager
 def callbacks(**functions: Callback | None) -> Iterator[None]:
-    """Set callbacks of MuJoCo by name while a block runs, in which it writes no warnings to files.
+    """Callbacks of MuJoCo while a block runs, in which it writes no warnings to files.
 
     They are those of the whole process, not of one simulation; so blocks exclude each other. What
     a callback raises is raised behind the block: it must not unwind through the C code.
+
+    Parameters
+    ----------
+    **functions
+        By the name of the callback, such as control; each takes model and data. None: no callback.
     """
     library = mujoco()
     raised: list[Exception] = []
@@ -218,17 +311,41 @@ def callbacks(**functions: Callback | None) -> Iterator[None]:
 
 
 class _BodyInertia(NamedTuple):
-    """Mass, principal moments of inertia, centre of mass and principal axes of one body."""
+    """Mass, principal moments of inertia, centre of mass and principal axes of one body.
+
+    Attributes
+    ----------
+    mass : float
+        [kg]
+    moments : ndarray, shape (3,)
+        About the centre of mass, rising [kg m^2].
+    is_accepted : bool
+        Whether MuJoCo accepts them as they are.
+    com : ndarray, shape (3,)
+        In the axes of the body [m].
+    axes : ndarray, shape (3, 3)
+        Rotation matrix, the axes in its columns.
+    """
 
     mass: float
     moments: Array
-    is_accepted: bool  # whether MuJoCo accepts them as they are
+    is_accepted: bool
     com: Array
-    axes: Array  # rotation matrix
+    axes: Array
 
 
 class _Friction(NamedTuple):
-    """Friction of one joint, split into what MuJoCo has itself and the rest."""
+    """Friction of one joint, split into what MuJoCo has itself and the rest.
+
+    Attributes
+    ----------
+    viscous : float
+        Coefficient [N m s/rad] or [N s/m].
+    dry : float
+        Level [N m] or [N].
+    rest : FrictionLaw, optional
+        Computed by this package.
+    """
 
     viscous: float
     dry: float
@@ -251,10 +368,18 @@ def rotor_inertia(joint: SimulatedJoint) -> float:
 
 
 def split_friction(law: FrictionLaw | None) -> _Friction:
-    """Split a law of friction.
+    """Friction, split into what MuJoCo has itself and the rest.
 
     Viscous friction becomes damping of MuJoCo and Coulomb friction without smoothing its dry
     friction, which can stick; all other laws are computed by this package.
+
+    Parameters
+    ----------
+    law : FrictionLaw, optional
+
+    Returns
+    -------
+    _Friction
     """
     viscous = dry = 0.0
     rest: list[FrictionLaw] = []
@@ -304,11 +429,32 @@ def elastic_model(
     integrator: str = 'RK4',
     end_stops: bool = False,
 ) -> Any:
-    """Compile a robot with its motors and springs for MuJoCo, or raise a `SimulationError`.
+    """Robot with its motors and springs, compiled for MuJoCo.
 
     Friction and armature of the model are those of the links' joints. The result has the inertias
     of the robot model, also those that MuJoCo's compiler refuses: published data violate the
     triangle inequality slightly.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Without mimic and helical joints.
+    joints : mapping of str to SimulatedJoint
+    time_step : float
+        Of the integration [s].
+    integrator : str
+        One of `INTEGRATORS`.
+    end_stops : bool
+        Whether joints go no farther than the limits of their positions.
+
+    Returns
+    -------
+    mujoco.MjModel
+
+    Raises
+    ------
+    SimulationError
+        If MuJoCo is not installed, or the robot cannot be simulated.
     """
     _check_model(model)
     library = mujoco()
@@ -438,9 +584,23 @@ def _add_motor(
     ratio: float = 1.0,
     axis: Any = (0.0, 0.0, 1.0),
 ) -> None:
-    """Add a flywheel, also for a prismatic joint, which turns `ratio` times as far as the motor.
+    """Add a flywheel, also for a prismatic joint.
 
     Gravity does not turn it, and where it is does not matter. Its mass is without effect.
+
+    Parameters
+    ----------
+    carrier : mujoco.MjsBody
+        What it turns in: the world, or a link.
+    name : str
+    inertia : float
+        Of the coordinate that moves, about its axis [kg m^2].
+    law : FrictionLaw, optional
+        By the velocity of the motor behind the gear.
+    ratio : float
+        How many times as far as the motor behind the gear it turns.
+    axis : array-like, shape (3,)
+        In the axes of the carrier.
     """
     along = np.empty(4)
     mujoco().mju_quatZ2Vec(along, np.asarray(axis))
@@ -463,6 +623,7 @@ def _add_motor(
 
 
 def _quat(rotation: Array) -> Array:
+    """Quaternion (w, x, y, z) of a rotation matrix (3, 3)."""
     from scipy.spatial.transform import Rotation
 
     x, y, z, w = Rotation.from_matrix(rotation).as_quat()

@@ -295,7 +295,23 @@ class ElasticPlant:
         self.mujoco_data.xfrc_applied[body, :3] = vector
 
     def weight(self, q: ArrayLike) -> Array:
-        """Joint torques (n,) [N m] that hold links at q (n,) at rest, as MuJoCo computes them."""
+        """Joint torques that hold links at rest, as MuJoCo computes them.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            [rad] or [m]
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [N m] or [N]
+
+        Raises
+        ------
+        SimulationError
+            If the argument cannot be used.
+        """
         position = self._vector('q', q, self.joint_names)
         data = self._library.MjData(self.mujoco_model)
         data.qpos[self._link] = position
@@ -307,7 +323,25 @@ class ElasticPlant:
     def holding_torque(
         self, q: ArrayLike, stiffness: Mapping[str, float] | None = None
     ) -> Array:
-        """Motor torques (m,) [N m] or [N] that hold the links at q (n,) at rest, see `reset`."""
+        """Motor torques that hold the links at rest.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            [rad] or [m]
+        stiffness : mapping of joint name to float, optional
+            As of `reset`.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+            [N m] or [N]
+
+        Raises
+        ------
+        SimulationError, DeflectionError
+            As of `reset`.
+        """
         position = self._vector('q', q, self.joint_names)
         torque = self.weight(position)[self._joint]
         motors = self._at_rest(position, self._chosen(stiffness))
@@ -438,7 +472,25 @@ class ElasticPlant:
         return vector
 
     def acceleration(self, torque: ArrayLike) -> tuple[Array, Array]:
-        """Accelerations of joints (n,) and motors (m,) in the present state, by torques (m,)."""
+        """Accelerations in the present state.
+
+        Parameters
+        ----------
+        torque : array-like, shape (m,)
+            Of the motors [N m] or [N]; limits of the drives are left out.
+
+        Returns
+        -------
+        joints : ndarray, shape (n,)
+            [rad/s^2] or [m/s^2]
+        motors : ndarray, shape (m,)
+            In joint coordinates.
+
+        Raises
+        ------
+        SimulationError
+            If the argument cannot be used.
+        """
         data = self.mujoco_data
         data.ctrl[:] = self.checked_torque(torque)
         with callbacks(control=None, passive=self._passive()):

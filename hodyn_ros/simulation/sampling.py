@@ -21,20 +21,30 @@ _ROUNDING = 1e-6
 
 
 class Measurement(NamedTuple):
-    """State of a robot as its sensors give it."""
+    """State of a robot as its sensors give it.
+
+    Attributes
+    ----------
+    time : float
+        When it is handed over [s].
+    q : ndarray, shape (n,)
+        Joint positions [rad] or [m].
+    qd : ndarray, shape (n,)
+        Joint velocities.
+    theta : ndarray, shape (m,)
+        Motor positions in joint coordinates.
+    thetad : ndarray, shape (m,)
+        Motor velocities.
+    spring_torque : ndarray, shape (n,)
+        Of torque sensors between springs and links; zero where a joint is rigid.
+    """
 
     time: float
-    """When it is handed over [s]."""
     q: Array
-    """Joint positions, shape (n,) [rad] or [m]."""
     qd: Array
-    """Joint velocities, shape (n,)."""
     theta: Array
-    """Motor positions in joint coordinates, shape (m,)."""
     thetad: Array
-    """Motor velocities, shape (m,)."""
     spring_torque: Array
-    """Of torque sensors between springs and links, shape (n,); zero where a joint is rigid."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,28 @@ class BaseMotions(Recent[LinkMotion]):
     """The latest motions of the base link; of the thread of the executor."""
 
     def take_motion(self, motion: LinkMotion, stamp: int, now: int, timeout: float) -> bool:
-        """Take a motion of a time [ns]; return whether no newer one came before it.
+        """Take a motion of the base link.
 
-        StaleError if it is farther from now [ns] than the time-out [s]; 0: however far.
+        Parameters
+        ----------
+        motion : LinkMotion
+            Pose (4, 4) and twist (K, 6) with its derivatives, in the world.
+        stamp : int
+            Its time [ns].
+        now : int
+            [ns]
+        timeout : float
+            Largest distance of the stamp from now [s]; 0: any.
+
+        Returns
+        -------
+        bool
+            Whether no newer one came before it; otherwise it is dropped.
+
+        Raises
+        ------
+        StaleError
+            If the stamp is farther from now.
         """
         check_age('base_motion', stamp, now, timeout, 'input_timeout')
         is_newest = not self or stamp >= self[-1][0]
@@ -31,9 +50,27 @@ class BaseMotions(Recent[LinkMotion]):
         return is_newest
 
     def motion_at(self, time: int, timeout: float) -> LinkMotion:
-        """Motion at an instant [ns], as that of the message before goes on by its derivatives.
+        """Motion of the base at an instant: that of the message before, by its derivatives.
 
-        The position stays. StaleError if no message is near enough.
+        The twist follows its Taylor series, the rotation two terms of the series of Magnus (1954);
+        the position stays.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        timeout : float
+            Largest distance of the message from it [s].
+
+        Returns
+        -------
+        LinkMotion
+            With as many derivatives of the twist as the message has.
+
+        Raises
+        ------
+        StaleError
+            If there is no message, or none that is near enough.
         """
         if not self:
             raise StaleError('No base_motion has come yet; a base at rest sends zeros.')
@@ -58,5 +95,20 @@ class BaseMotions(Recent[LinkMotion]):
 def efforts_on(
     base: LinkMotion, model: RobotModel, motion: Array, wrench: Any = None
 ) -> Array:
-    """Joint efforts as of `inverse_dynamics`, on a base that moves."""
+    """Joint efforts as of `inverse_dynamics`, on a base that moves.
+
+    Parameters
+    ----------
+    base : LinkMotion
+        Pose and twist of the base link at the time of the motion, in the world.
+    model : RobotModel
+    motion : ndarray, shape (K, n)
+        Positions and derivatives of the joints.
+    wrench : Wrench or sequence of Wrench, optional
+
+    Returns
+    -------
+    ndarray, shape (K - 2, n)
+        [N m/s^k] or [N/s^k]
+    """
     return moving_base_inverse_dynamics(model, motion, base, wrench).effort

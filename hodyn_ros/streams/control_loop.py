@@ -52,13 +52,20 @@ MakeLaws = Callable[[Host, Robot, Any], 'Laws']
 
 
 class Answer(NamedTuple):
-    """What a measurement is answered with."""
+    """What a measurement is answered with.
+
+    Attributes
+    ----------
+    stamp : int
+        Of the measurement [ns].
+    command : Command
+    error : ndarray, shape (n,)
+        Reference minus measured position.
+    """
 
     stamp: int
-    """Of the measurement [ns]."""
     command: Command
     error: Array
-    """Reference minus measured position, shape (n,)."""
 
 
 class ControlLoop:
@@ -107,17 +114,26 @@ class ControlLoop:
         self.references = References(self.stream.timeline, self._end_trajectories)
 
     def time(self) -> int:
-        """Time [ns]: of the clock, or of the latest measurement where stamps are the time."""
+        """Time [ns]: of the clock, or of the latest measurement where stamps are the time.
+
+        They are where `measurement_timeout` is zero, once there is a measurement.
+        """
         if not self._host.settings.measurement_timeout and self.measured is not None:
             return self.measured.stamp
         return self._host.now()
 
     def instant(self) -> Instant:
-        """The same beside a time that only goes on."""
+        """Time of the loop beside a time that only goes on."""
         return Instant(self.time(), time.monotonic())
 
     def ready(self) -> Laws:
-        """Return what controls the robot in use; ModelError if there is none."""
+        """What controls the robot in use.
+
+        Raises
+        ------
+        ModelError
+            If there is none.
+        """
         self.preparation.ready()
         assert self.laws is not None
         return self.laws
@@ -148,7 +164,19 @@ class ControlLoop:
         self._host.get_logger().info(text)
 
     def check_settings(self, settings: Any) -> None:
-        """Refuse settings for which there is no controller."""
+        """Refusal of settings for which there is no controller.
+
+        Parameters
+        ----------
+        settings : object
+            The parameters of the node `flatness_controller` as they would be.
+
+        Raises
+        ------
+        HodynError
+            If the robot in use cannot be controlled by them, or the law would be changed while the
+            robot moves, has been stopped, or was led by hand and has no reference.
+        """
         if self.laws is None:
             return
         before = self._host.settings
@@ -163,7 +191,13 @@ class ControlLoop:
                 )
 
     def on_settings(self, before: Any) -> None:
-        """Control with other settings from now on."""
+        """Control with the settings of the host from now on.
+
+        Parameters
+        ----------
+        before : object
+            Settings until now.
+        """
         if self.laws is None:
             return
         settings = self._host.settings
@@ -195,7 +229,13 @@ class ControlLoop:
     # References
 
     def check_reference(self) -> Laws:
-        """Return what controls; HodynError if a stream of references cannot move the robot."""
+        """What controls, if a stream of references can move the robot.
+
+        Raises
+        ------
+        HodynError
+            If there is no robot, or it is led by hand or has been stopped.
+        """
         laws = self.ready()
         self._check_led()
         if self.supervisor.has_stopped:
@@ -204,7 +244,21 @@ class ControlLoop:
         return laws
 
     def take_reference(self, motion: Array, stamp: int) -> None:
-        """Take a motion (5, n) of a time [ns], 0: now; HodynError if it cannot be followed."""
+        """Take a motion of a stream.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (5, n)
+            Position to snap [rad/s^k] or [m/s^k].
+        stamp : int
+            Its time [ns]; 0: now.
+
+        Raises
+        ------
+        HodynError
+            If there is no robot, the motion exceeds limits, or it is older than the latest
+            measurement by more than `reference_timeout`.
+        """
         self.ready().guard.check_reference(motion)
         timeout = round(self._host.settings.reference_timeout * NANOSECONDS)
         oldest = 0 if self.measured is None else self.measured.stamp - timeout
@@ -223,7 +277,20 @@ class ControlLoop:
             )
 
     def take_trajectory(self, data: bytes) -> None:
-        """Take a serialized trajectory; HodynError if it cannot be used."""
+        """Take a trajectory; it also ends a stop, once the robot is at rest.
+
+        Parameters
+        ----------
+        data : bytes
+            Serialized trajectory_msgs/JointTrajectory; one that has come before simulated time
+            begins is kept until then.
+
+        Raises
+        ------
+        HodynError
+            If it cannot be used: the robot is led by hand or still moves after a stop, there is no
+            robot or no time, or the message is damaged or too large.
+        """
         settings = self._host.settings
         self._check_led()
         if not settings.measurement_timeout and self.measured is None:
@@ -258,7 +325,11 @@ class ControlLoop:
             self._host.refuse(TRAJECTORY, error)
 
     def _start_state(self, now: int) -> State | None:
-        """Where a trajectory starts that no other one precedes."""
+        """Where a trajectory starts that no other one precedes, at a time [ns].
+
+        At the latest reference, else at the measured position and velocity, with NaN for what is
+        not measured.
+        """
         state = self.references.state(now)
         if state is None and self.measured is not None:
             q, qd = self.measured.state[:2]
@@ -274,7 +345,25 @@ class ControlLoop:
     # Measurements
 
     def fields(self, topic: str, has_velocity: bool) -> tuple[str, ...]:
-        """Fields that are needed of a measurement on a topic."""
+        """Fields that are needed of a measurement.
+
+        Parameters
+        ----------
+        topic : str
+            `LINKS` or `MOTORS`.
+        has_velocity : bool
+            Whether the message has velocities; laws with an observer do without them.
+
+        Returns
+        -------
+        tuple of str
+            position, velocity and effort, of which the latter is that of torque sensors.
+
+        Raises
+        ------
+        ModelError
+            If there is no robot.
+        """
         is_observed = isinstance(self.ready().controller, ObserverController)
         fields = ['position']
         if has_velocity or not is_observed:
@@ -284,12 +373,28 @@ class ControlLoop:
         return tuple(fields)
 
     def take(self, topic: str, stamp: int, fields: tuple[str, ...], values: Array) -> str:
-        """Take the fields (k, n) of a measurement of a time [ns].
+        """Take a measurement.
+
+        Parameters
+        ----------
+        topic : str
+            `LINKS` or `MOTORS`.
+        stamp : int
+            Its time [ns].
+        fields : tuple of str
+            As of `fields`.
+        values : ndarray, shape (len(fields), n)
+            In the order of `Laws.names`.
 
         Returns
         -------
         str
             Why measurements like this one are not answered; empty if there is nothing to say.
+
+        Raises
+        ------
+        ModelError
+            If there is no robot.
         """
         if 'velocity' not in fields:
             values = np.insert(values, 1, np.nan, axis=0)
@@ -321,7 +426,13 @@ class ControlLoop:
         self._newest = measured
 
     def begin_anew(self, why: str) -> None:
-        """After time has gone back nothing of before is true any more."""
+        """Forget what is of another time: nothing of before is true any more.
+
+        Parameters
+        ----------
+        why : str
+            For the log, if a trajectory was running.
+        """
         self.measured = self._command = self._newest = None
         self._answered = 0
         self.supervisor.begin_anew()
@@ -334,9 +445,18 @@ class ControlLoop:
     # Commands
 
     def answer_newest(self) -> Answer | None:
-        """Answer the newest pair of those that waited: commands for others come too late.
+        """Answer to the newest pair of those that waited: commands for others come too late.
 
-        None if there is none. Any error says that there is no command for it.
+        Returns
+        -------
+        Answer or None
+            None if there is no pair.
+
+        Raises
+        ------
+        Exception
+            Any error says that there is no command for the pair; a HodynError, unless it is a
+            fault of this package.
         """
         measured, self._newest, laws = self._newest, None, self.laws
         if measured is None or laws is None:
@@ -358,7 +478,17 @@ class ControlLoop:
         return Answer(measured.stamp, command, error)
 
     def note_sent(self, answer: Answer) -> list[str]:
-        """Note that a command has been sent; return what it exceeds, in words."""
+        """Note that a command has been sent.
+
+        Parameters
+        ----------
+        answer : Answer
+
+        Returns
+        -------
+        list of str
+            Limits that it exceeds: torques of motors, by name.
+        """
         laws, is_limited = self.ready(), answer.command.is_limited
         before, self._remark = self._remark, answer.command.remark
         if self._remark and not before:
@@ -370,7 +500,25 @@ class ControlLoop:
         return [f'torque of {laws.names[MOTORS][j]}' for j in is_limited.nonzero()[0]]
 
     def _answer(self, laws: Laws, measured: Measured) -> tuple[Command, Array]:
-        """Command for a measurement, and the tracking error; HodynError if there is none."""
+        """Command for a measurement, and the tracking error.
+
+        Parameters
+        ----------
+        laws : Laws
+        measured : Measured
+            Velocities that are NaN are replaced by those of the observer.
+
+        Returns
+        -------
+        command : Command
+        error : ndarray, shape (n,)
+            Reference minus measured position [rad] or [m].
+
+        Raises
+        ------
+        HodynError
+            If there is no command, such as without a reference.
+        """
         law = laws.controller if isinstance(laws.controller, ObserverController) else None
         if law is not None:
             # Velocities that are not measured are those of the observer.
@@ -445,7 +593,26 @@ class ControlLoop:
         return command
 
     def _reference(self, laws: Laws, measured: Measured) -> tuple[Array, Array]:
-        """Return the reference of a measurement, later by the lead, and the tracking error."""
+        """Reference of a measurement, and the tracking error.
+
+        Parameters
+        ----------
+        laws : Laws
+        measured : Measured
+
+        Returns
+        -------
+        reference : ndarray, shape (5, n)
+            Later than the measurement by the lead of the law; at rest where the robot is measured
+            if it is led by hand.
+        error : ndarray, shape (n,)
+            Reference at the time of the measurement minus the measured position [rad] or [m].
+
+        Raises
+        ------
+        StaleError
+            If there is no reference, and the robot is not to be held without one.
+        """
         settings, lead = self._host.settings, laws.controller.lead
         if (
             isinstance(laws.controller, GravityCompensation)
@@ -465,7 +632,13 @@ class ControlLoop:
     def _stop(self, laws: Laws, measured: Measured, reference: Array | None = None) -> None:
         """Bring the robot to rest, and hold it, in the way that the supervisor has chosen.
 
-        Along the path of its reference (5, n), or by another law from where it is measured.
+        Parameters
+        ----------
+        laws : Laws
+        measured : Measured
+        reference : ndarray, shape (5, n), optional
+            Along whose path it is stopped; without one, and where the robot leaves its path, it is
+            stopped from where it is measured.
         """
         state, why = self.supervisor.state, self.supervisor.why
         self._host.get_logger().error(f'The robot is being stopped: {why}')
@@ -491,21 +664,49 @@ class ControlLoop:
     # What is seen
 
     def observed(self, stamp: int) -> ObservedState | None:
-        """State that the observer has seen at a stamp [ns]; None if it has not."""
+        """State that the observer has seen.
+
+        Parameters
+        ----------
+        stamp : int
+            Of a measurement [ns].
+
+        Returns
+        -------
+        ObservedState or None
+            None if the law has no observer, or has not answered this measurement.
+        """
         law = self.ready().controller
         if not isinstance(law, ObserverController) or self._answered != stamp:
             return None
         return law.observer.state()
 
     def external_wrench(self, state: ObservedState, link: str) -> Array:
-        """External torques as a wrench (6,) at a link, in its axes, (moment, force)."""
+        """External torques as a wrench at a link, by least squares.
+
+        Parameters
+        ----------
+        state : ObservedState
+        link : str
+
+        Returns
+        -------
+        ndarray, shape (6,)
+            In the axes of the link, (moment, force) [N m], [N].
+        """
         model = self.ready().robot.model
         J = jacobian(model, state.position[None], link, 'body')[0]
         wrench: Array = np.linalg.lstsq(J.T, state.external_torque, rcond=None)[0]
         return wrench
 
     def report(self) -> dict[str, str]:
-        """State in words; the largest tracking error is that since the report before."""
+        """State in words; the largest tracking error is that since the report before.
+
+        Returns
+        -------
+        dict of str to str
+            Values by their names in the diagnostics.
+        """
         judge, law = self.supervisor, None if self.laws is None else self.laws.controller
         gated = law.observer.gated if isinstance(law, ObserverController) else 0
         largest, self._largest_tracking = self._largest_tracking, 0.0

@@ -17,17 +17,27 @@ from hodyn_ros.trajectory.estimator import Estimate
 
 
 class Circumstances(NamedTuple):
-    """What a motion is subject to at its instant."""
+    """What a motion is subject to at its instant.
+
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    motion : ndarray, shape (K, n)
+        Its orders that have efforts.
+    dynamics : callable
+        Computes efforts (K - 2, n) of a model, the motion and wrenches.
+    acting : WrenchesAt, optional
+        What is known of the wrenches; None if there are no sources of them.
+    wrenches : sequence of Wrench, optional
+        Those that act; None if there are none.
+    """
 
     stamp: int
-    """[ns]"""
     motion: Array
-    """Its orders that have efforts, shape (K, n)."""
     dynamics: Callable[..., Array] = inverse_dynamics
-    """Computes efforts of a model, the motion and wrenches."""
     acting: WrenchesAt | None = None
     wrenches: Sequence[Wrench] | None = None
-    """Those that act; None if there are none."""
 
 
 class InstantEfforts:
@@ -36,8 +46,11 @@ class InstantEfforts:
     Parameters
     ----------
     wrenches : Wrenches
+        Of all links.
     base : BaseMotions
+        Looked at only if the settings say that the base moves.
     transitions : Transitions
+        Of payloads.
     """
 
     def __init__(
@@ -48,10 +61,27 @@ class InstantEfforts:
     def circumstances(
         self, robot: Robot, motion: Array, stamp: int, settings: Any
     ) -> Circumstances:
-        """What a motion (K, n) is subject to at an instant [ns].
+        """What a motion is subject to at an instant.
 
-        Settings have `base_motion` and `base_motion_timeout`. StaleError or WrenchError if what
-        acts then is not known.
+        Parameters
+        ----------
+        robot : Robot
+        motion : ndarray, shape (K, n)
+            Positions and derivatives.
+        stamp : int
+            Of the instant [ns].
+        settings : object
+            With `base_motion` and `base_motion_timeout` [s].
+
+        Returns
+        -------
+        Circumstances
+            Its motion has as many orders as base and wrenches permit.
+
+        Raises
+        ------
+        StaleError, WrenchError
+            If what acts then is not known.
         """
         found = Circumstances(stamp, motion)
         if settings.base_motion:
@@ -65,7 +95,21 @@ class InstantEfforts:
         return found
 
     def of(self, robot: Robot, found: Circumstances, variant: int = 0) -> Array:
-        """Efforts (orders, n) with the payloads of the time, for one of the robot's variants."""
+        """Efforts with the payloads of the time.
+
+        Parameters
+        ----------
+        robot : Robot
+            In use, with the payloads that it carries when all transitions are over.
+        found : Circumstances
+        variant : int
+            0 for all efforts, 1 for those that are sent; see `Robot.variants`.
+
+        Returns
+        -------
+        ndarray, shape (K - 2, n)
+            [N m/s^k] or [N/s^k]; along a transition mixed by the product rule.
+        """
         stamp, motion, dynamics, _, wrenches = found
         if not self._transitions.items:
             return dynamics(robot.sent if variant else robot.model, motion, wrenches)
@@ -80,7 +124,22 @@ class InstantEfforts:
 def deviations(
     robot: Robot, found: Circumstances, effort: Array, estimate: Estimate | None
 ) -> Array | None:
-    """Standard deviations of efforts (orders, n), by those of what is measured; None: unknown."""
+    """Standard deviations of efforts, by those of what is measured.
+
+    Parameters
+    ----------
+    robot : Robot
+    found : Circumstances
+    effort : ndarray, shape (orders, n)
+        Without the deviations.
+    estimate : Estimate, optional
+        From which the motion is; None: the motion is exact.
+
+    Returns
+    -------
+    ndarray, shape (orders, n), optional
+        None if they are not known.
+    """
     of_motion = None if estimate is None else estimate.deviations(len(found.motion))
     acting = found.acting or WrenchesAt([], 0, [])
     return effort_deviations(

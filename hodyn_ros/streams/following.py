@@ -21,23 +21,44 @@ _TURN = 2.0 * np.pi  # rad, after which a continuous joint is where it was
 
 
 class _Look(NamedTuple):
+    """A measurement beside what it should be.
+
+    Attributes
+    ----------
+    time : int
+        [ns]
+    position, planned : ndarray, shape (n,)
+        Measured and of the motion [rad] or [m].
+    """
+
     time: int
     position: Array
     planned: Array
 
 
 class Following:
-    """Compares measured positions with motions, one measurement after the other."""
+    """Comparison of measured positions with motions, one measurement after the other.
+
+    Attributes
+    ----------
+    why : str
+        How the robot is away from its motion, at the latest look at which it was.
+    """
 
     def __init__(self) -> None:
         self._turns: Array = np.zeros(0)
         self._looks: deque[_Look] = deque()
         self._since: int | None = None
         self.why = ''
-        """How the robot is away from its motion, at the latest look at which it was."""
 
     def use(self, joint_types: tuple[str, ...]) -> None:
-        """Watch a robot with joints of these types."""
+        """Watch a robot from now on.
+
+        Parameters
+        ----------
+        joint_types : tuple of str
+            Of its n joints; a `continuous` one is where it was after each turn.
+        """
         self._turns = np.array(
             [_TURN if kind == 'continuous' else 0.0 for kind in joint_types]
         )
@@ -72,12 +93,7 @@ class Following:
         if planned is None or (looks and time == looks[-1].time):
             return 0 if self._since is None else time - self._since
         wanted = planned.at(time)[0]
-        away = position - wanted
-        # A continuous joint is at the same place after each turn.
-        turns = np.divide(
-            away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0
-        )
-        distance = np.abs(away - self._turns * np.round(turns))
+        distance = self._distance(position - wanted)
         looks.append(_Look(time, position.copy(), wanted))
         while len(looks) > 1 and looks[1].time <= time - _WINDOW:
             looks.popleft()
@@ -88,20 +104,43 @@ class Following:
         if self._since is None:
             self._since = looks[0].time if still.any() else time
         lasted = time - self._since
-        j = int(np.where(still, distance, 0.0 if still.any() else distance).argmax())
-        what = (
-            'stands still while its motion goes on'
-            if still.any()
-            else f'is farther from the motion than path_tolerance ({most:g})'
-        )
+        if still.any():
+            j = int(np.where(still, distance, 0.0).argmax())
+            what = 'stands still while its motion goes on'
+        else:
+            j = int(distance.argmax())
+            what = f'is farther from the motion than path_tolerance ({most:g})'
         self.why = (
             f'{planned.joint_names[j]} {what}, for {lasted / NANOSECONDS:.3g} s, and is '
             f'{distance[j]:.3g} away from it'
         )
         return lasted
 
+    def _distance(self, away: Array) -> Array:
+        """Distance (n,) of joints that are away from their motion by as much (n,) [rad] or [m].
+
+        A continuous joint is at the same place after each turn.
+        """
+        turns = np.divide(
+            away, self._turns, out=np.zeros_like(away), where=self._turns > 0.0
+        )
+        distance: Array = np.abs(away - self._turns * np.round(turns))
+        return distance
+
     def _stands(self, distance: Array) -> NDArray[np.bool_]:
-        """Which joints stand still while their motion goes on, shape (n,)."""
+        """Joints that stand still while their motion goes on.
+
+        Parameters
+        ----------
+        distance : ndarray, shape (n,)
+            From the motion [rad] or [m].
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            True where in the last 0.1 s a joint went less than a fifth of the way of its motion,
+            where that is more than 0.02, and is more than 0.01 off.
+        """
         first, last = self._looks[0], self._looks[-1]
         way = np.abs(last.planned - first.planned)
         stands = np.abs(last.position - first.position) < _SHARE * way

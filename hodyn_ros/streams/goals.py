@@ -39,27 +39,61 @@ SILENCE = 1.0
 
 @dataclass(eq=False)
 class Goal:
-    """Where a goal is; times are of a clock that never goes back [s]."""
+    """Where a goal is; times are of a clock that never goes back [s].
+
+    Attributes
+    ----------
+    arrival : float
+        When it came.
+    state : str
+        One of the states of `TRANSITIONS`.
+    planner : str
+        Process that retimes it, as far as is known.
+    is_replaced : bool
+        Whether a newer goal has been sent.
+    is_long : bool
+        Whether it has been said that its timing takes long.
+    heard : float, optional
+        When the controller last told how far it is.
+    """
 
     arrival: float
     state: str = WAITS
     planner: str = ''
-    """Process that retimes it, as far as is known."""
     is_replaced: bool = False
-    """Whether a newer goal has been sent."""
     is_long: bool = False
-    """Whether it has been said that its timing takes long."""
     heard: float | None = None
-    """When the controller last told how far it is."""
 
     def on(self, event: str) -> bool:
-        """Note an event; return whether the goal has come to its end by it."""
+        """Note an event.
+
+        Parameters
+        ----------
+        event : str
+            `READY`, `TIMED`, `ACCEPTED`, `OVER` or `REPLACED`.
+
+        Returns
+        -------
+        bool
+            Whether the goal has come to its end by it.
+
+        Raises
+        ------
+        KeyError
+            If the event cannot happen in the state.
+        """
         before, self.state = self.state, TRANSITIONS[self.state, event]
         self.is_replaced = self.is_replaced or event == REPLACED
         return self.state == ENDED != before
 
     def is_long_now(self, now: float) -> bool:
-        """Whether it is to be said now that the timing takes long, which it is once."""
+        """Whether it is to be said now that the timing takes long, which it is once.
+
+        Parameters
+        ----------
+        now : float
+            [s]; a timing takes long after `LONG_WAIT`.
+        """
         is_long = self.state == RETIMED and now - self.arrival > LONG_WAIT
         is_new, self.is_long = is_long and not self.is_long, self.is_long or is_long
         return is_new

@@ -23,9 +23,22 @@ _AT_REST = 0.05
 
 
 class SlowedMotion:
-    """Motion that is brought to rest along its path, from its time `begin` on in a duration [s].
+    """Motion that is brought to rest along its path.
 
     The time along it follows `stop_motion`, all derivatives by Faa di Bruno's formula.
+
+    Parameters
+    ----------
+    motion : PiecewiseMotion
+    begin : float
+        Time of the motion from which on it slows down [s].
+    duration : float
+        In which it comes to rest [s].
+
+    Attributes
+    ----------
+    start_time, end_time : float
+        Of the slowed motion, whose time is zero at `begin` [s].
     """
 
     def __init__(self, motion: PiecewiseMotion, begin: float, duration: float) -> None:
@@ -34,7 +47,10 @@ class SlowedMotion:
         self.start_time, self.end_time = self._time.start_time, self._time.end_time
 
     def __call__(self, time: float) -> Array:
-        """Position to snap (5, n) at a time [s]."""
+        """Position to snap (5, n) at a time [s].
+
+        Where the motion ends before it is slowed down, it stays at its end.
+        """
         pace = self._time(time)[:, 0]
         if pace[0] > self._ends[1]:
             pace[:] = self._ends[1], 0.0, 0.0, 0.0, 0.0
@@ -86,7 +102,18 @@ class Guard:
         )
 
     def check_reference(self, motion: Array) -> None:
-        """Raise MotionError if a reference (5, n) exceeds limits, unless it may."""
+        """Refusal of a reference that exceeds limits, unless it may.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (K, n), K >= 3
+            Positions, velocities and accelerations are looked at, and the efforts that they need.
+
+        Raises
+        ------
+        MotionError
+            If a limit is exceeded; the message names the first one.
+        """
         if self._check is None:
             return
         motion, model = motion[:3], self.model
@@ -100,9 +127,21 @@ class Guard:
             )
 
     def violation(self, state: Array, error: Array, external: Array | None = None) -> str:
-        """Say which bound is exceeded, if any.
+        """Bound that is exceeded, in words.
 
-        By positions and velocities (2, n), tracking errors (n,) or external torques (n,).
+        Parameters
+        ----------
+        state : ndarray, shape (2, n)
+            Measured positions and velocities.
+        error : ndarray, shape (n,)
+            Distance from the reference [rad] or [m].
+        external : ndarray, shape (n,), optional
+            Torques on the links that the model lacks [N m] or [N].
+
+        Returns
+        -------
+        str
+            Empty if none is.
         """
         none = np.zeros_like(error)
         found = self._bounds.violation(
@@ -111,7 +150,18 @@ class Guard:
         return found.text if found else ''
 
     def unrest(self, state: Array) -> str:
-        """Say why a robot that has been stopped must not move on yet; empty if it may."""
+        """Why a robot that has been stopped must not move on yet.
+
+        Parameters
+        ----------
+        state : ndarray, shape (2, n)
+            Measured positions and velocities.
+
+        Returns
+        -------
+        str
+            A joint moves faster than 0.05 rad/s or m/s, or a bound is exceeded; empty if it may.
+        """
         speed = np.abs(state[1])
         if not (speed <= _AT_REST).all():
             j = int(speed.argmax())
@@ -119,7 +169,19 @@ class Guard:
         return self.violation(state, np.zeros_like(speed))
 
     def stopping(self, state: Array) -> PiecewiseMotion:
-        """Motion from a measured state (2, n) to rest, within the limits if there is room."""
+        """Motion from a measured state to rest.
+
+        Parameters
+        ----------
+        state : ndarray, shape (2, n)
+            Positions and velocities; velocities beyond their limit are taken for the limit.
+
+        Returns
+        -------
+        PiecewiseMotion
+            From the time zero on, within `stop_duration`, and faster, down to a tenth of it, where
+            a joint would run into a limit of its position.
+        """
         q, limits = state[0], self._limits
         # A velocity out of all proportion is a fault of the measurement.
         qd = np.clip(state[1], -limits.velocity, limits.velocity)

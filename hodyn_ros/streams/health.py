@@ -61,32 +61,58 @@ _KINDS = (
 
 
 def refusal_kind(error: BaseException) -> str:
-    """Kind of refusal that an error stands for: one of `REFUSALS`."""
+    """Kind of refusal that an error stands for: one of `REFUSALS`.
+
+    Parameters
+    ----------
+    error : BaseException
+        One that is no HodynError is internal.
+    """
     other = 'invalid' if isinstance(error, HodynError) else 'internal'
     return next((name for kind, name in _KINDS if isinstance(error, kind)), other)
 
 
 def reason(error: BaseException) -> str:
-    """Return what is said of an error to those who have asked."""
+    """What is said of an error to those who have asked."""
     return str(error) if isinstance(error, HodynError) else f'Internal error: {error!r}'
 
 
 class ProcessHealth(NamedTuple):
-    """State of a process that works for the node."""
+    """State of a process that works for the node.
 
-    state: str  # of `ProcessWatch`
+    Attributes
+    ----------
+    state : str
+        Of `ProcessWatch`.
+    restarts : int
+    last_exit : str
+    pid : int, optional
+    silence : float
+        Since when nothing was heard of it [s]
+    """
+
+    state: str
     restarts: int
     last_exit: str
     pid: int | None
-    silence: float = 0.0  # since when nothing was heard of it [s]
+    silence: float = 0.0
 
 
 class StreamHealth(NamedTuple):
-    """State of a stream of motions."""
+    """State of a stream of motions.
+
+    Attributes
+    ----------
+    state : str
+    lost : str
+        What the robot does instead of following; empty if it follows.
+    lead : float
+        Time from the decision on a motion until a controller has it [s]
+    """
 
     state: str
-    lost: str  # what the robot does instead of following; empty if it follows
-    lead: float  # time from the decision on a motion until a controller has it [s]
+    lost: str
+    lead: float
 
 
 class Cause(NamedTuple):
@@ -115,7 +141,23 @@ class Health:
         self.recent[what] += count
 
     def level(self, causes: Iterable[Cause], now: float, fine: str) -> tuple[bytes, str]:
-        """Begin a new interval; level and message of the worst of the latest causes, or `fine`."""
+        """Level of what has happened; a new interval begins.
+
+        Parameters
+        ----------
+        causes : iterable of Cause
+            Of the interval; those that came zero times do not count.
+        now : float
+            Of a clock that never goes back [s].
+        fine : str
+            Message if nothing is worth a warning.
+
+        Returns
+        -------
+        level : bytes
+        message : str
+            Of the worst cause, also of one that is no more than `QUIET_TIME` old.
+        """
         held = self._held if now < self._until else Cause(OK, fine)
         present = [*(cause for cause in causes if cause.times), held]
         worst = max(present, key=lambda cause: _SEVERITY.index(cause.level))
@@ -129,14 +171,30 @@ class Health:
 
 
 class InputHealth(Health):
-    """What became of the messages of an input topic."""
+    """What became of the messages of an input topic.
+
+    Parameters
+    ----------
+    clock : callable
+        Time that never goes back [s].
+
+    Attributes
+    ----------
+    timeout : float
+        Longest silence that is expected of an input with a rate [s]; 0: any.
+    publishers : list of str
+        Names of the nodes that publish it.
+    unheard : list of str
+        Why some of them are not heard.
+    refused : Counter
+        By the kind of refusal.
+    last_error : str
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._now = clock
-        self.timeout = (
-            0.0  # longest silence that is expected of an input with a rate [s]; 0: any
-        )
+        self.timeout = 0.0
         self.publishers: list[str] = []
         self.unheard: list[str] = []
         self.refused: Counter[str] = Counter()
@@ -148,7 +206,17 @@ class InputHealth(Health):
         self._is_silent = False
 
     def arrived(self, late: int, left_out: int, is_taken: bool) -> None:
-        """Count a message that is late [ns], those left out before it, and whether it is taken."""
+        """Count a message.
+
+        Parameters
+        ----------
+        late : int
+            From when the middleware received it until now [ns].
+        left_out : int
+            How many before it were left out for newer ones.
+        is_taken : bool
+            Otherwise it is refused, or what becomes of it is said later.
+        """
         self.recent['arrived'] += 1
         if left_out:
             self.add(LEFT_OUT, left_out)
@@ -198,7 +266,21 @@ class InputHealth(Health):
             yield Cause(WARN, f'{len(publishers)} publishers on {topic}: {names}')
 
     def report(self, topic: str, interval: float, now: float) -> Report:
-        """Level, message and values; a new interval starts."""
+        """State of the input; a new interval starts.
+
+        Parameters
+        ----------
+        topic : str
+        interval : float
+            Since the report before [s].
+        now : float
+            Of the clock [s].
+
+        Returns
+        -------
+        tuple of (bytes, str, dict)
+            Level, message and values.
+        """
         late, last = sorted(self._lateness), self._last_taken
         values: dict[str, object] = {
             'age of the last input [s]': '' if last is None else f'{now - last:.3f}',
@@ -227,7 +309,15 @@ class OutputHealth(Health):
         self._compute_time = self._longest = 0.0
 
     def published(self, compute_time: float, limit_hits: Sequence[str] = ()) -> None:
-        """Count an output, the time it took [s], and the limits that it exceeds."""
+        """Count an output.
+
+        Parameters
+        ----------
+        compute_time : float
+            That it took [s].
+        limit_hits : sequence of str
+            Limits that it exceeds.
+        """
         self.total['published'] += 1
         self.recent['published'] += 1
         self._compute_time += compute_time
@@ -236,7 +326,13 @@ class OutputHealth(Health):
             self.exceeded(Counter(limit_hits))
 
     def exceeded(self, limit_hits: Mapping[str, int]) -> None:
-        """Count how many outputs have exceeded each limit."""
+        """Count how many outputs have exceeded limits.
+
+        Parameters
+        ----------
+        limit_hits : mapping of str to int
+            Numbers of outputs by the limit.
+        """
         for what, count in limit_hits.items():
             self.total[f'{_BEYOND} {what}'] += count
             self.recent['hits'] += count
@@ -247,7 +343,20 @@ class OutputHealth(Health):
         self.add('held back')
 
     def report(self, interval: float, now: float) -> Report:
-        """Level, message and values; a new interval starts."""
+        """State of the output; a new interval starts.
+
+        Parameters
+        ----------
+        interval : float
+            Since the report before [s].
+        now : float
+            Of a clock that never goes back [s].
+
+        Returns
+        -------
+        tuple of (bytes, str, dict)
+            Level, message and values.
+        """
         recent, total, why = self.recent, self.total, self._stopped_because
         mean = self._compute_time / max(recent['published'], 1)
         values: dict[str, object] = {
@@ -278,6 +387,27 @@ class NodeHealth:
         Time that never goes back [s].
     memory : callable
         Memory of a process [MiB] by its number, of this one for None.
+
+    Attributes
+    ----------
+    robot_name : str
+        Of the robot in use; empty if there is none.
+    wrenches : mapping of str to str
+        State of those that act, by their links.
+    output, motors : OutputHealth
+        Of the efforts, or what else the node computes, and of the motors.
+    estimate : tuple of (int, float, iterable of float), optional
+        Latest one: highest known derivative, delay [s], noise of the joints.
+    process : ProcessHealth, optional
+        Of the process that plans.
+    waiting : tuple of (int, int), optional
+        Requests of the service that wait, and how many may.
+    waiting_trajectories : tuple of (int, float)
+        How many wait, and the longest wait of one [s].
+    stream : StreamHealth, optional
+    use_sim_time : bool
+    namesakes : int
+        Other nodes with the name of this one.
     """
 
     def __init__(
@@ -289,23 +419,17 @@ class NodeHealth:
         self._inputs: dict[str, InputHealth] = {}
         self._last_report = self._begin = self._now()
         self.robot_name = ''
-        self.wrenches: Mapping[str, str] = {}  # state of those that act, by their links
-        self.output = OutputHealth()  # efforts, or what else the node computes
+        self.wrenches: Mapping[str, str] = {}
+        self.output = OutputHealth()
         self.motors = OutputHealth()
-        # Latest estimate: highest known derivative, delay [s], noise of the joints.
         self.estimate: tuple[int, float, Iterable[float]] | None = None
-        self.process: ProcessHealth | None = None  # that plans
-        self.waiting: tuple[int, int] | None = (
-            None  # requests of the service, and how many may
-        )
-        self.waiting_trajectories: tuple[int, float] = (
-            0,
-            0.0,
-        )  # and the longest wait of one [s]
+        self.process: ProcessHealth | None = None
+        self.waiting: tuple[int, int] | None = None
+        self.waiting_trajectories: tuple[int, float] = (0, 0.0)
         self.stream: StreamHealth | None = None
         self._planning, self._node = Health(), Health()
         self.use_sim_time = False
-        self.namesakes = 0  # other nodes with the name of this one
+        self.namesakes = 0
 
     def input(self, topic: str) -> InputHealth:
         """Counters of an input."""
@@ -336,7 +460,26 @@ class NodeHealth:
         in_preparation: bool,
         algorithms: Mapping[str, str],
     ) -> dict[str, Report]:
-        """Robot in use, why another is refused, inputs and outputs, by parts; begins anew."""
+        """State of all parts; a new interval starts.
+
+        Parameters
+        ----------
+        robot : Robot, optional
+            In use.
+        error : str
+            Why another description is refused; empty if none is.
+        in_preparation : bool
+            Whether a robot is being made ready.
+        algorithms : mapping of str to str
+            What computes the efforts, as values of the part `model`.
+
+        Returns
+        -------
+        dict of str to tuple of (bytes, str, dict)
+            Level, message and values by the part: `model`, each input by its topic,
+            `joint_effort`, `motor_reference`, `estimator`, `planning` and `node`, as far as they
+            are there.
+        """
         now = self._now()
         interval = max(now - self._last_report, 1e-9)
         self._last_report = now
@@ -366,14 +509,17 @@ class NodeHealth:
             )
         if self.process is not None or self.waiting is not None:
             reports['planning'] = self._planning_report(now)
+        reports['node'] = self._node_report(now)
+        return reports
+
+    def _node_report(self, now: float) -> Report:
         jumps, others = 'time jumps', self.namesakes
         text = f'{others} more of this name: each input is answered by all of them'
-        state = min(others, 1)
         causes = (
             Cause(WARN, 'the clock jumped', self._node.recent[jumps]),
-            Cause(WARN, text, state),
+            Cause(WARN, text, min(others, 1)),
         )
-        reports['node'] = (
+        return (
             *self._node.level(causes, now, 'ok'),
             {
                 'memory [MiB]': self._memory(None),
@@ -381,7 +527,6 @@ class NodeHealth:
                 jumps: self._node.total[jumps],
             },
         )
-        return reports
 
     def _planning_report(self, now: float) -> Report:
         causes: list[Cause] = []

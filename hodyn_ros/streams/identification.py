@@ -29,7 +29,23 @@ _AROUND = np.linspace(-1e7, 1e7, 9)
 
 
 def estimator_of(model: RobotModel, settings: Any) -> OnlineEstimator:
-    """Make what the settings ask for; HodynError if it does not suit the robot."""
+    """Estimator that the settings ask for.
+
+    Parameters
+    ----------
+    model : RobotModel
+    settings : object
+        The parameters `identification.*` of the node.
+
+    Returns
+    -------
+    OnlineEstimator
+
+    Raises
+    ------
+    HodynError
+        If they do not suit the robot.
+    """
     return OnlineEstimator(
         model,
         link=settings.payload_link or None,
@@ -40,7 +56,13 @@ def estimator_of(model: RobotModel, settings: Any) -> OnlineEstimator:
 
 
 class OnlineParameters:
-    """Payload and friction as measured joint states show them; of the thread of the executor."""
+    """Payload and friction as measured joint states show them; of the thread of the executor.
+
+    Parameters
+    ----------
+    host : Host
+        Its worker prepares what is compiled.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -58,7 +80,14 @@ class OnlineParameters:
             self._estimator.reset()
 
     def use(self, robot: Robot) -> None:
-        """Follow the settings and the robot; anew if anything is different but what is found."""
+        """Follow the settings and the robot; anew if anything is different but what is found.
+
+        If the settings do not suit the robot, that is logged, and nothing is identified.
+
+        Parameters
+        ----------
+        robot : Robot
+        """
         settings = self._host.settings.identification
         others = tuple(
             item for item in robot.payloads if item.link != settings.payload_link
@@ -98,12 +127,28 @@ class OnlineParameters:
         self._host.worker.put(prepare)
 
     def take(self, effort: Array, stamp: int) -> None:
-        """Keep measured efforts (n,) [ns] until the motion of their time is known."""
+        """Keep measured efforts until the motion of their time is known.
+
+        Parameters
+        ----------
+        effort : ndarray, shape (n,)
+            [N m] or [N]
+        stamp : int
+            Their time [ns].
+        """
         self._problem = ''
         self._efforts.append((stamp, effort))
 
     def wants(self, stamp: int) -> bool:
-        """Whether efforts of a time [ns] are looked at: they are not older than those before."""
+        """Whether efforts of a time are looked at: something is identified, and none were later.
+
+        Behind a step of the stamps by more than 2 s, those before are forgotten.
+
+        Parameters
+        ----------
+        stamp : int
+            Their time [ns].
+        """
         efforts = self._efforts
         if efforts and abs(stamp - efforts[-1][0]) > _KEPT:
             efforts.clear()
@@ -116,10 +161,23 @@ class OnlineParameters:
         wrenches: Sequence[Wrench] | None,
         deviations: Array,
     ) -> ParameterEstimate | None:
-        """Compare the efforts measured at an instant [ns] with the motion (K, n) found for it.
+        """Compare the efforts that were measured at an instant with the motion found for it.
 
-        Wrenches are known, and efforts (K-2, n) of the model have standard deviations. Returns
-        what there is, when it is time to tell it.
+        Parameters
+        ----------
+        motion : ndarray, shape (K, n)
+        stamp : int
+            Of the instant [ns].
+        wrenches : sequence of Wrench, optional
+            Known ones, of that instant.
+        deviations : ndarray, shape (K - 2, n)
+            Standard deviations of the efforts of the model.
+
+        Returns
+        -------
+        ParameterEstimate or None
+            What there is, with the friction in use, when it is time to tell it: up to ten times a
+            second.
         """
         estimator, efforts = self._estimator, self._efforts
         if stamp < self._latest:
@@ -150,7 +208,26 @@ class OnlineParameters:
         )
 
     def payload(self, asked: str) -> tuple[str, float, Array]:
-        """Link, mass and centre of what it was found to carry; RequestError if not certain."""
+        """Payload that was found.
+
+        Parameters
+        ----------
+        asked : str
+            Link that is asked for; empty: that of the settings.
+
+        Returns
+        -------
+        link : str
+        mass : float
+            [kg]
+        center : ndarray, shape (3,)
+            Centre of mass in the axes of the link [m].
+
+        Raises
+        ------
+        RequestError
+            If nothing is identified there, nothing was measured lately, or no payload is certain.
+        """
         settings, estimator = self._host.settings.identification, self._estimator
         link = settings.payload_link
         if not (settings.enabled and link) or asked not in ('', link):

@@ -40,21 +40,41 @@ _SHORTEST_REST = 1e-3  # s, behind a stop
 
 
 class Measured(NamedTuple):
-    """State of links and motors at one instant."""
+    """State of links and motors at one instant.
 
-    stamp: int  # [ns]
-    state: Array  # (4, n): positions and velocities of the links, then those of the motors
-    spring_torque: Array | None = None  # of torque sensors, (n,)
-    begins_anew: bool = (
-        False  # the time of the stamps has gone back, nothing of before is true
-    )
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    state : ndarray, shape (4, n)
+        Positions and velocities of the links, then those of the motors.
+    spring_torque : ndarray, shape (n,), optional
+        Of torque sensors.
+    begins_anew : bool
+        The time of the stamps has gone back, and nothing of before is true.
+    """
+
+    stamp: int
+    state: Array
+    spring_torque: Array | None = None
+    begins_anew: bool = False
 
 
 class Pairs:
     """Brings measurements of links and motors with equal stamps together.
 
-    `drop` is called with the topic of every measurement that stays without its other half, or
-    comes after later ones were answered; `steady_time` never goes back [s].
+    Parameters
+    ----------
+    drop : callable
+        Called with the topic of every measurement that stays without its other half, or comes
+        after later ones were answered.
+    steady_time : callable
+        Time that never goes back [s].
+
+    Attributes
+    ----------
+    behind : float
+        How much older pairs that come are than an answered one [s]; of a single one, zero.
     """
 
     def __init__(
@@ -69,14 +89,23 @@ class Pairs:
         self._past_count = self._past_stamp = 0
         self._past_since = 0.0
         self.behind = 0.0
-        """How much older pairs that come are than an answered one [s]; of a single one, zero."""
 
     def take(self, topic: str, stamp: int, values: Array) -> Measured | None:
-        """Take positions and velocities (2, n) of `LINKS` or `MOTORS`, with a stamp [ns].
+        """Take a measurement.
 
-        Links may have a third row, of torque sensors.
+        Parameters
+        ----------
+        topic : str
+            `LINKS` or `MOTORS`.
+        stamp : int
+            [ns]
+        values : ndarray, shape (2, n) or (3, n)
+            Positions and velocities; those of links may have a third row, of torque sensors.
 
-        Returns None if the other half is not there yet, or if it is too late.
+        Returns
+        -------
+        Measured or None
+            None if the other half is not there yet, or if the pair is too late.
         """
         self.behind, answered = 0.0, self._answered
         if stamp <= answered:
@@ -137,16 +166,34 @@ class Pairs:
 
 
 class _Sample(NamedTuple):
-    """A motion of the stream."""
+    """A motion of the stream.
 
-    stamp: int  # [ns]
-    motion: Array  # (5, n)
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    motion : ndarray, shape (5, n)
+    """
+
+    stamp: int
+    motion: Array
 
 
 class References:
-    """Gives the reference at any time: of trajectories, of a stream of motions, or of rest.
+    """The reference at any time: of trajectories, of a stream of motions, or of rest.
 
-    `end_trajectories` is called when a stream takes their place, and clears the timeline.
+    Parameters
+    ----------
+    timeline : Timeline
+        Of the trajectories.
+    end_trajectories : callable
+        Called when a stream takes their place; clears the timeline.
+
+    Attributes
+    ----------
+    origin : str
+        Where the latest reference has come from: `STREAM`, `STOP`, `trajectory`, `rest`, or empty
+        before the first one.
     """
 
     def __init__(self, timeline: Timeline, end_trajectories: Callable[[], object]) -> None:
@@ -155,12 +202,10 @@ class References:
         self._stream: deque[_Sample] = deque(maxlen=_MOST_AHEAD)
         self._latest: _Sample | None = None
         self._held: Array | None = None  # where a robot is that has never had a reference
-        self._slip: Array | None = (
-            None  # how far the motion of a stop has been dragged along
-        )
+        # How far the motion of a stop has been dragged along.
+        self._slip: Array | None = None
         self._most_ahead = np.zeros(0)
         self.origin = ''
-        """Where the latest reference has come from."""
 
     def use_joints(self, names: tuple[str, ...]) -> None:
         """Forget everything and take references for these joints."""
@@ -184,10 +229,18 @@ class References:
     def stop(
         self, motion: PiecewiseMotion | SlowedMotion, time: int, most_ahead: Array
     ) -> None:
-        """Bring the robot to rest from a time on [ns], whatever it was to do.
+        """Bring the robot to rest, whatever it was to do.
 
-        The motion may be no farther from the measured positions than `most_ahead` (n,): a robot
-        that cannot follow drags it along, instead of being pulled back to it.
+        A robot that cannot follow drags the motion along, instead of being pulled back to it.
+
+        Parameters
+        ----------
+        motion : PiecewiseMotion or SlowedMotion
+            To rest.
+        time : int
+            When its time is zero [ns].
+        most_ahead : ndarray, shape (n,)
+            Largest distance of the motion from the measured positions [rad] or [m].
         """
         self.clear()
         self._move(motion, time)
@@ -205,7 +258,22 @@ class References:
         self._move(stop_motion(rest, _SHORTEST_REST), self._latest.stamp)
 
     def take(self, stamp: int, motion: Array, oldest: int) -> None:
-        """Take a motion (5, n) of a stream; StaleError if it is for before `oldest` [ns]."""
+        """Take a motion of a stream.
+
+        Parameters
+        ----------
+        stamp : int
+            Its time [ns]; those that were to come behind it are dropped.
+        motion : ndarray, shape (5, n)
+            Position to snap.
+        oldest : int
+            Earliest time that is taken [ns].
+
+        Raises
+        ------
+        StaleError
+            If it is for before that.
+        """
         if stamp < oldest:
             raise StaleError(
                 'The reference is older than the measurements by more than reference_timeout: '
@@ -217,11 +285,32 @@ class References:
         self._stream.append(_Sample(stamp, motion))
 
     def at(self, time: int, measured: Array, timeout: float, rest: float | None) -> Array:
-        """Give the reference (5, n) at a time [ns].
+        """The reference at a time.
 
-        A robot that has never had one is held at the measured positions (n,). A motion of the
-        stream is continued over `timeout` at most [s]; where the stream ends, the robot is brought
-        to rest in a time [s]. With `rest` None it is not held without a reference: StaleError.
+        A robot that has never had one is held where it is measured; one whose stream has ended is
+        brought to rest.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        measured : ndarray, shape (n,)
+            Positions of the links.
+        timeout : float
+            For how long a motion of the stream goes on by its derivatives [s].
+        rest : float, optional
+            Time in which the robot is brought to rest where the stream ends [s]; None: it is not
+            held without a reference.
+
+        Returns
+        -------
+        ndarray, shape (5, n)
+            Position to snap [rad/s^k] or [m/s^k].
+
+        Raises
+        ------
+        StaleError
+            If there is no reference, and `rest` is None.
         """
         streamed = self._streamed(time, timeout, rest) if self._stream else None
         if streamed is not None:
@@ -248,7 +337,18 @@ class References:
         return self._used(origin, time, motion)
 
     def state(self, time: int) -> State | None:
-        """Where a trajectory starts that no other one precedes: at the latest reference."""
+        """Where a trajectory starts that no other one precedes: at the latest reference.
+
+        Parameters
+        ----------
+        time : int
+            For which it is asked [ns].
+
+        Returns
+        -------
+        State or None
+            None if there was no reference yet.
+        """
         latest = self._latest
         return latest and State(latest.motion, False, time, 'of the reference')
 

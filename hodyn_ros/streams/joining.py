@@ -44,7 +44,14 @@ class _Demand(NamedTuple):
 
     @classmethod
     def of(cls, model: RobotModel, motion: Array) -> _Demand:
-        """Of samples (..., 4, n) of a motion, with its jerk."""
+        """Of samples (..., 4, n) of a motion, with its jerk.
+
+        Parameters
+        ----------
+        model : RobotModel
+        motion : ndarray, shape (..., 4, n)
+            Samples with position to jerk.
+        """
         samples = motion.reshape(-1, *motion.shape[-2:])
         effort = inverse_dynamics(model, samples)
         rows = samples[:, 1], effort[:, 0], effort[:, 1]
@@ -125,7 +132,16 @@ def _check_distance(
 
 
 def _between(waypoints: Waypoints, time: float, index: int) -> Array:
-    """Positions at a time behind a waypoint, on the line to the next one."""
+    """Positions of all joints of waypoints, on the line from one of them to the next.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+    time : float
+        [s]; kept between the times of the two.
+    index : int
+        Of the waypoint before.
+    """
     times, positions = (
         waypoints.times[index : index + 2],
         waypoints.positions[index : index + 2],
@@ -175,7 +191,13 @@ def _own_demand(
     start: StartState,
     options: dict[str, Any],
 ) -> Array:
-    """What the waypoints ask for by themselves, a stop from the start, and an easy way."""
+    """What the waypoints ask for by themselves, a stop from the start, and an easy way.
+
+    Returns
+    -------
+    ndarray, shape (3, n)
+        Largest velocity, effort and effort rate of any of these.
+    """
     state, time = np.nan_to_num(start.motion), float(motion.times[1])
     goal = motion(time, 0)[0]
     easy = fit_spline([0.0, max(time - start.time, STOP)], [state[0], goal])

@@ -47,19 +47,55 @@ STOPPING_LAW, STOPPING_BANDWIDTH = 'feed_forward_2', 20.0  # rad/s
 
 
 class Laws(NamedTuple):
-    """Everything that follows from the robot description; replaced as a whole."""
+    """Everything that follows from the robot description; replaced as a whole.
+
+    Attributes
+    ----------
+    robot : Robot
+    controller : Controller or ObserverController
+        The law in use.
+    modes : dict of str to ObserverController or ControlError
+        Laws that may take its place without a step of the torque, or why they cannot; empty if the
+        law in use has no observer.
+    stopping : Controller
+        Stops the robot, whatever the other one has made of it.
+    guard : Guard
+    pairs : Pairs
+    names : dict of str to tuple of str
+        Of joints and motors in the measurements, by their topics `LINKS` and `MOTORS`.
+    """
 
     robot: Robot
     controller: Controller | ObserverController
-    modes: dict[str, ObserverController | ControlError]  # that the law may be changed to
-    stopping: Controller  # stops the robot, whatever the other one has made of it
+    modes: dict[str, ObserverController | ControlError]
+    stopping: Controller
     guard: Guard
     pairs: Pairs
-    names: dict[str, tuple[str, ...]]  # in the measurements, by their topics
+    names: dict[str, tuple[str, ...]]
 
 
 def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
-    """Make what controls a robot by settings; HodynError if there is no controller for it."""
+    """What controls a robot by settings.
+
+    Parameters
+    ----------
+    host : Host
+        Its log gets the warnings of the laws.
+    robot : Robot
+        With drives.
+    settings : object
+        The parameters of the node `flatness_controller`.
+
+    Returns
+    -------
+    Laws
+
+    Raises
+    ------
+    HodynError
+        If there is no controller for the robot: the settings contradict each other or the robot,
+        or the law would not be stable.
+    """
     model, drives = robot.model, robot.drives
     assert drives is not None
     limits = _torque_limits(host, drives, settings)
@@ -133,8 +169,28 @@ def _guard(robot: Robot, settings: Any) -> Guard:
 def laws_of(
     actuators: Actuators, settings: Any, limits: Array | None
 ) -> dict[str, ObserverController | ControlError]:
-    """Laws that share an observer, or why they cannot be used."""
-    T, model = settings.sample_period, actuators.model
+    """Laws that share an observer, or why they cannot be used.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        With the model of the robot.
+    settings : object
+        The parameters of the node `flatness_controller`.
+    limits : ndarray, shape (m,), optional
+        Largest motor torques [N m] or [N].
+
+    Returns
+    -------
+    dict of str to ObserverController or ControlError
+        By the names of `MODES`.
+
+    Raises
+    ------
+    ControlError
+        If there is no tracking law, with which the others share bandwidth and observer.
+    """
+    T = settings.sample_period
     modes: dict[str, ObserverController | ControlError] = {}
     tracking = tracking_controller(
         actuators,
@@ -151,8 +207,25 @@ def laws_of(
         'observer': tracking.observer,
         'guards': None,
     }
+    modes[TRACKING] = tracking
+    modes[CARTESIAN] = ControlError(
+        'cartesian_impedance needs tool_link, the link that it holds.'
+    )
+    for name, make in _yielding(actuators, settings, shared).items():
+        try:
+            modes[name] = make()
+        except ControlError as error:
+            modes[name] = error
+    return modes
+
+
+def _yielding(
+    actuators: Actuators, settings: Any, shared: dict[str, Any]
+) -> dict[str, Callable[[], ObserverController]]:
+    """What makes the laws that give way to forces, by their names, with options of all laws."""
+    T, names = settings.sample_period, actuators.model.joint_names
     ratio = settings.damping_ratio
-    joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', model.joint_names)
+    joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', names)
     tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
     null, floating = settings.nullspace_stiffness, settings.floating_damping
     made: dict[str, Callable[[], ObserverController]] = {
@@ -177,20 +250,33 @@ def laws_of(
             nullspace_stiffness=null,
             **shared,
         )
-    modes[TRACKING] = tracking
-    modes[CARTESIAN] = ControlError(
-        'cartesian_impedance needs tool_link, the link that it holds.'
-    )
-    for name, make in made.items():
-        try:
-            modes[name] = make()
-        except ControlError as error:
-            modes[name] = error
-    return modes
+    return made
 
 
 def elastic_robot(xml: str, settings: Any) -> Robot:
-    """Robot of a description with the actuators of the settings, and all compiled for it."""
+    """Robot of a description with the actuators of the settings, and all compiled for it.
+
+    Limits of velocities and efforts that are zero in the description are taken for unknown. If
+    each joint has one motor, largest torques that the settings leave out are the efforts of the
+    description.
+
+    Parameters
+    ----------
+    xml : str
+        URDF.
+    settings : object
+        The parameters of the node `flatness_controller`.
+
+    Returns
+    -------
+    Robot
+        With drives, without payloads.
+
+    Raises
+    ------
+    HodynError
+        If the description or the actuators cannot be used.
+    """
     model = assemble(xml, settings.base_link, settings.tip_link, settings.gravity)
     config = actuators_config(settings.actuators)
     actuators = actuators_from_config(model, config)

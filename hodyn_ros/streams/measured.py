@@ -45,7 +45,17 @@ class EstimatorOptions(Protocol):
 
 
 class MeasuredMotion:
-    """Estimates the motion of a robot from its joint states."""
+    """Motion of a robot as it is estimated from its joint states.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Of the robot.
+    dropped : int
+        Measurements that came too late to be used.
+    is_behind_gap : bool
+        Whether the latest one made the estimate start anew.
+    """
 
     def __init__(self) -> None:
         self._in_use: tuple[EstimatorOptions, tuple[str, ...], tuple[str, ...]] | None = (
@@ -58,7 +68,14 @@ class MeasuredMotion:
     def use(
         self, settings: EstimatorOptions, names: tuple[str, ...], types: tuple[str, ...]
     ) -> None:
-        """Estimate the motion of these joints, of these types; anew if anything is different."""
+        """Estimate the motion of a robot from now on; anew if anything is different.
+
+        Parameters
+        ----------
+        settings : EstimatorOptions
+        names, types : tuple of str
+            Of the n joints; positions of a `continuous` one may start anew after each turn.
+        """
         if (settings, names, types) != self._in_use:
             self._in_use, self.joint_names = (settings, names, types), names
             self._turns = np.array([kind == 'continuous' for kind in types])
@@ -69,8 +86,8 @@ class MeasuredMotion:
         self._last_position = np.zeros(0)
         self._last_stamp = 0
         self._estimator: DerivativeEstimator | None = None
-        self.dropped = 0  # measurements that came too late to be used
-        self.is_behind_gap = False  # whether the latest one made the estimate start anew
+        self.dropped = 0
+        self.is_behind_gap = False
         if self._in_use is not None and self._in_use[0].enabled:
             settings = self._in_use[0]
             self._estimator = DerivativeEstimator(
@@ -85,10 +102,28 @@ class MeasuredMotion:
     def take(
         self, position: Array, stamp: int, now: int, timeout: float
     ) -> Estimate | None:
-        """Take measured positions (n,); return the estimate, None as long as nothing is known.
+        """Take measured positions.
 
-        StaleError if the stamp [ns] is farther from now [ns] than the time-out [s]; 0: however
-        far.
+        Parameters
+        ----------
+        position : ndarray, shape (n,)
+            [rad] or [m]
+        stamp : int
+            Their time [ns].
+        now : int
+            [ns]
+        timeout : float
+            Largest distance of the stamp from now [s]; 0: any.
+
+        Returns
+        -------
+        Estimate or None
+            None as long as nothing is known, or if nothing is estimated.
+
+        Raises
+        ------
+        StaleError
+            If the stamp is farther from now.
         """
         estimator = self._estimator
         if estimator is None:
@@ -114,9 +149,20 @@ class MeasuredMotion:
         return (self._last_position, self._last_stamp) if len(self._last_position) else None
 
     def state(self, now: int, timeout: float) -> State | None:
-        """Position and speed near an instant [ns], to start a motion from; None if unknown.
+        """Position and speed near an instant, to start a motion from.
 
-        The latest measurement is no older than the time-out [s]; 0: however old.
+        Parameters
+        ----------
+        now : int
+            [ns]
+        timeout : float
+            How old the latest measurement may be [s]; 0: any age.
+
+        Returns
+        -------
+        State or None
+            None if there is none. NaN stands for derivatives that are not known; a speed within
+            three standard deviations is taken for rest.
         """
         stamp = self._last_stamp
         if (

@@ -108,47 +108,95 @@ _ROUNDING = 1e-6
 
 
 class Instant(NamedTuple):
-    """When something happens."""
+    """When something happens.
+
+    Attributes
+    ----------
+    now : int
+        Time of the clock, which may jump [ns].
+    steady : float
+        Time that only goes on [s].
+    """
 
     now: int
-    """Time of the clock, which may jump [ns]."""
     steady: float
-    """Time that only goes on [s]."""
 
 
 class Request(NamedTuple):
-    """A trajectory that has come, not unpacked yet."""
+    """A trajectory that has come, not unpacked yet.
+
+    Attributes
+    ----------
+    data : bytes
+        Empty: the motion is to stop.
+    stamp : int
+        Time at which the time of the trajectory is zero [ns]; 0: as soon as possible.
+    topic : str
+    """
 
     data: bytes
-    """Empty: the motion is to stop."""
     stamp: int
-    """Time at which the time of the trajectory is zero [ns]; 0: as soon as possible."""
     topic: str = TRAJECTORY
 
 
 class Task(NamedTuple):
-    """A trajectory that is to be planned."""
+    """A trajectory that is to be planned.
 
-    number: int  # by which the plan refers to it
-    data: bytes  # serialized JointTrajectory with at least one point
-    start: int  # node's time at which the time of the trajectory is zero [ns]
-    now: int  # node's time by which it must not have ended [ns]
-    known: State | None  # state of the joints at `known_time`, if it is known
-    known_time: int  # [ns]
+    Attributes
+    ----------
+    number : int
+        By which the plan refers to it.
+    data : bytes
+        Serialized JointTrajectory with at least one point.
+    start : int
+        Node's time at which the time of the trajectory is zero [ns]
+    now : int
+        Node's time by which it must not have ended [ns]
+    known : State, optional
+        State of the joints at `known_time`, if it is known.
+    known_time : int
+        [ns]
+    topic : str
+    current : PlannedMotion, optional
+        For a chunk: what is in progress at `known_time`.
+    """
+
+    number: int
+    data: bytes
+    start: int
+    now: int
+    known: State | None
+    known_time: int
     topic: str = TRAJECTORY
-    current: PlannedMotion | None = None  # for a chunk: what is in progress at `known_time`
+    current: PlannedMotion | None = None
 
 
 class Plan(NamedTuple):
-    """What has become of a task."""
+    """What has become of a task.
+
+    Attributes
+    ----------
+    number : int
+    planned : PlannedMotion, optional
+        None: the trajectory is refused, or stops what is there.
+    remarks : tuple of str
+    warnings : tuple of str
+    error : str
+        Why it is refused.
+    kind : str
+        Of the refusal.
+    duration : float
+        How long planning has taken [s]
+    topic : str
+    """
 
     number: int
-    planned: PlannedMotion | None  # None: the trajectory is refused, or stops what is there
+    planned: PlannedMotion | None
     remarks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    error: str = ''  # why it is refused
-    kind: str = 'invalid'  # of the refusal
-    duration: float = 0.0  # how long planning has taken [s]
+    error: str = ''
+    kind: str = 'invalid'
+    duration: float = 0.0
     topic: str = TRAJECTORY
 
 
@@ -240,7 +288,23 @@ class Leads:
 
 @dataclass
 class _Trajectory:
-    """What has been taken, and, once it is being planned, how."""
+    """What has been taken, and, once it is being planned, how.
+
+    Attributes
+    ----------
+    request : Request
+    start : int
+    arrival : Instant
+    number : int
+    sent : Instant
+    tries : int
+    planning : float
+        Time that the tries have taken [s]
+    is_joined : bool
+        It is to continue a motion in progress.
+    is_known : bool
+        Where it begins is known.
+    """
 
     request: Request
     start: int
@@ -248,9 +312,9 @@ class _Trajectory:
     number: int = 0
     sent: Instant = Instant(0, 0.0)
     tries: int = 0
-    planning: float = 0.0  # time that the tries have taken [s]
-    is_joined: bool = False  # it is to continue a motion in progress
-    is_known: bool = False  # where it begins is known
+    planning: float = 0.0
+    is_joined: bool = False
+    is_known: bool = False
 
     @property
     def topic(self) -> str:

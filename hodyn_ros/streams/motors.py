@@ -20,7 +20,13 @@ LONGEST_STEP = 0.5  # s
 
 
 class MotorStream:
-    """Motor references of a stream of samples, one after the other."""
+    """Motor references of a stream of samples, one after the other.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        Those with dampers remember the sample before.
+    """
 
     def __init__(self, actuators: Actuators) -> None:
         self._actuators = actuators
@@ -41,10 +47,30 @@ class MotorStream:
         source: int,
         stiffness: Mapping[str, Array],
     ) -> MotorMotion:
-        """Motion and torque of the motors, or HodynError if the actuators cannot do it.
+        """Motion and torque of the motors for a sample.
 
-        A stamp [ns] that is not behind the one before, and another source, begin a new motion. The
-        stiffness is the series (3,) of every joint that can choose it.
+        Parameters
+        ----------
+        motion : ndarray, shape (K, n)
+            Of the links.
+        effort : ndarray, shape (K - 2, n)
+            Its efforts.
+        stamp : int
+            Its time [ns]; one that is not behind the one before, or by more than LONGEST_STEP,
+            begins a new motion.
+        source : int
+            Where the motion is from; another one begins a new motion.
+        stiffness : mapping of str to ndarray, shape (3,)
+            And two derivatives, of every joint that can choose it [N m/(rad s^k)].
+
+        Returns
+        -------
+        MotorMotion
+
+        Raises
+        ------
+        HodynError
+            If the actuators cannot do it.
         """
         if not self._has_dampers:
             return motor_motion(
@@ -76,7 +102,20 @@ class Stiffness:
         self._wanted: dict[str, tuple[int, Array]] = {}  # stamps and series (3, 1)
 
     def take_wish(self, wanted: Mapping[str, Array], stamp: int) -> bool:
-        """Take series (3,) by joint, of a time [ns]; return whether no newer one came before."""
+        """Take a wish.
+
+        Parameters
+        ----------
+        wanted : mapping of str to ndarray, shape (3,)
+            Stiffness and two derivatives, by joint [N m/(rad s^k)].
+        stamp : int
+            Its time [ns].
+
+        Returns
+        -------
+        bool
+            Whether no newer one came before for any of the joints; otherwise it is dropped.
+        """
         if any(name in self._wanted and self._wanted[name][0] > stamp for name in wanted):
             return False
         for name, series in wanted.items():
@@ -86,7 +125,24 @@ class Stiffness:
     def at(
         self, stamp: int, timeout: float, rest_time: float, joints: Iterable[str]
     ) -> Mapping[str, Array]:
-        """Series (3,) of what was wished for, by joint, at an instant [ns]."""
+        """What was wished for, at an instant.
+
+        Parameters
+        ----------
+        stamp : int
+            Of the instant [ns].
+        timeout : float
+            For how long a wish goes on by its derivatives [s].
+        rest_time : float
+            Within which it then stops changing [s].
+        joints : iterable of str
+            Those that are asked for.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (3,)
+            Stiffness and two derivatives, of the joints for which there was a wish.
+        """
         found = {}
         for name in joints:
             if name in self._wanted:
@@ -109,9 +165,23 @@ class Stiffness:
 
 
 def _stopped(series: Array, time: float, longest: float) -> Array:
-    """Value and derivatives (3,) a time after the beginning of a smooth stop.
+    """Value and derivatives some time after the beginning of a smooth stop.
 
     The rate falls to zero along a cubic: nothing jumps, and the value does not turn back.
+
+    Parameters
+    ----------
+    series : ndarray, shape (3,)
+        Value and two derivatives at the beginning.
+    time : float
+        Since then [s].
+    longest : float
+        Longest duration of the stop [s]; it is halved until the value changes by no more than a
+        tenth.
+
+    Returns
+    -------
+    ndarray, shape (3,)
     """
     value, rate, slope = series
     duration = longest

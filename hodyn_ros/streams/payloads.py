@@ -49,9 +49,32 @@ def with_payload(
     allow_step: bool,
     allow_impossible: bool,
 ) -> tuple[tuple[Payload, ...], list[str]]:
-    """Payloads with one that is taken up in a duration [s], and remarks on it.
+    """Payloads of a robot with one that is taken up.
 
-    HodynError if that cannot be. A mass of zero says that the link carries nothing.
+    Parameters
+    ----------
+    robot : Robot
+    payload : Payload
+        A mass of zero says that the link carries nothing.
+    duration : float
+        In which it is taken up [s].
+    allow_step : bool
+        Whether it may be taken up in no time.
+    allow_impossible : bool
+        Whether its inertia may be that of no body.
+
+    Returns
+    -------
+    payloads : tuple of Payload
+        All of the robot afterwards.
+    remarks : list of str
+        On an inertia of no body.
+
+    Raises
+    ------
+    HodynError
+        If that cannot be: the duration is out of range or zero, the link unknown, or the inertia
+        that of no body.
     """
     checked_number(
         'transition_time',
@@ -85,13 +108,25 @@ def with_payload(
 
 
 class _Transition(NamedTuple):
-    """Change from one robot to another."""
+    """Change from one robot to another.
+
+    Attributes
+    ----------
+    before : Robot
+    after : Robot
+    start : int
+        [ns]
+    duration : int
+        [ns]
+    keeps_past : bool
+        Whether the robot before it is that of all times before.
+    """
 
     before: Robot
     after: Robot
-    start: int  # [ns]
-    duration: int  # [ns]
-    keeps_past: bool  # whether the robot before it is that of all times before
+    start: int
+    duration: int
+    keeps_past: bool
 
     @property
     def end(self) -> int:
@@ -99,7 +134,20 @@ class _Transition(NamedTuple):
         return self.start + self.duration
 
     def weights(self, time: int, orders: int) -> Array:
-        """Share of the robot after it, with its time derivatives: shape (orders,)."""
+        """Share of the robot after the transition, with time derivatives.
+
+        Parameters
+        ----------
+        time : int
+            Within the transition [ns].
+        orders : int
+            Up to 3.
+
+        Returns
+        -------
+        ndarray, shape (orders,)
+            [1/s^k]
+        """
         T = self.duration / NANOSECONDS
         x = (time - self.start) / self.duration
         series = (
@@ -111,17 +159,29 @@ class _Transition(NamedTuple):
 
 
 class Transitions:
-    """Changes of payloads in time, one after the other."""
+    """Changes of payloads in time, one after the other.
+
+    Attributes
+    ----------
+    items : list of _Transition
+        In the order of their times.
+    """
 
     def __init__(self) -> None:
-        self.items: list[_Transition] = []  # in the order of their times
+        self.items: list[_Transition] = []
 
     def clear(self) -> None:
         """Have the robot in use be the one at all times."""
         self.items.clear()
 
     def follow(self, make: Callable[[tuple[Payload, ...]], Robot]) -> None:
-        """Go on with other robots, as they are made with the same payloads."""
+        """Go on with other robots, made with the same payloads.
+
+        Parameters
+        ----------
+        make : callable
+            Makes the robot with some payloads.
+        """
         self.items = [
             item._replace(
                 before=make(item.before.payloads), after=make(item.after.payloads)
@@ -130,7 +190,23 @@ class Transitions:
         ]
 
     def start(self, now: int) -> int:
-        """Time at which one that is asked for now begins [ns]; RequestError if too many wait."""
+        """Time at which a transition that is asked for now begins: behind those that wait.
+
+        Parameters
+        ----------
+        now : int
+            [ns]
+
+        Returns
+        -------
+        int
+            [ns]
+
+        Raises
+        ------
+        RequestError
+            If `MOST_WAITING` wait already.
+        """
         self.items = [item for item in self.items if item.end > now - _PAST][-_MOST_KEPT:]
         ends = [item.end for item in self.items if item.end > now]
         if len(ends) >= MOST_WAITING:
@@ -148,12 +224,38 @@ class Transitions:
         duration: float,
         keeps_past: bool = True,
     ) -> None:
-        """Add one that lasts so long [s]; before it was the robot before, or the latest."""
+        """Add a transition.
+
+        Parameters
+        ----------
+        before, after : Robot
+        start : int
+            [ns]
+        duration : float
+            [s]
+        keeps_past : bool
+            Whether `before` is the robot of all times before the start; otherwise the latest one
+            is.
+        """
         ns = round(duration * NANOSECONDS)
         self.items.append(_Transition(before, after, start, ns, keeps_past))
 
     def at(self, time: int, latest: Robot) -> tuple[Robot, Robot, _Transition | None]:
-        """Robots between which the one at a time [ns] is, both the same outside of transitions."""
+        """Robots between which the one at a time is.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        latest : Robot
+            That of all times without a transition.
+
+        Returns
+        -------
+        before, after : Robot
+            The same outside of transitions.
+        transition : _Transition or None
+        """
         for item in self.items:
             if time < item.start and item.keeps_past:
                 return item.before, item.before, None
@@ -163,6 +265,18 @@ class Transitions:
 
 
 def mixed(before: Array, after: Array, weights: Array) -> Array:
-    """Efforts (orders, n) along a transition."""
+    """Efforts along a transition, by the product rule.
+
+    Parameters
+    ----------
+    before, after : ndarray, shape (orders, n)
+        Efforts of the robots before and after it.
+    weights : ndarray, shape (orders,)
+        Share of the latter with time derivatives.
+
+    Returns
+    -------
+    ndarray, shape (orders, n)
+    """
     result: Array = before + multiplication(weights) @ (after - before)
     return result

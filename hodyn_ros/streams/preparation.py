@@ -76,10 +76,31 @@ class Host(Protocol):
 class RobotPreparation(Generic[M]):
     """Holds the robot in use and the description that is to follow it.
 
-    All methods belong to the thread of the executor. `begin` takes a description there and returns
-    what the worker of the node does; `finish` takes its result and returns the robot. What they
-    raise refuses the description. `progressed` is called whenever a robot is asked for or an
-    outcome is there, and then `changed`, if it is another robot, with what the worker has made.
+    All methods belong to the thread of the executor. What `begin` and `finish` raise refuses the
+    description.
+
+    Parameters
+    ----------
+    node : Host
+    begin : callable
+        Takes a description and returns what the worker of the node is to do.
+    finish : callable
+        Takes the description and the result of the worker, and returns the robot.
+    progressed : callable
+        Called whenever a robot is asked for or an outcome is there.
+    changed : callable
+        Called afterwards with the result of the worker, if it is another robot.
+
+    Attributes
+    ----------
+    robot : Robot, optional
+        In use.
+    error : str
+        Why the latest description was refused; empty if it was not.
+    wanted : str, optional
+        Description that is being made ready.
+    wanted_joints : int
+        Of that robot; 0: not known yet.
     """
 
     def __init__(
@@ -91,12 +112,12 @@ class RobotPreparation(Generic[M]):
         changed: Callable[[M], None],
     ) -> None:
         self.robot: Robot | None = None
-        self.error = ''  # why the latest description was refused
-        self.wanted: str | None = None  # description that is being made ready
+        self.error = ''
+        self.wanted: str | None = None
         self._node, self._begin, self._finish = node, begin, finish
         self._begun = self._since = time.monotonic()
         self._told = 0.0  # for how long the wait has been told [s]
-        self.wanted_joints = 0  # of the robot that is being made ready; 0: not known yet
+        self.wanted_joints = 0
         self._progressed, self._changed = progressed, changed
 
     @property
@@ -116,7 +137,13 @@ class RobotPreparation(Generic[M]):
         return self.robot, self.error, self.is_under_way
 
     def ready(self) -> Robot:
-        """Return the robot in use; ModelError says what is to be done if there is none."""
+        """The robot in use.
+
+        Raises
+        ------
+        ModelError
+            If there is none; it says what is to be done.
+        """
         return self.robot or ready(None, self.is_under_way)
 
     def is_latest(self, xml: str) -> bool:
@@ -125,7 +152,13 @@ class RobotPreparation(Generic[M]):
         return xml == (in_use if self.wanted is None else self.wanted)
 
     def request(self, xml: str) -> None:
-        """Have a robot made ready; until it is, the one in use stays in use."""
+        """Have a robot made ready; until it is, the one in use stays in use.
+
+        Parameters
+        ----------
+        xml : str
+            URDF.
+        """
         # One that is in use already takes back what was said of a refused one.
         if self.is_latest(xml) and not self.error:
             return
@@ -162,7 +195,13 @@ class RobotPreparation(Generic[M]):
         )
 
     def refuse(self, why: str) -> None:
-        """Report that the latest description cannot be used."""
+        """Report that the latest description cannot be used.
+
+        Parameters
+        ----------
+        why : str
+            For the log and the diagnostics.
+        """
         self.error = why
         self._node.diagnostics.refused(DESCRIPTION, why)
         more = '' if self.robot is None else ' The robot before stays in use.'
@@ -191,7 +230,16 @@ class RobotPreparation(Generic[M]):
 
 
 class CompiledRobots(RobotPreparation[Compiled]):
-    """Robots with kernels for the wrenches that act, if they can be compiled."""
+    """Robots with kernels for the wrenches that act, if they can be compiled.
+
+    Parameters
+    ----------
+    node : Host
+    wrenches : callable
+        Returns the wrenches that act.
+    progressed, changed : callable
+        See `RobotPreparation`.
+    """
 
     def __init__(
         self,
@@ -208,7 +256,18 @@ class CompiledRobots(RobotPreparation[Compiled]):
         node.worker.put(_import_compiler)
 
     def check(self, xml: str) -> None:
-        """Raise HodynError against a description that cannot be used, and report it."""
+        """Refusal of a description that cannot be used, which is reported.
+
+        Parameters
+        ----------
+        xml : str
+            URDF.
+
+        Raises
+        ------
+        HodynError
+            If it cannot be used.
+        """
         try:
             self._robot_of(xml, (self._assembled(xml), ''))
         except HodynError as error:
@@ -224,14 +283,34 @@ class CompiledRobots(RobotPreparation[Compiled]):
                 self._node.worker.put(lambda: _compile(self._node, model, wanted))
 
     def update_robot(self, payloads: tuple[Payload, ...] | None = None) -> None:
-        """Take what the settings say of the robot in use once more, and perhaps payloads."""
+        """Take what the settings say of the robot in use once more.
+
+        Parameters
+        ----------
+        payloads : tuple of Payload, optional
+            What it carries from now on; by default as before.
+        """
         if self.robot is not None:
             if payloads is not None:
                 self._payloads = payloads
             self.robot = self._robot_of(self.robot.description, (self.robot.bare, ''))
 
     def with_payloads(self, payloads: tuple[Payload, ...]) -> Robot:
-        """Robot in use, as it is with other payloads."""
+        """Robot in use, as it is with other payloads.
+
+        Parameters
+        ----------
+        payloads : tuple of Payload
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            If there is no robot.
+        """
         robot = self.ready()
         return self._variant(robot.description, robot.bare, payloads)
 

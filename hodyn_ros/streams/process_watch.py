@@ -22,35 +22,55 @@ class ProcessWatch:
 
     ENDED, `begin`: STARTING, `hear`: RUNNING, for SILENT_SAID neither a sign nor work: SILENT, a
     sign or work: RUNNING. From all of them `end` leads to ENDED.
+
+    Attributes
+    ----------
+    state : str
+        ENDED, STARTING, RUNNING or SILENT.
+    silence : float
+        For how long there has been no sign, at the latest look [s].
+    overdue : str
+        Why the process is to be killed; empty if it is not.
     """
 
     def __init__(self) -> None:
         self.state = ENDED
         self.silence = 0.0
-        """For how long there has been no sign, at the latest look [s]."""
         self.overdue = ''
-        """Why the process is to be killed; empty if it is not."""
         self._heard = self._worked = self._looked = self._ready_time = self._computed = 0.0
 
     def begin(self, now: float, ready_time: float) -> None:
-        """A process has been started, and gives its first sign within a time."""
+        """Note that a process has been started.
+
+        Parameters
+        ----------
+        now : float
+            [s]
+        ready_time : float
+            Within which it gives its first sign [s].
+        """
         self.state, self.silence, self.overdue = STARTING, 0.0, ''
         self._heard = self._worked = self._looked = now
         self._ready_time, self._computed = ready_time, 0.0
 
     def hear(self, now: float) -> None:
-        """The process has given a sign of life."""
+        """Note a sign of life at a time [s]."""
         if self.state != ENDED:
             self.state, self._heard, self.overdue = RUNNING, now, ''
 
     def end(self) -> None:
-        """The process is no more."""
+        """Note that the process is no more."""
         self.state, self.silence = ENDED, 0.0
 
     def look(self, now: float, computed: float) -> None:
         """Bring `state`, `silence` and `overdue` up to date; to be called every LOOK_PERIOD.
 
-        `computed` is how long the process has computed so far [s].
+        Parameters
+        ----------
+        now : float
+            [s]
+        computed : float
+            How long the process has computed so far [s].
         """
         # While who looks is held up, signs wait unread.
         held_up = max(now - self._looked - _LONGEST_LOOK, 0.0)

@@ -28,18 +28,36 @@ class Stamp(NamedTuple):
 
 
 class TrajectoryHead(NamedTuple):
-    """Beginning of a serialized trajectory."""
+    """Beginning of a serialized trajectory.
+
+    Attributes
+    ----------
+    stamp : Stamp
+    n_names : int
+    n_points : int, optional
+        None if there are too many names to look behind them.
+    """
 
     stamp: Stamp
     n_names: int
     n_points: int | None
-    """None if there are too many names to look behind them."""
 
 
 def trajectory_head(data: bytes) -> TrajectoryHead:
-    """Read the stamp and the sizes of a serialized trajectory_msgs/JointTrajectory.
+    """Stamp and sizes of a serialized trajectory_msgs/JointTrajectory.
 
-    ValueError if the message is too short or has another encapsulation than plain CDR.
+    Parameters
+    ----------
+    data : bytes
+
+    Returns
+    -------
+    TrajectoryHead
+
+    Raises
+    ------
+    ValueError
+        If the message is too short or has another encapsulation than plain CDR.
     """
     if len(data) < _ENCAPSULATION or data[0] != 0 or data[1] not in (0, 1):
         raise ValueError('the message is not in plain CDR')
@@ -66,12 +84,26 @@ def _count(data: bytes, order: str, position: int) -> tuple[int, int]:
 
 
 def _behind_string(data: bytes, order: str, position: int) -> int:
+    """Position behind a string that begins at a position."""
     length, position = _count(data, order, position)
     return position + length
 
 
 def request_of(data: bytes, most_points: int, topic: str = TRAJECTORY) -> Request:
     """Request of a serialized JointTrajectory, which is not unpacked yet.
+
+    Parameters
+    ----------
+    data : bytes
+    most_points : int
+        Largest number of points.
+    topic : str
+        `TRAJECTORY` or `CHUNK`.
+
+    Returns
+    -------
+    Request
+        Without data if the trajectory has no points, which stops the motion.
 
     Raises
     ------
@@ -81,6 +113,8 @@ def request_of(data: bytes, most_points: int, topic: str = TRAJECTORY) -> Reques
         If it has more points than may be, or more joints than any robot.
     TrajectoryError
         If a chunk is empty.
+    MotionError
+        If no motion can follow its stamp.
     """
     try:
         head = trajectory_head(data)
@@ -104,7 +138,14 @@ def request_of(data: bytes, most_points: int, topic: str = TRAJECTORY) -> Reques
 
 
 def report_plan(node: Host, plan: Plan) -> None:
-    """Count and log what has become of a trajectory."""
+    """Count and log what has become of a trajectory.
+
+    Parameters
+    ----------
+    node : Host
+    plan : Plan
+        Of chunks, only refusals are logged.
+    """
     logger, remarks = node.get_logger(), list(plan.remarks)
     is_chunk = plan.topic == CHUNK  # there are many
     if plan.error:

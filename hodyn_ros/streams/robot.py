@@ -75,32 +75,65 @@ class RobotSettings(Protocol):
 
 
 class Drives(NamedTuple):
-    """Actuators, their limits, and the stiffness that joints have unless asked for another."""
+    """Actuators, their limits, and the stiffness that joints have unless asked for another.
+
+    Attributes
+    ----------
+    actuators : Actuators
+    limits : MotorLimits
+    stiffness : mapping of str to float
+        Of every joint that can choose it, and no other [N m/rad]
+    """
 
     actuators: Actuators
     limits: MotorLimits
-    stiffness: Mapping[
-        str, float
-    ]  # of every joint that can choose it, and no other [N m/rad]
+    stiffness: Mapping[str, float]
 
     def default_stiffness(self, samples: tuple[int, ...] = ()) -> dict[str, Array]:
-        """Series (..., 3) of the stiffness that is constant."""
+        """Stiffness that is constant, of every joint that can choose it.
+
+        Parameters
+        ----------
+        samples : tuple of int
+            Shape of the samples.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (..., 3)
+            And two derivatives, which are zero.
+        """
         items = self.stiffness.items()
         return {name: np.tile([value, 0.0, 0.0], (*samples, 1)) for name, value in items}
 
 
 class Robot(NamedTuple):
-    """Everything that follows from the robot description; replaced as a whole."""
+    """Everything that follows from the robot description; replaced as a whole.
+
+    Attributes
+    ----------
+    model : RobotModel
+        With the payloads, and the friction of the settings.
+    limits : MotionLimits
+        Of the description, completed by the settings.
+    description : str
+        URDF.
+    drives : Drives, optional
+        None if the settings say nothing of actuators.
+    sent : RobotModel
+        Its efforts are those that controllers want; the model itself, or without some of them.
+    payloads : tuple of Payload
+        Part of the model.
+    bare : RobotModel
+        Model of the description alone, with kernels.
+    """
 
     model: RobotModel
     limits: MotionLimits
     description: str
     drives: Drives | None = None
     sent: RobotModel = None  # type: ignore[assignment]
-    """Its efforts are those that controllers want; the model itself, or without some of them."""
-    payloads: tuple[Payload, ...] = ()  # part of the model
+    payloads: tuple[Payload, ...] = ()
     bare: RobotModel = None  # type: ignore[assignment]
-    """Model of the description alone, with kernels."""
 
     @property
     def variants(self) -> tuple[RobotModel, RobotModel]:
@@ -109,7 +142,19 @@ class Robot(NamedTuple):
 
 
 def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
-    """Return the robot in use; ModelError, if there is none, says whether one is being made."""
+    """The robot in use.
+
+    Parameters
+    ----------
+    robot : Robot, optional
+    in_preparation : bool
+        Whether one is being made, for the message.
+
+    Raises
+    ------
+    ModelError
+        If there is none.
+    """
     if robot is None:
         raise ModelError(
             'There is no robot model yet; '
@@ -126,10 +171,21 @@ def ready(robot: Robot | None, in_preparation: bool = False) -> Robot:
 def without_limits(
     robot: Robot, limits: MotionLimits | None = None, **along: Any
 ) -> list[str]:
-    """Sentence on what has no limit, if anything.
+    """What has no limit, in words.
 
-    The limits are those of the robot unless others are given. How large it becomes is told with
-    the arrays `motion`, `effort` and `motors` of `find_unlimited`.
+    Parameters
+    ----------
+    robot : Robot
+    limits : MotionLimits, optional
+        By default those of the robot.
+    **along
+        The arrays `motion`, `effort` and `motors` of `find_unlimited`, with which it is told how
+        large something without a limit becomes.
+
+    Returns
+    -------
+    list of str
+        One sentence; empty if all is limited.
     """
     if (drives := robot.drives) is not None:
         along |= {'actuators': drives.actuators, 'motor_limits': drives.limits}
@@ -144,7 +200,28 @@ def assemble(
     gravity: tuple[float, float, float],
     allow_impossible_inertia: bool = False,
 ) -> RobotModel:
-    """Model of a robot description; an empty link stands for the root link or the whole tree."""
+    """Model of a robot description.
+
+    Parameters
+    ----------
+    xml : str
+        URDF.
+    base_link, tip_link : str
+        Ends of the chain; empty: the root link, and the whole tree.
+    gravity : tuple of float
+        In the axes of the base link [m/s^2].
+    allow_impossible_inertia : bool
+        Whether inertia tensors of no body are used as given.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    HodynError
+        If the description cannot be used.
+    """
     description = parse_urdf(xml, allow_impossible_inertia)
     return RobotModel.from_description(
         description, base_link or None, tip_link or None, gravity
@@ -160,7 +237,20 @@ def model_settings(settings: RobotSettings) -> tuple[Any, ...]:
 def robot_of(
     description: str, settings: RobotSettings, payloads: tuple[Payload, ...] = ()
 ) -> Robot | None:
-    """Robot of a description that the node uses, with kernels; the latest models are kept."""
+    """Robot of a description, with kernels; the latest `REMEMBERED` models are kept.
+
+    Parameters
+    ----------
+    description : str
+        URDF that the node uses; empty: there is none.
+    settings : RobotSettings
+    payloads : tuple of Payload
+        Those on unknown links are left out.
+
+    Returns
+    -------
+    Robot or None
+    """
     if not description:
         return None
     model = _warm(description, *model_settings(settings))
@@ -175,7 +265,27 @@ def made_robot(
     settings: RobotSettings,
     payloads: tuple[Payload, ...],
 ) -> Robot:
-    """Robot of a description whose model has been assembled."""
+    """Robot of a description whose model has been assembled.
+
+    Parameters
+    ----------
+    description : str
+        URDF.
+    model : RobotModel
+        Of it alone.
+    settings : RobotSettings
+    payloads : tuple of Payload
+        Those on unknown links are left out.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    HodynError
+        If limits, friction or actuators of the settings do not fit.
+    """
     bare, payloads = model, tuple(item for item in payloads if item.link in model.links)
     model = _changed(model, payloads, tuple(settings.friction_laws().items()))
     command = settings.command
@@ -192,6 +302,7 @@ def _changed(
     payloads: tuple[Payload, ...],
     laws: tuple[tuple[str, FrictionLaw | None], ...],
 ) -> RobotModel:
+    """Model with payloads, and the friction of some joints in place of its own."""
     laws = tuple(item for item in laws if item[0] in model.body_names)
     model = loaded(model, payloads)
     return model.with_friction(dict(laws)) if laws else model
@@ -199,6 +310,7 @@ def _changed(
 
 @lru_cache(maxsize=REMEMBERED)
 def _sent(model: RobotModel, is_weightless: bool, is_frictionless: bool) -> RobotModel:
+    """Model whose efforts are sent: perhaps without gravity or friction."""
     if is_weightless:
         model = replace(model, gravity=frozen(np.zeros(3)))
     if is_frictionless and model.friction:
@@ -207,7 +319,14 @@ def _sent(model: RobotModel, is_weightless: bool, is_frictionless: bool) -> Robo
 
 
 def prepare_variants(robot: Robot, base_moves: bool = False) -> None:
-    """Have kernels for models that are none of a description alone."""
+    """Have kernels compiled for the models of a robot that are none of a description alone.
+
+    Parameters
+    ----------
+    robot : Robot
+    base_moves : bool
+        Whether kernels for a moving base are needed. Without a compiler nothing happens.
+    """
     try:
         for model in () if unavailable() else robot.variants:
             for order in EFFORT_ORDERS:
@@ -221,6 +340,7 @@ def prepare_variants(robot: Robot, base_moves: bool = False) -> None:
 
 @lru_cache(maxsize=REMEMBERED)
 def _warm(*arguments: Any) -> RobotModel:
+    """Model of a description with its kernels, if they can be compiled."""
     model = assemble(*arguments)
     try:
         model.warm_up()
@@ -230,7 +350,17 @@ def _warm(*arguments: Any) -> RobotModel:
 
 
 def actuators_config(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
-    """Tables of the joints, as `actuators_from_config` takes them."""
+    """Tables of the joints, as `actuators_from_config` takes them.
+
+    Parameters
+    ----------
+    values : iterable of (str, str, object)
+        Joint, key and value.
+
+    Returns
+    -------
+    dict of str to dict of str to object
+    """
     config: dict[str, dict[str, Any]] = {}
     for joint, key, value in values:
         config.setdefault(joint, {})[key] = value
@@ -238,7 +368,18 @@ def actuators_config(values: Iterable[tuple[str, str, Any]]) -> dict[str, dict[s
 
 
 def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
-    """Find what is wrong with actuators whatever the robot; the first problem."""
+    """What is wrong with actuators whatever the robot, in words.
+
+    Parameters
+    ----------
+    values : sequence of (str, str, object)
+        Joint, key and value.
+
+    Returns
+    -------
+    list of str
+        With the first problem alone; empty if there is none.
+    """
     nameless = next((key for joint, key, _ in values if not joint), None)
     if nameless is not None:
         return [
@@ -252,7 +393,24 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
 
 
 def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Drives | None:
-    """Actuators of a model, None if nothing is said of them; HodynError if they do not fit."""
+    """Actuators of a model.
+
+    Parameters
+    ----------
+    model : RobotModel
+    values : sequence of (str, str, object)
+        Joint, key and value.
+
+    Returns
+    -------
+    Drives or None
+        None if nothing is said of them.
+
+    Raises
+    ------
+    HodynError
+        If they do not fit, or a joint of variable stiffness has no stiffness.
+    """
     if not values:
         return None
     config = actuators_config(values)
@@ -271,7 +429,21 @@ def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Driv
 
 
 def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:
-    """Kernel of the efforts up to an order, with wrenches, on a base that may move."""
+    """Kernel of the efforts up to an order, to be compiled.
+
+    Parameters
+    ----------
+    order : int
+        Highest derivative of the efforts.
+    wrenches : tuple of Attachment
+        That act.
+    base_moves : bool
+        Whether the base moves.
+
+    Returns
+    -------
+    Request
+    """
     return (
         BodyDynamics(MOVING, order + 1, wrenches)
         if base_moves

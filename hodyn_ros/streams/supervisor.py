@@ -68,57 +68,86 @@ _AT_PATH = 0.99
 
 
 class Watch(NamedTuple):
-    """What a supervisor takes for a fault."""
+    """What a supervisor takes for a fault.
+
+    Attributes
+    ----------
+    max_gap : float
+        Longest time without a measurement while the robot moves [s].
+    saturation_time : float
+        Longest time for which a motor may be at its torque limit [s].
+    violation_samples : int
+        Measurements beyond a bound, one after the other, that stop the robot.
+    sample_period : float, optional
+        Period of the measurements that the law was made for [s]; None: any.
+    floats : bool
+        Whether the robot floats after a collision, instead of being brought to rest.
+    """
 
     max_gap: float
-    """Longest time without a measurement while the robot moves [s]."""
     saturation_time: float
-    """Longest time for which a motor may be at its torque limit [s]."""
     violation_samples: int
-    """Measurements beyond a bound, one after the other, that stop the robot."""
     sample_period: float | None = None
-    """Period of the measurements that the law was made for [s]; None: any."""
     floats: bool = False
-    """Whether the robot floats after a collision, instead of being brought to rest."""
 
 
 class Seen(NamedTuple):
-    """A measurement beside what it should be."""
+    """A measurement beside what it should be.
+
+    Attributes
+    ----------
+    stamp : int
+        [ns]
+    state : ndarray, shape (2, n)
+        Positions and velocities of the links.
+    reference : ndarray, shape (5, n)
+        Position to snap, later by the lead of the law.
+    error : ndarray, shape (n,)
+        Reference at the stamp minus the position.
+    yields : bool
+        Whether the law gives way to forces: then the error is none.
+    external : ndarray, shape (n,), optional
+        Torques on the links that the model lacks, if they are known.
+    fault : str
+        Why it is not to be trusted; empty if it is.
+    """
 
     stamp: int
-    """[ns]"""
     state: Array
-    """Positions and velocities of the links, shape (2, n)."""
     reference: Array
-    """Position to snap, later by the lead of the law, shape (5, n)."""
     error: Array
-    """Reference at the stamp minus the position, shape (n,)."""
     yields: bool = False
-    """Whether the law gives way to forces: then the error is none."""
     external: Array | None = None
-    """Torques on the links that the model lacks, if they are known, shape (n,)."""
     fault: str = ''
-    """Why it is not to be trusted; empty if it is."""
 
 
 class Supervisor:
-    """Decides measurement by measurement whether a robot goes on, and how it is stopped."""
+    """Decides measurement by measurement whether a robot goes on, and how it is stopped.
+
+    Attributes
+    ----------
+    state : str
+        One of the states of `TRANSITIONS`.
+    why : str
+        Why the robot has been stopped; empty if it has not.
+    doubt : str
+        Bound that the latest measurement exceeds; empty if it exceeds none.
+    stops : int
+        How often the robot has been stopped.
+    beyond : int
+        Measurements beyond a bound so far.
+    """
 
     def __init__(self) -> None:
         self.state = FOLLOWING
-        """One of the states of `TRANSITIONS`."""
         self.why = ''
-        """Why the robot has been stopped; empty if it has not."""
         self.doubt = ''
-        """Bound that the latest measurement exceeds; empty if it exceeds none."""
         self.stops = 0
         self.beyond = 0
-        """Measurements beyond a bound so far."""
         self._violations = 0  # by measurements one after the other
         self._intervals: deque[int] = deque(maxlen=INTERVALS)  # of the stamps [ns]
-        self._limited_since = (
-            0  # stamp from which on a motor is at its limit [ns]; 0: none is
-        )
+        # Stamp from which on a motor is at its limit [ns]; 0: none is.
+        self._limited_since = 0
 
     @property
     def has_stopped(self) -> bool:
@@ -126,7 +155,7 @@ class Supervisor:
         return self.state in (STOPPING, LEAVING, FLOATING)
 
     def begin_anew(self) -> None:
-        """Time is another one: forget what has been counted, but not why the robot stands."""
+        """Forget what has been counted in another time, but not why the robot stands."""
         self._intervals.clear()
         self._limited_since = self._violations = 0
 
@@ -135,7 +164,15 @@ class Supervisor:
         self._intervals.append(interval)
 
     def note_command(self, stamp: int, is_limited: bool) -> None:
-        """Note a command for a measurement [ns], and whether a motor is at its limit."""
+        """Note a command.
+
+        Parameters
+        ----------
+        stamp : int
+            Of the measurement that it answers [ns].
+        is_limited : bool
+            Whether a motor is at its torque limit.
+        """
         self._on(COMMAND)
         self._limited_since = (self._limited_since or stamp) if is_limited else 0
 
@@ -148,22 +185,51 @@ class Supervisor:
         self._violations = 0
 
     def release(self) -> bool:
-        """Let the robot move on; return whether it has floated."""
+        """Let the robot move on.
+
+        Returns
+        -------
+        bool
+            Whether it has floated.
+
+        Raises
+        ------
+        KeyError
+            If it has not been stopped.
+        """
         floated = self.state == FLOATING
         self._on(RELEASED)
         self.why = ''
         return floated
 
     def stop(self, event: str, why: str) -> None:
-        """Have the robot stopped by one of `ON_PATH`, `OFF_PATH` and `TOUCHED`."""
+        """Have the robot stopped.
+
+        Parameters
+        ----------
+        event : str
+            `ON_PATH`, `OFF_PATH` or `TOUCHED`, which says how.
+        why : str
+        """
         self._on(event)
         self.why, self._violations, self._limited_since = why, 0, 0
         self.stops += 1
 
     def judge(self, guard: Guard, watch: Watch, seen: Seen) -> str:
-        """What is to be done about a measurement: `GO`, `REPEAT` or `STOP`.
+        """What is to be done about a measurement.
 
-        With `STOP` the state says how the robot is brought to rest, and `why` for what reason.
+        Parameters
+        ----------
+        guard : Guard
+            Bounds of the measured state.
+        watch : Watch
+        seen : Seen
+
+        Returns
+        -------
+        str
+            `GO`, `REPEAT` or `STOP`. With `STOP` the state says how the robot is brought to rest,
+            and `why` for what reason; with `REPEAT` `doubt` says which bound is exceeded.
         """
         self.doubt = ''
         if self.has_stopped:

@@ -19,15 +19,26 @@ MOST_PENDING = 64  # motions that may wait for the time at which they start
 
 
 class PlannedMotion(NamedTuple):
-    """A motion that is placed in time."""
+    """A motion that is placed in time.
 
-    joint_names: tuple[str, ...]  # order of the joints in the motion
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Order of the joints in the motion.
+    motion : PiecewiseMotion
+    start : int
+        Time at which the time of the motion is zero [ns].
+    continuous_derivative : int
+        Highest derivative of the positions that is continuous, from the join on.
+    cut : int, optional
+        Time at which it ends, though it is not over [ns].
+    """
+
+    joint_names: tuple[str, ...]
     motion: PiecewiseMotion
-    start: int  # time at which the time of the motion is zero [ns]
-    continuous_derivative: (
-        int  # highest one of the positions that is continuous, from the join on
-    )
-    cut: int | None = None  # time at which it ends, though it is not over [ns]
+    start: int
+    continuous_derivative: int
+    cut: int | None = None
 
     @property
     def first(self) -> int:
@@ -41,19 +52,42 @@ class PlannedMotion(NamedTuple):
         return end if self.cut is None else min(end, self.cut)
 
     def at(self, time: int) -> Array:
-        """Motion (5, n) at a time in nanoseconds; the ends are kept."""
+        """Motion at a time; before its first and behind its last sample these are kept.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+
+        Returns
+        -------
+        ndarray, shape (5, n)
+            Position to snap [rad/s^k] or [m/s^k].
+        """
         seconds = (time - self.start) / NANOSECONDS
         motion = self.motion
         return motion(min(max(seconds, motion.start_time), motion.end_time))
 
 
 class State(NamedTuple):
-    """State of the motions at an instant."""
+    """State of the motions at an instant.
 
-    motion: Array  # (5, n)
-    in_progress: bool  # otherwise the joints rest, as far as is known
-    time: int  # when this was so [ns]
-    origin: str  # where it is known from
+    Attributes
+    ----------
+    motion : ndarray, shape (5, n)
+        Position to snap [rad/s^k] or [m/s^k]; NaN where it is not known.
+    in_progress : bool
+        Otherwise the joints rest, as far as is known.
+    time : int
+        When this was so [ns].
+    origin : str
+        Where it is known from, in words.
+    """
+
+    motion: Array
+    in_progress: bool
+    time: int
+    origin: str
 
 
 class Timeline:
@@ -70,7 +104,19 @@ class Timeline:
     def add(self, planned: PlannedMotion) -> int:
         """Let a motion replace all that others would do from its first sample on.
 
-        Returns how many motions will not even begin; TrajectoryError if too many wait already.
+        Parameters
+        ----------
+        planned : PlannedMotion
+
+        Returns
+        -------
+        int
+            How many motions will not even begin.
+
+        Raises
+        ------
+        TrajectoryError
+            If `MOST_PENDING` wait already.
         """
         kept = [motion for motion in self._motions if motion.first < planned.first]
         if len(kept) > MOST_PENDING:
@@ -83,7 +129,18 @@ class Timeline:
         return dropped
 
     def under_way(self, time: int) -> PlannedMotion | None:
-        """Motion that is in progress at a time [ns]."""
+        """Motion that is in progress at a time [ns].
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+
+        Returns
+        -------
+        PlannedMotion or None
+            The latest one that has begun and not ended.
+        """
         begun = (item for item in reversed(self._motions) if item.first <= time < item.last)
         return next(begun, None)
 
@@ -111,7 +168,18 @@ class Timeline:
         return was_active
 
     def state(self, time: int) -> State | None:
-        """State at a time [ns]; None if no motion has begun by then."""
+        """State at a time [ns]; None if no motion has begun by then.
+
+        Parameters
+        ----------
+        time : int
+            [ns]; a motion that has ended by then is known until the timeline is cleared.
+
+        Returns
+        -------
+        State or None
+            Of the motion in progress, or at rest where the last one has ended.
+        """
         begun = [planned for planned in self._motions if planned.first <= time]
         if begun and time < begun[-1].last:
             return State(begun[-1].at(time), True, time, 'of the motion in progress')
@@ -129,7 +197,18 @@ class Timeline:
         )
 
     def sample(self, now: int) -> tuple[PlannedMotion, int] | None:
-        """Motion in progress and the time [ns] to sample it at; its end comes exactly once."""
+        """Motion in progress and the time [ns] to sample it at; its end comes exactly once.
+
+        Parameters
+        ----------
+        now : int
+            [ns]; motions that are over by then are dropped.
+
+        Returns
+        -------
+        tuple of (PlannedMotion, int), optional
+            None if no motion is in progress.
+        """
         motions = self._motions
         while len(motions) > 1 and now >= motions[1].first:
             replaced = motions.pop(0)
@@ -146,7 +225,24 @@ class Timeline:
 
 
 def nanoseconds(time: Any) -> int:
-    """Time with `sec` and `nanosec` in nanoseconds; MotionError if no motion can follow it."""
+    """Time of a message in nanoseconds.
+
+    Parameters
+    ----------
+    time : object
+        With `sec` and `nanosec`.
+
+    Returns
+    -------
+    int
+        [ns]
+
+    Raises
+    ------
+    MotionError
+        If `nanosec` is 10^9 or more, or no motion can follow the time: it is negative, or less
+        than 10^6 s before the end of the range of time messages (the year 2038).
+    """
     seconds, nanosec = time.sec, time.nanosec
     value: int = seconds * NANOSECONDS + nanosec
     if not (nanosec < NANOSECONDS and 0 <= value <= _LATEST):
@@ -158,7 +254,24 @@ def nanoseconds(time: Any) -> int:
 
 
 def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -> None:
-    """Refuse a stamp that is farther from now [ns] than a time-out [s]; 0: it may be any."""
+    """Refusal of a stamp that is too far from now.
+
+    Parameters
+    ----------
+    what : str
+        What has the stamp, for the message.
+    stamp, now : int
+        [ns]
+    timeout : float
+        Largest distance, into the past or future [s]; 0: any.
+    parameter : str
+        Name of the parameter that sets it, for the message.
+
+    Raises
+    ------
+    StaleError
+        If the stamp is farther away.
+    """
     age = (now - stamp) / NANOSECONDS
     if timeout and abs(age) > timeout:
         where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'

@@ -38,41 +38,109 @@ _AS_FORCES = np.array([1.0 / LEVER] * 3 + [1.0] * 3)
 
 
 class Mounting(NamedTuple):
-    """How the coordinates in a message become those of a wrench on a link."""
+    """How the coordinates in a message become those of a wrench on a link.
 
-    link: str  # on which the wrench acts
-    expressed_in: str  # body or spatial
-    frame: (
-        Array | None
-    )  # its pose in the link (in the base), in which the values come; None: same
-    acting: str  # on_robot or on_environment: what the sensor reads
-    tool_mass: float  # whose weight the sensor reads too [kg]
-    center_of_mass: Array  # of the tool, in the link frame [m]
+    Attributes
+    ----------
+    link : str
+        On which the wrench acts.
+    expressed_in : str
+        `body` or `spatial`.
+    frame : ndarray, shape (4, 4), optional
+        Pose in the link (in the base, if spatial) of the frame in which the values come; None: the
+        same.
+    acting : str
+        What the sensor reads: `on_robot` or `on_environment`.
+    tool_mass : float
+        Whose weight the sensor reads too [kg].
+    center_of_mass : ndarray, shape (3,)
+        Of the tool, in the link frame [m].
+    """
+
+    link: str
+    expressed_in: str
+    frame: Array | None
+    acting: str
+    tool_mass: float
+    center_of_mass: Array
 
 
 class Expiry(NamedTuple):
-    """What becomes of a wrench without news, as the parameters of these names say."""
+    """What becomes of a wrench without news, as the parameters of these names say.
 
-    wrench_timeout: float  # [s]
-    wrench_stale_policy: str  # stop, hold or fade
-    wrench_fade_time: float  # [s]
+    Attributes
+    ----------
+    wrench_timeout : float
+        Time without news after which it is stale [s].
+    wrench_stale_policy : str
+        `stop`, `hold` or `fade`.
+    wrench_fade_time : float
+        In which a stale one comes to rest [s].
+    """
+
+    wrench_timeout: float
+    wrench_stale_policy: str
+    wrench_fade_time: float
 
     def stale(self, values: Array, time: float) -> Array:
-        """Values (3, 6) some time after those at the time-out [s]."""
+        """Values of a stale wrench.
+
+        Parameters
+        ----------
+        values : ndarray, shape (3, 6)
+            At the time-out.
+        time : float
+            Since then [s].
+
+        Returns
+        -------
+        ndarray, shape (3, 6)
+            At rest after `wrench_fade_time`: at zero with the policy `fade`.
+        """
         to_zero = self.wrench_stale_policy == 'fade'
         return brought_to_rest(values, time, self.wrench_fade_time, to_zero)
 
 
 class Query(NamedTuple):
-    """What a wrench is wanted for."""
+    """What a wrench is wanted for.
 
-    time: int  # [ns]
-    motion: Array  # (K, n)
+    Attributes
+    ----------
+    time : int
+        [ns]
+    motion : ndarray, shape (K, n)
+        At that time.
+    model : RobotModel
+    expiry : Expiry
+    """
+
+    time: int
+    motion: Array
     model: RobotModel
     expiry: Expiry
 
     def since_timeout(self, stamp: int, link: str, is_known: bool = False) -> float | None:
-        """Seconds since the time-out, None if nothing is left; refuses what is too far away."""
+        """Time since a wrench is stale.
+
+        Parameters
+        ----------
+        stamp : int
+            Of its latest message [ns].
+        link : str
+            For the message of an error.
+        is_known : bool
+            Whether it is known at a time long before that message, too.
+
+        Returns
+        -------
+        float or None
+            [s], negative before the time-out; None if nothing is left of it.
+
+        Raises
+        ------
+        WrenchError
+            If the message is too far from the time that is asked for.
+        """
         age, (timeout, policy, fade_time) = (self.time - stamp) / NANOSECONDS, self.expiry
         if (age < -timeout and not is_known) or (age > timeout and policy == 'stop'):
             raise WrenchError(
@@ -84,14 +152,27 @@ class Query(NamedTuple):
 
 
 class Acting(NamedTuple):
-    """Coordinates of a wrench at an instant."""
+    """Coordinates of a wrench at an instant.
+
+    Attributes
+    ----------
+    expressed_in : str
+        `body`, `spatial` or `hybrid`.
+    acting : str
+        `on_robot` or `on_environment`.
+    values : ndarray, shape (K, 6)
+        (moment, force) and derivatives, at least as many orders as the motion and `order` permit.
+    order : int
+        Highest derivative that may be relied on.
+    deviations : ndarray, shape (S, K, 6), optional
+        Independent deviations of one standard deviation; None if not known.
+    """
 
     expressed_in: str
     acting: str
-    values: Array  # at least as many orders as the motion and `order` permit
-    order: int  # highest derivative that may be relied on
+    values: Array
+    order: int
     deviations: Array | None = None
-    """Independent deviations of one standard deviation, shape (S, K, 6); None if not known."""
 
 
 class Recent(deque[tuple[int, T]]):
@@ -104,13 +185,37 @@ class Recent(deque[tuple[int, T]]):
             self.popleft()
 
     def at(self, time: int) -> tuple[int, T]:
-        """Stamp and content of the last message before a time [ns], of the first if none is."""
+        """Last message before a time.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+
+        Returns
+        -------
+        stamp : int
+            [ns]
+        content : object
+            Of the first message if none is before the time.
+
+        Raises
+        ------
+        IndexError
+            If there is no message.
+        """
         before = (item for item in reversed(self) if item[0] <= time)
         return next(before, self[0])
 
 
 class GivenWrench:
-    """A wrench that comes with its derivatives."""
+    """A wrench that comes with its derivatives.
+
+    Parameters
+    ----------
+    link : str
+        On which it acts.
+    """
 
     topic = 'wrench_motion'
 
@@ -133,7 +238,22 @@ class GivenWrench:
         return self._messages[-1][1].expressed_in
 
     def at(self, query: Query) -> Acting | None:
-        """Coordinates at an instant; None if nothing is left of them."""
+        """Coordinates at an instant, as those of the message before go on by their derivatives.
+
+        Parameters
+        ----------
+        query : Query
+
+        Returns
+        -------
+        Acting or None
+            None if nothing is left of it.
+
+        Raises
+        ------
+        WrenchError
+            If the message is too far from the instant.
+        """
         stamp, acting = self._messages.at(query.time)
         stale = query.since_timeout(stamp, self.link)
         if stale is None:
@@ -146,12 +266,23 @@ class GivenWrench:
 
 
 class _Last(NamedTuple):
-    """Contact wrench as it was used last."""
+    """Contact wrench as it was used last.
 
-    stamp: int  # of the newest sample then [ns]
+    Attributes
+    ----------
+    stamp : int
+        Of the newest sample then [ns]
+    time : int
+    values : ndarray, shape (3, 6)
+        On the link; zero where nothing is known.
+    order : int
+        Highest derivative that the estimator knew.
+    """
+
+    stamp: int
     time: int
-    values: Array  # (3, 6), on the link; zero where nothing is known
-    order: int  # highest derivative that the estimator knew
+    values: Array
+    order: int
 
     def rested(self, time: int, expiry: Expiry) -> Array:
         """Values (3, 6) at a later time [ns], as it has been coming to rest."""
@@ -160,7 +291,24 @@ class _Last(NamedTuple):
 
 
 class MeasuredWrench:
-    """A stream of measured wrenches in one frame."""
+    """A stream of measured wrenches in one frame.
+
+    Parameters
+    ----------
+    frame_id : str
+        Frame of the messages.
+    place : Mounting
+    estimator : DerivativeEstimator
+        Of six forces: moments are divided by `LEVER`.
+
+    Attributes
+    ----------
+    topic : str
+        Name of the source.
+    expressed_in : str
+    stamp : int
+        Of the newest sample [ns].
+    """
 
     def __init__(
         self, frame_id: str, place: Mounting, estimator: DerivativeEstimator
@@ -173,18 +321,48 @@ class MeasuredWrench:
         self.mount(place)
 
     def mount(self, place: Mounting, estimator: DerivativeEstimator | None = None) -> None:
-        """Have the coordinates come from another place, or be estimated anew, from now on."""
+        """Have the coordinates come from another place from now on.
+
+        Parameters
+        ----------
+        place : Mounting
+        estimator : DerivativeEstimator, optional
+            By default the one in use goes on.
+        """
         self._place = place
         self._last: _Last | None = None
         self._estimator = estimator or self._estimator
 
     def update(self, stamp: int, values: Array) -> None:
-        """Take a sample."""
+        """Take a sample.
+
+        Parameters
+        ----------
+        stamp : int
+            Its time [ns].
+        values : ndarray, shape (6,)
+            (moment, force) in the frame of the messages [N m], [N].
+        """
         self._estimator.update(stamp, values * _AS_FORCES)
         self.stamp, self._sample = stamp, values
 
     def at(self, query: Query) -> Acting | None:
-        """Coordinates at an instant; None if nothing is left of them."""
+        """Coordinates at an instant, as they are estimated.
+
+        Parameters
+        ----------
+        query : Query
+
+        Returns
+        -------
+        Acting or None
+            On the link, without the weight of the tool; None if nothing is left of it.
+
+        Raises
+        ------
+        WrenchError
+            If the latest sample is too far from the instant.
+        """
         place, timeout = self._place, query.expiry.wrench_timeout
         is_stale = (query.time - self.stamp) / NANOSECONDS - timeout > 0.0
         # A motion of before the newest sample has its wrench as long as it can be estimated.

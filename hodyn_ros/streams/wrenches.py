@@ -87,7 +87,7 @@ class WrenchOptions(Protocol):
 
 
 class MeasuringOptions(Protocol):
-    """MeasuringOptions of wrenches, and those of the motions beside which they act."""
+    """Options of wrenches, and those of the motions beside which they act."""
 
     @property
     def wrench(self) -> WrenchOptions:
@@ -99,7 +99,24 @@ class MeasuringOptions(Protocol):
 
 
 def mounting(settings: WrenchOptions, model: RobotModel, frame_id: str) -> Mounting:
-    """Link on which a measured wrench acts and how its coordinates get there, or WrenchError."""
+    """Link on which a measured wrench acts, and how its coordinates get there.
+
+    Parameters
+    ----------
+    settings : WrenchOptions
+    model : RobotModel
+    frame_id : str
+        Link in whose frame the values come.
+
+    Returns
+    -------
+    Mounting
+
+    Raises
+    ------
+    WrenchError
+        If a link is unknown or at rest, or the frame moves relative to the link.
+    """
     check_link(model, frame_id)
     check_target(settings, model)
     link = settings.link or frame_id
@@ -131,7 +148,18 @@ def mounting(settings: WrenchOptions, model: RobotModel, frame_id: str) -> Mount
 
 
 def check_target(settings: WrenchOptions, model: RobotModel) -> None:
-    """Refuse a link of the settings, on which measured wrenches act, that the model lacks."""
+    """Refusal of a link of the settings, on which measured wrenches act, that the model lacks.
+
+    Parameters
+    ----------
+    settings : WrenchOptions
+    model : RobotModel
+
+    Raises
+    ------
+    WrenchError
+        If the model lacks it.
+    """
     if settings.link and settings.link not in model.links:
         raise WrenchError(
             f'Parameter wrench.link is {settings.link!r}, the links are {listed(model.links)}.'
@@ -139,7 +167,18 @@ def check_target(settings: WrenchOptions, model: RobotModel) -> None:
 
 
 def check_link(model: RobotModel, link: str) -> None:
-    """Refuse a frame_id that is not a link."""
+    """Refusal of a frame_id that is not a link.
+
+    Parameters
+    ----------
+    model : RobotModel
+    link : str
+
+    Raises
+    ------
+    WrenchError
+        If the model lacks it.
+    """
     if link not in model.links:
         raise WrenchError(
             f'Wrench on an unknown link: frame_id is {link!r}, the links are '
@@ -148,15 +187,21 @@ def check_link(model: RobotModel, link: str) -> None:
 
 
 class WrenchesAt(NamedTuple):
-    """Wrenches at the instant of a motion."""
+    """Wrenches at the instant of a motion.
 
-    wrenches: list[
-        Wrench
-    ]  # with `order + 1` orders: for the motion up to derivative `order + 2`
-    order: int  # highest derivative of the efforts that the motion and the wrenches permit
-    deviations: list[
-        Array | None
-    ]  # independent ones (S, order + 1, 6), one sigma; None: exact
+    Attributes
+    ----------
+    wrenches : list of Wrench
+        With `order + 1` orders: for the motion up to derivative `order + 2`.
+    order : int
+        Highest derivative of the efforts that the motion and the wrenches permit.
+    deviations : list of ndarray or None
+        Independent ones (S, order + 1, 6), one sigma; None: exact.
+    """
+
+    wrenches: list[Wrench]
+    order: int
+    deviations: list[Array | None]
 
 
 class Wrenches:
@@ -165,6 +210,19 @@ class Wrenches:
     A link has one source at a time: the input `wrench_motion`, or `wrench` with one frame_id. As
     long as its last message is not older than the time-out, others are refused. Estimators see
     forces: the moments divided by `LEVER`.
+
+    Parameters
+    ----------
+    settings : MeasuringOptions
+    make_estimator : callable
+        Makes an estimator with the options of `DerivativeEstimator`.
+
+    Attributes
+    ----------
+    sources : dict of str to GivenWrench or MeasuredWrench
+        By the links on which they act.
+    dropped : int
+        Messages that came after newer ones, or twice.
     """
 
     def __init__(
@@ -175,13 +233,24 @@ class Wrenches:
         self._settings, self._options = settings.wrench, _estimator_options(settings)
         self._make_estimator = make_estimator
         self._model: RobotModel | None = None
-        self.sources: dict[str, GivenWrench | MeasuredWrench] = {}  # by link
+        self.sources: dict[str, GivenWrench | MeasuredWrench] = {}
         # Also of links whose wrench has ended: what was sent before that must not revive it.
         self._newest: dict[str, int] = {}
-        self.dropped = 0  # messages that came after newer ones, or twice
+        self.dropped = 0
 
     def use(self, settings: MeasuringOptions, model: RobotModel) -> list[str]:
-        """Follow other settings or another model; return the links whose wrench has no place."""
+        """Follow other settings or another model.
+
+        Parameters
+        ----------
+        settings : MeasuringOptions
+        model : RobotModel
+
+        Returns
+        -------
+        list of str
+            Links whose wrench has no place any more and is dropped.
+        """
         options, wrench, gone = _estimator_options(settings), settings.wrench, []
         if (options, wrench) == (self._options, self._settings) and model is self._model:
             return []
@@ -207,9 +276,25 @@ class Wrenches:
     def take_given(self, given: Given, time: Time, model: RobotModel, now_ns: int) -> bool:
         """Take a wrench with its derivatives; one that is zero with them ends the wrench.
 
-        Its time is asked for once its link is known; a stamp of zero means now [ns]. Returns
-        whether other links or expressions than before are concerned, see `latest`. Raises
-        WrenchError if it cannot be used.
+        Parameters
+        ----------
+        given : tuple
+            Link, expression, direction of action and values (3, 6).
+        time : callable
+            Its stamp [ns], asked for once its link is known; zero means now.
+        model : RobotModel
+        now_ns : int
+            [ns]
+
+        Returns
+        -------
+        bool
+            Whether other links or expressions than before are concerned, see `latest`.
+
+        Raises
+        ------
+        WrenchError
+            If it cannot be used.
         """
         link, expressed_in, acting, values = given
         check_link(model, link)
@@ -230,10 +315,30 @@ class Wrenches:
     def take_measured(
         self, frame_id: str, values: Array, time: Time, model: RobotModel, now_ns: int
     ) -> bool:
-        """Take a sample (6,) of a measured wrench; zeros are a sample like others.
+        """Take a sample of a measured wrench; zeros are a sample like others.
 
-        frame_id is a link; with the parameter wrench.link a link on the same body, or one at rest,
-        such as the base link. All else is as for `take_given`.
+        Parameters
+        ----------
+        frame_id : str
+            A link; with the parameter wrench.link a link on the same body, or one at rest, such as
+            the base link.
+        values : ndarray, shape (6,)
+            (moment, force) in that frame [N m], [N].
+        time : callable
+            Its stamp [ns]; zero means now.
+        model : RobotModel
+        now_ns : int
+            [ns]
+
+        Returns
+        -------
+        bool
+            As of `take_given`.
+
+        Raises
+        ------
+        WrenchError
+            If it cannot be used.
         """
         place = mounting(self._settings, model, frame_id)
         link, topic = place.link, measured_topic(frame_id)
@@ -252,7 +357,23 @@ class Wrenches:
         return not is_same
 
     def _is_next(self, link: str, topic: str, stamp: int, now: int, repeated: bool) -> bool:
-        """Whether a message is newer than those before, or may be repeated; others are counted."""
+        """Whether a message is newer than those before, or may be repeated; others are counted.
+
+        Parameters
+        ----------
+        link : str
+        topic : str
+            Name of its source.
+        stamp, now : int
+            [ns]
+        repeated : bool
+            Whether it may have the stamp of the one before.
+
+        Raises
+        ------
+        WrenchError
+            If another source acts on the link.
+        """
         present, timeout = self.sources.get(link), self._settings.timeout
         if present is not None and present.topic != topic:
             age = (now - present.stamp) / NANOSECONDS
@@ -280,9 +401,24 @@ class Wrenches:
         return [Wrench(link, none, sources[link].expressed_in) for link in sorted(sources)]
 
     def at(self, time_ns: int, motion: Array, model: RobotModel) -> WrenchesAt:
-        """Wrenches at the instant [ns] of a motion (K, n), K >= 3, up to the order K - 3 or less.
+        """Wrenches at the instant of a motion.
 
-        Raises WrenchError if one is stale and the policy is to stop, or too far ahead.
+        Parameters
+        ----------
+        time_ns : int
+            [ns]
+        motion : ndarray, shape (K, n), K >= 3
+        model : RobotModel
+
+        Returns
+        -------
+        WrenchesAt
+            Up to the order K - 3 or less.
+
+        Raises
+        ------
+        WrenchError
+            If one is stale and the policy is to stop, or too far ahead.
         """
         acting = []
         query = Query(time_ns, motion, model, self._settings.expiry)
@@ -302,7 +438,18 @@ class Wrenches:
         return result
 
     def report(self, now_ns: int) -> dict[str, str]:
-        """State of the wrench on every link in words, for diagnostics."""
+        """State of the wrench on every link in words, for diagnostics.
+
+        Parameters
+        ----------
+        now_ns : int
+            [ns]
+
+        Returns
+        -------
+        dict of str to str
+            By link.
+        """
         states, settings = {}, self._settings
         for link in sorted(self.sources):
             source = self.sources[link]

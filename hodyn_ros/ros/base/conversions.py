@@ -74,7 +74,13 @@ _ACTINGS = {
 
 
 def time_message(nanoseconds: int) -> Time:
-    """Integer nanoseconds as a time message."""
+    """Integer nanoseconds as a time message.
+
+    Parameters
+    ----------
+    nanoseconds : int
+        From zero on [ns].
+    """
     return Time(sec=nanoseconds // NANOSECONDS, nanosec=nanoseconds % NANOSECONDS)
 
 
@@ -88,7 +94,27 @@ def _order(names: tuple[str, ...], wanted: tuple[str, ...]) -> list[int] | None:
 def motion_samples_from_message(
     model: RobotModel, message: JointMotionTrajectory
 ) -> tuple[Array, Array]:
-    """Times (N,) [s] and motion (N, K, n) in model order; HodynError as from a single motion."""
+    """Samples of a motion in model order.
+
+    Parameters
+    ----------
+    model : RobotModel
+    message : JointMotionTrajectory
+
+    Returns
+    -------
+    times : ndarray, shape (N,)
+        Increasing [s].
+    motion : ndarray, shape (N, K, n)
+        K from 3 to 5.
+
+    Raises
+    ------
+    MotionError
+        If the times are missing or do not increase.
+    HodynError
+        As of `motion_from_message`.
+    """
     what = 'JointMotionTrajectory'
     if not message.time_from_start:
         raise MotionError(
@@ -104,11 +130,30 @@ def motion_from_message(
     what: str = 'JointMotion',
     samples: int | None = None,
 ) -> Array:
-    """Motion of shape (K, n) in model order, K from 3 to 5 as many orders as the message holds.
+    """Motion in model order.
 
-    Of several samples, whose values stand one after the other, (samples, K, n). HodynError if the
-    names are not those of the model, a field has the wrong length, a needed one is empty or a
-    value is not finite.
+    Parameters
+    ----------
+    model : RobotModel
+    message : JointMotion or JointMotionTrajectory
+    what : str
+        Kind of the message, for errors.
+    samples : int, optional
+        Number of samples, whose values stand one after the other in each field; None: a single
+        motion.
+
+    Returns
+    -------
+    ndarray, shape (K, n) or (samples, K, n)
+        Position, velocity and acceleration, and as many of jerk and snap as the message holds:
+        K from 3 to 5 [rad/s^k] or [m/s^k].
+
+    Raises
+    ------
+    JointNameError
+        If the names are not those of the model.
+    MotionError
+        If a field has the wrong length, a needed one is empty or a value is not finite.
     """
     order = _order(tuple(message.joint_names), model.joint_names)
     n, N = len(model.joint_names), samples or 1
@@ -143,9 +188,34 @@ def read_rows(
     samples: int = 1,
     error: type[HodynError] = MotionError,
 ) -> Array:
-    """Fields of a message, shape (K, samples n), each with a value for every one of its names.
+    """Fields of a message, each with a value for every one of its names.
 
-    After the first ones, which are needed, a field may be empty: zeros. `error` refuses others.
+    Parameters
+    ----------
+    what : str
+        Kind of the message, for errors.
+    message : object
+    fields : sequence of str
+        K names of fields of numbers.
+    n : int
+        How many names the message has.
+    n_needed : int
+        The first fields that must not be empty; others may be, and are zero then.
+    names : str
+        Field that holds the names, for errors.
+    samples : int
+        How many values each name has in a field.
+    error : type
+        Of what is raised.
+
+    Returns
+    -------
+    ndarray, shape (K, samples n)
+
+    Raises
+    ------
+    error
+        If a field has another number of values.
     """
     rows = np.zeros((len(fields), samples * n))
     for k, field in enumerate(fields):
@@ -170,7 +240,26 @@ def check_finite(
     values: Array,
     error: type[HodynError] = MotionError,
 ) -> None:
-    """Refuse fields (K, n), or (N, K, n) of several samples, with values that are not finite."""
+    """Refusal of fields with values that are not finite.
+
+    Parameters
+    ----------
+    what : str
+        Kind of the message, for errors.
+    fields : sequence of str
+        Names of the K fields.
+    joints : sequence of str
+        Names of the n joints.
+    values : ndarray, shape (K, n) or (N, K, n)
+        The latter of several samples.
+    error : type
+        Of what is raised.
+
+    Raises
+    ------
+    error
+        If a value is NaN or infinite; the message names the first one.
+    """
     where = first_not_finite(values)
     if where is not None:
         *sample, row, joint = where
@@ -184,9 +273,29 @@ def check_finite(
 def values_of(
     topic: str, message: JointState, fields: tuple[str, ...], wanted: tuple[str, ...]
 ) -> Array | None:
-    """Values (fields, names) of the wanted names, in their order; None if none of them is there.
+    """Values of the wanted names, in their order; further names are ignored.
 
-    Further names are ignored. Raises JointNameError or MotionError if it cannot be used.
+    Parameters
+    ----------
+    topic : str
+        For errors.
+    message : JointState
+    fields : tuple of str
+        K fields of the message; all of them are needed.
+    wanted : tuple of str
+        n names.
+
+    Returns
+    -------
+    ndarray, shape (K, n), optional
+        None if the message has none of the names.
+
+    Raises
+    ------
+    JointNameError
+        If some of the names are missing or repeated.
+    MotionError
+        If a field has the wrong length or a value is not finite.
     """
     names = tuple(message.name)
     places = _places(topic, names, wanted)
@@ -214,7 +323,26 @@ def _places(topic: str, names: tuple[str, ...], wanted: tuple[str, ...]) -> list
 
 
 def motion_of_base(message: BaseMotion, base_link: str) -> LinkMotion:
-    """Pose (4, 4) and twist (2 to 4, 6) of a message; MotionError if they cannot be used."""
+    """Motion of the base link.
+
+    Parameters
+    ----------
+    message : BaseMotion
+    base_link : str
+        Whose motion it has to be.
+
+    Returns
+    -------
+    LinkMotion
+        Pose (4, 4) and twist (K, 6) with derivatives, (angular, linear), K from 2 to 4; further
+        ones of the message are left out.
+
+    Raises
+    ------
+    MotionError
+        If the message is about another link, holds fewer than two twists, a value that is not
+        finite, or a quaternion whose length is not 1 to 0.001.
+    """
     if message.child_frame_id != base_link:
         raise MotionError(
             f'BaseMotion: child_frame_id is {message.child_frame_id!r}, expected the base link '
@@ -247,7 +375,23 @@ def motion_of_base(message: BaseMotion, base_link: str) -> LinkMotion:
 
 
 def state_from_message(model: RobotModel, message: JointMotion) -> Array:
-    """State (5, n) in model order, zero where it is empty; errors as of `motion_from_message`."""
+    """State of the joints in model order.
+
+    Parameters
+    ----------
+    model : RobotModel
+    message : JointMotion
+
+    Returns
+    -------
+    ndarray, shape (5, n)
+        Zero where a field is empty, which that of the positions must not be.
+
+    Raises
+    ------
+    JointNameError, MotionError
+        As of `motion_from_message`.
+    """
     order = model.joint_order(message.joint_names)
     state = read_rows('start_state', message, MOTION_FIELDS, len(order), 1)[:, order]
     check_finite('start_state', MOTION_FIELDS, model.joint_names, state)
@@ -255,7 +399,23 @@ def state_from_message(model: RobotModel, message: JointMotion) -> Array:
 
 
 def waypoints_from_message(message: JointTrajectory) -> Waypoints:
-    """Waypoints of a trajectory in the order of the message; TrajectoryError if they are none."""
+    """Waypoints of a trajectory in the order of the message.
+
+    Parameters
+    ----------
+    message : JointTrajectory
+
+    Returns
+    -------
+    Waypoints
+        With NaN for velocities and accelerations that a point does not have.
+
+    Raises
+    ------
+    TrajectoryError
+        If there are no names or points, a point has the wrong number of values, or one is not
+        finite.
+    """
     names, points = tuple(message.joint_names), message.points
     if not names:
         raise TrajectoryError('JointTrajectory: joint_names is empty.')
@@ -271,7 +431,26 @@ def waypoints_from_message(message: JointTrajectory) -> Waypoints:
 
 
 def requested_waypoints(message: JointTrajectory, most: int) -> Waypoints:
-    """Waypoints of a request, which are taken out of it; RequestError if they are too many."""
+    """Waypoints of a request, which are taken out of it.
+
+    Parameters
+    ----------
+    message : JointTrajectory
+        Has no points any more afterwards.
+    most : int
+        Largest number of points.
+
+    Returns
+    -------
+    Waypoints
+
+    Raises
+    ------
+    RequestError
+        If there are more points.
+    TrajectoryError
+        As of `waypoints_from_message`.
+    """
     count = len(message.points)
     if count > most:
         raise RequestError(
@@ -309,7 +488,27 @@ def _rows(
 
 
 def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
-    """Link, expression, direction of action and values (3, 6) of a message, or WrenchError."""
+    """Wrench with two time derivatives.
+
+    Parameters
+    ----------
+    message : WrenchMotion
+
+    Returns
+    -------
+    link : str
+    expressed_in : str
+        body, spatial or hybrid.
+    acting : str
+        on_robot or on_environment.
+    values : ndarray, shape (3, 6)
+        (moment, force) [N m/s^k], [N/s^k].
+
+    Raises
+    ------
+    WrenchError
+        If a choice is unknown or a value is not finite.
+    """
     link = message.header.frame_id
     for field, choices in (('expressed_in', _EXPRESSIONS), ('acting', _ACTINGS)):
         given = getattr(message, field)
@@ -326,7 +525,7 @@ def wrench_from_message(message: WrenchMotion) -> tuple[str, str, str, Array]:
 
 
 def moment_force(message: WrenchMessage) -> list[float]:
-    """Components of a wrench in the order of the mathematics."""
+    """Components of a wrench in the order of the mathematics, (moment, force) [N m], [N]."""
     torque, force = message.torque, message.force
     return [torque.x, torque.y, torque.z, force.x, force.y, force.z]
 
@@ -338,7 +537,17 @@ def write_wrench(message: WrenchMessage, wrench: Array) -> None:
 
 
 def payload_of(request: SetPayload.Request) -> Payload:
-    """Payload of a request."""
+    """Payload of a request.
+
+    Parameters
+    ----------
+    request : SetPayload.Request
+        Its inertia [kg m^2] is that about the centre of mass [m], in the axes of the link.
+
+    Returns
+    -------
+    Payload
+    """
     given, center = request.inertia, request.inertia.com
     rows = (given.ixx, given.ixy, given.ixz), (given.ixy, given.iyy, given.iyz)
     inertia = *rows, (given.ixz, given.iyz, given.izz)
@@ -351,14 +560,32 @@ def flat(values: Array) -> array.array[float]:
 
 
 def continuous_order(continuous_derivative: int) -> int:
-    """Highest derivative of the effort that is continuous, from that of the position; or -1."""
+    """Highest derivative of the effort that is continuous, from that of the position; or -1.
+
+    Parameters
+    ----------
+    continuous_derivative : int
+        Of the position; that of the effort is two lower, and no higher than
+        `HIGHEST_EFFORT_ORDER`.
+    """
     return max(min(continuous_derivative - 2, HIGHEST_EFFORT_ORDER), -1)
 
 
 def fill(
     message: Any, fields: Sequence[str], rows: Sequence[Array] | Array, end: str = ''
 ) -> None:
-    """Write rows into the first fields of a message, whose names have an end; empty the others."""
+    """Write rows into the first fields of a message, and empty the others.
+
+    Parameters
+    ----------
+    message : object
+    fields : sequence of str
+        Names of fields of type float64[], without their end.
+    rows : sequence of ndarray or ndarray, shape (K, ...)
+        A row for each of the first K fields; those beyond the fields are left out.
+    end : str
+        Common end of the names of the fields, such as `_std`.
+    """
     values = np.asarray(rows, dtype=np.float64)[: len(fields)]
     for k, field in enumerate(fields):
         row = values[k].tobytes() if k < len(values) else b''
@@ -368,7 +595,28 @@ def fill(
 def along(
     given: Sequence[Array], times: Array, what: str, error: type[HodynError]
 ) -> Array:
-    """Series (N, 3, c) of what goes on by its derivatives or is given for each time (N,) [s]."""
+    """Series of what goes on by its derivatives or is given for each time.
+
+    Parameters
+    ----------
+    given : sequence of ndarray, shape (3, c)
+        One value with two derivatives, or one for each time.
+    times : ndarray, shape (N,)
+        [s]
+    what : str
+        What is given, for errors.
+    error : type
+        Of what is raised.
+
+    Returns
+    -------
+    ndarray, shape (N, 3, c)
+
+    Raises
+    ------
+    error
+        If there are neither one nor N of them.
+    """
     if len(given) == 1:
         return continued(given[0], times - times[0])
     if len(given) != len(times):
@@ -380,7 +628,16 @@ def along(
 
 
 def message_of_joints(kind: type, model: RobotModel, stamp: int = 0) -> Any:
-    """Message about the joints of a model at a time [ns], without values."""
+    """Message about the joints of a model at a time [ns], without values.
+
+    Parameters
+    ----------
+    kind : type
+        Of the message, with `header` and `joint_names`.
+    model : RobotModel
+    stamp : int
+        [ns]
+    """
     message = kind(joint_names=list(model.joint_names))
     message.header.stamp = time_message(stamp)
     message.header.frame_id = model.base_link
@@ -396,7 +653,24 @@ def write_efforts(
     deviations: Array | None = None,
     delay: float = 0.0,
 ) -> None:
-    """Write efforts (orders, n) with deviations [ns, s] into a message, used again and again."""
+    """Write efforts of an instant into a message that is used again and again.
+
+    Parameters
+    ----------
+    message : JointEffort
+    effort : ndarray, shape (orders, n)
+        [N m/s^k] or [N/s^k]
+    stamp : int
+        [ns]
+    source : int
+        Constant of the message that says where the motion is from.
+    continuous : int
+        Highest order of the efforts that is continuous; orders that are not there do not count.
+    deviations : ndarray, shape (K, n), K >= orders, optional
+        Standard deviations of the efforts.
+    delay : float
+        How far the motion lies behind the latest measurement [s].
+    """
     time = message.header.stamp
     time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
     orders = len(effort)
@@ -422,7 +696,24 @@ def motion_estimate_message(model: RobotModel, estimate: Estimate) -> MotionEsti
 def effort_trajectory_message(
     model: RobotModel, times: Array, motion: Array, effort: Array, stamp: int, source: int
 ) -> JointEffortTrajectory:
-    """Motion (N, K, n) and efforts (N, K-2, n) as a message; `stamp` in nanoseconds."""
+    """Motion (N, K, n) and efforts (N, K-2, n) as a message; `stamp` in nanoseconds.
+
+    Parameters
+    ----------
+    model : RobotModel
+    times : ndarray, shape (N,)
+        From the start of the motion [s].
+    motion : ndarray, shape (N, K, n)
+    effort : ndarray, shape (N, K - 2, n)
+    stamp : int
+        Of the time zero [ns].
+    source : int
+        Constant of JointEffort that says where the motion is from.
+
+    Returns
+    -------
+    JointEffortTrajectory
+    """
     message = message_of_joints(JointEffortTrajectory, model, stamp)
     message.time_from_start = flat(times)
     fill(message, MOTION_FIELDS, motion.swapaxes(0, 1))

@@ -24,13 +24,37 @@ def _full_name(info: Any) -> str:
 
 
 def publisher_names(node: Node, topic: str) -> list[str]:
-    """Fully qualified names of the nodes that publish a topic, one for each publisher."""
+    """Fully qualified names of the nodes that publish a topic.
+
+    Parameters
+    ----------
+    node : Node
+    topic : str
+        Before remapping.
+
+    Returns
+    -------
+    list of str
+        Sorted, one for each publisher.
+    """
     infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     return sorted(map(_full_name, infos))
 
 
 def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
-    """Why some publishers of a topic are not heard, in words."""
+    """Why some publishers of a topic are not heard.
+
+    Parameters
+    ----------
+    node : Node
+    subscription : Subscription
+
+    Returns
+    -------
+    list of str
+        A sentence for each publisher of another type or with a quality of service that does not
+        fit.
+    """
     found, topic = [], subscription.topic_name
     package, part, *_ = subscription.msg_type.__module__.split('.')
     kind = f'{package}/{part}/{subscription.msg_type.__name__}'
@@ -47,7 +71,15 @@ def unheard_publishers(node: Node, subscription: Subscription) -> list[str]:
 
 
 class Diagnostics(NodeHealth):
-    """Health of a node with a name, which `report` turns into statuses."""
+    """Health of a node, which `report` turns into statuses.
+
+    Parameters
+    ----------
+    name : str
+        Of the node, fully qualified.
+    **options
+        Of `NodeHealth`.
+    """
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(**options)
@@ -60,14 +92,44 @@ class Diagnostics(NodeHealth):
         in_preparation: bool,
         algorithms: Mapping[str, str],
     ) -> list[DiagnosticStatus]:
-        """State of the robot in use, why another is refused, inputs and outputs."""
+        """Statuses of all parts of the node; a new interval starts.
+
+        Parameters
+        ----------
+        robot : Robot, optional
+            In use.
+        error : str
+            Why another description is refused; empty if none is.
+        in_preparation : bool
+            Whether a robot is being made ready.
+        algorithms : mapping of str to str
+            What computes the efforts, by names in the status of the model.
+
+        Returns
+        -------
+        list of DiagnosticStatus
+        """
         reports = self.reports(robot, error, in_preparation, algorithms)
         return [self.status(part, *report) for part, report in reports.items()]
 
     def status(
         self, part: str, level: bytes, message: str, values: Mapping[str, object]
     ) -> DiagnosticStatus:
-        """Message on a part of the node."""
+        """Status of a part of the node.
+
+        Parameters
+        ----------
+        part : str
+            Its name, behind that of the node.
+        level : bytes
+            `OK`, `WARN`, `ERROR` or `STALE` of `streams.health`.
+        message : str
+        values : mapping of str to object
+
+        Returns
+        -------
+        DiagnosticStatus
+        """
         return DiagnosticStatus(
             name=f'{self._name}: {part}',
             hardware_id=self.robot_name,

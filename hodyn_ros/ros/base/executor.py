@@ -20,10 +20,15 @@ _KINDS = ('subscription', 'guard', 'timer', 'client', 'service')  # in the order
 
 
 class StreamExecutor(SingleThreadedExecutor):
-    """Calls the callbacks of subscriptions, timers and guard conditions itself.
+    """Executor that calls the callbacks of subscriptions, timers and guard conditions itself.
 
     The wait set is kept until entities come or go. What is rare or may await something (services,
     clients, events, tasks, coroutines) is left to rclpy.
+
+    Parameters
+    ----------
+    **options
+        Of `rclpy.executors.SingleThreadedExecutor`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -41,7 +46,18 @@ class StreamExecutor(SingleThreadedExecutor):
         self._waiting = threading.RLock()
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait for something to do, by default for ever, and call one callback."""
+        """Wait for something to do and call one callback.
+
+        Parameters
+        ----------
+        timeout_sec : float, optional
+            Longest wait [s]; by default for ever.
+
+        Raises
+        ------
+        ExternalShutdownException
+            If the context has been shut down meanwhile.
+        """
         if not self._ready:
             is_done = all(task.done() or task.cancelled() for task, *_ in list(self._tasks))
             if self._is_plain or not is_done:
@@ -62,7 +78,18 @@ class StreamExecutor(SingleThreadedExecutor):
         )
 
     def shutdown(self, timeout_sec: float | None = None) -> bool:
-        """Call nothing any more."""
+        """Call nothing any more.
+
+        Parameters
+        ----------
+        timeout_sec : float, optional
+            Longest wait for callbacks under way [s].
+
+        Returns
+        -------
+        bool
+            Whether they have ended.
+        """
         is_done: bool = super().shutdown(timeout_sec)
         with self._waiting:
             self._ready.clear()
@@ -70,6 +97,13 @@ class StreamExecutor(SingleThreadedExecutor):
         return is_done
 
     def _wait(self, nanoseconds: int) -> None:
+        """Wait for entities to be ready, and note what is to be called.
+
+        Parameters
+        ----------
+        nanoseconds : int
+            Longest wait; -1: for ever.
+        """
         if self._wait_set is None:
             try:
                 self._gather()
@@ -87,9 +121,8 @@ class StreamExecutor(SingleThreadedExecutor):
         except InvalidHandle:  # an event has been destroyed
             self._wait_set = None
             return
-        self._cb_iter = (
-            None  # rclpy is to look at its tasks again: this may hear of them first
-        )
+        # Rclpy is to look at its tasks again: this may hear of them first.
+        self._cb_iter = None
         wait_set.wait(nanoseconds)
         if not self._context.ok():
             raise ExternalShutdownException
@@ -174,6 +207,7 @@ def _is_kept(in_use: ExitStack, kind: str, entity: Any) -> bool:
 
 
 def _take(subscription: Any) -> None:
+    """Take a message of a subscription and call its callback, unless it has been destroyed."""
     handle = subscription.handle
     try:
         with handle:
@@ -186,6 +220,7 @@ def _take(subscription: Any) -> None:
 
 
 def _tick(timer: Any) -> None:
+    """Call the callback of a timer, unless it is not due any more."""
     handle = timer.handle
     try:
         with handle:

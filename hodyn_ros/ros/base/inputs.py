@@ -24,28 +24,88 @@ from hodyn_ros.trajectory.estimator import Estimate
 
 
 def _stamp(header: Header) -> wrenches.Time:
+    """Function that returns the stamp of a header [ns], or raises a MotionError."""
     return lambda: nanoseconds(header.stamp)
 
 
 class WrenchMessages(wrenches.Wrenches):
-    """The latest wrench on every link; a stamp of zero means now [ns]."""
+    """The latest wrench on every link, from messages; a stamp of zero means now."""
 
     def take_motion(self, message: WrenchMotion, model: RobotModel, now: int) -> bool:
-        """Take a wrench with its derivatives: `take_given`."""
+        """Take a wrench with its derivatives.
+
+        Parameters
+        ----------
+        message : WrenchMotion
+        model : RobotModel
+        now : int
+            [ns]
+
+        Returns
+        -------
+        bool
+            As of `take_given`.
+
+        Raises
+        ------
+        WrenchError
+            If it cannot be used.
+        """
         given = wrench_from_message(message)
         return self.take_given(given, _stamp(message.header), model, now)
 
     def take_stamped(self, message: WrenchStamped, model: RobotModel, now: int) -> bool:
-        """Take a sample of a measured wrench: `take_measured`."""
+        """Take a sample of a measured wrench.
+
+        Parameters
+        ----------
+        message : WrenchStamped
+        model : RobotModel
+        now : int
+            [ns]
+
+        Returns
+        -------
+        bool
+            As of `take_measured`.
+
+        Raises
+        ------
+        WrenchError
+            If it cannot be used.
+        """
         frame, values = message.header.frame_id, np.array(moment_force(message.wrench))
         return self.take_measured(frame, values, _stamp(message.header), model, now)
 
 
 class BaseMotionMessages(base_motion.BaseMotions):
-    """The latest motions of the base link."""
+    """The latest motions of the base link, from messages."""
 
     def take(self, message: BaseMotion, base_link: str, now: int, timeout: float) -> bool:
-        """Take a message, stamped zero for now [ns]: `take_motion`; or MotionError."""
+        """Take a message; a stamp of zero means now.
+
+        Parameters
+        ----------
+        message : BaseMotion
+        base_link : str
+            Whose motion it has to be.
+        now : int
+            [ns]
+        timeout : float
+            Largest distance of the stamp from now [s]; 0: any.
+
+        Returns
+        -------
+        bool
+            Whether no newer one came before it.
+
+        Raises
+        ------
+        MotionError
+            If the message cannot be used.
+        StaleError
+            If its stamp is farther from now.
+        """
         motion = motion_of_base(message, base_link)
         return self.take_motion(
             motion, nanoseconds(message.header.stamp) or now, now, timeout
@@ -53,12 +113,29 @@ class BaseMotionMessages(base_motion.BaseMotions):
 
 
 class JointStateMessages(measured.MeasuredMotion):
-    """Estimates the motion of a robot from its joint states."""
+    """Motion of a robot as it is estimated from messages on its joint states."""
 
     def update(self, message: JointState, now: int, timeout: float) -> Estimate | None:
-        """Take a measurement: `take`; None also if it is about other joints alone.
+        """Take a measurement; further joints are ignored.
 
-        Further joints are ignored. What cannot be used raises JointNameError or MotionError.
+        Parameters
+        ----------
+        message : JointState
+            A stamp of zero means now.
+        now : int
+            [ns]
+        timeout : float
+            Largest distance of the stamp from now [s]; 0: any.
+
+        Returns
+        -------
+        Estimate or None
+            As of `take`; None also if the message is about other joints alone.
+
+        Raises
+        ------
+        JointNameError, MotionError, StaleError
+            If it cannot be used.
         """
         values = values_of('joint_states', message, ('position',), self.joint_names)
         if values is None or not self.is_in_use:
@@ -67,9 +144,28 @@ class JointStateMessages(measured.MeasuredMotion):
 
 
 class StiffnessMessages(motors.Stiffness):
-    """The latest wish for every joint of variable stiffness."""
+    """The latest wish for every joint of variable stiffness, from messages."""
 
     def take(self, message: StiffnessMotion, joints: Iterable[str], now: int) -> bool:
-        """Take a wish, stamped zero for now [ns]: `take_wish`; HodynError if it is none."""
+        """Take a wish; a stamp of zero means now.
+
+        Parameters
+        ----------
+        message : StiffnessMotion
+        joints : iterable of str
+            Those of variable stiffness.
+        now : int
+            [ns]
+
+        Returns
+        -------
+        bool
+            Whether no newer one came before it.
+
+        Raises
+        ------
+        HodynError
+            As of `stiffness_from_message`, or if the stamp cannot be used.
+        """
         wanted = stiffness_from_message(message, joints)
         return self.take_wish(wanted, nanoseconds(message.header.stamp) or now)

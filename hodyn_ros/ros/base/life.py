@@ -39,10 +39,14 @@ _LIBRARIES = Path('/proc/self/maps')
 def bound_memory() -> bool:
     """Let Fast DDS keep no more memory than the messages that wait, if nobody has configured it.
 
-    Version 3 also repeats lost messages sooner.
+    Version 3 also repeats lost messages sooner. To be called after `rclpy.init` and before the
+    first node of the process; processes that are started later inherit the profile.
 
-    To be called after `rclpy.init` and before the first node of the process; processes that are
-    started later inherit the profile. Returns whether it is used.
+    Returns
+    -------
+    bool
+        Whether the profile of this package is used: not with other middleware, nor where variables
+        of the environment or files of profiles say otherwise.
     """
     if not rclpy.get_rmw_implementation_identifier().startswith('rmw_fastrtps'):
         return False
@@ -63,9 +67,20 @@ def bound_memory() -> bool:
 def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Run a node until the process is interrupted.
 
-    `make_node` makes it once rclpy is initialised with `args`, by default the command line. The
-    exit code is 0 after SIGINT or SIGTERM, at whatever moment and however often they come; 1 if
-    the node cannot start. A callback that fails is logged and the node goes on.
+    A callback that fails is logged and the node goes on.
+
+    Parameters
+    ----------
+    make_node : callable
+        Makes the node once rclpy is initialised.
+    args : sequence of str, optional
+        Arguments of rclpy, by default the command line.
+
+    Returns
+    -------
+    int
+        Exit code: 0 after SIGINT or SIGTERM, at whatever moment and however often they come; 1 if
+        the node cannot start.
     """
     ends: list[int] = []
     # The handlers of rclpy invalidate everything under the feet of running callbacks. These only

@@ -25,7 +25,12 @@ STIFFNESS_FIELDS = ('stiffness', 'stiffness_dot', 'stiffness_ddot')
 
 
 class MotorMessages(streams.MotorStream):
-    """Motor references of a stream of samples, and the message that holds them."""
+    """Motor references of a stream of samples, and the message that holds them.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    """
 
     def __init__(self, actuators: Actuators) -> None:
         super().__init__(actuators)
@@ -33,7 +38,21 @@ class MotorMessages(streams.MotorStream):
         self._message.header.frame_id = actuators.model.base_link
 
     def message(self, motors: MotorMotion, stamp: int, source: int) -> MotorReference:
-        """Message that is valid until the next one is written."""
+        """Message on the motors at an instant; the next call writes the same one again.
+
+        Parameters
+        ----------
+        motors : MotorMotion
+            Rows (3, m) of the position and (2, m) of the torque.
+        stamp : int
+            [ns]
+        source : int
+            Constant of JointEffort that says where the motion is from.
+
+        Returns
+        -------
+        MotorReference
+        """
         message = self._message
         time = message.header.stamp
         time.sec, time.nanosec = divmod(stamp, NANOSECONDS)
@@ -43,13 +62,29 @@ class MotorMessages(streams.MotorStream):
 
 
 def motor_message(kind: type, actuators: Actuators) -> Any:
-    """Message about the motors of a robot, without values."""
+    """Message about the motors of a robot, without values.
+
+    Parameters
+    ----------
+    kind : type
+        Of the message, with `motor_names` and `joint_names`.
+    actuators : Actuators
+    """
     joints = [actuators.model.joint_names[joint] for joint in actuators.joint_of_motor]
     return kind(motor_names=list(actuators.motor_names), joint_names=joints)
 
 
 def fill_motors(message: Any, actuators: Actuators, motors: MotorMotion) -> None:
-    """Write what the motors do at an instant, or at several ones, into a message."""
+    """Write what the motors do at an instant, or at several ones, into a message.
+
+    Parameters
+    ----------
+    message : object
+        With the fields of MotorReference.
+    actuators : Actuators
+    motors : MotorMotion
+        Of one instant, (K, m), or of N of them, (N, K, m).
+    """
     fill(message, POSITION_FIELDS, motors.position.swapaxes(0, -2))
     fill(message, TORQUE_FIELDS, motors.torque.swapaxes(0, -2))
     message.deflection = flat(spring_deflections(actuators, motors)[..., 0, :])
@@ -58,7 +93,20 @@ def fill_motors(message: Any, actuators: Actuators, motors: MotorMotion) -> None
 def motor_trajectory_message(
     actuators: Actuators, times: Array, motors: MotorMotion
 ) -> MotorTrajectory:
-    """Motors along a motion of N samples as a message."""
+    """Motors along a motion as a message.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    times : ndarray, shape (N,)
+        [s]
+    motors : MotorMotion
+        At these times, (N, K, m).
+
+    Returns
+    -------
+    MotorTrajectory
+    """
     message = motor_message(MotorTrajectory, actuators)
     message.time_from_start = flat(times)
     fill_motors(message, actuators, motors)
@@ -68,7 +116,26 @@ def motor_trajectory_message(
 def stiffness_from_message(
     message: StiffnessMotion, joints: Iterable[str]
 ) -> dict[str, Array]:
-    """Series (3,) of the stiffness of some of the joints that can choose it, or HodynError."""
+    """Stiffness of some of the joints that can choose it.
+
+    Parameters
+    ----------
+    message : StiffnessMotion
+    joints : iterable of str
+        Joints that can choose it.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (3,)
+        Stiffness and two time derivatives, by joint [N m/(rad s^k)].
+
+    Raises
+    ------
+    JointNameError
+        If there are no names, or they are unknown or repeated.
+    ActuatorError
+        If a field has the wrong length, a value is not finite, or a stiffness not above zero.
+    """
     names, known = list(message.joint_names), list(joints)
     unknown = sorted(set(names) - set(known))
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -93,10 +160,27 @@ def stiffness_from_message(
 def requested_stiffness(
     messages: Sequence[StiffnessMotion], joints: Iterable[str], times: Array
 ) -> dict[str, Array]:
-    """Series (N, 3) of the stiffness by joint along N samples; empty without messages.
+    """Stiffness by joint along the samples of a motion.
 
-    There is one message, which goes on by its derivatives, or one for each of the times (N,) [s];
-    others are refused, see `stiffness_from_message`.
+    Parameters
+    ----------
+    messages : sequence of StiffnessMotion
+        One, which goes on by its derivatives, or one for each sample.
+    joints : iterable of str
+        Joints that can choose their stiffness.
+    times : ndarray, shape (N,)
+        Of the samples [s].
+
+    Returns
+    -------
+    dict of str to ndarray, shape (N, 3)
+        Empty without messages.
+
+    Raises
+    ------
+    JointNameError, ActuatorError
+        As of `stiffness_from_message`; also if the entries are about different joints, or their
+        number is wrong.
     """
     if not messages:
         return {}

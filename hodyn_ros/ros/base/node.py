@@ -41,16 +41,40 @@ class RobotNode(Node, Generic[S]):
     `check_settings`, `on_settings`, `on_time_jump` and `statuses`; its initialiser ends with
     `open`.
 
-    `kind` is the table of its parameters, see `base.parameters`; ValueError names all
-    values that cannot be used. The options are those of `rclpy.node.Node`.
+    Parameters
+    ----------
+    name : str
+    kind : type
+        Table of its parameters, see `base.parameters`.
+    is_described : bool
+        Whether it takes robot descriptions, from the parameter and the topic `robot_description`.
+    **node_options
+        Of `rclpy.node.Node`.
+
+    Attributes
+    ----------
+    settings : object
+        An instance of `kind` with the parameters in use; replaced as a whole.
+    parameters : Parameters
+    diagnostics : Diagnostics
+    worker : Worker
+        A thread for what takes long.
+    closing : list of callable
+        What ends with the node, called in reverse order.
+    received : int
+        When the message that is being taken has arrived, by the system's clock [ns]; 0: unknown.
+
+    Raises
+    ------
+    ValueError
+        If values of parameters cannot be used; it names all of them.
     """
 
     def __init__(
         self, name: str, kind: type[S], *, is_described: bool = True, **node_options: Any
     ) -> None:
-        # What ends with the node, also if it comes no further than to its parameters.
+        # Also if it comes no further than to its parameters.
         self.closing: list[Callable[[], None]] = []
-        # When the message that is being taken has arrived, by the system's clock; 0: unknown.
         self.received = 0
         node_options['automatically_declare_parameters_from_overrides'] = True
         super().__init__(name, **node_options)
@@ -60,11 +84,11 @@ class RobotNode(Node, Generic[S]):
         self.parameters = Parameters(
             self, kind, self._exchange, self.check_settings, self._on_parameters_set
         )
-        self.settings: S = self.parameters.settings  # replaced as a whole
+        self.settings: S = self.parameters.settings
         self.diagnostics = Diagnostics(self.get_fully_qualified_name())
         self._calls = queue.SimpleQueue[partial[None]]()
         self._has_calls = self.create_guard_condition(self._run_calls)
-        self.worker = Worker('worker', self.get_logger().error)  # for what takes long
+        self.worker = Worker('worker', self.get_logger().error)
         self._diagnostics_publisher = qos.create_publisher(
             self, DiagnosticArray, '/diagnostics', qos.OUTPUT
         )
@@ -80,7 +104,11 @@ class RobotNode(Node, Generic[S]):
         self._is_described = is_described
 
     def open(self) -> None:
-        """Begin to work: the last step of making a node."""
+        """Begin to work: the last step of making a node.
+
+        It subscribes to the topics, begins to report health, and describes the robot if the
+        parameter does.
+        """
         self._is_open = True
         self._inputs += [Input(self, topic) for topic in self.topics()]
         # Health is reported in real time, also while simulated time stands still.
@@ -114,42 +142,116 @@ class RobotNode(Node, Generic[S]):
     # To be overridden
 
     def describe(self, xml: str) -> None:
-        """Take a robot description; HodynError if it is plain that it cannot be used."""
+        """Take a robot description.
+
+        Parameters
+        ----------
+        xml : str
+            URDF.
+
+        Raises
+        ------
+        HodynError
+            If it is plain that it cannot be used.
+        """
 
     def topics(self) -> Iterable[Topic]:
-        """Inputs, but for robot descriptions: one line each."""
+        """Inputs of the node, but for robot descriptions.
+
+        Returns
+        -------
+        iterable of Topic
+        """
         return ()
 
     def check_description(self, xml: str) -> None:
-        """Raise HodynError if a description that is about to be set cannot be used."""
+        """Refusal of a description that is about to be set as a parameter.
+
+        Parameters
+        ----------
+        xml : str
+            URDF.
+
+        Raises
+        ------
+        HodynError
+            If it cannot be used.
+        """
 
     def check_settings(self, settings: S) -> None:
-        """Raise ValueError (as every HodynError is) against settings that do not fit."""
+        """Refusal of settings that do not fit.
+
+        Parameters
+        ----------
+        settings : object
+            As they would be.
+
+        Raises
+        ------
+        ValueError
+            As every HodynError is.
+        """
 
     def on_settings(self, before: S) -> None:
-        """Follow new settings; must not raise."""
+        """Follow new settings, which are those of the node already; must not raise.
+
+        Parameters
+        ----------
+        before : object
+            Settings until now.
+        """
 
     def on_time_jump(self, why: str) -> None:
-        """Forget what belongs to another time."""
+        """Forget what belongs to another time.
+
+        Parameters
+        ----------
+        why : str
+            For the log.
+        """
 
     def statuses(self) -> Sequence[DiagnosticStatus]:
-        """Health of the node; is asked for every `diagnostics_period`."""
+        """Health of the node; asked for every `diagnostics_period`.
+
+        Returns
+        -------
+        sequence of DiagnosticStatus
+        """
         return self.diagnostics.report(None, '', False, {})
 
     # For subclasses
 
     def now(self) -> int:
-        """Time of the node [ns]."""
+        """Time of the node's clock [ns]."""
         return int(self.get_clock().now().nanoseconds)
 
     def advertise(
         self, kind: type, topic: str, profile: QoSProfile = qos.OUTPUT
     ) -> Publisher:
-        """Advertise an output with a profile that parameters may override."""
+        """Publisher of an output, with a profile that parameters may override.
+
+        Parameters
+        ----------
+        kind : type
+            Of the messages.
+        topic : str
+        profile : QoSProfile
+
+        Returns
+        -------
+        Publisher
+        """
         return qos.create_publisher(self, kind, topic, profile)
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Have something called in the thread of the executor, in turn; from any thread."""
+        """Have something called in the thread of the executor, in turn; from any thread.
+
+        Parameters
+        ----------
+        call : callable
+        *arguments
+            With which it is called.
+        """
         self._calls.put(partial(call, *arguments))
         self._has_calls.trigger()
 
@@ -158,7 +260,16 @@ class RobotNode(Node, Generic[S]):
             self._calls.get()()
 
     def refuse(self, topic: str, error: Exception, is_throttled: bool = True) -> None:
-        """Count and log that a message cannot be used."""
+        """Count and log that a message cannot be used.
+
+        Parameters
+        ----------
+        topic : str
+        error : Exception
+            Of one that is no HodynError, a fault of this package, the traceback is logged.
+        is_throttled : bool
+            Whether no more than one in a second is logged.
+        """
         if not isinstance(error, HodynError):  # a fault of ours
             self._log_traceback()
         self.diagnostics.refused(topic, str(error), refusal_kind(error))
@@ -168,9 +279,17 @@ class RobotNode(Node, Generic[S]):
         self.get_logger().error(traceback.format_exc(), throttle_duration_sec=LOG_PERIOD)
 
     def hold_back(self, what: str, why: object, health: OutputHealth | None = None) -> None:
-        """Note and log that something is not published; by default the first output.
+        """Note and log that something is not published.
 
-        An error that is no HodynError, a fault of ours, is logged with its place.
+        Parameters
+        ----------
+        what : str
+            What is not.
+        why : object
+            Text or error; of one that is no HodynError, a fault of this package, the traceback is
+            logged.
+        health : OutputHealth, optional
+            Of the output, by default the first one.
         """
         if isinstance(why, Exception):
             if not isinstance(why, HodynError):
@@ -180,9 +299,16 @@ class RobotNode(Node, Generic[S]):
         self.log_error(what, f'No {what} is published: {why}')
 
     def log_error(self, subject: str, text: str = '', is_throttled: bool = True) -> None:
-        """Log an error; if it is throttled, of a subject one in a second, the others counted.
+        """Log an error.
 
-        Without a text, that count alone, if there are any.
+        Parameters
+        ----------
+        subject : str
+            What it is about.
+        text : str
+            Without it, only the number of those that were not logged is, if there are any.
+        is_throttled : bool
+            Whether no more than one in a second is logged of a subject; the others are counted.
         """
         now = time.monotonic()
         before, more = self._logged.get(subject, (-math.inf, 0))

@@ -41,10 +41,26 @@ _OF_RCLPY = ('use_sim_time', 'start_type_description_service')
 
 @dataclass(frozen=True)
 class Entry:
-    """A parameter. Its kind is that of the default; whole numbers are numbers too."""
+    """A parameter. Its kind is that of the default; whole numbers are numbers too.
+
+    Attributes
+    ----------
+    name : str
+        Full name; empty in a table where it is that of the field.
+    default : bool, int, float, str, tuple or None
+        None: anything may be given.
+    description : str
+        A sentence with the unit in brackets.
+    low, high : float
+        Range of a number, both ends included.
+    choices : tuple of str
+        What a text, or each of several names, may be; empty: anything.
+    read_only : bool
+        Whether it stays what it is at the start.
+    """
 
     name: str
-    default: bool | int | float | str | Triple | Names | Numbers | None  # None: anything
+    default: bool | int | float | str | Triple | Names | Numbers | None
     description: str
     low: float = -math.inf
     high: float = math.inf
@@ -60,32 +76,32 @@ class Entry:
         return 'choice' if self.choices else KINDS[type(default)]
 
     def expectation(self, value: Any) -> str:
-        """Say what is expected instead of a value; empty if it fits."""
+        """What is expected instead of a value, in words; empty if it fits."""
         fits, expected = _CHECKS[self.kind]
         return '' if fits(self, value) else expected(self)
 
     def holds(self, value: float) -> bool:
-        """Whether a number is in the range."""
+        """Whether a number is in the range, both ends included."""
         return self.low <= value <= self.high
 
     @property
     def range(self) -> str:
-        """The range in words."""
+        """The range of a number, in words."""
         return f'from {self.low:.12g} to {self.high:.12g}'
 
     @property
     def choices_quoted(self) -> str:
-        """The choices in words."""
+        """The choices, quoted and with commas between."""
         return ', '.join(f"'{name}'" for name in self.choices)
 
     def converted(self, value: Any) -> Any:
-        """Value that fits, in the type of the default."""
+        """Value that fits, in the type of the default, such as a tuple for a list."""
         if isinstance(self.default, tuple):
             return tuple(value if _is_names(value) else map(float, value))
         return float(value) if isinstance(self.default, float) else value
 
     def descriptor(self) -> ParameterDescriptor:
-        """Descriptor for the declaration."""
+        """Descriptor for the declaration, with a range that is bounded and holds the default."""
         # Dynamic typing: whole numbers need no decimal point, and `expectation` says what rclpy
         # would say with numbers of types. It also checks ranges whatever the type.
         made = ParameterDescriptor(
@@ -110,20 +126,40 @@ class Entry:
 
 @dataclass(frozen=True)
 class Family:
-    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints."""
+    """Parameters ``<start>.<joint>``, or ``<start>.<joint>.<key>``, of all joints.
+
+    Attributes
+    ----------
+    start : str
+    members : mapping of str to Entry
+        By keys, '' for none; a value that is the default is none.
+    read_only : bool
+        Whether they stay what they are at the start.
+    is_declared : bool
+        For every joint of the robot in use; otherwise only those that are given.
+    waits : bool
+        Also those that are given exist only once there is their joint.
+    """
 
     start: str
-    members: Mapping[
-        str, Entry
-    ]  # by keys, '' for none; a value that is the default is none
+    members: Mapping[str, Entry]
     read_only: bool = False
-    is_declared: bool = (
-        True  # for every joint of the robot in use; otherwise only those given
-    )
-    waits: bool = False  # also those that are given exist only once there is their joint
+    is_declared: bool = True
+    waits: bool = False
 
     def split(self, name: str) -> tuple[str, str] | None:
-        """Joint and key of a parameter; None if it is no member."""
+        """Joint and key of a parameter.
+
+        Parameters
+        ----------
+        name : str
+            Of the parameter.
+
+        Returns
+        -------
+        tuple of (str, str), optional
+            The key is empty where there is none; None if the parameter is no member.
+        """
         start, _, rest = name.partition('.')
         if start != self.start or not rest:
             return None
@@ -135,7 +171,14 @@ class Family:
         )
 
     def expectation(self, key: str, value: Any) -> str:
-        """Say what is expected instead of a value; empty if it fits."""
+        """What is expected instead of a value, in words; empty if it fits.
+
+        Parameters
+        ----------
+        key : str
+            As of `split`; of an unknown one anything fits.
+        value : object
+        """
         made = self.members.get(key)
         if made is None or (is_number(value) and value == made.default):
             return ''
@@ -144,7 +187,17 @@ class Family:
         return f'{made.default:g} or {expected}' if expected and is_apart else expected
 
     def member(self, name: str) -> Entry:
-        """What a parameter of the family is."""
+        """What a parameter of the family is.
+
+        Parameters
+        ----------
+        name : str
+            Of the parameter, which stands in its entry and, by its joint, in the description.
+
+        Returns
+        -------
+        Entry
+        """
         joint, key = self.split(name) or ('', '')
         made = self.members.get(key) or Entry(
             name, None, ''
@@ -153,7 +206,18 @@ class Family:
         return replace(made, name=name, description=text, read_only=self.read_only)
 
     def values(self, values: Mapping[str, Any]) -> Values:
-        """Those of the values that belong to the family and say something."""
+        """Those of some values that belong to the family and say something.
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            By the names of parameters.
+
+        Returns
+        -------
+        tuple of (str, str, object)
+            Joint, key and value, sorted by name.
+        """
         found = []
         for name, value in sorted(values.items()):
             place = self.split(name)
@@ -181,16 +245,39 @@ def entry(
     read_only: bool = False,
     name: str = '',
 ) -> Any:
-    """Field of a table that is a parameter; by default its name is that of the field.
+    """Field of a table that is a parameter, with the type of its default.
 
-    The type is that of the default; the description is a sentence with the unit in brackets.
+    Parameters
+    ----------
+    default : bool, int, float, str or tuple
+        A tuple of names, of three numbers, or of one number for a list of any length.
+    description : str
+        A sentence with the unit in brackets.
+    low, high : float
+        Range of a number, both ends included.
+    choices : tuple of str
+        What a text, or each of several names, may be.
+    read_only : bool
+        Whether it stays what it is at the start.
+    name : str
+        By default that of the field.
     """
     made = Entry(name, default, description, low, high, choices, read_only)
     return field(default=default, metadata={'entry': made})
 
 
 def same(kind: type[Any], name: str, **changes: Any) -> Any:
-    """Field that is the same parameter or family as a field of another table, but for changes."""
+    """Field that is the same parameter or family as a field of another table, but for changes.
+
+    Parameters
+    ----------
+    kind : type
+        The other table.
+    name : str
+        Of the field in both.
+    **changes
+        Attributes of `Entry` or `Family`.
+    """
     (item,) = (item for item in fields(kind) if item.name == name)
     ((what, made),) = item.metadata.items()
     return field(default=item.default, metadata={what: replace(made, **changes)})
@@ -202,19 +289,54 @@ def group(kind: type[Any]) -> Any:
 
 
 def family(start: str, members: Mapping[str, Entry], **options: bool) -> Any:
-    """Field of a table, of type `Values`, with parameters of all joints: see `Family`."""
+    """Field of a table, of type `Values`, with parameters of all joints.
+
+    Parameters
+    ----------
+    start : str
+        Of their names.
+    members : mapping of str to Entry
+        By keys, '' for none.
+    **options
+        `read_only`, `is_declared` and `waits` of `Family`.
+    """
     return field(default=(), metadata={'family': Family(start, members, **options)})
 
 
 def per_joint(
     start: str, description: str, low: float, high: float, **options: bool
 ) -> Any:
-    """Field of a table with a number ``<start>.<joint>`` of all joints; zero: not given."""
+    """Field of a table with a number ``<start>.<joint>`` of all joints; zero: not given.
+
+    Parameters
+    ----------
+    start : str
+        Of their names.
+    description : str
+        With {joint} for the name of the joint.
+    low, high : float
+        Range of a number that is given.
+    **options
+        `read_only`, `is_declared` and `waits` of `Family`.
+    """
     return family(start, {'': Entry('', 0.0, description, low, high)}, **options)
 
 
 def entries(kind: type[Any], start: str = '') -> tuple[Entry, ...]:
-    """All parameters of a table but those of families, with their full names."""
+    """All parameters of a table but those of families.
+
+    Parameters
+    ----------
+    kind : type
+        The table.
+    start : str
+        What stands in front of the names.
+
+    Returns
+    -------
+    tuple of Entry
+        With their full names.
+    """
     found: list[Entry] = []
     for item in fields(kind):
         if 'entry' in item.metadata:
@@ -302,7 +424,19 @@ def shown(value: Any) -> str:
 
 
 def find_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
-    """Say what is wrong with single values; names that the table does not have are left alone."""
+    """What is wrong with single values, in words.
+
+    Parameters
+    ----------
+    kind : type
+        Table of the parameters.
+    values : mapping of str to object
+        By names; those that the table does not have are left alone.
+
+    Returns
+    -------
+    list of str
+    """
     known = {item.name: item for item in entries(kind)}
     problems = []
     for name, value in values.items():
@@ -316,10 +450,25 @@ def find_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
 
 
 def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
-    """Make settings from values of parameters; those that are left out have their defaults.
+    """Settings from values of parameters; those that are left out have their defaults.
 
-    ValueError names all values that cannot be used, alone or by what the method `contradictions`
-    of the table says.
+    Parameters
+    ----------
+    kind : type
+        Table of the parameters; its method `contradictions`, if there is one, says what is wrong
+        with values together.
+    values : mapping of str to object
+        By names; those that the table does not have are left alone.
+
+    Returns
+    -------
+    object
+        An instance of `kind`.
+
+    Raises
+    ------
+    ValueError
+        If values cannot be used, alone or together; it names all of them.
     """
     problems = find_problems(kind, values)
     if not problems:
@@ -344,7 +493,25 @@ def _filled(kind: type[S], values: Mapping[str, Any], start: str) -> S:
 
 
 def joint_values(start: str, values: Values, joint_names: Sequence[str]) -> dict[str, Any]:
-    """Values of a family ``<start>.<joint>`` by the joints of a robot; others are refused."""
+    """Values of a family ``<start>.<joint>`` by the joints of a robot.
+
+    Parameters
+    ----------
+    start : str
+    values : tuple of (str, str, object)
+        As of `Family.values`.
+    joint_names : sequence of str
+
+    Returns
+    -------
+    dict of str to object
+        Only of joints that have one.
+
+    Raises
+    ------
+    JointNameError
+        If one is for no joint of the robot.
+    """
     unknown = [f'{start}.{joint}' for joint, _, _ in values if joint not in joint_names]
     if unknown:
         raise JointNameError(
@@ -357,13 +524,34 @@ def joint_values(start: str, values: Values, joint_names: Sequence[str]) -> dict
 class Parameters(Generic[S]):
     """Declares all parameters of a table and keeps a snapshot of their values.
 
-    The node is made with ``automatically_declare_parameters_from_overrides=True``, which says what
-    is given at the start, and has no callbacks on parameters yet: before Iron, rclpy does not say
-    when all of them have agreed, but the first one to be added is asked last. Once it has,
-    `on_set` is called with all that has been set together, and `on_change` with the settings
-    before and after. Before that, `check` may raise ValueError against settings.
+    Before ROS 2 Iron, rclpy does not say when all callbacks have agreed, but the first one to be
+    added is asked last: hence the node must have none yet.
 
-    ValueError names all values given at the start that cannot be used.
+    Parameters
+    ----------
+    node : Node
+        Made with ``automatically_declare_parameters_from_overrides=True``, which says what is
+        given at the start, and without callbacks on parameters.
+    kind : type
+        The table.
+    on_change : callable
+        Called with the settings before and after.
+    check : callable
+        May raise ValueError against settings that would hold.
+    on_set : callable
+        Called with all parameters that have been set together, before `on_change`.
+
+    Attributes
+    ----------
+    settings : object
+        Those that hold now.
+    given : dict of str to object
+        Values that were given at the start, known or not.
+
+    Raises
+    ------
+    ValueError
+        If values given at the start cannot be used; it names all of them.
     """
 
     def __init__(
@@ -379,7 +567,7 @@ class Parameters(Generic[S]):
         self._names = {item.name for item in entries(kind)}
         self._families = _families(kind)
         self._declaring = False
-        self.given: dict[str, Any] = {}  # at the start, known or not
+        self.given: dict[str, Any] = {}
         for name, parameter in node.get_parameters_by_prefix('').items():
             if name not in _OF_RCLPY:
                 self.given[name] = parameter.value
@@ -417,6 +605,10 @@ class Parameters(Generic[S]):
         """Declare the parameters of families for the joints of a robot, if need be.
 
         Values that were given for them at the start hold from now on. `on_change` is not called.
+
+        Parameters
+        ----------
+        joints : iterable of str
         """
         new = {
             '.'.join(filter(None, (kin.start, joint, key))): kin
@@ -446,7 +638,13 @@ class Parameters(Generic[S]):
         )
 
     def unused(self, start: str) -> list[str]:
-        """Names that were given for a family at the start, but that no robot had so far."""
+        """Names that were given for a family at the start, but that no robot had so far.
+
+        Parameters
+        ----------
+        start : str
+            Of the family.
+        """
         names = (name for name in sorted(self.given) if name.startswith(f'{start}.'))
         return [name for name in names if not self._node.has_parameter(name)]
 

@@ -54,20 +54,61 @@ def create_subscription(
     profile: QoSProfile,
     **options: Any,
 ) -> Subscription:
-    """Subscribe to a topic, with options of rclpy and a profile that parameters may override."""
+    """Subscription to a topic, with a profile that parameters may override.
+
+    Parameters
+    ----------
+    node : Node
+    kind : type
+        Of the messages.
+    topic : str
+    callback : callable
+    profile : QoSProfile
+        Stays as it is.
+    **options
+        Of `rclpy.node.Node.create_subscription`.
+
+    Returns
+    -------
+    Subscription
+    """
     # rclpy writes overrides into the profile that it is given: other nodes would have them too.
     options['qos_overriding_options'] = _OVERRIDING
     return node.create_subscription(kind, topic, callback, copy.copy(profile), **options)
 
 
 def create_publisher(node: Node, kind: type, topic: str, profile: QoSProfile) -> Publisher:
-    """Advertise a topic with a profile that parameters may override."""
+    """Publisher on a topic, with a profile that parameters may override.
+
+    Parameters
+    ----------
+    node : Node
+    kind : type
+        Of the messages.
+    topic : str
+    profile : QoSProfile
+        Stays as it is.
+
+    Returns
+    -------
+    Publisher
+    """
     profile = copy.copy(profile)
     return node.create_publisher(kind, topic, profile, qos_overriding_options=_OVERRIDING)
 
 
 def as_series(profile: QoSProfile) -> QoSProfile:
-    """Profile of an input that keeps every message until the node comes to it."""
+    """Profile of an input that keeps the latest `SERIES_DEPTH` messages until they are taken.
+
+    Parameters
+    ----------
+    profile : QoSProfile
+        Stays as it is.
+
+    Returns
+    -------
+    QoSProfile
+    """
     kept = copy.copy(profile)
     kept.depth = SERIES_DEPTH
     return kept

@@ -41,17 +41,30 @@ _NO_COUNT = 2**31 - 1  # from here on, what the middleware says of lost messages
 class Topic(NamedTuple):
     """An input of a node: a row in the table of its topics.
 
-    `take` is called with every message; it raises HodynError against bad ones. A sample is about
-    one instant, small therefore, and accepted when it has been taken; of others it is said later
-    what has become of them. `then` is called when all messages that waited have been taken, and
-    may raise as `take` may.
+    Attributes
+    ----------
+    name : str
+        Of the topic, before remapping.
+    kind : type
+        Of the messages.
+    take : callable
+        Called with every message; raises HodynError against bad ones.
+    profile : QoSProfile
+    then : callable
+        Called when all messages that waited have been taken; may raise as `take` may. By default
+        it does nothing.
+    is_sample : bool
+        Whether a message is about one instant, small therefore, and accepted when it has been
+        taken; of others it is said later what has become of them.
+    as_bytes : bool
+        Whether `take` gets the serialized message.
     """
 
     name: str
     kind: type
     take: Callable[[Any], object]
     profile: QoSProfile
-    then: Callable[[], object] = bool  # which does nothing
+    then: Callable[[], object] = bool
     is_sample: bool = True
     as_bytes: bool = False
 
@@ -59,12 +72,32 @@ class Topic(NamedTuple):
     def whole(
         cls, name: str, kind: type, take: Callable[[bytes], object], profile: QoSProfile
     ) -> Topic:
-        """Input of messages that are no samples and are taken as bytes."""
+        """Input of messages that are no samples and are taken as bytes.
+
+        Parameters
+        ----------
+        name : str
+        kind : type
+        take : callable
+            Called with the serialized message.
+        profile : QoSProfile
+        """
         return cls(name, kind, take, profile, is_sample=False, as_bytes=True)
 
 
 class Input:
-    """A subscription that looks at a message before it unpacks it."""
+    """A subscription that looks at a message before it unpacks it.
+
+    Parameters
+    ----------
+    node : RobotNode
+    topic : Topic
+
+    Attributes
+    ----------
+    health : InputHealth
+    subscription : Subscription
+    """
 
     def __init__(self, node: RobotNode[Any], topic: Topic) -> None:
         self._node, self._topic = node, topic
@@ -92,7 +125,17 @@ class Input:
         )
 
     def receive(self, data: bytes, info: Mapping[str, Any]) -> None:
-        """Take a message and those that wait behind it: a turn each costs more than a message."""
+        """Take a message and those that wait behind it: a turn each costs more than a message.
+
+        At most `MOST_AT_ONCE` are taken; whatever they raise refuses them.
+
+        Parameters
+        ----------
+        data : bytes
+            Serialized.
+        info : mapping of str to object
+            What the middleware says of it, such as its number and when it was received.
+        """
         node, topic, health, waiting = (
             self._node,
             self._topic,
@@ -149,7 +192,13 @@ class Input:
             node.refuse(topic.name, error)
 
     def count_lost(self, info: Any) -> None:
-        """Count what the middleware reports as lost on its way."""
+        """Count what the middleware reports as lost on its way.
+
+        Parameters
+        ----------
+        info : object
+            With `total_count_change`, of the event of the middleware.
+        """
         # Fast DDS subtracts numbers without sign and cuts the difference at 2^31 - 1: so much is
         # lost where a message does not come behind the one before, and the next sum overflows.
         if info.total_count_change < _NO_COUNT:

@@ -11,20 +11,40 @@ from hodyn_ros.errors import HodynError
 
 
 class Worker(ThreadPoolExecutor):
-    """Does jobs in one thread, in the order in which they are put.
+    """A thread that does jobs in the order in which they are put.
 
-    The traceback of every error that is no HodynError, a fault of ours, is logged.
+    The traceback of every error that is no HodynError, a fault of this package, is logged.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread.
+    log : callable
+        Takes a text.
+
+    Attributes
+    ----------
+    is_closed : bool
+        Whether the job under way is to come to its end, and others are dropped.
     """
 
     def __init__(self, name: str, log: Callable[[str], object]) -> None:
         super().__init__(1, name)
         self._log = log
-        self.is_closed = False  # the job under way is to come to its end
+        self.is_closed = False
 
     def put(
         self, job: Callable[[], object], failed: Callable[[BaseException], object] = repr
     ) -> None:
-        """Have a job done, which reports its outcome itself, or `failed` what it has raised."""
+        """Have a job done, unless the worker has been closed.
+
+        Parameters
+        ----------
+        job : callable
+            Reports its outcome itself.
+        failed : callable
+            Called with what it has raised.
+        """
 
         def run() -> None:
             try:
@@ -39,7 +59,15 @@ class Worker(ThreadPoolExecutor):
             self.submit(run).add_done_callback(_raise_error)
 
     def close(self, timeout: float | None = None, drop: bool = True) -> None:
-        """End the thread when the job under way is done; jobs that wait are dropped or not."""
+        """End the thread when the job under way is done.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Longest wait for that [s]; None: for ever.
+        drop : bool
+            Whether jobs that wait are dropped.
+        """
         self.is_closed = drop
         with suppress(RuntimeError):  # it has been closed before
             wait([self.submit(int)], timeout)

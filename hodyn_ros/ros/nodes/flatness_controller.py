@@ -49,7 +49,20 @@ OBSERVED = (
 
 
 class FlatnessControllerNode(RobotNode[ControlSettings]):
-    """Computes motor torques from measurements and references."""
+    """Node that computes motor torques from measurements and references.
+
+    Parameters
+    ----------
+    **node_options
+        Of `rclpy.node.Node`.
+
+    Attributes
+    ----------
+    control : ControlLoop
+    supervisor : Supervisor
+    stream : MotionStream
+        Of the control loop.
+    """
 
     def __init__(self, **node_options: Any) -> None:
         super().__init__('flatness_controller', ControlSettings, **node_options)
@@ -91,7 +104,12 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
     # Planning, for the input of trajectories
 
     def plan(self, task: Task) -> None:
-        """Plan a trajectory in the thread beside."""
+        """Plan a trajectory in the thread beside.
+
+        Parameters
+        ----------
+        task : Task
+        """
         robot, settings, done = self.control.preparation.robot, self.settings, self._on_plan
         self.worker.put(
             lambda: self.soon(done, _planned(robot, task, settings)),
@@ -216,6 +234,19 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
 
 def _planned(robot: Robot | None, task: Task, settings: ControlSettings) -> Plan:
+    """Plan of a trajectory, refused if it exceeds limits.
+
+    Parameters
+    ----------
+    robot : Robot, optional
+    task : Task
+    settings : ControlSettings
+
+    Raises
+    ------
+    HodynError
+        If it cannot be used, or exceeds a limit that it has to keep.
+    """
     begin = time.perf_counter()
     if robot is not None and task.known is not None:
         # Positions in which the robot is already, up to the margin, it may leave.

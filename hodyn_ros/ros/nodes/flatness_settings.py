@@ -250,7 +250,25 @@ class ControlSettings:
         ]
 
     def of_joints(self, start: str, of_all: str, joint_names: Sequence[str]) -> Array:
-        """Values (n,) of a family of parameters, and of the parameter of all."""
+        """Values of a family of parameters, and of the parameter of all.
+
+        Parameters
+        ----------
+        start : str
+            Of the family, such as `bandwidths`.
+        of_all : str
+            Name of the parameter of all joints.
+        joint_names : sequence of str
+
+        Returns
+        -------
+        ndarray, shape (n,)
+
+        Raises
+        ------
+        JointNameError
+            If the family has a value for no joint of the robot.
+        """
         own = joint_values(start, getattr(self, start), joint_names)
         return np.array([own.get(name, getattr(self, of_all)) for name in joint_names])
 

@@ -105,15 +105,26 @@ _OF_ROBOTS = ('limits', 'actuators', 'friction', 'command')
 
 
 class HodynNode(RobotNode[NodeSettings]):
-    """Computes joint efforts and their derivatives from the motions that it receives."""
+    """Node that computes joint efforts and their derivatives from the motions that it receives.
+
+    Parameters
+    ----------
+    **node_options
+        Of `rclpy.node.Node`.
+
+    Attributes
+    ----------
+    robot : Robot, optional
+        In use.
+    stream : MotionStream
+    """
 
     def __init__(self, **node_options: Any) -> None:
         super().__init__('hodyn_node', NodeSettings, **node_options)
         settings = self.settings
-        self.robot: Robot | None = None  # in use
-        self._limit_check: LimitCheck | None = (
-            None  # what follows belongs to the robot in use
-        )
+        self.robot: Robot | None = None
+        # What follows belongs to the robot in use.
+        self._limit_check: LimitCheck | None = None
         self._message: JointEffort  # used again and again
         self._motors: MotorMessages | None = None
         self._remark = ''  # why there is no compiled code
@@ -198,7 +209,17 @@ class HodynNode(RobotNode[NodeSettings]):
             self._preparation.check(xml)
 
     def check_settings(self, settings: NodeSettings) -> None:
-        """Refuse what does not suit the robot in use."""
+        """Refusal of what does not suit the robot in use.
+
+        Parameters
+        ----------
+        settings : NodeSettings
+
+        Raises
+        ------
+        HodynError
+            If the link of measured wrenches, actuators, commands or identification do not fit.
+        """
         if self.robot is not None:
             check_target(settings.wrench, self.robot.model)
             drives_of(self.robot.model, settings.actuators)
@@ -456,7 +477,21 @@ class HodynNode(RobotNode[NodeSettings]):
         continuous: int,
         estimate: Estimate | None = None,
     ) -> None:
-        """Compute and publish the efforts of an instant [ns], with those of the motors."""
+        """Compute and publish the efforts of an instant, with those of the motors.
+
+        Parameters
+        ----------
+        robot : Robot
+        motion : ndarray, shape (K, n)
+        stamp : int
+            [ns]
+        source : int
+            Constant of JointEffort that says where the motion is from.
+        continuous : int
+            Highest order of the efforts that is continuous.
+        estimate : Estimate, optional
+            From which the motion is.
+        """
         begin, efforts, settings = time.perf_counter(), self._efforts, self.settings
         found = Circumstances(stamp, motion)
         if settings.base_motion or self._wrenches.sources or self._transitions.items:
@@ -484,10 +519,20 @@ class HodynNode(RobotNode[NodeSettings]):
             self._limit_check.look(motion, effort)
         if self._motors is not None:
             self._publish_motors(robot, motion, effort, stamp, source)
-        is_sent = source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command
-        if is_sent and self._commands.is_wanted:
-            sent = effort if robot.sent is robot.model else efforts.of(robot, found, 1)
-            self._commands.publish(motion, sent)
+        if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command:
+            self._publish_commands(robot, found, motion, effort)
+
+    def _publish_commands(
+        self, robot: Robot, found: Circumstances, motion: Array, effort: Array
+    ) -> None:
+        """Publish what controllers are to do, if someone listens.
+
+        The efforts (orders, n) are all of those of the motion (K, n); what is sent may lack some.
+        """
+        if self._commands.is_wanted:
+            if robot.sent is not robot.model:
+                effort = self._efforts.of(robot, found, 1)
+            self._commands.publish(motion, effort)
 
     def _publish_mirrors(self, orders: int) -> None:
         """Publish so many orders of the efforts once more, for plotting tools."""

@@ -20,7 +20,13 @@ from hodyn_ros.streams.identification import OnlineParameters
 
 
 class OnlineIdentification(OnlineParameters):
-    """Payload and friction as measured joint states show them; of the thread of the executor."""
+    """Payload and friction as measured joint states show them; of the thread of the executor.
+
+    Parameters
+    ----------
+    node : RobotNode
+        Publishes them on ~/identified_parameters.
+    """
 
     def __init__(self, node: RobotNode[NodeSettings]) -> None:
         super().__init__(node)
@@ -28,7 +34,14 @@ class OnlineIdentification(OnlineParameters):
         self._publisher = node.advertise(IdentifiedParameters, '~/identified_parameters')
 
     def take_message(self, message: JointState, stamp: int) -> None:
-        """Keep the efforts of a measurement [ns], if it has them."""
+        """Keep the efforts of a measurement, if it has them.
+
+        Parameters
+        ----------
+        message : JointState
+        stamp : int
+            Its time [ns].
+        """
         if not self.wants(stamp):
             return
         try:
@@ -46,7 +59,13 @@ class OnlineIdentification(OnlineParameters):
         wrenches: Sequence[Wrench] | None,
         deviations: Array,
     ) -> None:
-        """Compare what was measured at an instant [ns] with a motion; publish what there is."""
+        """Compare what was measured at an instant with a motion; publish what there is.
+
+        Parameters
+        ----------
+        motion, stamp, wrenches, deviations
+            See `OnlineParameters.compare`.
+        """
         found = self.compare(motion, stamp, wrenches, deviations)
         if found is None:
             return
@@ -64,7 +83,18 @@ class OnlineIdentification(OnlineParameters):
         self._publisher.publish(message)
 
     def fill(self, request: SetPayload.Request) -> None:
-        """Write the payload that was found into a request; RequestError if none is certain."""
+        """Write the payload that was found into a request.
+
+        Parameters
+        ----------
+        request : SetPayload.Request
+            With the link, or an empty one for that of the settings.
+
+        Raises
+        ------
+        RequestError
+            If none is certain.
+        """
         request.link, request.inertia.m, center = self.payload(request.link)
         com = request.inertia.com
         com.x, com.y, com.z = center.tolist()

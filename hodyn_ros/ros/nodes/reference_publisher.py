@@ -31,7 +31,19 @@ PAUSE = 1.0  # s between two runs
 def joint_trajectory(
     reference: Sinusoids, joint_names: Sequence[str], waypoint_period: float
 ) -> JointTrajectory:
-    """Trajectory with velocities and accelerations; waypoints are one period [s] apart at most."""
+    """Trajectory with velocities and accelerations.
+
+    Parameters
+    ----------
+    reference : Sinusoids
+    joint_names : sequence of str
+    waypoint_period : float
+        Largest distance of the waypoints [s].
+
+    Returns
+    -------
+    JointTrajectory
+    """
     intervals = int(np.ceil(reference.duration / waypoint_period))
     times = np.linspace(0.0, reference.duration, intervals + 1)
     message = JointTrajectory(joint_names=list(joint_names))
@@ -58,9 +70,14 @@ class PublisherSettings:
 
 
 class ReferencePublisher(RobotNode[PublisherSettings]):
-    """Publishes the trajectory as soon as somebody listens, again and again if asked to.
+    """Node that publishes a trajectory as soon as somebody listens, again and again if asked to.
 
     The next one is sent some time after the end of the motion, whose begin the answer tells.
+
+    Parameters
+    ----------
+    **node_options
+        Of `rclpy.node.Node`.
     """
 
     def __init__(self, **node_options: Any) -> None:

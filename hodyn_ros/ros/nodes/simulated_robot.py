@@ -152,7 +152,13 @@ class SimulationSettings:
 
 
 class SimulatedRobot(RobotNode[SimulationSettings]):
-    """Publishes joint_states and motor_states and moves by what arrives on motor_command."""
+    """Node that publishes joint_states and motor_states and moves by what comes on motor_command.
+
+    Parameters
+    ----------
+    **node_options
+        Of `rclpy.node.Node`.
+    """
 
     def __init__(self, **node_options: Any) -> None:
         super().__init__('simulated_robot', SimulationSettings, **node_options)
@@ -161,9 +167,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._simulated = self._failure = ''  # description, why the simulation has ended
         self._counts: Counter[str] = Counter()
         self._torque: Array | None = None
-        self._reported: tuple[int, int] | None = (
-            None  # time and samples of the latest report
-        )
+        # Time and samples of the latest report.
+        self._reported: tuple[int, int] | None = None
         self._is_slow = False  # whether that has been said
         self._is_new = False  # whether the torque has come since the latest sample
         self._last_command = 0
@@ -187,7 +192,18 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
     # Robot
 
     def describe(self, xml: str) -> None:
-        """Make the robot, which stays the same; HodynError if it cannot be simulated."""
+        """Make the robot, which stays the same.
+
+        Parameters
+        ----------
+        xml : str
+            URDF.
+
+        Raises
+        ------
+        HodynError
+            If it cannot be simulated, or another one has come before.
+        """
         if self._robot is not None:
             if xml != self._simulated:
                 raise ModelError(
@@ -330,7 +346,18 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
     # Commands
 
     def _take_command(self, message: JointState) -> None:
-        """Take motor torques; HodynError if they cannot be used."""
+        """Take motor torques.
+
+        Parameters
+        ----------
+        message : JointState
+            Its efforts are those of all motors; in lock step with the stamp that it answers.
+
+        Raises
+        ------
+        HodynError
+            If they cannot be used.
+        """
         robot = self._robot
         if robot is None or self._failure:
             raise SimulationError(self._failure or 'There is no robot yet.')
@@ -386,7 +413,7 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         return [status]
 
     def _real_time_factor(self, robot: SampledPlant) -> str:
-        """Return simulated time per real time since the report before."""
+        """Simulated time per real time since the report before, as text; empty if not known."""
         now, count = time.monotonic_ns(), robot.count
         before, self._reported = self._reported, (now, count)
         if before is None or not before[1]:

@@ -110,18 +110,36 @@ class _Server(ActionServer):
 
 @dataclass(eq=False)
 class _Goal(Goal):
-    """A goal that has been accepted and is not at its end."""
+    """A goal that has been accepted and is not at its end.
+
+    Attributes
+    ----------
+    handle : object
+    retiming : Future, optional
+    executed : object
+        Goal of the controller, once that has accepted it.
+    """
 
     handle: Any = None
     retiming: Future[Any] | None = None
-    executed: Any = None  # goal of the controller, once that has accepted it
+    executed: Any = None
 
 
 class TrajectoryProxy(RobotNode[ProxySettings]):
-    """Takes goals, has them retimed and executed.
+    """Node that takes goals, has them retimed and executed.
 
     A goal that is sent to the controller takes the place of those before: there, of the one that
     the controller has, and here of those that it does not have yet.
+
+    Parameters
+    ----------
+    **node_options
+        Of `rclpy.node.Node`.
+
+    Raises
+    ------
+    RuntimeError
+        If control_msgs is not installed.
     """
 
     def __init__(self, **node_options: Any) -> None:

@@ -115,7 +115,28 @@ _ERROR_CODES = {
 def plan_trajectory(
     robot: Robot | None, task: Task, settings: NodeSettings
 ) -> tuple[Plan, JointEffortTrajectory]:
-    """Plan a trajectory and compute its whole answer; HodynError if it cannot be used."""
+    """Plan of a trajectory, and its whole answer.
+
+    Parameters
+    ----------
+    robot : Robot, optional
+    task : Task
+    settings : NodeSettings
+
+    Returns
+    -------
+    plan : Plan
+    message : JointEffortTrajectory
+        Efforts every `trajectory_sample_period`, and the limits that they exceed.
+
+    Raises
+    ------
+    ModelError
+        If there is no robot.
+    HodynError
+        If the trajectory cannot be used: it is damaged, has ended, or there is no motion from
+        where the robot is.
+    """
     robot = ready(robot)
     message = unpacked(task)
     names, known = robot.model.joint_names, task.known
@@ -169,7 +190,24 @@ def prepare_chunks() -> None:
 
 
 def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
-    """Plan the motion that follows a chunk; HodynError if there is none within the limits."""
+    """Plan of the motion that follows a chunk of positions, within the limits.
+
+    Parameters
+    ----------
+    robot : Robot, optional
+    task : Task
+        Points without times are one `chunk.period` apart.
+    settings : NodeSettings
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    HodynError
+        If there is no robot, the chunk cannot be used, or there is no motion within the limits.
+    """
     robot = ready(robot)
     message = unpacked(task)
     points, options = message.points, settings.chunk
@@ -201,12 +239,35 @@ def plan_chunk(robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
 
 
 def refused_plan(task: Task, error: BaseException) -> Plan:
-    """Return what has become of a task that has failed."""
+    """What has become of a task that has failed.
+
+    Parameters
+    ----------
+    task : Task
+    error : BaseException
+        Says why, and the kind of refusal.
+
+    Returns
+    -------
+    Plan
+    """
     return Plan(task.number, None, error=reason(error), kind=refusal_kind(error))
 
 
 def exceeded_limits(message: JointEffortTrajectory, hint: str) -> tuple[str, ...]:
-    """Say how many limits a motion exceeds, and which one most; a hint says what to do."""
+    """How many limits a motion exceeds, and which one most, in words.
+
+    Parameters
+    ----------
+    message : JointEffortTrajectory
+    hint : str
+        A sentence on what to do.
+
+    Returns
+    -------
+    tuple of str
+        One text; empty if all limits are kept.
+    """
     violations = message.limit_violations
     if not violations:
         return ()
@@ -221,9 +282,19 @@ def exceeded_limits(message: JointEffortTrajectory, hint: str) -> tuple[str, ...
 
 
 def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> Array:
-    """Motion (5, n) whose continuous joints are in the turn nearest to the first waypoint.
+    """Motion whose continuous joints are in the turn nearest to the first waypoint.
 
     As with joint_trajectory_controller, such a joint takes the shorter way.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (5, n)
+    waypoints : Waypoints
+
+    Returns
+    -------
+    ndarray, shape (5, n)
     """
     motion = motion.copy()
     for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
@@ -236,7 +307,27 @@ def in_nearest_turn(model: RobotModel, motion: Array, waypoints: Waypoints) -> A
 def whole_answer(
     robot: Robot, planned: PlannedMotion, settings: NodeSettings, *remarks: str
 ) -> JointEffortTrajectory:
-    """Efforts along a motion, every trajectory_sample_period, without wrenches."""
+    """Efforts along a motion, every `trajectory_sample_period`, without wrenches.
+
+    Parameters
+    ----------
+    robot : Robot
+    planned : PlannedMotion
+    settings : NodeSettings
+    *remarks : str
+        Of the message.
+
+    Returns
+    -------
+    JointEffortTrajectory
+
+    Raises
+    ------
+    RequestError
+        If it would have more than `max_samples`.
+    HodynError
+        If efforts or motors cannot be computed.
+    """
     motion, source = planned.motion, JointEffort.SOURCE_JOINT_TRAJECTORY
     times = _sample_times(motion, settings.trajectory_sample_period, settings.max_samples)
     message = effort_trajectory(
@@ -258,7 +349,21 @@ def leave_efforts_out(message: JointEffortTrajectory) -> None:
 
 
 def _sample_times(motion: PiecewiseMotion, period: float, max_samples: int) -> Array:
-    """Place the samples of a trajectory in time, the last one at its end."""
+    """Times of the samples of a trajectory, the last one at its end.
+
+    Parameters
+    ----------
+    motion : PiecewiseMotion
+    period : float
+        [s]
+    max_samples : int
+        More of them are refused by a RequestError.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        [s]
+    """
     intervals = int(np.ceil(min(motion.duration / period * (1.0 - 1e-9), 1e15)))
     _check_count(intervals + 1, max_samples)
     times = motion.start_time + period * np.arange(intervals + 1.0)
@@ -284,10 +389,33 @@ def effort_trajectory(
     curve: PiecewiseMotion | None = None,
     stiffness: Sequence[StiffnessMotion] = (),
 ) -> JointEffortTrajectory:
-    """Efforts and violated limits of a motion (N, K, n) at times (N,) [s], as a message.
+    """Efforts and violated limits of a motion at some times, as a message.
 
-    The limits of the curve from which it is sampled are looked at between the samples too. The
-    stiffness that is not given is that of the parameters.
+    Parameters
+    ----------
+    robot : Robot
+    times : ndarray, shape (N,)
+        [s]
+    motion : ndarray, shape (N, K, n)
+    wrenches : sequence of Wrench
+        Along these times; empty: none.
+    stamp : int
+        Of the time zero [ns].
+    source : int
+        Constant of JointEffort that says where the motion is from.
+    curve : PiecewiseMotion, optional
+        From which it is sampled: its limits are looked at between the samples too.
+    stiffness : sequence of StiffnessMotion
+        One, or one for each time; what is not given is that of the parameters.
+
+    Returns
+    -------
+    JointEffortTrajectory
+
+    Raises
+    ------
+    HodynError
+        If efforts or motors cannot be computed, or a stiffness is given that cannot be used.
     """
     effort = inverse_dynamics(robot.model, motion, wrenches)
     message = effort_trajectory_message(robot.model, times, motion, effort, stamp, source)
@@ -320,7 +448,25 @@ def _motors(
     curve: PiecewiseMotion | None,
     stiffness: Sequence[StiffnessMotion],
 ) -> MotorMotion:
-    """Motors at some instants of a motion, which may be known in between."""
+    """Motors at some instants of a motion, which may be known in between.
+
+    Parameters
+    ----------
+    robot : Robot
+        With drives.
+    times : ndarray, shape (N,)
+        [s]
+    motion : ndarray, shape (N, K, n)
+    effort : ndarray, shape (N, K - 2, n)
+    curve : PiecewiseMotion, optional
+        The motion in between; None where the efforts do not follow from it alone.
+    stiffness : sequence of StiffnessMotion
+
+    Returns
+    -------
+    MotorMotion
+        Rows (N, K, m).
+    """
     drives, instants = robot.drives, times
     assert drives is not None
     actuators = drives.actuators
@@ -397,7 +543,7 @@ def _between_samples(
 
 
 def error_code(error: HodynError) -> int:
-    """Code of an error in the responses of services."""
+    """Code of an error in the responses of services, a constant of theirs."""
     code: int = next(_ERROR_CODES[kind] for kind in _ERROR_CODES if isinstance(error, kind))
     return code
 
@@ -405,7 +551,18 @@ def error_code(error: HodynError) -> int:
 def answer(
     robot: Robot | None, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> ComputeInverseDynamics.Response:
-    """Response to a request, whose waypoints are taken out; bad ones are answered, not raised."""
+    """Response to a request, whose waypoints are taken out; bad ones are answered, not raised.
+
+    Parameters
+    ----------
+    robot : Robot, optional
+    request : ComputeInverseDynamics.Request
+    settings : NodeSettings
+
+    Returns
+    -------
+    ComputeInverseDynamics.Response
+    """
     try:
         robot = ready(robot)
         message, warnings = _requested(robot, request, settings)
@@ -423,6 +580,13 @@ def answer(
 def _requested(
     robot: Robot, request: ComputeInverseDynamics.Request, settings: NodeSettings
 ) -> tuple[JointEffortTrajectory, tuple[str, ...]]:
+    """Efforts that a request asks for, and warnings.
+
+    Raises
+    ------
+    HodynError
+        If the request cannot be used.
+    """
     points, samples = request.trajectory, request.motion_trajectory
     motions = {
         'trajectory': len(points.joint_names) + len(points.points),
@@ -487,6 +651,7 @@ def _requested_plan(
 def _requested_times(
     request: ComputeInverseDynamics.Request, motion: PiecewiseMotion, settings: NodeSettings
 ) -> Array:
+    """Times at which a request wants the efforts of a trajectory, shape (N,) [s]."""
     if not len(request.sample_times):
         period = request.sample_period
         if not (np.isfinite(period) and period >= 0.0):
@@ -533,6 +698,22 @@ def _motion_samples(
 def _requested_wrenches(
     messages: Sequence[WrenchMotion], times: Array, orders: int
 ) -> list[Wrench]:
+    """Wrenches along the samples of a motion.
+
+    Parameters
+    ----------
+    messages : sequence of WrenchMotion
+        Of each link and expression one, which goes on by its derivatives, or one for each sample.
+    times : ndarray, shape (N,)
+        Of the samples [s].
+    orders : int
+        Of the efforts.
+
+    Returns
+    -------
+    list of Wrench
+        With (N, orders, 6) values.
+    """
     series: dict[tuple[str, str, str], list[Array]] = {}
     for message in messages:
         link, expressed_in, acting, values = wrench_from_message(message)

@@ -61,7 +61,19 @@ _START = (
 
 
 class PlanningClient:
-    """Has a `Planner` plan; reports plans in the thread of the executor, which calls `look`."""
+    """Has a `Planner` plan; reports plans in the thread of the executor, which calls `look`.
+
+    It starts the process at once, and again whenever it has ended.
+
+    Parameters
+    ----------
+    node : RobotNode
+        Its name, parameters and topics are those of the planner.
+    report : callable
+        Called with every `Plan`.
+    delivered : callable
+        Called with the time from the decision on a motion until a controller was sent it [s].
+    """
 
     def __init__(
         self,
@@ -92,9 +104,8 @@ class PlanningClient:
                 node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
             )
         self._points: ForController | None = None  # of the latest plan
-        self._published = (
-            0.0  # when a controller was last sent something, of a steady clock [s]
-        )
+        # When a controller was last sent something, of a steady clock [s].
+        self._published = 0.0
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()
@@ -106,21 +117,42 @@ class PlanningClient:
         self._thread.start()
 
     def set_up(self, robot: Robot | None, in_preparation: bool) -> None:
-        """Plan with the robot in use from now on; for the first one in preparation, wait."""
+        """Plan with the robot in use and the settings of the node from now on.
+
+        Parameters
+        ----------
+        robot : Robot, optional
+        in_preparation : bool
+            Whether one is being made ready; requests wait for the first one.
+        """
         with self._lock:
             made_of = ('', ()) if robot is None else (robot.description, robot.payloads)
             self._set_up = made_of[0], in_preparation, self._node.settings, made_of[1]
             self._send('use', *self._set_up)
 
     def plan(self, task: Task) -> None:
-        """Plan a trajectory; the plan is reported."""
+        """Plan a trajectory.
+
+        Parameters
+        ----------
+        task : Task
+            Its plan is reported; without a process it is refused.
+        """
         with self._lock:
             self._latest = task.number
             if not self._send('plan', task):
                 self._refuse_latest()
 
     def accept(self, number: int, start: int) -> None:
-        """Publish a plan for a controller at once, and have the whole answer to it published."""
+        """Publish a plan for a controller at once, and have the whole answer to it published.
+
+        Parameters
+        ----------
+        number : int
+            Of the task.
+        start : int
+            When the time of the plan is zero [ns].
+        """
         points, self._points = self._points, None
         if points is not None and points.number == number:
             self._publish(points.data, start + points.offset, points.since)
@@ -131,6 +163,12 @@ class PlanningClient:
         """Publish a motion to rest for a controller, and have the whole answer to it published.
 
         Its points are computed here: a robot is stopped whatever has become of the planner.
+
+        Parameters
+        ----------
+        planned : PlannedMotion
+        remark : str
+            In the answer.
         """
         robot, since = self._node.robot, time.monotonic()
         if robot is not None and robot.model.joint_names == planned.joint_names:
@@ -166,7 +204,18 @@ class PlanningClient:
         return pipe is not None
 
     def look(self, now: float) -> bool:
-        """Look after the process at a time [s]; whether it plans what it is told."""
+        """Look after the process, which is killed if it hangs.
+
+        Parameters
+        ----------
+        now : float
+            Of a clock that never goes back [s].
+
+        Returns
+        -------
+        bool
+            Whether it plans what it is told.
+        """
         watch, before, process = self._watch, self._watch.state, self._watched
         watch.look(now, 0.0 if process is None else processor_time(process.pid))
         if watch.state == SILENT != before:
@@ -204,7 +253,17 @@ class PlanningClient:
         )
 
     def _publish(self, data: bytes, stamp: int, since: float) -> None:
-        """Publish points, decided on at a time [s], with a stamp [ns] before which they arrive."""
+        """Publish points for a controller.
+
+        Parameters
+        ----------
+        data : bytes
+            Serialized JointTrajectory, whose stamp is written anew.
+        stamp : int
+            Before it, the points arrive [ns].
+        since : float
+            When they were decided on, of a clock that never goes back [s].
+        """
         if self._controller is None:
             return
         # A controller that gets two in one of its cycles drops the first.
@@ -246,6 +305,7 @@ class PlanningClient:
             node.diagnostics.received(event.service)
 
     def _run(self) -> None:
+        """Run one process after the other, until the client is closed; in a thread of its own."""
         restarts, pause = 0, _FIRST_PAUSE
         while True:
             begin = time.monotonic()
@@ -266,7 +326,18 @@ class PlanningClient:
         )
 
     def _one_life(self, ready_time: float) -> str:
-        """Run a process until it ends; return why it has."""
+        """Run a process until it ends.
+
+        Parameters
+        ----------
+        ready_time : float
+            Within which it is to be ready [s].
+
+        Returns
+        -------
+        str
+            Why it has ended; empty if the client was closed before.
+        """
         command = [sys.executable or 'python3', '-c', _START, *sys.path]
         with self._lock:
             if self._closed.is_set():

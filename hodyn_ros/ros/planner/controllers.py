@@ -46,7 +46,19 @@ def controller_message(
 ) -> JointTrajectory:
     """Points as the message that joint_trajectory_controller takes.
 
-    The message has the stamp; its times are those of the points, longer by `shift` [ns].
+    Parameters
+    ----------
+    joint_names : sequence of str
+    points : ControllerTrajectory
+    stamp : int
+        Of the message [ns].
+    shift : int
+        By which the times of the points are later [ns].
+
+    Returns
+    -------
+    JointTrajectory
+        With positions, velocities, accelerations and efforts.
     """
     message = JointTrajectory(joint_names=list(joint_names))
     message.header.stamp = time_message(stamp)
@@ -75,9 +87,23 @@ def controller_message(
 def planned_for_controller(
     robot: Robot, planned: PlannedMotion, settings: NodeSettings
 ) -> tuple[JointTrajectory | None, str, str]:
-    """Trajectory for a controller; a remark on it; a warning if it should be there but is not.
+    """Trajectory for a controller.
 
-    Its stamp is left open; it lies `LEAD_IN` before the first sample of the motion.
+    Parameters
+    ----------
+    robot : Robot
+    planned : PlannedMotion
+    settings : NodeSettings
+
+    Returns
+    -------
+    message : JointTrajectory or None
+        Its stamp is left open; it lies `LEAD_IN` before the first sample of the motion. None if
+        the settings want none, the base moves, or it cannot be made.
+    remark : str
+        On it.
+    warning : str
+        Why it is not there but should be.
     """
     command = settings.command
     if not command.effort_tolerance or settings.base_motion:
@@ -116,7 +142,14 @@ def _cancelling(robot: Robot, points: ControllerTrajectory) -> str:
 
 
 class CommandStream:
-    """Publishes what controllers are to do at an instant, if someone listens."""
+    """Publishes what controllers are to do at an instant, if someone listens.
+
+    On ~/commands, and on ~/multi_dof_command where control_msgs is installed.
+
+    Parameters
+    ----------
+    node : Node
+    """
 
     def __init__(self, node: Node) -> None:
         self._values = Float64MultiArray()
@@ -135,7 +168,18 @@ class CommandStream:
         )
 
     def use(self, robot: Robot, settings: CommandSettings) -> None:
-        """Send for a robot; JointNameError if it has not all of the joints."""
+        """Send for a robot from now on.
+
+        Parameters
+        ----------
+        robot : Robot
+        settings : CommandSettings
+
+        Raises
+        ------
+        JointNameError
+            If it has not all of the joints, or joints or interfaces are repeated.
+        """
         self._columns = command_columns(robot, settings)
         self._rows = [_INTERFACES[name] for name in settings.interfaces]
         self._highest_order = max(of_effort * order for of_effort, order in self._rows)
@@ -156,9 +200,17 @@ class CommandStream:
         return bool(self._publisher.get_subscription_count() or others)
 
     def publish(self, motion: Array, effort: Array) -> None:
-        """Publish commands from a motion (K, n) and efforts (orders, n).
+        """Publish the commands of an instant.
 
-        WrenchError if the commands have derivatives of the efforts that are not there.
+        Parameters
+        ----------
+        motion : ndarray, shape (K, n)
+        effort : ndarray, shape (orders, n)
+
+        Raises
+        ------
+        WrenchError
+            If the commands have derivatives of the efforts that are not there.
         """
         if len(effort) <= self._highest_order:
             raise WrenchError(
@@ -177,7 +229,23 @@ class CommandStream:
 
 
 def command_columns(robot: Robot, settings: CommandSettings) -> list[int]:
-    """Joints in the order of commands; JointNameError if some are repeated or not of the robot."""
+    """Joints of a robot in the order of commands.
+
+    Parameters
+    ----------
+    robot : Robot
+    settings : CommandSettings
+
+    Returns
+    -------
+    list of int
+        Places in the order of the model.
+
+    Raises
+    ------
+    JointNameError
+        If joints or interfaces are repeated, or joints are not of the robot.
+    """
     names = robot.model.joint_names
     wanted = list(names) if settings.joints == ('',) else list(settings.joints)
     for what, given in (('joints', wanted), ('interfaces', settings.interfaces)):
@@ -195,5 +263,5 @@ def command_columns(robot: Robot, settings: CommandSettings) -> list[int]:
 
 
 def to_stamp(planned: PlannedMotion) -> int:
-    """From the start of a motion to the stamp of what a controller gets of it [ns]."""
+    """Time from the start of a motion to the stamp of what a controller gets of it [ns]."""
     return planned.first - planned.start - round(LEAD_IN * NANOSECONDS)

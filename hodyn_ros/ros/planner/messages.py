@@ -24,40 +24,89 @@ SERVICES = ('compute_inverse_dynamics', 'retime')
 
 
 class Begin(NamedTuple):
-    """How the planner appears in the graph of nodes, and the settings at the beginning."""
+    """How the planner appears in the graph of nodes, and the settings at the beginning.
 
-    node_name: str  # of the node that it plans for
+    Attributes
+    ----------
+    node_name : str
+        Of the node that it plans for.
+    namespace : str
+        Of that node.
+    domain_id : int
+        Of the middleware.
+    enclave : str
+        Of that node, for security.
+    service_names : tuple of str
+        In the order of SERVICES, resolved.
+    trajectory_topic : str
+        Of whole answers, resolved.
+    qos_overrides : tuple of (str, object)
+        Parameters ``qos_overrides.*`` of the node.
+    settings : NodeSettings
+    """
+
+    node_name: str
     namespace: str
     domain_id: int
     enclave: str
-    service_names: tuple[str, ...]  # in the order of SERVICES
+    service_names: tuple[str, ...]
     trajectory_topic: str
     qos_overrides: tuple[tuple[str, Any], ...]
     settings: NodeSettings
 
 
 class Version(NamedTuple):
-    """What the node has told is to be known before a request is answered."""
+    """What the node has told is to be known before a request is answered.
 
-    number: int  # of the request
+    Attributes
+    ----------
+    number : int
+        Of the request.
+    """
+
+    number: int
 
 
 class Served(NamedTuple):
-    """A request has been answered."""
+    """A request has been answered.
+
+    Attributes
+    ----------
+    service : str
+        One of SERVICES.
+    error : str
+        Why it is refused; empty on success.
+    kind : str
+        Of the refusal.
+    waiting : int
+        Requests that wait now.
+    """
 
     service: str
-    error: str  # empty on success
-    kind: str  # of the refusal
-    waiting: int  # requests
+    error: str
+    kind: str
+    waiting: int
 
 
 class ForController(NamedTuple):
-    """Points of a plan for a controller, which the node publishes when it decides on it."""
+    """Points of a plan for a controller, which the node publishes when it decides on it.
 
-    number: int  # of the task
-    data: bytes  # serialized JointTrajectory, whose stamp is left open
-    offset: int  # from the start of the plan to the stamp [ns]
-    since: float  # when it was sent to the node, of a steady clock [s]
+    Attributes
+    ----------
+    number : int
+        Of the task.
+    data : bytes
+        Serialized JointTrajectory, whose stamp is left open.
+    offset : int
+        From the start of the plan to the stamp [ns]
+    since : float
+        When it was sent to the node, of a steady clock [s]
+    """
+
+    number: int
+    data: bytes
+    offset: int
+    since: float
 
 
 Event = Plan | Version | Served | ForController | str

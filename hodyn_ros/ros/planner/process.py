@@ -68,14 +68,31 @@ _DEPTH = 64
 
 
 class Service(NamedTuple):
-    """How requests of a kind are answered."""
+    """How requests of a kind are answered.
+
+    Attributes
+    ----------
+    name : str
+    kind : type
+        Of the service.
+    answer : callable
+        Takes robot, request and settings, and returns the response.
+    """
 
     name: str
     kind: Any
     answer: Callable[[Robot | None, Any, NodeSettings], Any]
 
     def refusal(self, error_code: int, message: str) -> Any:
-        """Response to a request that is not answered."""
+        """Response to a request that is not answered.
+
+        Parameters
+        ----------
+        error_code : int
+            Constant of the response.
+        message : str
+            Why.
+        """
         return self.kind.Response(error_code=error_code, message=message)
 
 
@@ -102,6 +119,14 @@ class Planner:
 
     Trajectories have a thread, and so have requests, which are answered one after the other. They
     are taken in a third, so that whoever is refused knows it at once.
+
+    Parameters
+    ----------
+    begin : Begin
+    report : callable
+        Called with every `Event`, from any of the threads.
+    context : Context
+        Of rclpy, initialised.
     """
 
     def __init__(
@@ -112,18 +137,16 @@ class Planner:
     ) -> None:
         self._settings, self._report = begin.settings, report
         self._robot: Robot | None = None
-        self._latest: tuple[int, JointEffortTrajectory] | None = (
-            None  # whole answer to a plan
-        )
+        # Whole answer to a plan.
+        self._latest: tuple[int, JointEffortTrajectory] | None = None
         self._changed = threading.Condition()  # of what requests wait for
         self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
         self._is_expected = False
         self._unused = 0  # robots that are still to be made
         self._unanswered = 0  # requests, of which one has its turn
         self._closed = False
-        self._asked = self._known = (
-            0  # versions: the latest asked for, and the latest known
-        )
+        # Versions: the latest asked for, and the latest known.
+        self._asked = self._known = 0
         self._end: Future[None] = Future()  # of taking requests
         overrides = [Parameter(name, value=value) for name, value in begin.qos_overrides]
         node = self._node = Node(
@@ -165,7 +188,18 @@ class Planner:
         settings: NodeSettings,
         payloads: tuple[Payload, ...],
     ) -> None:
-        """Use settings and, once it is made, a robot; requests wait for it or an expected one."""
+        """Use settings and, once it is made, a robot.
+
+        Parameters
+        ----------
+        description : str
+            URDF; empty: there is no robot.
+        is_expected : bool
+            Whether one is being made ready; requests wait for the first one.
+        settings : NodeSettings
+        payloads : tuple of Payload
+            Of the robot.
+        """
         parts = (
             description,
             payloads,
@@ -183,7 +217,12 @@ class Planner:
             self._worker.put(lambda: self._make_robot(description, settings, payloads))
 
     def know(self, version: int) -> None:
-        """All that the node had told when it was asked for a version has come."""
+        """Note that all has come that the node had told when it was asked for a version.
+
+        Parameters
+        ----------
+        version : int
+        """
         with self._changed:
             self._known = max(version, self._known)
             self._changed.notify_all()
@@ -196,7 +235,15 @@ class Planner:
         )
 
     def accept(self, number: int, start: int) -> None:
-        """Publish the whole answer to a plan that starts at a time [ns]."""
+        """Publish the whole answer to a plan, unless a newer one is there.
+
+        Parameters
+        ----------
+        number : int
+            Of its task.
+        start : int
+            When its time is zero [ns].
+        """
 
         def accept() -> None:
             latest, self._latest = self._latest, None
@@ -206,7 +253,14 @@ class Planner:
         self._worker.put(accept)
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Compute the whole answer to a motion to rest."""
+        """Compute and publish the whole answer to a motion to rest.
+
+        Parameters
+        ----------
+        planned : PlannedMotion
+        remark : str
+            In the answer.
+        """
 
         def publish() -> None:
             robot = self._robot
@@ -224,7 +278,13 @@ class Planner:
         self._publisher.publish(whole)
 
     def close(self, grace: float) -> None:
-        """Finish what has been begun, up to a time [s]."""
+        """Finish what has been begun.
+
+        Parameters
+        ----------
+        grace : float
+            Longest time for that [s].
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -353,7 +413,11 @@ def _beat(report: Callable[[str], None]) -> None:
 
 
 def serve() -> None:
-    """Plan what is asked for on the standard input; the process that is started."""
+    """Plan what is asked for on the standard input; the process that is started.
+
+    It reads pickled pairs of a command and arguments, a `Begin` first, writes pickled events to
+    the standard output, and ends with its input.
+    """
     inbox = sys.stdin.buffer
     outbox = os.fdopen(os.dup(1), 'wb')
     os.dup2(2, 1)  # whatever prints does not get into the answers

@@ -37,7 +37,19 @@ _TIMINGS = {
 def retimed(
     robot: Robot | None, request: RetimeTrajectory.Request, settings: NodeSettings
 ) -> RetimeTrajectory.Response:
-    """Response to a request, whose waypoints are taken out; bad ones are answered, not raised."""
+    """Response to a request, whose waypoints are taken out; bad ones are answered, not raised.
+
+    Parameters
+    ----------
+    robot : Robot, optional
+    request : RetimeTrajectory.Request
+    settings : NodeSettings
+
+    Returns
+    -------
+    RetimeTrajectory.Response
+        With the trajectory in the new timing, from its first waypoint on.
+    """
     try:
         return _retimed(ready(robot), request, settings)
     except HodynError as error:
@@ -48,6 +60,13 @@ def retimed(
 def _retimed(
     robot: Robot, request: RetimeTrajectory.Request, settings: NodeSettings
 ) -> RetimeTrajectory.Response:
+    """Response to a request of a robot.
+
+    Raises
+    ------
+    HodynError
+        If the request cannot be used, or there is no timing within the limits.
+    """
     timing = _TIMINGS.get(request.timing)
     if timing is None:
         raise RequestError(f'timing is {request.timing}, expected 0 (PATH) or 1 (UNIFORM).')
@@ -113,7 +132,24 @@ def _along(robot: Robot, motion: Array) -> dict[str, Any]:
 def requested_limits(
     model: RobotModel, limits: MotionLimits, requested: list[JointLimit]
 ) -> MotionLimits:
-    """Limits with those of a request in their place; HodynError names one that cannot be used."""
+    """Limits with those of a request in their place.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    requested : list of JointLimit
+        Of one joint each, or of all where its name is empty; infinity takes a limit away.
+
+    Returns
+    -------
+    MotionLimits
+
+    Raises
+    ------
+    RequestError, JointNameError
+        If one cannot be used; the message names it.
+    """
     changed = {quantity: getattr(limits, quantity).copy() for quantity in MAGNITUDES}
     for number, item in enumerate(requested):
         what, name = f'limits[{number}]', item.joint_name
