@@ -72,6 +72,10 @@ def controller_trajectory(
         [N m] or [N]
     max_points : int
 
+    Returns
+    -------
+    ControllerTrajectory
+
     Raises
     ------
     TrajectoryError
@@ -134,13 +138,31 @@ def _whole(times: Array) -> Array:
 
 
 def _motion(motion: PiecewiseMotion, times: Array) -> Array:
+    """Position to snap (N, 5, n) at times that may lie outside by rounding."""
     return motion(times.clip(motion.start_time, motion.end_time))
 
 
 def _phase(
     model: RobotModel, motion: PiecewiseMotion, ends: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    """Times (L,), and how many intervals there should be up to each."""
+    """Times (L,), and how many intervals there should be up to each.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : PiecewiseMotion
+    ends : ndarray
+        Times that have to be among the points [s].
+    tolerance : float
+        Of the efforts [N m] or [N].
+
+    Returns
+    -------
+    times: ndarray, shape (L,)
+        [s]
+    phase: ndarray, shape (L,)
+        Increasing from zero.
+    """
     knots = motion.times
     times = (knots[:-1, None] + _LOOKS[:-1] * np.diff(knots)[:, None]).ravel()
     times = np.unique(np.concatenate([times, knots[-1:], ends]))
@@ -169,7 +191,23 @@ def _divided(ends: Array, times: Array, phase: Array, counts: Indices) -> Array:
 def _errors(
     model: RobotModel, motion: PiecewiseMotion, times: Array, chosen: Indices
 ) -> Array:
-    """Largest error of efforts that are interpolated linearly, in some intervals."""
+    """Largest error of efforts that are interpolated linearly, in some intervals.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : PiecewiseMotion
+    times : ndarray, shape (N,)
+        Of the points [s].
+    chosen : ndarray of int, shape (C,)
+        Intervals between them.
+
+    Returns
+    -------
+    ndarray, shape (C,)
+        Largest of all joints at seven places, against the given and the executed motion [N
+        m] or [N].
+    """
     states = _motion(motion, times)
     executed = jtc_motion(times, *np.moveaxis(states[:, :3], 1, 0))
     effort = inverse_dynamics(model, states[:, :3])[:, 0]

@@ -359,7 +359,7 @@ class How:
         return np.ascontiguousarray(through(times)[:, :most])
 
     def _times(self, samples: Samples) -> Array:
-        """Times [s] at which a spline is evaluated: those of the samples, or at the wanted rate."""
+        """Times [s] at which a spline is evaluated: of the samples, or at the wanted rate."""
         times = samples.times
         if self.rate is None and not samples.is_waypoints:
             return times
