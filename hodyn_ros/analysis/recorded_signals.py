@@ -227,7 +227,7 @@ def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Sign
     ----------
     limits : MotionLimits
     measured : Recorded
-        In any order; samples with a time twice are left out.
+        In any order; of samples with the same time the first one is used.
 
     Returns
     -------
@@ -421,11 +421,11 @@ def repeats(values: Array) -> Iterator[tuple[int, int, bool]]:
 
     Yields
     ------
-    row: int
+    row : int
         The first sample that repeats the one before.
-    count: int
+    count : int
         How many do so, at most 100.
-    makes_up: bool
+    makes_up : bool
         Whether the step behind them is as long as all.
     """
     steps = np.diff(values, axis=0)

@@ -158,9 +158,9 @@ def _phase(
 
     Returns
     -------
-    times: ndarray, shape (L,)
+    times : ndarray, shape (L,)
         [s]
-    phase: ndarray, shape (L,)
+    phase : ndarray, shape (L,)
         Increasing from zero.
     """
     knots = motion.times

@@ -670,9 +670,9 @@ class _Commands:
 
         Returns
         -------
-        kind: str
+        kind : str
             A key of the advice, such as 'velocity step'.
-        advice: str
+        advice : str
         """
         mine = [event for event in events if event.excess.source == 'commanded']
         worst = max((event.excess for event in mine), key=lambda excess: excess.factor)
@@ -766,9 +766,9 @@ def _assigned(
 
     Returns
     -------
-    taken: list of list of _Event
+    taken : list of list of _Event
         For each window.
-    others: list of _Event
+    others : list of _Event
     """
     starts = [first for first, _ in windows]
     taken: list[list[_Event]] = [[] for _ in windows]

@@ -134,17 +134,17 @@ def _open(
 
     Yields
     ------
-    quantity: str
+    quantity : str
         Name of the limit.
-    kind: str
+    kind : str
         Series that it belongs to: 'motion', 'effort' or a field of `MotorMotion`.
-    order: int
+    order : int
         Time derivative of that series.
-    names: sequence of str
+    names : sequence of str
         Joints or motors, as the last axis of the series.
-    is_open: ndarray of bool
+    is_open : ndarray of bool
         Which of them have no limit.
-    of_linear: ndarray of bool
+    of_linear : ndarray of bool
         Which of them belong to prismatic joints.
     """
     for quantity, kind, order in LIMITED:

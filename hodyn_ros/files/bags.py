@@ -139,9 +139,9 @@ class BagFormat(Format):
 
         Returns
         -------
-        folder: pathlib.Path
+        folder : pathlib.Path
             Folder that the bag is written to.
-        kept: pathlib.Path
+        kept : pathlib.Path
             Its storage file if one file is asked for, else the folder.
         """
         if not self._suffix:

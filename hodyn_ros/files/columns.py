@@ -507,9 +507,9 @@ def columns_of(results: Results) -> tuple[list[str], list[Array]]:
 
     Returns
     -------
-    titles: list of str
+    titles : list of str
         'time', then the orders of each quantity for all joints, without units.
-    columns: list of ndarray, shape (N,)
+    columns : list of ndarray, shape (N,)
         In SI units.
     """
     titles, columns = [TIME], [results.times]
@@ -631,9 +631,9 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
 
     Returns
     -------
-    titles: list of str
+    titles : list of str
         Without units.
-    lines: dict of str to str
+    lines : dict of str to str
         Units of the columns as JSON, wrenches and motors, for `parse_metadata`.
 
     Raises

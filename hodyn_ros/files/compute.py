@@ -146,10 +146,10 @@ def _with_efforts(
 
     Returns
     -------
-    results: Results
+    results : Results
         With effort (N, E, n), E = min(orders, K - 2), NaN where an order is not determined,
         and its standard deviations if the motion has covariances.
-    groups: list of (int, ndarray of int)
+    groups : list of (int, ndarray of int)
         Numbers of known orders from 1 on, and rows with them.
 
     Raises

@@ -577,9 +577,9 @@ def in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[
 
     Returns
     -------
-    samples: Samples
+    samples : Samples
         With the joints of the model in its order.
-    remarks: tuple of str
+    remarks : tuple of str
         What was left out.
 
     Raises
@@ -822,9 +822,9 @@ def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
 
     Returns
     -------
-    samples: Samples
+    samples : Samples
         With even times from zero on, or as they were.
-    remarks: tuple of str
+    remarks : tuple of str
         Empty if the rounding does not matter.
     """
     times = samples.times

@@ -129,9 +129,9 @@ class Format(ABC):
 
         Returns
         -------
-        written: pathlib.Path
+        written : pathlib.Path
             What the writer is given.
-        kept: pathlib.Path
+        kept : pathlib.Path
             What takes its place at the end; for all but storage files of bags, the same.
         """
         return path, path

@@ -414,11 +414,11 @@ def _layout(
 
     Returns
     -------
-    names: dict of str to tuple of str
+    names : dict of str to tuple of str
         Elements of the fields of strings.
-    values: dict of str to (int, int)
+    values : dict of str to (int, int)
         Place of the first byte and number of elements of each field of float64.
-    varies: ndarray of bool, shape (bytes,)
+    varies : ndarray of bool, shape (bytes,)
         Bytes of numbers, stamps and padding, which may differ between messages of the same
         layout.
 

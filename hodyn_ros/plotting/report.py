@@ -67,8 +67,8 @@ def report_libraries() -> tuple[ModuleType, ModuleType]:
 
     Returns
     -------
-    jinja2: module
-    plotly: module
+    jinja2 : module
+    plotly : module
         `plotly.offline`.
 
     Raises
@@ -242,9 +242,9 @@ def _pictures(
 
     Returns
     -------
-    sections: dict of str to object
+    sections : dict of str to object
         What the template goes through; each picture has its place among all.
-    panels: list of Panel
+    panels : list of Panel
         All of them, in the order of their numbers.
     """
     panels: list[Panel] = []

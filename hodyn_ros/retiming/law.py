@@ -58,10 +58,9 @@ def time_laws(
 
     Returns
     -------
-    fastest: JtcMotion
-        The law u(t) from the time zero on, of one column, at rest nowhere: its speed is
-        that of u.
-    uniform: JtcMotion
+    fastest : JtcMotion
+        The law u(t) from the time zero on, of one column; its speed is nowhere zero.
+    uniform : JtcMotion
         u = speed t.
     """
     square = fastest_square(limits_at, _SLOWER * speed, intervals)
@@ -94,7 +93,8 @@ class _Barrier:
     knots : ndarray
         Of the B-splines of degree 4 on [0, 1].
     count : int
-        Number of places N at which the limits are kept, 1536 or a few more.
+        Number of places N at which the limits are kept: as many on each interval, and more
+        than 1536.
     """
 
     def __init__(self, limits_at: Callable[[Array], Limited], intervals: int) -> None:
@@ -163,9 +163,9 @@ class _Barrier:
 
         Returns
         -------
-        gradient: ndarray, shape (size,)
+        gradient : ndarray, shape (size,)
             Of the duration minus the barrier times the logarithms.
-        band: ndarray, shape (5, size)
+        band : ndarray, shape (5, size)
             Upper band of the second derivatives, as `solveh_banded` has it.
         """
         weights, columns = self._weights, self._columns

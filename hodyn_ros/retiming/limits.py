@@ -140,7 +140,8 @@ class PathLimits:
         -------
         list of (ndarray, ndarray)
             Velocity squared; acceleration and torque; jerk and torque rate; second
-            derivative of the torque, if K is 5. Each is over its limit, so 1 is on it.
+            derivative of the torque, if K is 5. Motors are among the torques and torque
+            rates. Each is over its limit, so 1 is on it.
         """
         root = np.sqrt(b[0])
         torques, rates, *seconds = self._kinds
@@ -184,11 +185,11 @@ def _efforts_along(
 
     Returns
     -------
-    weight: ndarray, shape (N, K - 2, n)
+    weight : ndarray, shape (N, K - 2, n)
         g, g', g''.
-    with_speed: ndarray, shape (N, K - 2, n)
+    with_speed : ndarray, shape (N, K - 2, n)
         c, c', c''.
-    more: ndarray, shape (N, K - 2, n)
+    more : ndarray, shape (N, K - 2, n)
         What u2d = 1 adds, see above.
     """
     at_one, at_two, at_speeding = wrenches

@@ -39,7 +39,7 @@ def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, floa
     model : RobotModel
         Of n joints.
     path : function of the path parameter
-        Of class C4, with positions of shape (..., 1, n).
+        Of class C4, of n joints.
 
     Returns
     -------

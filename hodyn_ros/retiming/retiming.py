@@ -650,9 +650,9 @@ def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[
 
     Returns
     -------
-    rows: ndarray, shape (M, n + 1)
+    rows : ndarray, shape (M, n + 1)
         Coefficients of the spline of degree 5.
-    starts: list of int
+    starts : list of int
         Of each part behind the first.
     """
     blocks, starts = [parts[0]], []

@@ -171,9 +171,9 @@ def _scaled(
 
     Returns
     -------
-    scaling: UniformScaling
+    scaling : UniformScaling
         The one with the larger factor.
-    is_kept: bool
+    is_kept : bool
         Whether the motion keeps its limits as it is.
     """
     scalings = []
