@@ -35,7 +35,31 @@ def excite(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Find a motion, write it with its torques, and say what it is worth."""
+    """Find a motion, write it with its torques, and say what it is worth.
+
+    Parameters
+    ----------
+    given : Given
+        Robot; its rate is that of the measurements [Hz].
+    output : pathlib.Path
+        File of the motion.
+    target : {'bodies', 'payload', 'friction', 'springs'}
+        What is to be shown.
+    link : str or None
+        Link of a payload.
+    joints : tuple of str
+        Those that move; empty: all.
+    box : tuple of six float, or None
+        Lowest, then highest x, y, z of links [m].
+    duration : float
+        [s]
+    effort_noise : float
+        Standard deviation of measured efforts [N m] or [N].
+    seed : int
+        Of the search.
+    as_json : bool
+        Whether JSON is printed instead of tables.
+    """
     assert given.rate is not None
     with ResultsWriter(output) as writer:  # which refuses an output before the long work
         problem = load_problem(given)

@@ -64,7 +64,34 @@ def retime(
     intervals: int | None,
     as_json: bool,
 ) -> None:
-    """Find another timing, check it once more, write it and say what came out."""
+    """Find another timing, check it once more, write it and say what came out.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and motion.
+    output : pathlib.Path or None
+        File of the new motion.
+    uniform : bool
+        Whether the whole motion is stretched by one factor.
+    slower_only : bool
+        Whether it may become slower alone.
+    drop_standstills : bool
+        Whether standstills become instants.
+    window : float
+        Time over which the motion is averaged [ms].
+    rise_time : float
+        Of torque rates [ms].
+    intervals : int or None
+        Of the time law.
+    as_json : bool
+        Whether JSON is printed instead of text.
+
+    Raises
+    ------
+    HodynError
+        If something given cannot be used, or the new motion exceeds a limit.
+    """
     if uniform:
         _refuse_options_of_paths()
     how: dict[str, Any] = {
@@ -133,7 +160,21 @@ def _refuse_options_of_paths() -> None:
 def _retimed(
     problem: Problem, uniform: bool, how: Mapping[str, Any]
 ) -> tuple[NewTiming, Results]:
-    """New timing of a motion, and what it makes of it; remarks are shown on the way."""
+    """New timing of a motion, and what it makes of it; remarks are shown on the way.
+
+    Parameters
+    ----------
+    problem : Problem
+    uniform : bool
+    how : mapping of str to object
+        Options of `new_timing`.
+
+    Returns
+    -------
+    timing : NewTiming
+    results : Results
+        Efforts and motors in the new timing.
+    """
     samples = None if uniform else _samples_of_path(problem)
     before = problem.results() if uniform or how['slower_only'] else None
     path, remarks = None, tuple[str, ...]()
@@ -205,7 +246,13 @@ def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
 
 
 def _samples_of_path(problem: Problem) -> Samples:
-    """Read samples whose path is to be kept, and refuse what is none."""
+    """Read samples whose path is to be kept, and refuse what is none.
+
+    Raises
+    ------
+    RequestError
+        If they are measurements, have wrenches, or another interpolation is asked for.
+    """
     given = problem.given
     if given.interpolation != 'spline':
         raise RequestError(
@@ -231,7 +278,20 @@ def _samples_of_path(problem: Problem) -> Samples:
 def _path_through(
     model: RobotModel, samples: Samples
 ) -> tuple[TimedMotion, tuple[str, ...]]:
-    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it."""
+    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it.
+
+    Parameters
+    ----------
+    model : RobotModel
+    samples : Samples
+        In any order.
+
+    Returns
+    -------
+    path : function of time
+        A `MotionSpline`.
+    remarks : tuple of str
+    """
     ordered = as_waypoints(in_model_order(model, samples)[0])
     motion = ordered.motion
     if ordered.is_waypoints:
@@ -252,7 +312,28 @@ def _path_through(
 def _new_timing(
     problem: Problem, path: TimedMotion | None, before: Results, how: Mapping[str, Any]
 ) -> tuple[NewTiming, tuple[Wrench, ...]]:
-    """New timing of samples as they are known, or of their path, and their wrenches in it."""
+    """New timing of samples as they are known, or of their path, and their wrenches in it.
+
+    Parameters
+    ----------
+    problem : Problem
+    path : function of time, or None
+        None: the samples are stretched.
+    before : Results
+        The motion as it is.
+    how : mapping of str to object
+        Options of `new_timing`.
+
+    Returns
+    -------
+    timing : NewTiming
+    wrenches : tuple of Wrench
+
+    Raises
+    ------
+    RequestError
+        If orders that limits need are not known at some samples.
+    """
     model, limits = problem.model, problem.limiting
     known = known_orders(before.motion)
     for wrench in before.wrenches:

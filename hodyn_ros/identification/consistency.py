@@ -75,6 +75,11 @@ def consistent(
     ndarray, shape (P,)
     float
         Distance from the target, in its standard deviations.
+
+    Raises
+    ------
+    IdentificationError
+        If the solver is not installed, or finds no such parameters.
     """
     clarabel = solver_library()
     from scipy import sparse
@@ -129,6 +134,15 @@ def solver_library() -> ModuleType:
     """Clarabel; an `IdentificationError` says what to install.
 
     Whoever needs it for the last of many steps asks before the first one.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    IdentificationError
+        If it is not installed.
     """
     need = 'Parameters that bodies can have are found by Clarabel'
     return optional_import_module('clarabel', need, 'identify', IdentificationError)
@@ -142,6 +156,19 @@ def _places() -> tuple[Any, Array]:
 
 
 def _triangle(matrices: Array, root: bool = True) -> Array:
+    """Upper triangles of matrices as the solver has them, column by column.
+
+    Parameters
+    ----------
+    matrices : ndarray, shape (..., 4, 4)
+        Symmetric.
+    root : bool
+        Whether entries beside the diagonal are multiplied by the root of two.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+    """
     (i, j), weights = _places()
     entries: Array = matrices[..., i, j]
     return entries * weights if root else entries

@@ -85,7 +85,25 @@ class Excitation(NamedTuple):
         return np.asarray(np.sqrt(np.diag(covariance) / np.diag(self.information)))
 
     def samples(self, rate: float) -> tuple[Array, Array]:
-        """Times (N,) [s] and position to snap (N, 5, n), at so many samples a second or more."""
+        """Times (N,) [s] and position to snap (N, 5, n), at so many samples a second or more.
+
+        Parameters
+        ----------
+        rate : float
+            [Hz]
+
+        Returns
+        -------
+        times : ndarray, shape (N,)
+            In equal steps from the start to the end [s].
+        motion : ndarray, shape (N, 5, n)
+            [rad/s^k] or [m/s^k]
+
+        Raises
+        ------
+        RequestError
+            If the rate is not positive.
+        """
         checked_number('The rate', rate, RequestError, above=0.0, unit='Hz')
         times = np.linspace(0.0, self.duration, int(np.ceil(self.duration * rate)) + 1)
         return times, self.motion(times)
@@ -145,6 +163,10 @@ def excite(
     seed : int
         Equal seeds give equal motions.
 
+    Returns
+    -------
+    Excitation
+
     Raises
     ------
     RequestError, IdentificationError
@@ -195,6 +217,7 @@ def excite(
 
 
 def _refuse_numbers(share: float, duration: float, rate: float, seed: int) -> None:
+    """Refuse numbers that are out of their ranges, with a `RequestError`."""
     numbers = ('share', share, 1.0), ('duration', duration, None), ('rate', rate, None)
     for name, value, most in numbers:
         checked_number(name, value, RequestError, above=0.0, most=most)
@@ -233,7 +256,26 @@ def _shown(
     joints: Sequence[str],
     springs: Mapping[str, Spring],
 ) -> tuple[tuple[str, ...], ColumnsOf]:
-    """Names of the p parameters of a target, and what the efforts are by them."""
+    """Names of the p parameters of a target, and what the efforts are by them.
+
+    Parameters
+    ----------
+    model : RobotModel
+    target : {'bodies', 'payload', 'friction', 'springs'}
+        See `excite`.
+    link : str or None
+        Of the payload.
+    joints : sequence of str
+        Those that move.
+    springs : mapping of str to Spring
+        Of elastic joints.
+
+    Returns
+    -------
+    names : tuple of str
+    columns : callable
+        From motion (S, 4, n) and efforts (S, 2, n) to rows (S, n, p).
+    """
     if target == 'payload':
         link = link_or_tip(model, link)
         own, to_body = payload_in_body(model, link)
@@ -318,7 +360,24 @@ def _bounds(
 
 
 class _Task(NamedTuple):
-    """What a motion is to keep, and what it is to show."""
+    """What a motion is to keep, and what it is to show.
+
+    Attributes
+    ----------
+    model : RobotModel
+    bounds : MotionLimits
+        As far as they may be used.
+    box : ndarray, shape (2, 3), or None
+        Lowest and highest place of links [m].
+    moved : list of int
+        Joints that move, m of them.
+    names : tuple of str
+        Of the p parameters.
+    columns : callable
+        See `_shown`.
+    weights : ndarray, shape (n, 1)
+        Root of the rate over the noise of each effort.
+    """
 
     model: RobotModel
     bounds: MotionLimits
@@ -329,7 +388,21 @@ class _Task(NamedTuple):
     weights: Array
 
     def information(self, motion: Array, effort: Array, duration: float) -> Array:
-        """Information of samples (S, 4, n) that stand for a duration, shape (p, p)."""
+        """Information of samples (S, 4, n) that stand for a duration, shape (p, p).
+
+        Parameters
+        ----------
+        motion : ndarray, shape (S, 4, n)
+            Position to jerk.
+        effort : ndarray, shape (S, 2, n)
+            Efforts and their rates.
+        duration : float
+            [s]
+
+        Returns
+        -------
+        ndarray, shape (p, p)
+        """
         rows = self.columns(motion, effort) * self.weights
         rows = rows.reshape(-1, rows.shape[-1])
         return np.asarray(rows.T @ rows * (duration / len(motion)))
@@ -361,7 +434,16 @@ class _Task(NamedTuple):
         return bool(found) or self.leaves_box(motion[:, 0])
 
     def keeps(self, motion: MotionSpline) -> bool:
-        """Whether a motion keeps the limits between samples too, and densely the box."""
+        """Whether a motion keeps the limits between samples too, and densely the box.
+
+        Parameters
+        ----------
+        motion : MotionSpline
+
+        Returns
+        -------
+        bool
+        """
         times = np.linspace(
             0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1
         )
@@ -372,7 +454,23 @@ class _Task(NamedTuple):
         return kept and not self.leaves_box(motion(times, 0)[:, 0])
 
     def rest(self, rng: np.random.Generator) -> Array:
-        """Middle of the ranges, or a pose near to it that keeps the box and the torques."""
+        """Middle of the ranges, or a pose near to it that keeps the box and the torques.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            By which other poses are chosen.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [rad] or [m]
+
+        Raises
+        ------
+        RequestError
+            If none of the poses that are tried keeps them.
+        """
         middle, half = (
             self.bounds.upper + sign * self.bounds.lower for sign in (1.0, -1.0)
         )
@@ -391,7 +489,31 @@ class _Task(NamedTuple):
 def _searched(
     task: _Task, rest: Array, duration: float, bandwidth: float, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Times (N,) and waypoints (N, n) about the rest of the best motion that was found."""
+    """Times (N,) and waypoints (N, n) about the rest of the best motion that was found.
+
+    Parameters
+    ----------
+    task : _Task
+    rest : ndarray, shape (n,)
+        Pose in which the motion begins and ends.
+    duration : float
+        [s]
+    bandwidth : float
+        Half of the number of waypoints per second, about [Hz].
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    times : ndarray, shape (N,)
+        [s]
+    waypoints : ndarray, shape (N, n)
+        [rad] or [m]
+
+    Raises
+    ------
+    RequestError
+        If no motion keeps the limits and shows all parameters.
+    """
     N, m = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST), len(task.moved)
     times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
     times = np.append(duration * times[:-1] / times[-1], duration)
