@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,22 +109,46 @@ def excite(
             }
         )
         return
-    click.echo(
-        f'{model.name}: {number(found.duration)} s from rest to rest, {len(found.names)} '
-        f'parameters, condition number {number(found.condition, 3)}\n'
-        f'Expected standard deviations [SI units], from torques at {number(given.rate)} Hz with '
-        f'noise of {number(effort_noise)} N m:\n'
-    )
+    click.echo(f'{model.name}: {_text(found, given.rate, effort_noise, used)}')
+    if unlimited:
+        click.echo('\n' + no_limit(unlimited))
+    click.echo(f'\nWritten: {output} ({len(results)} samples)')
+
+
+def _text(
+    found: Excitation,
+    rate: float,
+    effort_noise: float,
+    used: Sequence[tuple[str, str, float]],
+) -> str:
+    """What a motion is worth, for people: deviations, and how much of the limits it uses.
+
+    Parameters
+    ----------
+    found : Excitation
+    rate : float
+        Of the measurements [Hz].
+    effort_noise : float
+        Standard deviation of measured efforts [N m] or [N].
+    used : sequence of (str, str, float)
+        Quantities, joints or motors, and shares of their limits.
+
+    Returns
+    -------
+    str
+    """
     head = ('parameters', 'number', 'median', 'largest', 'of')
-    click.echo(table(head, _deviations(found)))
     rows = [
         (name_of(what), f'{100.0 * share:.0f} %', f'by {name}')
         for what, name, share in used
     ]
-    click.echo('\n' + table(('limit', 'used', ''), rows))
-    if unlimited:
-        click.echo('\n' + no_limit(unlimited))
-    click.echo(f'\nWritten: {output} ({len(results)} samples)')
+    return (
+        f'{number(found.duration)} s from rest to rest, {len(found.names)} '
+        f'parameters, condition number {number(found.condition, 3)}\n'
+        f'Expected standard deviations [SI units], from torques at {number(rate)} Hz with '
+        f'noise of {number(effort_noise)} N m:\n\n'
+        f'{table(head, _deviations(found))}\n\n{table(("limit", "used", ""), rows)}'
+    )
 
 
 def _deviations(found: Excitation) -> list[tuple[Any, ...]]:

@@ -111,30 +111,33 @@ def compare(
             else:
                 target.write_text(_page(problem, found), encoding='utf-8', errors='replace')
     if as_json:
-        echo_json(
-            {
-                'robot': problem.model.name,
-                'provenance': problem.model.provenance.lines(),
-                'recordings': list(recordings),
-                'joints': [
-                    dict(zip(('name', 'measured', 'residual', 'scale', 'correlation'), row))
-                    for row in zip(
-                        found.joint_names,
-                        found.measured,
-                        found.residual,
-                        found.scale,
-                        found.correlation,
-                    )
-                ],
-                'explanations': found.explanations,
-                'remarks': found.remarks,
-            }
-        )
+        echo_json(_data(problem, found, recordings))
         return
     show_remarks(found.remarks)
     click.echo(_compared(found))
     if output is not None:
         click.echo(f'\nWritten: {output}')
+
+
+def _data(
+    problem: Problem, found: Comparison, recordings: Sequence[Path]
+) -> dict[str, Any]:
+    """A comparison for programs."""
+    columns = {
+        'name': found.joint_names,
+        'measured': found.measured,
+        'residual': found.residual,
+        'scale': found.scale,
+        'correlation': found.correlation,
+    }
+    return {
+        'robot': problem.model.name,
+        'provenance': problem.model.provenance.lines(),
+        'recordings': list(recordings),
+        'joints': [dict(zip(columns, row)) for row in zip(*columns.values())],
+        'explanations': found.explanations,
+        'remarks': found.remarks,
+    }
 
 
 def _page(
@@ -276,10 +279,7 @@ def identify(
         **vars(given),
     }
     inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
-    run = {'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told}
-    with written(files['run']) as target:
-        text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
-        target.write_text(f'{text}\n', encoding='utf-8')
+    _write_run(files['run'], options, inputs, told)
     if as_json:
         echo_json(told)
         return
@@ -289,6 +289,19 @@ def identify(
     words = ''.join(f' --{name} {files[name]}' for name in _TABLES if name in files)
     if words:
         click.echo(f'The robot is all of these: hodyn check {output} MOTION{words}')
+
+
+def _write_run(
+    path: Path,
+    options: Mapping[str, Any],
+    inputs: Iterable[str | Path | None],
+    told: Mapping[str, Any],
+) -> None:
+    """Write what a result was made with, and the result for programs, as JSON."""
+    run = {'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told}
+    with written(path) as target:
+        text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
+        target.write_text(f'{text}\n', encoding='utf-8')
 
 
 def _parameter_files(

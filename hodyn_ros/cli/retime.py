@@ -116,25 +116,12 @@ def retime(
         if writer is not None:
             writer.write(results)
     unlimited = unlimited_in(results, problem.model, **limiting)
-    # Limits of the second derivative of the torque that nobody gave.
-    own = timing.limits.effort_ddot
-    chosen = np.flatnonzero(
-        np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
-    ).tolist()
-    by_default = {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
+    by_default = _limits_by_default(problem, timing)
     if as_json:
         data = _data(problem, timing, results, output, unlimited)
         echo_json({**data, 'effort_ddot_by_default': by_default})
         return
-    before, after = number(timing.duration_before), number(timing.duration)
-    click.echo(f'{results.name}: from {before} s to {after} s{_said(timing)[1]}')
-    if (worst_limit := timing.limiting) is not None and timing.is_fastest:
-        at = '' if worst_limit.time is None else f' at {number(worst_limit.time)} s'
-        click.echo(
-            f'What does not let it be faster: {name_of(worst_limit.quantity)} of '
-            f'{worst_limit.name}{at} ({number(worst_limit.value)} of '
-            f'{number(worst_limit.limit)}).'
-        )
+    click.echo(f'{results.name}: {_text(timing)}')
     click.echo(kept(unlimited, problem.limits_from))
     if by_default:
         click.echo(
@@ -144,6 +131,29 @@ def retime(
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
+
+
+def _limits_by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
+    """Limits of the second derivative of the torque that nobody gave, by the joint."""
+    own = timing.limits.effort_ddot
+    chosen = np.flatnonzero(
+        np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
+    ).tolist()
+    return {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
+
+
+def _text(timing: NewTiming) -> str:
+    """How long the motion takes before and after, and what does not let it be faster."""
+    before, after = number(timing.duration_before), number(timing.duration)
+    text = f'from {before} s to {after} s{_said(timing)[1]}'
+    worst = timing.limiting
+    if worst is None or not timing.is_fastest:
+        return text
+    at = '' if worst.time is None else f' at {number(worst.time)} s'
+    return (
+        f'{text}\nWhat does not let it be faster: {name_of(worst.quantity)} of '
+        f'{worst.name}{at} ({number(worst.value)} of {number(worst.limit)}).'
+    )
 
 
 def _refuse_options_of_paths() -> None:

@@ -369,23 +369,8 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
         there for some joints only, or an order without those below it.
     """
     titles = [title.strip() for title in titles]
-    owners, used = defaultdict[str, list[str]](list), [TIME]
-    for title in titles:
-        entity, quantity = _split(title)
-        if entity and quantity in _KNOWN:
-            owners[quantity].append(entity)
-            used.append(title)
+    owners = _owners_in(titles, name)
     joints, motors = tuple(owners['position']), tuple(owners['motor_position'])
-    lacks = None if joints else _NO_POSITIONS
-    if TIME not in titles:
-        lacks = "is no column 'time' [s];", TIME
-    if lacks is not None:
-        raise FileError(
-            f'{name}: there {lacks[0]} the columns are {listed(titles)}.'
-            + _suggestion(lacks[1], titles)
-        )
-    if repeated := sorted({title for title in used if titles.count(title) > 1}):
-        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
     found = _Found(name, owners, [TIME])
     motion, motion_std = found.block(joints, MOTION), found.block(joints, MOTION_STD)
     if stray := [who for what in MOTION for who in owners[what] if who not in joints]:
@@ -416,6 +401,31 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
         wrenches,
         stiffness,
     )
+
+
+def _owners_in(titles: Sequence[str], name: str) -> Mapping[str, Sequence[str]]:
+    """Joints, motors or links that have a quantity, by the quantity; empty where none has.
+
+    Refuses the titles of a table, which has some name, without time or positions, or with a
+    column twice.
+    """
+    owners, used = defaultdict[str, list[str]](list), [TIME]
+    for title in titles:
+        entity, quantity = _split(title)
+        if entity and quantity in _KNOWN:
+            owners[quantity].append(entity)
+            used.append(title)
+    lacks = None if owners['position'] else _NO_POSITIONS
+    if TIME not in titles:
+        lacks = "is no column 'time' [s];", TIME
+    if lacks is not None:
+        raise FileError(
+            f'{name}: there {lacks[0]} the columns are {listed(titles)}.'
+            + _suggestion(lacks[1], titles)
+        )
+    if repeated := sorted({title for title in used if titles.count(title) > 1}):
+        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
+    return owners
 
 
 @dataclass

@@ -374,10 +374,8 @@ class How:
             return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
         return divided_times(times, rate)
 
-    def _estimated(
-        self, model: RobotModel, parts: Iterable[Samples], name: str
-    ) -> Iterator[Completed]:
-        """Estimate a motion, and wrenches measured at the same times, from all of them."""
+    def _smoothing(self) -> tuple[dict[str, Any], float]:
+        """Options of `Smoother`, and the time beyond which a motion begins anew [s]."""
         options = {
             'smallest_motion': _SMALLEST_MOTION,
             'max_gap': _MAX_GAP,
@@ -390,6 +388,13 @@ class How:
                 f'the options {listed(known)}; leave the others out.'
             )
         max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
+        return options, max_gap
+
+    def _estimated(
+        self, model: RobotModel, parts: Iterable[Samples], name: str
+    ) -> Iterator[Completed]:
+        """Estimate a motion, and wrenches measured at the same times, from all of them."""
+        options, max_gap = self._smoothing()
         whole, remarks, stamps = _gathered(model, parts)
         loads = [np.asarray(wrench.values)[:, 0] for wrench in whole.wrenches]
         kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]

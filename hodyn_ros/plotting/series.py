@@ -116,17 +116,8 @@ def checked_results(results: Results, model: RobotModel) -> Results:
             'The results are a RobotModel: give the model first, then the results.'
         )
     order, n = model.joint_order(results.joint_names), model.n_joints
-    times = np.asarray(results.times, dtype=np.float64)
-    if times.ndim != 1 or not len(times):
-        raise MotionError(f'The times have shape {times.shape}, expected (N,) with N >= 1.')
-    _refuse(~np.isfinite(times), times, 'times')
+    times = _checked_times(results)
     N = len(times)
-    if np.any(np.diff(times) < 0.0):
-        where = int(np.argmax(np.diff(times) < 0.0))
-        raise MotionError(
-            f'The times decrease: {times[where]} s is followed by {times[where + 1]} s '
-            f'(sample {where + 1}); sort the samples by time.'
-        )
     motion = _orders('motion', results.motion, N, n)[..., order]
     if motion.shape[1] == 0:
         raise MotionError('The results hold no positions.')
@@ -159,6 +150,21 @@ def checked_results(results: Results, model: RobotModel) -> Results:
         effort=_orders('effort', results.effort, N, n)[..., order],
         motors=motors,
     )
+
+
+def _checked_times(results: Results) -> Array:
+    """Finite times (N,) [s] that do not decrease, N >= 1."""
+    times = np.asarray(results.times, dtype=np.float64)
+    if times.ndim != 1 or not len(times):
+        raise MotionError(f'The times have shape {times.shape}, expected (N,) with N >= 1.')
+    _refuse(~np.isfinite(times), times, 'times')
+    if np.any(np.diff(times) < 0.0):
+        where = int(np.argmax(np.diff(times) < 0.0))
+        raise MotionError(
+            f'The times decrease: {times[where]} s is followed by {times[where + 1]} s '
+            f'(sample {where + 1}); sort the samples by time.'
+        )
+    return times
 
 
 def _orders(what: str, values: Array, N: int, n: int) -> Array:
