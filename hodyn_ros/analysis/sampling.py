@@ -102,20 +102,8 @@ def controller_trajectory(
     most, needed = max_points - 1, tolerance
     if np.ceil(wanted).clip(1.0).sum() <= most:
         times = _divided(ends, looks, phase, np.ceil(wanted).clip(1.0).astype(np.intp))
-        errors = _errors(model, motion, times, np.arange(len(times) - 1))
-        while (
-            len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most
-        ):
-            if (
-                np.diff(times)[bad].min() < _SHORTEST
-            ):  # rounding is all that is left of the error
-                needed = errors.max()
-                break
-            times = np.insert(times, bad + 1, _whole((times[bad] + times[bad + 1]) / 2.0))
-            errors = np.insert(errors, bad + 1, 0.0)
-            halves = np.repeat(bad + np.arange(len(bad)), 2) + np.tile([0, 1], len(bad))
-            errors[halves] = _errors(model, motion, times, halves)
-        if len(times) <= max_points and not len(bad):
+        times, errors, needed = _refined(model, motion, times, tolerance, most)
+        if len(times) <= max_points and not (errors > _FOUND * tolerance).any():
             states = _motion(motion, times)[:, :3]
             effort = inverse_dynamics(model, states)[:, 0]
             return ControllerTrajectory(times, states, effort, float(errors.max()))
@@ -130,6 +118,45 @@ def controller_trajectory(
         f'An effort tolerance of {tolerance:g} N m needs more points than {max_points} for this '
         f'motion of {motion.duration:.3f} s; {would}.'
     )
+
+
+def _refined(
+    model: RobotModel, motion: PiecewiseMotion, times: Array, tolerance: float, most: int
+) -> tuple[Array, Array, float]:
+    """Times with as many more in the middle of intervals as the errors of the efforts ask for.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : PiecewiseMotion
+    times : ndarray, shape (N,)
+        Of the points [s].
+    tolerance : float
+        Of the efforts [N m] or [N].
+    most : int
+        Intervals from which on no more are added.
+
+    Returns
+    -------
+    times : ndarray, shape (M,)
+        [s]
+    errors : ndarray, shape (M - 1,)
+        Of each interval [N m] or [N]; too large where there are too many times, or nothing is
+        left but rounding.
+    needed : float
+        The tolerance, or what rounding leaves of it [N m] or [N].
+    """
+    errors = _errors(model, motion, times, np.arange(len(times) - 1))
+    while len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most:
+        if (
+            np.diff(times)[bad].min() < _SHORTEST
+        ):  # rounding is all that is left of the error
+            return times, errors, errors.max()
+        times = np.insert(times, bad + 1, _whole((times[bad] + times[bad + 1]) / 2.0))
+        errors = np.insert(errors, bad + 1, 0.0)
+        halves = np.repeat(bad + np.arange(len(bad)), 2) + np.tile([0, 1], len(bad))
+        errors[halves] = _errors(model, motion, times, halves)
+    return times, errors, tolerance
 
 
 def _whole(times: Array) -> Array:

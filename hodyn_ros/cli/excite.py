@@ -11,8 +11,8 @@ import numpy as np
 
 from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.cli.output import echo_json, number, progress, table
-from hodyn_ros.cli.problem import Given, load_problem
-from hodyn_ros.files import ResultsWriter, Samples, compute
+from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.files import Results, ResultsWriter, Samples, compute
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
 from hodyn_ros.names import name_of
@@ -83,12 +83,7 @@ def excite(
         samples = Samples(model.joint_names, times, motion, name='the motion')
         results = compute(model, samples, actuators=actuators, derivatives='given')
         writer.write(results)
-    checks = all_checks(results, model, problem.limits, problem.motor_limits)
-    used = [
-        (check.quantity, check.subjects[check.worst], float(check.shares[check.worst]))
-        for check in checks
-        if check.worst is not None
-    ]
+    used = _used(problem, results)
     unlimited = unlimited_in(
         results, model, problem.limits, actuators, problem.motor_limits
     )
@@ -113,6 +108,16 @@ def excite(
     if unlimited:
         click.echo('\n' + no_limit(unlimited))
     click.echo(f'\nWritten: {output} ({len(results)} samples)')
+
+
+def _used(problem: Problem, results: Results) -> list[tuple[str, str, float]]:
+    """Quantities that have limits, with who uses most of them, and which share."""
+    limits = problem.limits, problem.motor_limits
+    return [
+        (check.quantity, check.subjects[check.worst], float(check.shares[check.worst]))
+        for check in all_checks(results, problem.model, *limits)
+        if check.worst is not None
+    ]
 
 
 def _text(

@@ -72,12 +72,9 @@ def retime(
         Robot and motion.
     output : pathlib.Path or None
         File of the new motion.
-    uniform : bool
-        Whether the whole motion is stretched by one factor.
-    slower_only : bool
-        Whether it may become slower alone.
-    drop_standstills : bool
-        Whether standstills become instants.
+    uniform, slower_only, drop_standstills : bool
+        Whether the whole motion is stretched by one factor, whether it may become slower
+        alone, and whether standstills become instants.
     window : float
         Time over which the motion is averaged [ms].
     rise_time : float
@@ -108,11 +105,7 @@ def retime(
         problem = load_problem(given)
         timing, results = _retimed(problem, uniform, how)
         limiting = {**problem.limiting, 'limits': timing.limits}
-        for worst in all_violations(results, problem.model, **limiting):
-            raise HodynError(
-                f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
-                f'{worst.value:.6g} instead of {worst.limit:.6g}.'
-            )
+        _refuse_violations(problem, results, limiting)
         if writer is not None:
             writer.write(results)
     unlimited = unlimited_in(results, problem.model, **limiting)
@@ -124,13 +117,21 @@ def retime(
     click.echo(f'{results.name}: {_text(timing)}')
     click.echo(kept(unlimited, problem.limits_from))
     if by_default:
-        click.echo(
-            f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
-            f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
-        )
+        click.echo(_text_by_default(rise_time))
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
+
+
+def _refuse_violations(
+    problem: Problem, results: Results, limiting: Mapping[str, Any]
+) -> None:
+    """Refuse a new motion that exceeds a limit, which would be a fault of this package."""
+    for worst in all_violations(results, problem.model, **limiting):
+        raise HodynError(
+            f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
+            f'{worst.value:.6g} instead of {worst.limit:.6g}.'
+        )
 
 
 def _limits_by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
@@ -140,6 +141,14 @@ def _limits_by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
         np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
     ).tolist()
     return {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
+
+
+def _text_by_default(rise_time: float) -> str:
+    """That torque rates have a limit of their own, by their rise time [ms]."""
+    return (
+        f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
+        f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
+    )
 
 
 def _text(timing: NewTiming) -> str:

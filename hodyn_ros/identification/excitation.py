@@ -39,6 +39,8 @@ from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
+_Judged = Callable[[Array], tuple[float, Array]]
+"""From waypoints (N, m) about the rest to their score, and to what it is the score of."""
 ColumnsOf = Callable[[Array, Array], Array]
 """From motions (S, 4, n) with their efforts (S, 2, n) to columns (S, n, p)."""
 _TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
@@ -514,7 +516,7 @@ def _searched(
     RequestError
         If no motion keeps the limits and shows all parameters.
     """
-    N, m = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST), len(task.moved)
+    N = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST)
     times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
     times = np.append(duration * times[:-1] / times[-1], duration)
     looks = _middles(duration, _PER_WAYPOINT * N)
@@ -542,16 +544,50 @@ def _searched(
             return -np.inf, waypoints
         return _score(task.information(motion, effort, duration)), scale * waypoints
 
-    best, found = -np.inf, np.zeros((N, m))
+    best, found = _best_start(judged, N, half, rng)
+    if np.isinf(best):
+        raise task.hidden()
+    found = _improved(judged, best, found, half, rng)
+    all_joints = np.zeros((N, len(rest)))
+    all_joints[:, moved] = found
+    return times, all_joints
+
+
+def _best_start(
+    judged: _Judged, N: int, half: Array, rng: np.random.Generator
+) -> tuple[float, Array]:
+    """Best of random waypoints and its score, minus infinity if none can be used.
+
+    Parameters
+    ----------
+    judged : callable
+    N : int
+        Number of waypoints; the first and the last one are at rest.
+    half : ndarray, shape (m,)
+        Half of the ranges of the joints that move [rad] or [m].
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    score : float
+    waypoints : ndarray, shape (N, m)
+    """
+    best, found = -np.inf, np.zeros((N, len(half)))
     for _ in range(_STARTS):
-        waypoints = rng.uniform(-1.0, 1.0, (N, m)) * half * rng.uniform(0.2, 2.0)
+        waypoints = rng.uniform(-1.0, 1.0, found.shape) * half * rng.uniform(0.2, 2.0)
         waypoints[[0, -1]] = 0.0
         for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
             best, found = max(
                 (best, found), judged(shrunk * waypoints), key=lambda each: each[0]
             )
-    if np.isinf(best):
-        raise task.hidden()
+    return best, found
+
+
+def _improved(
+    judged: _Judged, best: float, found: Array, half: Array, rng: np.random.Generator
+) -> Array:
+    """Waypoints (N, m) changed one by one at random, as long as their score becomes better."""
+    N, m = found.shape
     step = _LARGEST_STEP
     for _ in range(_TRIALS):
         waypoints = found.copy()
@@ -562,10 +598,7 @@ def _searched(
             best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
         else:
             step = max(0.93 * step, _SMALLEST_STEP)
-
-    all_joints = np.zeros((N, len(rest)))
-    all_joints[:, moved] = found
-    return times, all_joints
+    return found
 
 
 def _score(information: Array) -> float:

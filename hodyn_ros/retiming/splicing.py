@@ -103,14 +103,7 @@ def splice(
         )
     motion, state, end = _in_progress(current, join, model.n_joints, stop_duration)
     times, positions = _targets(model, limits, chunk, state, join)
-    intervals = max(
-        ceil((max(times[-1] + stop_duration, end) - join) / step - 1e-6), _FEWEST
-    )
-    if intervals > _MOST:
-        raise TrajectoryError(
-            f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
-            'send a shorter chunk, or a trajectory instead.'
-        )
+    intervals = _steps(max(times[-1] + stop_duration, end) - join, step)
     from hodyn_ros.retiming.program import program_of  # It loads SciPy.
 
     knots = join + step * np.arange(intervals + 1.0)
@@ -118,6 +111,17 @@ def splice(
     before = _coefficients(motion, state, end, knots, step)
     weight = (2.0 * np.pi * bandwidth * step) ** -6.0
     return _led_over(model, limits, program_of(intervals), wanted, before, weight, step)
+
+
+def _steps(duration: float, step: float) -> int:
+    """Number of steps [s] that a motion takes; a `TrajectoryError` if there are too many."""
+    intervals = max(ceil(duration / step - 1e-6), _FEWEST)
+    if intervals > _MOST:
+        raise TrajectoryError(
+            f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
+            'send a shorter chunk, or a trajectory instead.'
+        )
+    return intervals
 
 
 def _check_options(

@@ -354,18 +354,8 @@ def largest_values(
 
     first, every = 0, np.arange(2 * n)
     for durations, expansions in blocks:
-        # The i-th control point from an end collects what the first i derivatives there
-        # contribute; half of the derivatives at both ends determine the polynomial.
-        d = expansions.shape[2] - 1
-        half = np.arange((d + 1) // 2)
-        weights = np.array(
-            [[comb(i, j) * factorial(d - j) / factorial(d) for j in half] for i in half]
-        )
-        powers = durations[:, None, None] ** half[:, None].astype(np.float64)
-        left = weights @ (expansions[:, 0, : len(half)] * powers)
-        right = weights @ (expansions[:, 1, : len(half)] * powers * (-1.0) ** half[:, None])
-        points = np.concatenate([left, right[:, ::-1]], axis=1)
-        points = np.concatenate([points, -points], axis=-1)
+        points = _control_points(durations, expansions)
+        points, d = np.concatenate([points, -points], axis=-1), points.shape[1] - 1
         size = np.abs(points).max(axis=(0, 1))
         np.maximum(rounding, _ROUNDING_OF_POINTS * size, out=rounding)
         # The middle is the mean of the control points with binomial weights.
@@ -386,11 +376,7 @@ def largest_values(
         if not len(points):
             break
         width *= 0.5
-        left, right = np.empty_like(points), np.empty_like(points)
-        d = points.shape[1] - 1
-        for i in range(d + 1):
-            left[:, i], right[:, d - i] = points[:, 0], points[:, -1]
-            points = 0.5 * (points[:, 1:] + points[:, :-1])
+        left, right = _halved(points)
         middle = left[:, -1]
         order = np.argsort(middle, kind='stable')
         improve(column[order], middle[order], row[order], (start + width)[order])
@@ -400,6 +386,45 @@ def largest_values(
         )
         row, column = np.tile(row, 2), np.tile(column, 2)
     return value, segment, part
+
+
+def _control_points(durations: Array, expansions: Array) -> Array:
+    """Control points (M, d + 1, n) in Bernstein form of segments.
+
+    The i-th one from an end collects what the first i derivatives there contribute; half of the
+    derivatives at both ends determine the polynomial.
+
+    Parameters
+    ----------
+    durations : ndarray, shape (M,)
+        [s]
+    expansions : ndarray, shape (M, 2, d + 1, n)
+        See `PiecewiseMotion`.
+
+    Returns
+    -------
+    ndarray, shape (M, d + 1, n)
+        [rad] or [m]
+    """
+    d = expansions.shape[2] - 1
+    half = np.arange((d + 1) // 2)
+    weights = np.array(
+        [[comb(i, j) * factorial(d - j) / factorial(d) for j in half] for i in half]
+    )
+    powers = durations[:, None, None] ** half[:, None].astype(np.float64)
+    left = weights @ (expansions[:, 0, : len(half)] * powers)
+    right = weights @ (expansions[:, 1, : len(half)] * powers * (-1.0) ** half[:, None])
+    return np.concatenate([left, right[:, ::-1]], axis=1)
+
+
+def _halved(points: Array) -> tuple[Array, Array]:
+    """Control points (P, d + 1) of both halves of polynomials with such points (de Casteljau)."""
+    left, right = np.empty_like(points), np.empty_like(points)
+    d = points.shape[1] - 1
+    for i in range(d + 1):
+        left[:, i], right[:, d - i] = points[:, 0], points[:, -1]
+        points = 0.5 * (points[:, 1:] + points[:, :-1])
+    return left, right
 
 
 def real_numbers(values: ArrayLike, name: str) -> Array:

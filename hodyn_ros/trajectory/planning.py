@@ -212,23 +212,13 @@ def plan_motion(
         velocities = upsampled_velocities(waypoints.times, *waypoints.rows)
         complete = replace(waypoints, velocities=velocities)
     knots, boundary, remarks = _knots(complete, start, _NEAR if is_spline else 0.0)
-    controlled = knots
-    if boundary is not None:
-        # What the start state leaves open is zero for the controller.
-        accelerations = knots.accelerations.copy()
-        accelerations[0] = np.nan_to_num(accelerations[0])
-        controlled = replace(knots, accelerations=accelerations)
+    controlled = knots if boundary is None else _closed(knots)
     moved = (
         _by_spline(knots, controlled, boundary) if is_spline else _by_controller(controlled)
     )
     motion = moved.motion
     joined, at_start = _beginning(motion, names, start, boundary)
-    N, count = len(waypoints.times), np.count_nonzero
-    given = (
-        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, '
-        f'{count(~np.isnan(waypoints.velocities[:, 0]))} with velocities, '
-        f'{count(~np.isnan(waypoints.accelerations[:, 0]))} with accelerations.'
-    )
+    given = _told(waypoints)
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
@@ -237,6 +227,23 @@ def plan_motion(
         extremes=moved.extremes,
         remarks=(given, *remarks, _begin(motion, boundary), *held, moved.supplied),
         warnings=(*moved.warnings, *at_start, *jtc_remarks(controlled)),
+    )
+
+
+def _closed(knots: Waypoints) -> Waypoints:
+    """Knots for the controller, for which zero is what a start state leaves open."""
+    accelerations = knots.accelerations.copy()
+    accelerations[0] = np.nan_to_num(accelerations[0])
+    return replace(knots, accelerations=accelerations)
+
+
+def _told(waypoints: Waypoints) -> str:
+    """Remark on what was given."""
+    N, count = len(waypoints.times), np.count_nonzero
+    return (
+        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, '
+        f'{count(~np.isnan(waypoints.velocities[:, 0]))} with velocities, '
+        f'{count(~np.isnan(waypoints.accelerations[:, 0]))} with accelerations.'
     )
 
 

@@ -244,36 +244,10 @@ class Smoother:
         B, N, width, K = rows.stop - rows.start, self._K + 1, group.width, self._K
         reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
         spread = np.zeros((B, K * (K + 1) // 2, width))
-        values = self._rows(rows, group)
+        values, used = self._rows(rows, group), self._used(rows, group)
         is_last = rows.stop == len(self._bins)
-        near = slice(
-            max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2
-        )
-        used: NDArray[np.bool_] = np.asarray(
-            self._shares[near, group.columns].any(axis=(0, 1))
-        )
         later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
-
-        def filtered(m: int) -> list[Any]:
-            """Run a model in both directions, or forward alone."""
-            sides: list[Any] = []
-            for side, backward, fresh in (
-                (state, False, rows.start == 0),
-                (later, True, is_last),
-            ):
-                key = m, width, backward
-                if (
-                    used[m] and key not in stores
-                ):  # New memory for each block would take longer.
-                    arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
-                    stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
-                store: Any = [a[:B] for a in stores[key]] if used[m] else None
-                if used[m] or not backward:
-                    self._filter(values, rows, group, m, side, backward, fresh, store=store)
-                sides += store or ()
-            return sides
-
-        sides = list(self._pool.map(filtered, range(len(used))))
+        sides = self._both_ways(values, rows, group, (state, later), used, stores)
         below, parts = self._between(rows)
         first = int(below[0])
         bins = np.minimum(np.arange(first, int(below[-1]) + 2), len(self._shares) - 1)
@@ -308,6 +282,64 @@ class Smoother:
 
         list(self._pool.map(united, _parts(B)))
         return reference, mean, spread
+
+    def _used(self, rows: slice, group: _Group) -> NDArray[np.bool_]:
+        """Which models have a weight near a block, shape (M,)."""
+        near = slice(
+            max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2
+        )
+        return np.asarray(self._shares[near, group.columns].any(axis=(0, 1)))
+
+    def _both_ways(
+        self,
+        values: Array,
+        rows: slice,
+        group: _Group,
+        states: tuple[_State, _State],
+        used: NDArray[np.bool_],
+        stores: dict[Any, Any],
+    ) -> list[list[Any]]:
+        """Run each model over a block in both directions, one without a weight forward alone.
+
+        Parameters
+        ----------
+        values : ndarray, shape (B + 2, width)
+            See `_rows`.
+        rows : slice
+            Samples of the block.
+        group : _Group
+        states : (_State, _State)
+            Before the block and behind it, replaced by those at the other end.
+        used : ndarray of bool, shape (M,)
+            Which models have a weight.
+        stores : dict
+            Memory that is used again for each block.
+
+        Returns
+        -------
+        list of list of ndarray
+            Of each model means, covariances and versions, forward and then backward, see
+            `filter_samples`; empty without a weight.
+        """
+        B, N, width = rows.stop - rows.start, self._K + 1, group.width
+        is_first, is_last = rows.start == 0, rows.stop == len(self._bins)
+
+        def filtered(m: int) -> list[Any]:
+            sides: list[Any] = []
+            for side, backward, fresh in zip(states, (False, True), (is_first, is_last)):
+                key = m, width, backward
+                if (
+                    used[m] and key not in stores
+                ):  # New memory for each block would take longer.
+                    arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
+                    stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
+                store: Any = [a[:B] for a in stores[key]] if used[m] else None
+                if used[m] or not backward:
+                    self._filter(values, rows, group, m, side, backward, fresh, store=store)
+                sides += store or ()
+            return sides
+
+        return list(self._pool.map(filtered, range(len(used))))
 
     def _filter(
         self,
