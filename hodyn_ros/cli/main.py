@@ -36,7 +36,13 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand, or say which one is meant."""
+        """Find the subcommand, or say which one is meant.
+
+        Raises
+        ------
+        click.UsageError
+            If there is no such command; the message names one that is close.
+        """
         if args[0] not in self.commands and not args[0].startswith('-'):
             from difflib import get_close_matches
 

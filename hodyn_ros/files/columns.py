@@ -95,10 +95,10 @@ class Metadata(NamedTuple):
     start: int = 0
     source: str = 'unknown'
     base_link: str = ''
-    wrenches: Mapping[str, tuple[str, str]] = {}  # of a link: expressed_in and acting
-    motor_joints: Mapping[str, str] = {}  # of a motor: the joint that it moves
-    unsaid: tuple[str, str] = ('body', 'on_environment')  # of other links
-    units: Mapping[str, str] = {}  # of columns
+    wrenches: Mapping[str, tuple[str, str]] = {}
+    motor_joints: Mapping[str, str] = {}
+    unsaid: tuple[str, str] = ('body', 'on_environment')
+    units: Mapping[str, str] = {}
     provenance: Provenance = Provenance()
 
 
@@ -197,10 +197,34 @@ class ColumnBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Which columns of a table hold what; blocks count among `columns`."""
+    """Which columns of a table hold what; blocks count among `columns`.
 
-    name: str  # of the table, for messages
-    columns: tuple[int, ...]  # those that are read, as they are numbered in the table
+    Attributes
+    ----------
+    name : str
+        Of the table, for messages.
+    columns : tuple of int
+        Those that are read, as they are numbered in the table.
+    titles : tuple of str
+        Of these columns.
+    joint_names, motor_names : tuple of str
+        The n joints, those with positions, and the m motors.
+    motion, motion_std : ColumnBlock
+        Of width n.
+    effort, effort_std : ColumnBlock
+        Of width n.
+    motor_position, motor_torque : ColumnBlock
+        Of width m.
+    deflection : ColumnBlock
+        Of width n.
+    wrenches : mapping of str to ColumnBlock
+        By the link, of width 6.
+    stiffness : mapping of str to ColumnBlock
+        By the joint, of width 1.
+    """
+
+    name: str
+    columns: tuple[int, ...]
     titles: tuple[str, ...]
     joint_names: tuple[str, ...]
     motor_names: tuple[str, ...]

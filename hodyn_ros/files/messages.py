@@ -259,10 +259,10 @@ class DecodedMessages:
         Fields of floating-point numbers; 0 elements where a field is empty.
     """
 
-    rows: NDArray[np.intp]  # which of the batch they are, (N,)
+    rows: NDArray[np.intp]
     names: dict[str, tuple[str, ...]]
-    stamps: NDArray[np.int64]  # stamps of the headers, shape (N,) [ns]
-    values: dict[str, Array]  # shape (N, number of elements)
+    stamps: NDArray[np.int64]
+    values: dict[str, Array]
 
 
 def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessages]:

@@ -57,13 +57,13 @@ class Check(NamedTuple):
         Of the limit that the worst sample uses, see `peak_share`; NaN without a limit.
     """
 
-    quantity: str  # as in `Violation`
+    quantity: str
     title: str
-    subjects: tuple[str, ...]  # names of the joints or motors
-    is_limited: NDArray[np.bool_]  # which joints or motors have a limit
-    n_known: NDArray[np.intp]  # at how many samples the quantity of each is known
+    subjects: tuple[str, ...]
+    is_limited: NDArray[np.bool_]
+    n_known: NDArray[np.intp]
     n_samples: int
-    shares: Array  # of the limit that the worst sample uses, see `peak_share`; NaN without limit
+    shares: Array
 
     @property
     def of_motors(self) -> bool:

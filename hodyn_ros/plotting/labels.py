@@ -33,9 +33,9 @@ class Label(NamedTuple):
         Such as 'N m/s²'.
     """
 
-    name: str  # such as ``Torque rate``
-    symbol: str  # such as ``Q′``; empty if there is none
-    unit: str  # such as ``N m/s²``
+    name: str
+    symbol: str
+    unit: str
 
     @property
     def title(self) -> str:

@@ -40,7 +40,7 @@ class Curve(NamedTuple):
         Coordinates of its points; NaN is a gap.
     """
 
-    name: str  # for the legend; empty if the picture has one curve only
+    name: str
     x: Array
     y: Array
 
@@ -70,21 +70,17 @@ class Panel(NamedTuple):
         Standard deviations of the only curve, shown as a band.
     """
 
-    title: str  # quantity that is shown, such as ``Torque Q``
-    subject: str  # name of the joint or motor; empty for the whole robot
+    title: str
+    subject: str
     x_label: str
     y_label: str
     curves: tuple[Curve, ...]
     x_limits: Range = Range()
     y_limits: Range = Range()
-    marks: tuple[
-        tuple[float, float], ...
-    ] = ()  # points (x, y) where a limit is exceeded most
-    notes: tuple[
-        str, ...
-    ] = ()  # lines on the extremes, and the share of the limits that they use
-    is_portrait: bool = False  # whether one quantity is drawn over another instead of time
-    std: Array | None = None  # standard deviations of the only curve, shown as a band
+    marks: tuple[tuple[float, float], ...] = ()
+    notes: tuple[str, ...] = ()
+    is_portrait: bool = False
+    std: Array | None = None
 
     @property
     def x_range(self) -> tuple[float, float]:
@@ -377,10 +373,10 @@ class EnergyBalance(NamedTuple):
         d/dt of the sum of both energies [W].
     """
 
-    kinetic: Array  # [J]
-    potential: Array  # [J]
-    power: Array  # of all joints, qd^T Q [W]
-    rate: Array  # d/dt of the sum of both energies [W]
+    kinetic: Array
+    potential: Array
+    power: Array
+    rate: Array
 
     @property
     def other(self) -> Array:

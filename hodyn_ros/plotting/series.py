@@ -53,13 +53,13 @@ class Series(NamedTuple):
         Standard deviations, if they are known.
     """
 
-    quantity: str  # as in `Violation`; empty if it cannot have limits
-    names: tuple[str, ...]  # the m joints or motors
-    labels: tuple[Label, ...]  # how the quantity of each is written
-    values: Array  # shape (N, m); NaN where it is not known
-    lower: Array  # shape (m,); infinite where there is no limit
+    quantity: str
+    names: tuple[str, ...]
+    labels: tuple[Label, ...]
+    values: Array
+    lower: Array
     upper: Array
-    std: Array | None = None  # standard deviations (N, m), if they are known
+    std: Array | None = None
 
 
 def peak_share(values: Array, limits: Range) -> float:

@@ -42,8 +42,8 @@ class Drives(NamedTuple):
         Of the spring [rad] or [m].
     """
 
-    inertia: Array  # [kg m^2] or [kg]
-    compliance: Array  # of linear springs [rad/N m] or [m/N]
+    inertia: Array
+    compliance: Array
     velocity: Array
     torque: Array
     torque_rate: Array

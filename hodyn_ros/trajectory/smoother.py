@@ -532,7 +532,7 @@ class _Group(NamedTuple):
     """
 
     columns: NDArray[np.intp]
-    correlation: float  # time constant [s]
+    correlation: float
 
     @property
     def width(self) -> int:
