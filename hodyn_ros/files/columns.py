@@ -377,8 +377,8 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     Parameters
     ----------
     titles : sequence of str
-        Such as 'time', 'joint1.position', 'joint1.effort' and 'tool.force.x', without
-        units, in any order. Others are left out.
+        Such as 'time', 'joint1.position', 'joint1.effort' and 'tool.wrench.force.x',
+        without units, in any order. Others are left out.
     name : str
         Of the table, for messages.
 

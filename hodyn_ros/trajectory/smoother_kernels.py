@@ -155,6 +155,8 @@ def filter_samples(
 
     Parameters
     ----------
+    states : tuple of int
+        Of the length N.
     values : ndarray, shape (B + 2, n)
         Sample i is in row i + 1; the one before the first is needed unless `fresh`.
     steps : ndarray, shape (B + 1,)
@@ -352,6 +354,8 @@ def unite(
 
     Parameters
     ----------
+    states, wanted : tuple of int
+        Of the lengths N and K.
     values : ndarray, shape (B, n)
         Measurements, which both filters know.
     means, covariances, versions, later_means, later_covariances, later_versions : ndarray
