@@ -75,12 +75,8 @@ def retime(
     uniform, slower_only, drop_standstills : bool
         Whether the whole motion is stretched by one factor, whether it may become slower
         alone, and whether standstills become instants.
-    window : float
-        Time over which the motion is averaged [ms].
-    rise_time : float
-        Of torque rates [ms].
-    intervals : int or None
-        Of the time law.
+    window, rise_time, intervals
+        See `hodyn_ros.retiming.retime`; times in [ms].
     as_json : bool
         Whether JSON is printed instead of text.
 
@@ -105,50 +101,32 @@ def retime(
         problem = load_problem(given)
         timing, results = _retimed(problem, uniform, how)
         limiting = {**problem.limiting, 'limits': timing.limits}
-        _refuse_violations(problem, results, limiting)
+        for worst in all_violations(results, problem.model, **limiting):
+            raise HodynError(
+                f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
+                f'{worst.value:.6g} instead of {worst.limit:.6g}.'
+            )
         if writer is not None:
             writer.write(results)
     unlimited = unlimited_in(results, problem.model, **limiting)
-    by_default = _limits_by_default(problem, timing)
+    # Limits of the second derivative of the torque that nobody gave.
+    own = timing.limits.effort_ddot
+    chosen = np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
+    names = np.array(problem.model.joint_names)[chosen].tolist()
+    by_default = dict(zip(names, own[chosen].tolist()))
     if as_json:
         data = _data(problem, timing, results, output, unlimited)
         echo_json({**data, 'effort_ddot_by_default': by_default})
         return
-    click.echo(f'{results.name}: {_text(timing)}')
-    click.echo(kept(unlimited, problem.limits_from))
+    click.echo(f'{results.name}: {_text(timing)}\n{kept(unlimited, problem.limits_from)}')
     if by_default:
-        click.echo(_text_by_default(rise_time))
+        click.echo(
+            f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
+            f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
+        )
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
-
-
-def _refuse_violations(
-    problem: Problem, results: Results, limiting: Mapping[str, Any]
-) -> None:
-    """Refuse a new motion that exceeds a limit, which would be a fault of this package."""
-    for worst in all_violations(results, problem.model, **limiting):
-        raise HodynError(
-            f'The new motion exceeds the {worst.quantity} limit of {worst.joint_name}: '
-            f'{worst.value:.6g} instead of {worst.limit:.6g}.'
-        )
-
-
-def _limits_by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
-    """Limits of the second derivative of the torque that nobody gave, by the joint."""
-    own = timing.limits.effort_ddot
-    chosen = np.flatnonzero(
-        np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
-    ).tolist()
-    return {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
-
-
-def _text_by_default(rise_time: float) -> str:
-    """That torque rates have a limit of their own, by their rise time [ms]."""
-    return (
-        f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
-        f'{number(rise_time)} ms at least from zero to its limit (--rise-time).'
-    )
 
 
 def _text(timing: NewTiming) -> str:

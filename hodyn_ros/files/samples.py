@@ -97,16 +97,6 @@ class Samples:
         for what in MEASURED:
             if (given := getattr(self, what)) is not None:
                 checked[what] = self._checked_measured(what, given, (N, len(names)))
-        self._refuse_wrenches(N)
-        checked['stiffness'] = {
-            name: self._checked_stiffness(name, values, N)
-            for name, values in self.stiffness.items()
-        }
-        for what, value in checked.items():
-            object.__setattr__(self, what, value)
-
-    def _refuse_wrenches(self, N: int) -> None:
-        """Refuse wrenches with another number of samples than N."""
         for wrench in self.wrenches:
             shape = np.shape(wrench.values)
             if len(shape) != 3 or shape[0] != N:
@@ -114,6 +104,12 @@ class Samples:
                     f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
                     f'({N}, S, 6): as many samples as the motion.'
                 )
+        checked['stiffness'] = {
+            name: self._checked_stiffness(name, values, N)
+            for name, values in self.stiffness.items()
+        }
+        for what, value in checked.items():
+            object.__setattr__(self, what, value)
 
     def _checked_stiffness(self, joint_name: str, values: ArrayLike, N: int) -> Array:
         """Finite stiffness of a joint with its derivatives, shape (N, S)."""

@@ -346,11 +346,8 @@ def largest_values(
         # Of a repeated column only the last one is taken, so the largest comes last.
         better = values > value[columns]
         chosen = columns[better]
-        value[chosen], segment[chosen], part[chosen] = (
-            values[better],
-            segments[better],
-            parts[better],
-        )
+        for known, found in ((value, values), (segment, segments), (part, parts)):
+            known[chosen] = found[better]
 
     first, every = 0, np.arange(2 * n)
     for durations, expansions in blocks:
@@ -376,14 +373,16 @@ def largest_values(
         if not len(points):
             break
         width *= 0.5
-        left, right = _halved(points)
+        left, right = np.empty_like(points), np.empty_like(points)
+        d = points.shape[1] - 1
+        for i in range(d + 1):
+            left[:, i], right[:, d - i] = points[:, 0], points[:, -1]
+            points = 0.5 * (points[:, 1:] + points[:, :-1])
         middle = left[:, -1]
         order = np.argsort(middle, kind='stable')
         improve(column[order], middle[order], row[order], (start + width)[order])
-        points, start = (
-            np.concatenate([left, right]),
-            np.concatenate([start, start + width]),
-        )
+        points = np.concatenate([left, right])
+        start = np.concatenate([start, start + width])
         row, column = np.tile(row, 2), np.tile(column, 2)
     return value, segment, part
 
@@ -415,16 +414,6 @@ def _control_points(durations: Array, expansions: Array) -> Array:
     left = weights @ (expansions[:, 0, : len(half)] * powers)
     right = weights @ (expansions[:, 1, : len(half)] * powers * (-1.0) ** half[:, None])
     return np.concatenate([left, right[:, ::-1]], axis=1)
-
-
-def _halved(points: Array) -> tuple[Array, Array]:
-    """Control points (P, d + 1) of both halves of polynomials with such points (de Casteljau)."""
-    left, right = np.empty_like(points), np.empty_like(points)
-    d = points.shape[1] - 1
-    for i in range(d + 1):
-        left[:, i], right[:, d - i] = points[:, 0], points[:, -1]
-        points = 0.5 * (points[:, 1:] + points[:, :-1])
-    return left, right
 
 
 def real_numbers(values: ArrayLike, name: str) -> Array:

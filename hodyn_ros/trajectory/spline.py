@@ -164,20 +164,8 @@ def fit_spline(
     """
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
-    values, given = _given_states(positions, velocities, accelerations)
-    fixed = _fixed_states(times, values, given, start, end)
-    states, expansions = _polynomials(times, values, fixed)
-    spline = MotionSpline(times, expansions, ORDER - 1, states, given)
-    _check_middles(spline)
-    return spline
-
-
-def _given_states(
-    positions: Array, velocities: ArrayLike | None, accelerations: ArrayLike | None
-) -> tuple[Array, Flags]:
-    """States of the waypoints (N, 5, n), zero where they are open, and which are given (N, 5)."""
-    values = np.zeros((len(positions), ORDER, positions.shape[1]))
-    given = np.zeros((len(positions), ORDER), dtype=np.bool_)
+    values = np.zeros((len(times), ORDER, positions.shape[1]))
+    given = np.zeros((len(times), ORDER), dtype=np.bool_)
     values[:, 0], given[:, 0] = positions, True
     for k, rows, name in (
         (1, velocities, 'velocities'),
@@ -185,38 +173,7 @@ def _given_states(
     ):
         rows, given[:, k] = checked_rows(rows, name, positions.shape)
         values[given[:, k], k] = rows[given[:, k]]
-    return values, given
 
-
-def _fixed_states(
-    times: Array,
-    values: Array,
-    given: Flags,
-    start: ArrayLike | None,
-    end: ArrayLike | None,
-) -> Flags:
-    """Which states are not left open: given, at rest at an end or between equal waypoints.
-
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        [s]
-    values : ndarray, shape (N, 5, n)
-        States; boundary conditions are written into it.
-    given : ndarray of bool, shape (N, 5)
-        Which are given; boundary conditions become so, too.
-    start, end : array-like, shape (4, n), optional
-        See `fit_spline`.
-
-    Returns
-    -------
-    ndarray of bool, shape (N, 5)
-
-    Raises
-    ------
-    TrajectoryError
-        If a boundary condition cannot be used or contradicts a waypoint.
-    """
     fixed = given.copy()
     for index, boundary, name in ((0, start, 'start'), (-1, end, 'end')):
         if boundary is not None:
@@ -226,27 +183,7 @@ def _fixed_states(
             fixed[index] = True
     fixed[_standing(times, values, given)] = True
     fixed |= _lowest_degree(times, fixed)
-    return fixed
 
-
-def _polynomials(times: Array, values: Array, fixed: Flags) -> tuple[Array, Array]:
-    """Smoothest motion with the states that are fixed.
-
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        [s]
-    values : ndarray, shape (N, 5, n)
-        States, zero where they are open; changed in place.
-    fixed : ndarray of bool, shape (N, 5)
-
-    Returns
-    -------
-    states : ndarray, shape (N, 5, n)
-        [rad/s^k] or [m/s^k]
-    expansions : ndarray, shape (N - 1, 2, 10, n)
-        See `PiecewiseMotion`.
-    """
     # A power of two scales without rounding.
     durations = np.diff(times)
     unit = 2.0 ** np.round(np.mean(np.log2(durations)))
@@ -262,7 +199,9 @@ def _polynomials(times: Array, values: Array, fixed: Flags) -> tuple[Array, Arra
             np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
         expansions *= units
         states *= units[:ORDER]
-    return states, expansions
+    spline = MotionSpline(times, expansions, ORDER - 1, states, given)
+    _check_middles(spline)
+    return spline
 
 
 def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> MotionSpline:
