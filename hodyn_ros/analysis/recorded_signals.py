@@ -59,12 +59,33 @@ class Recorded(NamedTuple):
     """Shape (N, n) [N m] or [N]; NaN where there is none."""
 
     def rows(self, rows: NDArray[np.intp]) -> Recorded:
-        """Some of the samples."""
+        """Some of the samples.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Which samples, in the wanted order.
+
+        Returns
+        -------
+        Recorded
+        """
         kept: Any = (None if values is None else values[rows] for values in self)
         return Recorded(*kept)
 
     def known(self, source: str) -> dict[str, Array]:
-        """Series that are differenced, if anything is known of them, by their names."""
+        """Series that are differenced, if anything is known of them, by their names.
+
+        Parameters
+        ----------
+        source : {'commanded', 'measured'}
+            Positions and efforts are differenced of commands, velocities and efforts of
+            measurements.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (N, n)
+        """
         given = {name: getattr(self, name) for name in _DIFFERENCED[source]}
         return {
             name: x for name, x in given.items() if x is not None and np.isfinite(x).any()
@@ -97,13 +118,35 @@ class Signal(NamedTuple):
         values: Array,
         error: Array,
     ) -> Signal:
-        """Beside the limits of the quantity."""
+        """Beside the limits of the quantity.
+
+        Parameters
+        ----------
+        limits : MotionLimits
+        quantity : str
+            Name of a limit, such as 'velocity' or 'effort_dot'.
+        source : {'commanded', 'measured', 'computed'}
+        times : ndarray, shape (N,)
+            [s]
+        values, error : ndarray, shape (N, n)
+            In the unit of the quantity.
+
+        Returns
+        -------
+        Signal
+        """
         upper = limits.upper if quantity == 'position' else getattr(limits, quantity)
         lower = limits.lower if quantity == 'position' else -upper
         return cls(quantity, source, times, values, error, lower, upper)
 
     def beyond(self) -> Array:
-        """How far it is beyond a limit, shape (N, n); negative within, NaN where not known."""
+        """How far it is beyond a limit, shape (N, n); negative within, NaN where not known.
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+            In the unit of the quantity, without regard to `error`.
+        """
         known = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0)
         outside = np.maximum(self.values - self.upper, self.lower - self.values)
         return np.asarray(outside - _ROUNDING * (1.0 + known))
@@ -112,7 +155,23 @@ class Signal(NamedTuple):
 def differenced(
     limits: MotionLimits, source: str, recording: Recorded, clock: Clock
 ) -> list[Signal]:
-    """Samples and their differences."""
+    """Samples and their differences.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+    source : {'commanded', 'measured'}
+    recording : Recorded
+        In the order of time.
+    clock : Clock
+        Of its samples.
+
+    Returns
+    -------
+    list of Signal
+        Of commands position to jerk, of measurements the velocity; then effort and its
+        rate. The errors are those of noise and of the period.
+    """
     found = []
     for base, values in recording.known(source).items():
         noise = _SIGMAS * noise_of(values)
@@ -127,7 +186,21 @@ def differenced(
 def computed_signals(
     model: RobotModel, limits: MotionLimits, commanded: Sequence[Signal]
 ) -> list[Signal]:
-    """Torques that the model needs for the commanded motion, and their rates."""
+    """Torques that the model needs for the commanded motion, and their rates.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    commanded : sequence of Signal
+        The first four are position to jerk.
+
+    Returns
+    -------
+    list of Signal
+        Effort and its rate; NaN where the motion is not known. The errors are those of
+        acceleration and jerk times the mass matrix.
+    """
     series = commanded[: len(MOTION)]
     motion = np.stack([signal.values for signal in series], axis=1)
     known = np.isfinite(motion).all(axis=(1, 2))
@@ -149,6 +222,17 @@ def measured_signals(limits: MotionLimits, measured: Recorded) -> dict[str, Sign
 
     Efforts jump, by friction and contact, which positions do not. Velocities are as measured, if
     they are.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+    measured : Recorded
+        In any order; of samples with the same time the first one is used.
+
+    Returns
+    -------
+    dict of str to Signal
+        By the quantity.
     """
     order = np.argsort(measured.times, kind='stable')
     measured = measured.rows(order[np.append(True, np.diff(measured.times[order]) > 0.0)])
@@ -209,6 +293,17 @@ def clock_of(times: Array, positions: Array) -> Clock:
 
     Stamps that are off by less than a period do not count; a gap that lasts does. If the positions
     (N, n) are smoother over the stamps than over equal periods, the stamps are right.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        Stamps [s].
+    positions : ndarray, shape (N, n)
+        [rad] or [m].
+
+    Returns
+    -------
+    Clock
     """
     steps = np.diff(times)
     period = float(np.median(steps[steps > 0.0])) if (steps > 0.0).any() else 1.0
@@ -262,6 +357,19 @@ def differences(values: Array, ticks: Array, order: int) -> Array:
     """Divided differences of an order of samples (N, n), each at its last sample; NaN before.
 
     Multiplied by the factorial of the order, so that they are derivatives.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+    ticks : ndarray, shape (N,)
+        Their instants [s].
+    order : int
+        0: the values themselves.
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+        Per s^order.
     """
     found = np.full(values.shape, np.nan)
     result = values
@@ -276,6 +384,16 @@ def noise_of(values: Array) -> Array:
 
     From medians of fourth differences, which a few samples that are out of line do not move: of
     those around, and of all where something changes, since rounding hides in a slow motion.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+        N >= 5; NaN where they are not known.
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+        In the unit of the values.
     """
     N, n = values.shape
     size = min(_BLOCK, N)
@@ -296,6 +414,19 @@ def repeats(values: Array) -> Iterator[tuple[int, int, bool]]:
     """Samples that repeat the one before in all columns, in motion: row, how many, made up for.
 
     Made up for: the next step is as long as all those that are missing.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+
+    Yields
+    ------
+    row : int
+        The first sample that repeats the one before.
+    count : int
+        How many do so, at most 100.
+    makes_up : bool
+        Whether the step behind them is as long as all.
     """
     steps = np.diff(values, axis=0)
     is_still: Flags = np.all(steps == 0.0, axis=1)

@@ -72,6 +72,10 @@ def controller_trajectory(
         [N m] or [N]
     max_points : int
 
+    Returns
+    -------
+    ControllerTrajectory
+
     Raises
     ------
     TrajectoryError
@@ -98,20 +102,8 @@ def controller_trajectory(
     most, needed = max_points - 1, tolerance
     if np.ceil(wanted).clip(1.0).sum() <= most:
         times = _divided(ends, looks, phase, np.ceil(wanted).clip(1.0).astype(np.intp))
-        errors = _errors(model, motion, times, np.arange(len(times) - 1))
-        while (
-            len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most
-        ):
-            if (
-                np.diff(times)[bad].min() < _SHORTEST
-            ):  # rounding is all that is left of the error
-                needed = errors.max()
-                break
-            times = np.insert(times, bad + 1, _whole((times[bad] + times[bad + 1]) / 2.0))
-            errors = np.insert(errors, bad + 1, 0.0)
-            halves = np.repeat(bad + np.arange(len(bad)), 2) + np.tile([0, 1], len(bad))
-            errors[halves] = _errors(model, motion, times, halves)
-        if len(times) <= max_points and not len(bad):
+        times, errors, needed = _refined(model, motion, times, tolerance, most)
+        if len(times) <= max_points and not (errors > _FOUND * tolerance).any():
             states = _motion(motion, times)[:, :3]
             effort = inverse_dynamics(model, states)[:, 0]
             return ControllerTrajectory(times, states, effort, float(errors.max()))
@@ -128,19 +120,76 @@ def controller_trajectory(
     )
 
 
+def _refined(
+    model: RobotModel, motion: PiecewiseMotion, times: Array, tolerance: float, most: int
+) -> tuple[Array, Array, float]:
+    """Times with as many more in the middle of intervals as the errors of the efforts ask for.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : PiecewiseMotion
+    times : ndarray, shape (N,)
+        Of the points [s].
+    tolerance : float
+        Of the efforts [N m] or [N].
+    most : int
+        Intervals from which on no more are added.
+
+    Returns
+    -------
+    times : ndarray, shape (M,)
+        [s]
+    errors : ndarray, shape (M - 1,)
+        Of each interval [N m] or [N]; too large where there are too many times, or nothing is
+        left but rounding.
+    needed : float
+        The tolerance, or what rounding leaves of it [N m] or [N].
+    """
+    errors = _errors(model, motion, times, np.arange(len(times) - 1))
+    while len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most:
+        if (
+            np.diff(times)[bad].min() < _SHORTEST
+        ):  # rounding is all that is left of the error
+            return times, errors, errors.max()
+        times = np.insert(times, bad + 1, _whole((times[bad] + times[bad + 1]) / 2.0))
+        errors = np.insert(errors, bad + 1, 0.0)
+        halves = np.repeat(bad + np.arange(len(bad)), 2) + np.tile([0, 1], len(bad))
+        errors[halves] = _errors(model, motion, times, halves)
+    return times, errors, tolerance
+
+
 def _whole(times: Array) -> Array:
     """Different times of messages next to some times; at the ends they may lie outside."""
     return np.unique(np.round(times * NANOSECONDS)) / NANOSECONDS
 
 
 def _motion(motion: PiecewiseMotion, times: Array) -> Array:
+    """Position to snap (N, 5, n) at times that may lie outside by rounding."""
     return motion(times.clip(motion.start_time, motion.end_time))
 
 
 def _phase(
     model: RobotModel, motion: PiecewiseMotion, ends: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    """Times (L,), and how many intervals there should be up to each."""
+    """Times (L,), and how many intervals there should be up to each.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : PiecewiseMotion
+    ends : ndarray
+        Times that have to be among the points [s].
+    tolerance : float
+        Of the efforts [N m] or [N].
+
+    Returns
+    -------
+    times : ndarray, shape (L,)
+        [s]
+    phase : ndarray, shape (L,)
+        Increasing from zero.
+    """
     knots = motion.times
     times = (knots[:-1, None] + _LOOKS[:-1] * np.diff(knots)[:, None]).ravel()
     times = np.unique(np.concatenate([times, knots[-1:], ends]))
@@ -169,7 +218,23 @@ def _divided(ends: Array, times: Array, phase: Array, counts: Indices) -> Array:
 def _errors(
     model: RobotModel, motion: PiecewiseMotion, times: Array, chosen: Indices
 ) -> Array:
-    """Largest error of efforts that are interpolated linearly, in some intervals."""
+    """Largest error of efforts that are interpolated linearly, in some intervals.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : PiecewiseMotion
+    times : ndarray, shape (N,)
+        Of the points [s].
+    chosen : ndarray of int, shape (C,)
+        Intervals between them.
+
+    Returns
+    -------
+    ndarray, shape (C,)
+        Largest of all joints at seven places, against the given and the executed motion [N
+        m] or [N].
+    """
     states = _motion(motion, times)
     executed = jtc_motion(times, *np.moveaxis(states[:, :3], 1, 0))
     effort = inverse_dynamics(model, states[:, :3])[:, 0]

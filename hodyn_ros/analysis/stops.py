@@ -73,7 +73,16 @@ _ADVICE = {
 
 
 class Excess(NamedTuple):
-    """The worst sample of a joint beyond a limit."""
+    """The worst sample of a joint beyond a limit.
+
+    Attributes
+    ----------
+    quantity : str
+        As in `Violation`.
+    joint_name : str
+    value : float
+        In the unit of the quantity.
+    """
 
     quantity: str
     joint_name: str
@@ -89,7 +98,15 @@ class Excess(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """A limit of which a recording does not show whether it is kept."""
+    """A limit of which a recording does not show whether it is kept.
+
+    Attributes
+    ----------
+    quantity : str
+        As in `Violation`.
+    joint_names : tuple of str
+        Joints of which it is not decided.
+    """
 
     quantity: str
     source: str
@@ -102,7 +119,13 @@ class Undecided(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Part of a sentence."""
+        """Part of a sentence.
+
+        Returns
+        -------
+        str
+            Such as 'commanded jerk of all joints'.
+        """
         whose = 'all joints' if self.are_all else listed(self.joint_names)
         return f'{self.source} {name_of(self.quantity)} of {whose}'
 
@@ -149,14 +172,29 @@ class StopAnalysis:
 
     @property
     def verdict(self) -> Literal['exceeded', 'undecided', 'kept']:
-        """On the limits that are known."""
+        """On the limits that are known.
+
+        Returns
+        -------
+        {'exceeded', 'undecided', 'kept'}
+            'exceeded' if a cause is certain, 'kept' if there is neither a cause nor an
+            undecided limit.
+        """
         if any(cause.is_certain for cause in self.causes):
             return 'exceeded'
         return 'undecided' if self.causes or self.undecided else 'kept'
 
 
 class _Event(NamedTuple):
-    """Consecutive samples of a joint beyond a limit."""
+    """Consecutive samples of a joint beyond a limit.
+
+    Attributes
+    ----------
+    first, last : float
+        When it begins and ends [s].
+    excess : Excess
+        Its worst sample.
+    """
 
     first: float
     last: float
@@ -164,10 +202,21 @@ class _Event(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
+        """Whether it is one of measurements."""
         return self.excess.source == 'measured'
 
     def kind(self, short: float) -> int:
-        """Commanded or computed, short (0) or long (1), or measured (2)."""
+        """Commanded or computed, short (0) or long (1), or measured (2).
+
+        Parameters
+        ----------
+        short : float
+            Duration up to which it counts as short [s].
+
+        Returns
+        -------
+        int
+        """
         return 2 if self.is_measured else int(self.last - self.first > short)
 
 
@@ -227,17 +276,10 @@ def find_stop_causes(
         stream, causes = _without_holds(model, limits, commanded)
         commands = _Commands(model, limits, stream, of_measured)
         signals = [*commands.signals, *signals]
-        if commands.clock.period > _SLOW:
-            remarks.append(
-                f'The commands are {1e3 * commands.clock.period:.3g} ms apart; what a robot with '
-                'a faster clock was sent in between is not in the recording.'
-            )
         if of_measured:
             deviation = _deviation(model, commanded, of_measured['position'])
-        if of_measured and deviation is None:
-            remarks.append(
-                'Commands and measurements have no time in common: each is looked at by itself.'
-            )
+        is_apart = bool(of_measured) and deviation is None
+        remarks += _remarks(commands.clock.period, is_apart)
     period = (
         commands.clock.period if commands else float(np.median(np.diff(signals[0].times)))
     )
@@ -249,7 +291,31 @@ def find_stop_causes(
     )
 
 
+def _remarks(period: float, is_apart: bool) -> Iterator[str]:
+    """What a recording of commands does not tell.
+
+    Parameters
+    ----------
+    period : float
+        Of the commands [s].
+    is_apart : bool
+        Whether there are measurements, but at no time between the commands.
+
+    Yields
+    ------
+    str
+    """
+    if period > _SLOW:
+        yield (
+            f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
+            'a faster clock was sent in between is not in the recording.'
+        )
+    if is_apart:
+        yield 'Commands and measurements have no time in common: each is looked at by itself.'
+
+
 def _check(model: RobotModel, name: str, recording: Recorded) -> None:
+    """Refuse recordings with too few samples or other shapes, with a `MotionError`."""
     N = len(recording.times)
     if N < FEWEST:
         raise MotionError(f'The {name} have {N} samples, expected at least {FEWEST}.')
@@ -333,7 +399,18 @@ def _without_holds(
 
 
 def instant(time: float) -> str:
-    """Write a time [s] with tenths of milliseconds."""
+    """Write a time [s] with tenths of milliseconds.
+
+    Parameters
+    ----------
+    time : float
+        [s]
+
+    Returns
+    -------
+    str
+        Without zeros at its end.
+    """
     return f'{time:.4f}'.rstrip('0').rstrip('.')
 
 
@@ -384,7 +461,26 @@ def _deviation(model: RobotModel, commanded: Recorded, measured: Signal) -> Exce
 
 
 class _Commands:
-    """Signals of a stream of commands, and the traces that faults leave in it."""
+    """Signals of a stream of commands, and the traces that faults leave in it.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    stream : Recorded
+        What the robot was sent, without held commands.
+    measured : mapping of str to Signal
+        By the quantity; empty without measurements.
+
+    Attributes
+    ----------
+    clock : Clock
+        Of the stream.
+    own : list of Signal
+        Position to jerk, then effort and its rate if they were sent.
+    signals : list of Signal
+        Those, and the efforts that the model needs.
+    """
 
     def __init__(
         self,
@@ -405,7 +501,13 @@ class _Commands:
         self.signals = [*self.own, *computed_signals(model, limits, self.own)]
 
     def traces(self) -> list[StopCause]:
-        """Repeated commands; those near each other as one."""
+        """Repeated commands; those near each other as one.
+
+        Returns
+        -------
+        list of StopCause
+            In the order of time, without excesses.
+        """
         found: list[StopCause] = []
         for trace in sorted(self.repeated(), key=lambda trace: trace.time):
             if found and trace.time <= found[-1].end + _TOGETHER * self.clock.period:
@@ -414,7 +516,13 @@ class _Commands:
         return found
 
     def repeated(self) -> Iterator[StopCause]:
-        """Repeated commands, which are causes if limits are exceeded around them."""
+        """Repeated commands, which are causes if limits are exceeded around them.
+
+        Yields
+        ------
+        StopCause
+            'missed cycle' or 'repeated command', without excesses; each place once.
+        """
         seen: set[int] = set()
         for values in self.stream.known('commanded').values():
             for row, count, makes_up in repeats(values):
@@ -439,13 +547,21 @@ class _Commands:
                 yield StopCause(kind, first, last, (), True, advice)
 
     def _each_cycle(self) -> str:
+        """Advice on when commands have to be sent."""
         return (
             f'Commands must be sent each {1e3 * self.clock.period:.3g} ms, from a real-time '
             'process and without delays of the network.'
         )
 
     def edges(self) -> Iterator[StopCause]:
-        """Commands that begin away from the robot, or begin or end in motion."""
+        """Commands that begin away from the robot, or begin or end in motion.
+
+        Yields
+        ------
+        StopCause
+            'jump at the start', which is told by measurements; 'start in motion' unless it
+            jumps; 'end in motion'.
+        """
         h, q = self.clock.period, self.stream.position
         away, usual = self._away()
         last = 1 + int(
@@ -487,7 +603,22 @@ class _Commands:
     def _single(
         self, quantity: str, row: int, value: Array, error: Array
     ) -> tuple[Excess, ...]:
-        """The worst of values (n,) of one command, if it is too much."""
+        """The worst of values (n,) of one command, if it is too much.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of a limit.
+        row : int
+            Sample at which it is.
+        value, error : ndarray, shape (n,)
+            In the unit of the quantity.
+
+        Returns
+        -------
+        tuple of Excess
+            Empty if no joint certainly exceeds its limit.
+        """
         times = self.times[[row]]
         signal = Signal.of(
             self.limits, quantity, 'commanded', times, value[None], error[None]
@@ -519,7 +650,13 @@ class _Commands:
         return -apart[rows[0]], 5.0 * usual
 
     def stamps(self) -> Iterator[StopCause]:
-        """Commands that are missing, and steps of the stamps."""
+        """Commands that are missing, and steps of the stamps.
+
+        Yields
+        ------
+        StopCause
+            'missing commands', one for all; 'step of the stamps', one for each.
+        """
         missing, leaps, times = self.clock.missing, self.clock.leaps, self.times
         if missing.any():
             worst = int(missing.argmax())
@@ -540,7 +677,19 @@ class _Commands:
             yield StopCause('step of the stamps', first, last, (), False, advice)
 
     def told(self, events: Sequence[_Event]) -> tuple[str, str]:
-        """Kind of what makes commands exceed limits, and what to do."""
+        """Kind of what makes commands exceed limits, and what to do.
+
+        Parameters
+        ----------
+        events : sequence of _Event
+            With one of commands at least.
+
+        Returns
+        -------
+        kind : str
+            A key of the advice, such as 'velocity step'.
+        advice : str
+        """
         mine = [event for event in events if event.excess.source == 'commanded']
         worst = max((event.excess for event in mine), key=lambda excess: excess.factor)
         quantities = {event.excess.quantity for event in mine}
@@ -574,7 +723,21 @@ class _Commands:
 def _causes(
     events: list[_Event], commands: _Commands | None, period: float
 ) -> Iterator[StopCause]:
-    """Events explained: by what is seen in the commands, and those that remain by themselves."""
+    """Events explained: by what is seen in the commands, and those that remain by themselves.
+
+    Parameters
+    ----------
+    events : list of _Event
+        Of all signals.
+    commands : _Commands or None
+    period : float
+        Between samples [s].
+
+    Yields
+    ------
+    StopCause
+        Edges, faults of the stamps, traces in commands, and what remains.
+    """
     if commands is not None:
         for edge in commands.edges():
             yield edge
@@ -616,6 +779,12 @@ def _assigned(
     """Events that lie in each of some windows in a row, and the others.
 
     Measurements follow with a delay, and are smoothed.
+
+    Returns
+    -------
+    taken : list of list of _Event
+        For each window.
+    others : list of _Event
     """
     starts = [first for first, _ in windows]
     taken: list[list[_Event]] = [[] for _ in windows]

@@ -44,7 +44,13 @@ class Unlimited(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Part of a sentence: whose quantity it is, and how large it becomes."""
+        """Part of a sentence: whose quantity it is, and how large it becomes.
+
+        Returns
+        -------
+        str
+            Such as 'jerk of all joints (up to 12 rad/s^3 in elbow)'.
+        """
         who = 'motors' if self.quantity.startswith('motor') else 'joints'
         whose = f'all {who}' if self.are_all else listed(self.names)
         largest = '' if np.isnan(self.largest) else f' (up to {self._largest})'
@@ -52,6 +58,7 @@ class Unlimited(NamedTuple):
 
     @property
     def _largest(self) -> str:
+        """Largest magnitude with three digits, its unit and whose it is."""
         number = f'{self.largest:.{_DIGITS}g}'
         if 'e' in number and 1e-4 <= self.largest < 1e7:
             number = f'{float(number):.0f}'
@@ -123,7 +130,23 @@ def _open(
     actuators: Actuators | None,
     motor_limits: MotorLimits | None,
 ) -> Iterator[tuple[str, str, int, Sequence[str], NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Quantities with the series and order that they are, names, and which have no limit."""
+    """Quantities with the series and order that they are, names, and which have no limit.
+
+    Yields
+    ------
+    quantity : str
+        Name of the limit.
+    kind : str
+        Series that it belongs to: 'motion', 'effort' or a field of `MotorMotion`.
+    order : int
+        Time derivative of that series.
+    names : sequence of str
+        Joints or motors, as the last axis of the series.
+    is_open : ndarray of bool
+        Which of them have no limit.
+    of_linear : ndarray of bool
+        Which of them belong to prismatic joints.
+    """
     for quantity, kind, order in LIMITED:
         if kind in ('motion', 'effort'):
             limit = getattr(limits, quantity)
@@ -144,6 +167,7 @@ def _open(
 
 
 def _unit(kind: str, order: int, is_linear: bool) -> str:
+    """Unit of a time derivative of a quantity, such as 'N m/s^2'."""
     if kind in ('effort', 'torque'):
         unit = 'N' if is_linear else 'N m'
     else:
@@ -155,6 +179,17 @@ def kept(found: Sequence[Unlimited], limits_from: str = '') -> str:
     """Sentences on a motion that keeps its limits: whether there are limits of everything.
 
     `limits_from` says where they come from, as in 'robot description'.
+
+    Parameters
+    ----------
+    found : sequence of Unlimited
+        As `find_unlimited` finds them.
+    limits_from : str
+        Left out if empty.
+
+    Returns
+    -------
+    str
     """
     source = f' ({limits_from})' * bool(limits_from)
     if not found:
@@ -163,7 +198,17 @@ def kept(found: Sequence[Unlimited], limits_from: str = '') -> str:
 
 
 def no_limit(found: Sequence[Unlimited]) -> str:
-    """Sentence that names what has no limit; empty if everything has one."""
+    """Sentence that names what has no limit; empty if everything has one.
+
+    Parameters
+    ----------
+    found : sequence of Unlimited
+        As `find_unlimited` finds them.
+
+    Returns
+    -------
+    str
+    """
     return f'No limit is known for the {"; ".join(item.text for item in found)}.' * bool(
         found
     )

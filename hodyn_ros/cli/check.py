@@ -32,7 +32,33 @@ def check(
     measured_topic: str | None = None,
     output: Path | None = None,
 ) -> int:
-    """Compare a motion with the limits, and return the exit code."""
+    """Compare a motion with the limits, and return the exit code.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and motion.
+    as_json : bool
+        Whether JSON is printed instead of tables.
+    recorded : {'commanded', 'measured'}, optional
+        What the motion is, if it is a recording of a robot that stopped.
+    measured : pathlib.Path, optional
+        Measurements beside recorded commands.
+    measured_topic : str, optional
+        Their topic in a bag.
+    output : pathlib.Path, optional
+        Picture of the place where the robot stopped.
+
+    Returns
+    -------
+    int
+        0, or 1 if a limit is exceeded.
+
+    Raises
+    ------
+    HodynError
+        If something given cannot be used.
+    """
     if recorded or measured or measured_topic:
         is_exceeded = stopped(given, recorded, measured, measured_topic, output, as_json)
         return VIOLATION if is_exceeded else 0
@@ -54,7 +80,13 @@ def check(
 
 
 def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[str, Any]:
-    """Everything for programs."""
+    """Everything for programs.
+
+    Returns
+    -------
+    dict
+        Times in [s], shares of limits by joint or motor; what `--json` prints.
+    """
     violations = all_violations(results, problem.model, **problem.limiting)
     # The efforts jump along the motion, so that their rate has no bound.
     has_jumps = results.continuous_order < 0

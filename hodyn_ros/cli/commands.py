@@ -31,13 +31,41 @@ COMMANDS: list[click.Command] = []
 def complete_robot(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Bundled robots that begin so; the shell adds files."""
+    """Bundled robots that begin so; the shell adds files.
+
+    Parameters
+    ----------
+    ctx, param
+        Of click; not used.
+    incomplete : str
+        What has been typed.
+
+    Returns
+    -------
+    list of click.shell_completion.CompletionItem
+    """
     names = [name for name in BUNDLED_ROBOTS if name.startswith(incomplete)]
     return [*map(CompletionItem, names), CompletionItem(incomplete, type='file')]
 
 
 def xacro_argument(text: str) -> tuple[str, str]:
-    """Divide an argument of a xacro file, name:=value."""
+    """Divide an argument of a xacro file, name:=value.
+
+    Parameters
+    ----------
+    text : str
+        Such as 'hand:=true'.
+
+    Returns
+    -------
+    (str, str)
+        Name and value, which may be empty.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is not of this form.
+    """
     name, separator, value = text.partition(':=')
     if not (name and separator):
         raise click.BadParameter(f'{text!r} is not of the form name:=value')
@@ -227,7 +255,18 @@ class SectionedCommand(click.Command):
 
 
 def verbatim_blocks(text: str) -> str:
-    """Mark paragraphs with indented lines, such as examples, so that click does not fill them."""
+    """Mark paragraphs with indented lines, such as examples, so that click does not fill them.
+
+    Parameters
+    ----------
+    text : str
+        A docstring.
+
+    Returns
+    -------
+    str
+        The help as click takes it.
+    """
     paragraphs = inspect.cleandoc(text).split('\n\n')
     return '\n\n'.join(
         f'\b\n{part}' if '\n  ' in f'\n{part}' and not part.startswith('\b') else part

@@ -44,7 +44,32 @@ def compute(
     suffix: str,
     as_json: bool,
 ) -> None:
-    """Compute a file, or all of a folder or pattern."""
+    """Compute a file, or all of a folder or pattern.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and motion, which may be a folder or a pattern.
+    output : pathlib.Path or None
+        File or folder of the results; None: the largest values are shown alone.
+    workers : int or None
+        Processes, for folders.
+    scheduler : str or None
+        Address of a Dask cluster, for folders.
+    resume : bool
+        Whether a folder that holds results is gone on with.
+    suffix : str
+        Of results in a folder.
+    as_json : bool
+        Whether JSON is printed instead of tables.
+
+    Raises
+    ------
+    click.UsageError
+        If an option for folders is given for a file.
+    HodynError
+        If something given cannot be used, or files of a folder failed.
+    """
     path = given.motion
     is_pattern = not path.exists() and any(sign in str(path) for sign in '*?[')
     if is_pattern or (path.is_dir() and not (path / _BAG).is_file()):
@@ -104,7 +129,22 @@ def _compute_file(given: Given, output: Path | None, as_json: bool) -> None:
 
 
 class _Peaks:
-    """Largest magnitudes of results that come part by part."""
+    """Largest magnitudes of results that come part by part.
+
+    Attributes
+    ----------
+    samples : int
+        Number of samples.
+    first, last : float
+        Times of the first and the last one [s].
+    motor_names : tuple of str
+        The m motors.
+    efforts : ndarray, shape (E, n)
+        Largest magnitudes; NaN where nothing is known.
+    motor_torques : ndarray, shape (T, m)
+    remarks : dict of str to None
+        Each once.
+    """
 
     def __init__(self) -> None:
         self.samples = 0
@@ -134,6 +174,7 @@ class _Peaks:
 
 def _largest(values: Array) -> Array:
     # What is known nowhere stays NaN.
+    """Largest magnitudes (K, n) of values (N, K, n); what is known nowhere stays NaN."""
     return np.asarray(np.fmax.reduce(np.abs(values), axis=0, initial=np.nan))
 
 

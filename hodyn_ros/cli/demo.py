@@ -17,7 +17,13 @@ FASTER = 1.2  # the motion in fast.csv
 
 
 def demo(folder: Path) -> None:
-    """Write a motion of the Panda at two speeds, and show commands that read it."""
+    """Write a motion of the Panda at two speeds, and show commands that read it.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Made if needed.
+    """
     model, _ = load_model(Given('panda'))
     reference = panda_sinusoids()
     times = np.linspace(0.0, reference.duration, SAMPLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.cli.output import echo_json, number, progress, table
-from hodyn_ros.cli.problem import Given, load_problem
-from hodyn_ros.files import ResultsWriter, Samples, compute
+from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.files import Results, ResultsWriter, Samples, compute
 from hodyn_ros.identification.excitation import Excitation
 from hodyn_ros.identification.excitation import excite as found_motion
 from hodyn_ros.names import name_of
@@ -35,7 +36,31 @@ def excite(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Find a motion, write it with its torques, and say what it is worth."""
+    """Find a motion, write it with its torques, and say what it is worth.
+
+    Parameters
+    ----------
+    given : Given
+        Robot; its rate is that of the measurements [Hz].
+    output : pathlib.Path
+        File of the motion.
+    target : {'bodies', 'payload', 'friction', 'springs'}
+        What is to be shown.
+    link : str or None
+        Link of a payload.
+    joints : tuple of str
+        Those that move; empty: all.
+    box : tuple of six float, or None
+        Lowest, then highest x, y, z of links [m].
+    duration : float
+        [s]
+    effort_noise : float
+        Standard deviation of measured efforts [N m] or [N].
+    seed : int
+        Of the search.
+    as_json : bool
+        Whether JSON is printed instead of tables.
+    """
     assert given.rate is not None
     with ResultsWriter(output) as writer:  # which refuses an output before the long work
         problem = load_problem(given)
@@ -58,12 +83,7 @@ def excite(
         samples = Samples(model.joint_names, times, motion, name='the motion')
         results = compute(model, samples, actuators=actuators, derivatives='given')
         writer.write(results)
-    checks = all_checks(results, model, problem.limits, problem.motor_limits)
-    used = [
-        (check.quantity, check.subjects[check.worst], float(check.shares[check.worst]))
-        for check in checks
-        if check.worst is not None
-    ]
+    used = _used(problem, results)
     unlimited = unlimited_in(
         results, model, problem.limits, actuators, problem.motor_limits
     )
@@ -84,22 +104,56 @@ def excite(
             }
         )
         return
-    click.echo(
-        f'{model.name}: {number(found.duration)} s from rest to rest, {len(found.names)} '
-        f'parameters, condition number {number(found.condition, 3)}\n'
-        f'Expected standard deviations [SI units], from torques at {number(given.rate)} Hz with '
-        f'noise of {number(effort_noise)} N m:\n'
-    )
+    click.echo(f'{model.name}: {_text(found, given.rate, effort_noise, used)}')
+    if unlimited:
+        click.echo('\n' + no_limit(unlimited))
+    click.echo(f'\nWritten: {output} ({len(results)} samples)')
+
+
+def _used(problem: Problem, results: Results) -> list[tuple[str, str, float]]:
+    """Quantities that have limits, with who uses most of them, and which share."""
+    limits = problem.limits, problem.motor_limits
+    return [
+        (check.quantity, check.subjects[check.worst], float(check.shares[check.worst]))
+        for check in all_checks(results, problem.model, *limits)
+        if check.worst is not None
+    ]
+
+
+def _text(
+    found: Excitation,
+    rate: float,
+    effort_noise: float,
+    used: Sequence[tuple[str, str, float]],
+) -> str:
+    """What a motion is worth, for people: deviations, and how much of the limits it uses.
+
+    Parameters
+    ----------
+    found : Excitation
+    rate : float
+        Of the measurements [Hz].
+    effort_noise : float
+        Standard deviation of measured efforts [N m] or [N].
+    used : sequence of (str, str, float)
+        Quantities, joints or motors, and shares of their limits.
+
+    Returns
+    -------
+    str
+    """
     head = ('parameters', 'number', 'median', 'largest', 'of')
-    click.echo(table(head, _deviations(found)))
     rows = [
         (name_of(what), f'{100.0 * share:.0f} %', f'by {name}')
         for what, name, share in used
     ]
-    click.echo('\n' + table(('limit', 'used', ''), rows))
-    if unlimited:
-        click.echo('\n' + no_limit(unlimited))
-    click.echo(f'\nWritten: {output} ({len(results)} samples)')
+    return (
+        f'{number(found.duration)} s from rest to rest, {len(found.names)} '
+        f'parameters, condition number {number(found.condition, 3)}\n'
+        f'Expected standard deviations [SI units], from torques at {number(rate)} Hz with '
+        f'noise of {number(effort_noise)} N m:\n\n'
+        f'{table(head, _deviations(found))}\n\n{table(("limit", "used", ""), rows)}'
+    )
 
 
 def _deviations(found: Excitation) -> list[tuple[Any, ...]]:

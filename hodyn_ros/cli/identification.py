@@ -52,6 +52,7 @@ _TABLES = ('limits', 'friction', 'actuators')  # and the options that take them
 def _files(
     given: Given, paths: tuple[Path, ...], motor_topic: str | None
 ) -> list[RecordingFile]:
+    """Recordings with the topics that are given for all of them."""
     return [RecordingFile(path, given.topic, motor_topic) for path in paths]
 
 
@@ -64,7 +65,29 @@ def compare(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare measured with computed torques."""
+    """Compare measured with computed torques.
+
+    Parameters
+    ----------
+    given : Given
+        Robot, and the topic of bags.
+    recordings : tuple of pathlib.Path
+    motor_topic : str or None
+        Topic of the motors in bags.
+    link : str or None
+        Where a payload may be.
+    bandwidth : float or None
+        Pass band of the filter [Hz].
+    output : pathlib.Path or None
+        Report (.html) or picture.
+    as_json : bool
+        Whether JSON is printed instead of tables.
+
+    Raises
+    ------
+    RequestError
+        If the suffix of the output is no known one.
+    """
     suffix = '' if output is None else output.suffix.lower()
     if output is not None and suffix not in (*PICTURES, *_PAGES):
         raise RequestError(
@@ -88,25 +111,7 @@ def compare(
             else:
                 target.write_text(_page(problem, found), encoding='utf-8', errors='replace')
     if as_json:
-        echo_json(
-            {
-                'robot': problem.model.name,
-                'provenance': problem.model.provenance.lines(),
-                'recordings': list(recordings),
-                'joints': [
-                    dict(zip(('name', 'measured', 'residual', 'scale', 'correlation'), row))
-                    for row in zip(
-                        found.joint_names,
-                        found.measured,
-                        found.residual,
-                        found.scale,
-                        found.correlation,
-                    )
-                ],
-                'explanations': found.explanations,
-                'remarks': found.remarks,
-            }
-        )
+        echo_json(_data(problem, found, recordings))
         return
     show_remarks(found.remarks)
     click.echo(_compared(found))
@@ -114,9 +119,31 @@ def compare(
         click.echo(f'\nWritten: {output}')
 
 
+def _data(
+    problem: Problem, found: Comparison, recordings: Sequence[Path]
+) -> dict[str, Any]:
+    """A comparison for programs."""
+    columns = {
+        'name': found.joint_names,
+        'measured': found.measured,
+        'residual': found.residual,
+        'scale': found.scale,
+        'correlation': found.correlation,
+    }
+    return {
+        'robot': problem.model.name,
+        'provenance': problem.model.provenance.lines(),
+        'recordings': list(recordings),
+        'joints': [dict(zip(columns, row)) for row in zip(*columns.values())],
+        'explanations': found.explanations,
+        'remarks': found.remarks,
+    }
+
+
 def _page(
     problem: Problem, found: Comparison, identified: Identification | None = None
 ) -> str:
+    """Report on a comparison, with what was identified if there is something."""
     model = problem.model if identified is None else identified.model
     return plotting.html_report(
         model,
@@ -153,10 +180,12 @@ def _compared(found: Comparison) -> str:
 
 
 def _units(units: Iterable[str]) -> str:
+    """Units, each once."""
     return ' or '.join(sorted(set(units), reverse=True))
 
 
 def _percent(share: float) -> str:
+    """Share as a whole percentage; - if it is not known."""
     return f'{round(100.0 * share)} %' if np.isfinite(share) else '-'
 
 
@@ -172,7 +201,35 @@ def identify(
     bandwidth: float | None,
     as_json: bool,
 ) -> None:
-    """Identify parameters and write them as a robot description and parameter files."""
+    """Identify parameters and write them as a robot description and parameter files.
+
+    Parameters
+    ----------
+    given : Given
+        Robot, and the topic of bags.
+    recordings : tuple of pathlib.Path
+    motor_topic : str or None
+        Topic of the motors in bags.
+    output : pathlib.Path
+        Robot description (.urdf); the other files stand beside it.
+    groups : tuple of str
+        Groups of parameters; empty: those that fit.
+    link : str or None
+        Link of a payload.
+    validation : tuple of pathlib.Path
+        Recordings to compare with; empty: parts of `recordings`.
+    smoothing : float
+        Of friction in the result [rad/s] or [m/s].
+    bandwidth : float or None
+        Pass band of the filter [Hz].
+    as_json : bool
+        Whether JSON is printed instead of tables.
+
+    Raises
+    ------
+    RequestError
+        If the suffix of the output is no known one.
+    """
     if output.suffix.lower() not in ('.urdf', '.xml'):
         raise RequestError(f'{output}: expected a name that ends with .urdf.')
     report_libraries()  # or the work would be done for nothing
@@ -222,10 +279,7 @@ def identify(
         **vars(given),
     }
     inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
-    run = {'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told}
-    with written(files['run']) as target:
-        text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
-        target.write_text(f'{text}\n', encoding='utf-8')
+    _write_run(files['run'], options, inputs, told)
     if as_json:
         echo_json(told)
         return
@@ -235,6 +289,19 @@ def identify(
     words = ''.join(f' --{name} {files[name]}' for name in _TABLES if name in files)
     if words:
         click.echo(f'The robot is all of these: hodyn check {output} MOTION{words}')
+
+
+def _write_run(
+    path: Path,
+    options: Mapping[str, Any],
+    inputs: Iterable[str | Path | None],
+    told: Mapping[str, Any],
+) -> None:
+    """Write what a result was made with, and the result for programs, as JSON."""
+    run = {'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told}
+    with written(path) as target:
+        text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
+        target.write_text(f'{text}\n', encoding='utf-8')
 
 
 def _parameter_files(
@@ -378,6 +445,7 @@ def _estimate(item: IdentifiedParameter | None) -> str:
 
 
 def _left(item: Residual, names: tuple[str, ...]) -> str:
+    """Table of what the given and the identified model leave of a recording."""
     known = [j for j, size in enumerate(item.size) if np.isfinite(size)]
     columns = item.size, item.before, item.after, item.noise, *item.chi_square
     rows = [(names[j], *(number(values[j], 3) for values in columns)) for j in known]

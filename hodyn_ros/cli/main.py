@@ -36,7 +36,13 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand, or say which one is meant."""
+        """Find the subcommand, or say which one is meant.
+
+        Raises
+        ------
+        click.UsageError
+            If there is no such command; the message names one that is close.
+        """
         if args[0] not in self.commands and not args[0].startswith('-'):
             from difflib import get_close_matches
 
@@ -48,6 +54,7 @@ class Commands(click.Group):
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the version and exit, if that is asked for."""
     if wanted:
         from hodyn_ros.resources import package_version
 
@@ -92,7 +99,13 @@ hodyn.params.append(debug_option)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command with these arguments, by default those of the process, and exit."""
+    """Run the command with these arguments, by default those of the process, and exit.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the name of the command.
+    """
     end_at_interrupts()
     code = run(arguments)
     ignore_interrupts()
@@ -102,7 +115,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command as `main` does, and return its exit code."""
+    """Run the command as `main` does, and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the name of the command.
+
+    Returns
+    -------
+    int
+        0: done, 1: a limit is exceeded (check), 2: an error, 130: interrupted, 141: nobody
+        reads the output.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if os.environ.get('_HODYN_COMPLETE'):
         hodyn.main(given, prog_name='hodyn')  # answers the shell and exits
@@ -147,7 +172,18 @@ def _all_streams() -> Iterator[None]:
 
 
 def error_text(error: Exception) -> str:
-    """Say what is wrong, and where it matters what to do."""
+    """Say what is wrong, and where it matters what to do.
+
+    Parameters
+    ----------
+    error : Exception
+
+    Returns
+    -------
+    str
+        One or some lines, without traceback; what is no error of this package is called a
+        fault of it.
+    """
     if isinstance(error, click.ClickException):
         context = getattr(error, 'ctx', None)
         lines = [] if context is None else [context.get_usage()]
@@ -166,11 +202,13 @@ def error_text(error: Exception) -> str:
 
 
 def _say(text: str) -> None:
+    """Write to the standard error stream, if somebody is left to read it."""
     with contextlib.suppress(OSError):  # nobody is left to read it
         click.echo(text, err=True)
 
 
 def _redirect_to_nowhere(stream: Any) -> None:
+    """Let what is still written to a stream go nowhere."""
     with contextlib.suppress(OSError, ValueError):  # it is no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

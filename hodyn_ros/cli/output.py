@@ -26,7 +26,18 @@ _WIDE = 100_000  # Columns of what is no terminal.
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number with some significant digits; infinite ones, which limit nothing, as -."""
+    """Write a number with some significant digits; infinite ones, which limit nothing, as -.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        That are significant.
+
+    Returns
+    -------
+    str
+    """
     if not math.isfinite(value):
         return 'nan' if math.isnan(value) else '-'
     text = f'{value:.{digits}g}'
@@ -38,7 +49,17 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def instant(time: float) -> str:
-    """Write a time [s]; one that counts from long ago keeps its milliseconds."""
+    """Write a time [s]; one that counts from long ago keeps its milliseconds.
+
+    Parameters
+    ----------
+    time : float
+        [s]
+
+    Returns
+    -------
+    str
+    """
     return number(time) if abs(time) < 1e5 else f'{time:.3f}'
 
 
@@ -46,6 +67,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Align columns, text to the left and numbers to the right, below titles of some lines.
 
     A terminal wraps sentences; what programs read is as wide as it needs to be.
+
+    Parameters
+    ----------
+    head : sequence of str
+        Titles; a line break divides one.
+    rows : sequence of sequences of str
+        As many cells as titles.
+
+    Returns
+    -------
+    str
+        Lines without spaces at their ends.
     """
     from rich.console import Console
     from rich.measure import Measurement
@@ -81,6 +114,16 @@ def plain(value: Any) -> Any:
     """Turn arrays, named tuples and numbers of NumPy into what JSON knows.
 
     JSON has no infinite numbers: they become null, as do those that are not known.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    object
+        Dictionaries, lists, strings, numbers, bools and None; what is none of these as its
+        text.
     """
     if hasattr(value, '_asdict'):
         value = value._asdict()
@@ -96,12 +139,24 @@ def plain(value: Any) -> Any:
 
 
 def echo_json(value: Any) -> None:
-    """Print a value as JSON."""
+    """Print a value as JSON.
+
+    Parameters
+    ----------
+    value : object
+        Anything that `plain` takes.
+    """
     click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def show_remarks(remarks: Sequence[str]) -> None:
-    """Say what one should know, where it does not mix with results."""
+    """Say what one should know, where it does not mix with results.
+
+    Parameters
+    ----------
+    remarks : sequence of str
+        Each is shown once, on the standard error stream.
+    """
     for remark in dict.fromkeys(remarks):
         click.echo(f'note: {remark}', err=True)
 
@@ -112,6 +167,16 @@ def progress(label: str) -> Iterator[Callable[..., None]]:
 
     What it yields takes the part that is done, from 0 to 1 or None if the end is not known, and
     another label.
+
+    Parameters
+    ----------
+    label : str
+        What is being done.
+
+    Yields
+    ------
+    callable
+        update(part=None, label=label).
     """
     if not sys.stderr.isatty():
         yield lambda part=None, label='': None
@@ -138,6 +203,19 @@ def written(path: Path) -> Iterator[Path]:
 
     What it yields is the path to write to, of the same name in another folder; the file appears,
     or is replaced, when the block ends without an error.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+
+    Yields
+    ------
+    pathlib.Path
+
+    Raises
+    ------
+    RequestError
+        If the path is a folder, or a file that cannot be written.
     """
     if path.is_dir():
         raise RequestError(

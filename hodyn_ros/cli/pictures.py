@@ -24,7 +24,25 @@ _MOST_JOINTS = 12  # More of them on a picture cannot be read.
 def plot(
     given: Given, kind: str, joints: tuple[str, ...], output: Path | None, dpi: int
 ) -> None:
-    """Draw a picture of one kind."""
+    """Draw a picture of one kind.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and motion.
+    kind : {'efforts', 'motion', 'portraits', 'motors', 'energy'}
+    joints : tuple of str
+        Those that are drawn; empty: all, or the twelve that come nearest to a limit.
+    output : pathlib.Path or None
+        Picture; None: beside, with a name made of the motion and the kind.
+    dpi : int
+        Resolution [1/inch].
+
+    Raises
+    ------
+    RequestError
+        If suffix, joints or kind do not fit.
+    """
     path = output or Path(f'{given.motion.stem or "motion"}_{kind}.png')
     if path.suffix.lower() not in PICTURES:
         raise RequestError(
@@ -67,7 +85,24 @@ def plot(
 
 
 def report(given: Given, output: Path | None, title: str | None, show: bool) -> None:
-    """Write a report as one HTML file."""
+    """Write a report as one HTML file.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and motion.
+    output : pathlib.Path or None
+        Page (.html); None: with a name made of the motion.
+    title : str or None
+        Of the page.
+    show : bool
+        Whether it is opened.
+
+    Raises
+    ------
+    RequestError
+        If the suffix of the output is no known one.
+    """
     if output is not None and output.suffix.lower() not in ('.html', '.htm'):
         raise RequestError(
             f'{output} is not named as a report is: expected the suffix .html or .htm. A browser '

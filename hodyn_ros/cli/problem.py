@@ -46,7 +46,32 @@ URDF_ALONE = 'urdf'
 
 @dataclass(frozen=True)
 class Given:
-    """What the command line says about a robot and a motion; see `hodyn compute --help`."""
+    """What the command line says about a robot and a motion; see `hodyn compute --help`.
+
+    Attributes
+    ----------
+    robot : str
+        File, name of a robot, or package and path.
+    base_link, tip_link : str or None
+        Ends of the chain; None: as the description says.
+    gravity : (float, float, float)
+        In the base frame [m/s^2].
+    joint_friction : bool
+        Whether the friction of the description is used.
+    friction, actuators : pathlib.Path or None
+        Parameter files.
+    xacro_arguments : tuple of (str, str)
+        Names and values.
+    allow_impossible_inertia : bool
+        Whether bodies may have inertias that none has.
+    limits : str or None
+        File, name of one of this package, or `URDF_ALONE`; None: that of the robot.
+    motion : pathlib.Path
+    topic, index, expressed_in, acting
+        See `iterate_motion`.
+    derivatives, order, rate, interpolation
+        See `compute_stream`.
+    """
 
     robot: str
     base_link: str | None = None
@@ -82,7 +107,21 @@ class Given:
 
 @dataclass(frozen=True)
 class Problem:
-    """A robot with its limits and actuators, and the motion that is asked for."""
+    """A robot with its limits and actuators, and the motion that is asked for.
+
+    Attributes
+    ----------
+    given : Given
+    model : RobotModel
+        With the friction that was asked for.
+    source : RobotSource
+        Where the model comes from.
+    limits : MotionLimits
+        Of the joints.
+    limits_from : str
+        Where they come from, for people.
+    actuators, motor_limits : Actuators and MotorLimits, or None
+    """
 
     given: Given
     model: RobotModel
@@ -96,16 +135,33 @@ class Problem:
 
     @property
     def limiting(self) -> dict[str, Any]:
-        """Limits and actuators, as functions of the library take them."""
+        """Limits and actuators, as functions of the library take them.
+
+        Returns
+        -------
+        dict of str to object
+            'limits', 'actuators' and 'motor_limits'.
+        """
         names = ('limits', 'actuators', 'motor_limits')
         return {name: getattr(self, name) for name in names}
 
     def samples(self) -> Samples:
-        """All samples of the motion."""
+        """All samples of the motion.
+
+        Returns
+        -------
+        Samples
+            As `read_motion` reads them.
+        """
         return read_motion(self.given.motion, index=self.given.index, **self.given.reading)
 
     def results(self) -> Results:
-        """Torques along the whole motion, and what the motors do."""
+        """Torques along the whole motion, and what the motors do.
+
+        Returns
+        -------
+        Results
+        """
         self.model.warm_up(self.given.order)
         samples = self.samples()
         self._tell_unused_rate(samples)
@@ -114,7 +170,17 @@ class Problem:
         )
 
     def stream(self) -> Iterator[Results]:
-        """Yield the same part by part, in bounded memory where the motion allows it."""
+        """Yield the same part by part, in bounded memory where the motion allows it.
+
+        Yields
+        ------
+        Results
+
+        Raises
+        ------
+        RequestError
+            If the file holds several motions, one after the other.
+        """
         self.model.warm_up(self.given.order)
         given = self.given
         parts = iterate_motion(given.motion, index=given.index, **given.reading)
@@ -148,7 +214,23 @@ class Problem:
 
 
 def load_problem(given: Given, quiet: bool = False) -> Problem:
-    """Find the robot with its limits and actuators; quiet for who shows all remarks himself."""
+    """Find the robot with its limits and actuators; quiet for who shows all remarks himself.
+
+    Parameters
+    ----------
+    given : Given
+    quiet : bool
+        Whether warnings and remarks are not shown.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    ModelError, RequestError, ActuatorError
+        If the robot, or a file of limits, friction or actuators, cannot be found or used.
+    """
     model, source, remarks = _load(given)
     limits, limits_from, more = read_limits(model, given.limits, source.limits)
     remarks += more
@@ -161,7 +243,23 @@ def load_problem(given: Given, quiet: bool = False) -> Problem:
 
 
 def load_model(given: Given) -> tuple[RobotModel, RobotSource]:
-    """Find the robot and make its model; doubtful values are a `ModelWarning`."""
+    """Find the robot and make its model; doubtful values are a `ModelWarning`.
+
+    Parameters
+    ----------
+    given : Given
+
+    Returns
+    -------
+    model : RobotModel
+    source : RobotSource
+        Where it comes from.
+
+    Raises
+    ------
+    ModelError, RequestError
+        If it, or a file of friction, cannot be found or used.
+    """
     model, source, remarks = _load(given)
     _tell(given, model, source, remarks)
     return model, source
@@ -223,6 +321,26 @@ def read_limits(
 
     The file is `given`, one of this package by its name, or none (`URDF_ALONE`); by default the
     one that belongs to the robot.
+
+    Parameters
+    ----------
+    model : RobotModel
+    given : str or None
+        What the command line says.
+    default : pathlib.Path or None
+        File that belongs to the robot.
+
+    Returns
+    -------
+    limits : MotionLimits
+    limits_from : str
+    remarks : tuple of str
+        On joints of the file that the robot does not have.
+
+    Raises
+    ------
+    RequestError
+        If the file cannot be read, or is for other joints.
     """
     path = default if given is None else (None if given == URDF_ALONE else _file(given))
     if path is None:
@@ -241,6 +359,28 @@ def _of_robot(
 
     One file serves a robot with and without its gripper. What seems to be a mistyped name of a
     joint for which there is no table is refused.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    what : str
+        'limits' or 'friction'.
+    robot : str
+        Name of the robot, for messages.
+    joints : sequence of str
+        Its joints.
+
+    Returns
+    -------
+    tables : dict of str to dict
+        All of the file.
+    remarks : tuple of str
+        One, or none.
+
+    Raises
+    ------
+    RequestError
+        If no table is for a joint of the robot, or a name seems mistyped.
     """
     tables = _tables(path, what)
     foreign = [joint for joint in tables if joint not in joints]
@@ -263,7 +403,25 @@ def _of_robot(
 def read_actuators(
     model: RobotModel, path: str | os.PathLike[str]
 ) -> tuple[Actuators, MotorLimits]:
-    """Actuators of a file, or of one of this package by its name, and limits of their motors."""
+    """Actuators of a file, or of one of this package by its name, and limits of their motors.
+
+    Parameters
+    ----------
+    model : RobotModel
+    path : path-like
+
+    Returns
+    -------
+    actuators : Actuators
+    motor_limits : MotorLimits
+
+    Raises
+    ------
+    RequestError
+        If the file cannot be read or has no actuators.
+    ActuatorError
+        If they cannot be used.
+    """
     config = _tables(_file(path), 'actuators')
     actuators = actuators_from_config(model, config)
     return actuators, motor_limits_from_config(actuators, config)
@@ -284,7 +442,25 @@ def _file(given: str | os.PathLike[str]) -> Path:
 
 
 def _tables(path: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Entries of all joints under a name, wherever the layout of a parameter file has it."""
+    """Entries of all joints under a name, wherever the layout of a parameter file has it.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        YAML with `ros__parameters` or without.
+    name : str
+        'limits', 'friction' or 'actuators'.
+
+    Returns
+    -------
+    dict of str to dict
+        By the joint.
+
+    Raises
+    ------
+    RequestError
+        If it cannot be read, or does not hold such tables.
+    """
     try:
         documents = yaml_documents(path)
     except OSError as error:

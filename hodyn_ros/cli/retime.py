@@ -64,7 +64,27 @@ def retime(
     intervals: int | None,
     as_json: bool,
 ) -> None:
-    """Find another timing, check it once more, write it and say what came out."""
+    """Find another timing, check it once more, write it and say what came out.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and motion.
+    output : pathlib.Path or None
+        File of the new motion.
+    uniform, slower_only, drop_standstills : bool
+        Whether the whole motion is stretched by one factor, whether it may become slower
+        alone, and whether standstills become instants.
+    window, rise_time, intervals
+        See `hodyn_ros.retiming.retime`; times in [ms].
+    as_json : bool
+        Whether JSON is printed instead of text.
+
+    Raises
+    ------
+    HodynError
+        If something given cannot be used, or the new motion exceeds a limit.
+    """
     if uniform:
         _refuse_options_of_paths()
     how: dict[str, Any] = {
@@ -91,24 +111,14 @@ def retime(
     unlimited = unlimited_in(results, problem.model, **limiting)
     # Limits of the second derivative of the torque that nobody gave.
     own = timing.limits.effort_ddot
-    chosen = np.flatnonzero(
-        np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
-    ).tolist()
-    by_default = {problem.model.joint_names[joint]: float(own[joint]) for joint in chosen}
+    chosen = np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
+    names = np.array(problem.model.joint_names)[chosen].tolist()
+    by_default = dict(zip(names, own[chosen].tolist()))
     if as_json:
         data = _data(problem, timing, results, output, unlimited)
         echo_json({**data, 'effort_ddot_by_default': by_default})
         return
-    before, after = number(timing.duration_before), number(timing.duration)
-    click.echo(f'{results.name}: from {before} s to {after} s{_said(timing)[1]}')
-    if (worst_limit := timing.limiting) is not None and timing.is_fastest:
-        at = '' if worst_limit.time is None else f' at {number(worst_limit.time)} s'
-        click.echo(
-            f'What does not let it be faster: {name_of(worst_limit.quantity)} of '
-            f'{worst_limit.name}{at} ({number(worst_limit.value)} of '
-            f'{number(worst_limit.limit)}).'
-        )
-    click.echo(kept(unlimited, problem.limits_from))
+    click.echo(f'{results.name}: {_text(timing)}\n{kept(unlimited, problem.limits_from)}')
     if by_default:
         click.echo(
             f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
@@ -117,6 +127,20 @@ def retime(
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
+
+
+def _text(timing: NewTiming) -> str:
+    """How long the motion takes before and after, and what does not let it be faster."""
+    before, after = number(timing.duration_before), number(timing.duration)
+    text = f'from {before} s to {after} s{_said(timing)[1]}'
+    worst = timing.limiting
+    if worst is None or not timing.is_fastest:
+        return text
+    at = '' if worst.time is None else f' at {number(worst.time)} s'
+    return (
+        f'{text}\nWhat does not let it be faster: {name_of(worst.quantity)} of '
+        f'{worst.name}{at} ({number(worst.value)} of {number(worst.limit)}).'
+    )
 
 
 def _refuse_options_of_paths() -> None:
@@ -133,7 +157,21 @@ def _refuse_options_of_paths() -> None:
 def _retimed(
     problem: Problem, uniform: bool, how: Mapping[str, Any]
 ) -> tuple[NewTiming, Results]:
-    """New timing of a motion, and what it makes of it; remarks are shown on the way."""
+    """New timing of a motion, and what it makes of it; remarks are shown on the way.
+
+    Parameters
+    ----------
+    problem : Problem
+    uniform : bool
+    how : mapping of str to object
+        Options of `new_timing`.
+
+    Returns
+    -------
+    timing : NewTiming
+    results : Results
+        Efforts and motors in the new timing.
+    """
     samples = None if uniform else _samples_of_path(problem)
     before = problem.results() if uniform or how['slower_only'] else None
     path, remarks = None, tuple[str, ...]()
@@ -205,7 +243,13 @@ def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
 
 
 def _samples_of_path(problem: Problem) -> Samples:
-    """Read samples whose path is to be kept, and refuse what is none."""
+    """Read samples whose path is to be kept, and refuse what is none.
+
+    Raises
+    ------
+    RequestError
+        If they are measurements, have wrenches, or another interpolation is asked for.
+    """
     given = problem.given
     if given.interpolation != 'spline':
         raise RequestError(
@@ -231,7 +275,20 @@ def _samples_of_path(problem: Problem) -> Samples:
 def _path_through(
     model: RobotModel, samples: Samples
 ) -> tuple[TimedMotion, tuple[str, ...]]:
-    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it."""
+    """Motion of class C4 through waypoints, or samples of a smooth motion; and remarks on it.
+
+    Parameters
+    ----------
+    model : RobotModel
+    samples : Samples
+        In any order.
+
+    Returns
+    -------
+    path : function of time
+        A `MotionSpline`.
+    remarks : tuple of str
+    """
     ordered = as_waypoints(in_model_order(model, samples)[0])
     motion = ordered.motion
     if ordered.is_waypoints:
@@ -252,7 +309,28 @@ def _path_through(
 def _new_timing(
     problem: Problem, path: TimedMotion | None, before: Results, how: Mapping[str, Any]
 ) -> tuple[NewTiming, tuple[Wrench, ...]]:
-    """New timing of samples as they are known, or of their path, and their wrenches in it."""
+    """New timing of samples as they are known, or of their path, and their wrenches in it.
+
+    Parameters
+    ----------
+    problem : Problem
+    path : function of time, or None
+        None: the samples are stretched.
+    before : Results
+        The motion as it is.
+    how : mapping of str to object
+        Options of `new_timing`.
+
+    Returns
+    -------
+    timing : NewTiming
+    wrenches : tuple of Wrench
+
+    Raises
+    ------
+    RequestError
+        If orders that limits need are not known at some samples.
+    """
     model, limits = problem.model, problem.limiting
     known = known_orders(before.motion)
     for wrench in before.wrenches:

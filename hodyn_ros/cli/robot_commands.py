@@ -38,7 +38,15 @@ _FRICTION_UNITS = {
 
 
 def info(given: Given, as_json: bool) -> None:
-    """Show what is known of a robot, or which robots there are."""
+    """Show what is known of a robot, or which robots there are.
+
+    Parameters
+    ----------
+    given : Given
+        Robot; an empty name lists those that there are.
+    as_json : bool
+        Whether JSON is printed instead of tables.
+    """
     if not given.robot:
         echo_json(_robots()) if as_json else click.echo(_text_of_robots())
         return
@@ -56,6 +64,7 @@ def _robots() -> dict[str, list[str]]:
 
 
 def _text_of_robots() -> str:
+    """Names of robots for people, package by package."""
     lines = []
     for package, names in _robots().items():
         absent = f'not installed: pip install {package} adds about 70 robots'
@@ -241,7 +250,28 @@ def generate(
     forward_dynamics: bool,
     force: bool,
 ) -> None:
-    """Write the dynamics of a robot as source code."""
+    """Write the dynamics of a robot as source code.
+
+    Parameters
+    ----------
+    given : Given
+        Robot.
+    output : pathlib.Path or None
+        Folder; None: named after the robot.
+    language, precision, wrench_links, forward_dynamics
+        See `generate_code`.
+    orders : tuple of int
+        Of the derivatives of the efforts; one is the highest, empty is 2.
+    name : str or None
+        Of functions and files.
+    force : bool
+        Whether files that exist are replaced.
+
+    Raises
+    ------
+    RequestError
+        If something given cannot be used, or files exist.
+    """
     model, _ = load_model(given)
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem

@@ -51,7 +51,32 @@ def stopped(
     output: Path | None,
     as_json: bool,
 ) -> bool:
-    """Say why a robot stopped, and return whether a limit is certainly exceeded."""
+    """Say why a robot stopped, and return whether a limit is certainly exceeded.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and recording.
+    recorded : {'commanded', 'measured'} or None
+        What the recording is.
+    measured : pathlib.Path or None
+        File of measurements beside commands.
+    measured_topic : str or None
+        Their topic in a bag.
+    output : pathlib.Path or None
+        Picture; not written if no cause was found.
+    as_json : bool
+        Whether JSON is printed instead of text.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    RequestError
+        If options contradict each other or have no effect on a recording.
+    """
     beside = measured is not None or measured_topic is not None
     _refuse(given, recorded, beside, output)
     problem = load_problem(given)
@@ -99,6 +124,7 @@ def _refuse(given: Given, recorded: str | None, beside: bool, output: Path | Non
 
 
 def _samples(problem: Problem, path: Path, topic: str | None) -> Samples:
+    """Recorded samples in the order of the model; refuses trajectories."""
     samples = read_motion(path, topic=topic, joint_names=problem.model.joint_names)
     if samples.is_waypoints:
         raise RequestError(
@@ -193,6 +219,7 @@ def _text(
 
 
 def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
+    """Lines on a cause for people: what to do, and a table of what exceeded limits."""
     doubt = '' if cause.is_certain else ', not certain'
     indent = ' ' * 3
     lines = [f'{place}. {cause.kind} at {instant(cause.time)} s{doubt}']
@@ -229,6 +256,7 @@ def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
 
 
 def _unit(problem: Problem, joint: str, quantity: str) -> str:
+    """Unit of a quantity of a joint, such as 'N m/s^2'."""
     model = problem.model
     is_linear = model.joint_types[model.joint_names.index(joint)] == 'prismatic'
     return label_of(quantity, is_linear).plain_unit

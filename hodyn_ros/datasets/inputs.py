@@ -27,7 +27,13 @@ _BLOCK = 1 << 16  # rows that are read together
 
 
 class MotionFile(NamedTuple):
-    """A file, or a folder that is a bag."""
+    """A file, or a folder that is a bag.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        Resolved: absolute and without links.
+    """
 
     path: Path
     name: str
@@ -40,6 +46,18 @@ def find_inputs(inputs: Inputs, output_folder: Path, suffix: str = '') -> list[M
     Inputs are folders, which are searched with all folders below, files, bags, or patterns with
     `*`, `?`, `[...]` and `**`. Left out are what lies in the output folder, names with a dot or an
     underscore in front that are not named as such, and pipes, sockets and devices.
+
+    Parameters
+    ----------
+    inputs : path-like or sequence of them
+    output_folder : pathlib.Path
+        Nothing in it is an input.
+    suffix : str
+        Of the results; empty: two inputs of the same name are refused.
+
+    Returns
+    -------
+    list of MotionFile
 
     Raises
     ------
@@ -79,11 +97,24 @@ def find_inputs(inputs: Inputs, output_folder: Path, suffix: str = '') -> list[M
 
 
 def output_name(name: str, suffix: str) -> str:
-    """Name of the output of an input: with the same suffix the same name, else suffix added."""
+    """Name of the output of an input: with the same suffix the same name, else suffix added.
+
+    Parameters
+    ----------
+    name : str
+        Of the input.
+    suffix : str
+        Of the results, in lower case with the dot.
+
+    Returns
+    -------
+    str
+    """
     return name if name.lower().endswith(suffix) else name + suffix
 
 
 def _expand(text: str) -> Iterator[tuple[Path, str]]:
+    """Motions of a folder, file, bag or pattern, with their paths below what was named."""
     path = Path(text)
     if (path / _BAG).is_file():
         yield path, path.resolve().name
@@ -103,11 +134,13 @@ def _expand(text: str) -> Iterator[tuple[Path, str]]:
 
 
 def _is_motion(path: Path) -> bool:
+    """Whether a path is a file that can be read by its suffix, or a bag."""
     is_table = path.is_file() and path.suffix.lower() in SUFFIXES
     return is_table or (path / _BAG).is_file()
 
 
 def _motions_in(folder: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """Motions in a folder and those below, sorted; a link that leads in a circle is left out."""
     here = folder.resolve()
     if here in above:  # a link that leads in a circle
         return
@@ -125,6 +158,22 @@ def input_digest(path: Path, kind: str = 'quick') -> dict[str, Any]:
 
     Kind 'quick': names, size [bytes] and time of the last change [ns]; 'content': names, size and
     all bytes, so that a copy of a file is the same file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File or folder.
+    kind : {'quick', 'content'}
+
+    Returns
+    -------
+    dict
+        'kind', 'size' [bytes], 'hash', and for 'quick' 'time' [ns].
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
     """
     files = sorted(f for f in path.rglob('*') if f.is_file()) if path.is_dir() else [path]
     states = [file.stat() for file in files]
@@ -145,7 +194,18 @@ def input_digest(path: Path, kind: str = 'quick') -> dict[str, Any]:
 
 
 def digest_of(value: Any) -> str:
-    """Digest of all that a robot or its actuators hold, whatever has been computed with them."""
+    """Digest of all that a robot or its actuators hold, whatever has been computed with them.
+
+    Parameters
+    ----------
+    value : object
+        That can be pickled.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
+    """
     file = io.BytesIO()
     pickler = _Plain(file, 4)
     pickler.fast = True  # the same object twice is as good as two equal ones
@@ -157,10 +217,12 @@ class _Plain(pickle.Pickler):
     """Pickles classes and functions by their names, and no cached properties."""
 
     def persistent_id(self, value: Any) -> str | None:
+        """Qualified name of a class or function; None for everything else, which is pickled."""
         is_code = isinstance(value, (type, FunctionType))
         return f'{value.__module__}.{value.__qualname__}' if is_code else None
 
     def reducer_override(self, value: Any) -> Any:
+        """What pickle makes of an object, without cached properties and provenance."""
         reduced = value.__reduce_ex__(4)
         if len(reduced) < 3 or not isinstance(reduced[2], dict):
             return reduced
@@ -182,6 +244,27 @@ def find_parts(
     A column holds the motion ids, integers or text. Parts have so many rows at least, and end
     where row groups end, or soon after: a part that began within a row group would have to be read
     from the beginning of it.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of the Parquet file.
+    column : str
+        Of the motion ids.
+    part_rows : int
+        Rows of a part, at least, but for the last one.
+
+    Yields
+    ------
+    first_row : int
+    motions : list of (int or str, int)
+        Ids with their numbers of rows, which follow each other.
+
+    Raises
+    ------
+    BatchError
+        If it is no Parquet file, has no such column, ids are missing or of another type, or
+        the rows of a motion do not follow each other.
     """
     if path.suffix.lower() != '.parquet':
         raise BatchError(

@@ -87,7 +87,13 @@ _NO_CHANGES = ('the input changed', _NOT_WHOLE)
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is; tasks are files, or parts of files with many motions."""
+    """How far a run is; tasks are files, or parts of files with many motions.
+
+    Attributes
+    ----------
+    seconds : float
+        Since the run began [s].
+    """
 
     total: int
     """Tasks of this run, those of earlier runs included."""
@@ -106,7 +112,17 @@ class Progress:
 
 @dataclass(frozen=True)
 class BatchSummary:
-    """What a run has come to; tasks are files, or parts of files with many motions."""
+    """What a run has come to; tasks are files, or parts of files with many motions.
+
+    Attributes
+    ----------
+    total : int
+        Tasks of this run, those of earlier runs included.
+    samples : int
+        Computed in this run.
+    seconds : float
+        Duration of the run [s].
+    """
 
     total: int
     computed: int
@@ -197,7 +213,21 @@ def process_files(
 
 
 class _Tally:
-    """What a run has come to so far."""
+    """What a run has come to so far.
+
+    Parameters
+    ----------
+    folder : _OutputFolder
+        Where errors are recorded.
+    began : float
+        Time of the monotonic clock [s].
+    total : int
+        Tasks, and inputs that cannot be read.
+    kept : int
+        Tasks whose results of an earlier run hold.
+    stop_on_error : bool
+        Whether the first error is raised.
+    """
 
     def __init__(
         self,
@@ -214,7 +244,21 @@ class _Tally:
         self._said: dict[str, list[str]] = {}
 
     def add(self, key: str, size: int, result: TaskResult) -> None:
-        """Count a task that has come to its end, and record its errors."""
+        """Count a task that has come to its end, and record its errors.
+
+        Parameters
+        ----------
+        key : str
+            Of the task.
+        size : int
+            [bytes]
+        result : TaskResult
+
+        Raises
+        ------
+        BatchError
+            With `stop_on_error`, if the task has an error.
+        """
         self._folder.add_errors(key, result)
         self._sums['failed' if result.failures else 'computed'] += 1
         self._sums.update(samples=result.samples, motions=result.motions, bytes_read=size)
@@ -255,7 +299,19 @@ class _Tally:
 def _make_tasks(
     run: DatasetRun, inputs: Sequence[MotionFile]
 ) -> tuple[list[BatchTask], dict[str, Exception]]:
-    """Tasks, and inputs that cannot be read."""
+    """Tasks, and inputs that cannot be read.
+
+    Parameters
+    ----------
+    run : DatasetRun
+    inputs : sequence of MotionFile
+
+    Returns
+    -------
+    tasks : list of BatchTask
+    unreadable : dict of str to Exception
+        By the name of the input.
+    """
     tasks: list[BatchTask] = []
     unreadable: dict[str, Exception] = {}
     for path, name in inputs:
@@ -288,7 +344,23 @@ def _make_tasks(
 
 
 class _OutputFolder:
-    """The folder of the results, and beside them what each of them was made from."""
+    """The folder of the results, and beside them what each of them was made from.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    made_with : dict of str to str
+        What results of this run depend on beside their inputs.
+
+    Attributes
+    ----------
+    temporary : pathlib.Path
+        Folder of unfinished results, of this run alone.
+    errors : pathlib.Path
+        File of errors.
+    remarks : list of str
+        On results of earlier runs.
+    """
 
     def __init__(self, path: Path, made_with: dict[str, str]) -> None:
         self.path, self._made_with = path, made_with
@@ -301,7 +373,13 @@ class _OutputFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep others from using the folder, also when this process is killed at once."""
+        """Keep others from using the folder, also when this process is killed at once.
+
+        Raises
+        ------
+        BatchError
+            If another run uses it.
+        """
         self._hidden.mkdir(exist_ok=True)
         with open(self._hidden / 'lock', 'a+b') as lock:
             try:
@@ -322,7 +400,21 @@ class _OutputFolder:
     def compare(
         self, tasks: Sequence[BatchTask], unreadable: Mapping[str, Exception]
     ) -> tuple[list[BatchTask], list[str]]:
-        """Tasks of which no result holds, and how robot or options differ from those before."""
+        """Tasks of which no result holds, and how robot or options differ from those before.
+
+        Parameters
+        ----------
+        tasks : sequence of BatchTask
+            All of the run.
+        unreadable : mapping of str to Exception
+            Inputs that cannot be read.
+
+        Returns
+        -------
+        open_tasks : list of BatchTask
+        changes : list of str
+            Empty if only inputs have changed.
+        """
         open_tasks: list[BatchTask] = []
         reasons: Counter[str] = Counter()
         for task in tasks:
@@ -390,7 +482,19 @@ class _OutputFolder:
         self.errors.unlink(missing_ok=True)
 
     def add(self, task: BatchTask, result: TaskResult) -> None:
-        """Record a result that has its final name."""
+        """Record a result that has its final name.
+
+        Parameters
+        ----------
+        task : BatchTask
+        result : TaskResult
+            With a result.
+
+        Raises
+        ------
+        BatchError
+            If the record cannot be written.
+        """
         place, new = self._records / f'{task.output}.json', self.temporary / 'record'
         record = self._record(task, len(result.failures)) | {'bytes': result.output_bytes}
         try:
@@ -450,7 +554,27 @@ _Results = Generator[tuple[BatchTask, TaskResult], None, None]
 def _results(
     job: BatchJob, tasks: Sequence[BatchTask], workers: int, scheduler: Any
 ) -> _Results:
-    """Run tasks and yield what they come to, in any order and each exactly once."""
+    """Run tasks and yield what they come to, in any order and each exactly once.
+
+    Parameters
+    ----------
+    job : BatchJob
+    tasks : sequence of BatchTask
+    workers : int
+        Processes of this machine; up to one: this process does all.
+    scheduler : str, distributed.Client or None
+        Of a cluster that does the work instead.
+
+    Yields
+    ------
+    task : BatchTask
+    result : TaskResult
+
+    Raises
+    ------
+    BatchError
+        If the job cannot be sent, the library is missing, or the workers are lost.
+    """
     if not tasks or (scheduler is None and workers <= 1):
         if tasks:
             job.run.model.warm_up(job.run.order)
@@ -484,6 +608,27 @@ def _on_cluster(
 
     Several let the scheduler of a cluster look ahead. On one machine they would only put tasks
     under suspicion that wait at a worker that dies.
+
+    Parameters
+    ----------
+    library : module
+        `distributed`.
+    client : distributed.Client
+    packed : bytes
+        The pickled job.
+    tasks : sequence of BatchTask
+    ahead : int
+        Tasks for each thread.
+
+    Yields
+    ------
+    task : BatchTask
+    result : TaskResult
+
+    Raises
+    ------
+    BatchError
+        If there is no worker for two minutes, or the connection is lost.
     """
     source, run = iter(tasks), uuid.uuid4().hex
     under_way: dict[Any, BatchTask] = {}
@@ -522,6 +667,7 @@ def _on_cluster(
 
 
 def _result(library: Any, future: Any) -> TaskResult:
+    """What a task on Dask has come to; that its worker died is an error of the task alone."""
     try:
         result: TaskResult = future.result()
     except library.KilledWorker as error:
@@ -546,6 +692,7 @@ def _result(library: Any, future: Any) -> TaskResult:
 
 
 def _has_dask() -> bool:
+    """Whether processes of this machine can be started by Dask."""
     return all(importlib.util.find_spec(name) for name in ('distributed', 'cryptography'))
 
 
@@ -599,6 +746,7 @@ def _local_cluster(library: Any, workers: int) -> Iterator[Any]:
 
 
 def _started(library: Any, workers: int) -> Any:
+    """Cluster of processes of this machine; a second attempt if the first fails."""
     for attempts_left in (1, 0):
         try:
             # Encrypted, since whoever can send to a scheduler can have anything executed, and

@@ -126,20 +126,44 @@ class DatasetRun:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """Options of `iterate_motion`."""
+        """Options of `iterate_motion`.
+
+        Returns
+        -------
+        dict of str to object
+            'joint_names', 'topic', 'expressed_in' and 'acting'.
+        """
         return self._fields(_READING)
 
     @property
     def computing(self) -> dict[str, Any]:
-        """Options of `compute_stream`."""
+        """Options of `compute_stream`.
+
+        Returns
+        -------
+        dict of str to object
+            'order', 'derivatives', 'interpolation', 'rate' and 'estimator'.
+        """
         return self._fields(_COMPUTING)
 
     def made_with(self) -> dict[str, str]:
-        """What a result depends on beside its input, robot and actuators, as text."""
+        """What a result depends on beside its input, robot and actuators, as text.
+
+        Returns
+        -------
+        dict of str to str
+            By the option.
+        """
         return {name: repr(value) for name, value in self._fields(_RESULT).items()}
 
     def cores(self) -> int:
-        """Processes of this machine that may work at once."""
+        """Processes of this machine that may work at once.
+
+        Returns
+        -------
+        int
+            `workers` if that is given, else the cores that this process may use.
+        """
         if self.workers is not None:
             return self.workers
         if hasattr(os, 'sched_getaffinity'):

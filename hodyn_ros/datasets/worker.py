@@ -55,7 +55,15 @@ class BatchJob:
 
 @dataclass(frozen=True)
 class BatchTask:
-    """What makes one output file."""
+    """What makes one output file.
+
+    Attributes
+    ----------
+    path : str
+        Absolute path of the input.
+    first_row : int
+        Row of the input with which the task begins.
+    """
 
     key: str
     """Name of the input; with the number of the part if it has parts."""
@@ -75,7 +83,15 @@ class BatchTask:
 
 @dataclass
 class TaskResult:
-    """What a task has come to."""
+    """What a task has come to.
+
+    Attributes
+    ----------
+    samples : int
+        That were computed.
+    remarks : dict of str to None
+        Remarks of the results, each once.
+    """
 
     samples: int = 0
     motions: int = 0
@@ -91,7 +107,20 @@ class TaskResult:
     """Largest resident memory of the process so far [bytes]; 0: not known."""
 
     def failed(self, error: Exception, motion: str | None = None) -> TaskResult:
-        """Note that there is no result for a motion."""
+        """Note that there is no result for a motion.
+
+        Parameters
+        ----------
+        error : Exception
+            Why; one that is no `HodynError` or `OSError` is noted with its traceback.
+        motion : str, optional
+            Its id in a file with many.
+
+        Returns
+        -------
+        TaskResult
+            This one.
+        """
         failure = {
             'motion': motion,
             'error': type(error).__name__,
@@ -103,7 +132,13 @@ class TaskResult:
         return self
 
     def add(self, results: Results) -> None:
-        """Note results that are computed."""
+        """Note results that are computed.
+
+        Parameters
+        ----------
+        results : Results
+            Of a motion, or a part of one.
+        """
         self.samples += len(results)
         self.remarks |= dict.fromkeys(results.remarks)
 
@@ -117,7 +152,23 @@ def _prepared(packed: bytes) -> BatchJob:
 
 
 def execute_packed(packed: bytes, task: BatchTask) -> TaskResult:
-    """Make the result of a task of a pickled job; what workers of a cluster call."""
+    """Make the result of a task of a pickled job; what workers of a cluster call.
+
+    Parameters
+    ----------
+    packed : bytes
+        A pickled `BatchJob`.
+    task : BatchTask
+
+    Returns
+    -------
+    TaskResult
+
+    Raises
+    ------
+    BatchError
+        See `execute`.
+    """
     return execute(_prepared(packed), task)
 
 
@@ -125,6 +176,21 @@ def execute(job: BatchJob, task: BatchTask) -> TaskResult:
     """Make the result of a task, with the errors of its motions.
 
     Raises `BatchError` if no task of this run can be done.
+
+    Parameters
+    ----------
+    job : BatchJob
+    task : BatchTask
+
+    Returns
+    -------
+    TaskResult
+        With its error if there is no result.
+
+    Raises
+    ------
+    BatchError
+        If the folder of unfinished results is gone, or the output cannot be written at all.
     """
     temporary = Path(job.temporary)
     if not temporary.is_dir():
@@ -174,13 +240,24 @@ def _is_fatal(error: BaseException | None) -> bool:
 
 
 def _refuse_changed(task: BatchTask) -> None:
+    """Refuse an input that has another size or time than when the run began."""
     now = input_digest(Path(task.path))
     if any(task.digest.get(what, now[what]) != now[what] for what in ('size', 'time')):
         raise BatchError(f'{task.path} was changed during the run; run again.')
 
 
 def _compute_file(run: DatasetRun, task: BatchTask, path: Path, result: TaskResult) -> None:
-    """Compute a file with one motion."""
+    """Compute a file with one motion.
+
+    Parameters
+    ----------
+    run : DatasetRun
+    task : BatchTask
+    path : pathlib.Path
+        Where the result is written meanwhile.
+    result : TaskResult
+        Counts what is done.
+    """
     source = iterate_motion(task.path, chunk=run.chunk, **run.reading)
     stream = compute_stream(run.model, source, actuators=run.actuators, **run.computing)
     with ResultsWriter(path) as writer:
@@ -193,7 +270,18 @@ def _compute_file(run: DatasetRun, task: BatchTask, path: Path, result: TaskResu
 def _compute_motions(
     run: DatasetRun, task: BatchTask, path: Path, result: TaskResult
 ) -> None:
-    """Compute the motions of a part of a Parquet file, each on its own."""
+    """Compute the motions of a part of a Parquet file, each on its own.
+
+    Parameters
+    ----------
+    run : DatasetRun
+    task : BatchTask
+        With the ids of its motions.
+    path : pathlib.Path
+        Where the result is written meanwhile.
+    result : TaskResult
+        Counts what is done, and takes the errors of single motions.
+    """
     source = Path(task.path)
     table = ParquetTable(source)
     columns = find_columns(table.titles, task.path)
@@ -243,6 +331,7 @@ def _compute_motions(
 
 
 def _write(writer: ParquetWriter, done: list[tuple[Any, list[Array]]]) -> None:
+    """Write motions that are done, ids and columns of each, as a row group, and forget them."""
     ids, motions = zip(*done)
     writer.write([np.concatenate(column) for column in zip(*motions)], np.concatenate(ids))
     done.clear()
@@ -251,7 +340,22 @@ def _write(writer: ParquetWriter, done: list[tuple[Any, list[Array]]]) -> None:
 def piecewise_rows(
     table: ParquetTable, columns: Sequence[int], first: int, lengths: Sequence[int]
 ) -> Iterator[Array]:
-    """Values (length, columns) of consecutive pieces of a table, from its row `first` on."""
+    """Values (length, columns) of consecutive pieces of a table, from its row `first` on.
+
+    Parameters
+    ----------
+    table : ParquetTable
+    columns : sequence of int
+        Places among its titles.
+    first : int
+        Row with which the first piece begins.
+    lengths : sequence of int
+        Rows of each piece.
+
+    Yields
+    ------
+    ndarray, shape (length, columns)
+    """
     with table.opened() as file:
         counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     group = int(np.searchsorted(np.cumsum(counts), first, side='right'))
@@ -269,7 +373,13 @@ def piecewise_rows(
 
 
 def peak_memory() -> int:
-    """Largest resident memory of this process so far [bytes]; 0 where it is not known."""
+    """Largest resident memory of this process so far [bytes]; 0 where it is not known.
+
+    Returns
+    -------
+    int
+        [bytes]
+    """
     try:
         # What getrusage says begins with the memory of the process that has started this one.
         status = Path('/proc/self/status').read_text()

@@ -66,7 +66,14 @@ LoggedMessage = tuple[int, Any]
 
 
 class BagFormat(Format):
-    """Storage files of bags of one kind of storage, or folders of bags."""
+    """Storage files of bags of one kind of storage, or folders of bags.
+
+    Parameters
+    ----------
+    storage : {'mcap', 'sqlite3', ''}
+        Kind of storage of a single file; empty for folders of bags, whose storage is chosen
+        when they are written.
+    """
 
     is_bag = True
 
@@ -75,7 +82,33 @@ class BagFormat(Format):
         self.suffixes = (self._suffix,)
 
     def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
-        """Read samples of a topic part by part, or its trajectories one by one."""
+        """Read samples of a topic part by part, or its trajectories one by one.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            Storage file, or folder with a metadata.yaml.
+        wanted : Wanted
+            Topic, joints, trajectory and length of the parts; wrenches are not read from
+            bags.
+
+        Yields
+        ------
+        Samples
+            Measurements of a topic of joint states, with times counted from the first
+            stamp; motions of hodyn_msgs/JointMotion likewise; or the waypoints of one
+            trajectory each.
+
+        Raises
+        ------
+        FileError
+            If the folder is no bag, no topic or more than one of them holds a motion, an
+            index does not fit, or a message is damaged, missing or of a version that cannot
+            be used.
+        JointNameError
+            If a message lacks some of the joints that others have, names one twice, or no
+            message has those that are asked for.
+        """
         if path.is_dir() and not (path / 'metadata.yaml').is_file():
             found = listed(sorted(item.name for item in path.iterdir()))
             raise FileError(
@@ -97,14 +130,45 @@ class BagFormat(Format):
                 yield from _samples(where, kind, messages, wanted)
 
     def places(self, path: Path) -> tuple[Path, Path]:
-        """Folder of the bag, and its storage file, which alone is kept if it is asked for."""
+        """Folder of the bag, and its storage file, which alone is kept if it is asked for.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            Where the bag is to be.
+
+        Returns
+        -------
+        folder : pathlib.Path
+            Folder that the bag is written to.
+        kept : pathlib.Path
+            Its storage file if one file is asked for, else the folder.
+        """
         if not self._suffix:
             return path, path
         folder = path.with_name(f'{path.stem}_bag')
         return folder, folder / f'{folder.name}{self._suffix}'
 
     def writer(self, path: Path, storage: str) -> BagWriter:
-        """Begin a bag."""
+        """Begin a bag.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            Folder of the bag, as `places` says; it must not exist.
+        storage : {'mcap', 'sqlite3'}
+            Of a folder; a format of one kind of storage has its own.
+
+        Returns
+        -------
+        BagWriter
+            With the bag opened.
+
+        Raises
+        ------
+        FileError
+            If the storage is unknown, or rosbags is not installed.
+        """
         return BagWriter(path, self._storage or storage)
 
 
@@ -135,6 +199,12 @@ def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[
 
 
 def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[LoggedMessage]:
+    """Messages of a topic in the order of the log, each with the time of its recording [ns].
+
+    They stay bytes unless the bag has another version of their type. Raises `FileError` for
+    a message that cannot be read, and at the end if the bag counts more messages than there
+    are.
+    """
     used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
     deserialize = {item.id: deserializer(path, reader, item) for item in used}
     count = 0
@@ -161,6 +231,12 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Logged
 def _samples(
     name: str, kind: str, messages: Iterator[LoggedMessage], wanted: Wanted
 ) -> Iterator[Samples]:
+    """Samples of joint states or joint motions, in parts of up to `wanted.chunk` messages.
+
+    The joints are those that are asked for, else those of the first message. Times [s]
+    count from the first stamp, which is `start` of all parts. Messages about other joints
+    are left out.
+    """
     names = None if wanted.joint_names is None else tuple(wanted.joint_names)
     start: int | None = None
     number = used = 0
@@ -261,6 +337,10 @@ def _places(
 def _trajectories(
     where: str, messages: Iterator[LoggedMessage], index: int | None
 ) -> Iterator[Samples]:
+    """Waypoints of each trajectory of a topic, or of the one with an index.
+
+    A trajectory without a stamp starts when it was recorded.
+    """
     count = 0
     for number, (logged, message) in enumerate(messages):
         count += 1
@@ -295,7 +375,20 @@ _TOPICS = (
 
 
 class BagWriter:
-    """Writes results to a bag, part by part."""
+    """Writes results to a bag, part by part.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Folder of the bag, which must not exist.
+    storage : {'mcap', 'sqlite3'}
+        Kind of its storage file.
+
+    Raises
+    ------
+    FileError
+        If the storage is unknown, or rosbags is not installed.
+    """
 
     def __init__(self, folder: Path, storage: str) -> None:
         if storage not in STORAGES:
@@ -312,7 +405,19 @@ class BagWriter:
         self._writer.open()
 
     def write(self, results: Results) -> None:
-        """Append results, all messages of an instant one after the other."""
+        """Append results, all messages of an instant one after the other.
+
+        Parameters
+        ----------
+        results : Results
+            Next part of the motion. Orders that are NaN at an instant are left out of its
+            messages; the provenance goes into metadata.yaml.
+
+        Raises
+        ------
+        FileError
+            If a time cannot be the stamp of a message: before 1970, or after 2**31 s.
+        """
         stamps = results.start + np.rint(1e9 * results.times).astype(np.int64)
         if len(stamps) and (stamps.min() < 0 or stamps.max() > _LATEST_STAMP):
             raise FileError(
@@ -396,6 +501,7 @@ def _contents(results: Results) -> Iterator[tuple[int, NDArray[np.intp], dict[st
 def _motor_contents(
     results: Results, motors: MotorMotion
 ) -> Iterator[tuple[int, NDArray[np.intp], dict[str, Any]]]:
+    """Messages of motors, as in `_contents`: references, and joint states as their mirror."""
     position, torque, _ = motors
     joints = [results.joint_names.index(name) for name in results.motor_joints]
     for orders, rows in _groups(position, most=3, least=1):

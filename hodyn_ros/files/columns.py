@@ -70,15 +70,35 @@ _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 
 
 class Metadata(NamedTuple):
-    """What a table says beside its columns."""
+    """What a table says beside its columns.
+
+    Attributes
+    ----------
+    start : int
+        Instant at which the times are zero, in nanoseconds since 1970; 0 if not known.
+    source : str
+        Where the motion comes from, a key of `SOURCES`.
+    base_link : str
+        Base link of the robot; empty if it is not said.
+    wrenches : mapping of str to (str, str)
+        `expressed_in` and `acting` of the wrench on each link, see `Wrench`.
+    motor_joints : mapping of str to str
+        Joint that each motor moves.
+    unsaid : (str, str)
+        `expressed_in` and `acting` of the wrenches on other links.
+    units : mapping of str to str
+        Unit of each column by its title; empty where it is not known.
+    provenance : Provenance
+        The robot that results were computed with.
+    """
 
     start: int = 0
     source: str = 'unknown'
     base_link: str = ''
-    wrenches: Mapping[str, tuple[str, str]] = {}  # of a link: expressed_in and acting
-    motor_joints: Mapping[str, str] = {}  # of a motor: the joint that it moves
-    unsaid: tuple[str, str] = ('body', 'on_environment')  # of other links
-    units: Mapping[str, str] = {}  # of columns
+    wrenches: Mapping[str, tuple[str, str]] = {}
+    motor_joints: Mapping[str, str] = {}
+    unsaid: tuple[str, str] = ('body', 'on_environment')
+    units: Mapping[str, str] = {}
     provenance: Provenance = Provenance()
 
 
@@ -88,7 +108,29 @@ def parse_metadata(
     expressed_in: str | None = None,
     acting: str | None = None,
 ) -> Metadata:
-    """Metadata from keys and values; unknown keys are ignored, choices given here go first."""
+    """Metadata from keys and values; unknown keys are ignored, choices given here go first.
+
+    Parameters
+    ----------
+    lines : mapping of str to str
+        'start', 'source', 'base_link', 'units' (JSON), 'wrench LINK', 'motor NAME' and the
+        lines of `Provenance`; all may be left out.
+    name : str
+        Of the table, for messages.
+    expressed_in, acting : str, optional
+        Of all wrenches, instead of what the lines say.
+
+    Returns
+    -------
+    Metadata
+        An unknown source is 'unknown'.
+
+    Raises
+    ------
+    FileError
+        If the start is no whole number of nanoseconds below 2**63, or a wrench is not
+        described by two words.
+    """
     start = lines.get('start', '0')
     if not (start.isdecimal() and int(start) < 2**63):
         raise FileError(
@@ -121,24 +163,68 @@ def parse_metadata(
 
 
 class ColumnBlock(NamedTuple):
-    """Consecutive columns with all orders of a quantity."""
+    """Consecutive columns with all orders of a quantity.
+
+    Attributes
+    ----------
+    first : int
+        Place of its first column among those that are read.
+    orders : int
+        Number of orders, from the value itself on; 0: the table does not have it.
+    width : int
+        Columns of each order: joints, motors, or the six components of a wrench.
+    """
 
     first: int
     orders: int
     width: int
 
     def of(self, values: Array) -> Array:
-        """Values (N, orders, width) out of those of all columns."""
+        """Values (N, orders, width) out of those of all columns.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, columns)
+            Rows of all columns that are read.
+
+        Returns
+        -------
+        ndarray, shape (N, orders, width)
+        """
         part = values[:, self.first : self.first + self.orders * self.width]
         return part.reshape(len(values), self.orders, self.width)
 
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Which columns of a table hold what; blocks count among `columns`."""
+    """Which columns of a table hold what; blocks count among `columns`.
 
-    name: str  # of the table, for messages
-    columns: tuple[int, ...]  # those that are read, as they are numbered in the table
+    Attributes
+    ----------
+    name : str
+        Of the table, for messages.
+    columns : tuple of int
+        Those that are read, as they are numbered in the table.
+    titles : tuple of str
+        Of these columns.
+    joint_names, motor_names : tuple of str
+        The n joints, those with positions, and the m motors.
+    motion, motion_std : ColumnBlock
+        Of width n.
+    effort, effort_std : ColumnBlock
+        Of width n.
+    motor_position, motor_torque : ColumnBlock
+        Of width m.
+    deflection : ColumnBlock
+        Of width n.
+    wrenches : mapping of str to ColumnBlock
+        By the link, of width 6.
+    stiffness : mapping of str to ColumnBlock
+        By the joint, of width 1.
+    """
+
+    name: str
+    columns: tuple[int, ...]
     titles: tuple[str, ...]
     joint_names: tuple[str, ...]
     motor_names: tuple[str, ...]
@@ -153,7 +239,29 @@ class TableColumns:
     stiffness: Mapping[str, ColumnBlock]
 
     def samples(self, values: Array, metadata: Metadata, first: int = 0) -> Samples:
-        """Make samples of a block of rows (N, columns), before which there are `first` others."""
+        """Make samples of a block of rows (N, columns), before which there are `first` others.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, columns)
+            Rows of the columns named by `columns`, in SI units; NaN where a cell is empty.
+        metadata : Metadata
+            How wrenches are expressed, which joints the motors move, and when the times are
+            zero.
+        first : int
+            Number of rows before these, for messages.
+
+        Returns
+        -------
+        Samples
+            With the efforts, and the positions and torques of the motors if each joint has
+            one motor, as what was measured.
+
+        Raises
+        ------
+        MotionError
+            If a time or position is not finite.
+        """
         from hodyn_ros.dynamics.wrenches import Wrench
 
         measured: dict[str, Any] = {}
@@ -191,7 +299,29 @@ class TableColumns:
         )
 
     def results(self, values: Array, metadata: Metadata, first: int = 0) -> Results:
-        """Make results of a block of rows (N, columns); see `samples`."""
+        """Make results of a block of rows (N, columns); see `samples`.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, columns)
+            See `samples`.
+        metadata : Metadata
+            See `samples`, with the units and the provenance.
+        first : int
+            Number of rows before these, for messages.
+
+        Returns
+        -------
+        Results
+            With motors, and standard deviations, where there are columns for them.
+
+        Raises
+        ------
+        FileError
+            If there are no efforts, or a value is infinite.
+        MotionError
+            If a time or position is not finite.
+        """
         from hodyn_ros.actuators.motors import MotorMotion
 
         if not self.effort.orders:
@@ -243,25 +373,28 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
 
     Refuses a table without time or positions, with a column twice, or with a quantity that is not
     there for all joints.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        Such as 'time', 'joint1.position', 'joint1.effort' and 'tool.wrench.force.x',
+        without units, in any order. Others are left out.
+    name : str
+        Of the table, for messages.
+
+    Returns
+    -------
+    TableColumns
+
+    Raises
+    ------
+    FileError
+        If the time or all positions are missing, a column is there twice, a quantity is
+        there for some joints only, or an order without those below it.
     """
     titles = [title.strip() for title in titles]
-    owners, used = defaultdict[str, list[str]](list), [TIME]
-    for title in titles:
-        entity, quantity = _split(title)
-        if entity and quantity in _KNOWN:
-            owners[quantity].append(entity)
-            used.append(title)
+    owners = _owners_in(titles, name)
     joints, motors = tuple(owners['position']), tuple(owners['motor_position'])
-    lacks = None if joints else _NO_POSITIONS
-    if TIME not in titles:
-        lacks = "is no column 'time' [s];", TIME
-    if lacks is not None:
-        raise FileError(
-            f'{name}: there {lacks[0]} the columns are {listed(titles)}.'
-            + _suggestion(lacks[1], titles)
-        )
-    if repeated := sorted({title for title in used if titles.count(title) > 1}):
-        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
     found = _Found(name, owners, [TIME])
     motion, motion_std = found.block(joints, MOTION), found.block(joints, MOTION_STD)
     if stray := [who for what in MOTION for who in owners[what] if who not in joints]:
@@ -294,6 +427,31 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     )
 
 
+def _owners_in(titles: Sequence[str], name: str) -> Mapping[str, Sequence[str]]:
+    """Joints, motors or links that have a quantity, by the quantity; empty where none has.
+
+    Refuses the titles of a table, which has some name, without time or positions, or with a
+    column twice.
+    """
+    owners, used = defaultdict[str, list[str]](list), [TIME]
+    for title in titles:
+        entity, quantity = _split(title)
+        if entity and quantity in _KNOWN:
+            owners[quantity].append(entity)
+            used.append(title)
+    lacks = None if owners['position'] else _NO_POSITIONS
+    if TIME not in titles:
+        lacks = "is no column 'time' [s];", TIME
+    if lacks is not None:
+        raise FileError(
+            f'{name}: there {lacks[0]} the columns are {listed(titles)}.'
+            + _suggestion(lacks[1], titles)
+        )
+    if repeated := sorted({title for title in used if titles.count(title) > 1}):
+        raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
+    return owners
+
+
 @dataclass
 class _Found:
     """Owners of the quantities of a table, and the columns that have been taken."""
@@ -306,7 +464,26 @@ class _Found:
     """Those that are read, block after block."""
 
     def block(self, names: Sequence[str], quantities: Sequence[str]) -> ColumnBlock:
-        """Take the orders of a quantity of all the names, maybe none."""
+        """Take the orders of a quantity of all the names, maybe none.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Joints, motors, or the one link or joint that is looked for.
+        quantities : sequence of str
+            Names of the orders, from the value itself on.
+
+        Returns
+        -------
+        ColumnBlock
+            With the orders that are there; its columns are appended to `columns`, order by
+            order.
+
+        Raises
+        ------
+        FileError
+            If an order is there for some of the names only, or without the one below it.
+        """
         first, orders = len(self.columns), 0
         for order, quantity in enumerate(quantities):
             have = [who for who in self.owners[quantity] if who in names]
@@ -328,7 +505,23 @@ class _Found:
         return ColumnBlock(first, orders, len(names))
 
     def wrench(self, link: str) -> ColumnBlock:
-        """Take the orders of a wrench, with six components each."""
+        """Take the orders of a wrench, with six components each.
+
+        Parameters
+        ----------
+        link : str
+            Link that the wrench acts on.
+
+        Returns
+        -------
+        ColumnBlock
+            Of width 6; the components of an order are torque and force as in `WRENCH`.
+
+        Raises
+        ------
+        FileError
+            If an order has fewer than six components.
+        """
         found = self.block([link], WRENCH)
         if found.orders % 6:
             raise FileError(
@@ -339,7 +532,20 @@ class _Found:
 
 
 def columns_of(results: Results) -> tuple[list[str], list[Array]]:
-    """Titles and columns, each of shape (N,), of the table of some results."""
+    """Titles and columns, each of shape (N,), of the table of some results.
+
+    Parameters
+    ----------
+    results : Results
+        Of N samples.
+
+    Returns
+    -------
+    titles : list of str
+        'time', then the orders of each quantity for all joints, without units.
+    columns : list of ndarray, shape (N,)
+        In SI units.
+    """
     titles, columns = [TIME], [results.times]
 
     def add(values: Array, names: Sequence[str], quantities: Sequence[str]) -> None:
@@ -367,7 +573,18 @@ def columns_of(results: Results) -> tuple[list[str], list[Array]]:
 
 
 def metadata_of(results: Results) -> dict[str, str]:
-    """Find what belongs beside the columns of some results; see `parse_metadata`."""
+    """Find what belongs beside the columns of some results; see `parse_metadata`.
+
+    Parameters
+    ----------
+    results : Results
+        All parts of a motion have the same metadata.
+
+    Returns
+    -------
+    dict of str to str
+        With the unit of each column as JSON under 'units'. What is not known is left out.
+    """
     lines = {name: str(getattr(results, name)) for name in ('start', 'source', 'base_link')}
     lines |= {f'wrench {w.link}': f'{w.expressed_in} {w.acting}' for w in results.wrenches}
     lines |= {
@@ -409,6 +626,18 @@ def text_titles(titles: Sequence[str], lines: Mapping[str, str]) -> list[str]:
     """Titles of a table in text, which say all that its numbers mean.
 
     Units, how wrenches are expressed, and which joints the motors move.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        As `columns_of` makes them.
+    lines : mapping of str to str
+        As `metadata_of` makes them.
+
+    Returns
+    -------
+    list of str
+        Such as 'joint1.effort [N m]'; a title without a unit stays as it is.
     """
     units, found = json.loads(lines['units']), []
     for title in titles:
@@ -426,6 +655,25 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
     """Columns and lines of metadata out of the titles that `text_titles` makes.
 
     A unit that is not the one of its column is refused. Other titles stay as they are.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        First line of a table in text.
+    name : str
+        Of the table, for messages.
+
+    Returns
+    -------
+    titles : list of str
+        Without units.
+    lines : dict of str to str
+        Units of the columns as JSON, wrenches and motors, for `parse_metadata`.
+
+    Raises
+    ------
+    FileError
+        If a column is in another unit than SI.
     """
     titles, units, lines = [], dict[str, str](), dict[str, str]()
     for text in map(str.strip, texts):
@@ -454,7 +702,20 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
 
 
 def refuse_not_increasing(samples: Samples, before: float | None) -> None:
-    """Refuse times that do not increase strictly, also from the one before them, if any."""
+    """Refuse times that do not increase strictly, also from the one before them, if any.
+
+    Parameters
+    ----------
+    samples : Samples
+        Next part of a motion.
+    before : float or None
+        Last time of the part before it [s]; None for the first part.
+
+    Raises
+    ------
+    FileError
+        If a time is not larger than the one before it; the message names the sample.
+    """
     times = samples.times if before is None else np.concatenate([[before], samples.times])
     if (place := first_true(times[1:] <= times[:-1])) is None:
         return
@@ -467,6 +728,7 @@ def refuse_not_increasing(samples: Samples, before: float | None) -> None:
 
 
 def _suggestion(wanted: str, titles: Sequence[str]) -> str:
+    """End of the message about a column that is missing: what may be meant instead, or nothing."""
     if titles and all(re.fullmatch(r'[-+.\deE]*\d[-+.\deE]*', title) for title in titles):
         return ' These are numbers: the line with the names of the columns is missing.'
     close = get_close_matches(wanted, titles, n=1)
@@ -474,21 +736,53 @@ def _suggestion(wanted: str, titles: Sequence[str]) -> str:
 
 
 class Table(Protocol):
-    """A table whose head is read at once, and its rows when asked for."""
+    """A table whose head is read at once, and its rows when asked for.
+
+    Attributes
+    ----------
+    titles : list of str
+        Of all columns, without units.
+    lines : dict of str to str
+        Metadata, see `parse_metadata`.
+    """
 
     titles: list[str]
     lines: dict[str, str]
     """Metadata."""
 
     def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
-        """Values of some columns, shape (up to chunk, columns)."""
+        """Values of some columns, shape (up to chunk, columns).
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Places among `titles`.
+        chunk : int
+            Largest number of rows of a block.
+
+        Yields
+        ------
+        ndarray, shape (up to chunk, columns)
+            NaN where a cell is empty.
+
+        Raises
+        ------
+        FileError
+            If a cell is no number, or the file is damaged.
+        """
 
 
 class ColumnsWriter(Protocol):
     """Writes a table block by block."""
 
     def write(self, columns: Sequence[Array]) -> None:
-        """Append columns (N,)."""
+        """Append columns (N,).
+
+        Parameters
+        ----------
+        columns : sequence of ndarray, shape (N,)
+            In the order of the titles; N may differ between calls.
+        """
 
     def close(self) -> None:
         """Finish the file."""
@@ -505,7 +799,18 @@ class RowsWriter:
     _writer: ColumnsWriter | None = None
 
     def write(self, results: Results) -> None:
-        """Append results."""
+        """Append results.
+
+        Parameters
+        ----------
+        results : Results
+            Next part of a motion; the first determines titles and metadata.
+
+        Raises
+        ------
+        FileError
+            If it has other columns than the first part.
+        """
         titles, columns = columns_of(results)
         if self._writer is None:
             self._titles = titles
@@ -520,7 +825,10 @@ class RowsWriter:
         self._writer.write(columns)
 
     def close(self) -> None:
-        """Finish the file."""
+        """Finish the file.
+
+        Without any results there is no file.
+        """
         if self._writer is not None:
             self._writer.close()
 
@@ -536,7 +844,26 @@ class TableFormat(Format):
     """Begins a file."""
 
     def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
-        """Read a motion block by block."""
+        """Read a motion block by block.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            The table.
+        wanted : Wanted
+            Joint names for tables without them, rows of a block, and how all wrenches are
+            expressed.
+
+        Yields
+        ------
+        Samples
+            One for each block of rows.
+
+        Raises
+        ------
+        FileError
+            If the columns or the metadata make no motion, or a row cannot be read.
+        """
         table = self.table(path, wanted.joint_names)
         columns, first = find_columns(table.titles, str(path)), 0
         metadata = parse_metadata(
@@ -547,7 +874,25 @@ class TableFormat(Format):
             first += len(values)
 
     def results(self, path: Path, chunk: int) -> Iterator[Results]:
-        """Read results block by block."""
+        """Read results block by block.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            The table.
+        chunk : int
+            Largest number of rows of a block.
+
+        Yields
+        ------
+        Results
+            One for each block of rows.
+
+        Raises
+        ------
+        FileError
+            See `motion`; also if there are no efforts.
+        """
         table = self.table(path, None)
         columns, first = find_columns(table.titles, str(path)), 0
         metadata = parse_metadata(table.lines, str(path))
@@ -556,10 +901,33 @@ class TableFormat(Format):
             first += len(values)
 
     def writer(self, path: Path, storage: str) -> Writer:
-        """Begin a table."""
+        """Begin a table.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File that is written.
+        storage : str
+            Of bags; not used.
+
+        Returns
+        -------
+        Writer
+        """
         return self.begin(path)
 
 
 def side_file(path: Path) -> Path:
-    """File beside a table in text that says when it begins and where it comes from."""
+    """File beside a table in text that says when it begins and where it comes from.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of the table.
+
+    Returns
+    -------
+    pathlib.Path
+        The same name with .json behind it.
+    """
     return path.with_name(f'{path.name}.json')

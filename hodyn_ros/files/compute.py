@@ -36,6 +36,24 @@ def compute(model: RobotModel, samples: Samples, **options: Any) -> Results:
 
     The samples are those of all joints of the model, in any order; options and errors are those of
     `compute_stream`. Where the motion does not determine an order, the results are NaN.
+
+    Parameters
+    ----------
+    model : RobotModel
+    samples : Samples
+        Of all joints of the model.
+    **options
+        See `compute_stream`.
+
+    Returns
+    -------
+    Results
+        Of the samples, or of those that a spline is evaluated at.
+
+    Raises
+    ------
+    JointNameError, MotionError, WrenchError, TrajectoryError, ActuatorError
+        See `compute_stream`.
     """
     return join_results(list(compute_stream(model, [samples], **options)))
 
@@ -114,7 +132,31 @@ def compute_stream(
 def _with_efforts(
     model: RobotModel, completed: Completed, orders: int, num_threads: int
 ) -> tuple[Results, _Groups]:
-    """Efforts with so many orders at most, and which rows have how many."""
+    """Efforts with so many orders at most, and which rows have how many.
+
+    Parameters
+    ----------
+    model : RobotModel
+    completed : Completed
+        Motion (N, K, n) with its wrenches.
+    orders : int
+        Of the efforts, at most.
+    num_threads : int
+        See `inverse_dynamics`.
+
+    Returns
+    -------
+    results : Results
+        With effort (N, E, n), E = min(orders, K - 2), NaN where an order is not determined,
+        and its standard deviations if the motion has covariances.
+    groups : list of (int, ndarray of int)
+        Numbers of known orders from 1 on, and rows with them.
+
+    Raises
+    ------
+    MotionError
+        If no efforts follow from the motion, or a wrench has fewer orders.
+    """
     results = completed.results
     motion = results.motion
     known = _known_efforts(completed, orders)
@@ -173,6 +215,22 @@ def _effort_std(
     """Standard deviations of estimated efforts, to first order.
 
     They change slowly, so that they are computed every few milliseconds and interpolated.
+
+    Parameters
+    ----------
+    model : RobotModel
+    completed : Completed
+        With the covariance (N, n, K, K) of each joint, and those (N, 6, S, S) of wrenches.
+    results : Results
+        With effort (N, E, n) of the estimates.
+    num_threads : int
+        See `inverse_dynamics`.
+
+    Returns
+    -------
+    ndarray, shape (N, E, n)
+        Root of the summed squares of what the efforts change by when the motion of a joint,
+        or a component of a wrench, is moved by one column of the factor of its covariance.
     """
     assert completed.covariance is not None
     times, effort = results.times, results.effort
@@ -229,7 +287,19 @@ def _factors(covariance: Array) -> Array:
 
 
 def refuse_other_robot(actuators: Actuators, model: RobotModel) -> None:
-    """Refuse actuators of other joints."""
+    """Refuse actuators of other joints.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        As a user gave them.
+    model : RobotModel
+
+    Raises
+    ------
+    ActuatorError
+        If their joints are not those of the model, in the same order.
+    """
     joints = getattr(getattr(actuators, 'model', None), 'joint_names', ())
     if joints != model.joint_names:
         raise ActuatorError(
@@ -239,7 +309,14 @@ def refuse_other_robot(actuators: Actuators, model: RobotModel) -> None:
 
 
 class _MotorStream:
-    """Motors along consecutive parts of a motion, with the same orders in all of them."""
+    """Motors along consecutive parts of a motion, with the same orders in all of them.
+
+    Parameters
+    ----------
+    model : RobotModel
+    actuators : Actuators
+        Of the same model, else an `ActuatorError`.
+    """
 
     def __init__(self, model: RobotModel, actuators: Actuators) -> None:
         refuse_other_robot(actuators, model)
@@ -249,7 +326,28 @@ class _MotorStream:
         self._before: tuple[list[Array], Array] | None = None
 
     def added(self, completed: Completed, results: Results, groups: _Groups) -> Results:
-        """Results with motors."""
+        """Results with motors.
+
+        Parameters
+        ----------
+        completed : Completed
+            Next part of the motion, with the wanted stiffness of its joints.
+        results : Results
+            Its efforts.
+        groups : list of (int, ndarray of int)
+            Rows with as many orders of the efforts, see `_with_efforts`.
+
+        Returns
+        -------
+        Results
+            With positions (N, R, m), torques (N, R - 2, m) and deflections (N, R, n); R is
+            chosen at the first part.
+
+        Raises
+        ------
+        ActuatorError
+            See `motor_motion`.
+        """
         from hodyn_ros.actuators.motors import MotorMotion
 
         actuators, N = self._actuators, len(results)

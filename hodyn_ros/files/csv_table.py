@@ -30,7 +30,27 @@ _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
 
 
 class CsvTable:
-    """A table of comma-separated values; its head is read at once, its rows when asked for."""
+    """A table of comma-separated values; its head is read at once, its rows when asked for.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File in UTF-8. Lines that begin with # stand before the line of titles and may hold
+        metadata as `# key: value`; the delimiter is a comma, semicolon or tab.
+
+    Attributes
+    ----------
+    titles : list of str
+        Without units.
+    lines : dict of str to str
+        Metadata: of the file beside it, then of its first lines, then of its titles, which
+        go last and override the others.
+
+    Raises
+    ------
+    FileError
+        If it is empty, has a line of 10 million characters, or a column in another unit.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,7 +73,26 @@ class CsvTable:
         self.lines = {**_beside(path, json.loads(said['units'])), **self.lines, **said}
 
     def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
-        """Values of some columns."""
+        """Values of some columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Places among `titles`.
+        chunk : int
+            Largest number of lines of a block; empty lines are left out.
+
+        Yields
+        ------
+        ndarray, shape (up to chunk, columns)
+            NaN where a cell is empty.
+
+        Raises
+        ------
+        FileError
+            If a line has another number of cells, or a cell is no number; the message names
+            the line.
+        """
         with self._path.open(encoding='utf-8-sig') as file:
             lines = islice(enumerate(_lines(file, self._path), 1), self._head, None)
             while batch := list(islice(lines, chunk)):
@@ -61,7 +100,11 @@ class CsvTable:
                     yield self._parsed(filled, columns)
 
     def _parsed(self, lines: list[tuple[int, str]], columns: Sequence[int]) -> Array:
-        """Values of lines with their numbers."""
+        """Values of lines with their numbers.
+
+        Shape (lines, columns). By pyarrow where it is installed; line by line if that
+        fails, which tells where.
+        """
         separators = len(self.titles) - 1
         if all(line.count(self._delimiter) == separators for _, line in lines):
             texts = [line for _, line in lines]
@@ -115,7 +158,17 @@ class CsvTable:
 
 
 class CsvWriter:
-    """Writes a table of comma-separated values block by block."""
+    """Writes a table of comma-separated values block by block.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File that is written, in UTF-8 with commas.
+    titles : sequence of str
+        Without units; they are written with them.
+    lines : mapping of str to str
+        Metadata, see `metadata_of`.
+    """
 
     def __init__(self, path: Path, titles: Sequence[str], lines: Mapping[str, str]) -> None:
         self._path, self._lines = path, dict(lines)
@@ -127,7 +180,13 @@ class CsvWriter:
         self._file.flush()
 
     def write(self, columns: Sequence[Array]) -> None:
-        """Append columns (N,); every number can be read back exactly."""
+        """Append columns (N,); every number can be read back exactly.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray, shape (N,)
+            In the order of the titles.
+        """
         if (library := self._library) is None:
             rows = zip(*(column.tolist() for column in columns))
             self._file.writelines(','.join(map(repr, row)) + '\n' for row in rows)
@@ -171,6 +230,7 @@ def _arrow_csv() -> Any:
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """Lines of a text, each with its end; refuses one that is too long for a table."""
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise FileError(f'{path} has a line that is too long for a table.')

@@ -93,7 +93,14 @@ class Completed:
     """Whether a motion begins here, which does not go on what came before."""
 
     def in_parts(self) -> Iterator[Completed]:
-        """Cut it into parts that need little memory for what is computed from them."""
+        """Cut it into parts that need little memory for what is computed from them.
+
+        Yields
+        ------
+        Completed
+            Of up to 10 000 samples each. Covariances are not cut, so that it is for motions
+            without them.
+        """
         whole = self.results
         for first in range(0, max(1, len(whole)), _PART):
             rows = slice(first, first + _PART)
@@ -168,7 +175,26 @@ def to_motion(
 
 @dataclass(frozen=True)
 class How:
-    """Where derivatives come from; see `to_motion`."""
+    """Where derivatives come from; see `to_motion`.
+
+    Attributes
+    ----------
+    derivatives : {'auto', 'given', 'spline', 'estimate'}
+        See `to_motion`.
+    orders : int
+        Orders of the motion that are wanted, from the position on: 5 up to the snap.
+    interpolation : {'spline', 'jtc', 'jtc_upsampled'}
+        Between waypoints.
+    rate : float or None
+        Samples per second of a spline [Hz]; None: as the samples are.
+    estimator : mapping of str to object
+        Options of the estimate.
+
+    Raises
+    ------
+    MotionError
+        If a choice is unknown, the orders are out of range, or the rate is not positive.
+    """
 
     derivatives: str = 'auto'
     orders: int = 5
@@ -186,7 +212,17 @@ class How:
             checked_number('rate', self.rate, MotionError, above=0.0, unit='Hz')
 
     def choose(self, samples: Samples) -> str:
-        """Return 'given', 'spline' or 'estimate' for these samples."""
+        """Return 'given', 'spline' or 'estimate' for these samples.
+
+        Parameters
+        ----------
+        samples : Samples
+            First part of a motion.
+
+        Returns
+        -------
+        {'given', 'spline', 'estimate'}
+        """
         if self.derivatives != 'auto':
             return self.derivatives
         if samples.is_waypoints:
@@ -197,7 +233,25 @@ class How:
         return 'given' if samples.motion.shape[1] > min(3, self.orders - 1) else 'spline'
 
     def complete(self, model: RobotModel, parts: Iterable[Samples]) -> Iterator[Completed]:
-        """Complete a motion that comes in consecutive parts; each trajectory is one of its own."""
+        """Complete a motion that comes in consecutive parts; each trajectory is one of its own.
+
+        Parameters
+        ----------
+        model : RobotModel
+        parts : iterable of Samples
+            Of all joints of the model at least, in any order.
+
+        Yields
+        ------
+        Completed
+            Consecutive parts in the order of the model. `begins` says where a motion of its
+            own starts.
+
+        Raises
+        ------
+        JointNameError, MotionError, TrajectoryError
+            See `to_motion`; also if there are no parts.
+        """
         stream = iter(parts)
         first = next(stream, None)
         if first is None:
@@ -217,6 +271,7 @@ class How:
                 begins = samples.is_waypoints
 
     def _given(self, model: RobotModel, samples: Samples, begins: bool) -> Completed:
+        """Samples as they are, with as many of the wanted orders as there are."""
         samples, remarks = in_model_order(model, samples)
         refuse_contradictions(model, samples)
         motion = samples.motion[:, : self.orders]
@@ -227,6 +282,7 @@ class How:
         return Completed(found, wrenches, samples.stiffness, begins=begins)
 
     def _spline(self, model: RobotModel, samples: Samples) -> Completed:
+        """Spline through all samples, or between waypoints as `interpolation` says."""
         samples, remarks = in_model_order(model, samples)
         if self.orders > _SPLINE_ORDERS:
             raise MotionError(
@@ -290,7 +346,11 @@ class How:
         return Completed(found, wrenches, stiffness)
 
     def _series(self, samples: Samples, values: Array, times: Array) -> Array:
-        """Values (N, S, c) of another kind and their derivatives, at other times."""
+        """Values (N, S, c) of another kind and their derivatives, at other times.
+
+        Shape (times, orders - 2, c). Without change where the orders and times are those
+        that are wanted; else the spline through all of them.
+        """
         rows = [values[:, k] if k < values.shape[1] else None for k in (1, 2)]
         most = max(self.orders - 2, 1)
         if values.shape[1] >= most and np.array_equal(times, samples.times):
@@ -299,6 +359,7 @@ class How:
         return np.ascontiguousarray(through(times)[:, :most])
 
     def _times(self, samples: Samples) -> Array:
+        """Times [s] at which a spline is evaluated: of the samples, or at the wanted rate."""
         times = samples.times
         if self.rate is None and not samples.is_waypoints:
             return times
@@ -313,10 +374,8 @@ class How:
             return np.linspace(times[0], times[-1], max(1, round(duration * rate)) + 1)
         return divided_times(times, rate)
 
-    def _estimated(
-        self, model: RobotModel, parts: Iterable[Samples], name: str
-    ) -> Iterator[Completed]:
-        """Estimate a motion, and wrenches measured at the same times, from all of them."""
+    def _smoothing(self) -> tuple[dict[str, Any], float]:
+        """Options of `Smoother`, and the time beyond which a motion begins anew [s]."""
         options = {
             'smallest_motion': _SMALLEST_MOTION,
             'max_gap': _MAX_GAP,
@@ -329,6 +388,13 @@ class How:
                 f'the options {listed(known)}; leave the others out.'
             )
         max_gap = checked_number('max_gap', options.pop('max_gap'), MotionError, above=0.0)
+        return options, max_gap
+
+    def _estimated(
+        self, model: RobotModel, parts: Iterable[Samples], name: str
+    ) -> Iterator[Completed]:
+        """Estimate a motion, and wrenches measured at the same times, from all of them."""
+        options, max_gap = self._smoothing()
         whole, remarks, stamps = _gathered(model, parts)
         loads = [np.asarray(wrench.values)[:, 0] for wrench in whole.wrenches]
         kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
@@ -398,7 +464,15 @@ class RelativeErrors:
         self._variances: Array = np.zeros(0)
 
     def add(self, values: Array, std: Array) -> None:
-        """Take values and standard deviations of some samples, shape (N, K, n)."""
+        """Take values and standard deviations of some samples, shape (N, K, n).
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, K, n)
+            NaN counts as zero.
+        std : ndarray, shape (N, K, n)
+            In the units of the values.
+        """
         squares, variances = (np.nansum(a**2, axis=0) for a in (values, std))
         if self._count:
             squares, variances = self._squares + squares, self._variances + variances
@@ -413,8 +487,22 @@ class RelativeErrors:
     ) -> tuple[str, ...]:
         """Say how large the deviations are, and of what they are larger than the values.
 
-        A quantity counts as no smaller than `smallest` (K,), and than a hundredth of that of the
-        joint where it is largest.
+        A quantity counts as no smaller than `smallest`, and than a hundredth of that of the joint
+        where it is largest.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the K orders.
+        joint_names : sequence of str
+            Of the n joints.
+        smallest : float or ndarray, shape (12,)
+            Of each order, as many as `MOTION` names, in the units of the values.
+
+        Returns
+        -------
+        tuple of str
+            At most two sentences; none if nothing was added.
         """
         if not self._count:
             return ()
@@ -484,7 +572,28 @@ def _told(taken: int, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
 
 
 def in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[str, ...]]:
-    """Choose the joints of a model, with a remark on others; refuse what is in other units."""
+    """Choose the joints of a model, with a remark on others; refuse what is in other units.
+
+    Parameters
+    ----------
+    model : RobotModel
+    samples : Samples
+        In any order, maybe of more joints.
+
+    Returns
+    -------
+    samples : Samples
+        With the joints of the model in its order.
+    remarks : tuple of str
+        What was left out.
+
+    Raises
+    ------
+    JointNameError
+        If a joint of the model is missing.
+    MotionError
+        If positions look like degrees, or times like milliseconds.
+    """
     ordered, unused = samples.in_order(model.joint_names)
     _refuse_degrees(model, ordered)
     _refuse_milliseconds(model, ordered)
@@ -494,6 +603,7 @@ def in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[
 
 
 def _refuse_degrees(model: RobotModel, samples: Samples) -> None:
+    """Refuse positions of revolute joints beyond both three times their limits and three turns."""
     turning = np.flatnonzero([kind == 'revolute' for kind in model.joint_types])
     if not turning.size:
         return
@@ -510,6 +620,7 @@ def _refuse_degrees(model: RobotModel, samples: Samples) -> None:
 
 
 def _refuse_milliseconds(model: RobotModel, samples: Samples) -> None:
+    """Refuse times in which all joints are slower than any robot, though they move."""
     if samples.is_measured or len(samples) < 2:
         return
     times, positions = samples.times, samples.motion[:, 0]
@@ -537,6 +648,7 @@ def _results(
     remarks: tuple[str, ...],
     **more: Any,
 ) -> Results:
+    """Results without efforts: motion (N, K, n) at times (N,), and where it comes from."""
     effort = np.empty((len(times), 0, model.n_joints))
     fields = {
         'name': samples.name,
@@ -561,6 +673,18 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     By the mean value theorem, the mean slope over a stretch of time lies between the smallest and
     the largest derivative in it. What may happen between samples, beside the stretch, and by
     noise, rounding and uneven times is allowed for, so that a motion may be sampled coarsely.
+
+    Parameters
+    ----------
+    model : RobotModel
+    samples : Samples
+        Of its joints, in its order. With positions alone, or fewer than five of them, there
+        is nothing to compare.
+
+    Raises
+    ------
+    MotionError
+        For the stretch and joint that are farthest from what is allowed.
     """
     times, motion = samples.times, samples.motion
     if not (np.diff(times) > 0.0).all():  # measurements come late or twice
@@ -662,7 +786,19 @@ def _error_of(values: Array) -> Array:
 
 
 def as_waypoints(samples: Samples) -> Samples:
-    """Samples of positions that are too far apart to show a motion are waypoints."""
+    """Samples of positions that are too far apart to show a motion are waypoints.
+
+    Parameters
+    ----------
+    samples : Samples
+        All samples of a motion.
+
+    Returns
+    -------
+    Samples
+        Marked as waypoints if there are fewer than 10 positions a second and nothing else;
+        otherwise as they were.
+    """
     if (
         samples.is_measured
         or samples.motion.shape[1] > 1
@@ -683,6 +819,18 @@ def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
 
     Times are counted from the first if the steps are equal but for the rounding of the last time;
     else a remark says so, where the rounding is no small part of them.
+
+    Parameters
+    ----------
+    samples : Samples
+        All samples of a motion.
+
+    Returns
+    -------
+    samples : Samples
+        With even times from zero on, or as they were.
+    remarks : tuple of str
+        Empty if the rounding does not matter.
     """
     times = samples.times
     if len(times) < 3 or samples.is_waypoints:
@@ -700,7 +848,18 @@ def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
 
 
 def noise_remarks(samples: Samples) -> tuple[str, ...]:
-    """Say that samples look measured, or nothing: what is exact for them follows their noise."""
+    """Say that samples look measured, or nothing: what is exact for them follows their noise.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of one motion, in the order of time.
+
+    Returns
+    -------
+    tuple of str
+        One sentence about the lowest order with noise, or none.
+    """
     for k in range(min(samples.motion.shape[1], _NOISE_ORDER)):
         noise = _noise(samples.times, samples.motion[:, k], _NOISE_ORDER - k)
         if (joints := np.flatnonzero(noise > _LEAST_NOISE)).size:
@@ -716,7 +875,19 @@ def noise_remarks(samples: Samples) -> tuple[str, ...]:
 
 
 def is_measurement(samples: Samples) -> bool:
-    """Whether samples are measurements, said or recognised: more noise than six digits leave."""
+    """Whether samples are measurements, said or recognised: more noise than six digits leave.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of one motion, in the order of time.
+
+    Returns
+    -------
+    bool
+        Whether the third differences of some joint are noise that is larger than the jerk
+        over 0.1 s, and than what rounding makes.
+    """
     if samples.is_measured or samples.is_waypoints or len(samples) < 2:
         return samples.is_measured
     times, positions = samples.times, samples.motion[:, 0]

@@ -45,7 +45,26 @@ SUFFIXES = tuple(filter(None, _BY_SUFFIX))
 
 
 def format_of(path: Path, is_folder: bool, others: str) -> Format:
-    """Format by the suffix of a file, or that of a folder; `others` ends the error."""
+    """Format by the suffix of a file, or that of a folder; `others` ends the error.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File or folder.
+    is_folder : bool
+        Whether it is the folder of a bag; a file without a suffix is none.
+    others : str
+        What is allowed beside the suffixes, for the message.
+
+    Returns
+    -------
+    Format
+
+    Raises
+    ------
+    FileError
+        If the suffix is unknown.
+    """
     suffix = '' if is_folder else path.suffix.lower()
     if is_folder or suffix in SUFFIXES:
         return _BY_SUFFIX[suffix]
@@ -65,6 +84,11 @@ def read_motion(path: PathLike, **options: Any) -> Samples:
         .db3) or the folder of a bag.
     **options
         Topic, joint names and so on, see `iterate_motion`.
+
+    Returns
+    -------
+    Samples
+        Of N samples, in one piece.
 
     Raises
     ------
@@ -156,6 +180,11 @@ def read_results(path: PathLike) -> Results:
     path : path-like
         .csv, .npz or .parquet.
 
+    Returns
+    -------
+    Results
+        In one piece, with the provenance that the table holds.
+
     Raises
     ------
     FileError
@@ -170,7 +199,22 @@ def read_results(path: PathLike) -> Results:
 
 
 def write_results(path: PathLike, results: Results, *, storage: str = 'mcap') -> None:
-    """Write results to a file; see `ResultsWriter`."""
+    """Write results to a file; see `ResultsWriter`.
+
+    Parameters
+    ----------
+    path : path-like
+        See `ResultsWriter`.
+    results : Results
+        All of them.
+    storage : {'mcap', 'sqlite3'}
+        Of the folder of a bag.
+
+    Raises
+    ------
+    FileError
+        See `ResultsWriter`.
+    """
     with ResultsWriter(path, storage=storage) as writer:
         writer.write(results)
 
@@ -223,7 +267,20 @@ class ResultsWriter:
             raise
 
     def write(self, results: Results) -> None:
-        """Append the next part of a motion, of the same joints and with the same orders."""
+        """Append the next part of a motion, of the same joints and with the same orders.
+
+        Parameters
+        ----------
+        results : Results
+            In a table its times go on after those of the parts before it; bags may hold
+            motions that overlap.
+
+        Raises
+        ------
+        FileError
+            If joints, motors or columns are others than before, times in a table do not
+            increase, or it cannot be written.
+        """
         first = results if self._first is None else self._first
         self._first = first
         if (
@@ -248,7 +305,14 @@ class ResultsWriter:
             self._writer.write(results)
 
     def close(self) -> None:
-        """Finish the file and put it in its place."""
+        """Finish the file and put it in its place.
+
+        Raises
+        ------
+        FileError
+            If nothing was written, or the file cannot be finished. What was written is then
+            removed, and a file that was there stays.
+        """
         try:
             if self._first is None:
                 raise FileError(f'{self._path}: there are no results to write.')
@@ -274,7 +338,26 @@ class ResultsWriter:
 
 
 class Replacement:
-    """A file or folder under construction, which takes its place only when it is complete."""
+    """A file or folder under construction, which takes its place only when it is complete.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where it is going to be; its folder has to exist.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+        Folder beside the target, with a random name, that holds it meanwhile. It is removed
+        when the process is interrupted.
+    path : pathlib.Path
+        Where it is written meanwhile.
+
+    Raises
+    ------
+    FileError
+        If there is no such folder, or nothing can be written there.
+    """
 
     def __init__(self, path: Path) -> None:
         self._target = path
@@ -290,7 +373,13 @@ class Replacement:
         """Where it is written meanwhile."""
 
     def finish(self) -> None:
-        """Put it in its place, replacing a file that is there, and first what stands beside it."""
+        """Put it in its place, replacing a file that is there, and first what stands beside it.
+
+        Raises
+        ------
+        FileError
+            If the target cannot be replaced.
+        """
         beside = side_file(self.path)
         with writing(self._target):
             if beside.exists():
@@ -299,13 +388,34 @@ class Replacement:
         self.discard()
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Leave nothing behind.
+
+        Does nothing where all is removed already.
+        """
         shutil.rmtree(self.folder, ignore_errors=True)
         CLEANUPS.discard(self.discard)
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
-    """Iterate over what is read from a file, with all errors of parsers as `FileError`."""
+    """Iterate over what is read from a file, with all errors of parsers as `FileError`.
+
+    Parameters
+    ----------
+    items : iterable
+        What reads from the file while it is iterated over.
+    path : pathlib.Path
+        Of the file, for messages.
+
+    Yields
+    ------
+    object
+        The items.
+
+    Raises
+    ------
+    FileError, JointNameError
+        As they are, or in place of any other error of reading.
+    """
     try:
         yield from items
     except (FileError, JointNameError):
@@ -334,6 +444,18 @@ def writing(path: Path, meanwhile: Path | None = None) -> Iterator[None]:
     """Turn whatever goes wrong inside into a `FileError` that names the file.
 
     It says where the file is going to be, not where it is meanwhile.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where the file is going to be.
+    meanwhile : pathlib.Path, optional
+        Where it is written, which is replaced by `path` in messages.
+
+    Raises
+    ------
+    FileError
+        In place of any other error than a `HodynError`.
     """
     try:
         yield

@@ -21,7 +21,21 @@ CHUNK = 10_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is read of a file; see `iterate_motion`."""
+    """What is read of a file; see `iterate_motion`.
+
+    Attributes
+    ----------
+    chunk : int
+        Largest number of samples of a part.
+    topic : str or None
+        Topic of a bag; None: the only one with a motion.
+    joint_names : sequence of str or None
+        Joints to read; None: all of the file.
+    index : int or None
+        Which of the trajectories of a topic, from 0; None: all of them.
+    expressed_in, acting : str or None
+        Of all wrenches, see `Wrench`; None: as the file says.
+    """
 
     chunk: int = CHUNK
     topic: str | None = None
@@ -35,7 +49,18 @@ class Writer(Protocol):
     """Writes results part by part."""
 
     def write(self, results: Results) -> None:
-        """Append results."""
+        """Append results.
+
+        Parameters
+        ----------
+        results : Results
+            Next part of a motion, with the joints and orders of the parts before it.
+
+        Raises
+        ------
+        FileError
+            If it does not fit to them, or the format cannot hold it.
+        """
 
     def close(self) -> None:
         """Finish the file."""
@@ -51,16 +76,83 @@ class Format(ABC):
 
     @abstractmethod
     def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
-        """Read a motion part by part."""
+        """Read a motion part by part.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File, or folder of a bag.
+        wanted : Wanted
+            What is read; a format passes over options that it has no use for.
+
+        Yields
+        ------
+        Samples
+            Consecutive parts of one motion, or one trajectory each.
+
+        Raises
+        ------
+        FileError, JointNameError
+            If the content makes no motion. Other errors become a `FileError` in
+            `hodyn_ros.files.files.guarded`.
+        """
 
     def results(self, path: Path, chunk: int) -> Iterator[Results]:
-        """Read results part by part."""
+        """Read results part by part.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            The file.
+        chunk : int
+            Largest number of samples of a part.
+
+        Yields
+        ------
+        Results
+            Consecutive parts.
+
+        Raises
+        ------
+        FileError
+            If the format holds no results, as all but tables, or the content makes none.
+        """
         raise FileError(f'{path}: results are read from .csv, .npz and .parquet.')
 
     def places(self, path: Path) -> tuple[Path, Path]:
-        """Where a bag that is to be at a path is written, and what of it is kept."""
+        """Where a bag that is to be at a path is written, and what of it is kept.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            Where the bag is to be.
+
+        Returns
+        -------
+        written : pathlib.Path
+            What the writer is given.
+        kept : pathlib.Path
+            What takes its place at the end; for all but storage files of bags, the same.
+        """
         return path, path
 
     @abstractmethod
     def writer(self, path: Path, storage: str) -> Writer:
-        """Begin to write results; `storage` is that of the folder of a bag."""
+        """Begin to write results; `storage` is that of the folder of a bag.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            What is written; it does not exist.
+        storage : {'mcap', 'sqlite3'}
+            Of the folder of a bag; other formats have no use for it.
+
+        Returns
+        -------
+        Writer
+
+        Raises
+        ------
+        FileError
+            If a library is missing, or the storage is unknown.
+        """

@@ -39,7 +39,20 @@ class _ChunkWriter(McapWriter):
         starts: NDArray[np.int64],
         records: bytes,
     ) -> None:
-        """Write records of messages that start at some places."""
+        """Write records of messages that start at some places.
+
+        Parameters
+        ----------
+        channels : ndarray of int, shape (N,)
+            Channel of each message.
+        stamps : ndarray of int, shape (N,)
+            When it was recorded [ns].
+        starts : ndarray of int, shape (N,)
+            Where its record begins in `records` [bytes].
+        records : bytes
+            Records one after the other, without those of types and topics, which are put in
+            front of them.
+        """
         if self.chunk.msgs:
             self.close_chunk()
         declared, self.chunk.bio = self.chunk.bio.getvalue(), BytesIO()  # types and topics
@@ -80,6 +93,18 @@ class Writer(rosbag2.Writer):
         """Append messages (N,) of connections, recorded at `stamps` [ns], that end at `ends`.
 
         `records` are their bytes, one message after the other, each behind the head of its record.
+
+        Parameters
+        ----------
+        channels : ndarray of int, shape (N,)
+            Ids of the connections.
+        stamps : ndarray of int, shape (N,)
+            [ns]
+        ends : ndarray of int, shape (N,)
+            Increasing places in `records`; the last is its length.
+        records : ndarray of uint8, shape (bytes,)
+            See `put_record_heads`; each message begins `BEFORE` bytes behind the end of the
+            one before it.
         """
         starts = np.concatenate([[0], ends])[:-1]
         if not isinstance(self.storage, _ChunkWriter) or len(records) < _FEW:
@@ -104,7 +129,17 @@ class Writer(rosbag2.Writer):
 def put_record_heads(
     records: NDArray[np.uint8], channel: int, stamps: NDArray[np.int64]
 ) -> None:
-    """Fill the first `BEFORE` bytes of records (N, bytes), each with a message behind them."""
+    """Fill the first `BEFORE` bytes of records (N, bytes), each with a message behind them.
+
+    Parameters
+    ----------
+    records : ndarray of uint8, shape (N, bytes)
+        Changed in place.
+    channel : int
+        Id of the connection.
+    stamps : ndarray of int, shape (N,)
+        Time of the log and of the sender [ns].
+    """
     head = pack('<BQHIQQ', _MESSAGE, records.shape[1] - _RECORD.size, channel, 0, 0, 0)
     records[:, :BEFORE] = np.frombuffer(head, dtype=np.uint8)
     times = np.stack([stamps, stamps], axis=1).astype(

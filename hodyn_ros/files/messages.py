@@ -44,19 +44,53 @@ Fields = dict[str, str]
 
 
 def rosbags(module: str, path: Path) -> Any:
-    """Import a module of rosbags, which is not always installed."""
+    """Import a module of rosbags, which is not always installed.
+
+    Parameters
+    ----------
+    module : str
+        Such as 'rosbag2' or 'typesys'.
+    path : pathlib.Path
+        File that it is needed for, for the message.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    FileError
+        If rosbags is not installed; the message says how to install it.
+    """
     need = f'{path}: files of this kind need rosbags'
     return optional_import_module(f'rosbags.{module}', need, 'bags', FileError)
 
 
 def definition(name: str) -> str:
-    """Text of a message definition of hodyn_msgs, such as that of 'JointEffort'."""
+    """Text of a message definition of hodyn_msgs, such as that of 'JointEffort'.
+
+    Parameters
+    ----------
+    name : str
+        Name of the message without its package.
+
+    Returns
+    -------
+    str
+        Content of the .msg file.
+    """
     return share_file(f'hodyn_msgs/msg/{name}.msg').read_text(encoding='utf-8')
 
 
 @cache
 def typestore() -> Any:
-    """Definitions that rosbags knows, with those of hodyn_msgs."""
+    """Definitions that rosbags knows, with those of hodyn_msgs.
+
+    Returns
+    -------
+    rosbags.typesys.store.Typestore
+        That of ROS 2 Jazzy; made once.
+    """
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
     store = get_typestore(Stores.ROS2_JAZZY)
@@ -66,7 +100,23 @@ def typestore() -> Any:
 
 
 def fields_of(types: Any, kind: str, prefix: str = '') -> Fields:
-    """Fields of a type with those of the types in it, in the order of their bytes."""
+    """Fields of a type with those of the types in it, in the order of their bytes.
+
+    Parameters
+    ----------
+    types : mapping
+        Definitions of types, as rosbags has them.
+    kind : str
+        Such as 'sensor_msgs/msg/JointState'.
+    prefix : str
+        Path of the field that is of this type, with a point at its end.
+
+    Returns
+    -------
+    Fields
+        Types of the fields by their paths; those that are of types of their own are
+        resolved.
+    """
     found: Fields = {}
     for name, (node, what) in types[kind][1]:
         array = ''
@@ -85,6 +135,26 @@ def deserializer(path: Path, reader: Any, connection: Any) -> Callable[[bytes], 
 
     None: the definitions agree, or the bag says nothing about its own. A field that is needed and
     not there or something else is refused, and so are different definitions in a split bag.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of the bag, for messages.
+    reader : rosbags.rosbag2.Reader
+        Opened.
+    connection : rosbags Connection
+        One of those of the reader.
+
+    Returns
+    -------
+    callable or None
+        From bytes to an object with the fields of the message.
+
+    Raises
+    ------
+    FileError
+        If the definition cannot be read, lacks a field that is needed, has one of another
+        type, differs between the files of a bag, or is not in the bag and has another hash.
     """
     store, topic, kind = typestore(), connection.topic, connection.msgtype
     where = f'{path}, topic {topic}: the messages are of another version of {kind}'
@@ -175,12 +245,24 @@ def _definitions(path: Path, text: str, kind: str, store: Any) -> dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class DecodedMessages:
-    """Messages of the same layout out of a batch."""
+    """Messages of the same layout out of a batch.
 
-    rows: NDArray[np.intp]  # which of the batch they are, (N,)
+    Attributes
+    ----------
+    rows : ndarray of int, shape (N,)
+        Which of the batch they are.
+    names : dict of str to tuple of str
+        Names in the fields of strings, the same in all of them.
+    stamps : ndarray of int, shape (N,)
+        Of the headers [ns].
+    values : dict of str to ndarray, shape (N, elements)
+        Fields of floating-point numbers; 0 elements where a field is empty.
+    """
+
+    rows: NDArray[np.intp]
     names: dict[str, tuple[str, ...]]
-    stamps: NDArray[np.int64]  # stamps of the headers, shape (N,) [ns]
-    values: dict[str, Array]  # shape (N, number of elements)
+    stamps: NDArray[np.int64]
+    values: dict[str, Array]
 
 
 def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessages]:
@@ -189,6 +271,25 @@ def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessa
     They are serialized messages of a type that `typestore` knows, or objects, where they are of
     another version; `first` messages came before them. A message that is cut off or in another
     encoding raises `MessageError`.
+
+    Parameters
+    ----------
+    kind : str
+        Type of the messages.
+    batch : sequence of bytes or object
+        Messages of this type in the order of the log.
+    first : int
+        Number of messages before them, for errors.
+
+    Returns
+    -------
+    list of DecodedMessages
+        In no particular order; `rows` say where they belong.
+
+    Raises
+    ------
+    MessageError
+        If a message is cut off, or not in plain CDR.
     """
     fields = fields_of(typestore().fielddefs, kind)
     results = [
@@ -256,6 +357,24 @@ def encode(
 
     Fields are names, arrays of shape (N, elements), or numbers that are the same in all messages;
     arrays that are left out are empty. So many bytes `before` each message are left open.
+
+    Parameters
+    ----------
+    kind : str
+        Type of the messages, with a header, that `typestore` knows.
+    stamps : ndarray of int, shape (N,)
+        Of the headers [ns].
+    frame_id : str
+        Of the headers.
+    fields : dict of str to object
+        Tuples of names, arrays (N, elements), or numbers.
+    before : int
+        Bytes left open before each message.
+
+    Returns
+    -------
+    ndarray of uint8, shape (N, before + bytes)
+        In little-endian plain CDR.
     """
     store = typestore()
     content: dict[str, Any] = {}
@@ -284,7 +403,30 @@ def encode(
 def _layout(
     data: bytes, fields: Fields
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[int, int]], NDArray[np.bool_]]:
-    """Names in a message, places and numbers of elements of its arrays, and bytes that vary."""
+    """Names in a message, places and numbers of elements of its arrays, and bytes that vary.
+
+    Parameters
+    ----------
+    data : bytes
+        A message in plain CDR, little- or big-endian.
+    fields : Fields
+        Of its type, see `fields_of`.
+
+    Returns
+    -------
+    names : dict of str to tuple of str
+        Elements of the fields of strings.
+    values : dict of str to (int, int)
+        Place of the first byte and number of elements of each field of float64.
+    varies : ndarray of bool, shape (bytes,)
+        Bytes of numbers, stamps and padding, which may differ between messages of the same
+        layout.
+
+    Raises
+    ------
+    ValueError
+        If it is cut off or in another encoding.
+    """
     if len(data) < _STAMP.stop or data[0] != 0 or data[1] not in (0, 1):
         raise ValueError('it is not in plain CDR')
     place = _STAMP.stop

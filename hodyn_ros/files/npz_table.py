@@ -78,7 +78,29 @@ def _series_of(have: Sequence[str]) -> tuple[list[str], bool]:
 
 
 class NpzTable:
-    """A file of arrays as a table; joint names are needed if it has none."""
+    """A file of arrays as a table; joint names are needed if it has none.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Arrays with the names and shapes of `_SERIES`, or one array for each column of a
+        table; only those that are read are opened.
+    joint_names : sequence of str, optional
+        For a file without the array 'joint_names'.
+
+    Attributes
+    ----------
+    titles : list of str
+        Columns of the table that the arrays stand for.
+    lines : dict of str to str
+        Metadata, see `parse_metadata`.
+
+    Raises
+    ------
+    FileError
+        If time or positions are missing or there twice, or an array has another shape,
+        holds no numbers, or is in Fortran order.
+    """
 
     def __init__(self, path: Path, joint_names: Sequence[str] | None = None) -> None:
         self._path = path
@@ -135,7 +157,24 @@ class NpzTable:
         }
 
     def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
-        """Values of some columns."""
+        """Values of some columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Places among `titles`.
+        chunk : int
+            Largest number of rows of a block.
+
+        Yields
+        ------
+        ndarray, shape (up to chunk, columns)
+
+        Raises
+        ------
+        FileError
+            If the file is cut off.
+        """
         length = self._shapes[TIME][0]
         in_order = list(columns) == list(range(len(self.titles)))
         with zipfile.ZipFile(self._path) as archive, ExitStack() as stack:
@@ -192,6 +231,7 @@ class NpzTable:
         return [f'{owner}.{column}' for column in columns[:size] for owner in owners]
 
     def _names(self, archive: Any, name: str) -> list[str]:
+        """Names in an array of strings, empty if the file does not have it."""
         array = archive[name] if name in archive.files else np.empty(0, dtype='U1')
         if array.ndim != 1 or array.dtype.kind not in 'US':
             raise FileError(
@@ -224,6 +264,11 @@ class NpzWriter:
     """Writes results as arrays, part by part.
 
     The members of the file follow each other, so they are gathered beside it first.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File that is written; the arrays of its members lie beside it meanwhile.
     """
 
     def __init__(self, path: Path) -> None:
@@ -233,7 +278,18 @@ class NpzWriter:
         self._length = 0
 
     def write(self, results: Results) -> None:
-        """Append results."""
+        """Append results.
+
+        Parameters
+        ----------
+        results : Results
+            Next part of a motion; the first determines the arrays and their shapes.
+
+        Raises
+        ------
+        FileError
+            If an array has other axes than in the first part.
+        """
         self._first = first = self._first or results
         series = {TIME: results.times, 'motion': results.motion, 'effort': results.effort}
         stds = ((name, getattr(results, name)) for name in DEVIATIONS)
@@ -258,7 +314,11 @@ class NpzWriter:
         self._length += len(results)
 
     def close(self) -> None:
-        """Put the members together."""
+        """Put the members together.
+
+        Names and metadata are those of the first part. Without any results there is no
+        file.
+        """
         if (first := self._first) is None:
             return
         names = ('joint_names',) if first.motors is None else ('joint_names', *_MOTOR_NAMES)

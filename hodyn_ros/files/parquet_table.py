@@ -19,7 +19,25 @@ _BUFFER = 1 << 20  # bytes of each column that are read ahead
 
 
 class ParquetTable:
-    """A table in Parquet; its head is read at once, its rows when asked for."""
+    """A table in Parquet; its head is read at once, its rows when asked for.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; its metadata are the keys that begin with 'hodyn.'.
+
+    Attributes
+    ----------
+    titles : list of str
+        Without units.
+    lines : dict of str to str
+        Metadata, see `parse_metadata`.
+
+    Raises
+    ------
+    FileError
+        If pyarrow is not installed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,14 +51,45 @@ class ParquetTable:
         }
 
     def opened(self) -> Any:
-        """Open the file with pyarrow, page by page, since a row group may be as large as it is."""
+        """Open the file with pyarrow, page by page, since a row group may be as large as it is.
+
+        Returns
+        -------
+        pyarrow.parquet.ParquetFile
+            To be used as a context, which closes it.
+
+        Raises
+        ------
+        FileError
+            If pyarrow is not installed.
+        """
         parquet: Any = arrow('pyarrow.parquet', self._path)
         return parquet.ParquetFile(self._path, buffer_size=_BUFFER, pre_buffer=False)
 
     def blocks(
         self, columns: Sequence[int], chunk: int, row_groups: Sequence[int] | None = None
     ) -> Iterator[Array]:
-        """Values of some columns."""
+        """Values of some columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Places among `titles`.
+        chunk : int
+            Largest number of rows of a block.
+        row_groups : sequence of int, optional
+            Those that are read; by default all.
+
+        Yields
+        ------
+        ndarray, shape (up to chunk, columns)
+            NaN where a value is null.
+
+        Raises
+        ------
+        FileError
+            If a column does not hold numbers.
+        """
         types: Any = arrow('pyarrow.types', self._path)
         for column in columns:
             kind = self._types[column]
@@ -65,6 +114,22 @@ class ParquetWriter:
     """Writes a table in Parquet block by block, each a row group; one for each call.
 
     With the name of a column of motion ids, these stand in front of the others.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File that is written.
+    titles : sequence of str
+        Of the columns of numbers, without units.
+    lines : mapping of str to str
+        Metadata, see `metadata_of`; written with the prefix 'hodyn.'.
+    ids : str, optional
+        Name of the column of motion ids.
+
+    Raises
+    ------
+    FileError
+        If pyarrow is not installed.
     """
 
     def __init__(
@@ -81,7 +146,15 @@ class ParquetWriter:
         self._writer: Any = None
 
     def write(self, columns: Sequence[Array], ids: Any = None) -> None:
-        """Append columns (N,), and the motion ids of the rows, if there are."""
+        """Append columns (N,), and the motion ids of the rows, if there are.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray, shape (N,)
+            In the order of the titles.
+        ids : array of pyarrow, length N
+            Needed if the writer has a column of motion ids.
+        """
         table = self._table(dict(zip(self._titles, columns)), metadata=self._metadata)
         if self._ids is not None:
             table = table.add_column(0, self._ids, [ids])
@@ -98,19 +171,40 @@ class ParquetWriter:
         self._writer.write_table(table)
 
     def close(self) -> None:
-        """Finish the file."""
+        """Finish the file.
+
+        Without any columns there is no file.
+        """
         if self._writer is not None:
             self._writer.close()
 
 
 def arrow(module: str, path: Path) -> ModuleType:
-    """Import a module of pyarrow, which is not always installed."""
+    """Import a module of pyarrow, which is not always installed.
+
+    Parameters
+    ----------
+    module : str
+        Such as 'pyarrow.parquet'.
+    path : pathlib.Path
+        File that it is needed for, for the message.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    FileError
+        If it is not installed; the message says how to install it.
+    """
     return optional_import_module(
         module, f'{path}: files of this kind need pyarrow', 'tables', FileError
     )
 
 
 def _begin(path: Path) -> RowsWriter:
+    """Writer of a table, which finds at once whether pyarrow is installed."""
     arrow('pyarrow', path)  # which the first row would find missing
     return RowsWriter(path, ParquetWriter)
 

@@ -104,18 +104,22 @@ class Samples:
                     f'{self.name}: the wrench on {wrench.link!r} has shape {shape}, expected '
                     f'({N}, S, 6): as many samples as the motion.'
                 )
-        stiffness = {}
-        for joint_name, values in self.stiffness.items():
-            series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
-            if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
-                raise MotionError(
-                    f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
-                    f'expected finite numbers of shape ({N}, S).'
-                )
-            stiffness[joint_name] = series
-        checked['stiffness'] = stiffness
+        checked['stiffness'] = {
+            name: self._checked_stiffness(name, values, N)
+            for name, values in self.stiffness.items()
+        }
         for what, value in checked.items():
             object.__setattr__(self, what, value)
+
+    def _checked_stiffness(self, joint_name: str, values: ArrayLike, N: int) -> Array:
+        """Finite stiffness of a joint with its derivatives, shape (N, S)."""
+        series = _numbers(values, f'{self.name}: stiffness of {joint_name!r}')
+        if series.ndim != 2 or len(series) != N or not np.isfinite(series).all():
+            raise MotionError(
+                f'{self.name}: the stiffness of {joint_name!r} has shape {series.shape}, '
+                f'expected finite numbers of shape ({N}, S).'
+            )
+        return series
 
     def _refuse_motion(self, names: tuple[str, ...], times: Array, motion: Array) -> None:
         """Refuse other shapes, and times and positions that are not finite."""
@@ -160,6 +164,11 @@ class Samples:
     def in_order(self, joint_names: Sequence[str]) -> tuple[Samples, tuple[str, ...]]:
         """Choose some of the joints by name.
 
+        Parameters
+        ----------
+        joint_names : sequence of str
+            Joints that are wanted, each once.
+
         Returns
         -------
         Samples
@@ -190,7 +199,18 @@ class Samples:
         return chosen, unused
 
     def measured_at(self, index: Any) -> dict[str, Any]:
-        """What is measured beside the motion at an index of samples and joints, by its name."""
+        """What is measured beside the motion at an index of samples and joints, by its name.
+
+        Parameters
+        ----------
+        index : index of an array of shape (N, n)
+            Of samples and joints.
+
+        Returns
+        -------
+        dict of str to (ndarray or None)
+            For each of `MEASURED`; None where it was not measured.
+        """
         measured = {what: getattr(self, what) for what in MEASURED}
         return {what: None if v is None else v[index] for what, v in measured.items()}
 
@@ -247,7 +267,25 @@ class Results:
     def of_model(
         cls, model: RobotModel, times: Array, motion: Array, effort: Array, **fields: Any
     ) -> Results:
-        """Results of a model, which says joints, units, base link and provenance."""
+        """Results of a model, which says joints, units, base link and provenance.
+
+        Parameters
+        ----------
+        model : RobotModel
+            The robot, of n joints.
+        times : ndarray, shape (N,)
+            [s]
+        motion : ndarray, shape (N, K, n)
+            [rad/s^k] or [m/s^k]
+        effort : ndarray, shape (N, E, n)
+            [N m/s^m] or [N/s^m]
+        **fields
+            Other fields of `Results`.
+
+        Returns
+        -------
+        Results
+        """
         units = tuple('m' if kind == 'prismatic' else 'rad' for kind in model.joint_types)
         return cls(
             model.joint_names,
@@ -270,6 +308,11 @@ class Results:
 
         ``units['effort'][1][0]`` is that of ``effort[:, 1, 0]``. Likewise 'motion' and, of motors,
         'motor_position', 'motor_torque' and 'deflection'. Empty if they are not known.
+
+        Returns
+        -------
+        dict of str to tuple of tuple of str
+            By the array: orders, then joints or motors.
         """
         if not self.joint_units:
             return {}
@@ -326,6 +369,20 @@ def unit_of(angular: str, position: str, order: int = 0) -> str:
     """Unit of a time derivative of what has the `angular` unit at a joint that turns.
 
     `position` is 'rad' for such a joint, and 'm' for one that slides.
+
+    Parameters
+    ----------
+    angular : {'rad', 'N m', 'N m/rad'}
+        Unit of the quantity at a joint that turns.
+    position : {'rad', 'm'}
+        Unit of the position of the joint.
+    order : int
+        Number of time derivatives.
+
+    Returns
+    -------
+    str
+        Such as 'N m/s^2' or 'm/s'.
     """
     unit = _LINEAR[angular] if position == 'm' else angular
     return unit if order == 0 else f'{unit}/s' + (f'^{order}' if order > 1 else '')
@@ -338,7 +395,34 @@ def waypoint_samples(
     points: Sequence[Sequence[Any]],
     start: int,
 ) -> Samples:
-    """Samples of points with positions, velocities and accelerations, empty if unknown."""
+    """Samples of points with positions, velocities and accelerations, empty if unknown.
+
+    Parameters
+    ----------
+    name : str
+        Where they come from, for messages.
+    joint_names : sequence of str
+        The n joints.
+    times : ndarray, shape (N,)
+        [s], counted from `start`.
+    points : sequence of sequences
+        N points, each with the rows of `POINT_FIELDS`: n values, or none where a derivative
+        is not known.
+    start : int
+        Instant at which the times are zero, in nanoseconds since 1970.
+
+    Returns
+    -------
+    Samples
+        Waypoints, with the orders up to the highest that any point has.
+
+    Raises
+    ------
+    MotionError
+        If a row has another number of values, or a position is missing or not finite.
+    JointNameError
+        If a joint is named twice.
+    """
     motion = np.full((len(times), len(POINT_FIELDS), len(joint_names)), np.nan)
     for i, point in enumerate(points):
         for k, values in enumerate(point):
@@ -416,12 +500,36 @@ def _joined_results(parts: Sequence[Results]) -> dict[str, Any]:
 
 
 def times_from(part: Samples | Results, start: int) -> Array:
-    """Count the times [s] of a part from another start [ns]."""
+    """Count the times [s] of a part from another start [ns].
+
+    Parameters
+    ----------
+    part : Samples or Results
+        With times counted from its own start.
+    start : int
+        In nanoseconds since 1970.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        [s]
+    """
     return part.times if part.start == start else part.times + 1e-9 * (part.start - start)
 
 
 def known_orders(values: Array) -> NDArray[np.intp]:
-    """Count the leading orders, along axis 1 of (N, K, n), that are known at each sample, (N,)."""
+    """Count the leading orders, along axis 1 of (N, K, n), that are known at each sample, (N,).
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, K, n)
+        NaN where an order is not known.
+
+    Returns
+    -------
+    ndarray of int, shape (N,)
+        From 0 to K; an order counts if all n values are known, and all orders below it.
+    """
     gaps = np.isnan(values)
     if not gaps.any():
         return np.full(len(values), values.shape[1], dtype=np.intp)
@@ -447,6 +555,7 @@ def _of_known_orders(arrays: Sequence[Array]) -> Array:
 
 
 def _numbers(values: ArrayLike, what: str) -> Array:
+    """Array of real numbers as float64; `what` names it in the `MotionError` for anything else."""
     try:
         array = np.asarray(values)
         if array.dtype.kind not in 'fiu':

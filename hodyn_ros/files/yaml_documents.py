@@ -32,6 +32,16 @@ _Loader.add_implicit_resolver(
 def yaml_documents(path: Path) -> list[Any]:
     """Contents of all documents that are not empty.
 
+    Parameters
+    ----------
+    path : pathlib.Path
+        File in UTF-8.
+
+    Returns
+    -------
+    list
+        Dictionaries, lists, numbers, strings and so on. 1e6 is a number, as for ROS.
+
     Raises
     ------
     FileError
@@ -60,7 +70,20 @@ def yaml_documents(path: Path) -> list[Any]:
 
 
 def _refuse_repetition(path: Path, root: yaml.Node) -> None:
-    """Raise an error against aliases that repeat too many entries, or what they are part of."""
+    """Raise an error against aliases that repeat too many entries, or what they are part of.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        For the message.
+    root : yaml.Node
+        Of a document, as it was composed, before anything is made of it.
+
+    Raises
+    ------
+    FileError
+        If aliases add more than `_MOST_REPEATED` entries, or a node is part of itself.
+    """
     sizes: dict[
         int, int
     ] = {}  # with all that aliases repeat; 0: of a node that is under way
@@ -90,6 +113,7 @@ def _refuse_repetition(path: Path, root: yaml.Node) -> None:
 
 
 def _parts(node: yaml.Node) -> list[yaml.Node]:
+    """Nodes that a node consists of: keys and values, or the elements of a sequence."""
     if isinstance(node, yaml.MappingNode):
         return [part for pair in node.value for part in pair]
     return node.value if isinstance(node, yaml.SequenceNode) else []

@@ -28,16 +28,68 @@ class YamlFormat(Format):
     suffixes = ('.yaml', '.yml')
 
     def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
-        """Read a trajectory as a whole."""
+        """Read a trajectory as a whole.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File with one trajectory.
+        wanted : Wanted
+            Not used: it has no topics, and is one part.
+
+        Yields
+        ------
+        Samples
+            Once.
+
+        Raises
+        ------
+        FileError, MotionError, JointNameError
+            See `read_yaml`.
+        """
         yield read_yaml(path)
 
     def writer(self, path: Path, storage: str) -> Writer:
-        """Begin a trajectory."""
+        """Begin a trajectory.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File that is written.
+        storage : str
+            Of bags; not used.
+
+        Returns
+        -------
+        YamlWriter
+        """
         return YamlWriter(path)
 
 
 def read_yaml(path: Path) -> Samples:
-    """Waypoints of a trajectory, with NaN where one has no velocities or accelerations."""
+    """Waypoints of a trajectory, with NaN where one has no velocities or accelerations.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File with the fields of a trajectory_msgs/JointTrajectory.
+
+    Returns
+    -------
+    Samples
+        Of N points, motion (N, 1 to 3, n) up to the highest derivative that any point has.
+        Times [s] count from the stamp of the header.
+
+    Raises
+    ------
+    FileError
+        If there is not one trajectory, a key is unknown, a value is no finite number, or
+        the stamp cannot be one.
+    MotionError
+        If a point does not have one value for each joint.
+    JointNameError
+        If a joint is named twice.
+    """
     content = _trajectory(path)
     names, points = content.get('joint_names'), content.get('points')
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -93,6 +145,11 @@ class YamlWriter:
     """Writes results as the points of a trajectory, part by part.
 
     Jerk, snap, the derivatives of the efforts and the motors have no place in this layout.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File that is written; the provenance stands in comments at its beginning.
     """
 
     def __init__(self, path: Path) -> None:
@@ -101,7 +158,18 @@ class YamlWriter:
         self._is_empty = True
 
     def write(self, results: Results) -> None:
-        """Append results."""
+        """Append results.
+
+        Parameters
+        ----------
+        results : Results
+            Next part of a motion. A row with a NaN is left out.
+
+        Raises
+        ------
+        FileError
+            If a time is negative.
+        """
         if self._is_empty:
             self._is_empty = False
             for key, value in results.provenance.lines().items():
@@ -138,17 +206,20 @@ class YamlWriter:
 
 def _flow(values: list[float]) -> str:
     # YAML 1.1 takes 1e-05 for a word: a number needs its point.
+    """List of numbers as YAML writes it in one line, all digits kept."""
     texts = [repr(value) for value in values]
     return '[' + ', '.join(t if '.' in t else t.replace('e', '.0e') for t in texts) + ']'
 
 
 def _numbers(values: Any, where: str) -> list[float]:
+    """Finite numbers of a row of a waypoint, empty if it is not there."""
     if not isinstance(values, (list, type(None))):
         raise FileError(f'{where} is {_short(values)}, expected a number for each joint.')
     return [_number(value, f'{where}[{i}]') for i, value in enumerate(values or ())]
 
 
 def _number(value: Any, where: str) -> float:
+    """Finite number, also one that YAML takes for a word; refuses everything else."""
     if isinstance(value, str):
         # Numbers such as 1e-3, which YAML 1.1 takes for words.
         try:

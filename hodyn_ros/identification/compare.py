@@ -73,14 +73,31 @@ class ComparedStretch(NamedTuple):
     """Where both can be compared, shape (M, n)."""
 
     def used(self, values: Array) -> Array:
-        """Values where both can be compared, else zero, shape (M, n)."""
+        """Values where both can be compared, else zero, shape (M, n).
+
+        Parameters
+        ----------
+        values : ndarray, shape (M, n)
+
+        Returns
+        -------
+        ndarray, shape (M, n)
+        """
         return np.where(self.is_used, values, 0.0)
 
 
 @shown
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Measured and computed efforts; see `compare`."""
+    """Measured and computed efforts; see `compare`.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+        The n joints, in the order of the model.
+    remarks : tuple of str
+        On the recordings.
+    """
 
     joint_names: tuple[str, ...]
     units: tuple[str, ...]
@@ -104,7 +121,13 @@ class Comparison:
 
     @property
     def band_titles(self) -> tuple[str, ...]:
-        """Names of the bands."""
+        """Names of the bands.
+
+        Returns
+        -------
+        tuple of str
+            Such as '0 to 0.3 Hz' and 'above 3 Hz'.
+        """
         pairs = zip(self.edges, self.edges[1:])
         return tuple(
             f'{a:g} to {b:g} Hz' if b < np.inf else f'above {a:g} Hz' for a, b in pairs
@@ -134,7 +157,13 @@ class Comparison:
 
     @property
     def times(self) -> tuple[Array, ...]:
-        """Of each stretch [s], recordings one after the other, a second apart."""
+        """Of each stretch [s], recordings one after the other, a second apart.
+
+        Returns
+        -------
+        tuple of ndarray, shape (M,)
+            Increasing throughout.
+        """
         found, shift, last = [], 0.0, -np.inf
         for item in self.stretches:
             if item.times[0] + shift <= last:  # another recording begins
@@ -144,7 +173,18 @@ class Comparison:
         return tuple(found)
 
     def results(self, model: RobotModel) -> Results:
-        """Motion with the computed efforts, as reports take it."""
+        """Motion with the computed efforts, as reports take it.
+
+        Parameters
+        ----------
+        model : RobotModel
+            That of the comparison.
+
+        Returns
+        -------
+        Results
+            Of all stretches, with motion (N, 3, n) and effort (N, 1, n).
+        """
         parts = self.stretches
         return Results.of_model(
             model,
@@ -232,7 +272,19 @@ def _of_motors(equations: Equations) -> Iterator[str]:
 
 
 def _mean(left: Sequence[Array], right: Sequence[Array], count: Array) -> Array:
-    """Mean of products of values (M, n) in some rows."""
+    """Mean of products of values (M, n) in some rows.
+
+    Parameters
+    ----------
+    left, right : sequence of ndarray, shape (M, n)
+        Of each stretch, zero where nothing is used.
+    count : ndarray, shape (n,)
+        Rows that are used.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    """
     return np.asarray(sum((a * b).sum(axis=0) for a, b in zip(left, right)) / count)
 
 
@@ -259,7 +311,25 @@ def _explained(
     stretches: Sequence[Stretch],
     plain: Equations,
 ) -> Explanation:
-    """What groups of parameters explain of the residual that the given ones leave."""
+    """What groups of parameters explain of the residual that the given ones leave.
+
+    Parameters
+    ----------
+    name : str
+        Of the candidate.
+    equations : Equations
+        Of its groups.
+    kinds : sequence of str
+        What is measured.
+    stretches : sequence of Stretch
+    plain : Equations
+        Without groups.
+
+    Returns
+    -------
+    Explanation
+        With NaN where the parameters cannot be estimated.
+    """
     before, after, size = np.zeros((3, equations.model.n_joints))
     try:
         found = Estimation(equations, equations.structure(kinds), stretches, _PASSES)
@@ -282,7 +352,21 @@ def _explained(
 
 
 def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array) -> Array:
-    """RMS of residuals between the frequencies of `BANDS`, shape (4, n)."""
+    """RMS of residuals between the frequencies of `BANDS`, shape (4, n).
+
+    Parameters
+    ----------
+    stretches : sequence of Stretch
+    rest : sequence of ndarray, shape (M, n)
+        Residuals of each, zero where nothing is used.
+    count : ndarray, shape (n,)
+        Rows that are used.
+
+    Returns
+    -------
+    ndarray, shape (4, n)
+        [N m] or [N]
+    """
     found = np.zeros((len(BANDS) - 1, rest[0].shape[1]))
     for stretch, values in zip(stretches, rest):
         spectrum = np.abs(np.fft.rfft(values, axis=0)) ** 2 / len(values)

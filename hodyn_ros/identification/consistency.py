@@ -75,10 +75,13 @@ def consistent(
     ndarray, shape (P,)
     float
         Distance from the target, in its standard deviations.
+
+    Raises
+    ------
+    IdentificationError
+        If the solver is not installed, or finds no such parameters.
     """
     clarabel = solver_library()
-    from scipy import sparse
-
     # In units of the prior about its centre; what is known better than the solver computes is not
     # told to it.
     U, s, Vt = np.linalg.svd(information * prior, full_matrices=False)
@@ -105,14 +108,45 @@ def consistent(
         inside = _triangle(pseudo_inertia(given[own] - rest)) * weights
         constants.append(inside - _LEAST_EIGENVALUE * _triangle(np.eye(4)))
         cones.append(clarabel.PSDTriangleConeT(4))
+    x = _solved(hessian, slope, np.concatenate(rows), np.concatenate(constants), cones)
+    beta: Array = given + prior * x
+    return beta, float(np.linalg.norm(known * (Vt @ x - miss)))
+
+
+def _solved(
+    hessian: Array, slope: Array, rows: Array, constants: Array, cones: Sequence[Any]
+) -> Array:
+    """Minimum of x H x / 2 + slope x with constants - rows x in a product of cones.
+
+    Parameters
+    ----------
+    hessian : ndarray, shape (P, P)
+    slope : ndarray, shape (P,)
+    rows : ndarray, shape (R, P)
+    constants : ndarray, shape (R,)
+    cones : sequence
+        Of Clarabel, with R rows together.
+
+    Returns
+    -------
+    ndarray, shape (P,)
+
+    Raises
+    ------
+    IdentificationError
+        If the solver finds none.
+    """
+    clarabel = solver_library()
+    from scipy import sparse
+
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
     found = clarabel.DefaultSolver(
         sparse.csc_matrix(np.triu(hessian)),
         slope,
-        sparse.csc_matrix(np.concatenate(rows)),
-        np.concatenate(constants),
+        sparse.csc_matrix(rows),
+        constants,
         cones,
         settings,
     ).solve()
@@ -121,14 +155,22 @@ def consistent(
             f'No parameters were found that bodies can have (Clarabel: {found.status}); is the '
             'given model of this robot, and are its own inertias possible?'
         )
-    beta: Array = given + prior * np.array(found.x)
-    return beta, float(np.linalg.norm(known * (Vt @ np.array(found.x) - miss)))
+    return np.array(found.x)
 
 
 def solver_library() -> ModuleType:
     """Clarabel; an `IdentificationError` says what to install.
 
     Whoever needs it for the last of many steps asks before the first one.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    IdentificationError
+        If it is not installed.
     """
     need = 'Parameters that bodies can have are found by Clarabel'
     return optional_import_module('clarabel', need, 'identify', IdentificationError)
@@ -142,6 +184,19 @@ def _places() -> tuple[Any, Array]:
 
 
 def _triangle(matrices: Array, root: bool = True) -> Array:
+    """Upper triangles of matrices as the solver has them, column by column.
+
+    Parameters
+    ----------
+    matrices : ndarray, shape (..., 4, 4)
+        Symmetric.
+    root : bool
+        Whether entries beside the diagonal are multiplied by the root of two.
+
+    Returns
+    -------
+    ndarray, shape (..., 10)
+    """
     (i, j), weights = _places()
     entries: Array = matrices[..., i, j]
     return entries * weights if root else entries

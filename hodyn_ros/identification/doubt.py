@@ -79,7 +79,14 @@ class Doubt(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is left and what explains it; empty where noise is all there is."""
+        """What is left and what explains it; empty where noise is all there is.
+
+        Returns
+        -------
+        str
+            Such as 'Up to 3 times the noise is left; of what is beyond it ... explains 80
+            %.'
+        """
         if not self.explanations:
             return ''
         times, best = np.sqrt(np.nanmax(self.chi_square)), self.explanations[0]
@@ -137,7 +144,21 @@ class _Tried:
 
 
 class _Sums:
-    """Chi-square of each joint as a quadratic form of base parameters and columns of causes."""
+    """Chi-square of each joint as a quadratic form of base parameters and columns of causes.
+
+    Parameters
+    ----------
+    found : Estimation
+        Of b base parameters.
+
+    Attributes
+    ----------
+    count : ndarray, shape (n,)
+        Rows of each joint.
+    form : ndarray, shape (n, b + E + 1, b + E + 1)
+        Products of columns, those of causes and the residual, over the variance of the
+        noise.
+    """
 
     def __init__(self, found: Estimation) -> None:
         self.found, self.b = found, len(found.z)
@@ -145,7 +166,16 @@ class _Sums:
         self.form: Array = np.zeros(())
 
     def add(self, rows: Rows, kept: Flags, extra: Array) -> None:
-        """Rows with columns of causes, shape (M, n, E)."""
+        """Rows with columns of causes, shape (M, n, E).
+
+        Parameters
+        ----------
+        rows : Rows
+            Of a stretch, one kind.
+        kept : ndarray of bool, shape (M, n)
+            Which of them count.
+        extra : ndarray, shape (M, n, E)
+        """
         index = self.found.structure.independent
         rest = rows.y - rows.X[..., index] @ self.found.z
         whole = np.concatenate([rows.X[..., index], extra, rest[..., None]], axis=2)
@@ -154,7 +184,18 @@ class _Sums:
         self.count += kept.sum(axis=0)
 
     def fitted(self, columns: Sequence[int] = ()) -> tuple[Array, Array]:
-        """Change of base parameters and coefficients of columns; chi-square that is left (n,)."""
+        """Change of base parameters and coefficients of columns; chi-square that is left (n,).
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Which of the E columns are fitted beside the base parameters.
+
+        Returns
+        -------
+        values : ndarray, shape (b + columns,)
+        left : ndarray, shape (n,)
+        """
         total = self.form.sum(axis=0)
         place = np.array([*range(self.b), *(self.b + k for k in columns)], dtype=np.intp)
         size = np.sqrt(np.diag(total)[place])
@@ -167,7 +208,20 @@ class _Sums:
 
 
 def other_equations(equations: Equations, link: str | None) -> Equations:
-    """Those of the groups of parameters that were not asked for."""
+    """Those of the groups of parameters that were not asked for.
+
+    Parameters
+    ----------
+    equations : Equations
+        Of what is estimated.
+    link : str or None
+        Where a payload may be; None: no payload is tried.
+
+    Returns
+    -------
+    Equations
+        Of the same model and actuators.
+    """
     bodies = (
         {'bodies', 'payload'} if 'bodies' in equations.groups or link is None else set()
     )
@@ -221,7 +275,21 @@ def doubted(found: Estimation, others: Equations) -> Doubt:
 
 
 def _tried(sums: _Sums, causes: Sequence[_Cause], link: str | None) -> list[_Tried]:
-    """Each cause by itself and those of a kind together, with what they leave."""
+    """Each cause by itself and those of a kind together, with what they leave.
+
+    Parameters
+    ----------
+    sums : _Sums
+        With the columns of all causes.
+    causes : sequence of _Cause
+    link : str or None
+        Of a payload, for texts.
+
+    Returns
+    -------
+    list of _Tried
+        Factors that would change by a half or more are left out.
+    """
     tried = []
     for members in _sets(causes):
         columns = [k for cause in members for k in cause.columns]
@@ -259,7 +327,16 @@ def _by_width(item: _Tried) -> tuple[float, float]:
 
 
 def last_link(model: RobotModel) -> str | None:
-    """Tip of a robot, or the last link of a chain; None where there is none that moves."""
+    """Tip of a robot, or the last link of a chain; None where there is none that moves.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    str or None
+    """
     ends = set(range(model.n_bodies)) - set(model.parent.tolist())
     last = [name for name, frame in model.links.items() if frame.body in ends]
     link = model.tip_link or last[-1]
@@ -271,7 +348,20 @@ def _summed(
     columns: Callable[[Stretch, list[Rows]], list[Array]] | None = None,
     change: Callable[[Stretch], Stretch] | None = None,
 ) -> _Sums:
-    """Quadratic forms of all stretches, with columns, or of other data in their place."""
+    """Quadratic forms of all stretches, with columns, or of other data in their place.
+
+    Parameters
+    ----------
+    found : Estimation
+    columns : callable, optional
+        From a stretch and its rows to columns (M, n, E) of each kind.
+    change : callable, optional
+        From a stretch to another one of as many rows.
+
+    Returns
+    -------
+    _Sums
+    """
     sums, index = _Sums(found), found.structure.independent
     for stretch in found.stretches:
         rows = list(found.equations.rows(stretch))
@@ -404,7 +494,21 @@ def _sets(causes: Sequence[_Cause]) -> Iterator[list[_Cause]]:
 
 
 def _told(members: Sequence[_Cause], values: dict[int, float], link: str | None) -> str:
-    """Causes with their values."""
+    """Causes with their values.
+
+    Parameters
+    ----------
+    members : sequence of _Cause
+        One, or all of a kind.
+    values : dict of int to float
+        Coefficient of each column.
+    link : str or None
+        Of a payload.
+
+    Returns
+    -------
+    str
+    """
     first = members[0]
     value = values[first.columns[0]]
     if first.name in _WHOLE:

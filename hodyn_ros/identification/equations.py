@@ -62,7 +62,15 @@ _FIRST_STRIBECK = 0.05
 
 
 class Column(NamedTuple):
-    """A parameter."""
+    """A parameter.
+
+    Attributes
+    ----------
+    group : str
+        One of `GROUPS`.
+    unit : str
+        SI, of the kind of joint.
+    """
 
     group: str
     name: str
@@ -101,7 +109,10 @@ class Rows(NamedTuple):
 
 
 class Nonlinear(NamedTuple):
-    """Values of the parameters in which the equations are not linear; columns are of changes."""
+    """Values of the parameters in which the equations are not linear; columns are of changes.
+
+    They are made part of the equations step by step, see `Estimation`.
+    """
 
     delay: float
     """[s]"""
@@ -135,6 +146,23 @@ class Equations:
         Which joints are elastic; what is known of their motors and springs.
     payload_link : str, optional
         Link whose payload is meant by 'payload'.
+
+    Attributes
+    ----------
+    columns : list of Column
+        The P parameters.
+    first : dict of str to int
+        First column of each group and quantity.
+    elastic : ndarray of bool, shape (n,)
+        Which joints are series elastic.
+    state : Nonlinear
+        Where the equations are developed.
+
+    Raises
+    ------
+    IdentificationError
+        If a group is unknown, springs are asked for and no joint is elastic, or a spring is
+        neither linear nor cubic.
     """
 
     def __init__(
@@ -221,19 +249,58 @@ class Equations:
         return beta
 
     def drive(self, j: int) -> SeriesElastic:
-        """Elastic drive of a joint."""
+        """Elastic drive of a joint.
+
+        Parameters
+        ----------
+        j : int
+            Index of an elastic joint.
+
+        Returns
+        -------
+        SeriesElastic
+        """
         assert self.actuators is not None
         found = self.actuators[self.model.joint_names[j]]
         assert isinstance(found, SeriesElastic)
         return found
 
     def of(self, name: str, width: int | None = None) -> slice:
-        """Columns of a quantity, by default one for each joint."""
+        """Columns of a quantity, by default one for each joint.
+
+        Parameters
+        ----------
+        name : str
+            Of a quantity or group that is estimated.
+        width : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        slice
+        """
         first = self.first[name]
         return slice(first, first + (self.model.n_joints if width is None else width))
 
     def rows(self, stretch: Stretch) -> Iterator[Rows]:
-        """Equations along a stretch of a recording."""
+        """Equations along a stretch of a recording.
+
+        Parameters
+        ----------
+        stretch : Stretch
+            Of the same joints.
+
+        Yields
+        ------
+        Rows
+            'effort' of rigid joints; 'motor' and 'sensor' of elastic ones, as far as they
+            are measured, then 'spring'. With P columns each.
+
+        Raises
+        ------
+        IdentificationError
+            If joints are elastic and the stretch has no positions of motors.
+        """
         measured, n = stretch.measured, self.model.n_joints
         moving = stretch.is_used['resting'] | (not self.has_friction)
         bodies, fixed, variance = self._bodies(stretch)
@@ -283,6 +350,19 @@ class Equations:
 
         That of elastic joints is computed from the torque of the links, whatever their deflection
         says; torques of motors come last.
+
+        Parameters
+        ----------
+        stretch : Stretch
+
+        Yields
+        ------
+        kind : {'effort', 'sensor', 'motor'}
+        measured : ndarray, shape (M, n)
+            [N m] or [N]
+        computed : ndarray, shape (M, n)
+            [N m] or [N]
+        is_used : ndarray of bool, shape (M, n)
         """
         every = {rows.kind: rows for rows in self.rows(stretch)}
         for kind in ('effort', 'sensor', 'motor'):
@@ -333,7 +413,14 @@ class Equations:
 
     @cached_property
     def known_drives(self) -> dict[str, Array]:
-        """Motor inertias and constants of springs as they are given, shape (n,) each."""
+        """Motor inertias and constants of springs as they are given, shape (n,) each.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (n,)
+            'armature', 'stiffness', 'cubic_stiffness' and 'damping' in SI units; zero where
+            there is none.
+        """
         model = self.model
         known = {name: np.zeros(model.n_joints) for name in ('armature', *SPRING)}
         known['armature'] += [
@@ -356,7 +443,18 @@ class Equations:
         return np.cross(self.tilt_axes, self.model.gravity)
 
     def tilted(self, angles: Array) -> Equations:
-        """The same equations with gravity turned by small angles (2,)."""
+        """The same equations with gravity turned by small angles (2,).
+
+        Parameters
+        ----------
+        angles : array-like, shape (2,)
+            About `tilt_axes` [rad].
+
+        Returns
+        -------
+        Equations
+            With gravity of the same size.
+        """
         g = np.asarray(self.model.gravity) + np.asarray(angles) @ self._tilts
         g *= np.linalg.norm(self.model.gravity) / np.linalg.norm(g)
         model = replace(self.model, gravity=g)
@@ -366,7 +464,14 @@ class Equations:
         return same
 
     def laws(self) -> dict[str, Callable[[Array], Array]]:
-        """Friction of laws of unit size by velocities (..., n, 1), and that which is known."""
+        """Friction of laws of unit size by velocities (..., n, 1), and that which is known.
+
+        Returns
+        -------
+        dict of str to callable
+            From velocities (..., n, 1) to efforts of this shape: 'known', and those that
+            are estimated.
+        """
         model, known = self.model, dict(self.model.friction)
         laws = {j: known[name] for j, name in enumerate(model.joint_names) if name in known}
         for j in np.flatnonzero(self.elastic).tolist():
@@ -385,6 +490,17 @@ class Equations:
         """Which combinations determine what is measured; `kinds` has its names.
 
         Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots".
+
+        Parameters
+        ----------
+        kinds : sequence of str
+            Such as 'effort' and 'motor_torque'.
+        seed : int
+            Of the random motion by which it is found.
+
+        Returns
+        -------
+        Structure
         """
         from scipy.linalg import qr, solve_triangular
 
@@ -425,7 +541,23 @@ class Equations:
 
 
 class _Block:
-    """Rows of some of the joints that are being made, M of them."""
+    """Rows of some of the joints that are being made, M of them.
+
+    Parameters
+    ----------
+    equations : Equations
+    stretch : Stretch
+    which : ndarray of bool, shape (n,)
+        Which joints have rows.
+
+    Attributes
+    ----------
+    X : ndarray, shape (M, n, P)
+        Columns of the parameters.
+    y : ndarray, shape (M, n)
+        What is measured, less what is not estimated.
+    is_used : ndarray of bool, shape (M, n)
+    """
 
     def __init__(self, equations: Equations, stretch: Stretch, which: Flags) -> None:
         self._equations, self._stretch = equations, stretch
@@ -438,13 +570,26 @@ class _Block:
         return Rows(kind, self.X, self.y, self.is_used, variance, signal, floor)
 
     def put(self, name: str, values: Array | float) -> None:
-        """Set the columns of a quantity, if it is estimated."""
+        """Set the columns of a quantity, if it is estimated.
+
+        Parameters
+        ----------
+        name : str
+            Quantity with a column for each joint.
+        values : float or ndarray, shape (M, n)
+        """
         first, joints = self._equations.first, np.arange(self.X.shape[1])
         if name in first:
             self.X[:, joints, first[name] + joints] = values
 
     def measure(self, what: str) -> None:
-        """Subtract nothing from what is measured, but allow for its delay."""
+        """Subtract nothing from what is measured, but allow for its delay.
+
+        Parameters
+        ----------
+        what : str
+            'effort' or 'motor_torque'.
+        """
         first, series = self._equations.first, self._stretch.measured[what]
         late = self._equations.state.delay ** np.arange(series.shape[1])
         late = late / _FACTORIALS[: series.shape[1]]
@@ -454,7 +599,13 @@ class _Block:
         self.is_used &= self._stretch.is_used[what]
 
     def motor(self, motion: Array) -> None:
-        """Motor inertia, friction and offset, at rigid joints and motors alike."""
+        """Motor inertia, friction and offset, at rigid joints and motors alike.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (M, 3, n)
+            Of what moves with the motor [rad/s^k] or [m/s^k].
+        """
         equations, laws = self._equations, self._stretch.laws
         if 'armature' in equations.first:
             self.put('armature', motion[:, 2])
@@ -471,7 +622,13 @@ class _Block:
             self.y -= laws['known']
 
     def spring(self, deflection: Array) -> None:
-        """Torques of springs by their deflections (M, 3, n)."""
+        """Torques of springs by their deflections (M, 3, n).
+
+        Parameters
+        ----------
+        deflection : ndarray, shape (M, 3, n)
+            [rad/s^k] or [m/s^k]
+        """
         d = deflection[:, 0]
         for name, values in zip(SPRING, (d, d**3, deflection[:, 1])):
             if name in self._equations.first:
@@ -491,7 +648,12 @@ class _Block:
 
 
 def stribeck_names() -> list[str]:
-    """Names of the friction at `STRIBECK_VELOCITIES`."""
+    """Names of the friction at `STRIBECK_VELOCITIES`.
+
+    Returns
+    -------
+    list of str
+    """
     return [f'stribeck {velocity:.6g}' for velocity in STRIBECK_VELOCITIES]
 
 

@@ -49,7 +49,17 @@ _ALIKE, _OTHER_UNIT = 0.8, 4.0  # correlation, and factor that is hardly one of 
 
 
 class IdentifiedParameter(NamedTuple):
-    """A base parameter: one of the robot's parameters, or a combination named after one."""
+    """A base parameter: one of the robot's parameters, or a combination named after one.
+
+    Attributes
+    ----------
+    group : str
+        One of `GROUPS`.
+    value : float
+        In `unit`.
+    unit : str
+        SI.
+    """
 
     group: str
     """Such as 'bodies' or 'viscous'."""
@@ -77,7 +87,38 @@ class _Noise(NamedTuple):
 
 
 class Estimation:
-    """Base parameters z of equations along stretches."""
+    """Base parameters z of equations along stretches.
+
+    Parameters
+    ----------
+    equations : Equations
+    structure : Structure
+        Which b base parameters there are.
+    stretches : sequence of Stretch
+    passes : int
+        Steps at most; they end when they are small beside the deviations.
+
+    Attributes
+    ----------
+    z : ndarray, shape (b,)
+        Base parameters; zero for those in which the equations are not linear, see
+        `estimates`.
+    columns : list of Column
+        Parameters that the base parameters are named after.
+    covariance : ndarray, shape (b, b)
+    information : ndarray, shape (directions, b)
+        Square root of the information on z, of the directions that recordings show.
+    is_shown : ndarray of bool, shape (b,)
+        Whether the recordings show a parameter.
+    used, dropped : int
+        Rows that could be used, and those of them that miss by far.
+
+    Raises
+    ------
+    IdentificationError
+        If there are too few rows, the joints hardly move, or efforts seem to be far behind
+        the positions.
+    """
 
     def __init__(
         self,
@@ -157,7 +198,22 @@ class Estimation:
         return found
 
     def _weighted(self, rows: Rows, rest: Array) -> Array:
-        """White rows with what is left of them, shape (count, b + 1)."""
+        """White rows with what is left of them, shape (count, b + 1).
+
+        Parameters
+        ----------
+        rows : Rows
+            By the base parameters.
+        rest : ndarray, shape (M, n)
+            What these leave.
+
+        Returns
+        -------
+        ndarray, shape (count, b + 1)
+            While the noise is not known, rows over the size of their efforts. Then rows less
+            what those before let expect of their noise, over the deviation that is new; the
+            first rows behind a gap are left out.
+        """
         both = np.concatenate([rows.X, rest[..., None]], axis=2)
         if rows.kind not in self.noise:
             power = (np.where(rows.is_used, rows.signal, 0.0) ** 2).sum(axis=0)
@@ -179,13 +235,36 @@ class Estimation:
         return np.asarray((white / noise.gain[:, None])[fine])
 
     def is_kept(self, rows: Rows, rest: Array) -> Flags:
-        """Which rows are used and do not miss by far, shape (M, n)."""
+        """Which rows are used and do not miss by far, shape (M, n).
+
+        Parameters
+        ----------
+        rows : Rows
+            Of one kind.
+        rest : ndarray, shape (M, n)
+            What the parameters leave of them.
+
+        Returns
+        -------
+        ndarray of bool, shape (M, n)
+        """
         spread = np.sqrt(self.noise[rows.kind].size ** 2 + rows.variance)
         kept: Flags = rows.is_used & (np.abs(rest) < _OUTLIER * spread)
         return kept
 
     def _step(self) -> float:
-        """Take a step of least squares; the largest one over its standard deviation."""
+        """Take a step of least squares; the largest one over its standard deviation.
+
+        Returns
+        -------
+        float
+            Over the parameters that are shown.
+
+        Raises
+        ------
+        IdentificationError
+            If there are too few rows, or the recordings show too few parameters.
+        """
         b, count = len(self.z), 0
         gram = np.zeros((b + 1, b + 1))
         self.dropped = self.used = 0
@@ -279,7 +358,13 @@ class Estimation:
 
     @cached_property
     def sizes(self) -> Array:
-        """RMS of the columns of the base parameters in some row, over that of the effort there."""
+        """RMS of the columns of the base parameters in some row, over that of the effort there.
+
+        Returns
+        -------
+        ndarray, shape (b,)
+            Per unit of the parameter.
+        """
         parts: dict[str, Array] = {}
         sizes: dict[str, Array] = {}
         for rows, _ in self._rows():
@@ -292,7 +377,13 @@ class Estimation:
         return np.asarray(np.sqrt(np.max(found, axis=(0, 1))))
 
     def parameters(self) -> tuple[IdentifiedParameter, ...]:
-        """Estimates with their deviations."""
+        """Estimates with their deviations.
+
+        Returns
+        -------
+        tuple of IdentifiedParameter
+            The b base parameters.
+        """
         std = self.std
         lumped = np.abs(self.structure.mapping).sum(axis=1) > 1.0 + 1e-6
         return tuple(
@@ -307,7 +398,19 @@ class Estimation:
         )
 
     def described(self, what: str) -> str:
-        """What the groups that are estimated come out as, behind what they are."""
+        """What the groups that are estimated come out as, behind what they are.
+
+        Parameters
+        ----------
+        what : str
+            Such as 'a payload'.
+
+        Returns
+        -------
+        str
+            Such as 'a payload of 0.98 kg at panda_link8'; `what` alone where there is
+            nothing to add.
+        """
         values, link = self.estimates, self.equations.payload_link
         by_name = {
             column.name: value for column, value in zip(self.columns, values.tolist())
@@ -330,7 +433,14 @@ class Estimation:
         return what
 
     def remarks(self) -> list[str]:
-        """What one should know of how it went."""
+        """What one should know of how it went.
+
+        Returns
+        -------
+        list of str
+            On rows that were left out, a delay, and parameters that are not shown or not
+            certain.
+        """
         remarks = []
         if self.dropped > _MUCH * self.used:
             remarks.append(
@@ -370,6 +480,19 @@ def _autoregression(
     """Weights (_MEMORY,) of values before in series with gaps (NaN); the deviation that is new.
 
     `taken` is what each product at a lag lacks.
+
+    Parameters
+    ----------
+    series : sequence of ndarray, shape (M,)
+        Over their deviations.
+    taken : sequence of sequences of ndarray
+        For each of them and each lag k, shape (M - k,).
+
+    Returns
+    -------
+    weights : ndarray, shape (3,)
+    deviation : float
+        Relative to that of the series.
     """
     from scipy.linalg import solve_toeplitz
 
@@ -387,6 +510,7 @@ def _autoregression(
 
 
 def _late(delay: float) -> IdentificationError:
+    """Error for efforts that are too far behind the positions, or ahead of them [s]."""
     return IdentificationError(
         f'Efforts seem to be {delay:.2g} s behind the positions, expected at most '
         f'{_LONGEST_DELAY} s. Are both stamped by the same clock, and is this a recording of this '
@@ -398,6 +522,22 @@ def scale_remarks(plain: Equations, stretches: Sequence[Stretch]) -> list[str]:
     """Sentences on efforts that look like other units or signs; `plain` estimates nothing.
 
     An `IdentificationError` is raised if no joint with a notable effort agrees with the model.
+
+    Parameters
+    ----------
+    plain : Equations
+        Without groups, of the given model.
+    stretches : sequence of Stretch
+
+    Returns
+    -------
+    list of str
+        Empty if nothing looks so.
+
+    Raises
+    ------
+    IdentificationError
+        If no joint with a notable effort agrees with the model.
     """
     power, own, common = np.zeros((3, plain.model.n_joints))
     for stretch in stretches:

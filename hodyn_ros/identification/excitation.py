@@ -39,6 +39,8 @@ from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
 
+_Judged = Callable[[Array], tuple[float, Array]]
+"""From waypoints (N, m) about the rest to their score, and to what it is the score of."""
 ColumnsOf = Callable[[Array, Array], Array]
 """From motions (S, 4, n) with their efforts (S, 2, n) to columns (S, n, p)."""
 _TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
@@ -85,7 +87,25 @@ class Excitation(NamedTuple):
         return np.asarray(np.sqrt(np.diag(covariance) / np.diag(self.information)))
 
     def samples(self, rate: float) -> tuple[Array, Array]:
-        """Times (N,) [s] and position to snap (N, 5, n), at so many samples a second or more."""
+        """Times (N,) [s] and position to snap (N, 5, n), at so many samples a second or more.
+
+        Parameters
+        ----------
+        rate : float
+            [Hz]
+
+        Returns
+        -------
+        times : ndarray, shape (N,)
+            In equal steps from the start to the end [s].
+        motion : ndarray, shape (N, 5, n)
+            [rad/s^k] or [m/s^k]
+
+        Raises
+        ------
+        RequestError
+            If the rate is not positive.
+        """
         checked_number('The rate', rate, RequestError, above=0.0, unit='Hz')
         times = np.linspace(0.0, self.duration, int(np.ceil(self.duration * rate)) + 1)
         return times, self.motion(times)
@@ -145,6 +165,10 @@ def excite(
     seed : int
         Equal seeds give equal motions.
 
+    Returns
+    -------
+    Excitation
+
     Raises
     ------
     RequestError, IdentificationError
@@ -195,6 +219,7 @@ def excite(
 
 
 def _refuse_numbers(share: float, duration: float, rate: float, seed: int) -> None:
+    """Refuse numbers that are out of their ranges, with a `RequestError`."""
     numbers = ('share', share, 1.0), ('duration', duration, None), ('rate', rate, None)
     for name, value, most in numbers:
         checked_number(name, value, RequestError, above=0.0, most=most)
@@ -233,7 +258,26 @@ def _shown(
     joints: Sequence[str],
     springs: Mapping[str, Spring],
 ) -> tuple[tuple[str, ...], ColumnsOf]:
-    """Names of the p parameters of a target, and what the efforts are by them."""
+    """Names of the p parameters of a target, and what the efforts are by them.
+
+    Parameters
+    ----------
+    model : RobotModel
+    target : {'bodies', 'payload', 'friction', 'springs'}
+        See `excite`.
+    link : str or None
+        Of the payload.
+    joints : sequence of str
+        Those that move.
+    springs : mapping of str to Spring
+        Of elastic joints.
+
+    Returns
+    -------
+    names : tuple of str
+    columns : callable
+        From motion (S, 4, n) and efforts (S, 2, n) to rows (S, n, p).
+    """
     if target == 'payload':
         link = link_or_tip(model, link)
         own, to_body = payload_in_body(model, link)
@@ -318,7 +362,24 @@ def _bounds(
 
 
 class _Task(NamedTuple):
-    """What a motion is to keep, and what it is to show."""
+    """What a motion is to keep, and what it is to show.
+
+    Attributes
+    ----------
+    model : RobotModel
+    bounds : MotionLimits
+        As far as they may be used.
+    box : ndarray, shape (2, 3), or None
+        Lowest and highest place of links [m].
+    moved : list of int
+        Joints that move, m of them.
+    names : tuple of str
+        Of the p parameters.
+    columns : callable
+        See `_shown`.
+    weights : ndarray, shape (n, 1)
+        Root of the rate over the noise of each effort.
+    """
 
     model: RobotModel
     bounds: MotionLimits
@@ -329,7 +390,21 @@ class _Task(NamedTuple):
     weights: Array
 
     def information(self, motion: Array, effort: Array, duration: float) -> Array:
-        """Information of samples (S, 4, n) that stand for a duration, shape (p, p)."""
+        """Information of samples (S, 4, n) that stand for a duration, shape (p, p).
+
+        Parameters
+        ----------
+        motion : ndarray, shape (S, 4, n)
+            Position to jerk.
+        effort : ndarray, shape (S, 2, n)
+            Efforts and their rates.
+        duration : float
+            [s]
+
+        Returns
+        -------
+        ndarray, shape (p, p)
+        """
         rows = self.columns(motion, effort) * self.weights
         rows = rows.reshape(-1, rows.shape[-1])
         return np.asarray(rows.T @ rows * (duration / len(motion)))
@@ -361,7 +436,16 @@ class _Task(NamedTuple):
         return bool(found) or self.leaves_box(motion[:, 0])
 
     def keeps(self, motion: MotionSpline) -> bool:
-        """Whether a motion keeps the limits between samples too, and densely the box."""
+        """Whether a motion keeps the limits between samples too, and densely the box.
+
+        Parameters
+        ----------
+        motion : MotionSpline
+
+        Returns
+        -------
+        bool
+        """
         times = np.linspace(
             0.0, motion.duration, int(np.ceil(motion.duration * _DENSE)) + 1
         )
@@ -372,7 +456,23 @@ class _Task(NamedTuple):
         return kept and not self.leaves_box(motion(times, 0)[:, 0])
 
     def rest(self, rng: np.random.Generator) -> Array:
-        """Middle of the ranges, or a pose near to it that keeps the box and the torques."""
+        """Middle of the ranges, or a pose near to it that keeps the box and the torques.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            By which other poses are chosen.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            [rad] or [m]
+
+        Raises
+        ------
+        RequestError
+            If none of the poses that are tried keeps them.
+        """
         middle, half = (
             self.bounds.upper + sign * self.bounds.lower for sign in (1.0, -1.0)
         )
@@ -391,8 +491,32 @@ class _Task(NamedTuple):
 def _searched(
     task: _Task, rest: Array, duration: float, bandwidth: float, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Times (N,) and waypoints (N, n) about the rest of the best motion that was found."""
-    N, m = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST), len(task.moved)
+    """Times (N,) and waypoints (N, n) about the rest of the best motion that was found.
+
+    Parameters
+    ----------
+    task : _Task
+    rest : ndarray, shape (n,)
+        Pose in which the motion begins and ends.
+    duration : float
+        [s]
+    bandwidth : float
+        Half of the number of waypoints per second, about [Hz].
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    times : ndarray, shape (N,)
+        [s]
+    waypoints : ndarray, shape (N, n)
+        [rad] or [m]
+
+    Raises
+    ------
+    RequestError
+        If no motion keeps the limits and shows all parameters.
+    """
+    N = max(int(np.ceil(2.0 * bandwidth * duration)) + 1, _FEWEST)
     times = np.append(0.0, np.cumsum(np.geomspace(_QUICKER, 1.0, N - 1)))
     times = np.append(duration * times[:-1] / times[-1], duration)
     looks = _middles(duration, _PER_WAYPOINT * N)
@@ -420,16 +544,50 @@ def _searched(
             return -np.inf, waypoints
         return _score(task.information(motion, effort, duration)), scale * waypoints
 
-    best, found = -np.inf, np.zeros((N, m))
+    best, found = _best_start(judged, N, half, rng)
+    if np.isinf(best):
+        raise task.hidden()
+    found = _improved(judged, best, found, half, rng)
+    all_joints = np.zeros((N, len(rest)))
+    all_joints[:, moved] = found
+    return times, all_joints
+
+
+def _best_start(
+    judged: _Judged, N: int, half: Array, rng: np.random.Generator
+) -> tuple[float, Array]:
+    """Best of random waypoints and its score, minus infinity if none can be used.
+
+    Parameters
+    ----------
+    judged : callable
+    N : int
+        Number of waypoints; the first and the last one are at rest.
+    half : ndarray, shape (m,)
+        Half of the ranges of the joints that move [rad] or [m].
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    score : float
+    waypoints : ndarray, shape (N, m)
+    """
+    best, found = -np.inf, np.zeros((N, len(half)))
     for _ in range(_STARTS):
-        waypoints = rng.uniform(-1.0, 1.0, (N, m)) * half * rng.uniform(0.2, 2.0)
+        waypoints = rng.uniform(-1.0, 1.0, found.shape) * half * rng.uniform(0.2, 2.0)
         waypoints[[0, -1]] = 0.0
         for shrunk in 0.5 ** np.arange(10.0 if np.isinf(best) else 1.0):
             best, found = max(
                 (best, found), judged(shrunk * waypoints), key=lambda each: each[0]
             )
-    if np.isinf(best):
-        raise task.hidden()
+    return best, found
+
+
+def _improved(
+    judged: _Judged, best: float, found: Array, half: Array, rng: np.random.Generator
+) -> Array:
+    """Waypoints (N, m) changed one by one at random, as long as their score becomes better."""
+    N, m = found.shape
     step = _LARGEST_STEP
     for _ in range(_TRIALS):
         waypoints = found.copy()
@@ -440,10 +598,7 @@ def _searched(
             best, found, step = score, waypoints, min(1.5 * step, _LARGEST_STEP)
         else:
             step = max(0.93 * step, _SMALLEST_STEP)
-
-    all_joints = np.zeros((N, len(rest)))
-    all_joints[:, moved] = found
-    return times, all_joints
+    return found
 
 
 def _score(information: Array) -> float:

@@ -53,7 +53,13 @@ _FLAT = 1e3  # prior of what recordings determine, over its deviation
 
 
 class Residual(NamedTuple):
-    """What efforts of a recording miss."""
+    """What efforts of a recording miss.
+
+    Attributes
+    ----------
+    name : str
+        Of the recording.
+    """
 
     name: str
     kind: str
@@ -69,7 +75,13 @@ class Residual(NamedTuple):
 
     @property
     def chi_square(self) -> Array:
-        """Squares of what both models leave over those of the noise, shape (2, n)."""
+        """Squares of what both models leave over those of the noise, shape (2, n).
+
+        Returns
+        -------
+        ndarray, shape (2, n)
+            Of the given, then of the identified model.
+        """
         with np.errstate(invalid='ignore', divide='ignore'):
             return np.asarray((np.stack([self.before, self.after]) / self.noise) ** 2)
 
@@ -77,7 +89,13 @@ class Residual(NamedTuple):
 @shown
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What recordings say about a robot; see `identify`."""
+    """What recordings say about a robot; see `identify`.
+
+    Attributes
+    ----------
+    remarks : tuple of str
+        What one should know of recordings and estimates.
+    """
 
     model: RobotModel
     """With identified bodies, friction, armature and gravity."""
@@ -249,7 +267,24 @@ def _refuse_impossible(column: Column, value: float, std: float) -> None:
 
 
 def _physical(found: Estimation, fixed: Array | None) -> tuple[Array, list[str]]:
-    """Parameters (P,) that a robot can have, and remarks."""
+    """Parameters (P,) that a robot can have, and remarks.
+
+    Parameters
+    ----------
+    found : Estimation
+    fixed : ndarray, shape (n_bodies, 10), or None
+        See `identify`.
+
+    Returns
+    -------
+    parameters : ndarray, shape (P,)
+    remarks : list of str
+
+    Raises
+    ------
+    IdentificationError
+        If a parameter comes out as no robot has it, or the solver finds none.
+    """
     equations, mapping = found.equations, found.structure.mapping
     given, prior, least, alone = _centre(found)
     bodies, scales = [], []
@@ -425,7 +460,23 @@ def _residuals(
     known: Equations,
     recordings: Mapping[str, Sequence[Stretch]],
 ) -> tuple[Residual, ...]:
-    """What the given and the identified parameters leave of recordings."""
+    """What the given and the identified parameters leave of recordings.
+
+    Parameters
+    ----------
+    equations : Equations
+        Of the estimated groups.
+    beta : ndarray, shape (P,)
+        Identified parameters.
+    known : Equations
+        Without groups: of the given model.
+    recordings : mapping of str to sequence of Stretch
+
+    Returns
+    -------
+    tuple of Residual
+        One for each recording and kind of rows.
+    """
     found = []
     beta = np.where(equations.is_linear, beta, 0.0)
     for name, stretches in recordings.items():

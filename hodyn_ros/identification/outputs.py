@@ -85,7 +85,17 @@ def described(model: RobotModel, description: Description) -> str:
 
 
 def main_link(model: RobotModel, body: int) -> str:
-    """Name of the link behind the joint of a body, whose frame is that of the body."""
+    """Name of the link behind the joint of a body, whose frame is that of the body.
+
+    Parameters
+    ----------
+    model : RobotModel
+    body : int
+
+    Returns
+    -------
+    str
+    """
     return next(name for name, frame in model.links.items() if frame.body == body)
 
 
@@ -95,6 +105,23 @@ def fixed_parameters(model: RobotModel, description: Description) -> Array:
     In the frames of the bodies and in the order of `RobotModel.inertial_parameters`. `described`
     can write a body if the rest without them is physical: its mass positive, its pseudo-inertia
     positive semidefinite. Arguments and errors are those of `described`.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Made of the description.
+    description : path-like, str or bytes
+        URDF, as a file or as text.
+
+    Returns
+    -------
+    ndarray, shape (n_bodies, 10)
+        [kg], [kg m] and [kg m^2].
+
+    Raises
+    ------
+    IdentificationError
+        If the description has other joints or links than the model.
     """
     return _shares(_text(description), model)[0]
 
@@ -118,6 +145,7 @@ def _shares(text: str, model: RobotModel) -> tuple[Array, Array]:
 
 
 def _text(description: Description) -> str:
+    """Text of a description in UTF-8, whatever its encoding, and declared as such."""
     text, _ = xml_text(description, None)
     if isinstance(text, bytes):
         parse_urdf(text, allow_impossible_inertia=True)  # refuses what cannot be decoded
@@ -166,13 +194,39 @@ def friction_config(model: RobotModel) -> dict[str, dict[str, float]]:
 
     An `IdentificationError` is raised for a law without keys: one of one's own, two of a kind,
     different smoothings.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Under 'friction' of a parameter file.
+
+    Raises
+    ------
+    IdentificationError
+        If a law cannot be written with these keys.
     """
     keys = {key: key for names in LAWS.values() for key in names}
     return {joint: _keyed(joint, law, keys) for joint, law in model.friction.items()}
 
 
 def limit_config(model: RobotModel, limits: MotionLimits) -> dict[str, dict[str, float]]:
-    """Tables of the limits that the description of a model does not hold, see `motion_limits`."""
+    """Tables of the limits that the description of a model does not hold, see `motion_limits`.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+        Those that are used.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Under 'limits' of a parameter file, where the model has other ones.
+    """
     tables: dict[str, dict[str, float]] = {}
     for quantity in EXTRA_QUANTITIES:
         given, known = getattr(limits, quantity), getattr(model.limits, quantity)
@@ -189,6 +243,22 @@ def actuator_config(
     The inverse of `actuators_from_config` and `motor_limits_from_config`. Rigid drives without
     inertia, friction and limits are left out. An `IdentificationError` is raised for a joint of
     variable stiffness, and for an actuator, a spring or a law of friction without keys.
+
+    Parameters
+    ----------
+    actuators : Actuators
+    motor_limits : MotorLimits, optional
+        Finite ones are written.
+
+    Returns
+    -------
+    dict of str to dict
+        Under 'actuators' of a parameter file.
+
+    Raises
+    ------
+    IdentificationError
+        If something has no keys.
     """
     tables = {item.name: _driven(item.name, item.actuator) for item in actuators.driven}
     for item in actuators.driven if motor_limits is not None else ():

@@ -29,7 +29,13 @@ Law = Callable[[Array], Array]
 
 
 class RecordingFile(NamedTuple):
-    """A file of samples with measured efforts."""
+    """A file of samples with measured efforts.
+
+    Attributes
+    ----------
+    path : path-like
+        Any file with measured efforts that `read_motion` reads.
+    """
 
     path: str | os.PathLike[str]
     topic: str | None = None
@@ -99,7 +105,18 @@ class Stretch:
     """Standard deviations of what is measured, as neighbouring samples scatter, shape (n,)."""
 
     def part(self, first: int, last: int) -> Stretch:
-        """Rows of it, from the first to before the last."""
+        """Rows of it, from the first to before the last.
+
+        Parameters
+        ----------
+        first, last : int
+            From 0 to M.
+
+        Returns
+        -------
+        Stretch
+            With its own start.
+        """
         rows = slice(first, last)
         motors = None if self.motor_motion is None else self.motor_motion[rows]
         return Stretch(
@@ -127,6 +144,13 @@ class Preparation:
         Whether friction depends on the velocity of the motor.
     bandwidth : float, optional
         Pass band [Hz]; by default found from noise and motion of the first recording.
+
+    Attributes
+    ----------
+    samples : int
+        Samples of all recordings so far.
+    spikes, clipped : ndarray of int, shape (n,)
+        Of these, values that were replaced, and those that are not used.
     """
 
     def __init__(
@@ -146,7 +170,24 @@ class Preparation:
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
 
     def stretches(self, recording: Recording) -> list[Stretch]:
-        """Rows of a recording; IdentificationError if there are none."""
+        """Rows of a recording; IdentificationError if there are none.
+
+        Parameters
+        ----------
+        recording : Samples, RecordingFile or path
+            Of all joints of the model.
+
+        Returns
+        -------
+        list of Stretch
+
+        Raises
+        ------
+        IdentificationError
+            If there are too few samples, or too few per second for the pass band.
+        JointNameError, FileError, MotionError
+            If it lacks joints or cannot be read.
+        """
         found: list[Stretch] = []
         name = str(getattr(recording, 'name', recording))
         for samples in _parts(recording):
@@ -169,7 +210,18 @@ class Preparation:
         return found
 
     def remarks(self) -> list[str]:
-        """What was left out; IdentificationError if it is most of it."""
+        """What was left out; IdentificationError if it is most of it.
+
+        Returns
+        -------
+        list of str
+            On clipped samples and spikes.
+
+        Raises
+        ------
+        IdentificationError
+            If it is more than half of the samples of a joint.
+        """
         names, remarks = self.model.joint_names, []
         for count, what in (
             (
@@ -206,6 +258,7 @@ class Preparation:
         return Stretch(start, step, motion, None, measured, laws, used, none, noise)
 
     def _filtered(self, samples: Samples) -> Iterator[Stretch]:
+        """Stretches of measured samples: divided at gaps, made even in time, and filtered."""
         times, rows = np.unique(samples.times, return_index=True)
         positions = samples.motion[rows, 0].copy()
         turning = np.array([kind == 'continuous' for kind in self.model.joint_types])
@@ -239,7 +292,20 @@ class Preparation:
         return self.bandwidth
 
     def _mended(self, run: _Run, band: float) -> dict[str, Flags]:
-        """Replace spikes; which samples are not used, being unknown or clipped."""
+        """Replace spikes; which samples are not used, being unknown or clipped.
+
+        Parameters
+        ----------
+        run : _Run
+            Changed in place.
+        band : float
+            Pass band [Hz].
+
+        Returns
+        -------
+        dict of str to ndarray of bool, shape (N, n)
+            By what was measured.
+        """
         from scipy.ndimage import median_filter
 
         flawed: dict[str, Flags] = {}
@@ -267,7 +333,22 @@ class Preparation:
         scatter: Mapping[str, Array],
         smooth: _Filter,
     ) -> Stretch:
-        """Rows of a run behind the filter."""
+        """Rows of a run behind the filter.
+
+        Parameters
+        ----------
+        run : _Run
+            Without spikes.
+        flawed : mapping of str to ndarray of bool, shape (N, n)
+            Samples that are not used.
+        scatter : mapping of str to ndarray, shape (n,)
+            Standard deviation of the noise of efforts.
+        smooth : _Filter
+
+        Returns
+        -------
+        Stretch
+        """
         even, gains = run.values, smooth.gains()
         flawless = smooth.kept_of(flawed['q'].astype(float)) < _TOUCHED
         motion, speed = smooth.with_rates(even['q'], 3)
@@ -316,7 +397,16 @@ class Preparation:
 
 
 def several(recordings: Recording | Sequence[Recording]) -> list[Any]:
-    """Recordings as a list, be it one or more."""
+    """Recordings as a list, be it one or more.
+
+    Parameters
+    ----------
+    recordings : Recording or sequence of them
+
+    Returns
+    -------
+    list
+    """
     if isinstance(recordings, RecordingFile) or not isinstance(recordings, (list, tuple)):
         return [recordings]
     return list(recordings)
@@ -325,7 +415,23 @@ def several(recordings: Recording | Sequence[Recording]) -> list[Any]:
 def prepared(
     preparation: Preparation, recordings: Sequence[Recording]
 ) -> dict[str, list[Stretch]]:
-    """Stretches of recordings by their names."""
+    """Stretches of recordings by their names.
+
+    Parameters
+    ----------
+    preparation : Preparation
+    recordings : sequence of Recording
+
+    Returns
+    -------
+    dict of str to list of Stretch
+        Numbered where names are the same.
+
+    Raises
+    ------
+    IdentificationError, JointNameError, FileError, MotionError
+        See `Preparation.stretches`.
+    """
     names = [str(getattr(item, 'name', item)) for item in recordings]
     many = len(set(names)) < len(names)
     return {
@@ -337,7 +443,19 @@ def prepared(
 def held_out(
     recordings: Mapping[str, Sequence[Stretch]],
 ) -> tuple[dict[str, list[Stretch]], dict[str, list[Stretch]]]:
-    """Recordings without a fifth of each stretch, in two pieces, and these; short ones whole."""
+    """Recordings without a fifth of each stretch, in two pieces, and these; short ones whole.
+
+    Parameters
+    ----------
+    recordings : mapping of str to sequence of Stretch
+
+    Returns
+    -------
+    kept : dict of str to list of Stretch
+        Three pieces of each stretch; those of fewer than 60 rows whole.
+    held : dict of str to list of Stretch
+        Two pieces of each longer stretch.
+    """
     kept: dict[str, list[Stretch]] = {name: [] for name in recordings}
     held: dict[str, list[Stretch]] = {}
     for name, stretches in recordings.items():
@@ -354,7 +472,22 @@ def held_out(
 
 
 def measured_in(stretches: Sequence[Stretch]) -> tuple[str, ...]:
-    """Names of what all stretches hold."""
+    """Names of what all stretches hold.
+
+    Parameters
+    ----------
+    stretches : sequence of Stretch
+
+    Returns
+    -------
+    tuple of str
+        'effort', 'motor_torque', or both.
+
+    Raises
+    ------
+    IdentificationError
+        If there is nothing that all of them hold.
+    """
     kinds = [set(stretch.measured) for stretch in stretches]
     found = set.intersection(*kinds) if kinds else set()
     if not found:
@@ -366,7 +499,22 @@ def measured_in(stretches: Sequence[Stretch]) -> tuple[str, ...]:
 
 
 class _Filter:
-    """The low pass of a pass band [Hz] for samples at steps h [s], and derivatives behind it."""
+    """The low pass of a pass band [Hz] for samples at steps h [s], and derivatives behind it.
+
+    Parameters
+    ----------
+    band : float
+        [Hz]
+    h : float
+        [s]
+    margin : int
+        Samples at both ends that are lost.
+
+    Attributes
+    ----------
+    stride : int
+        Samples from one row that is kept to the next.
+    """
 
     def __init__(self, band: float, h: float, margin: int) -> None:
         from scipy.signal import butter
@@ -377,7 +525,17 @@ class _Filter:
         self.kept = slice(margin, -margin, self.stride)
 
     def passed(self, values: Array) -> Array:
-        """Values (N, n) behind it."""
+        """Values (N, n) behind it.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, n)
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+            Without a delay, since it runs back and forth.
+        """
         from scipy.signal import sosfiltfilt
 
         result: Array = sosfiltfilt(self._sections, values, axis=0)
@@ -388,7 +546,20 @@ class _Filter:
         return self.passed(values)[self.kept]
 
     def with_rates(self, values: Array, orders: int) -> tuple[Array, Array]:
-        """Values with derivatives at the rows that are kept, (M, orders, n), and all rates."""
+        """Values with derivatives at the rows that are kept, (M, orders, n), and all rates.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, n)
+        orders : int
+            3 or 4, the value included.
+
+        Returns
+        -------
+        series : ndarray, shape (M, orders, n)
+        rates : ndarray, shape (N, n)
+            First derivatives of all samples.
+        """
         rates = [self.passed(values)]
         rates += [
             self._derivative(rates[0], kernel, k) for k, kernel in enumerate(_KERNELS, 1)
@@ -398,13 +569,20 @@ class _Filter:
         return np.stack([rate[self.kept] for rate in rates], axis=1), rates[1]
 
     def _derivative(self, values: Array, kernel: Array, order: int) -> Array:
+        """Derivative (N, n) by central differences of sixth order; ends go on as they are."""
         padded = np.pad(values, ((3, 3), (0, 0)), mode='edge')
         windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis=0)
         result: Array = windows @ kernel / self._h**order
         return result
 
     def gains(self) -> list[float]:
-        """Standard deviations of values and two derivatives over that of white noise."""
+        """Standard deviations of values and two derivatives over that of white noise.
+
+        Returns
+        -------
+        list of float
+            For values, first and second derivatives [1/s^k].
+        """
         impulse = np.zeros((4 * self.margin + 1, 1))
         impulse[2 * self.margin] = 1.0
         response = self.passed(impulse)
@@ -420,6 +598,22 @@ def with_motors(samples: Samples, motors: Samples) -> Samples:
 
     The motors have the names of the joints that they move; their values are interpolated linearly
     at the times of the samples, and NaN outside of their own.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of the joints.
+    motors : Samples
+
+    Returns
+    -------
+    Samples
+        With `motor_position`, and `motor_torque` if the motors have efforts.
+
+    Raises
+    ------
+    JointNameError
+        If a joint has no motor.
     """
     motors = motors.in_order(samples.joint_names)[0]
     shift = 1e-9 * (samples.start - motors.start)
@@ -478,7 +672,21 @@ class _Run(NamedTuple):
 
 
 def _even(times: Array, series: Mapping[str, Array]) -> Iterator[_Run]:
-    """Runs without gaps, interpolated at even times."""
+    """Runs without gaps, interpolated at even times.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        Increasing [s].
+    series : mapping of str to ndarray, shape (N, n)
+        NaN where nothing is known.
+
+    Yields
+    ------
+    _Run
+        Gaps are longer than five typical steps; runs of fewer than eight samples are left
+        out.
+    """
     if len(times) < 2:
         return
     typical = float(np.median(np.diff(times)))
@@ -525,7 +733,21 @@ def _noise(values: Array, share: float = 1.0) -> Array:
 
 
 def _pass_band(q: Array, noise: Array, h: float) -> float:
-    """Pass band [Hz]: wide for the motion, narrow for the noise of the accelerations."""
+    """Pass band [Hz]: wide for the motion, narrow for the noise of the accelerations.
+
+    Parameters
+    ----------
+    q : ndarray, shape (N, n)
+        Positions [rad] or [m].
+    noise : ndarray, shape (n,)
+        Standard deviations of their noise.
+    h : float
+        Time between samples [s].
+
+    Returns
+    -------
+    float
+    """
     from scipy.signal import butter, sosfiltfilt
 
     rate = 1.0 / h

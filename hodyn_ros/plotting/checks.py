@@ -37,15 +37,33 @@ _QUANTITIES = (*MOTION_NAMES[:4], *EFFORT_NAMES, *MOTOR_QUANTITIES)
 
 
 class Check(NamedTuple):
-    """One quantity of all joints or motors beside its limits."""
+    """One quantity of all joints or motors beside its limits.
 
-    quantity: str  # as in `Violation`
+    Attributes
+    ----------
+    quantity : str
+        As in `Violation`.
+    title : str
+        Name for people.
+    subjects : tuple of str
+        Names of the m joints or motors.
+    is_limited : ndarray of bool, shape (m,)
+        Which of them have a limit.
+    n_known : ndarray of int, shape (m,)
+        At how many samples the quantity of each is known.
+    n_samples : int
+        Number of all samples.
+    shares : ndarray, shape (m,)
+        Of the limit that the worst sample uses, see `peak_share`; NaN without a limit.
+    """
+
+    quantity: str
     title: str
-    subjects: tuple[str, ...]  # names of the joints or motors
-    is_limited: NDArray[np.bool_]  # which joints or motors have a limit
-    n_known: NDArray[np.intp]  # at how many samples the quantity of each is known
+    subjects: tuple[str, ...]
+    is_limited: NDArray[np.bool_]
+    n_known: NDArray[np.intp]
     n_samples: int
-    shares: Array  # of the limit that the worst sample uses, see `peak_share`; NaN without limit
+    shares: Array
 
     @property
     def of_motors(self) -> bool:
@@ -64,7 +82,10 @@ class Check(NamedTuple):
 
     @property
     def n_least(self) -> int:
-        """Samples at which the quantity is known of every joint or motor with a limit."""
+        """Samples at which the quantity is known of every joint or motor with a limit.
+
+        There has to be one with a limit.
+        """
         return int(self.n_known[self.is_limited].min())
 
     @property
@@ -74,7 +95,13 @@ class Check(NamedTuple):
 
     @property
     def worst(self) -> int | None:
-        """Index of the joint or motor that uses most of its limit."""
+        """Index of the joint or motor that uses most of its limit.
+
+        Returns
+        -------
+        int or None
+            None if the share of none is known.
+        """
         return None if np.isnan(self.shares).all() else int(np.nanargmax(self.shares))
 
 
@@ -84,7 +111,22 @@ def all_checks(
     limits: MotionLimits,
     motor_limits: MotorLimits | None,
 ) -> tuple[Check, ...]:
-    """Check every quantity that may have a limit; see `checked_results`."""
+    """Check every quantity that may have a limit; see `checked_results`.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+    limits : MotionLimits
+    motor_limits : MotorLimits or None
+        None: no motor has a limit.
+
+    Returns
+    -------
+    tuple of Check
+        Motion, efforts, then motors if the results have them.
+    """
     found = []
     for quantity, names, labels, values, lower, upper, _ in (
         *motion_series(results, model, limits),
@@ -113,7 +155,20 @@ def unlimited_in(
     actuators: Actuators | None,
     motor_limits: MotorLimits | None,
 ) -> tuple[Unlimited, ...]:
-    """Quantities without a limit, and how large they are in the results; see `find_unlimited`."""
+    """Quantities without a limit, and how large they are in the results; see `find_unlimited`.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+    limits : MotionLimits
+    actuators, motor_limits : Actuators and MotorLimits, or None
+
+    Returns
+    -------
+    tuple of Unlimited
+    """
     return find_unlimited(
         model,
         limits,
@@ -128,7 +183,21 @@ def unlimited_in(
 def busiest_joints(
     results: Results, model: RobotModel, limits: MotionLimits, most: int
 ) -> list[str]:
-    """Names of so many joints that come nearest to one of their limits, in model order."""
+    """Names of so many joints that come nearest to one of their limits, in model order.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+    limits : MotionLimits
+    most : int
+        Number of names, at most.
+
+    Returns
+    -------
+    list of str
+    """
     checks = all_checks(replace(results, motors=None), model, limits, None)
     shares = np.array([check.shares for check in checks])
     peaks = np.fmax.reduce(shares, axis=0, initial=0.0)
@@ -147,6 +216,24 @@ def all_violations(
 
     What is not known at a sample, such as a derivative that could not be estimated there, exceeds
     nothing there. Limits of motors need the actuators; an `ActuatorError` if these do not fit.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+    limits : MotionLimits
+    actuators, motor_limits : Actuators and MotorLimits, or None
+
+    Returns
+    -------
+    tuple of Violation
+        In the order of the quantities: motion, efforts, motors.
+
+    Raises
+    ------
+    ActuatorError
+        If limits of motors are given without actuators, or the motors of these are others.
     """
     # Zero exceeds no limit of what may be unknown; positions are always known.
     motion = np.nan_to_num(results.motion)

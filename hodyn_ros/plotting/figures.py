@@ -77,6 +77,10 @@ def plot_joint(
     violations : sequence of Violation, optional
         Their places are marked.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Raises
     ------
     JointNameError
@@ -106,6 +110,19 @@ def plot_motion(
     """Draw the positions of joints and their derivatives, a row for each of the `joints`.
 
     These are by default all; the other parameters and the errors are those of `plot_joint`.
+
+    Parameters
+    ----------
+    model : RobotModel
+    results : hodyn_ros.files.Results
+    limits : MotionLimits, optional
+        Drawn as lines.
+    joints : sequence of str, optional
+    violations : sequence of Violation, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     results = checked_results(results, model)
     series = motion_series(results, model, limits)
@@ -122,6 +139,15 @@ def plot_efforts(
     """Draw the torques of joints and their derivatives, a row for each joint.
 
     Parameters and errors are those of `plot_motion`; a `MotionError` too without efforts.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    MotionError
+        If the results hold no efforts, or cannot be drawn.
     """
     results = checked_results(results, model)
     if results.effort.shape[1] == 0:
@@ -143,6 +169,11 @@ def plot_portraits(
 
     Parameters and errors are those of `plot_motion`; a `MotionError` too without rates of the
     efforts.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel for each joint with a known rate.
     """
     results = checked_results(results, model)
     series, names = effort_series(results, model, limits), _chosen(model, joints)
@@ -168,6 +199,21 @@ def plot_motors(
 
     `joints` are those whose motors are drawn, by default all. The other parameters and the errors
     are those of `plot_joint`; a `MotionError` too without motors.
+
+    Parameters
+    ----------
+    model : RobotModel
+    results : hodyn_ros.files.Results
+        With motors.
+    motor_limits : MotorLimits, optional
+        By default there are none.
+    violations : sequence of Violation, optional
+    joints : sequence of str, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A row for each joint with motors.
     """
     results = checked_results(results, model)
     if results.motors is None:
@@ -185,6 +231,11 @@ def plot_energy(model: RobotModel, results: Results) -> Figure:
     """Draw kinetic and potential energy, and the power of the joints beside the rate of both.
 
     Parameters and errors are those of `plot_joint`; a `MotionError` too without accelerations.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels: energies and powers.
     """
     results = checked_results(results, model)
     balance = energy_balance(results, model)
@@ -206,6 +257,11 @@ def plot_comparison(comparison: Comparison, joints: Sequence[str] | None = None)
     comparison : hodyn_ros.identification.Comparison
     joints : sequence of str, optional
         A row for each; by default all whose efforts were measured.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Three panels a row; the last one has logarithmic axes.
 
     Raises
     ------
@@ -245,6 +301,10 @@ def plot_stop(
     analysis : hodyn_ros.analysis.StopAnalysis
     cause : hodyn_ros.analysis.StopCause, optional
         By default the most probable one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
 
     Raises
     ------
@@ -292,6 +352,7 @@ def _rows(
 
 
 def _chosen(model: RobotModel | Comparison, joints: Sequence[str] | None) -> Sequence[str]:
+    """Names of the joints to draw; refuses unknown ones, and none at all."""
     names = model.joint_names if joints is None else joints
     if isinstance(names, str):
         names = (names,)
@@ -313,7 +374,23 @@ def _figure(
     height: float = 2.3,
     with_subject: bool = True,
 ) -> Figure:
-    """Draw panels in rows; with `columns` those of the only row are wrapped."""
+    """Draw panels in rows; with `columns` those of the only row are wrapped.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of Panel
+    title : str
+        Of the whole figure.
+    columns : int, optional
+    width, height : float
+        Of a panel [inch].
+    with_subject : bool
+        Whether titles of panels name the joint or motor.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     if columns is not None:
         (row,) = rows
         columns = min(columns, len(row))
@@ -338,12 +415,23 @@ def figure_library() -> ModuleType:
     """Module of the class of figures; a `ResourceError` says what to install.
 
     Whoever draws at the end of long work asks before it.
+
+    Returns
+    -------
+    module
+        With the class `ShownFigure`.
+
+    Raises
+    ------
+    ResourceError
+        If Matplotlib is not installed.
     """
     optional_import_module('matplotlib.figure', 'Figures need Matplotlib', 'plot')
     return importlib.import_module('hodyn_ros.plotting.shown')
 
 
 def _draw(axes: Any, panel: Panel, with_subject: bool) -> None:
+    """Draw a panel into axes: curves, band, limits, marks, title, notes and ranges."""
     for (name, x, y), colour, dashes in zip(
         panel.thinned(_STRETCHES), CURVE_COLOURS, _DASHES
     ):

@@ -21,11 +21,21 @@ RESIDUAL_KINDS = {
 
 
 class Label(NamedTuple):
-    """Name, symbol and unit of a quantity."""
+    """Name, symbol and unit of a quantity.
 
-    name: str  # such as ``Torque rate``
-    symbol: str  # such as ``Q′``; empty if there is none
-    unit: str  # such as ``N m/s²``
+    Attributes
+    ----------
+    name : str
+        Such as 'Torque rate'.
+    symbol : str
+        Such as 'Q′'; empty if there is none.
+    unit : str
+        Such as 'N m/s²'.
+    """
+
+    name: str
+    symbol: str
+    unit: str
 
     @property
     def title(self) -> str:
@@ -39,7 +49,19 @@ class Label(NamedTuple):
 
 
 def motion_label(order: int, is_linear: bool) -> Label:
-    """Label of a time derivative of a joint position; a linear joint moves in metres."""
+    """Label of a time derivative of a joint position; a linear joint moves in metres.
+
+    Parameters
+    ----------
+    order : int
+        0: the position.
+    is_linear : bool
+        Whether the joint is prismatic.
+
+    Returns
+    -------
+    Label
+    """
     name = f'{order}th derivative of position'
     name = MOTION_NAMES[order] if order < len(MOTION_NAMES) else name
     unit = _per_time('m' if is_linear else 'rad', order)
@@ -47,7 +69,19 @@ def motion_label(order: int, is_linear: bool) -> Label:
 
 
 def effort_label(order: int, is_linear: bool) -> Label:
-    """Label of a time derivative of a joint torque, or of the force of a linear joint."""
+    """Label of a time derivative of a joint torque, or of the force of a linear joint.
+
+    Parameters
+    ----------
+    order : int
+        0: the torque.
+    is_linear : bool
+        Whether the joint is prismatic.
+
+    Returns
+    -------
+    Label
+    """
     effort = 'force' if is_linear else 'torque'
     ordinal = {2: 'second', 3: 'third', 4: 'fourth'}.get(order, f'{order}th')
     name = (
@@ -60,7 +94,20 @@ def effort_label(order: int, is_linear: bool) -> Label:
 
 
 def label_of(quantity: str, is_linear: bool) -> Label:
-    """Label of a quantity by its name in a `Violation`; unknown names stay as they are."""
+    """Label of a quantity by its name in a `Violation`; unknown names stay as they are.
+
+    Parameters
+    ----------
+    quantity : str
+        Such as 'velocity', 'effort_dot' or 'motor_torque'.
+    is_linear : bool
+        Whether the joint, or that of the motor, is prismatic.
+
+    Returns
+    -------
+    Label
+        Without symbol and unit if the name is unknown.
+    """
     if quantity in MOTION_NAMES:
         return motion_label(MOTION_NAMES.index(quantity), is_linear)
     if quantity in EFFORT_NAMES:
@@ -79,7 +126,19 @@ def label_of(quantity: str, is_linear: bool) -> Label:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number for people: some digits, a minus sign that is one, no exponent if short."""
+    """Write a number for people: some digits, a minus sign that is one, no exponent if short.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        That are significant.
+
+    Returns
+    -------
+    str
+        With the minus sign of typography.
+    """
     if value == 0.0 or 1e-3 <= abs(value) < 1e6:
         text = np.format_float_positional(
             value, precision=digits, unique=False, fractional=False, trim='-'
@@ -92,7 +151,18 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share, so that what exceeds a limit reads as more than 100 %."""
+    """Write a share, so that what exceeds a limit reads as more than 100 %.
+
+    Parameters
+    ----------
+    share : float
+        1 is all of it.
+
+    Returns
+    -------
+    str
+        Two digits for small shares; more where it is just above 100 %.
+    """
     if 1.0 < share < 1.0095:
         return f'{100.0 * share:.{1 if share > 1.0009 else 4}f} %'
     if share < 0.095:
@@ -101,6 +171,7 @@ def percent(share: float) -> str:
 
 
 def _primed(symbol: str, order: int) -> str:
+    """Symbol of a time derivative: primes up to the third, then its number as an exponent."""
     primes = ('', '′', '″', '‴')
     if order < len(primes):
         return symbol + primes[order]
@@ -108,6 +179,7 @@ def _primed(symbol: str, order: int) -> str:
 
 
 def _per_time(unit: str, order: int) -> str:
+    """Unit of a time derivative, with exponents as in typography."""
     if order == 0:
         return unit
     return f'{unit}/s' + (str(order).translate(_SUPERSCRIPTS) if order > 1 else '')

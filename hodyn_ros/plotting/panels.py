@@ -30,35 +30,67 @@ _FARTHEST_LIMIT = 2.5
 
 
 class Curve(NamedTuple):
-    """A line of a picture."""
+    """A line of a picture.
 
-    name: str  # for the legend; empty if the picture has one curve only
+    Attributes
+    ----------
+    name : str
+        For the legend; empty if the picture has one curve only.
+    x, y : ndarray, shape (N,)
+        Coordinates of its points; NaN is a gap.
+    """
+
+    name: str
     x: Array
     y: Array
 
 
 class Panel(NamedTuple):
-    """One picture."""
+    """One picture.
 
-    title: str  # quantity that is shown, such as ``Torque Q``
-    subject: str  # name of the joint or motor; empty for the whole robot
+    Attributes
+    ----------
+    title : str
+        Quantity that is shown, such as 'Torque Q'.
+    subject : str
+        Name of the joint or motor; empty for the whole robot.
+    x_label, y_label : str
+        With units.
+    curves : tuple of Curve
+        At least one.
+    x_limits, y_limits : Range
+        Drawn as lines.
+    marks : tuple of (float, float)
+        Points where a limit is exceeded most.
+    notes : tuple of str
+        Lines on the extremes, and the share of the limits that they use.
+    is_portrait : bool
+        Whether one quantity is drawn over another instead of time.
+    std : ndarray, shape (N,), or None
+        Standard deviations of the only curve, shown as a band.
+    """
+
+    title: str
+    subject: str
     x_label: str
     y_label: str
     curves: tuple[Curve, ...]
     x_limits: Range = Range()
     y_limits: Range = Range()
-    marks: tuple[
-        tuple[float, float], ...
-    ] = ()  # points (x, y) where a limit is exceeded most
-    notes: tuple[
-        str, ...
-    ] = ()  # lines on the extremes, and the share of the limits that they use
-    is_portrait: bool = False  # whether one quantity is drawn over another instead of time
-    std: Array | None = None  # standard deviations of the only curve, shown as a band
+    marks: tuple[tuple[float, float], ...] = ()
+    notes: tuple[str, ...] = ()
+    is_portrait: bool = False
+    std: Array | None = None
 
     @property
     def x_range(self) -> tuple[float, float]:
-        """Range of the horizontal axis."""
+        """Range of the horizontal axis.
+
+        Returns
+        -------
+        (float, float)
+            With a margin in portraits; over time from the first to the last sample.
+        """
         if self.is_portrait:
             return shown_range([curve.x for curve in self.curves], self.x_limits)
         first = min(float(curve.x[0]) for curve in self.curves)
@@ -71,7 +103,17 @@ class Panel(NamedTuple):
         return shown_range([curve.y for curve in self.curves], self.y_limits)
 
     def band(self, n_stretches: int) -> tuple[Curve, Curve] | None:
-        """Lower and upper edge of two standard deviations around the curve, if there are any."""
+        """Lower and upper edge of two standard deviations around the curve, if there are any.
+
+        Parameters
+        ----------
+        n_stretches : int
+            See `extreme_samples`.
+
+        Returns
+        -------
+        (Curve, Curve) or None
+        """
         if self.std is None:
             return None
         x, y = self.curves[0].x, self.curves[0].y
@@ -81,7 +123,17 @@ class Panel(NamedTuple):
         return Curve('', x[shown], low), Curve('', x[shown], high)
 
     def thinned(self, n_stretches: int) -> list[Curve]:
-        """Curves with the extreme samples of so many stretches alone."""
+        """Curves with the extreme samples of so many stretches alone.
+
+        Parameters
+        ----------
+        n_stretches : int
+            See `extreme_samples`.
+
+        Returns
+        -------
+        list of Curve
+        """
         found = []
         for name, x, y in self.curves:
             columns = np.stack([x, y], axis=-1) if self.is_portrait else y
@@ -91,7 +143,20 @@ class Panel(NamedTuple):
 
 
 def shown_range(curves: Sequence[Array], limits: Range) -> tuple[float, float]:
-    """Range of an axis with all of the curves, and the limits unless they are far away."""
+    """Range of an axis with all of the curves, and the limits unless they are far away.
+
+    Parameters
+    ----------
+    curves : sequence of ndarray, shape (N,)
+        One coordinate of each; NaN is a gap.
+    limits : Range
+        Of that coordinate.
+
+    Returns
+    -------
+    (float, float)
+        With a margin of 6 % on both sides.
+    """
     low = min(float(np.nanmin(array)) for array in curves)
     high = max(float(np.nanmax(array)) for array in curves)
     reach = _FARTHEST_LIMIT * max(abs(low), abs(high))
@@ -114,6 +179,18 @@ def extreme_samples(
     those of one curve (N,), or the c coordinates of its points (N, c); NaN is a gap, of which one
     is kept in every stretch. With increasing times (N,) stretches are of equal duration, else of
     an equal number of samples. All N are found if they are not more than 2 c n_stretches + 2.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,) or (N, c)
+    n_stretches : int
+    times : ndarray, shape (N,), optional
+        [s]
+
+    Returns
+    -------
+    ndarray of int
+        Increasing rows.
     """
     N = len(values)
     columns = values.reshape(N, -1)
@@ -150,7 +227,24 @@ def _starts(N: int, n_stretches: int, times: Array | None) -> NDArray[np.intp]:
 def panels_over_time(
     times: Array, series: Iterable[Series], name: str, violations: Iterable[Violation] = ()
 ) -> list[Panel]:
-    """Quantities of one joint or motor over time [s], without those of which nothing is known."""
+    """Quantities of one joint or motor over time [s], without those of which nothing is known.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    series : iterable of Series
+        Quantities along the same samples.
+    name : str
+        Of the joint or motor.
+    violations : iterable of Violation
+        Their worst samples are marked.
+
+    Returns
+    -------
+    list of Panel
+        In the order of the series.
+    """
     found = []
     for quantity, names, labels, values, lower, upper, std in series:
         if name not in names or np.isnan(values[:, names.index(name)]).all():
@@ -182,7 +276,22 @@ def panels_over_time(
 def portrait_panels(
     efforts: Sequence[Series], name: str, violations: Iterable[Violation] = ()
 ) -> list[Panel]:
-    """Effort of a joint over its rate, with the box of both limits; none without the rate."""
+    """Effort of a joint over its rate, with the box of both limits; none without the rate.
+
+    Parameters
+    ----------
+    efforts : sequence of Series
+        The efforts and their rates, of all joints.
+    name : str
+        Of the joint.
+    violations : iterable of Violation
+        Those of effort and effort rate are marked.
+
+    Returns
+    -------
+    list of Panel
+        One, or none.
+    """
     j = efforts[0].names.index(name)
     (Q, Qd), labels = (
         (efforts[k].values[:, j] for k in (0, 1)),
@@ -222,7 +331,22 @@ def portrait_panels(
 def motor_panels(
     results: Results, series: Sequence[Series], violations: Sequence[Violation] = ()
 ) -> dict[str, list[Panel]]:
-    """Deflection of every joint that has one and quantities of its motors, by the joint."""
+    """Deflection of every joint that has one and quantities of its motors, by the joint.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    series : sequence of Series
+        As `motor_series` gives them, the deflections last.
+    violations : sequence of Violation
+        Their worst samples are marked.
+
+    Returns
+    -------
+    dict of str to list of Panel
+        Empty lists for joints without motors; empty without series.
+    """
     if not series:
         return {}
     *of_motors, deflections = series
@@ -237,12 +361,22 @@ def motor_panels(
 
 
 class EnergyBalance(NamedTuple):
-    """Energies of a robot along a motion and the powers that change them, each of shape (N,)."""
+    """Energies of a robot along a motion and the powers that change them, each of shape (N,).
 
-    kinetic: Array  # [J]
-    potential: Array  # [J]
-    power: Array  # of all joints, qd^T Q [W]
-    rate: Array  # d/dt of the sum of both energies [W]
+    Attributes
+    ----------
+    kinetic, potential : ndarray
+        [J]
+    power : ndarray
+        Of all joints, qd^T Q [W].
+    rate : ndarray
+        d/dt of the sum of both energies [W].
+    """
+
+    kinetic: Array
+    potential: Array
+    power: Array
+    rate: Array
 
     @property
     def other(self) -> Array:
@@ -251,7 +385,19 @@ class EnergyBalance(NamedTuple):
 
 
 def energy_balance(results: Results, model: RobotModel) -> EnergyBalance | None:
-    """Energies and powers; None if the results do not hold what they need."""
+    """Energies and powers; None if the results do not hold what they need.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+
+    Returns
+    -------
+    EnergyBalance or None
+        NaN at samples where something is not known.
+    """
     if results.motion.shape[1] < 3 or results.effort.shape[1] < 1:
         return None
     motion, effort = results.motion[:, :3], results.effort[:, 0]
@@ -266,7 +412,19 @@ def energy_balance(results: Results, model: RobotModel) -> EnergyBalance | None:
 
 
 def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
-    """Energies and power balance of the robot over time."""
+    """Energies and power balance of the robot over time.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    balance : EnergyBalance
+
+    Returns
+    -------
+    list of Panel
+        Energies, and powers.
+    """
     T, U, power, rate = balance
     total = T + U
     energies = ('kinetic T', T), ('potential U', U), ('sum', total)
@@ -299,7 +457,19 @@ def energy_panels(times: Array, balance: EnergyBalance) -> list[Panel]:
 
 
 def comparison_panels(comparison: Comparison, joint: int) -> list[Panel]:
-    """Measured and computed effort of a joint and their difference; none if it has not both."""
+    """Measured and computed effort of a joint and their difference; none if it has not both.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    joint : int
+        Index of the joint.
+
+    Returns
+    -------
+    list of Panel
+        Two, or none. Gaps lie between the stretches and where measurements are not used.
+    """
     gap = np.full(1, np.nan)
     columns: list[list[Array]] = [[], [], []]
     for item, t in zip(comparison.stretches, comparison.times):
@@ -344,6 +514,17 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
 
     Stretches have Hann windows and are as long as the longest with zeros; the mean of their
     powers counts each by its samples.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    joint : int
+        Index of the joint.
+
+    Returns
+    -------
+    Panel
+        Without the mean; frequencies in [Hz].
     """
     parts = comparison.stretches
     step = min(float(item.times[1] - item.times[0]) for item in parts)
@@ -375,6 +556,7 @@ def difference_spectrum(comparison: Comparison, joint: int) -> Panel:
 
 
 def _note(values: Array, limits: Range, unit: str) -> str:
+    """Line on the extremes of a curve and its limits."""
     if limits.lower == -limits.upper:
         return _limit_note(values, limits, unit)
     text = f'{number(np.nanmin(values))} to {number(np.nanmax(values))} {unit}'
@@ -385,6 +567,7 @@ def _note(values: Array, limits: Range, unit: str) -> str:
 
 
 def _limit_note(values: Array, limits: Range, unit: str) -> str:
+    """Line on the largest magnitude of a curve, and how much of a symmetric limit it uses."""
     peak = float(np.nanmax(np.abs(values)))
     text = f'at most {number(peak)} {unit}'
     if not np.isfinite(limits.upper):

@@ -64,6 +64,17 @@ def report_libraries() -> tuple[ModuleType, ModuleType]:
     """Jinja2 and `plotly.offline`; a `ResourceError` says what to install.
 
     Whoever writes a report at the end of long work asks before it.
+
+    Returns
+    -------
+    jinja2 : module
+    plotly : module
+        `plotly.offline`.
+
+    Raises
+    ------
+    ResourceError
+        If one of them is not installed.
     """
     return (
         optional_import_module('jinja2', 'A report needs Jinja2', 'report'),
@@ -215,6 +226,7 @@ def _tools(results: Results, model: RobotModel) -> dict[str, Any]:
 
 
 def _asset(name: str) -> str:
+    """Text of a file of the page: template, style or script."""
     return (files('hodyn_ros.plotting') / 'assets' / name).read_text(encoding='utf-8')
 
 
@@ -226,7 +238,15 @@ def _pictures(
     violations: Sequence[Violation],
     comparison: Comparison | None,
 ) -> tuple[dict[str, Any], list[Panel]]:
-    """Pictures of each section with their numbers, by the names of the template, and all."""
+    """Pictures of each section with their numbers, by the names of the template, and all.
+
+    Returns
+    -------
+    sections : dict of str to object
+        What the template goes through; each picture has its place among all.
+    panels : list of Panel
+        All of them, in the order of their numbers.
+    """
     panels: list[Panel] = []
 
     def numbered(more: Sequence[Panel]) -> list[tuple[int, Panel]]:
@@ -290,6 +310,7 @@ def _data(panel: Panel, n_stretches: int) -> dict[str, object]:
 
 
 def _unit(label: str) -> str:
+    """Unit in the brackets of a label of an axis."""
     return label[label.rfind('[') + 1 : label.rfind(']')]
 
 

@@ -22,28 +22,62 @@ if TYPE_CHECKING:
 
 
 class Range(NamedTuple):
-    """Limits along one axis; infinite where there is none."""
+    """Limits along one axis; infinite where there is none.
+
+    Attributes
+    ----------
+    lower, upper : float
+        In the unit of the axis.
+    """
 
     lower: float = -np.inf
     upper: float = np.inf
 
 
 class Series(NamedTuple):
-    """One quantity of all joints, or of all motors, along a motion, with its limits."""
+    """One quantity of all joints, or of all motors, along a motion, with its limits.
 
-    quantity: str  # as in `Violation`; empty if it cannot have limits
-    names: tuple[str, ...]  # the m joints or motors
-    labels: tuple[Label, ...]  # how the quantity of each is written
-    values: Array  # shape (N, m); NaN where it is not known
-    lower: Array  # shape (m,); infinite where there is no limit
+    Attributes
+    ----------
+    quantity : str
+        As in `Violation`; empty if it cannot have limits.
+    names : tuple of str
+        The m joints or motors.
+    labels : tuple of Label
+        How the quantity of each is written.
+    values : ndarray, shape (N, m)
+        NaN where it is not known.
+    lower, upper : ndarray, shape (m,)
+        Limits; infinite where there is none.
+    std : ndarray, shape (N, m), or None
+        Standard deviations, if they are known.
+    """
+
+    quantity: str
+    names: tuple[str, ...]
+    labels: tuple[Label, ...]
+    values: Array
+    lower: Array
     upper: Array
-    std: Array | None = None  # standard deviations (N, m), if they are known
+    std: Array | None = None
 
 
 def peak_share(values: Array, limits: Range) -> float:
     """Share of a limit that the worst value uses: 1 on the limit, NaN if there is none.
 
     Between a lower and an upper limit it is measured from the middle.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,)
+        NaN where they are not known; one at least is.
+    limits : Range
+
+    Returns
+    -------
+    float
+        Infinite where both limits are equal and the value is another one; 1 where it is
+        that.
     """
     lower, upper = limits
     if not (np.isfinite(lower) and np.isfinite(upper)):
@@ -58,23 +92,32 @@ def checked_results(results: Results, model: RobotModel) -> Results:
 
     A `JointNameError` is raised if the joints are not those of the model, a `MotionError` if
     shapes do not fit, values are infinite, times or positions not finite, or times decrease.
+
+    Parameters
+    ----------
+    results : Results
+        Joints in any order.
+    model : RobotModel
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    JointNameError
+        If joints, or those that the motors move, are not those of the model.
+    MotionError
+        If shapes do not fit, values are infinite, times or positions not finite, or times
+        decrease.
     """
     if isinstance(results, RobotModel):
         raise MotionError(
             'The results are a RobotModel: give the model first, then the results.'
         )
     order, n = model.joint_order(results.joint_names), model.n_joints
-    times = np.asarray(results.times, dtype=np.float64)
-    if times.ndim != 1 or not len(times):
-        raise MotionError(f'The times have shape {times.shape}, expected (N,) with N >= 1.')
-    _refuse(~np.isfinite(times), times, 'times')
+    times = _checked_times(results)
     N = len(times)
-    if np.any(np.diff(times) < 0.0):
-        where = int(np.argmax(np.diff(times) < 0.0))
-        raise MotionError(
-            f'The times decrease: {times[where]} s is followed by {times[where + 1]} s '
-            f'(sample {where + 1}); sort the samples by time.'
-        )
     motion = _orders('motion', results.motion, N, n)[..., order]
     if motion.shape[1] == 0:
         raise MotionError('The results hold no positions.')
@@ -109,6 +152,21 @@ def checked_results(results: Results, model: RobotModel) -> Results:
     )
 
 
+def _checked_times(results: Results) -> Array:
+    """Finite times (N,) [s] that do not decrease, N >= 1."""
+    times = np.asarray(results.times, dtype=np.float64)
+    if times.ndim != 1 or not len(times):
+        raise MotionError(f'The times have shape {times.shape}, expected (N,) with N >= 1.')
+    _refuse(~np.isfinite(times), times, 'times')
+    if np.any(np.diff(times) < 0.0):
+        where = int(np.argmax(np.diff(times) < 0.0))
+        raise MotionError(
+            f'The times decrease: {times[where]} s is followed by {times[where + 1]} s '
+            f'(sample {where + 1}); sort the samples by time.'
+        )
+    return times
+
+
 def _orders(what: str, values: Array, N: int, n: int) -> Array:
     """Check an array (N, K, n), and leave last orders out of which nothing is known."""
     array = np.asarray(values, dtype=np.float64)
@@ -122,6 +180,7 @@ def _orders(what: str, values: Array, N: int, n: int) -> Array:
 
 
 def _refuse(is_wrong: NDArray[np.bool_], array: Array, what: str) -> None:
+    """Refuse an array with wrong values, with a `MotionError` that says where the first is."""
     if (where := first_true(is_wrong)) is not None:
         raise MotionError(
             f'The {what} of the results hold {array[where]} at {where}, expected finite numbers.'
@@ -129,14 +188,39 @@ def _refuse(is_wrong: NDArray[np.bool_], array: Array, what: str) -> None:
 
 
 def joint_of(results: Results, name: str) -> int | None:
-    """Index of the joint of this name, or of the one that the motor of this name moves."""
+    """Index of the joint of this name, or of the one that the motor of this name moves.
+
+    Parameters
+    ----------
+    results : Results
+    name : str
+        Of a joint or motor.
+
+    Returns
+    -------
+    int or None
+        None if there is neither.
+    """
     owners = dict(zip(results.motor_names, results.motor_joints))
     name = name if name in results.joint_names else owners.get(name, name)
     return results.joint_names.index(name) if name in results.joint_names else None
 
 
 def is_linear(results: Results, model: RobotModel, name: str) -> bool:
-    """Whether the joint or motor of this name moves in metres."""
+    """Whether the joint or motor of this name moves in metres.
+
+    Parameters
+    ----------
+    results : Results
+        In the order of the model.
+    model : RobotModel
+    name : str
+        Of a joint or motor.
+
+    Returns
+    -------
+    bool
+    """
     joint = joint_of(results, name)
     return joint is not None and model.joint_types[joint] == 'prismatic'
 
@@ -147,6 +231,18 @@ def motion_series(
     """Joint positions and their derivatives, at least all that may have limits.
 
     The results are those of `checked_results`; by default the limits are those of the model.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+    limits : MotionLimits, optional
+
+    Returns
+    -------
+    list of Series
+        Position to jerk at least, NaN where the results hold less.
     """
     known = results.motion, results.motion_std
     return _joint_series(*known, MOTION_NAMES[:4], motion_label, model, limits)
@@ -155,7 +251,21 @@ def motion_series(
 def effort_series(
     results: Results, model: RobotModel, limits: MotionLimits | None
 ) -> list[Series]:
-    """Efforts and their derivatives, at least all that may have limits; see `motion_series`."""
+    """Efforts and their derivatives, at least all that may have limits; see `motion_series`.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+    limits : MotionLimits, optional
+        By default those of the model.
+
+    Returns
+    -------
+    list of Series
+        All orders that may have limits at least, NaN where the results hold less.
+    """
     known = results.effort, results.effort_std
     return _joint_series(*known, EFFORT_NAMES, effort_label, model, limits)
 
@@ -168,6 +278,25 @@ def _joint_series(
     model: RobotModel,
     limits: MotionLimits | None,
 ) -> list[Series]:
+    """Orders of the motion or of the efforts, with the limits of the joints.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, K, n)
+    std : ndarray, shape (N, K, n), or None
+    limited : tuple of str
+        Names of the orders that may have limits.
+    label : callable
+        From the order, and whether a joint is linear, to its label.
+    model : RobotModel
+    limits : MotionLimits or None
+        None: those of the model.
+
+    Returns
+    -------
+    list of Series
+        One for each order.
+    """
     limits = motion_limits(model) if limits is None else limits
     found = []
     for k in range(max(values.shape[1], len(limited))):
@@ -195,7 +324,22 @@ def _joint_series(
 def motor_series(
     results: Results, model: RobotModel, limits: MotorLimits | None
 ) -> list[Series]:
-    """Positions of the motors and what may have limits: nothing if the results hold no motors."""
+    """Positions of the motors and what may have limits: nothing if the results hold no motors.
+
+    Parameters
+    ----------
+    results : Results
+        As `checked_results` gives them.
+    model : RobotModel
+    limits : MotorLimits, optional
+        By default there are none.
+
+    Returns
+    -------
+    list of Series
+        Position, velocity, torque and torque rate of the m motors, and the deflection of
+        the n joints, last.
+    """
     if results.motors is None:
         return []
     position, torque, deflection = results.motors

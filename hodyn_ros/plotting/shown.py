@@ -14,6 +14,7 @@ class ShownFigure(Figure):
     """
 
     def _repr_png_(self) -> bytes:
+        """Picture in PNG, which notebooks ask for."""
         target = BytesIO()
         self.savefig(target, format='png')
         return target.getvalue()

@@ -24,7 +24,21 @@ _ALWAYS = ('position', 'velocity', 'effort')  # of a measured signal, whatever i
 
 
 def stop_panels(model: RobotModel, analysis: StopAnalysis, cause: StopCause) -> list[Panel]:
-    """Quantities around a cause, of the joint that exceeds most: commanded, measured, computed."""
+    """Quantities around a cause, of the joint that exceeds most: commanded, measured, computed.
+
+    Parameters
+    ----------
+    model : RobotModel
+    analysis : StopAnalysis
+    cause : StopCause
+        One of its causes.
+
+    Returns
+    -------
+    list of Panel
+        Efforts, position and velocity if the worst excess is one of efforts, else position
+        to jerk; without those of which nothing is known there.
+    """
     j = _joint(model, analysis, cause)
     margin = _AROUND * analysis.period + 0.2 * (cause.end - cause.time)
     of_efforts = bool(cause.excesses) and cause.excesses[0].quantity in _EFFORTS[:2]

@@ -46,6 +46,22 @@ def time_laws(
 
     `limits_at` makes the limits at places (N,), `speed` is a constant speed of u that keeps all of
     them [1/s]; there are so many intervals between knots. The law with that speed comes second.
+
+    Parameters
+    ----------
+    limits_at : callable
+        From places (N,) of u, from 0 to 1, to the limits there, see `Limited`.
+    speed : float
+        Constant speed of u that keeps all limits [1/s].
+    intervals : int
+        Between the knots of b(u); eight times as many pieces in time.
+
+    Returns
+    -------
+    fastest : JtcMotion
+        The law u(t) from the time zero on, of one column; its speed is nowhere zero.
+    uniform : JtcMotion
+        u = speed t.
     """
     square = fastest_square(limits_at, _SLOWER * speed, intervals)
     u = np.linspace(0.0, 1.0, _PIECES * intervals + 1)
@@ -68,7 +84,18 @@ class _Seen(NamedTuple):
 
 
 class _Barrier:
-    """The duration of a law with logarithmic barriers, by the coefficients (size,) of b(u)."""
+    """The duration of a law with logarithmic barriers, by the coefficients (size,) of b(u).
+
+    Attributes
+    ----------
+    size : int
+        Number of coefficients: intervals + 4.
+    knots : ndarray
+        Of the B-splines of degree 4 on [0, 1].
+    count : int
+        Number of places N at which the limits are kept: as many on each interval, and more
+        than 1536.
+    """
 
     def __init__(self, limits_at: Callable[[Array], Limited], intervals: int) -> None:
         ends, self.size = np.ones(_DEGREE), intervals + _DEGREE
@@ -96,7 +123,17 @@ class _Barrier:
         self._in_band = ((_DEGREE + row - column) * self.size + columns[:, column]).ravel()
 
     def seen(self, x: Array) -> _Seen | None:
-        """Look at coefficients; None beyond a limit."""
+        """Look at coefficients; None beyond a limit.
+
+        Parameters
+        ----------
+        x : ndarray, shape (size,)
+            Coefficients of b [1/s^2].
+
+        Returns
+        -------
+        _Seen or None
+        """
         b = np.einsum('knj,nj->kn', self._basis, x[self._columns])
         if min(x.min(), b[0].min()) <= 0.0:
             return None
@@ -114,6 +151,22 @@ class _Barrier:
         """Gradient (size,) and band matrix (5, size).
 
         The matrix is without the curvature of the limits: so it is positive definite.
+
+        Parameters
+        ----------
+        x : ndarray, shape (size,)
+            Coefficients.
+        now : _Seen
+            What they are like.
+        barrier : float
+            Factor of the logarithms [s].
+
+        Returns
+        -------
+        gradient : ndarray, shape (size,)
+            Of the duration minus the barrier times the logarithms.
+        band : ndarray, shape (5, size)
+            Upper band of the second derivatives, as `solveh_banded` has it.
         """
         weights, columns = self._weights, self._columns
         first, second = np.zeros((4, self.count)), np.zeros((4, 4, self.count))
@@ -134,7 +187,22 @@ class _Barrier:
         return gradient, np.asarray(band, dtype=np.float64)
 
     def longest(self, x: Array, now: _Seen, step: Array) -> float:
-        """Part of a step, at most one, that stays clear of the nearest limit."""
+        """Part of a step, at most one, that stays clear of the nearest limit.
+
+        Parameters
+        ----------
+        x : ndarray, shape (size,)
+            Coefficients.
+        now : _Seen
+            What they are like.
+        step : ndarray, shape (size,)
+            Change of the coefficients.
+
+        Returns
+        -------
+        float
+            From 0 to 1; at most 95 % of the way to a limit, to first order.
+        """
         change = np.einsum('knj,nj->kn', self._basis, step[self._columns])
         nearest = float((-step / x).max())
         for slope, room in zip(now.slopes, now.rooms):
@@ -147,7 +215,25 @@ class _Barrier:
 def fastest_square(
     limits_at: Callable[[Array], Limited], speed: float, intervals: int
 ) -> BSpline:
-    """Spline b(u) of the least duration, from a constant speed with room to all limits."""
+    """Spline b(u) of the least duration, from a constant speed with room to all limits.
+
+    Newton's method with a barrier that falls by a factor of five after every step of nearly
+    full length, until it is low or nothing but rounding is left.
+
+    Parameters
+    ----------
+    limits_at : callable
+        See `time_laws`.
+    speed : float
+        Constant speed of u with room to all limits [1/s].
+    intervals : int
+        Between the knots.
+
+    Returns
+    -------
+    scipy.interpolate.BSpline
+        b(u) on [0, 1], of degree 4; the constant b = speed^2 where that has no room.
+    """
     problem = _Barrier(limits_at, intervals)
     x = np.full(problem.size, speed * speed)
     now = problem.seen(x)

@@ -24,10 +24,26 @@ limits (C, N), and the slopes (D, C, N) of these with respect to the first D of 
 
 
 class Drives(NamedTuple):
-    """Motors of the n joints and their limits, each (n,); infinite where there are none."""
+    """Motors of the n joints and their limits, each (n,); infinite where there are none.
 
-    inertia: Array  # [kg m^2] or [kg]
-    compliance: Array  # of linear springs [rad/N m] or [m/N]
+    Attributes
+    ----------
+    inertia : ndarray
+        Of the motor of each joint [kg m^2] or [kg].
+    compliance : ndarray
+        Of its linear spring [rad/N m] or [m/N]; zero without one.
+    velocity : ndarray
+        Of the motor [rad/s] or [m/s].
+    torque : ndarray
+        [N m] or [N]
+    torque_rate : ndarray
+        [N m/s] or [N/s]
+    deflection : ndarray
+        Of the spring [rad] or [m].
+    """
+
+    inertia: Array
+    compliance: Array
     velocity: Array
     torque: Array
     torque_rate: Array
@@ -41,6 +57,19 @@ class PathLimits:
     Of motors behind springs, torque and torque rate are those of motors without. K is 4, or 5 to
     limit the second derivative of the torque. The wrenches are those along the path with ud = 1,
     with ud = 2 and with ud = u2d = 1.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Of n joints.
+    limits : MotionLimits
+        Infinite where there are none.
+    p : ndarray, shape (N, K, n)
+        Positions and derivatives with respect to u [rad] or [m], K = 4 or 5.
+    wrenches : three of (sequence of Wrench or None)
+        With K - 2 orders, as described above.
+    drives : Drives, optional
+        Motors and springs that are limited too.
     """
 
     def __init__(
@@ -100,7 +129,20 @@ class PathLimits:
             self._of_slope = _rows(share, ([zero] * 5, of_slope)).terms
 
     def __call__(self, b: Array) -> list[tuple[Array, Array]]:
-        """Values and slopes at squared speeds and three derivatives (4, N); see `Limited`."""
+        """Values and slopes at squared speeds and three derivatives (4, N); see `Limited`.
+
+        Parameters
+        ----------
+        b : ndarray, shape (4, N)
+            Squared speed of u and its first three derivatives with respect to u [1/s^2].
+
+        Returns
+        -------
+        list of (ndarray, ndarray)
+            Velocity squared; acceleration and torque; jerk and torque rate; second
+            derivative of the torque, if K is 5. Motors are among the torques and torque
+            rates. Each is over its limit, so 1 is on it.
+        """
         root = np.sqrt(b[0])
         torques, rates, *seconds = self._kinds
         slopes = torques.terms[:2]
@@ -132,6 +174,23 @@ def _efforts_along(
     With ud = 1: g + c, g' + c', g'' + c''. With ud = 2: g + 4 c, 2 g' + 8 c', 4 g'' + 16 c''. With
     ud = u2d = 1 the torque has m more, its rate 2 c + m', and the derivative of that
     g' + 2 c + 5 c' + m' + m''.
+
+    Parameters
+    ----------
+    model : RobotModel
+    p : ndarray, shape (N, K, n)
+        Path with its derivatives with respect to u.
+    wrenches : three of (sequence of Wrench or None)
+        For ud = 1, ud = 2 and ud = u2d = 1.
+
+    Returns
+    -------
+    weight : ndarray, shape (N, K - 2, n)
+        g, g', g''.
+    with_speed : ndarray, shape (N, K - 2, n)
+        c, c', c''.
+    more : ndarray, shape (N, K - 2, n)
+        What u2d = 1 adds, see above.
     """
     at_one, at_two, at_speeding = wrenches
     slow = rigid_efforts(model, p, at_one)
@@ -154,7 +213,20 @@ class _Rows(NamedTuple):
 
 
 def _rows(shares: Sequence[tuple[Array, ...]], terms: Sequence[Sequence[Array]]) -> _Rows:
-    """Rows of the shares that are not zero; their second one is that of the torque."""
+    """Rows of the shares that are not zero; their second one is that of the torque.
+
+    Parameters
+    ----------
+    shares : sequence of tuples of ndarray, shape (n,)
+        One tuple for each limited quantity: the parts that it has of each group of terms,
+        over its limit.
+    terms : sequence of sequences of ndarray, shape (N, n)
+        Groups, each with T terms.
+
+    Returns
+    -------
+    _Rows
+    """
     joints = [np.flatnonzero(np.sum(share, axis=0)) for share in shares]
     rows = [
         np.sum([np.multiply(x, y) for x, y in zip(terms, share)], axis=0)[..., joint]
@@ -177,7 +249,22 @@ def _with_friction(
 
 
 def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:
-    """Efforts F(qd) and two time derivatives (N, n), each with its slopes in b, b' and b''."""
+    """Efforts F(qd) and two time derivatives (N, n), each with its slopes in b, b' and b''.
+
+    Parameters
+    ----------
+    model : RobotModel
+    p : ndarray, shape (N, K, n)
+        See `PathLimits`; K = 5 for the second time derivative too.
+    b : ndarray, shape (4, N)
+        See `PathLimits.__call__`.
+
+    Returns
+    -------
+    tuple of tuple of ndarray, shape (N, n)
+        For each order the value, then its slopes in b, b' and so on as far as it depends on
+        them.
+    """
     square, first, second = b[:3, :, None]
     root = np.sqrt(square)
     # Derivatives with respect to the velocity are time derivatives where that rises at the rate 1.

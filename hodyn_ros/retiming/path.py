@@ -33,6 +33,24 @@ def moving_parts(model: RobotModel, path: TimedMotion) -> list[tuple[float, floa
 
     Each goes from one knot of the path to another one; a path without knots is one part. Where the
     positions of all joints are the same on a whole segment, but for rounding, it stands still.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Of n joints.
+    path : function of the path parameter
+        Of class C4, of n joints.
+
+    Returns
+    -------
+    list of (float, float)
+        Start and end of each part in sigma, increasing; at least one.
+
+    Raises
+    ------
+    TrajectoryError
+        If the path is no function, is not of class C4, has another number of joints or no
+        interval, is not finite, or does not move.
     """
     if not callable(path):
         raise TrajectoryError(
@@ -78,6 +96,25 @@ class RestingPath:
     It goes from `start` to `end` in sigma, by default along the whole path. A law that leaves rest
     advances as t^5 and has no smooth speed over sigma. The first four derivatives of sigma(u)
     vanish at both ends: there the joints rest whatever the speed of u is, a smooth function of u.
+
+    Parameters
+    ----------
+    path : function of the path parameter
+        q(sigma), of class C4.
+    start, end : float, optional
+        Of the part in sigma.
+
+    Attributes
+    ----------
+    ends : (float, float)
+        Start and end in sigma.
+    start_time, end_time : float
+        0 and 1, of u.
+
+    Raises
+    ------
+    TrajectoryError
+        If the path gives no finite derivatives of shape (N, 5, n).
     """
 
     start_time, end_time = 0.0, 1.0
@@ -105,7 +142,20 @@ class RestingPath:
         self._from_start, self._from_end = _advance(first, last), _advance(last, first)
 
     def parameter(self, u: Array, K: int) -> Array:
-        """Compute derivatives 0 to K-1 of sigma with respect to u, shape (..., K)."""
+        """Compute derivatives 0 to K-1 of sigma with respect to u, shape (..., K).
+
+        Parameters
+        ----------
+        u : ndarray, shape (...)
+            From 0 to 1.
+        K : int
+            Number of derivatives, the zeroth included.
+
+        Returns
+        -------
+        ndarray, shape (..., K)
+            In the unit of sigma; sigma itself within `ends`.
+        """
         near_end = u > 0.5
         x = np.where(near_end, 1.0 - u, u)
         result = np.empty((*np.shape(u), K))
@@ -122,7 +172,13 @@ class RestingPath:
 
     @cached_property
     def times(self) -> Array:
-        """Values of u at the knots of the path, from 0 to 1; only these two if it has none."""
+        """Values of u at the knots of the path, from 0 to 1; only these two if it has none.
+
+        Returns
+        -------
+        ndarray, shape (L + 1,)
+            Increasing, found by halving to rounding.
+        """
         sigma = knots_of(self._path)
         if sigma is None:
             return np.array([0.0, 1.0])
@@ -135,7 +191,20 @@ class RestingPath:
         return np.unique(np.concatenate(([0.0], high[1:-1], [1.0])))
 
     def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
-        """p(u) and its derivatives at u = t, shape (..., highest_derivative + 1, n)."""
+        """p(u) and its derivatives at u = t, shape (..., highest_derivative + 1, n).
+
+        Parameters
+        ----------
+        t : array-like, shape (...)
+            Values of u, from 0 to 1.
+        highest_derivative : int
+            With respect to u.
+
+        Returns
+        -------
+        ndarray, shape (..., highest_derivative + 1, n)
+            [rad] or [m].
+        """
         sigma = self.parameter(np.asarray(t, dtype=np.float64), highest_derivative + 1)
         outer = np.swapaxes(self._path(sigma[..., 0], highest_derivative), -1, -2)
         return np.swapaxes(compose(outer, sigma[..., None, :]), -1, -2)
@@ -149,7 +218,26 @@ def _advance(first: int, last: int) -> Array:
 
 
 def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
-    """Wrenches with time derivatives (N, E, 6) along a moving parameter, a series (N, E)."""
+    """Wrenches with time derivatives (N, E, 6) along a moving parameter, a series (N, E).
+
+    Parameters
+    ----------
+    wrench : callable
+        From values (N,) of the parameter and E orders to a Wrench or several, see
+        `WrenchFunction`.
+    parameter : ndarray, shape (N, E)
+        The parameter and its time derivatives.
+
+    Returns
+    -------
+    tuple of Wrench
+        With values of shape (N, E, 6) [N m/s^m] and [N/s^m]: the chain rule of order E - 1.
+
+    Raises
+    ------
+    WrenchError
+        If the function gives something else than wrenches with E orders.
+    """
     E = parameter.shape[1]
     given = wrench(parameter[:, 0], E)
     found = []

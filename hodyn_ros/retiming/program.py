@@ -33,6 +33,27 @@ class Program:
     """Quadratic program for the coefficients behind the first five, the last five being equal.
 
     Its matrices are the same for all motions with as many knots.
+
+    Parameters
+    ----------
+    intervals : int
+        Between the knots, at least 10 of them; M = intervals + 5 coefficients, of which
+        size = intervals - 4 are free.
+
+    Attributes
+    ----------
+    free : sparse array, shape (M, size)
+        Makes changes of all coefficients of those of the free ones.
+    at_knots : sparse array, shape (M - 4, M)
+        Positions at the knots.
+    third : sparse array, shape (M - 3, M)
+        Third differences.
+    limited : sparse array, shape (rows, M)
+        Differences 0 to 3 that depend on the free coefficients, which bounds are for.
+    orders : ndarray of int, shape (rows,)
+        Which difference each row of `limited` is.
+    bands : list of ndarray, shape (5, size)
+        Of the squares of `at_knots` and `third`, for the free coefficients.
     """
 
     def __init__(self, intervals: int) -> None:
@@ -74,6 +95,22 @@ class Program:
 
         Zero keeps the bounds. Source: Nocedal and Wright, Numerical Optimization, section 16.6,
         for bounds from both sides.
+
+        Parameters
+        ----------
+        band : ndarray, shape (5, size)
+            Upper band of H.
+        gradient : ndarray, shape (size, n)
+            One column for each joint.
+        center : ndarray, shape (rows, n)
+            Differences without a change.
+        bound : ndarray, shape (rows, n)
+            Positive, at least |center|.
+
+        Returns
+        -------
+        ndarray, shape (size, n)
+            y; scaled down so far that no bound is exceeded.
         """
         y: Array = pbtrs(pbtrf(band)[0], gradient)[0]
         for _ in _DIFFERENCES:
@@ -114,7 +151,23 @@ def _interior(
     center: Array,
     bound: Array,
 ) -> Array:
-    """Minimize y H y / 2 - gradient y with |center + G y| <= bound; see `Program.least`."""
+    """Minimize y H y / 2 - gradient y with |center + G y| <= bound; see `Program.least`.
+
+    Parameters
+    ----------
+    band : ndarray, shape (5, size)
+        Upper band of H.
+    gradient : ndarray, shape (size, n)
+    in_band : sparse array, shape (5 size, rows)
+        From weights of the rows of G to the band of G^T diag(w) G.
+    G : sparse array, shape (rows, size)
+    center, bound : ndarray, shape (rows, n)
+
+    Returns
+    -------
+    ndarray, shape (size, n)
+        y, to a gap of 1e-6 of the scale of the problem; bounds may be missed by rounding.
+    """
     (size, n), transposed, sign = (
         gradient.shape,
         G.T.tocsr(),

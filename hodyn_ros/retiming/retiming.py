@@ -147,6 +147,10 @@ def retime(
     shortest : float
         Duration that the motion has at least [s]; moving parts are slowed down alike.
 
+    Returns
+    -------
+    Retimed
+
     Raises
     ------
     ScalingError
@@ -212,6 +216,7 @@ def _check_options(
     rise_time: float,
     shortest: float,
 ) -> None:
+    """Refuse options of `retime` that cannot be used, with a `TrajectoryError`."""
     if rate is not None:
         checked_number(
             'rate', rate, TrajectoryError, above=0.0, most=NANOSECONDS, unit='Hz'
@@ -292,7 +297,26 @@ class _Work(NamedTuple):
     motor_limits: MotorLimits | None
 
     def laws(self, start: float, end: float, intervals: int) -> _Laws:
-        """Laws with so many intervals on a part of the path."""
+        """Laws with so many intervals on a part of the path.
+
+        Parameters
+        ----------
+        start, end : float
+            Of the part, in sigma.
+        intervals : int
+            Between the knots of the fast law.
+
+        Returns
+        -------
+        _Laws
+
+        Raises
+        ------
+        UnlimitedError
+            If nothing limits the speed.
+        ScalingError
+            If the part keeps its limits at no speed, or not when it is slow.
+        """
         from hodyn_ros.retiming.law import time_laws  # It loads SciPy.
         from hodyn_ros.retiming.limits import Limited, PathLimits
 
@@ -332,7 +356,13 @@ class _Work(NamedTuple):
         return _Laws(path, *time_laws(limits_at, 1.0 / uniform.factor, intervals))
 
     def _drives(self) -> Drives:
-        """Motors of joints that have one, and springs that are linear."""
+        """Motors of joints that have one, and springs that are linear.
+
+        Returns
+        -------
+        Drives
+            Zero inertia and compliance, and no limits, for all other joints.
+        """
         from hodyn_ros.actuators.springs import LinearSpring
         from hodyn_ros.retiming.limits import Drives
 
@@ -353,7 +383,20 @@ class _Work(NamedTuple):
     def scaling(
         self, motion: TimedMotion, sigma: SeriesOf, near: float | None = 1.0
     ) -> UniformScaling:
-        """Scale a motion uniformly; `sigma` is its place on the path."""
+        """Scale a motion uniformly; `sigma` is its place on the path.
+
+        Parameters
+        ----------
+        motion : function of time
+        sigma : callable
+            From times and a number of orders to its place on the path.
+        near : float or None
+            Factor at which it is examined, see `uniform_scaling`; None: all factors.
+
+        Returns
+        -------
+        UniformScaling
+        """
         wrench = self.wrench
         return uniform_scaling(
             self.model,
@@ -371,6 +414,22 @@ class _Work(NamedTuple):
         """Retime a part by the law that is the fastest once it keeps its limits.
 
         Where the fast one wastes time, a law with so many finer intervals is tried too, if any.
+
+        Parameters
+        ----------
+        laws : _Laws
+            Of the part.
+        step : float
+            Time between knots [s].
+        width : int
+            Periods over which positions are averaged.
+        finer : int or None
+            Number of intervals of the finer law.
+
+        Returns
+        -------
+        _Part
+            The one with the fewest periods.
         """
         found = [self.slowed(laws.path, laws.fastest, step, width)]
         stretch = found[0].stretch
@@ -390,7 +449,34 @@ class _Work(NamedTuple):
         width: int,
         shortest: float,
     ) -> _Whole:
-        """Put parts and standstills together, slowed down where that would be too short."""
+        """Put parts and standstills together, slowed down where that would be too short.
+
+        Parameters
+        ----------
+        parts : sequence of _Part
+            In the order of the path.
+        ends : sequence of float
+            Where the whole begins and ends, in sigma.
+        standing : ndarray, shape (parts + 1,)
+            Time to stand before, between and behind the parts [s].
+        step : float
+            Time between knots [s].
+        width : int
+            Periods over which positions are averaged.
+        shortest : float
+            Duration of the whole, at least [s].
+
+        Returns
+        -------
+        _Whole
+
+        Raises
+        ------
+        ScalingError
+            If a wrench exceeds a limit during a standstill.
+        TrajectoryError
+            If there would be too many samples.
+        """
         pauses = [round(time / step) for time in standing]
         first, last = (np.append(self.path(place, 0)[0], place)[None] for place in ends)
 
@@ -436,6 +522,31 @@ class _Work(NamedTuple):
 
         For what motors need of the derivatives of torques, sigma is averaged over more steps, as
         long as that costs less than to slow down.
+
+        Parameters
+        ----------
+        path : RestingPath
+            Of the part.
+        law : JtcMotion
+            u(t).
+        step : float
+            Time between knots [s].
+        width : int
+            Periods over which positions are averaged.
+        stretch : float
+            Time factor to begin with.
+        wide : int
+            Periods over which sigma is averaged, to begin with.
+
+        Returns
+        -------
+        _Part
+            With a scaling that is kept.
+
+        Raises
+        ------
+        ScalingError
+            If 30 rounds do not suffice.
         """
         part = self.averaged(path, law, step, width, stretch, wide)
         may_widen = self.actuators is not None and wide == 1
@@ -465,7 +576,33 @@ class _Work(NamedTuple):
         stretch: float,
         wide: int,
     ) -> _Part:
-        """Average the positions of a motion over so many steps, and before that sigma, twice."""
+        """Average the positions of a motion over so many steps, and before that sigma, twice.
+
+        Parameters
+        ----------
+        path : RestingPath
+            Of the part.
+        law : JtcMotion
+            u(t).
+        step : float
+            Time between knots [s].
+        width : int
+            Periods over which positions are averaged.
+        stretch : float
+            Time factor of the law, rounded up to whole periods.
+        wide : int
+            Periods over which sigma is averaged, twice.
+
+        Returns
+        -------
+        _Part
+            With rows (P, n + 1), and how it has to be scaled.
+
+        Raises
+        ------
+        TrajectoryError
+            If there would be too many samples.
+        """
         _refuse_many(stretch * law.duration / step)
         periods = max(1, ceil(stretch * law.duration / step - 1e-9))
         u = law(np.linspace(0.0, law.duration, periods + 1), 0)[:, 0, 0]
@@ -503,6 +640,20 @@ def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[
     """Coefficients of a motion that rests between its parts, and the knots at which they begin.
 
     Five equal coefficients are an instant of rest up to the snap, each one more a period of it.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray, shape (P, n + 1)
+        Positions and sigma: a row where it begins, the moving parts, a row where it ends.
+    pauses : sequence of int
+        Periods to rest between them.
+
+    Returns
+    -------
+    rows : ndarray, shape (M, n + 1)
+        Coefficients of the spline of degree 5.
+    starts : list of int
+        Of each part behind the first.
     """
     blocks, starts = [parts[0]], []
     for pause, part in zip(pauses, parts[1:]):
@@ -513,6 +664,7 @@ def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[
 
 
 def _refuse_many(samples: float) -> None:
+    """Refuse a motion with more samples than anybody wants, with a `TrajectoryError`."""
     if samples > _MOST_SAMPLES:
         raise TrajectoryError(
             f'The motion would have {samples:.3g} samples, expected {_MOST_SAMPLES} at most; '

@@ -88,7 +88,13 @@ _NO_FACTOR = (
 
 
 class TimedMotion(Protocol):
-    """Motion of n joints as a function of time, such as a `MotionSpline`."""
+    """Motion of n joints as a function of time, such as a `MotionSpline`.
+
+    Attributes
+    ----------
+    start_time, end_time : float
+        [s]
+    """
 
     @property
     def start_time(self) -> float:
@@ -99,11 +105,34 @@ class TimedMotion(Protocol):
         """Time at which it ends [s]."""
 
     def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
-        """Motion at times (...), shape (..., highest_derivative + 1, n)."""
+        """Motion at times (...), shape (..., highest_derivative + 1, n).
+
+        Parameters
+        ----------
+        t : array-like, shape (...)
+            Times within the motion [s].
+        highest_derivative : int
+            Time derivatives that are wanted.
+
+        Returns
+        -------
+        ndarray, shape (..., highest_derivative + 1, n)
+            [rad/s^k] or [m/s^k].
+        """
 
 
 def knots_of(motion: TimedMotion) -> Array | None:
-    """Read the times (N,) between which a motion is smooth, its `times`, if it has them [s]."""
+    """Read the times (N,) between which a motion is smooth, its `times`, if it has them [s].
+
+    Parameters
+    ----------
+    motion : function of time
+
+    Returns
+    -------
+    ndarray, shape (N,), or None
+        Increasing, with start and end; None if it has no array `times`.
+    """
     times = getattr(motion, 'times', None)
     if (
         not isinstance(times, np.ndarray)
@@ -117,12 +146,36 @@ def knots_of(motion: TimedMotion) -> Array | None:
 
 
 def at_rate(series: Array, s: float) -> Array:
-    """Series of shape (..., K, n) of what is played at the rate s."""
+    """Series of shape (..., K, n) of what is played at the rate s.
+
+    Parameters
+    ----------
+    series : ndarray, shape (..., K, n)
+        Values and their time derivatives.
+    s : float
+        Rate: 2 is twice as fast.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n)
+        `[..., k, :]` times s^k.
+    """
     return series * s ** np.arange(float(series.shape[-2]))[:, None]
 
 
 def stretched(motion: ArrayLike, factor: float) -> Array:
     """Samples of a motion, shape (..., K, n), played with a time factor: `[..., k, :]` / factor^k.
+
+    Parameters
+    ----------
+    motion : array-like, shape (..., K, n)
+        Positions and time derivatives.
+    factor : float
+        Positive; 2 is half as fast.
+
+    Returns
+    -------
+    ndarray, shape (..., K, n)
 
     Raises
     ------
@@ -167,14 +220,33 @@ class StretchedMotion:
 
     @property
     def times(self) -> Array:
-        """Times of its knots [s]: those of the motion, or only start and end if it has none."""
+        """Times of its knots [s]: those of the motion, or only start and end if it has none.
+
+        Returns
+        -------
+        ndarray, shape (N,)
+            Increasing.
+        """
         knots = knots_of(self.motion)
         if knots is None:
             return np.array([self.start_time, self.end_time])
         return self.start_time + self.factor * (knots - self.start_time)
 
     def __call__(self, t: ArrayLike, highest_derivative: int = 4) -> Array:
-        """Motion at given times; see `MotionSpline`."""
+        """Motion at given times; see `MotionSpline`.
+
+        Parameters
+        ----------
+        t : array-like, shape (...)
+            Times from `start_time` to `end_time` [s].
+        highest_derivative : int
+            Time derivatives that are wanted.
+
+        Returns
+        -------
+        ndarray, shape (..., highest_derivative + 1, n)
+            [rad/s^k] or [m/s^k].
+        """
         offset = (real_numbers(t, 't') - self.start_time) / self.factor
         # The last time must not end up behind the end by rounding.
         time = self.start_time + offset
@@ -214,7 +286,13 @@ class UniformScaling(NamedTuple):
 
     @property
     def slower_is_kept(self) -> bool:
-        """Whether the limits are kept with every factor that is larger."""
+        """Whether the limits are kept with every factor that is larger.
+
+        Returns
+        -------
+        bool
+            From `factor` on; else slow motions, such as standing still, exceed a limit.
+        """
         return self.intervals[-1] == (self.factor, np.inf)
 
     @property
@@ -261,6 +339,10 @@ def uniform_scaling(
     near : float, optional
         A factor at which alone a function of time is examined. Whether it keeps the limits is
         exact; the factor found is that of the places where it exceeds them or comes closest.
+
+    Returns
+    -------
+    UniformScaling
 
     Raises
     ------
@@ -317,7 +399,18 @@ def _checked_drives(
     motor_limits: MotorLimits | None,
     stiffness: Mapping[str, ArrayLike] | None,
 ) -> MotorLimits | None:
-    """Limits of the motors, if there are actuators, whose deflections must not have a past."""
+    """Limits of the motors, if there are actuators, whose deflections must not have a past.
+
+    Returns
+    -------
+    MotorLimits or None
+        By default such that the motors have no limits; None without actuators.
+
+    Raises
+    ------
+    ActuatorError
+        If there are limits or a stiffness without actuators, or joints have dampers.
+    """
     if actuators is None:
         if motor_limits is not None or stiffness is not None:
             raise ActuatorError('motor_limits or stiffness are given without actuators.')
@@ -349,7 +442,22 @@ def _sample_times(motion: TimedMotion, samples: int | ArrayLike) -> Array:
 
 
 def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion) -> None:
-    """Refuse a function of time that leaves its position limits anywhere, if it can tell."""
+    """Refuse a function of time that leaves its position limits anywhere, if it can tell.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+        Those of positions are used.
+    motion : function of time
+        One with `expansions`, such as a `PiecewiseMotion`, is looked at between its samples
+        too; others are not looked at.
+
+    Raises
+    ------
+    ScalingError
+        For the joint that leaves its range; `limiting` says where.
+    """
     if hasattr(motion, 'expansions'):
         lowest, highest, *times = position_extremes(motion)  # type: ignore[arg-type]
         _refuse_positions(model, limits, np.stack((lowest, highest)), np.stack(times))
@@ -375,7 +483,20 @@ def _refuse_positions(
 
 
 def friction_efforts(model: RobotModel, velocity: Array) -> Array:
-    """Efforts against friction, of the shape (N, E, n) of the joint velocities and their rates."""
+    """Efforts against friction, of the shape (N, E, n) of the joint velocities and their rates.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With the laws of friction of its bodies.
+    velocity : ndarray, shape (N, E, n)
+        Joint velocities and E - 1 time derivatives.
+
+    Returns
+    -------
+    ndarray, shape (N, E, n)
+        [N m/s^m] or [N/s^m].
+    """
     laws = {model.body_names.index(name): law for name, law in model.friction.items()}
     of_bodies = np.swapaxes(velocity[..., model.coordinate] * model.multiplier, -1, -2)
     return independent_efforts(model, np.swapaxes(joint_friction(laws, of_bodies), -1, -2))
@@ -384,7 +505,21 @@ def friction_efforts(model: RobotModel, velocity: Array) -> Array:
 def rigid_efforts(
     model: RobotModel, motion: Array, wrenches: Sequence[Wrench] | None
 ) -> Array:
-    """Efforts (N, K - 2, n) without friction along a motion (N, K, n)."""
+    """Efforts (N, K - 2, n) without friction along a motion (N, K, n).
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (N, K, n)
+        [rad/s^k] or [m/s^k].
+    wrenches : sequence of Wrench, optional
+        With K - 2 orders at the same samples.
+
+    Returns
+    -------
+    ndarray, shape (N, K - 2, n)
+        [N m/s^m] or [N/s^m].
+    """
     efforts = inverse_dynamics(model, motion, wrenches or None)
     if model.friction:
         # A model without it would be another one, for which nothing has been compiled.
@@ -408,7 +543,31 @@ def _wrenches_at(
 
 
 class _Played:
-    """All C limited quantities of a motion at N samples, as functions of the rate s."""
+    """All C limited quantities of a motion at N samples, as functions of the rate s.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    wrenches : sequence of Wrench, or function of time
+        At the samples.
+    actuators, motor_limits : Actuators and MotorLimits, or None
+    stiffness : mapping of str to ndarray, shape (N, S)
+        By the joint.
+    motion : array-like, shape (N, K, n)
+        At the rate one.
+    times : ndarray, shape (N,), optional
+        Of the samples [s].
+
+    Raises
+    ------
+    MotionError
+        If the motion has no samples, or too few orders for a limit.
+    ScalingError
+        If samples without times leave their position limits.
+    WrenchError
+        If the wrench is a function of time and there are no times.
+    """
 
     def __init__(
         self,
@@ -513,6 +672,7 @@ class _Played:
     def _motors(
         self, motion: Array, effort: Array, s: float
     ) -> Iterable[tuple[str, Array]]:
+        """Series of the motors, by the names of the fields of `MotorMotion`, at a rate s."""
         from hodyn_ros.actuators.motors import motor_motion
 
         assert self._actuators is not None
@@ -526,7 +686,23 @@ class _Played:
         return motors._asdict().items()
 
     def values(self, s: float) -> Array:
-        """Values (N, C) at a rate; raises DeflectionError where a spring has none."""
+        """Values (N, C) at a rate; raises DeflectionError where a spring has none.
+
+        Parameters
+        ----------
+        s : float
+            Rate; zero: held still.
+
+        Returns
+        -------
+        ndarray, shape (N, C)
+            In the units of the limits.
+
+        Raises
+        ------
+        DeflectionError
+            If a spring cannot have its torque.
+        """
         blocks = [
             series[:, order, columns]
             for kind, series in self._series(s)
@@ -535,7 +711,18 @@ class _Played:
         return np.concatenate([np.empty((len(self._motion), 0)), *blocks], axis=1)
 
     def is_exceeded(self, s: float) -> bool:
-        """Whether a limit is exceeded at a rate, or a spring cannot have its torque."""
+        """Whether a limit is exceeded at a rate, or a spring cannot have its torque.
+
+        Parameters
+        ----------
+        s : float
+            Rate; zero: held still.
+
+        Returns
+        -------
+        bool
+            Beyond the limit by more than rounding.
+        """
         try:
             return any(
                 bool((np.abs(series[:, order, columns]) > limit).any())
@@ -557,7 +744,26 @@ def _scaling_of(played: _Played) -> UniformScaling:
 def _kept_intervals(
     played: _Played, smallest: float = 0.0, count: int = _RATES
 ) -> FactorIntervals:
-    """All time factors with which samples keep their limits; wrong below the `smallest` one."""
+    """All time factors with which samples keep their limits; wrong below the `smallest` one.
+
+    Parameters
+    ----------
+    played : _Played
+    smallest : float
+        Factor below which nothing matters; zero: look at all.
+    count : int
+        Number of rates that are tried between the slowest and the fastest.
+
+    Returns
+    -------
+    tuple of (float, float)
+        Time factors, from and to, increasing; edges by halving to rounding.
+
+    Raises
+    ------
+    ScalingError
+        If there is no factor.
+    """
     slowest, fastest = _TRIED[[0, -1]]
     if smallest > 0.0:
         slowest, fastest = _RANGE / smallest, 1.0 / smallest
@@ -657,6 +863,26 @@ def _scaling_in_time(
     """Smallest time factor of a function of time, examined at these times and at its peaks.
 
     Also at places of every segment between its knots (L + 1,), if it has some.
+
+    Parameters
+    ----------
+    examined : callable
+        From times (N,) to the limited quantities there.
+    times : ndarray, shape (N,)
+        [s]
+    knots : ndarray, shape (L + 1,), or None
+        [s]
+    near : float or None
+        Factor at which alone it is examined.
+
+    Returns
+    -------
+    UniformScaling
+
+    Raises
+    ------
+    ScalingError
+        If there is no factor.
     """
     if knots is not None:
         places = int(np.clip(_MOST_PLACES // (len(knots) - 1), _FEWEST_PLACES, _PLACES))
@@ -719,7 +945,24 @@ def _peaks(played: _Played, s: float) -> Array:
 def _closed_in(
     examined: Callable[[Array], _Played], peaks: Array, s: float, ends: tuple[float, float]
 ) -> Array:
-    """Find times of peaks: the highest of many places, and then the vertex of a parabola."""
+    """Find times of peaks: the highest of many places, and then the vertex of a parabola.
+
+    Parameters
+    ----------
+    examined : callable
+        From times (N,) to the limited quantities there.
+    peaks : ndarray, shape (P, 5)
+        As `_peaks` finds them.
+    s : float
+        Rate at which they are.
+    ends : (float, float)
+        Of the motion [s].
+
+    Returns
+    -------
+    ndarray
+        Different times, increasing [s].
+    """
     result = []
     for part in np.array_split(peaks, -(-len(peaks) * (2 * _AROUND[0] + 1) // _BLOCK)):
         rows, column = np.arange(len(part)), part[:, 0].astype(np.intp)

@@ -103,14 +103,7 @@ def splice(
         )
     motion, state, end = _in_progress(current, join, model.n_joints, stop_duration)
     times, positions = _targets(model, limits, chunk, state, join)
-    intervals = max(
-        ceil((max(times[-1] + stop_duration, end) - join) / step - 1e-6), _FEWEST
-    )
-    if intervals > _MOST:
-        raise TrajectoryError(
-            f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
-            'send a shorter chunk, or a trajectory instead.'
-        )
+    intervals = _steps(max(times[-1] + stop_duration, end) - join, step)
     from hodyn_ros.retiming.program import program_of  # It loads SciPy.
 
     knots = join + step * np.arange(intervals + 1.0)
@@ -120,9 +113,21 @@ def splice(
     return _led_over(model, limits, program_of(intervals), wanted, before, weight, step)
 
 
+def _steps(duration: float, step: float) -> int:
+    """Number of steps [s] that a motion takes; a `TrajectoryError` if there are too many."""
+    intervals = max(ceil(duration / step - 1e-6), _FEWEST)
+    if intervals > _MOST:
+        raise TrajectoryError(
+            f'The motion would have {intervals} steps of {step:g} s, expected {_MOST} at most; '
+            'send a shorter chunk, or a trajectory instead.'
+        )
+    return intervals
+
+
 def _check_options(
     join: float, step: float, bandwidth: float, stop_duration: float
 ) -> None:
+    """Refuse options of `splice` that cannot be used, with a `TrajectoryError`."""
     checked_number('join', join, TrajectoryError, unit='s')
     checked_number('step', step, TrajectoryError, above=0.0, unit='s')
     checked_number('bandwidth', bandwidth, TrajectoryError, above=0.0, unit='Hz')
@@ -135,6 +140,11 @@ def _in_progress(
     """Motion in progress, None at rest; its state (5, n) at the join, and its end [s].
 
     Of a motion that takes long, the stop from there on takes the place.
+
+    Raises
+    ------
+    TrajectoryError
+        If the motion in progress has other joints, or is not finite.
     """
     if isinstance(current, PiecewiseMotion) and join >= current.end_time:
         current = current(current.end_time, 0)[0]
@@ -157,7 +167,13 @@ def _in_progress(
 def _targets(
     model: RobotModel, limits: MotionLimits, chunk: Waypoints, state: Array, join: float
 ) -> tuple[Array, Array]:
-    """Times (N,) and positions (N, n) of the chunk, from the join on, within their limits."""
+    """Times (N,) and positions (N, n) of the chunk, from the join on, within their limits.
+
+    Raises
+    ------
+    TrajectoryError
+        If a waypoint lies outside of the limits.
+    """
     times, positions = chunk.times, chunk.positions
     # As with joint_trajectory_controller, continuous joints take the shorter way.
     turns = np.round((state[0] - positions[0]) / _TURN)
@@ -182,6 +198,24 @@ def _coefficients(
     At a knot q = c + D2 / 4 + D4 / 120 with differences D4 = step^4 q4d and
     D2 = step^2 q2d - D4 / 6. The first five are those of the polynomial that has the state at the
     join, the last five rest.
+
+    Parameters
+    ----------
+    current : PiecewiseMotion or None
+        Motion in progress; None at rest.
+    state : ndarray, shape (5, n)
+        At the join [rad/s^k] or [m/s^k].
+    end : float
+        Of the motion in progress [s].
+    knots : ndarray, shape (M - 4,)
+        From the join on [s].
+    step : float
+        Between them [s].
+
+    Returns
+    -------
+    ndarray, shape (M, n)
+        [rad] or [m].
     """
     at = np.zeros((len(knots) + 4, *state.shape))
     at[:, 0] = state[0]
@@ -206,6 +240,30 @@ def _led_over(
 
     What that one exceeds, the new one may exceed as far. Where torques or their rates are too
     high, it is led nearer to the one in progress.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+    program : Program
+        For as many knots.
+    wanted : ndarray, shape (M - 4, n)
+        Positions at the knots [rad] or [m].
+    before : ndarray, shape (M, n)
+        Coefficients of the motion in progress.
+    weight : float
+        Of third differences beside distances at the knots.
+    step : float
+        Between the knots [s].
+
+    Returns
+    -------
+    JtcMotion
+
+    Raises
+    ------
+    TrajectoryError
+        If torques or their rates are too high after 12 rounds.
     """
     low, high = np.clip((limits.lower, limits.upper), -_NO_LIMIT, _NO_LIMIT)
     of_orders = (high - low) / 2.0, limits.velocity, limits.acceleration, limits.jerk

@@ -114,6 +114,10 @@ def new_timing(
     **options
         For a new time law: intervals, rate, window, rise_time and keep_standstills of `retime`.
 
+    Returns
+    -------
+    NewTiming
+
     Raises
     ------
     ScalingError
@@ -163,7 +167,15 @@ def _scaled(
     is_executed: bool,
     drives: dict[str, Any],
 ) -> tuple[UniformScaling, bool]:
-    """Scaling of samples, and of what a controller executes, and whether both keep the limits."""
+    """Scaling of samples, and of what a controller executes, and whether both keep the limits.
+
+    Returns
+    -------
+    scaling : UniformScaling
+        The one with the larger factor.
+    is_kept : bool
+        Whether the motion keeps its limits as it is.
+    """
     scalings = []
     if is_executed:  # which says when a limit is exceeded, so it comes first
         motion = jtc_motion(times, *(samples[:, k] for k in range(3)))
@@ -196,7 +208,32 @@ def _stretched(
     stays: bool,
     is_executed: bool,
 ) -> NewTiming:
-    """Samples at the smallest time factor, or as they are."""
+    """Samples at the smallest time factor, or as they are.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    samples : ndarray, shape (N, K, n)
+        [rad/s^k] or [m/s^k].
+    limits : MotionLimits
+        For the result.
+    scaling : UniformScaling
+        Of the samples.
+    stays : bool
+        Whether the motion is to stay as it is.
+    is_executed : bool
+        Whether the motion of the controller is wanted too.
+
+    Returns
+    -------
+    NewTiming
+
+    Raises
+    ------
+    UnlimitedError
+        If nothing limits the speed and the motion is not to stay.
+    """
     if scaling.factor == 0.0 and not stays:
         raise UnlimitedError(
             'Nothing limits the speed of this motion; name limits, or ask for nothing but a '

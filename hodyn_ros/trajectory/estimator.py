@@ -74,7 +74,19 @@ class Estimate(NamedTuple):
     """Standard deviations of the measurement noise, given or identified, shape (n,) [unit]."""
 
     def deviations(self, orders: int) -> Array:
-        """Independent deviations of one standard deviation, shape (n * orders, orders, n)."""
+        """Independent deviations of one standard deviation, shape (n * orders, orders, n).
+
+        Parameters
+        ----------
+        orders : int
+            Of the motion that are deviated, from the value on; at most K.
+
+        Returns
+        -------
+        ndarray, shape (n * orders, orders, n)
+            [unit/s^k]. The sum of the outer products is the covariance, component by
+            component.
+        """
         n = self.factor.shape[0]
         steps = np.zeros((n, orders, orders, n))  # component, column, derivative, component
         each = np.arange(n)
@@ -121,6 +133,11 @@ class DerivativeEstimator:
         and such that no model could explain.
     gaps : int
         How often it started anew because stamps jumped by more than `max_gap`.
+
+    Raises
+    ------
+    MotionError
+        If an argument cannot be used, or `rate_noise` is given without `noise`.
 
     Examples
     --------
@@ -191,7 +208,10 @@ class DerivativeEstimator:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything that was measured; the counters stay."""
+        """Forget everything that was measured; the counters stay.
+
+        The next measurement is the first of a stream.
+        """
         n, K, M = self._n, self._K, len(self._cutoffs)
         self._banks: list[ModelBank] = []
         self._suspect: tuple[int, Array, Array | None] | None = None
@@ -227,6 +247,15 @@ class DerivativeEstimator:
         one follows it: then the estimator starts anew with the two. If the old stream goes on
         instead, it does so as if nothing had happened. Rates, NaN where there are none, are used
         if `rate_noise` is given.
+
+        Parameters
+        ----------
+        time : int
+            Stamp [ns].
+        values : array-like, shape (n,)
+            [unit]
+        rates : array-like, shape (n,), optional
+            Measured rates [unit/s]; NaN where there are none.
 
         Returns
         -------
@@ -286,6 +315,20 @@ class DerivativeEstimator:
         behind it, ahead of that carried on by the models. It goes up to the order that is vouched
         for at present and whose standard deviation is not too large at that time; None if there is
         none, or the time is before all that is kept.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+
+        Returns
+        -------
+        Estimate or None
+
+        Raises
+        ------
+        MotionError
+            If the time is no integer.
         """
         time = _checked_time(time)
         if self._valid < 0 or time < self._banks[0].oldest:
@@ -295,6 +338,7 @@ class DerivativeEstimator:
         return self._estimate(time, mean, std, factor, order)
 
     def _start(self, time: int, values: Array) -> None:
+        """Begin a stream with a measurement; values count from this one."""
         self._newest, self._origin, self._latest = time, values.copy(), values.copy()
         self._count = 1
         for components, _ in self._groups:
@@ -304,7 +348,14 @@ class DerivativeEstimator:
             self._banks.append(bank)
 
     def _jump(self, time: int, values: Array, rates: Array | None) -> Estimate | None:
-        """Take a measurement whose stamp does not follow the newest one."""
+        """Take a measurement whose stamp does not follow the newest one.
+
+        Returns
+        -------
+        Estimate or None
+            That of `update` if the measurement confirms the one before, which did not
+            follow either; then the stream begins anew with both.
+        """
         suspect = self._suspect
         if suspect is not None and 0 < time - suspect[0] <= self._max_gap:
             self.reset()
@@ -317,7 +368,19 @@ class DerivativeEstimator:
         return None
 
     def _take(self, time: int, step: int, values: Array, rates: Array | None) -> None:
-        """Predict, correct and keep account of how well that went."""
+        """Predict, correct and keep account of how well that went.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        step : int
+            Since the newest measurement [ns].
+        values : ndarray, shape (n,)
+            [unit]
+        rates : ndarray, shape (n,), or None
+            [unit/s]
+        """
         seconds = 1e-9 * step
         self._newest = time
         self._period += (seconds - self._period) * max(1.0 / self._count, _RATE_MEMORY)
@@ -340,6 +403,16 @@ class DerivativeEstimator:
         """Whether no likely model explains a component, while they did so before.
 
         If they do not explain the next measurement either, the stream has changed.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n,)
+            Counted from the first ones [unit].
+
+        Returns
+        -------
+        bool
+            Whether the measurement is to be left out.
         """
         if self._renewed is None:  # what noise explains is not known yet
             return False
@@ -355,7 +428,17 @@ class DerivativeEstimator:
     def _correct(
         self, values: Array, rates: Array | None, moved: NDArray[np.bool_]
     ) -> None:
-        """Use a measurement at the present time."""
+        """Use a measurement at the present time.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n,)
+            Counted from the first ones [unit].
+        rates : ndarray, shape (n,), or None
+            [unit/s]
+        moved : ndarray of bool, shape (n,)
+            Whether a value is another one than before.
+        """
         counts = self._count > self._N + 1
         self._number += counts
         self._changes += counts * moved
@@ -382,6 +465,15 @@ class DerivativeEstimator:
         """Vouch for no derivative when a value comes that none of the models can explain.
 
         Covariances do not depend on values: by them it would be as good as any other.
+
+        Parameters
+        ----------
+        components : ndarray of int or slice
+            Which of the n, c of them.
+        innovation : ndarray, shape (M, c)
+            Measured minus predicted [unit].
+        variance : ndarray, shape (M,)
+            Of the innovations, over that of the noise.
         """
         size = np.abs(innovation)
         is_large = size.min(axis=0) > self._least_surprise
@@ -428,7 +520,20 @@ class DerivativeEstimator:
         self._deviation = np.sqrt(noise)
 
     def _mixture(self, time: int, covariance: Array | None = None) -> Array:
-        """Mean (n, K) of all models together; their covariance (n, K, K) if there is room."""
+        """Mean (n, K) of all models together; their covariance (n, K, K) if there is room.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        covariance : ndarray, shape (n, K, K), optional
+            Filled with that of value, first, ... derivative.
+
+        Returns
+        -------
+        ndarray, shape (n, K)
+            [unit/s^k]
+        """
         K, mean = self._K, np.empty((self._n, self._K))
         for bank, (components, _) in zip(self._banks, self._groups):
             means = bank.means(time, K, self._models).transpose(1, 0, 2)
@@ -465,7 +570,15 @@ class DerivativeEstimator:
         return mean, units.T, np.multiply(factor, units[:, :, None], out=scaled)
 
     def _judge(self, time: int, mean: Array) -> None:
-        """Decide on the order that is vouched for, from the average squares of the derivatives."""
+        """Decide on the order that is vouched for, from the average squares of the derivatives.
+
+        Parameters
+        ----------
+        time : int
+            Of the estimate [ns].
+        mean : ndarray, shape (n, K)
+            [unit/s^k]
+        """
         seconds = 0.0 if self._judged is None else 1e-9 * (time - self._judged)
         self._judged = time
         forget = exp(-seconds / _SCALE_MEMORY)
@@ -501,6 +614,7 @@ class DerivativeEstimator:
     def _estimate(
         self, time: int, mean: Array, std: Array, factor: Array, order: int
     ) -> Estimate | None:
+        """Estimate up to an order, with arrays of its own; None below order 0."""
         if order < 0 or self._newest is None:
             return None
         K = order + 1
@@ -514,6 +628,11 @@ class Rounding:
 
     The smallest change between neighbouring values is the step, once it was seen three times and
     the value stood still in between.
+
+    Parameters
+    ----------
+    n : int
+        Number of components.
     """
 
     def __init__(self, n: int) -> None:
@@ -525,7 +644,13 @@ class Rounding:
         self._still = self._stood
 
     def see(self, change: Array) -> None:
-        """Take the change from one value to the next, shape (n,) [unit]."""
+        """Take the change from one value to the next, shape (n,) [unit].
+
+        Parameters
+        ----------
+        change : ndarray, shape (n,)
+            [unit]
+        """
         still = change == 0.0
         # Most streams are not rounded to visible steps, or stand still: little is to be done.
         if still.any():
@@ -547,6 +672,7 @@ def _leading(flags: NDArray[np.bool_]) -> int:
 
 
 def _checked_time(time: int) -> int:
+    """Time as an int; refuses what is no integer."""
     if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
         raise MotionError(f'time is {time!r}, expected an integer number of nanoseconds.')
     return int(time)

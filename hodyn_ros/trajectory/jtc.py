@@ -81,6 +81,11 @@ def jtc_motion(
         As with `positions_upsampling.enable` of the controller: waypoints of which none has a
         velocity or an acceleration are joined by the cubic spline of class C2 from rest to rest.
 
+    Returns
+    -------
+    JtcMotion
+        Its `degrees` say which segments are of degree 1, 3 and 5.
+
     Raises
     ------
     TrajectoryError
@@ -123,6 +128,11 @@ def spline_of_degree_5(coefficients: ArrayLike, step: float) -> JtcMotion:
     step : float
         Between its M - 4 knots, the first one at zero; a whole number of nanoseconds [s].
 
+    Returns
+    -------
+    JtcMotion
+        From the time zero on, continuous up to the snap.
+
     Raises
     ------
     TrajectoryError
@@ -161,6 +171,20 @@ def upsampled_velocities(
 
     The velocities that make the acceleration of the cubics continuous, zero at both ends. Those
     that are given if any velocity or acceleration is, or if there is one waypoint only.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    positions : ndarray, shape (N, n)
+        [rad] or [m].
+    velocities, accelerations : ndarray, shape (N, n)
+        Rows of NaN are not given.
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+        [rad/s] or [m/s].
     """
     from scipy.linalg import solve_banded
 
@@ -178,7 +202,18 @@ def upsampled_velocities(
 
 
 def segment_degrees(velocities: Array, accelerations: Array) -> Indices:
-    """Degree of every segment, by which rows are not NaN; 0 where there is no interpolation."""
+    """Degree of every segment, by which rows are not NaN; 0 where there is no interpolation.
+
+    Parameters
+    ----------
+    velocities, accelerations : ndarray, shape (N, n)
+        Of the waypoints; rows of NaN are not given.
+
+    Returns
+    -------
+    ndarray of int, shape (N - 1,)
+        0, 1, 3 or 5.
+    """
     has_velocity, has_acceleration = (
         ~np.isnan(rows[:-1, 0]) & ~np.isnan(rows[1:, 0])
         for rows in (velocities, accelerations)
@@ -196,6 +231,19 @@ def jtc_expansions(
 
     Of what is not given, the rows are NaN; in segments that the controller does not interpolate,
     the derivatives are.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    positions : ndarray, shape (N, n)
+        [rad] or [m].
+    velocities, accelerations : ndarray, shape (N, n)
+
+    Returns
+    -------
+    ndarray, shape (N - 1, 2, 6, n)
+        [rad/s^k] or [m/s^k].
     """
     degrees = segment_degrees(velocities, accelerations)
     h, rise = np.diff(times)[:, None], np.diff(positions, axis=0)

@@ -43,6 +43,22 @@ class ModelBank:
     [rad/s]. A state has `n_states` values and derivatives, N; so many earlier states are kept and
     smoothed as there are copies. `time` is that of the newest measurement, from `oldest` on states
     are known [ns].
+
+    Parameters
+    ----------
+    cutoffs : ndarray, shape (M,)
+        [rad/s]
+    n : int
+        Number of components.
+    n_states : int
+        N, the value included.
+    n_copies : int
+        Earlier states that are kept; zero: nothing is smoothed.
+
+    Attributes
+    ----------
+    time, oldest : int
+        [ns]
     """
 
     def __init__(self, cutoffs: Array, n: int, n_states: int, n_copies: int) -> None:
@@ -69,7 +85,15 @@ class ModelBank:
         self._latest_source: _Source | None = None
 
     def start(self, time: int, values: Array) -> None:
-        """Take the first measurement, values (n,) at a time [ns]."""
+        """Take the first measurement, values (n,) at a time [ns].
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        values : ndarray, shape (n,)
+            [unit]
+        """
         self.time = self.oldest = time
         place = self._place
         self._mean[:, :, place] = values
@@ -82,6 +106,13 @@ class ModelBank:
 
         `period` is the typical time between measurements [s]: at the cut-off of a model, the
         signal that it expects is as strong as the noise of measurements at this distance.
+
+        Parameters
+        ----------
+        time : int
+            Not before the newest measurement [ns].
+        period : float
+            [s]
         """
         step = time - self.time
         if step != self._step:
@@ -107,7 +138,22 @@ class ModelBank:
             self.oldest = time
 
     def expected(self, values: Array, models: slice) -> tuple[Array, Array]:
-        """Return what `measure` would for values (n,), of some models and without correction."""
+        """Return what `measure` would for values (n,), of some models and without correction.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n,)
+            [unit]
+        models : slice
+            Which of the M.
+
+        Returns
+        -------
+        innovation : ndarray, shape (models, n)
+            Measured minus predicted [unit].
+        variance : ndarray, shape (models,)
+            Over that of the noise.
+        """
         place = self._place
         variance = self._covariance[models, place, place] + 1.0
         return values - self._mean[models, :, place], variance
@@ -120,6 +166,22 @@ class ModelBank:
         `ratio` is the standard deviation of its noise over that of the values [1/s^order]. Returns
         the innovations (M, n), measured minus predicted, and their variances (M,) in units of that
         of the noise of values.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n,)
+            [unit/s^order]
+        order : int
+            Of the derivative, 0: the value.
+        ratio : float
+            [1/s^order]
+
+        Returns
+        -------
+        innovation : ndarray, shape (M, n)
+            [unit/s^order]
+        variance : ndarray, shape (M,)
+            Over that of the noise of values [1/s^(2 order)].
         """
         unit = self._units[:, order]
         index = self._place + order
@@ -163,6 +225,20 @@ class ModelBank:
         """Value and first K - 1 derivatives (M, n, K), K <= N, of some of the models.
 
         The time is that of the oldest copy or later, also in the future [ns].
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        K : int
+            Number of orders.
+        models : slice
+            Which of the M, by default all.
+
+        Returns
+        -------
+        ndarray, shape (models, n, K)
+            [unit/s^k]
         """
         source = self._source(time, K)
         weights = self._weights(source, K, models)
@@ -170,7 +246,22 @@ class ModelBank:
         return means
 
     def covariances(self, time: int, K: int, models: slice = _ALL) -> Array:
-        """Covariances (M, K, K) of `means`, over the variance of the noise of values."""
+        """Covariances (M, K, K) of `means`, over the variance of the noise of values.
+
+        Parameters
+        ----------
+        time : int
+            See `means` [ns].
+        K : int
+            Number of orders.
+        models : slice
+            Which of the M, by default all.
+
+        Returns
+        -------
+        ndarray, shape (models, K, K)
+            Times the variance of the noise it is that of each component.
+        """
         source = self._source(time, K)
         W, place = self._weights(source, K, models), source.place
         covariance: Array = (
@@ -187,7 +278,20 @@ class ModelBank:
         return covariance
 
     def _source(self, time: int, K: int) -> _Source:
-        """From which states to find those at a time, and in which units."""
+        """From which states to find those at a time, and in which units.
+
+        Parameters
+        ----------
+        time : int
+            [ns]
+        K : int
+            Number of orders.
+
+        Returns
+        -------
+        _Source
+            The newest state for later times, else the copies on both sides.
+        """
         N, M = self._N, len(self.cutoffs)
         ahead = time >= self.time
         if ahead:
@@ -219,7 +323,12 @@ class ModelBank:
         return found._replace(u=(time - start) / (end - start))
 
     def _weights(self, source: _Source, K: int, models: slice) -> Array:
-        """Weights of the states of the source, in physical units."""
+        """Weights of the states of the source, in physical units.
+
+        Returns
+        -------
+        ndarray, shape (models, K, N or 2 N)
+        """
         N, scales = self._N, source.weights[models]
         ahead = source.short - (models.start or 0)
         if ahead <= 0:
@@ -247,7 +356,18 @@ class _Source(NamedTuple):
 
 
 class StepMatrices:
-    """Matrices of the model with N states for steps of given lengths, in scaled units."""
+    """Matrices of the model with N states for steps of given lengths, in scaled units.
+
+    Parameters
+    ----------
+    N : int
+        Number of states.
+
+    Attributes
+    ----------
+    exponents : ndarray, shape (2 N,)
+        0.0 to 2 N - 1.0, of the powers of a step.
+    """
 
     def __init__(self, N: int) -> None:
         i, j = np.indices((N, N))
@@ -267,6 +387,16 @@ class StepMatrices:
 
         The first are Taylor expansions; the second, of the same shape, are for unit intensity.
         Source: Bar-Shalom et al. 2001, section 6.2, for any number of states.
+
+        Parameters
+        ----------
+        x : ndarray, shape (M,)
+            Steps times cut-offs.
+
+        Returns
+        -------
+        transitions : ndarray, shape (M, N, N)
+        driven : ndarray, shape (M, N, N)
         """
         powers = x[:, None] ** self.exponents
         both = powers.take(self._places, axis=1)
@@ -277,6 +407,18 @@ class StepMatrices:
         """Weights (K, 2 N) of the states at both ends of a step of length one for that at u in it.
 
         Hermite interpolation: what the model expects between known ends.
+
+        Parameters
+        ----------
+        u : float
+            Place in the step, 0 to 1.
+        K : int
+            Orders that are wanted, at most N.
+
+        Returns
+        -------
+        ndarray, shape (K, 2 N)
+            State at the start, then state at the end.
         """
         N = self.N
         powers = np.array([[1.0 - u], [u]]) ** self.exponents
@@ -287,7 +429,20 @@ class StepMatrices:
         return weights
 
     def bridge_spread(self, u: float, K: int) -> Array:
-        """Covariance (K, K) at u that remains between known ends, for unit intensity."""
+        """Covariance (K, K) at u that remains between known ends, for unit intensity.
+
+        Parameters
+        ----------
+        u : float
+            Place in the step, 0 to 1.
+        K : int
+            Orders that are wanted, at most N.
+
+        Returns
+        -------
+        ndarray, shape (K, K)
+            Zero at both ends.
+        """
         at_end = self.bridge_weights(u, K)[:, self.N :]
         transitions, driven = self.matrices(np.array([1.0 - u, u]))
         spread: Array = driven[1, :K, :K] - at_end @ (transitions[0] @ driven[1, :, :K])

@@ -150,7 +150,20 @@ class PiecewiseMotion(Immutable):
         return motion.reshape(*time.shape, *shape)
 
     def within(self, segments: Indices, parts: Array) -> Array:
-        """Motion at the same parts (L,) of the durations of some segments (M,): (M, L, 5, n)."""
+        """Motion at the same parts (L,) of the durations of some segments (M,): (M, L, 5, n).
+
+        Parameters
+        ----------
+        segments : ndarray of int, shape (M,)
+            Indices of segments.
+        parts : ndarray, shape (L,)
+            From 0 to 1.
+
+        Returns
+        -------
+        ndarray, shape (M, L, 5, n)
+            Position to snap [rad/s^k] or [m/s^k].
+        """
         size, n = self.expansions.shape[2:]
         durations = self.times[segments + 1] - self.times[segments]
         scale = (durations[:, None] ** np.arange(float(size)))[..., None]
@@ -171,6 +184,23 @@ def expanded(
     """Compute derivatives 0 to K - 1, shape (M, K, n), at offsets (M,) from ends of segments.
 
     `side` is 0 for the start of the segment, 1 for its end.
+
+    Parameters
+    ----------
+    expansions : ndarray, shape (segments, 2, d + 1, n)
+        See `PiecewiseMotion`.
+    segment : ndarray of int, shape (M,)
+        Index of the segment of each offset.
+    side : ndarray of int, shape (M,)
+    offset : ndarray, shape (M,)
+        Time since that end, negative before it [s].
+    K : int
+        Number of derivatives, the zeroth included.
+
+    Returns
+    -------
+    ndarray, shape (M, K, n)
+        [rad/s^k] or [m/s^k].
     """
     motion: Array = (
         taylor_weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
@@ -179,7 +209,22 @@ def expanded(
 
 
 def taylor_weights(offset: Array, K: int, size: int) -> Array:
-    """What `size` derivatives add to the first K ones at offsets (M,): shape (M, K, size)."""
+    """What `size` derivatives add to the first K ones at offsets (M,): shape (M, K, size).
+
+    Parameters
+    ----------
+    offset : ndarray, shape (M,)
+        [s]
+    K : int
+        Derivatives that are wanted, the zeroth included.
+    size : int
+        Derivatives that are known, the zeroth included; at most 10.
+
+    Returns
+    -------
+    ndarray, shape (M, K, size)
+        offset^(j - k) / (j - k)! for j >= k, else zero.
+    """
     # powers[:, m] is offset^m / m!; the last column stays zero.
     powers = np.zeros((len(offset), DEGREE + 2))
     powers[:, 0] = 1.0
@@ -190,7 +235,20 @@ def taylor_weights(offset: Array, K: int, size: int) -> Array:
 
 
 def continuous_derivative(times: Array, expansions: Array) -> int:
-    """Highest derivative, of the first four, up to which none jumps; see `PiecewiseMotion`."""
+    """Highest derivative, of the first four, up to which none jumps; see `PiecewiseMotion`.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        Of the knots [s].
+    expansions : ndarray, shape (N - 1, 2, d + 1, n)
+        See `PiecewiseMotion`.
+
+    Returns
+    -------
+    int
+        From 0 to 4; jumps that rounding would cause do not count.
+    """
     durations = np.diff(times)[:, None]
     size = np.zeros((len(durations), expansions.shape[-1]))
     for k in range(expansions.shape[2]):
@@ -220,7 +278,17 @@ class Extremes(NamedTuple):
 
 
 def position_extremes(motion: PiecewiseMotion) -> Extremes:
-    """Lowest and highest positions of a `MotionSpline` or `JtcMotion`, exact up to rounding."""
+    """Lowest and highest positions of a `MotionSpline` or `JtcMotion`, exact up to rounding.
+
+    Parameters
+    ----------
+    motion : PiecewiseMotion
+        Of n joints.
+
+    Returns
+    -------
+    Extremes
+    """
     n, durations = motion.expansions.shape[-1], np.diff(motion.times)
     blocks = (slice(i, i + BLOCK) for i in range(0, len(durations), BLOCK))
     values, segment, part = largest_values(
@@ -261,6 +329,14 @@ def largest_values(
     control points do not exceed what has been found elsewhere holds no extremum. The others are
     halved (de Casteljau), which brings the control points closer to the polynomial, until the two
     agree up to rounding. Nothing is missed, however many extrema there are.
+
+    Returns
+    -------
+    values : ndarray, shape (2 n,)
+        Largest values, then negative lowest ones.
+    segments : ndarray of int, shape (2 n,)
+        Counted through all blocks.
+    parts : ndarray, shape (2 n,)
     """
     value, part, rounding = np.full(2 * n, -np.inf), np.zeros(2 * n), np.zeros(2 * n)
     segment = np.zeros(2 * n, dtype=np.intp)
@@ -270,26 +346,13 @@ def largest_values(
         # Of a repeated column only the last one is taken, so the largest comes last.
         better = values > value[columns]
         chosen = columns[better]
-        value[chosen], segment[chosen], part[chosen] = (
-            values[better],
-            segments[better],
-            parts[better],
-        )
+        for known, found in ((value, values), (segment, segments), (part, parts)):
+            known[chosen] = found[better]
 
     first, every = 0, np.arange(2 * n)
     for durations, expansions in blocks:
-        # The i-th control point from an end collects what the first i derivatives there
-        # contribute; half of the derivatives at both ends determine the polynomial.
-        d = expansions.shape[2] - 1
-        half = np.arange((d + 1) // 2)
-        weights = np.array(
-            [[comb(i, j) * factorial(d - j) / factorial(d) for j in half] for i in half]
-        )
-        powers = durations[:, None, None] ** half[:, None].astype(np.float64)
-        left = weights @ (expansions[:, 0, : len(half)] * powers)
-        right = weights @ (expansions[:, 1, : len(half)] * powers * (-1.0) ** half[:, None])
-        points = np.concatenate([left, right[:, ::-1]], axis=1)
-        points = np.concatenate([points, -points], axis=-1)
+        points = _control_points(durations, expansions)
+        points, d = np.concatenate([points, -points], axis=-1), points.shape[1] - 1
         size = np.abs(points).max(axis=(0, 1))
         np.maximum(rounding, _ROUNDING_OF_POINTS * size, out=rounding)
         # The middle is the mean of the control points with binomial weights.
@@ -318,16 +381,61 @@ def largest_values(
         middle = left[:, -1]
         order = np.argsort(middle, kind='stable')
         improve(column[order], middle[order], row[order], (start + width)[order])
-        points, start = (
-            np.concatenate([left, right]),
-            np.concatenate([start, start + width]),
-        )
+        points = np.concatenate([left, right])
+        start = np.concatenate([start, start + width])
         row, column = np.tile(row, 2), np.tile(column, 2)
     return value, segment, part
 
 
+def _control_points(durations: Array, expansions: Array) -> Array:
+    """Control points (M, d + 1, n) in Bernstein form of segments.
+
+    The i-th one from an end collects what the first i derivatives there contribute; half of the
+    derivatives at both ends determine the polynomial.
+
+    Parameters
+    ----------
+    durations : ndarray, shape (M,)
+        [s]
+    expansions : ndarray, shape (M, 2, d + 1, n)
+        See `PiecewiseMotion`.
+
+    Returns
+    -------
+    ndarray, shape (M, d + 1, n)
+        [rad] or [m]
+    """
+    d = expansions.shape[2] - 1
+    half = np.arange((d + 1) // 2)
+    weights = np.array(
+        [[comb(i, j) * factorial(d - j) / factorial(d) for j in half] for i in half]
+    )
+    powers = durations[:, None, None] ** half[:, None].astype(np.float64)
+    left = weights @ (expansions[:, 0, : len(half)] * powers)
+    right = weights @ (expansions[:, 1, : len(half)] * powers * (-1.0) ** half[:, None])
+    return np.concatenate([left, right[:, ::-1]], axis=1)
+
+
 def real_numbers(values: ArrayLike, name: str) -> Array:
-    """Values as a new float64 array; raises TrajectoryError where they are no real numbers."""
+    """Values as a new float64 array; raises TrajectoryError where they are no real numbers.
+
+    Parameters
+    ----------
+    values : array-like
+        Of any shape.
+    name : str
+        For messages.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    TrajectoryError
+        If they are no integers or floating-point numbers, are masked, or are rows of
+        different lengths.
+    """
     if np.ma.is_masked(values):
         raise TrajectoryError(
             f'{name} is a masked array with masked values; fill them, with NaN where nothing is '
@@ -347,7 +455,27 @@ def real_numbers(values: ArrayLike, name: str) -> Array:
 
 
 def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
-    """Return times (N,) of at least `fewest` waypoints: finite, strictly increasing, copied."""
+    """Return times (N,) of at least `fewest` waypoints: finite, strictly increasing, copied.
+
+    Parameters
+    ----------
+    times : array-like, shape (N,)
+        [s]
+    fewest : int
+        Least number of them, 1 or 2.
+    name : str
+        For messages.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        [s]
+
+    Raises
+    ------
+    TrajectoryError
+        If there are fewer, or they are not finite or do not increase strictly.
+    """
     array = real_numbers(times, name)
     if array.ndim != 1:
         raise TrajectoryError(f'{name} has shape {array.shape}, expected (N,).')
@@ -372,7 +500,20 @@ def checked_times(times: ArrayLike, fewest: int, name: str = 'times') -> Array:
 
 
 def divided_times(times: Array, rate: float) -> Array:
-    """Times (N,) with as many more between them, equally far apart, as make a rate [Hz]."""
+    """Times (N,) with as many more between them, equally far apart, as make a rate [Hz].
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        Increasing [s].
+    rate : float
+        At least so many a second [Hz].
+
+    Returns
+    -------
+    ndarray
+        Increasing, with the given ones among them [s].
+    """
     counts = np.maximum(1, np.ceil(np.diff(times) * rate - 1e-9)).astype(int)
     parts = map(
         partial(np.linspace, endpoint=False), times[:-1], times[1:], counts.tolist()
@@ -383,7 +524,26 @@ def divided_times(times: Array, rate: float) -> Array:
 def checked_positions(
     positions: ArrayLike, n_points: int, joint_names: Sequence[str] | None = None
 ) -> Array:
-    """Positions of all waypoints as a new array (n_points, n) of finite values."""
+    """Positions of all waypoints as a new array (n_points, n) of finite values.
+
+    Parameters
+    ----------
+    positions : array-like, shape (n_points, n)
+        [rad] or [m].
+    n_points : int
+        Number of waypoints.
+    joint_names : sequence of str, optional
+        Of the n columns.
+
+    Returns
+    -------
+    ndarray, shape (n_points, n)
+
+    Raises
+    ------
+    TrajectoryError
+        If they have another shape, a row is missing, or a value is not finite.
+    """
     array = real_numbers(positions, 'positions')
     n_joints = None if joint_names is None else len(joint_names)
     fits = array.ndim == 2 and len(array) == n_points and array.shape[1] > 0
@@ -414,6 +574,27 @@ def checked_rows(
 
     The values are those given, of the given shape, with rows of NaN where nothing is; None: no row
     is. `name` and `joint_names`, of the columns, are for messages.
+
+    Parameters
+    ----------
+    values : array-like, optional
+        Of the given shape; rows of NaN are not given.
+    name : str
+        Of the values.
+    shape : tuple of int
+        (N, n)
+    joint_names : sequence of str, optional
+        Of the n columns.
+
+    Returns
+    -------
+    values : ndarray, shape (N, n)
+    given : ndarray of bool, shape (N,)
+
+    Raises
+    ------
+    TrajectoryError
+        If they have another shape, or a value is not finite where its row is given.
     """
     if values is None:
         return np.full(shape, np.nan), np.zeros(shape[0], dtype=np.bool_)
@@ -434,6 +615,7 @@ def checked_rows(
 def _refuse(
     bad: Flags, array: Array, name: str, rule: str, joint_names: Sequence[str] | None
 ) -> None:
+    """Refuse an array for the first value that is bad, with the rule that it breaks."""
     row, column = (int(index) for index in np.argwhere(bad)[0])
     joint = f' (joint {joint_names[column]})' if joint_names is not None else ''
     raise TrajectoryError(

@@ -112,7 +112,13 @@ class Waypoints(Immutable):
 
     @property
     def rows(self) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations."""
+        """Positions, velocities and accelerations.
+
+        Returns
+        -------
+        positions, velocities, accelerations : ndarray, shape (N, n)
+            Rows of NaN where a point has none.
+        """
         return self.positions, self.velocities, self.accelerations
 
 
@@ -180,6 +186,11 @@ def plan_motion(
     allow_partial_joints : bool
         Whether joints may be missing in the waypoints; they hold their position at the start.
 
+    Returns
+    -------
+    MotionPlan
+        In the order of `joint_names`.
+
     Raises
     ------
     JointNameError
@@ -201,23 +212,13 @@ def plan_motion(
         velocities = upsampled_velocities(waypoints.times, *waypoints.rows)
         complete = replace(waypoints, velocities=velocities)
     knots, boundary, remarks = _knots(complete, start, _NEAR if is_spline else 0.0)
-    controlled = knots
-    if boundary is not None:
-        # What the start state leaves open is zero for the controller.
-        accelerations = knots.accelerations.copy()
-        accelerations[0] = np.nan_to_num(accelerations[0])
-        controlled = replace(knots, accelerations=accelerations)
+    controlled = knots if boundary is None else _closed(knots)
     moved = (
         _by_spline(knots, controlled, boundary) if is_spline else _by_controller(controlled)
     )
     motion = moved.motion
     joined, at_start = _beginning(motion, names, start, boundary)
-    N, count = len(waypoints.times), np.count_nonzero
-    given = (
-        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, '
-        f'{count(~np.isnan(waypoints.velocities[:, 0]))} with velocities, '
-        f'{count(~np.isnan(waypoints.accelerations[:, 0]))} with accelerations.'
-    )
+    given = _told(waypoints)
     return MotionPlan(
         motion=motion,
         interpolation=interpolation,
@@ -226,6 +227,23 @@ def plan_motion(
         extremes=moved.extremes,
         remarks=(given, *remarks, _begin(motion, boundary), *held, moved.supplied),
         warnings=(*moved.warnings, *at_start, *jtc_remarks(controlled)),
+    )
+
+
+def _closed(knots: Waypoints) -> Waypoints:
+    """Knots for the controller, for which zero is what a start state leaves open."""
+    accelerations = knots.accelerations.copy()
+    accelerations[0] = np.nan_to_num(accelerations[0])
+    return replace(knots, accelerations=accelerations)
+
+
+def _told(waypoints: Waypoints) -> str:
+    """Remark on what was given."""
+    N, count = len(waypoints.times), np.count_nonzero
+    return (
+        f'Given: {N} waypoint{"s" if N > 1 else ""} with positions, '
+        f'{count(~np.isnan(waypoints.velocities[:, 0]))} with velocities, '
+        f'{count(~np.isnan(waypoints.accelerations[:, 0]))} with accelerations.'
     )
 
 
@@ -242,7 +260,26 @@ class _Moved(NamedTuple):
 def _by_spline(
     knots: Waypoints, controlled: Waypoints, boundary: StartState | None
 ) -> _Moved:
-    """Motion of class C4, from a start state if it begins there."""
+    """Motion of class C4, from a start state if it begins there.
+
+    Parameters
+    ----------
+    knots : Waypoints
+        What the motion goes through, the start state first if it begins there.
+    controlled : Waypoints
+        The same for the controller, with which it is compared.
+    boundary : StartState or None
+        Where it begins.
+
+    Returns
+    -------
+    _Moved
+
+    Raises
+    ------
+    TrajectoryError
+        If a motion in progress would swing far beyond the waypoints.
+    """
     state = None if boundary is None else boundary.motion[1:]
     motion = fit_spline(knots.times, *knots.rows, start=state)
     extremes = position_extremes(motion)
@@ -296,7 +333,24 @@ def _beginning(
     start: StartState | None,
     boundary: StartState | None,
 ) -> tuple[int, list[str]]:
-    """Highest derivative that is continuous where the motion begins, and warnings on that."""
+    """Highest derivative that is continuous where the motion begins, and warnings on that.
+
+    Parameters
+    ----------
+    motion : MotionSpline or JtcMotion
+    names : tuple of str
+        Of the joints.
+    start : StartState or None
+        Where the robot is.
+    boundary : StartState or None
+        The same if the motion begins there.
+
+    Returns
+    -------
+    order : int
+        From -1, if the position jumps, to 4.
+    warnings : list of str
+    """
     if boundary is not None:
         initial, state = motion(motion.start_time), boundary.motion
         same = np.isnan(state) | np.isclose(initial, state, rtol=1e-9, atol=STANDSTILL)
@@ -322,6 +376,13 @@ def _beginning(
 
 def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
     """How far a spline leaves the motion of joint_trajectory_controller.
+
+    Parameters
+    ----------
+    spline : MotionSpline
+        Through the waypoints.
+    waypoints : Waypoints
+        In the order of its columns.
 
     Returns
     -------
@@ -361,7 +422,18 @@ def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
 
 
 def jtc_remarks(waypoints: Waypoints) -> tuple[str, ...]:
-    """List what joint_trajectory_controller would not do with waypoints that are usable here."""
+    """List what joint_trajectory_controller would not do with waypoints that are usable here.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+        As the controller would get them.
+
+    Returns
+    -------
+    tuple of str
+        Sentences, empty if there is nothing.
+    """
     remarks = []
     moving = [
         f'{name} ({value:g})'
@@ -413,7 +485,24 @@ def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartSta
 
 
 def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
-    """Waypoints with all their joints in the order wanted; JointNameError if they are others."""
+    """Waypoints with all their joints in the order wanted; JointNameError if they are others.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+        In any order.
+    joint_names : sequence of str
+        The same joints in the wanted order.
+
+    Returns
+    -------
+    Waypoints
+
+    Raises
+    ------
+    JointNameError
+        If a name is missing, unknown or repeated.
+    """
     order = joint_order(waypoints.joint_names, joint_names)
     rows = (row[:, order] for row in waypoints.rows)
     return Waypoints(tuple(joint_names), waypoints.times, *rows)
@@ -461,7 +550,30 @@ def _all_joints(
 def _knots(
     waypoints: Waypoints, start: StartState | None, near: float
 ) -> tuple[Waypoints, StartState | None, list[str]]:
-    """Choose what the motion goes through, the start state if it begins there, and remarks."""
+    """Choose what the motion goes through, the start state if it begins there, and remarks.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+        Of all joints.
+    start : StartState or None
+        Where the robot is.
+    near : float
+        Share of the time to the waypoint behind, below which one is left out after a start
+        in progress; zero: none is.
+
+    Returns
+    -------
+    knots : Waypoints
+    boundary : StartState or None
+    remarks : list of str
+
+    Raises
+    ------
+    TrajectoryError
+        If all waypoints have passed, too little time is left, or there is only one and
+        nowhere to begin.
+    """
     times = waypoints.times
     if start is None:
         if len(times) == 1:

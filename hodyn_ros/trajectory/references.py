@@ -15,7 +15,20 @@ from hodyn_ros.typing import Array
 
 @lru_cache(maxsize=4)
 def _window(ramp: float, duration: float) -> MotionSpline:
-    """Factor that rises from 0 to 1 and falls back, at rest between."""
+    """Factor that rises from 0 to 1 and falls back, at rest between.
+
+    Parameters
+    ----------
+    ramp : float
+        Duration of the rise, and of the fall [s].
+    duration : float
+        Of the whole [s].
+
+    Returns
+    -------
+    MotionSpline
+        Of one column, from the time zero on.
+    """
     return fit_spline([0.0, ramp, duration - ramp, duration], [[0.0], [1.0], [1.0], [0.0]])
 
 
@@ -34,7 +47,18 @@ class Sinusoids(NamedTuple):
     """[s]"""
 
     def motion(self, times: ArrayLike) -> Array:
-        """Position to snap, shape (N, 5, n), at times (N,) [s]; at rest before and after it."""
+        """Position to snap, shape (N, 5, n), at times (N,) [s]; at rest before and after it.
+
+        Parameters
+        ----------
+        times : array-like, shape (N,)
+            [s]
+
+        Returns
+        -------
+        ndarray, shape (N, 5, n)
+            [rad/s^k]
+        """
         t = np.asarray(times, dtype=np.float64)
         k = np.arange(ORDER)
         omega = 2.0 * np.pi / self.period
@@ -53,6 +77,11 @@ def panda_sinusoids() -> Sinusoids:
     Amplitudes and periods: test trajectory of Kumar and Mueller after eq. (31) and Table I of Gaz
     et al., RA-L 4(4), 2019. As coded there it leaves the position limits of joints 4 and 6 and the
     velocity limits of joints 1 and 2: here it is scaled, centred in the workspace and faded.
+
+    Returns
+    -------
+    Sinusoids
+        Of seven joints and 8 s.
     """
     return Sinusoids(
         amplitude=0.9 * np.array([2.21, -2.21, 1.2, -2.1, -2.3, 2.1, -2.5]),

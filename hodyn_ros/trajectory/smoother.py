@@ -66,7 +66,13 @@ class Smoothed(NamedTuple):
 
     @property
     def std(self) -> Array:
-        """Standard deviations of `motion`, shape (N, K, n) [unit/s^k]."""
+        """Standard deviations of `motion`, shape (N, K, n) [unit/s^k].
+
+        Returns
+        -------
+        ndarray, shape (N, K, n)
+            Roots of the diagonals of `covariance`.
+        """
         return np.asarray(np.sqrt(np.einsum('inkk->ikn', self.covariance)))
 
 
@@ -177,7 +183,13 @@ class Smoother:
         self._weigh()
 
     def blocks(self) -> Iterator[Smoothed]:
-        """Yield the estimates of consecutive samples; memory does not grow with their number."""
+        """Yield the estimates of consecutive samples; memory does not grow with their number.
+
+        Yields
+        ------
+        Smoothed
+            Of at most `BLOCK` samples each, in the order of time.
+        """
         from hodyn_ros.trajectory.smoother_kernels import finish
 
         n, K = self._values.shape[1], self._K
@@ -203,42 +215,39 @@ class Smoother:
         block: int,
         stores: dict[Any, Any],
     ) -> tuple[Array, Array, Array]:
-        """Filter a block in both directions and mix the models that have a weight in it."""
+        """Filter a block in both directions and mix the models that have a weight in it.
+
+        Parameters
+        ----------
+        rows : slice
+            Samples of the block, B of them.
+        group : _Group
+            Components, padded to `width`.
+        state : _State
+            Before the block, replaced by that behind it.
+        ends : sequence of _State
+            Of the backward filters, behind each block.
+        block : int
+            Number of the block.
+        stores : dict
+            Memory that is used again for each block.
+
+        Returns
+        -------
+        reference : ndarray, shape (B, K width)
+        mean : ndarray, shape (B, K width)
+        spread : ndarray, shape (B, K (K + 1) / 2, width)
+            See `unite`.
+        """
         from hodyn_ros.trajectory.smoother_kernels import unite
 
         B, N, width, K = rows.stop - rows.start, self._K + 1, group.width, self._K
         reference, mean = np.empty((B, K * width)), np.zeros((B, K * width))
         spread = np.zeros((B, K * (K + 1) // 2, width))
-        values = self._rows(rows, group)
+        values, used = self._rows(rows, group), self._used(rows, group)
         is_last = rows.stop == len(self._bins)
-        near = slice(
-            max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2
-        )
-        used: NDArray[np.bool_] = np.asarray(
-            self._shares[near, group.columns].any(axis=(0, 1))
-        )
         later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
-
-        def filtered(m: int) -> list[Any]:
-            """Run a model in both directions, or forward alone."""
-            sides: list[Any] = []
-            for side, backward, fresh in (
-                (state, False, rows.start == 0),
-                (later, True, is_last),
-            ):
-                key = m, width, backward
-                if (
-                    used[m] and key not in stores
-                ):  # New memory for each block would take longer.
-                    arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
-                    stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
-                store: Any = [a[:B] for a in stores[key]] if used[m] else None
-                if used[m] or not backward:
-                    self._filter(values, rows, group, m, side, backward, fresh, store=store)
-                sides += store or ()
-            return sides
-
-        sides = list(self._pool.map(filtered, range(len(used))))
+        sides = self._both_ways(values, rows, group, (state, later), used, stores)
         below, parts = self._between(rows)
         first = int(below[0])
         bins = np.minimum(np.arange(first, int(below[-1]) + 2), len(self._shares) - 1)
@@ -273,6 +282,64 @@ class Smoother:
 
         list(self._pool.map(united, _parts(B)))
         return reference, mean, spread
+
+    def _used(self, rows: slice, group: _Group) -> NDArray[np.bool_]:
+        """Which models have a weight near a block, shape (M,)."""
+        near = slice(
+            max(int(self._bins[rows.start]) - 1, 0), int(self._bins[rows.stop - 1]) + 2
+        )
+        return np.asarray(self._shares[near, group.columns].any(axis=(0, 1)))
+
+    def _both_ways(
+        self,
+        values: Array,
+        rows: slice,
+        group: _Group,
+        states: tuple[_State, _State],
+        used: NDArray[np.bool_],
+        stores: dict[Any, Any],
+    ) -> list[list[Any]]:
+        """Run each model over a block in both directions, one without a weight forward alone.
+
+        Parameters
+        ----------
+        values : ndarray, shape (B + 2, width)
+            See `_rows`.
+        rows : slice
+            Samples of the block.
+        group : _Group
+        states : (_State, _State)
+            Before the block and behind it, replaced by those at the other end.
+        used : ndarray of bool, shape (M,)
+            Which models have a weight.
+        stores : dict
+            Memory that is used again for each block.
+
+        Returns
+        -------
+        list of list of ndarray
+            Of each model means, covariances and versions, forward and then backward, see
+            `filter_samples`; empty without a weight.
+        """
+        B, N, width = rows.stop - rows.start, self._K + 1, group.width
+        is_first, is_last = rows.start == 0, rows.stop == len(self._bins)
+
+        def filtered(m: int) -> list[Any]:
+            sides: list[Any] = []
+            for side, backward, fresh in zip(states, (False, True), (is_first, is_last)):
+                key = m, width, backward
+                if (
+                    used[m] and key not in stores
+                ):  # New memory for each block would take longer.
+                    arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
+                    stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
+                store: Any = [a[:B] for a in stores[key]] if used[m] else None
+                if used[m] or not backward:
+                    self._filter(values, rows, group, m, side, backward, fresh, store=store)
+                sides += store or ()
+            return sides
+
+        return list(self._pool.map(filtered, range(len(used))))
 
     def _filter(
         self,
@@ -347,7 +414,13 @@ class Smoother:
         )
 
     def _around(self, sums: Array, axis: int = 0) -> Array:
-        """Sums of bins, with those to either side as far as they are remembered."""
+        """Sums of bins, with those to either side as far as they are remembered.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of the sums; weights fall by `_forget` from bin to bin.
+        """
         from scipy.signal import lfilter
 
         a = [1.0, -self._forget]
@@ -356,7 +429,13 @@ class Smoother:
         return np.asarray(before + behind - sums)
 
     def _correlations(self) -> Array:
-        """Time constants of the noise of each component, in steps."""
+        """Time constants of the noise of each component, in steps.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            One of `_CORRELATIONS`; zero where white noise is about as likely.
+        """
         n, N, M = self._values.shape[1], len(self._bins), len(self._cutoffs)
         starts = np.unique(
             np.linspace(0, max(N - _STRETCH, 0), _STRETCHES).astype(np.int64)
@@ -442,10 +521,18 @@ class Smoother:
 
 
 class _Group(NamedTuple):
-    """Components whose noise has the same correlation, so that they share covariances."""
+    """Components whose noise has the same correlation, so that they share covariances.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        Which of the n components.
+    correlation : float
+        Time constant of the noise, zero if it is white [s].
+    """
 
     columns: NDArray[np.intp]
-    correlation: float  # time constant [s]
+    correlation: float
 
     @property
     def width(self) -> int:
@@ -455,7 +542,17 @@ class _Group(NamedTuple):
         return -(-len(self.columns) // WIDTH) * WIDTH
 
     def padded(self, values: Array) -> Array:
-        """Values of the group with zeros that fill up."""
+        """Values of the group with zeros that fill up.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, c)
+            Of the c components.
+
+        Returns
+        -------
+        ndarray, shape (N, width)
+        """
         result = np.zeros((len(values), self.width))
         result[:, : len(self.columns)] = values
         return result
@@ -480,6 +577,25 @@ class _State(NamedTuple):
 def smooth(times: ArrayLike, values: ArrayLike, **options: Any) -> Smoothed:
     """Values and time derivatives along a recording without gaps; options of `Smoother`.
 
+    Parameters
+    ----------
+    times : array-like, shape (N,)
+        Stamps, increasing [ns].
+    values : array-like, shape (N, n)
+        Measurements [unit].
+    **options
+        See `Smoother`.
+
+    Returns
+    -------
+    Smoothed
+        Of all samples.
+
+    Raises
+    ------
+    MotionError
+        If an argument cannot be used.
+
     Examples
     --------
     >>> import numpy as np
@@ -499,6 +615,18 @@ def runs(times: NDArray[np.int64], max_gap: float) -> list[NDArray[np.intp]]:
 
     Stamps (N,) [ns] that jump by more than `max_gap` [s], ahead or back, begin a new run. What
     comes late or twice in one, and a single stamp that no other one confirms, is left out.
+
+    Parameters
+    ----------
+    times : ndarray of int, shape (N,)
+        [ns]
+    max_gap : float
+        [s]
+
+    Returns
+    -------
+    list of ndarray of int
+        Rows with increasing stamps.
     """
     jumps = np.flatnonzero(np.abs(np.diff(times)) > NANOSECONDS * max_gap) + 1
     pieces = [piece for piece in np.split(np.arange(len(times)), jumps) if len(piece) > 1]
@@ -531,6 +659,7 @@ def _weights(score: Array) -> Array:
 
 
 def _checked(times: ArrayLike, values: ArrayLike) -> tuple[NDArray[np.int64], Array]:
+    """Stamps (N,) [ns] and values (N, n); refuses other shapes, and times that do not increase."""
     stamps = np.asarray(times)
     if stamps.ndim != 1 or not len(stamps) or stamps.dtype.kind not in 'iu':
         raise MotionError(
@@ -550,6 +679,7 @@ def _checked(times: ArrayLike, values: ArrayLike) -> tuple[NDArray[np.int64], Ar
 
 
 def _deviations(noise: ArrayLike, n: int) -> Array:
+    """Positive noise of each component as a new array (n,)."""
     given = finite_array('noise', noise, MotionError)
     if given.shape not in ((), (1,), (n,)) or not (given > 0.0).all():
         raise MotionError(
@@ -574,6 +704,18 @@ def _replace_outliers(values: Array, step: float) -> int:
 
     A single wrong value makes a known pattern of the differences from the interpolation between
     two values before and two behind, which no motion and hardly any other noise makes.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,)
+        Changed in place [unit].
+    step : float
+        Step of their rounding, zero if none is known [unit].
+
+    Returns
+    -------
+    int
+        How many were replaced.
     """
     if len(values) < 5:
         return 0

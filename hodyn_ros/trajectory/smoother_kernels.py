@@ -39,6 +39,7 @@ _SAME_STEP, _SETTLED = 1e-7, 1e-12
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Function as it is compiled: without the lock of Python, sums in any order."""
     return compiled_function(
         function, None, nogil=True, error_model='numpy', fastmath={'contract', 'reassoc'}
     )
@@ -59,6 +60,26 @@ def predict(
     `column` becomes the covariance of the state with the innovation, whose variance is
     returned. The noise of a measurement remembers a part of the one before, which is known
     with the state then: the innovation is y - memory y_before - (q - memory q_before).
+
+    Parameters
+    ----------
+    states : tuple of int
+        Of the length N.
+    F, Q : ndarray, shape (N, N)
+        Transition over the step, and what the driving noise adds.
+    memory : float
+        Correlation of the noise over the step, zero if it is white.
+    P : ndarray, shape (N, N)
+        Covariance, changed in place.
+    G : ndarray, shape (N, N)
+        Memory for F P.
+    column : ndarray, shape (N,)
+        Changed in place.
+
+    Returns
+    -------
+    float
+        Variance of the innovation, over that of the noise.
     """
     N = len(states)
     first = P[0, 0]
@@ -83,7 +104,21 @@ def predict(
 
 @_compiled
 def forget(states: States, P: Matrix, X: Vector, value: Vector, u: float) -> None:
-    """Know nothing but a measurement; u: usual step."""
+    """Know nothing but a measurement; u: usual step.
+
+    Parameters
+    ----------
+    states : tuple of int
+        Of the length N.
+    P : ndarray, shape (N, N)
+        Covariance, changed in place.
+    X : ndarray, shape (n N,)
+        State, changed in place.
+    value : ndarray, shape (n,)
+        The measurement.
+    u : float
+        Step times cut-off of the model.
+    """
     N = len(states)
     P[:] = 0.0
     X[:] = 0.0
@@ -120,6 +155,8 @@ def filter_samples(
 
     Parameters
     ----------
+    states : tuple of int
+        Of the length N.
     values : ndarray, shape (B + 2, n)
         Sample i is in row i + 1; the one before the first is needed unless `fresh`.
     steps : ndarray, shape (B + 1,)
@@ -218,7 +255,18 @@ def filter_samples(
 
 @_compiled
 def factorise(states: States, A: Matrix, scales: Vector) -> None:
-    """Replace A by the lower factor of it in units of the roots of its diagonal."""
+    """Replace A by the lower factor of it in units of the roots of its diagonal.
+
+    Parameters
+    ----------
+    states : tuple of int
+        Of the length N.
+    A : ndarray, shape (N, N)
+        Symmetric and positive, changed in place: below the diagonal the factor, on it the
+        inverse of its diagonal.
+    scales : ndarray, shape (N,)
+        Becomes one over the roots of the diagonal.
+    """
     N = len(states)
     for a in range(N):
         scales[a] = 1.0 / sqrt(A[a, a])
@@ -243,7 +291,21 @@ def gains(
     gain: Matrix,
     C: Matrix,
 ) -> None:
-    """Rows (K, N) of P A^-1 and P - P A^-1 P (K, K), of a factorised A."""
+    """Rows (K, N) of P A^-1 and P - P A^-1 P (K, K), of a factorised A.
+
+    Parameters
+    ----------
+    states, wanted : tuple of int
+        Of the lengths N and K.
+    P : ndarray, shape (N, N)
+        Covariance of one side.
+    A, scales : ndarray, shapes (N, N) and (N,)
+        As `factorise` leaves them, of the sum of both sides.
+    gain : ndarray, shape (K, N)
+        Becomes P A^-1.
+    C : ndarray, shape (K, K)
+        Becomes P - P A^-1 P, at and below the diagonal.
+    """
     N, K = len(states), len(wanted)
     for k in range(K):
         for a in range(N):
@@ -292,6 +354,8 @@ def unite(
 
     Parameters
     ----------
+    states, wanted : tuple of int
+        Of the lengths N and K.
     values : ndarray, shape (B, n)
         Measurements, which both filters know.
     means, covariances, versions, later_means, later_covariances, later_versions : ndarray
@@ -408,6 +472,22 @@ def finish(
 
     `places` (c,) are the components among the n that these are the sums of; `offset` (B, n)
     is added to the variance of the value.
+
+    Parameters
+    ----------
+    wanted : tuple of int
+        Of the length K.
+    reference, sums : ndarray, shape (B, K width)
+        The means of `unite` and what is added to them.
+    spread : ndarray, shape (B, K (K + 1) / 2, width)
+        Of `unite`.
+    places : ndarray of int, shape (c,)
+    offset : ndarray, shape (B, n)
+        [unit^2]
+    mean : ndarray, shape (B, K, n)
+        Changed in place [unit/s^k].
+    covariance : ndarray, shape (B, n, K, K)
+        Changed in place.
     """
     K = len(wanted)
     width = spread.shape[2]

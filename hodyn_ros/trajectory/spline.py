@@ -136,6 +136,11 @@ def fit_spline(
         or acceleration other than zero is given there, the remaining derivatives are free. The
         same holds for `end`.
 
+    Returns
+    -------
+    MotionSpline
+        With all N waypoints as its knots.
+
     Raises
     ------
     TrajectoryError
