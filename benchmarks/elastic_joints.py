@@ -76,9 +76,8 @@ class IntegralFeedForward:
     ) -> Array:
         """Motor torques for a measured state."""
         found = self.law.evaluate(reference, q, qd, theta - self.moved, thetad)
-        now = (
-            reference[0] - self.lead * reference[1]
-        )  # the reference is that of a later time
+        # The reference is that of a later time.
+        now = reference[0] - self.lead * reference[1]
         self.moved += ~found.is_limited * self.gain * PERIOD * (now - q)
         return found.torque
 

@@ -240,9 +240,8 @@ class ElasticPlant:
             wrong = np.flatnonzero(changed != sign)
             if not len(wrong):
                 break
-            if (
-                pivot >= _TOGETHER
-            ):  # all at once may go round in circles, one at a time does not
+            # All at once may go round in circles, one at a time does not.
+            if pivot >= _TOGETHER:
                 wrong = wrong[:1]
             sign[wrong] = changed[wrong]
         return np.clip(found, -bound, bound)

@@ -147,9 +147,8 @@ def motions(t: Array) -> Array:
 def rest_to_rest(t: Array) -> Array:
     """Six joints that move together and pause, from 1.2 down to 0.03 rad; shape (N, 5, 6)."""
     moves = _there_and_back(t, 1.0, 1.2, 1.8)[..., None] * [1.2, 0.8, 0.5, 0.3, 0.1, 0.03]
-    moves[:, 0] += np.random.default_rng(5).uniform(
-        -1.0, 1.0, 6
-    )  # anywhere between two steps
+    # Anywhere between two steps.
+    moves[:, 0] += np.random.default_rng(5).uniform(-1.0, 1.0, 6)
     return moves
 
 

@@ -350,9 +350,8 @@ def process(domain: int, *arguments: str) -> Iterator[subprocess.Popen]:
         running.send_signal(signal.SIGTERM)
         try:
             running.communicate(timeout=END_TIME)
-        except (
-            subprocess.TimeoutExpired
-        ):  # an executor of rclpy misses a signal now and then
+        # An executor of rclpy misses a signal now and then.
+        except subprocess.TimeoutExpired:
             running.kill()
             running.communicate()
 

@@ -14,11 +14,8 @@ FOLDER = Path(__file__).parent
 Transitions = Mapping[tuple[str, str], str]
 
 WIDTH, HEIGHT = 920, 460
-CHARACTER, MARGIN, TALL = (
-    8.5,
-    36,
-    40,
-)  # of boxes: width of a character, both margins, height
+# Of boxes: width of a character, both margins, height.
+CHARACTER, MARGIN, TALL = (8.5, 36, 40)
 LINE = 15  # height of a line of text
 BEND = 50  # how far an arrow is drawn aside of the straight line between two states
 LABEL = 0.37  # part of the way at which an arrow has its label

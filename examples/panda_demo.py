@@ -46,10 +46,8 @@ WAYPOINT_PERIOD = 0.05  # s
 SAMPLE_PERIOD = 0.001  # s
 PUBLISH_RATE = 100.0  # Hz
 TIMEOUT = 60.0  # s
-TOLERANCES = (
-    1e-7,
-    1e-5,
-)  # of finite differences, relative to the largest value of the order
+# Of finite differences, relative to the largest value of the order.
+TOLERANCES = (1e-7, 1e-5)
 
 # Central differences of eighth order.
 FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])

@@ -32,9 +32,8 @@ def _command(module: str, node: str) -> Callable[[], int]:
 
     def main() -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(
-                number, lambda *_: os._exit(0)
-            )  # nothing has begun that has to end
+            # Nothing has begun that has to end.
+            signal.signal(number, lambda *_: os._exit(0))
         run = import_module('hodyn_ros.ros.base.life').main
         code: int = run(getattr(import_module(f'hodyn_ros.ros.nodes.{module}'), node))
         return code

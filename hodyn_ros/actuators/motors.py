@@ -413,12 +413,8 @@ def _quickly(
             S = _quick_stiffness(quick.variable, stiffness, len(theta))
         if S is None or quick.drive(motion, effort, S, theta, tau, delta):
             return None
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ):  # not the plain arrays it expects
+    # Not the plain arrays it expects.
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     if quick.friction:
         quick.friction(theta[1:-1], tau)

@@ -96,9 +96,8 @@ def controller_trajectory(
     if len(ends) < 2:
         raise TrajectoryError('The motion takes less than a nanosecond.')
     looks, phase = _phase(model, motion, ends, tolerance)
-    wanted = np.diff(
-        np.interp(ends, looks, phase)
-    )  # intervals, which may be beyond counting
+    # Intervals, which may be beyond counting.
+    wanted = np.diff(np.interp(ends, looks, phase))
     most, needed = max_points - 1, tolerance
     if np.ceil(wanted).clip(1.0).sum() <= most:
         times = _divided(ends, looks, phase, np.ceil(wanted).clip(1.0).astype(np.intp))
@@ -148,9 +147,8 @@ def _refined(
     """
     errors = _errors(model, motion, times, np.arange(len(times) - 1))
     while len(bad := np.flatnonzero(errors > _FOUND * tolerance)) and len(times) <= most:
-        if (
-            np.diff(times)[bad].min() < _SHORTEST
-        ):  # rounding is all that is left of the error
+        # Rounding is all that is left of the error.
+        if np.diff(times)[bad].min() < _SHORTEST:
             return times, errors, errors.max()
         times = np.insert(times, bad + 1, _whole((times[bad] + times[bad + 1]) / 2.0))
         errors = np.insert(errors, bad + 1, 0.0)

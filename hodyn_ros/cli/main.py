@@ -143,9 +143,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return request.exit_code
         except BrokenPipeError:  # nobody reads the output any more
-            _redirect_to_nowhere(
-                sys.stdout
-            )  # or Python would complain once more at its end
+            # Or Python would complain once more at its end.
+            _redirect_to_nowhere(sys.stdout)
             return BROKEN_PIPE
         except (click.Abort, KeyboardInterrupt):
             _say('Interrupted.')

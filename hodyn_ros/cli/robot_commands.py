@@ -82,9 +82,8 @@ def _text_of_robots() -> str:
 
 def _data(problem: Problem) -> dict[str, Any]:
     """Everything for programs; masses in kg, all else in rad, m, N m, N and s."""
-    from hodyn_ros.identification.outputs import (
-        friction_config,
-    )  # other commands need not wait
+    # Other commands need not wait.
+    from hodyn_ros.identification.outputs import friction_config
 
     model, limits, actuators = problem.model, problem.limits, problem.actuators
     links: dict[int, list[str]] = {}

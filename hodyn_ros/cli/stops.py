@@ -145,9 +145,8 @@ def _torques(problem: Problem, measured: Samples) -> str:
     """What would explain that measured torques are not those of the model."""
     if measured.effort is None or not np.isfinite(measured.effort).any():
         return ''
-    from hodyn_ros.identification.compare import (
-        compare,
-    )  # with all of control, which takes long
+    # With all of control, which takes long.
+    from hodyn_ros.identification.compare import compare
 
     try:
         found = compare(problem.model, measured)

@@ -36,9 +36,8 @@ from hodyn_ros.files.samples import Results
 
 # The next file would meet them as well.
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-_BLOCK = (
-    1 << 14
-)  # rows that are read together; a row of a robot with 7 joints has some 300 bytes
+# Rows that are read together; a row of a robot with 7 joints has some 300 bytes.
+_BLOCK = 1 << 14
 _KEPT_JOBS = 4  # a cluster may serve several runs
 
 

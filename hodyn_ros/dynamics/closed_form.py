@@ -82,9 +82,11 @@ def written_out_efforts(model: RobotModel, coordinates: Array, W: Array) -> Arra
         M2d, C2d = reduced(system.M2), reduced(system.C2)  # (40), (45)
         Q2d_grav = J_transposed @ system.M2 @ UG  # (52)
         factor = 2.0 * system.Aa @ system.Aa - system.Aad - system.Aaa
+        # (53)
         Q2d_ext = J_transposed @ (
             W2d - 2.0 * _transpose(system.Aa) @ Wd + _transpose(factor) @ W0
-        )  # (53)
+        )
+        # (38)
         efforts.append(
             M @ q4d
             + (2.0 * Md + C) @ q3d
@@ -92,7 +94,7 @@ def written_out_efforts(model: RobotModel, coordinates: Array, W: Array) -> Arra
             + C2d @ qd
             + Q2d_grav
             + Q2d_ext
-        )  # (38)
+        )
     return np.stack(efforts, axis=1)[..., 0]
 
 

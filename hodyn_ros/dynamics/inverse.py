@@ -168,11 +168,8 @@ def inverse_dynamics(
         try:
             shape, single, table = model.derived.efforts[motion.shape]
             effort = empty(shape) if out is None else out
-        except (
-            AttributeError,
-            KeyError,
-            TypeError,
-        ):  # it is not ready, or these are no arrays
+        # It is not ready, or these are no arrays.
+        except (AttributeError, KeyError, TypeError):
             pass
         else:
             try:

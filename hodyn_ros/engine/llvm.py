@@ -302,9 +302,8 @@ def evaluate_function(
             writer.at(array, builder.mul(block, count))
             for array, count in zip((motion, middle, result), counts)
         ]
-        each = [
-            *zip(arrays, places, counts, written)
-        ]  # none for one lane, which stays in place
+        # None for one lane, which stays in place.
+        each = [*zip(arrays, places, counts, written)]
         for array, place, count, _ in (one for one in each if not one[3]):
             _transpose(writer, array, place, count, back=False)
         first, second, third = places or arrays

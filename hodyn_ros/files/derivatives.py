@@ -39,10 +39,8 @@ _WRENCH_DERIVATIVES = 2
 # What is farther away, or slower than this share of its limit of velocity, is in other units.
 _FARTHEST_TURN = 6.0 * np.pi
 _SLOWEST, _USUAL_VELOCITY = 1.5e-3, 3.0  # rad/s or m/s, where there is no limit
-_LEAST_STEP, _LEAST_MOTION = (
-    0.2,
-    0.1,
-)  # of times, and of any joint, from which on that is told
+# Of times, and of any joint, from which on that is told.
+_LEAST_STEP, _LEAST_MOTION = (0.2, 0.1)
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _PART = 10_000  # samples of a part, where the motion comes in one piece

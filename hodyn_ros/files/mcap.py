@@ -142,7 +142,6 @@ def put_record_heads(
     """
     head = pack('<BQHIQQ', _MESSAGE, records.shape[1] - _RECORD.size, channel, 0, 0, 0)
     records[:, :BEFORE] = np.frombuffer(head, dtype=np.uint8)
-    times = np.stack([stamps, stamps], axis=1).astype(
-        '<u8'
-    )  # of the log, and of the sender
+    # Of the log, and of the sender.
+    times = np.stack([stamps, stamps], axis=1).astype('<u8')
     records[:, BEFORE - 16 : BEFORE] = times.view(np.uint8)

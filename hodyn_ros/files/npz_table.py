@@ -45,10 +45,8 @@ _SERIES: dict[str, tuple[str, str, Sequence[str]]] = {
 }
 """Arrays: their shape, the array that names what an axis is for, and titles without the names."""
 
-_SECOND_AXIS = (
-    'stiffness_joints',
-    'wrench_links',
-)  # is named; otherwise it is the last one
+# Is named; otherwise it is the last one.
+_SECOND_AXIS = ('stiffness_joints', 'wrench_links')
 _MOTOR_NAMES = ('motor_names', 'motor_joints')
 _LINES = (
     'start',

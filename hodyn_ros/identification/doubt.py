@@ -34,10 +34,8 @@ _EXCESS = (
     1.0  # of chi-square over degrees of freedom that is worth a remark; in its deviations
 )
 _CERTAIN, _SURE = 5.0, 30.0  # the same of a cause, as chi-square beside what is left
-_NAMED, _FAULT = (
-    0.25,
-    0.8,
-)  # share of the excess that is named, that other data have to explain
+# Share of the excess that is named, that other data have to explain.
+_NAMED, _FAULT = (0.25, 0.8)
 _UNEXPLAINED = 0.05  # the same that is left, for other data to be tried
 _WIDTHS = 0.05, 0.3  # of hysteresis, over the RMS of what goes to and fro
 _LAGS = 12  # rows
@@ -98,9 +96,8 @@ class Doubt(NamedTuple):
         )
 
 
-_Column = tuple[
-    str, str, str, list[Array]
-]  # as a cause, with columns (M, n, k) of each kind
+# As a cause, with columns (M, n, k) of each kind.
+_Column = tuple[str, str, str, list[Array]]
 
 
 class _Cause(NamedTuple):

@@ -26,11 +26,8 @@ from hodyn_ros.identification.equations import (
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.names import listed
 
-_PASSES, _HELD, _SETTLED = (
-    10,
-    3,
-    0.02,
-)  # of all rows; without delay; last step over deviations
+# Of all rows; without delay; last step over deviations.
+_PASSES, _HELD, _SETTLED = (10, 3, 0.02)
 _MEMORY = 3  # rows that the noise of a row depends on
 _OUTLIER = 4.5  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude

@@ -120,9 +120,8 @@ class TaskSystem(NamedTuple):
     model: RobotModel
     chain: LinkChain
     rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
-    unknown: NDArray[
-        np.intp
-    ]  # the u joints to solve for; others do not move the link and stay
+    # The u joints to solve for; others do not move the link and stay.
+    unknown: NDArray[np.intp]
     row_scale: Array  # units of the m rows: 1 rad or the characteristic length
     joint_scale: Array  # units of all n joints: 1 rad or the characteristic length
     A: Array  # coefficients of the p joint tasks in units of the joints, rows of length 1, (p, n)

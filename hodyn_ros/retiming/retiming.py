@@ -324,9 +324,8 @@ class _Work(NamedTuple):
         try:
             uniform = self.scaling(path, path.parameter, near=None)
         except ScalingError:
-            self.scaling(
-                self.path, _constant_speed, near=None
-            )  # says where, by its parameter
+            # Says where, by its parameter.
+            self.scaling(self.path, _constant_speed, near=None)
             raise
         if uniform.limiting is None:
             raise UnlimitedError(

@@ -273,9 +273,8 @@ class ElasticPlant:
             motor_velocity / turns,
         )
         data.qpos[self._link], data.qvel[self._link] = position, velocity
-        data.ctrl[:] = (
-            self._motor_load()
-        )  # where drives begin whose torque rates are limited
+        # Where drives begin whose torque rates are limited.
+        data.ctrl[:] = self._motor_load()
         self._check()
 
     def push(self, joint: str, force: ArrayLike) -> None:

@@ -84,9 +84,8 @@ class BaseMotions(Recent[LinkMotion]):
         # Taylor's series of the twist, and two terms of that of Magnus (1954) for the rotation.
         powers = np.cumprod([1.0, *(age / np.arange(1.0, len(twist) + 1.0))])
         w = twist[:, :3]
-        with np.errstate(
-            over='ignore', invalid='ignore'
-        ):  # what is not finite is refused later
+        # What is not finite is refused later.
+        with np.errstate(over='ignore', invalid='ignore'):
             turned = so3.exp(powers[1:] @ w + age**3 / 12.0 * so3.cross(w[0], w[1]))
             rows = [powers[: len(twist) - k] @ twist[k:] for k in range(len(twist))]
         return LinkMotion(se3.pose(pose[:3, :3] @ turned, pose[:3, 3]), np.array(rows))

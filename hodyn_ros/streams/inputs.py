@@ -124,9 +124,8 @@ class Pairs:
             return None
         halves = (values, other[stamp]) if topic == LINKS else (other[stamp], values)
         del own[stamp], other[stamp]
-        self._forget(
-            stamp
-        )  # measurements up to a pair are of no use without their other half
+        # Measurements up to a pair are of no use without their other half.
+        self._forget(stamp)
         links, motors = halves
         sensed = links[2] if len(links) > 2 else None
         measured = Measured(stamp, np.concatenate((links[:2], motors)), sensed)

@@ -421,9 +421,8 @@ class MeasuredWrench:
             return continued(last.values, np.array([seconds]))[0], last.order
         values, order = self._contact(query, end, estimate)
         values = _padded(values)
-        if (
-            has_tool
-        ):  # no motion has used it before: the link is taken to have been where it is
+        # No motion has used it before: the link is taken to have been where it is.
+        if has_tool:
             self._last = _Last(self.stamp, end, values, order)
         return values, order
 

@@ -345,9 +345,8 @@ class ModelBank:
 class _Source(NamedTuple):
     """States from which others follow, in a unit of time of their own."""
 
-    key: tuple[
-        int, int, int, int
-    ]  # start and end of that unit [ns], K, place of the first state
+    # Start and end of that unit [ns], K, place of the first state.
+    key: tuple[int, int, int, int]
     place: slice  # of the one at the start or of those at both ends
     weights: Array  # factors of the weights, from that unit to physical ones
     spread: Array  # factors of the covariance

@@ -328,9 +328,8 @@ class Smoother:
             sides: list[Any] = []
             for side, backward, fresh in zip(states, (False, True), (is_first, is_last)):
                 key = m, width, backward
-                if (
-                    used[m] and key not in stores
-                ):  # New memory for each block would take longer.
+                # New memory for each block would take longer.
+                if used[m] and key not in stores:
                     arrays = np.empty((BLOCK, N * width)), np.empty((BLOCK, N, N))
                     stores[key] = *arrays, np.empty(BLOCK, dtype=np.int64)
                 store: Any = [a[:B] for a in stores[key]] if used[m] else None

@@ -330,9 +330,8 @@ def test_matrices_of_many_joints_need_no_system_matrix_with_a_block_for_each_pai
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (
-        peak < 8 * (6 * n) ** 2 * 4
-    )  # four of them; an evaluation by them takes two dozen
+    # Four of them; an evaluation by them takes two dozen.
+    assert peak < 8 * (6 * n) ** 2 * 4
     effort = inverse_dynamics(model, motion, algorithm='nth_order')[0]
     scale = np.abs(effort).max()
     assert np.abs(M[0] @ motion[2] + C[0] @ motion[1] + g[0] - effort).max() < 1e-12 * scale

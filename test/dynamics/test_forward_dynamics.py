@@ -202,9 +202,8 @@ def test_one_sample_batches_and_interpreted_programs_agree(n):
     model = random_chain(n, seed=3)
     motion = motion_of(model, 5, shape=(2, 40))
     effort = inverse_dynamics(model, motion)
-    slow = forward_dynamics(
-        model, motion[0, 0, :2], effort[0, 0]
-    )  # before there is a kernel
+    # Before there is a kernel.
+    slow = forward_dynamics(model, motion[0, 0, :2], effort[0, 0])
     model.warm_up(2, lambda: forward_dynamics(model, motion[0, 0, :2], effort[0, 0]))
     assert (3, n) in model.derived.forward
     batch = forward_dynamics(model, motion[..., :2, :], effort)

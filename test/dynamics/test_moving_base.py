@@ -369,9 +369,8 @@ def test_a_base_without_inertia_cannot_float():
     found = floating_base_forward_dynamics(
         heavy, np.zeros((2, 2)), (POSE, TWIST), [[0.0, 0.0]]
     )
-    assert found.twist_rate[0] == pytest.approx(
-        [0, 0, 0, *heavy.gravity], abs=1e-12
-    )  # it falls
+    # It falls.
+    assert found.twist_rate[0] == pytest.approx([0, 0, 0, *heavy.gravity], abs=1e-12)
 
 
 def test_wrenches_on_the_base_of_another_shape_are_refused():

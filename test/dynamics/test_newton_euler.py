@@ -70,30 +70,25 @@ def literal_iteration(frames, kinds, links, G, motion, n_tip, f_tip):
         )
         if kinds[i] == 'R':
             vd = carried  # (172)
-            omegad = (
-                to_next @ omegad + np.cross(to_next @ omega, qd[i] * Z) + q2d[i] * Z
-            )  # (171)
+            # (171)
+            omegad = to_next @ omegad + np.cross(to_next @ omega, qd[i] * Z) + q2d[i] * Z
             omega = to_next @ omega + qd[i] * Z  # (170)
         else:
             omega, omegad = to_next @ omega, to_next @ omegad  # (173), (174)
             vd = carried + 2 * np.cross(omega, qd[i] * Z) + q2d[i] * Z  # (175)
         link = links[i]
-        vd_C = (
-            vd + np.cross(omegad, link.P_C) + np.cross(omega, np.cross(omega, link.P_C))
-        )  # (176)
+        # (176)
+        vd_C = vd + np.cross(omegad, link.P_C) + np.cross(omega, np.cross(omega, link.P_C))
         F.append(link.m * vd_C)  # (177)
         N.append(link.I_C @ omegad + np.cross(omega, link.I_C @ omega))  # (178)
 
     tau = np.zeros(number)
-    n, f = (
-        np.asarray(n_tip),
-        np.asarray(f_tip),
-    )  # of a frame N+1 that coincides with frame N
+    # Of a frame N+1 that coincides with frame N.
+    n, f = (np.asarray(n_tip), np.asarray(f_tip))
     R_next, P_next = np.eye(3), np.zeros(3)
     for i in reversed(range(number)):
-        n = (
-            N[i] + R_next @ n + np.cross(links[i].P_C, F[i]) + np.cross(P_next, R_next @ f)
-        )  # (180)
+        # (180)
+        n = N[i] + R_next @ n + np.cross(links[i].P_C, F[i]) + np.cross(P_next, R_next @ f)
         f = R_next @ f + F[i]  # (179)
         tau[i] = n @ Z if kinds[i] == 'R' else f @ Z  # (181), (182)
         R_next, P_next = R[i], P[i]

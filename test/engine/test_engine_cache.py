@@ -80,9 +80,8 @@ def test_no_machine_code_is_taken_from_where_everyone_can_write(tmp_path, name):
     assert out.split() == ['compiled_robot', 'compiled_robot']
     assert not cached(tmp_path)
     assert messages.count('everyone can write there') == 1
-    assert bool(list(tmp_path.rglob('*.nbi'))) == bool(
-        name
-    )  # of Numba, in folders of its own
+    # Of Numba, in folders of its own.
+    assert bool(list(tmp_path.rglob('*.nbi'))) == bool(name)
 
 
 @needs_compiler

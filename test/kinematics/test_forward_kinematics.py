@@ -53,9 +53,8 @@ def test_pose_twist_and_acceleration_match_pinocchio(seed):
         np.testing.assert_allclose(
             ours.twist[0], np.concatenate([twist.angular, twist.linear]), atol=1e-12
         )
-        if (
-            expressed_in != 'hybrid'
-        ):  # there Pinocchio's is not the derivative of the coordinates
+        # There Pinocchio's is not the derivative of the coordinates.
+        if expressed_in != 'hybrid':
             acceleration = pin.getFrameAcceleration(reference, data, frame, convention)
             np.testing.assert_allclose(
                 ours.twist[1],

@@ -246,9 +246,8 @@ def test_resting_hand_loads_the_arm_like_a_rigid_weight():
         for link, inertial in read_urdf(ARM_WITH_HAND).inertials.items()
         if link in HAND_INERTIALS
     )
-    expected = -9.81 * float(
-        lever
-    )  # gravity pulls towards positive q2, the effort holds against
+    # Gravity pulls towards positive q2, the effort holds against.
+    expected = -9.81 * float(lever)
     assert effort[0, 1] - without[0, 1] == pytest.approx(expected, rel=1e-12)
 
 

@@ -405,9 +405,8 @@ def test_a_stop_that_saturates_drags_its_reference_along(start):
         torques.append(loop.sample())
         ahead.append(loop.node.control.references._latest.motion[0] - loop.q[-1])
     assert (abs(np.array(torques)) == 14.0).any()  # the stop is more than the motor can do
-    assert (
-        abs(np.array(ahead)).max() < 0.1 + 1e-9
-    )  # and yet nothing pulls it back from afar
+    # And yet nothing pulls it back from afar.
+    assert abs(np.array(ahead)).max() < 0.1 + 1e-9
     assert abs(loop.qd[-1]).max() < REST
     assert abs(loop.q).max() < LIMIT
 

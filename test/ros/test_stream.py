@@ -121,9 +121,8 @@ def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
             online = np.array([getattr(sample, name) for sample in samples])
             scale = np.abs(offline).max()
             np.testing.assert_allclose(online, offline, atol=1e-12 * scale)
-        continuous = {'spline': 2, 'jtc': -1}[
-            interpolation
-        ]  # cubics: the acceleration jumps
+        # Cubics: the acceleration jumps.
+        continuous = {'spline': 2, 'jtc': -1}[interpolation]
         assert {sample.continuous_order for sample in samples} == {continuous}
         assert {sample.valid_order for sample in samples} == {2}
         assert response.effort_trajectory.continuous_order == continuous

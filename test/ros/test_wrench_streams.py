@@ -157,9 +157,8 @@ def test_contact_wrench_is_recovered_from_what_a_sensor_measures(
 ):
     poses, motion = PinPoses(), random_motion(seed, 7, 5)
     rng = np.random.default_rng(seed)
-    contact = (
-        rng.normal(size=(3, 6)) * 5.0
-    )  # by the robot, in base axes about the base origin
+    # By the robot, in base axes about the base origin.
+    contact = rng.normal(size=(3, 6)) * 5.0
     sensor_R = Rotation.from_euler('xyz', RPY).as_matrix()
     sign = 1.0 if acting == 'on_environment' else -1.0
 

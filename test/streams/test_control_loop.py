@@ -175,9 +175,8 @@ def test_robot_far_from_its_reference_is_stopped_after_three_measurements(world,
 
 
 def test_gap_in_a_motion_stops_it_on_its_path_until_a_trajectory_comes():
-    world = World(
-        saturation_time=100.0
-    )  # this robot moves by its reference, not by its torques
+    # This robot moves by its reference, not by its torques.
+    world = World(saturation_time=100.0)
     world.step()
     world.send()
     world.run(300)

@@ -99,9 +99,8 @@ def test_motion_is_brought_to_rest_on_its_path(begin):
     h = 1e-4
     for t in np.linspace(0.0, 0.5, 12)[1:-1]:
         point = slowed(t)
-        assert (
-            np.abs(path - point[0]).max(axis=1).min() < 1e-3
-        )  # between samples of the path
+        # Between samples of the path.
+        assert np.abs(path - point[0]).max(axis=1).min() < 1e-3
         if begin < 1.0:
             change = (slowed(t + h)[:4] - slowed(t - h)[:4]) / (2.0 * h)
             np.testing.assert_allclose(change, point[1:], rtol=1e-4, atol=1e-3)

@@ -17,9 +17,8 @@ JOINTS = tuple(f'panda_joint{j}' for j in range(1, 8))
 
 # Those of config/panda_sea.yaml.
 STIFFNESS = np.array([1000.0] * 4 + [500.0] * 3)  # N m/rad
-MOTOR_INERTIA = np.array(
-    [0.605721456] * 2 + [0.462474144] * 2 + [0.205544064] * 3
-)  # kg m^2
+# Kg m^2.
+MOTOR_INERTIA = np.array([0.605721456] * 2 + [0.462474144] * 2 + [0.205544064] * 3)
 TORQUE_LIMITS = np.array([87.0] * 4 + [12.0] * 3)  # N m
 
 PERIOD = 1e-3  # s

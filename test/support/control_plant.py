@@ -75,9 +75,8 @@ class Plant:
         self.damping, self.backlash = damping, backlash
         self.limits, self.rate_limits = limits, rate_limits
         self.push = np.zeros(len(inertia))  # torques on the links that nobody knows of
-        self.force = np.zeros(
-            3
-        )  # in the axes of the base, at the last link's centre of mass
+        # In the axes of the base, at the last link's centre of mass.
+        self.force = np.zeros(3)
         self.torque = np.zeros(len(inertia))  # of the motors, behind their limits
 
     def _add_rotors(self, joint_names):
@@ -168,12 +167,10 @@ class Plant:
         pin, model, data, n = pinocchio, self.model, self.data, self.n
         configuration = np.zeros(model.nq)
         configuration[:n] = q
-        pin.forwardKinematics(
-            model, data, configuration
-        )  # the Jacobian leaves oMi as it was
-        J = pin.computeJointJacobian(model, data, configuration, n)[
-            :, :n
-        ]  # in axes of the link
+        # The Jacobian leaves oMi as it was.
+        pin.forwardKinematics(model, data, configuration)
+        # In axes of the link.
+        J = pin.computeJointJacobian(model, data, configuration, n)[:, :n]
         force = data.oMi[n].rotation.T @ self.force
         return J[:3].T @ force + J[3:].T @ np.cross(model.inertias[n].lever, force)
 

@@ -27,9 +27,8 @@ def load(xml, **options):
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', ModelWarning)
             return RobotModel.from_urdf(xml, **options)
-    except (
-        ModelWarning
-    ):  # the end of a compilation in another thread has brought back its filters
+    # The end of a compilation in another thread has brought back its filters.
+    except ModelWarning:
         return load(xml, **options)
 
 

@@ -23,10 +23,8 @@ class Outcome(NamedTuple):
     reason: str
     n_joints: int = 0
     n_bodies: int = 0
-    errors: tuple[float, float] = (
-        0.0,
-        0.0,
-    )  # of the efforts and their derivatives, relative
+    # Of the efforts and their derivatives, relative.
+    errors: tuple[float, float] = (0.0, 0.0)
     warnings: tuple[str, ...] = ()
 
 

@@ -458,9 +458,8 @@ class PinOracle:
                 self.model, self.data, self._frame(wrench.link), frame
             )
             sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
-            effort += (
-                sign * J.T @ np.concatenate([force, moment])
-            )  # linear first in Pinocchio
+            # Linear first in Pinocchio.
+            effort += sign * J.T @ np.concatenate([force, moment])
         return self.G.T @ effort
 
     def effort_rate(self, motion, wrenches=()):

@@ -35,9 +35,8 @@ class WrenchCase(NamedTuple):
     """A wrench on a link; the fields are the arguments of the wrench type of the package."""
 
     link: str
-    values: (
-        np.ndarray
-    )  # (..., K-2, 6), moment first: coordinates and their time derivatives
+    # (..., K-2, 6), moment first: coordinates and their time derivatives.
+    values: np.ndarray
     expressed_in: str = 'body'
     acting: str = 'on_environment'
 

@@ -257,9 +257,8 @@ class World:
         )
         # The command is that of the next cycle.
         planned = self.stream.timeline.under_way(self.now + MS)
-        if (
-            not self.stream.timeline
-        ):  # a controller that starts anew knows no motion of before
+        # A controller that starts anew knows no motion of before.
+        if not self.stream.timeline:
             self.is_off_path = False
         elif planned is not None and not self.is_off_path:
             motion = planned.at(self.now + MS)

@@ -56,10 +56,8 @@ MOTION_FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 EFFORT_FIELDS = ('effort', 'effort_dot', 'effort_ddot')
 HIGHEST_EFFORT_ORDER = len(EFFORT_FIELDS) - 1
 _FEWEST_MOTION_FIELDS = 3
-_FEWEST_TWISTS, _MOST_TWISTS = (
-    2,
-    HIGHEST_EFFORT_ORDER + 2,
-)  # entries of a twist that are used
+# Entries of a twist that are used.
+_FEWEST_TWISTS, _MOST_TWISTS = (2, HIGHEST_EFFORT_ORDER + 2)
 _OFF_UNIT = 1e-3  # of the length of a quaternion, which senders round
 
 _EXPRESSIONS = {

@@ -107,10 +107,8 @@ class StreamExecutor(SingleThreadedExecutor):
         if self._wait_set is None:
             try:
                 self._gather()
-            except (
-                AttributeError,
-                TypeError,
-            ):  # of another rclpy, about which nothing is known
+            # Of another rclpy, about which nothing is known.
+            except (AttributeError, TypeError):
                 self._is_plain = True
                 return
         wait_set = self._wait_set

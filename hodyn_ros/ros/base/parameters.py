@@ -199,9 +199,8 @@ class Family:
         Entry
         """
         joint, key = self.split(name) or ('', '')
-        made = self.members.get(key) or Entry(
-            name, None, ''
-        )  # refused with all of its joint
+        # Refused with all of its joint.
+        made = self.members.get(key) or Entry(name, None, '')
         text = made.description.format(joint=joint)
         return replace(made, name=name, description=text, read_only=self.read_only)
 
@@ -571,9 +570,8 @@ class Parameters(Generic[S]):
         for name, parameter in node.get_parameters_by_prefix('').items():
             if name not in _OF_RCLPY:
                 self.given[name] = parameter.value
-                node.undeclare_parameter(
-                    name
-                )  # whoever needs it declares it with its meaning
+                # Whoever needs it declares it with its meaning.
+                node.undeclare_parameter(name)
         members = {
             name: kin
             for name in sorted(self.given)
@@ -585,9 +583,8 @@ class Parameters(Generic[S]):
         self._values = {
             name: value for name, value in self.given.items() if name in at_start
         }
-        self.settings: S = make_settings(
-            kind, self._values
-        )  # that hold now, as one snapshot
+        # That hold now, as one snapshot.
+        self.settings: S = make_settings(kind, self._values)
         for item in entries(kind):
             default = (
                 list(item.default) if isinstance(item.default, tuple) else item.default
@@ -619,10 +616,8 @@ class Parameters(Generic[S]):
         }
         new = {name: kin for name, kin in new.items() if not self._node.has_parameter(name)}
         given = {name: self.given[name] for name in new if name in self.given}
-        self._declaring, self._values = (
-            True,
-            {**self._values, **given},
-        )  # they may need each other
+        # They may need each other.
+        self._declaring, self._values = (True, {**self._values, **given})
         try:
             for name, kin in new.items():
                 made = kin.member(name)

@@ -110,9 +110,8 @@ class Input:
         if topic.is_sample:
             events.message_lost = self.count_lost
         receive: Callable[..., None] = self.receive
-        if not hasattr(
-            Subscription, 'CallbackType'
-        ):  # ROS 2 Humble tells nothing of a message
+        # ROS 2 Humble tells nothing of a message.
+        if not hasattr(Subscription, 'CallbackType'):
             receive = partial(self.receive, info={})
         self.subscription = qos.create_subscription(
             node,

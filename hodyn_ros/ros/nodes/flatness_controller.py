@@ -163,9 +163,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         begin = time.perf_counter()
         try:
             answer = self.control.answer_newest()
-        except (
-            Exception
-        ) as failure:  # also a fault of ours: no silence while all seems well
+        # Also a fault of ours: no silence while all seems well.
+        except Exception as failure:
             self.hold_back('command', failure)
             return
         if answer is None:
@@ -180,9 +179,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def _publish(self, answer: Answer) -> None:
         message, laws = self._message, self.control.ready()
-        if (
-            self._names is not laws.names
-        ):  # a message again and again: making one takes longer
+        # A message again and again: making one takes longer.
+        if self._names is not laws.names:
             self._names, message.name = laws.names, list(laws.names[MOTORS])
             message.header.frame_id = laws.robot.model.base_link
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(

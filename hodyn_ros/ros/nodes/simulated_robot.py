@@ -212,9 +212,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
                 )
             return
         settings = self.settings
-        parse_urdf(
-            xml
-        )  # refuses what is no XML text, which would be taken for the path of a file
+        # Refuses what is no XML text, which would be taken for the path of a file.
+        parse_urdf(xml)
         links = settings.base_link or None, settings.tip_link or None
         model = RobotModel.from_urdf(
             xml, *links, settings.gravity, joint_friction=settings.joint_friction

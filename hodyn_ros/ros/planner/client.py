@@ -366,9 +366,8 @@ class PlanningClient:
                     with self._lock:
                         self._send('know', event.number)
                 self._node.soon(self._on_event, event)
-        except (
-            Exception
-        ):  # the end, or a pickle that is cut off, which raises errors of any class
+        # The end, or a pickle that is cut off, which raises errors of any class.
+        except Exception:
             pass
         process.kill()
         code = process.wait()
