@@ -26,7 +26,7 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import fill, middle_of_range
 from hodyn_ros.control.kernels import carry_forward, factorise, gate, observe
 from hodyn_ros.control.transmission import Springs, Transmission
-from hodyn_ros.control.watching import Watch
+from hodyn_ros.control.watching import LoopWatch
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.errors import ControlError, MotionError
@@ -126,7 +126,7 @@ class StateObserver:
         Whether the latest measurement had such positions.
     gated_since : ndarray, shape (n + m,)
         How many of each link and motor one after the other until now.
-    watch : Watch
+    watch : LoopWatch
         What is seen of the delay of the loop and the noise of the positions.
     acting : ndarray, shape (m,)
         Motor torque that was commanded last, at first that of rest; empty before a measurement.
@@ -170,7 +170,7 @@ class StateObserver:
         self._motion = np.zeros((3, n))
         self.gated, self.gated_since, self.is_gating = 0, np.zeros(n + m), False
         has_spring = transmission.is_single[transmission.joint]
-        self.watch = Watch(np.flatnonzero(has_spring), transmission.inertia, n + m, T)
+        self.watch = LoopWatch(np.flatnonzero(has_spring), transmission.inertia, n + m, T)
         self.reach = np.full(n + m, np.inf)
         limits = self.model.limits.velocity
         self.expect(np.where(limits > 0.0, limits, np.inf), np.full(m, np.inf))

@@ -50,7 +50,7 @@ class DelaySeen(NamedTuple):
     deviation: float
 
 
-class Watch:
+class LoopWatch:
     """Watcher of an observer.
 
     Parameters
