@@ -146,9 +146,11 @@ class InteractionController(ObserverController):
         stiffness = t.at(middle, middle).stiffness
         W = t.resonances(mass_matrix(self.model, middle[None])[0], stiffness)
         self._calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
-        fed = self._calm * (1.0 / share - 1.0) if feeds_torque_back else 0.0
-        self.gain = 1.0 + np.where(self._is_rigid, 0.0, fed)
+        lighter = 1.0 + np.where(self._is_rigid, 0.0, self._calm * (1.0 / share - 1.0))
+        self.gain = lighter if feeds_torque_back else np.ones(n)
         self.felt_inertia = t.inertia / self.gain
+        # Springs are damped no more than those of light motors, so that delays are borne.
+        self._damped_inertia = t.inertia / lighter
         self.damping, self._motion = _matrix('damping', damping, n), np.zeros(n)
         self._state, self._forward = np.zeros((5, n)), np.zeros(n)
         self._work, self._matrices = np.zeros((2, n)), np.zeros((3, n, n))
@@ -251,7 +253,7 @@ class InteractionController(ObserverController):
         """
         self.compliance = np.where(self._is_rigid, 0.0, 1.0 / (stiffness + self._is_rigid))
         ratio = 2.0 * _RINGING * self._calm
-        self.ringing = ratio * np.sqrt(self.felt_inertia * self.compliance)
+        self.ringing = ratio * np.sqrt(self._damped_inertia * self.compliance)
 
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
