@@ -99,7 +99,7 @@ class InteractionController(ObserverController):
         Of the motors against the ground [N m s/rad] or [N s/m].
     motor_share : float
         B_theta / B of elastic joints, above 0 to 1; closer to 1 for joints with fast resonances.
-        Without effect if the torque is not fed back.
+        If the torque is not fed back, only the springs are damped as those of such motors.
     observes_friction : bool
         Whether the friction of the motors is compensated as observed, or as the actuators know it;
         what is observed hangs on the springs, too, and is used only if their torque is fed back.
