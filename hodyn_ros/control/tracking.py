@@ -195,6 +195,10 @@ class ObserverController(ABC):
         if self.resolution is not None:
             self.observer.watch.told = self.resolution / np.sqrt(12.0)
         self._looks, self._doubt = 0, ''
+        self._measured_names = [
+            *(f'joint {name!r}' for name in self.model.joint_names),
+            *(f'motor {name!r}' for name in actuators.motor_names),
+        ]
         self.bounds = None
         if guards is not None:
             self.bounds = bounds_of(self.model, guards, self._limit, self.yields)
@@ -337,7 +341,9 @@ class ObserverController(ABC):
         self._looks += 1
         if self._looks * self.sample_period >= _LOOKS_AGAIN:
             self._looks = 0
-            self._doubt = observer.watch.contradiction(observer.delay_samples)
+            self._doubt = observer.watch.contradiction(
+                observer.delay_samples, self._measured_names
+            )
         if self._doubt and not command.remark:
             return command._replace(remark=self._doubt)
         return command
@@ -409,15 +415,13 @@ class ObserverController(ABC):
         gated = self.observer.gated_since >= MOST_GATED
         if not gated.any():
             return ''
-        links = [f'joint {name!r}' for name in self.model.joint_names]
-        motors = [f'motor {name!r}' for name in self.actuators.motor_names]
         found = np.asarray(q, dtype=np.float64), np.asarray(theta, dtype=np.float64)
         if np.isfinite(np.append(*found)).all() and not self._implausible(*found):
             self.observer.reset()
             self.observer.update(q, None, theta, None)
             self.begin()
         return (
-            f'{MOST_GATED} positions of {[*links, *motors][int(gated.argmax())]} one after the '
+            f'{MOST_GATED} positions of {self._measured_names[int(gated.argmax())]} one after the '
             'other cannot be true.'
         )
 
@@ -535,6 +539,8 @@ class ObserverController(ABC):
                 f'The robot has been stopped: {self.reason} It does not move on yet: {why}'
             )
         self.state, self.reason = FOLLOWING, ''
+        self._doubt = ''
+        self.observer.watch.forget()
         self.begin()
 
     def _implausible(self, q: Array, theta: Array) -> str:

@@ -13,6 +13,7 @@ The noise of positions is that of their fifth differences.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ Array = NDArray[np.float64]
 
 _MEMORY, _SLOW = 5.0, 0.05  # s, of what has been seen, and of the low pass
 _SETTLED = 0.05  # s, until what the observer began with is forgotten
-_AGAIN = 100  # samples between two looks at what has been gathered
+_AGAIN = 0.1  # s, between two looks at what has been gathered
+_TERMS, _LEAST_ROWS = 7, 50  # that explain, and samples of a motor that count at least
 _LEAST, _SURE = 0.75, 5.0  # samples and deviations from which on a delay is another one
 _LOOKS, _AGREE = 3, 0.25  # that must agree, and within which share or samples they do
 _ROUGH = 3.0  # noise by what is told
@@ -84,6 +86,7 @@ class LoopWatch:
             np.zeros((5, positions)),
             np.zeros((2, positions)),
         )
+        self._again = max(1, round(_AGAIN / T))
         self._looks: list[float] = []
         self._unsettled = np.zeros_like(self._rows['sums'])
         self._since, self._samples, self._later = 0, 0, (0.0, np.inf)
@@ -94,6 +97,12 @@ class LoopWatch:
             self._rows[name][:] = 0.0
         self._squares[:] = 0.0
         self._counts[:], self._since, self._looks = 0.0, 0, []
+
+    def forget(self) -> None:
+        """Forget what has been seen, as of motors that did not get their torques."""
+        self.begin()
+        self._rows['sums'][:] = 0.0
+        self._samples, self._later = 0, (0.0, np.inf)
 
     def torques(
         self, T: float, gains: Array, applied: Array, load: Array, motors: Array
@@ -178,9 +187,9 @@ class LoopWatch:
         Returns
         -------
         DelaySeen
-            Anew after 100 samples, otherwise as before.
+            Anew after 0.1 s, otherwise as before.
         """
-        if self._samples >= _AGAIN:
+        if self._samples >= self._again:
             self._samples = 0
             self._later = self._explained()
         later, deviation = self._later
@@ -205,15 +214,14 @@ class LoopWatch:
         )
         c = np.einsum('ijk,ik->ij', inverse, b / scale) / scale
         weights, squares, left, slow = sums[:, 56:].T
-        remaining = np.maximum(squares - np.sum(b * c, axis=1), 0.0) / np.maximum(
-            weights, 1.0
-        )
+        remaining = np.maximum(squares - np.sum(b * c, axis=1), 0.0)
+        remaining /= np.maximum(weights - _TERMS, 1.0)
         # So many samples are one, since what is left is not white.
         together = 1.0 + 2.0 * _SLOW / self._T * slow / np.where(left > 0.0, left, 1.0)
         variance = together * remaining * inverse[:, 0, 0] / scale[:, 0] ** 2
         self._rows['found'][:7] = c.T
         self._rows['sums'][58:] = 0.0
-        seen = (variance > 0.0) & (scale[:, 0] > _RIDGE)
+        seen = (variance > 0.0) & (scale[:, 0] > _RIDGE) & (weights >= _LEAST_ROWS)
         if not seen.any():
             return 0.0, np.inf
         share = 1.0 / variance[seen]
@@ -225,13 +233,15 @@ class LoopWatch:
         seen: Array = np.sqrt(squares / _FIFTH / np.where(weights > 0.0, weights, np.nan))
         return seen
 
-    def contradiction(self, told: int) -> str:
+    def contradiction(self, told: int, names: Sequence[str]) -> str:
         """What surely differs from what the law was told, in words.
 
         Parameters
         ----------
         told : int
             Delay that the law was told, in samples.
+        names : sequence of str, length n + m
+            Whose positions they are.
 
         Returns
         -------
@@ -252,12 +262,13 @@ class LoopWatch:
                 'springs have no hysteresis, which looks alike.'
             )
         if self.told is not None:
-            rough = self.noise() / self.told
+            noise = self.noise()
+            rough = noise / self.told
             i = int(np.argmax(np.nan_to_num(rough)))
             if rough[i] > _ROUGH:
                 return (
-                    f'Position {i} is {rough[i]:.3g} times as noisy as its resolution says: '
-                    f'{self.noise()[i]:.2g} rad or m, standard deviation.'
+                    f'The position of {names[i]} is {rough[i]:.3g} times as noisy as its '
+                    f'resolution says: {noise[i]:.2g} rad or m, standard deviation.'
                 )
         return ''
 

@@ -142,3 +142,16 @@ def test_probing_motion_goes_from_rest_to_rest_by_its_amplitude():
 def test_probing_motion_refuses_what_it_cannot_use(options, said):
     with pytest.raises(ControlError, match=said):
         probing_motion(**{'position': [0.0], 'sample_period': 1e-3, **options})
+
+
+def test_what_a_stopped_robot_did_is_forgotten(actuators):
+    law = tracking(actuators)
+    probe(law, Condition(delay=2), duration=1.0)
+    assert law.delay_seen.delay == pytest.approx(2.0 * PERIOD, abs=0.2e-3)
+    law.stop('asked for')
+    theta = law.resting(HOME)
+    for _ in range(500):
+        law.evaluate(np.zeros((5, 7)), HOME, None, theta, None)
+    law.release()
+    assert np.isinf(law.delay_seen.deviation)
+    assert np.isnan(law.noise_seen).all()
