@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
@@ -42,7 +43,7 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
     MotionError
         If the motion has a wrong shape, holds NaN or infinite values, or the result overflows.
     """
-    motion = checked_motion(model, motion, lowest_K=2)
+    model, motion = opened(model, checked_motion(model, motion, lowest_K=2))
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     with np.errstate(over='ignore', invalid='ignore'):
         coordinates = body_coordinates(model, motion.reshape(-1, K, n))
@@ -77,7 +78,7 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
     MotionError
         See `kinetic_energy`.
     """
-    motion = checked_motion(model, motion, lowest_K=1)
+    model, motion = opened(model, checked_motion(model, motion, lowest_K=1))
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     with np.errstate(over='ignore', invalid='ignore'):
         coordinates = body_coordinates(model, motion.reshape(-1, K, n))

@@ -34,6 +34,7 @@ from hodyn_ros.engine.engine import (
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
 from hodyn_ros.kinematics.joints import (
@@ -520,6 +521,9 @@ def _choose(
 ) -> _Choice:
     """Algorithm for some samples; if only asked for, nothing is compiled for `auto`."""
     order = samples.K - 3
+    if model.closure is not None:
+        of_tree = _choose(model.closure.tree, algorithm, samples, num_threads, ask)
+        return _Choice(of_tree.name, partial(_through_loops, model, of_tree.compute), BLOCK)
     kernel = None
     if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
         engine = model.kept(Engine)
@@ -568,6 +572,19 @@ def _check_order(algorithm: str, highest: int, order: int) -> None:
             f'The algorithm {algorithm} computes orders up to {highest}, the motion has '
             f'K = {order + 3} for order {order}; use auto.'
         )
+
+
+def _through_loops(
+    model: RobotModel, of_tree: _Compute, motion: Array, loads: _Loads, results: Array
+) -> bool:
+    """Compute samples of a robot with closed loops by what computes those of its tree."""
+    if not np.all(np.isfinite(motion)):
+        return False
+    closed = ClosedMotion(model, motion)
+    efforts = np.empty((*results.shape[:2], closed.motion.shape[-1]))
+    finite = of_tree(closed.motion, loads, efforts)
+    results[...] = closed.efforts(efforts)[0]
+    return finite
 
 
 def _by_formulation(

@@ -25,7 +25,8 @@ from hodyn_ros.engine.program import (
     REGRESSOR,
     WEIGHT,
 )
-from hodyn_ros.errors import MotionError
+from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     checked_result,
@@ -35,6 +36,7 @@ from hodyn_ros.kinematics.joints import (
     selection_of,
     stacked,
 )
+from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -181,6 +183,10 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     array = motion_array(model, motion, lowest_K)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
+    if model.closure is not None:
+        refuse_not_finite(model, array)
+        result = _of_loops(model, samples, name)
+        return checked_result(result, array).reshape(*batch, *result.shape[1:])
     result = np.empty((len(samples), *Term(name, K).shape(model)))
     if name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES:
         refuse_not_finite(model, array)
@@ -193,6 +199,38 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
         refuse_not_finite(model, array)
         result = checked_result(_closed_form(model, samples, name), array)
     return result.reshape(*batch, *result.shape[1:])
+
+
+def _of_loops(model: RobotModel, motion: Array, name: str) -> Array:
+    """Quantity of the independent joints of closed loops, from that of their tree."""
+    tree = closure_of(model).tree
+    closed = ClosedMotion(model, motion)
+
+    def of_tree(name: str) -> list[Array]:
+        return list(np.moveaxis(along(tree, closed.motion, name), 1, 0))
+
+    G = closed.G(motion.shape[1])
+    transposed = [np.swapaxes(Gk, -1, -2) for Gk in G]
+    if name == PARTIALS:
+        raise ModelError(
+            f'The model {model.name!r} has closed loops, of which derivatives by the state are not '
+            'supported.'
+        )
+    terms = of_tree(name)
+    if name == WEIGHT:
+        orders = [Q[..., 0] for Q in products(transposed, [Q[..., None] for Q in terms])]
+    elif name == REGRESSOR:
+        orders = products(transposed, terms)
+    elif name == MASS_MATRIX:
+        orders = [
+            0.5 * (M + np.swapaxes(M, -1, -2)) for M in products(transposed, terms, G)
+        ]
+    else:
+        inertial = products(transposed, of_tree(MASS_MATRIX), G[1:])
+        orders = [
+            a + b for a, b in zip(products(transposed, terms, G), inertial, strict=True)
+        ]
+    return np.stack(orders, axis=1)
 
 
 def _by_columns(model: RobotModel, samples: Array, result: Array) -> None:

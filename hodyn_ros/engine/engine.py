@@ -442,7 +442,9 @@ def compute(
     All arrays are contiguous; the middle one may be None. Says whether the results are there, and
     all numbers are finite. If not, NumPy knows better.
     """
-    kernel = engine_of(model).kernel(request, len(motion)) if model.n_bodies else None
+    if model.closure is not None or not model.n_bodies:
+        return False  # loops are closed by those who ask, who compute their tree
+    kernel = engine_of(model).kernel(request, len(motion))
     if kernel is None:
         return False
     # Overflow shows in the answer; it needs no warning on the way.
@@ -470,6 +472,8 @@ def computed(
     """
     if compute(model, request, motion, middle, result):
         return True
+    if model.closure is not None:
+        return False
     from hodyn_ros.engine.interpreter import interpret
 
     return interpret(model, engine_of(model).program(request), motion, middle, result)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.engine.engine import LinkResult, compute, refuses
 from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
@@ -94,6 +95,8 @@ def forward_kinematics(
     array = motion_array(model, motion, lowest_K=1)
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     link = link_or_tip(model, link)
+    if model.closure is not None:
+        return forward_kinematics(*opened(model, array), link, expressed_in)
     body, _ = model.link(link)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]
     samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)

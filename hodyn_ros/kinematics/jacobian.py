@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
@@ -77,6 +78,11 @@ def jacobian(
     link = link_or_tip(model, link)
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     samples = motion.reshape(-1, K, n)
+    if model.closure is not None:
+        closed = ClosedMotion(model, samples)
+        of_tree = jacobian(model.closure.tree, closed.motion, link, expressed_in)
+        of_independent = leibniz.products(np.moveaxis(of_tree, 1, 0), closed.G(K))
+        return np.stack(of_independent, axis=1).reshape(*batch, K, 6, n)
     N = len(samples)
     J = np.zeros((N, K, 6, n))
     path = bodies_to(model, link)

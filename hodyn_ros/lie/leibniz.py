@@ -6,7 +6,7 @@ two series is again a series of K entries, (f g)^(m) = sum over j of binomial(m,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import comb
 
@@ -193,3 +193,21 @@ def into_moving_frame(
             level += table[m, j] * product(V[..., j, None, :], lower)
         levels.append(level)
     return np.stack([level[..., 0, :] for level in levels], axis=-2)
+
+
+def products(*series: Sequence[Array]) -> list[Array]:
+    """Product of series of matrices and its derivatives, as many as the shortest of them has.
+
+    Parameters
+    ----------
+    *series : sequence of ndarray
+        Entry k is the k-th time derivative.
+    """
+    first, *rest = series
+    if not rest:
+        return list(first)
+    second = products(*rest)
+    return [
+        sum((comb(k, j) * (first[j] @ second[k - j]) for j in range(k + 1)), np.zeros(()))
+        for k in range(min(len(first), len(second)))
+    ]

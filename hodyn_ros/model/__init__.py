@@ -17,6 +17,7 @@ from hodyn_ros.model.limits import (
     find_violations,
     motion_limits,
 )
+from hodyn_ros.model.loops import Closure, Coupling, Loop
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.screws import DHRow
@@ -24,11 +25,14 @@ from hodyn_ros.model.urdf import to_urdf
 
 __all__ = [
     'BASE',
+    'Closure',
+    'Coupling',
     'DHRow',
     'Inertia',
     'LimitCheck',
     'Limits',
     'LinkFrame',
+    'Loop',
     'ModelWarning',
     'MotionLimits',
     'Provenance',

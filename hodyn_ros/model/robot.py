@@ -38,6 +38,7 @@ from hodyn_ros.model.inertia import (
     remarks_on_inertia,
 )
 from hodyn_ros.model.limits import Limits, MotionLimits
+from hodyn_ros.model.loops import Closure, Coupling, Loop
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.screws import (
     GivenRow,
@@ -75,6 +76,11 @@ class Derived:
     forward: dict[tuple[int, ...], SingleCall] = field(default_factory=dict)
     """By the shape of the efforts."""
     kept: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
+
+
+# How joints move bodies in a tree without loops. A model with loops does not have them, so that
+# nothing that knows trees alone can take it for one.
+_OF_TREES = ('coordinate', 'multiplier', 'offset')
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +132,9 @@ class RobotModel:
         Rotor inertia that each body's joint sees [kg m^2] or [kg], see `with_armature`.
     provenance : Provenance
         The description that the model was read from, and what was changed since.
+    closure : Closure or None
+        Closed loops, see `with_loops`. With them, `coordinate`, `multiplier` and `offset` do not
+        exist: bodies move as the loops let them.
     """
 
     name: str
@@ -149,6 +158,7 @@ class RobotModel:
     friction: Mapping[str, FrictionLaw]
     armature: Array
     provenance: Provenance
+    closure: Closure | None = None
 
     def __post_init__(self) -> None:
         self.__setstate__(self.__dict__)
@@ -163,6 +173,18 @@ class RobotModel:
         self.__dict__.update(state)
         for name in ('links', 'friction'):
             self.__dict__[name] = MappingProxyType({**state[name]})
+        if state.get('closure') is not None:
+            for name in _OF_TREES:
+                self.__dict__.pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what the instance does not have arrives here.
+        if name in _OF_TREES:
+            raise ModelError(
+                f'The model {self.name!r} has closed loops, which is not supported by what was '
+                'called; use model.closure.tree with complete_motion(model, motion) there.'
+            )
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {name!r}')
 
     def __repr__(self) -> str:
         remarks = f', {len(self.warnings)} warnings' if self.warnings else ''
@@ -467,6 +489,71 @@ class RobotModel:
             python_warnings.warn(warning, ModelWarning, stacklevel=3)
         return model
 
+    def with_loops(
+        self,
+        loops: Sequence[Loop | Coupling],
+        independent: Sequence[str] | None = None,
+        start: Mapping[str, float] | None = None,
+    ) -> RobotModel:
+        """Return a parallel mechanism: this tree with its loops closed.
+
+        The joints of the model are the independent ones: motions, limits and efforts are theirs.
+        The other joints follow, on the branch that the start belongs to.
+
+        Parameters
+        ----------
+        loops : sequence of Loop or Coupling
+            All of them.
+        independent : sequence of str, optional
+            Names of the joints with motors, as many as the mechanism has degrees of freedom; by
+            default the first joints of the tree that determine the others.
+        start : mapping of str to float, optional
+            Positions of joints [rad] or [m] near which the loops are closed; others are zero.
+
+        Raises
+        ------
+        ModelError
+            If loops do not fit the tree, cannot be closed, are singular at the start or leave no
+            motion, or the independent joints do not determine the others; the message says by how
+            much and which.
+
+        Warns
+        -----
+        ModelWarning
+            If rows of loops follow from others, as in planar loops.
+
+        Returns
+        -------
+        RobotModel
+            Its `closure` has the tree and what closes it.
+        """
+        # Kinematics builds on models, not they on it: it is loaded when it is asked for.
+        from hodyn_ros.kinematics.closed_loops import close_loops
+
+        model = close_loops(self, loops, independent, start)
+        for warning in model.warnings[len(self.warnings) :]:
+            python_warnings.warn(warning, ModelWarning, stacklevel=2)
+        return model
+
+    def closed(self, closure: Closure, remarks: Sequence[str] = ()) -> RobotModel:
+        """Return the model that a closure makes of this tree, with remarks among the warnings."""
+        joints = closure.independent
+        return replace(
+            self,
+            joint_names=tuple(self.joint_names[j] for j in joints),
+            joint_types=tuple(self.joint_types[j] for j in joints),
+            limits=MotionLimits(*(frozen(values[joints]) for values in self.limits)),
+            warnings=(*self.warnings, *remarks),
+            closure=closure,
+        )
+
+    def changed(self, **fields: Any) -> RobotModel:
+        """Return the same robot with other values of attributes that are not about its joints."""
+        if self.closure is None:
+            return replace(self, **fields)
+        tree = replace(self.closure.tree, **fields)
+        return tree.closed(replace(self.closure, tree=tree))
+
     def with_payload(
         self,
         link: str,
@@ -513,8 +600,7 @@ class RobotModel:
         )
         resolved = set(before) - set(now)
         kept = tuple(remark for remark in self.warnings if remark not in resolved)
-        return replace(
-            self,
+        return self.changed(
             M_body=frozen(M_body),
             M_base=frozen(M_base),
             warnings=(*kept, *remarks),
@@ -557,7 +643,7 @@ class RobotModel:
             python_warnings.warn(remark, ModelWarning, stacklevel=2)
         kept = (remark for remark in self.warnings if remark not in before)
         provenance = self.provenance.changed('other inertial parameters')
-        return replace(self, M_body=M_body, warnings=(*kept, *now), provenance=provenance)
+        return self.changed(M_body=M_body, warnings=(*kept, *now), provenance=provenance)
 
     def _remarks(self, M_body: Array) -> list[str]:
         """Remarks on inertias (n_bodies, 6, 6) and on joints that move none."""
@@ -604,7 +690,7 @@ class RobotModel:
                 )
         changes = (f'friction of {listed(laws)}',) if laws else ()
         provenance = self.provenance.changed(*changes)
-        return replace(self, friction=friction, provenance=provenance)
+        return self.changed(friction=friction, provenance=provenance)
 
     def with_armature(self, armature: Mapping[str, float]) -> RobotModel:
         """Return the same robot with the inertia of rotors in some of its joints.
@@ -635,7 +721,7 @@ class RobotModel:
             values[index] = checked_number(what, value, ModelError, least=0.0)
         changes = (f'armature of {listed(armature)}',) if armature else ()
         provenance = self.provenance.changed(*changes)
-        return replace(self, armature=frozen(values), provenance=provenance)
+        return self.changed(armature=frozen(values), provenance=provenance)
 
     def _moving_joint(self, name: str) -> int:
         """Index of the body that a joint moves; a `ModelError` says which joints there are."""

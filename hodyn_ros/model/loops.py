@@ -1,0 +1,153 @@
+"""Closed loops: what closes them, and what a model with loops is made of.
+
+A parallel mechanism is a tree of bodies, cut open where that suits, and loops that close it again.
+Each loop holds a frame on link B to a frame on link A: the twist of B relative to A, in the frame
+on A, has only what the kind of the loop leaves free. Source: Mueller and Kumar 2021, and Featherstone,
+Rigid Body Dynamics Algorithms, section 8.2 (loop joints).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.checks import check_choice, exact_poses, finite_array
+from hodyn_ros.errors import ModelError
+from hodyn_ros.model.assembly import frozen
+from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
+
+KINDS = ('weld', 'hinge', 'ball', 'slider')
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A joint that closes a loop between two links of a tree.
+
+    Parameters
+    ----------
+    name : str
+    kind : str
+        What B may do relative to A: 'weld' nothing (6 rows), 'hinge' turn about the axis (5),
+        'slider' move along it (5), 'ball' turn (3).
+    link_a, link_b : str
+        Links of the tree; the base link is one, too.
+    pose_a, pose_b : array-like, shape (4, 4), optional
+        Frame of the loop in either link, by default that of the link. A closed loop has the origins
+        (but along a slider) and axes on each other, a weld and a slider all directions.
+    axis : array-like, shape (3,)
+        Of a hinge or slider, in the frame on A and in that on B.
+
+    Raises
+    ------
+    ModelError
+        If the kind is unknown, a pose is none or the axis is zero.
+    """
+
+    name: str
+    kind: str
+    link_a: str
+    link_b: str
+    pose_a: ArrayLike | None = None
+    pose_b: ArrayLike | None = None
+    axis: ArrayLike = (0.0, 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        what = f'Loop {self.name!r}'
+        check_choice(f'{what}: the kind', self.kind, KINDS, ModelError)
+        for side in ('pose_a', 'pose_b'):
+            given = getattr(self, side)
+            pose = np.eye(4) if given is None else given
+            pose = finite_array(f'{what}: {side}', pose, ModelError)
+            if pose.shape != (4, 4):
+                raise ModelError(f'{what}: {side} has shape {pose.shape}, expected (4, 4).')
+            checked = exact_poses(f'{what}: {side}', pose, ModelError)
+            object.__setattr__(self, side, frozen(checked))
+        axis = finite_array(f'{what}: the axis', self.axis, ModelError)
+        if axis.shape != (3,) or not np.any(axis):
+            raise ModelError(f'{what}: the axis is {self.axis!r}, expected a direction.')
+        object.__setattr__(self, 'axis', frozen(axis / np.linalg.norm(axis)))
+
+    @property
+    def rows(self) -> Array:
+        """Combinations (r, 6) of the twist of B relative to A, in the frame on A, that are zero."""
+        axis = np.asarray(self.axis)
+        across = np.linalg.svd(axis[None])[2][1:]
+        turning = {'weld': np.eye(3), 'slider': np.eye(3), 'hinge': across, 'ball': across[:0]}
+        moving = across if self.kind == 'slider' else np.eye(3)
+        turns = turning[self.kind]
+        rows = np.zeros((len(turns) + len(moving), 6))
+        rows[: len(turns), :3] = turns
+        rows[len(turns) :, 3:] = moving
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A joint whose position is a polynomial of that of another one: gears, belts, linkages.
+
+    Parameters
+    ----------
+    name : str
+    joint, follows : str
+        Joints of the tree: q_joint = c_0 + c_1 q_follows + c_2 q_follows^2 + ...
+    coefficients : sequence of float
+        c_0 [rad] or [m], c_1, ...
+
+    Raises
+    ------
+    ModelError
+        If the coefficients are no finite numbers.
+    """
+
+    name: str
+    joint: str
+    follows: str
+    coefficients: Sequence[float]
+
+    def __post_init__(self) -> None:
+        what = f'Coupling {self.name!r}: the coefficients'
+        values = finite_array(what, self.coefficients, ModelError)
+        if values.ndim != 1 or len(values) == 0:
+            raise ModelError(f'{what} are {self.coefficients!r}, expected c_0, c_1, ...')
+        object.__setattr__(self, 'coefficients', tuple(values.tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """What makes a model with closed loops of a tree.
+
+    Attributes
+    ----------
+    tree : RobotModel
+        The open tree: its N joints are all independent of each other.
+    loops : tuple of Loop
+    couplings : tuple of Coupling
+    independent, dependent : ndarray of int
+        The n joints of the tree that are those of the model, and the others.
+    rows : ndarray of int
+        Of all rows of loops, then couplings, those that the others do not follow from: as many as
+        there are dependent joints.
+    start : ndarray, shape (N,)
+        Joint positions of the tree at which the loops are closed: the branch of the mechanism.
+    """
+
+    tree: RobotModel
+    loops: tuple[Loop, ...]
+    couplings: tuple[Coupling, ...]
+    independent: NDArray[np.intp]
+    dependent: NDArray[np.intp]
+    rows: NDArray[np.intp]
+    start: Array = field(repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of the loop or coupling that each row, also a left out one, belongs to."""
+        of_loops = [loop.name for loop in self.loops for _ in loop.rows]
+        return (*of_loops, *(coupling.name for coupling in self.couplings))
