@@ -213,8 +213,8 @@ def _of_loops(model: RobotModel, motion: Array, name: str) -> Array:
     transposed = [np.swapaxes(Gk, -1, -2) for Gk in G]
     if name == PARTIALS:
         raise ModelError(
-            f'The model {model.name!r} has closed loops, of which derivatives by the state are not '
-            'supported.'
+            f'The model {model.name!r} has closed loops, of which derivatives by the state are '
+            'not supported.'
         )
     terms = of_tree(name)
     if name == WEIGHT:

@@ -5,10 +5,10 @@ The rows of all loops and couplings are L(q) qd = 0, so that with q = (u, d)
     L_d d^(k+1) = -L_u u^(k+1) - sum_{j >= 1} binomial(k, j) L^(j) q^(k+1-j)
 
 with one factor of L_d for all orders. The derivatives of L come from those of the joint screws in
-the base frame, S' = ad(V) S, and of the frames on links A. Source of the screws: Mueller 2021,
-"An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators using
-Spatial Representation of Twists". Positions are found by Newton's method along a straight way of
-the independent joints from the start, so that the branch of the mechanism stays.
+the base frame, S' = ad(V) S, see Mueller 2021, "An O(n)-Algorithm for the Higher-Order Kinematics
+and Inverse Dynamics of Serial Manipulators using Spatial Representation of Twists", and of the
+frames on links A. Positions are found by Newton's method along a straight way of the independent
+joints from the start, so that the branch of the mechanism stays.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hodyn_ros.typing import Array
 
 # Where loops are closed [rad, m], and how far a step of Newton's method may go on the way there.
 _CLOSED, _LARGEST_STEP = 1e-9, 0.3
-# Steps of the way to a position are halved so often, and corrected so often, before it is given up.
+# How often a step of the way is halved, and corrected, before it is given up.
 _HALVINGS, _CORRECTIONS = 10, 12
 # Ratio of singular values below which dependent joints are not determined by the independent ones.
 SINGULAR = 1e-7
@@ -69,11 +69,12 @@ class Rows:
         for i, p in enumerate(tree.parent):
             if p != BASE:
                 self.ancestors[i] += self.ancestors[p]
-        self._a = [tree.link(loop.link_a) for loop in loops]
-        self._b = [tree.link(loop.link_b) for loop in loops]
+        # Body and frame in it of either side.
+        self._a = [_side(tree, loop.link_a, loop.poses[0]) for loop in loops]
+        self._b = [_side(tree, loop.link_b, loop.poses[1]) for loop in loops]
         carriers = np.vstack([self.ancestors, np.zeros(tree.n_bodies)])  # the base has none
-        self.bodies_a = np.array([frame.body for frame in self._a], dtype=np.intp)
-        bodies_b = np.array([frame.body for frame in self._b], dtype=np.intp)
+        self.bodies_a = np.array([body for body, _ in self._a], dtype=np.intp)
+        bodies_b = np.array([body for body, _ in self._b], dtype=np.intp)
         self.signs = carriers[bodies_b] - carriers[self.bodies_a]
         index = tree.joint_names.index
         self.joints = np.array(
@@ -91,16 +92,20 @@ class Rows:
             poses[:, i] = poses[:, p] @ moved[:, i]
         return poses
 
+    def frame_a(self, i: int, poses: Array) -> Array:
+        """Frame (N, 4, 4) on link A of loop i in the base, with the poses of the bodies."""
+        body, frame = self._a[i]
+        placed: Array = poses[:, body] @ frame
+        return placed
+
     def open(self, q: Array, poses: Array) -> Array:
         """What is left open in each row (N, rows) [rad] or [m], its derivative L where closed."""
         left = [np.zeros((len(q), 0))]
-        for loop, a, b in zip(self.loops, self._a, self._b):
-            frame_a = poses[:, a.body] @ (a.pose @ loop.pose_a)
-            frame_b = poses[:, b.body] @ (b.pose @ loop.pose_b)
-            relative = se3.inverse(frame_a) @ frame_b
+        for i, (loop, (body_b, frame_b)) in enumerate(zip(self.loops, self._b)):
+            relative = se3.inverse(self.frame_a(i, poses)) @ (poses[:, body_b] @ frame_b)
             turned = relative[:, :3, :3]
             if loop.kind == 'hinge':
-                turn = _turn_of_axis(np.asarray(loop.axis), turned)
+                turn = _turn_of_axis(loop.direction, turned)
             else:
                 turn = so3.log(turned)
             errors = np.concatenate([turn, relative[:, :3, 3]], axis=-1)
@@ -109,6 +114,12 @@ class Rows:
             polynomial = np.polynomial.Polynomial(coupling.coefficients)
             left.append((q[:, j] - polynomial(q[:, i]))[:, None])
         return np.concatenate(left, axis=-1)
+
+
+def _side(tree: RobotModel, link: str, pose: Array) -> tuple[int, Array]:
+    """Body of a link, and a frame of the link in it."""
+    body, frame = tree.link(link)
+    return body, frame @ pose
 
 
 def _turn_of_axis(axis: Array, rotations: Array) -> Array:
@@ -145,14 +156,11 @@ class RowSeries:
         tree = self._tree = rows.tree
         self._rows = rows
         self._q = [q]
-        self._V: list[Array] = []
+        self._V: list[Array] = []  # of the bodies, and zero of the base behind them
         self._S = [(se3.Ad(poses[:, :-1]) @ tree.X[..., None])[..., 0]]
-        frames = [
-            poses[:, a.body] @ (a.pose @ loop.pose_a) for loop, a in zip(rows.loops, rows._a)
-        ]
         to_frames = np.zeros((len(q), len(rows.loops), 6, 6))
-        for i, frame in enumerate(frames):
-            to_frames[:, i] = se3.Ad(se3.inverse(frame))
+        for i in range(len(rows.loops)):
+            to_frames[:, i] = se3.Ad(se3.inverse(rows.frame_a(i, poses)))
         self.R = [(rows.P[:, None] @ to_frames[:, rows.loop])[:, :, 0]]
         self._D: list[Array] = []
         self.L: list[Array] = []
@@ -162,38 +170,32 @@ class RowSeries:
         """Take the next derivative (N, n) of the positions; L has one more then."""
         rows, tree, k = self._rows, self._tree, len(self._q)
         self._q.append(rate)
-        terms = sum(
-            comb(k - 1, j)
-            * self._S[j]
-            * (self._q[k - j][:, tree.coordinate] * tree.multiplier)[..., None]
-            for j in range(k)
-        )
-        self._V.append(rows.ancestors @ terms)
-        weights = [comb(k - 1, i) for i in range(k)]
-        self._S.append(
-            sum(w * se3.bracket(self._V[i], self._S[k - 1 - i]) for i, w in enumerate(weights))
-        )
-        of_base = np.zeros((len(rate), 1, 6))
-        carried = [np.concatenate([V, of_base], axis=1) for V in self._V]
-        bodies = rows.bodies_a[rows.loop]
-        self.R.append(
-            -sum(
-                w * se3.coadjoint(carried[i][:, bodies], self.R[k - 1 - i])
-                for i, w in enumerate(weights)
-            )
-        )
+        own, S, R = np.zeros_like(self._S[0]), np.zeros_like(self._S[0]), 0.0 * self.R[0]
+        for j in range(k):
+            rates = self._q[k - j][:, tree.coordinate] * tree.multiplier
+            own += comb(k - 1, j) * self._S[j] * rates[..., None]
+        self._V.append(np.pad(rows.ancestors @ own, ((0, 0), (0, 1), (0, 0))))
+        bodies_a = rows.bodies_a[rows.loop]
+        for i in range(k):
+            V = self._V[i]
+            S += comb(k - 1, i) * se3.bracket(V[:, :-1], self._S[k - 1 - i])
+            R -= comb(k - 1, i) * se3.coadjoint(V[:, bodies_a], self.R[k - 1 - i])
+        self._S.append(S)
+        self.R.append(R)
         self._close()
 
     def _close(self) -> None:
         """Append the derivative of L that the screws are known for."""
         rows, k = self._rows, len(self.L)
         self._D.append(
-            np.einsum('li,nid,ij->nldj', rows.signs, self._S[k], rows.selection, optimize=True)
+            np.einsum(
+                'li,nid,ij->nldj', rows.signs, self._S[k], rows.selection, optimize=True
+            )
         )
-        of_loops = sum(
-            comb(k, i) * (self.R[i][:, :, None] @ self._D[k - i][:, rows.loop])[:, :, 0]
-            for i in range(k + 1)
-        )
+        of_loops = np.zeros((*self.R[0].shape[:2], rows.selection.shape[1]))
+        for i in range(k + 1):
+            D = self._D[k - i][:, rows.loop]
+            of_loops += comb(k, i) * (self.R[i][:, :, None] @ D)[:, :, 0]
         self.L.append(np.concatenate([of_loops, self._of_couplings(k)], axis=1))
 
     def _of_couplings(self, k: int) -> Array:
@@ -333,7 +335,7 @@ class ClosedMotion:
         return self._series.L[k][:, self._closure.rows]
 
     def G(self, orders: int) -> list[Array]:
-        """Matrix of the velocities of all joints by those of the independent ones, with derivatives.
+        """Velocities of all joints by those of the independent ones, a matrix with derivatives.
 
         Parameters
         ----------
@@ -467,9 +469,10 @@ def closed_positions(closure: Closure, rows: Rows, wanted: Array) -> Array:
 def _solved(matrices: Array, right: Array) -> Array:
     """Solutions of linear equations; of singular ones the least squares."""
     try:
-        return np.linalg.solve(matrices, right)
+        solution: Array = np.linalg.solve(matrices, right)
     except np.linalg.LinAlgError:
-        return np.linalg.pinv(matrices) @ right
+        solution = np.linalg.pinv(matrices) @ right
+    return solution
 
 
 def _correct(
@@ -511,7 +514,7 @@ def _refuse_open(
     )
 
 
-# --- Closing a tree -------------------------------------------------------------------------------
+# --- Closing a tree -----------------------------------------------------------------------------
 
 
 def close_loops(
@@ -552,9 +555,11 @@ def close_loops(
     kept = _kept_rows(tree, rows, q)
     u = _independent(tree, rows, kept, q, independent)
     d = np.setdiff1d(np.arange(tree.n_joints), u)
-    closure = Closure(tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q))
+    closure = Closure(
+        tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q)
+    )
     dropped = sorted({owners[i] for i in range(len(owners)) if i not in kept})
-    remarks = ()
+    remarks: tuple[str, ...] = ()
     if dropped:
         remarks = (
             f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} '
@@ -617,11 +622,12 @@ def _first_closed(
     if missing.max(initial=0.0) > _CLOSED:
         row = int(missing.argmax())
         raise ModelError(
-            f'Loop {owners[row]!r} cannot be closed: near the start, {missing[row]:.3g} (m or rad) '
-            'stay open. Check its links and poses, or give the start: positions of joints near '
-            'which it closes.'
+            f'Loop {owners[row]!r} cannot be closed: near the start, {missing[row]:.3g} (m or '
+            'rad) stay open. Check its links and poses, or give the start: positions of joints '
+            'near which it closes.'
         )
-    return q[0]
+    closed: Array = q[0]
+    return closed
 
 
 def _kept_rows(tree: RobotModel, rows: Rows, q: Array) -> NDArray[np.intp]:
@@ -629,7 +635,8 @@ def _kept_rows(tree: RobotModel, rows: Rows, q: Array) -> NDArray[np.intp]:
     from scipy.linalg import qr
 
     def matrix(at: Array) -> Array:
-        return RowSeries(rows, at[None], rows.poses(at[None])).L[0][0]
+        L: Array = RowSeries(rows, at[None], rows.poses(at[None])).L[0][0]
+        return L
 
     here = matrix(q)
     # A position nearby: a little along the motion that the loops leave, and closed again.
@@ -641,9 +648,9 @@ def _kept_rows(tree: RobotModel, rows: Rows, q: Array) -> NDArray[np.intp]:
     there = matrix(near)
     if _rank(there) > _rank(here):
         raise ModelError(
-            f'The loops are singular where they start: {_rank(here)} of their rows are independent '
-            f'there, {_rank(there)} nearby, as where links of a loop are in line. Give another '
-            'start.'
+            f'The loops are singular where they start: {_rank(here)} of their rows are '
+            f'independent there, {_rank(there)} nearby, as where links of a loop are in line. '
+            'Give another start.'
         )
     _, _, order = qr(there.T, pivoting=True)
     return np.sort(order[: _rank(there)])
@@ -693,6 +700,6 @@ def _independent(
 def _ratio(L: Array) -> float:
     """Smallest over largest singular value of as many as there are rows; zero if some lack."""
     values = np.linalg.svd(L, compute_uv=False)
-    if L.shape[1] < L.shape[0]:
+    if L.shape[1] < L.shape[0] or not values.all():
         return 0.0
     return float(values[-1] / values[0]) if values.size else 1.0

@@ -81,7 +81,7 @@ def jacobian(
     if model.closure is not None:
         closed = ClosedMotion(model, samples)
         of_tree = jacobian(model.closure.tree, closed.motion, link, expressed_in)
-        of_independent = leibniz.products(np.moveaxis(of_tree, 1, 0), closed.G(K))
+        of_independent = leibniz.products([*np.moveaxis(of_tree, 1, 0)], closed.G(K))
         return np.stack(of_independent, axis=1).reshape(*batch, K, 6, n)
     N = len(samples)
     J = np.zeros((N, K, 6, n))

@@ -1,9 +1,8 @@
 """Closed loops: what closes them, and what a model with loops is made of.
 
-A parallel mechanism is a tree of bodies, cut open where that suits, and loops that close it again.
-Each loop holds a frame on link B to a frame on link A: the twist of B relative to A, in the frame
-on A, has only what the kind of the loop leaves free. Source: Mueller and Kumar 2021, and Featherstone,
-Rigid Body Dynamics Algorithms, section 8.2 (loop joints).
+A parallel mechanism is a tree of bodies, and loops that close it. Each loop holds a frame on link
+B to a frame on link A: the twist of B relative to A, in the frame on A, has only what the kind of
+the loop leaves free. Source: Featherstone 2008, Rigid Body Dynamics Algorithms, section 8.2.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Loop:
     link_a, link_b : str
         Links of the tree; the base link is one, too.
     pose_a, pose_b : array-like, shape (4, 4), optional
-        Frame of the loop in either link, by default that of the link. A closed loop has the origins
-        (but along a slider) and axes on each other, a weld and a slider all directions.
+        Frame of the loop in either link, by default that of the link. In a closed loop they differ
+        only by what the kind leaves free.
     axis : array-like, shape (3,)
         Of a hinge or slider, in the frame on A and in that on B.
 
@@ -75,11 +74,28 @@ class Loop:
         object.__setattr__(self, 'axis', frozen(axis / np.linalg.norm(axis)))
 
     @property
+    def poses(self) -> tuple[Array, Array]:
+        """Frames of the loop in link A and link B, each of shape (4, 4)."""
+        return np.asarray(self.pose_a), np.asarray(self.pose_b)
+
+    @property
+    def direction(self) -> Array:
+        """Unit vector of the axis, shape (3,)."""
+        return np.asarray(self.axis)
+
+    @property
     def rows(self) -> Array:
-        """Combinations (r, 6) of the twist of B relative to A, in the frame on A, that are zero."""
-        axis = np.asarray(self.axis)
-        across = np.linalg.svd(axis[None])[2][1:]
-        turning = {'weld': np.eye(3), 'slider': np.eye(3), 'hinge': across, 'ball': across[:0]}
+        """What is zero of the twist of B relative to A in the frame on A, a combination a row.
+
+        Shape (r, 6).
+        """
+        across = np.linalg.svd(self.direction[None])[2][1:]
+        turning = {
+            'weld': np.eye(3),
+            'slider': np.eye(3),
+            'hinge': across,
+            'ball': across[:0],
+        }
         moving = across if self.kind == 'slider' else np.eye(3)
         turns = turning[self.kind]
         rows = np.zeros((len(turns) + len(moving), 6))
