@@ -6,7 +6,7 @@ from support.loop_oracle import LoopEquation, LoopOracle
 from support.random_trees import random_motion, random_robot, seeds
 
 from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics
-from hodyn_ros.errors import HodynError, ModelError
+from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.closed_loops import complete_motion
 from hodyn_ros.lie import se3
 from hodyn_ros.model.loops import KINDS, Loop
@@ -76,14 +76,9 @@ def relative(found, expected):
 def test_motion_and_efforts_agree_with_power_series(seed):
     tree, model, xml, q = random_mechanism(seed)
     motion = random_motion(seed, model.n_joints, 5)
-    motion[0] = q[model.closure.independent] + 0.05 * motion[0] / np.pi
-    try:
-        whole = complete_motion(model, motion)
-    except HodynError as error:
-        assert 'singular' in str(error)
-        return
+    motion[0] = q[model.closure.independent] + 0.02 * motion[0] / np.pi
+    whole = complete_motion(model, motion)
     expected, efforts = oracle_of(model, xml)(motion, whole[0])
     assert relative(whole, expected).max() < 1e-9
     found = inverse_dynamics(model, motion)
-    print(relative(whole, expected), relative(found, efforts))
     assert (relative(found, efforts) < [1e-12, 1e-10, 1e-8]).all()

@@ -1,0 +1,584 @@
+"""Closed loops of one sample, as loops over bodies, rows and orders that Numba compiles.
+
+The rows of all loops and couplings are L(q) qd = 0, so that with q = (u, d)
+
+    L_d d^(k+1) = -L_u u^(k+1) - sum_{j >= 1} binomial(k, j) L^(j) q^(k+1-j)
+
+with one factor of L_d for all orders. The derivatives of L come from those of the joint screws in
+the base frame, S' = ad(V) S, see Mueller 2021, "An O(n)-Algorithm for the Higher-Order Kinematics
+and Inverse Dynamics of Serial Manipulators using Spatial Representation of Twists", and of the
+rows in the base frame, R' = -R ad(V_A). Positions are found by Newton's method along a straight
+way of the independent joints from the start, so that the branch of the mechanism stays.
+
+A pose is a row of 12 numbers, the rotation row by row and the position. Of arrays with a row for
+each body or row of a loop and each order, those of order k stand behind those of order k - 1. The
+base is the body behind all others. What the tables hold is said in `closed_loops.Tables`.
+"""
+
+from __future__ import annotations
+
+from math import atan2, pi, sin, sqrt
+from typing import Any
+
+from numpy import empty, float64, int64, zeros
+from numpy.typing import NDArray
+
+from hodyn_ros.resources import compiled_function
+
+Vector = NDArray[float64]
+Matrix = NDArray[float64]
+Index = NDArray[Any]
+Tables = tuple[Any, ...]
+
+WELD, HINGE, BALL, SLIDER = range(4)
+CLOSED, STUCK = range(2)
+"""What `follow` returns."""
+
+# Where loops are closed [rad, m], and how far a step of Newton's method may go on the way there.
+TOLERANCE, LARGEST_STEP = 1e-9, 0.3
+# How small steps of the way may become, and how often each is corrected, before it is given up.
+_SMALLEST_STEP, _CORRECTIONS = 1e-4, 12
+
+
+def _compiled(function: Any) -> Any:
+    return compiled_function(function, None)
+
+
+@_compiled
+def multiply_poses(a: Vector, b: Vector, c: Vector) -> None:
+    """Pose c = a b."""
+    for i in range(3):
+        for j in range(3):
+            s = 0.0
+            for k in range(3):
+                s += a[3 * i + k] * b[3 * k + j]
+            c[3 * i + j] = s
+        c[9 + i] = a[9 + i]
+        for k in range(3):
+            c[9 + i] += a[3 * i + k] * b[9 + k]
+
+
+@_compiled
+def joint_pose(X: Vector, q: float, C: Vector) -> None:
+    """Motion C along a screw X with an axis of unit or zero length; Rodrigues' formula."""
+    w0, w1, w2 = X[0], X[1], X[2]
+    turns = w0 * w0 + w1 * w1 + w2 * w2 > 0.25
+    s = sin(q) if turns else q
+    half = sin(0.5 * q)
+    c = 2.0 * half * half if turns else 0.0  # 1 - cos(q)
+    rest = q - s  # along the axis
+    C[0], C[4], C[8] = 1.0 - c * (w1 * w1 + w2 * w2), 0.0, 0.0
+    C[4] = 1.0 - c * (w0 * w0 + w2 * w2)
+    C[8] = 1.0 - c * (w0 * w0 + w1 * w1)
+    C[1], C[3] = c * w0 * w1 - s * w2, c * w0 * w1 + s * w2
+    C[2], C[6] = c * w0 * w2 + s * w1, c * w0 * w2 - s * w1
+    C[5], C[7] = c * w1 * w2 - s * w0, c * w1 * w2 + s * w0
+    x, y, z = X[3], X[4], X[5]
+    along = w0 * x + w1 * y + w2 * z
+    C[9] = s * x + c * (w1 * z - w2 * y) + rest * along * w0
+    C[10] = s * y + c * (w2 * x - w0 * z) + rest * along * w1
+    C[11] = s * z + c * (w0 * y - w1 * x) + rest * along * w2
+
+
+@_compiled
+def add_bracket(weight: float, V: Vector, S: Vector, result: Vector) -> None:
+    """Add weight * ad(V) S, the Lie bracket of two twists."""
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        result[i] += weight * (V[j] * S[k] - V[k] * S[j])
+        result[3 + i] += weight * (
+            V[3 + j] * S[k] - V[3 + k] * S[j] + V[j] * S[3 + k] - V[k] * S[3 + j]
+        )
+
+
+@_compiled
+def subtract_row(weight: float, V: Vector, R: Vector, result: Vector) -> None:
+    """Subtract weight * R ad(V), of a row R that is multiplied with twists."""
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        result[i] -= weight * (
+            R[j] * V[k] - R[k] * V[j] + R[3 + j] * V[3 + k] - R[3 + k] * V[3 + j]
+        )
+        result[3 + i] -= weight * (R[3 + j] * V[k] - R[3 + k] * V[j])
+
+
+@_compiled
+def place(tree: Tables, q: Vector, poses: Matrix) -> None:
+    """Poses of all bodies at positions q of the joints; the last is the base."""
+    parent, coordinate, multiplier, offset, X, B = tree
+    nb = len(parent)
+    moved, placed = empty(12), empty(12)
+    poses[nb, :] = 0.0
+    poses[nb, 0] = poses[nb, 4] = poses[nb, 8] = 1.0
+    for i in range(nb):
+        joint_pose(X[i], multiplier[i] * q[coordinate[i]] + offset[i], moved)
+        multiply_poses(B[i], moved, placed)
+        carrier = parent[i] if parent[i] >= 0 else nb
+        multiply_poses(poses[carrier], placed, poses[i])
+
+
+@_compiled
+def turn_between(kind: int, axis: Vector, C: Vector, turn: Vector) -> None:
+    """Rotation vector of what a loop must not turn, of the rotation of a relative pose C."""
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        turn[i] = 0.5 * (C[3 * k + j] - C[3 * j + k])
+    cosine = 0.5 * (C[0] + C[4] + C[8] - 1.0)
+    if kind == HINGE:  # of the axis alone
+        moved = zeros(3)
+        for i in range(3):
+            for j in range(3):
+                moved[i] += C[3 * i + j] * axis[j]
+        cosine = 0.0
+        for i in range(3):
+            j, k = (i + 1) % 3, (i + 2) % 3
+            turn[i] = axis[j] * moved[k] - axis[k] * moved[j]
+            cosine += axis[i] * moved[i]
+    sine = sqrt(turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2])
+    if sine > 1e-12:
+        ratio = atan2(sine, cosine) / sine
+        for i in range(3):
+            turn[i] *= ratio
+    elif cosine < 0.0:  # opposite: about any axis that leads back
+        best = 0
+        for i in range(3):
+            if axis[i] * axis[i] < axis[best] * axis[best]:
+                best = i
+        if kind != HINGE:
+            for i in range(3):
+                if C[4 * i] > C[4 * best]:
+                    best = i
+        turn[best] = pi
+
+
+@_compiled
+def left_open(loops: Tables, poses: Matrix, q: Vector, missing: Vector) -> None:
+    """What is left open in each row [rad] or [m]: zero where the loops are closed."""
+    body_a, body_b, kind, axis, frame_a, frame_b, P, owner, joint, follows, c, _ = loops
+    errors = zeros((len(kind), 6))
+    A, B = empty(12), empty(12)
+    relative = empty(12)
+    for loop in range(len(kind)):
+        multiply_poses(poses[body_a[loop]], frame_a[loop], A)
+        multiply_poses(poses[body_b[loop]], frame_b[loop], B)
+        for i in range(3):
+            for j in range(3):
+                s = 0.0
+                for k in range(3):
+                    s += A[3 * k + i] * B[3 * k + j]
+                relative[3 * i + j] = s
+            s = 0.0
+            for k in range(3):
+                s += A[3 * k + i] * (B[9 + k] - A[9 + k])
+            relative[9 + i] = s
+            errors[loop, 3 + i] = s
+        turn_between(kind[loop], axis[loop], relative, errors[loop])
+    rows = len(owner)
+    for r in range(rows):
+        s = 0.0
+        for i in range(6):
+            s += P[r, i] * errors[owner[r], i]
+        missing[r] = s
+    for r in range(len(joint)):
+        s = 0.0
+        for i in range(c.shape[1]):
+            s = s * q[follows[r]] + c[r, c.shape[1] - 1 - i]
+        missing[rows + r] = q[joint[r]] - s
+
+
+@_compiled
+def first_order(
+    tree: Tables, loops: Tables, poses: Matrix, q: Matrix, S: Matrix, R: Matrix, L: Matrix
+) -> None:
+    """Screws, rows in the base frame, and L itself, at positions q[0]."""
+    X, nb = tree[4], len(tree[0])
+    body_a, frame_a, P, owner = loops[0], loops[4], loops[6], loops[7]
+    for i in range(nb):
+        C = poses[i]
+        for a in range(3):
+            S[i, a] = S[i, 3 + a] = 0.0
+            for b in range(3):
+                S[i, a] += C[3 * a + b] * X[i, b]
+                S[i, 3 + a] += C[3 * a + b] * X[i, 3 + b]
+        for a in range(3):
+            b, d = (a + 1) % 3, (a + 2) % 3
+            S[i, 3 + a] += C[9 + b] * S[i, d] - C[9 + d] * S[i, b]
+    A = empty(12)
+    for r in range(len(owner)):
+        multiply_poses(poses[body_a[owner[r]]], frame_a[owner[r]], A)
+        # P Ad(A)^-1 = (moment + (force about the base origin), force), in base axes.
+        for a in range(3):
+            R[r, a] = R[r, 3 + a] = 0.0
+            for b in range(3):
+                R[r, a] += A[3 * a + b] * P[r, b]
+                R[r, 3 + a] += A[3 * a + b] * P[r, 3 + b]
+        for a in range(3):
+            b, d = (a + 1) % 3, (a + 2) % 3
+            R[r, a] += A[9 + b] * R[r, 3 + d] - A[9 + d] * R[r, 3 + b]
+    close_order(tree, loops, 0, q, S, R, L)
+
+
+@_compiled
+def close_order(
+    tree: Tables, loops: Tables, k: int, q: Matrix, S: Matrix, R: Matrix, L: Matrix
+) -> None:
+    """Derivative k of L from those of screws and rows."""
+    coordinate, multiplier, signs = tree[1], tree[2], loops[11]
+    owner, joint, follows, c = loops[7], loops[8], loops[9], loops[10]
+    nb, rows, n = len(coordinate), len(owner), L.shape[1]
+    m = rows + len(joint)
+    for r in range(rows):
+        for j in range(n):
+            L[k * m + r, j] = 0.0
+        for i in range(nb):
+            sign = signs[owner[r], i] * multiplier[i]
+            if sign != 0.0:
+                s, weight = 0.0, 1.0
+                for j in range(k + 1):
+                    part = 0.0
+                    for a in range(6):
+                        part += R[j * rows + r, a] * S[(k - j) * nb + i, a]
+                    s += weight * part
+                    weight = weight * (k - j) / (j + 1)
+                L[k * m + r, coordinate[i]] += sign * s
+    for r in range(len(joint)):
+        for j in range(n):
+            L[k * m + rows + r, j] = 0.0
+        if k == 0:
+            L[rows + r, joint[r]] = 1.0
+        # The slope, a polynomial of the position: Horner's rule on series, times factorials.
+        value = zeros(k + 1)
+        for i in range(c.shape[1] - 1):
+            power = c.shape[1] - 1 - i
+            for e in range(k + 1):
+                o, s, weight = k - e, 0.0, 1.0
+                for a in range(o + 1):
+                    s += weight * value[a] * q[o - a, follows[r]]
+                    weight = weight * (o - a) / (a + 1)
+                value[o] = s
+            value[0] += power * c[r, power]
+        L[k * m + rows + r, follows[r]] -= value[k]
+
+
+@_compiled
+def next_order(
+    tree: Tables,
+    loops: Tables,
+    k: int,
+    q: Matrix,
+    V: Matrix,
+    S: Matrix,
+    R: Matrix,
+    L: Matrix,
+) -> None:
+    """Twists of order k - 1, then screws, rows and L of order k, from q[:k + 1]."""
+    parent, coordinate, multiplier = tree[0], tree[1], tree[2]
+    body_a, owner = loops[0], loops[7]
+    nb, rows = len(parent), len(owner)
+    first = (k - 1) * (nb + 1)
+    for a in range(6):
+        V[first + nb, a] = 0.0
+    for i in range(nb):
+        carrier = parent[i] if parent[i] >= 0 else nb
+        for a in range(6):
+            V[first + i, a] = V[first + carrier, a]
+        weight = 1.0
+        for j in range(k):
+            rate = weight * multiplier[i] * q[k - j, coordinate[i]]
+            for a in range(6):
+                V[first + i, a] += rate * S[j * nb + i, a]
+            weight = weight * (k - 1 - j) / (j + 1)
+    for i in range(nb):
+        for a in range(6):
+            S[k * nb + i, a] = 0.0
+        weight = 1.0
+        for j in range(k):
+            add_bracket(weight, V[j * (nb + 1) + i], S[(k - 1 - j) * nb + i], S[k * nb + i])
+            weight = weight * (k - 1 - j) / (j + 1)
+    for r in range(rows):
+        for a in range(6):
+            R[k * rows + r, a] = 0.0
+        weight = 1.0
+        for j in range(k):
+            twist = V[j * (nb + 1) + body_a[owner[r]]]
+            subtract_row(weight, twist, R[(k - 1 - j) * rows + r], R[k * rows + r])
+            weight = weight * (k - 1 - j) / (j + 1)
+    close_order(tree, loops, k, q, S, R, L)
+
+
+@_compiled
+def factorise(L: Matrix, columns: Index, A: Matrix, pivot: Index) -> float:
+    """Factors of the columns of L with partial pivoting; smallest over largest pivot."""
+    m = len(columns)
+    for i in range(m):
+        for j in range(m):
+            A[i, j] = L[i, columns[j]]
+    smallest, largest = 1e300, 1e-300
+    for k in range(m):
+        best = k
+        for i in range(k + 1, m):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        pivot[k] = best
+        if best != k:
+            for j in range(m):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+        size = abs(A[k, k])
+        smallest, largest = min(smallest, size), max(largest, size)
+        if size > 0.0:
+            for i in range(k + 1, m):
+                A[i, k] /= A[k, k]
+                for j in range(k + 1, m):
+                    A[i, j] -= A[i, k] * A[k, j]
+    return smallest / largest if m > 0 else 1.0
+
+
+@_compiled
+def solve(A: Matrix, pivot: Index, b: Vector) -> None:
+    """Solution of the factorised equations, in place of the right side."""
+    m = len(pivot)
+    for k in range(m):
+        b[k], b[pivot[k]] = b[pivot[k]], b[k]
+    for k in range(m):
+        for i in range(k + 1, m):
+            b[i] -= A[i, k] * b[k]
+    for e in range(m):
+        k = m - 1 - e
+        for j in range(k + 1, m):
+            b[k] -= A[k, j] * b[j]
+        b[k] /= A[k, k]
+
+
+@_compiled
+def solve_transposed(A: Matrix, pivot: Index, b: Vector) -> None:
+    """Solution of the equations with the transposed matrix, in place of the right side."""
+    m = len(pivot)
+    for k in range(m):
+        for j in range(k):
+            b[k] -= A[j, k] * b[j]
+        b[k] /= A[k, k]
+    for e in range(m):
+        k = m - 1 - e
+        for i in range(k + 1, m):
+            b[k] -= A[i, k] * b[i]
+    for e in range(m):
+        k = m - 1 - e
+        b[k], b[pivot[k]] = b[pivot[k]], b[k]
+
+
+@_compiled
+def correct(tree: Tables, loops: Tables, d: Index, q: Matrix, work: Tables) -> bool:
+    """Close the loops by Newton's method in the joints d, in place; whether that went well."""
+    poses, S, R, L, A, pivot, b = work
+    before = LARGEST_STEP
+    for _ in range(_CORRECTIONS):
+        place(tree, q[0], poses)
+        left_open(loops, poses, q[0], b)
+        first_order(tree, loops, poses, q, S, R, L)
+        if factorise(L, d, A, pivot) < 1e-14:
+            return False
+        solve(A, pivot, b)
+        size = 0.0
+        for i in range(len(d)):
+            size = max(size, abs(b[i]))
+        if not size <= before:
+            return False
+        for i in range(len(d)):
+            q[0, d[i]] -= b[i]
+        if size < TOLERANCE:
+            return True
+        before = size
+    return False
+
+
+@_compiled
+def close_position(
+    tree: Tables, loops: Tables, branch: Tables, wanted: Vector, q: Matrix, work: Tables
+) -> float:
+    """Positions q[0] at which loops are closed; how far the way there was gone, 1 if all of it."""
+    u, d, start = branch
+    L, A, pivot, b = work[3], work[4], work[5], work[6]
+    n, m = len(start), len(d)
+    reached, step = 0.0, 1.0
+    good = start.copy()
+    fastest = 0.0
+    for i in range(len(u)):
+        fastest = max(fastest, abs(wanted[i] - start[u[i]]))
+    while reached < 1.0:
+        for j in range(n):
+            q[0, j] = good[j]
+        place(tree, q[0], work[0])
+        first_order(tree, loops, work[0], q, work[1], work[2], L)
+        if factorise(L, d, A, pivot) < 1e-14:
+            return reached
+        for r in range(m):
+            s = 0.0
+            for i in range(len(u)):
+                s += L[r, u[i]] * (wanted[i] - start[u[i]])
+            b[r] = s
+        solve(A, pivot, b)
+        slope = fastest
+        for r in range(m):
+            slope = max(slope, abs(b[r]))
+        largest = LARGEST_STEP / max(slope, LARGEST_STEP)
+        tangent = b[:m].copy()
+        step = min(step, largest)
+        while True:
+            ahead = min(step, 1.0 - reached)
+            there = reached + ahead if reached + ahead < 1.0 - 1e-12 else 1.0
+            for i in range(len(u)):
+                q[0, u[i]] = wanted[i] - (1.0 - there) * (wanted[i] - start[u[i]])
+            for r in range(m):
+                q[0, d[r]] = good[d[r]] - ahead * tangent[r]
+            if correct(tree, loops, d, q, work):
+                break
+            step = 0.5 * ahead
+            if step < _SMALLEST_STEP * largest:
+                return reached
+        for j in range(n):
+            good[j] = q[0, j]
+        reached = there
+        step = 2.0 * ahead
+    for j in range(n):
+        q[0, j] = good[j]
+    return reached
+
+
+@_compiled
+def follow(
+    tree: Tables,
+    loops: Tables,
+    branch: Tables,
+    K: int,
+    q: Matrix,
+    V: Matrix,
+    work: Tables,
+) -> float:
+    """Derivatives q[1:K] of the dependent joints, q[:, u] given and q[0] closed; L to order K - 1.
+
+    Returns the ratio of pivots of L_d.
+    """
+    u, d = branch[0], branch[1]
+    poses, S, R, L, A, pivot, b = work
+    m = len(d)
+    place(tree, q[0], poses)
+    first_order(tree, loops, poses, q, S, R, L)
+    ratio = factorise(L, d, A, pivot)
+    if ratio < 1e-14:
+        return ratio
+    for k in range(K - 1):
+        for r in range(m):
+            s = 0.0
+            for i in range(len(u)):
+                s += L[r, u[i]] * q[k + 1, u[i]]
+            weight = 1.0
+            for j in range(1, k + 1):
+                weight = weight * (k + 1 - j) / j
+                part = 0.0
+                for i in range(q.shape[1]):
+                    part += L[j * m + r, i] * q[k + 1 - j, i]
+                s += weight * part
+            b[r] = -s
+        solve(A, pivot, b)
+        for r in range(m):
+            q[k + 1, d[r]] = b[r]
+        next_order(tree, loops, k + 1, q, V, S, R, L)
+    return ratio
+
+
+@_compiled
+def open_efforts(
+    u: Index,
+    d: Index,
+    L: Matrix,
+    A: Matrix,
+    pivot: Index,
+    of_tree: Matrix,
+    efforts: Matrix,
+    carried: Matrix,
+) -> None:
+    """Efforts of the independent joints and multipliers of the rows, with derivatives.
+
+    Q_tree = E Q + L^T carried, differentiated: the rows of the dependent joints give what the
+    loops carry, those of the independent ones the efforts.
+    """
+    m, n = len(d), of_tree.shape[1]
+    rest = empty(n)
+    for k in range(of_tree.shape[0]):
+        for i in range(n):
+            rest[i] = of_tree[k, i]
+        weight = 1.0
+        for j in range(1, k + 1):
+            weight = weight * (k + 1 - j) / j
+            for r in range(m):
+                value = weight * carried[k - j, r]
+                for i in range(n):
+                    rest[i] -= value * L[j * m + r, i]
+        for r in range(m):
+            carried[k, r] = rest[d[r]]
+        solve_transposed(A, pivot, carried[k])
+        for i in range(len(u)):
+            s = rest[u[i]]
+            for r in range(m):
+                s -= L[r, u[i]] * carried[k, r]
+            efforts[k, i] = s
+
+
+@_compiled
+def workspace(tree: Tables, loops: Tables, branch: Tables, K: int) -> Tables:
+    """Arrays that the kernels work in, for K orders."""
+    nb, rows, m, n = len(tree[0]), len(loops[7]), len(branch[1]), len(branch[2])
+    return (
+        empty((nb + 1, 12)),
+        empty((K * nb, 6)),
+        empty((K * rows, 6)),
+        empty((K * m, n)),
+        empty((m, m)),
+        empty(m, int64),
+        empty(m),
+    )
+
+
+@_compiled
+def follow_all(
+    tree: Tables,
+    loops: Tables,
+    branch: Tables,
+    motion: Any,
+    whole: Any,
+    L: Any,
+    A: Any,
+    pivot: Any,
+    reached: Vector,
+    ratio: Vector,
+) -> int:
+    """Motion of all joints of every sample; the number of the first that is not closed, or -1.
+
+    Of motions (N, K, n) of the independent joints: `whole` (N, K, joints), L (N, K * m, joints)
+    with its factors A (N, m, m) and `pivot` (N, m), how far the way was gone, and the ratio of
+    pivots.
+    """
+    N, K = motion.shape[0], motion.shape[1]
+    u = branch[0]
+    work = workspace(tree, loops, branch, K)
+    V = empty((K * (len(tree[0]) + 1), 6))
+    for s in range(N):
+        q = whole[s]
+        reached[s] = close_position(tree, loops, branch, motion[s, 0], q, work)
+        if reached[s] < 1.0:
+            return s
+        for k in range(K):
+            for i in range(len(u)):
+                q[k, u[i]] = motion[s, k, i]
+        own = (work[0], work[1], work[2], L[s], A[s], pivot[s], work[6])
+        ratio[s] = follow(tree, loops, branch, K, q, V, own)
+    return -1
+
+
+@_compiled
+def efforts_all(
+    u: Index, d: Index, L: Any, A: Any, pivot: Any, of_tree: Any, efforts: Any, carried: Any
+) -> None:
+    """Efforts and multipliers of every sample, see `open_efforts`."""
+    for s in range(of_tree.shape[0]):
+        open_efforts(u, d, L[s], A[s], pivot[s], of_tree[s], efforts[s], carried[s])
