@@ -89,7 +89,7 @@ class Tables:
         P = np.concatenate([np.zeros((0, 6)), *(loop.rows for loop in loops)])
         owner = np.repeat(np.arange(len(loops)), [len(loop.rows) for loop in loops])
         rows = np.arange(len(P) + len(couplings)) if kept is None else kept
-        names = [*(loops[i].name for i in owner), *(c.name for c in couplings)]
+        names = [*(loops[int(i)].name for i in owner), *(c.name for c in couplings)]
         self.owners = [names[r] for r in rows]
         of_loops = rows[rows < len(P)]
         coupled = [couplings[r - len(P)] for r in rows if r >= len(P)]

@@ -313,7 +313,8 @@ def factorise(L: Matrix, columns: Index, A: Matrix, pivot: Index) -> float:
     for i in range(m):
         for j in range(m):
             A[i, j] = L[i, columns[j]]
-    smallest, largest = 1e300, 1e-300
+    smallest: float = 1e300
+    largest = 1e-300
     for k in range(m):
         best = k
         for i in range(k + 1, m):
@@ -399,7 +400,8 @@ def close_position(
     u, d, start = branch
     L, A, pivot, b = work[3], work[4], work[5], work[6]
     n, m = len(start), len(d)
-    reached, step = 0.0, 1.0
+    reached: float = 0.0
+    step = 1.0
     good = start.copy()
     fastest = 0.0
     for i in range(len(u)):
@@ -463,7 +465,7 @@ def follow(
     m = len(d)
     place(tree, q[0], poses)
     first_order(tree, loops, poses, q, S, R, L)
-    ratio = factorise(L, d, A, pivot)
+    ratio: float = factorise(L, d, A, pivot)
     if ratio < 1e-14:
         return ratio
     for k in range(K - 1):

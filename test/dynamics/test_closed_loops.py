@@ -43,13 +43,11 @@ def random_mechanism(seed):
             start = dict(zip(tree.joint_names, q))
             model = tree.with_loops(loops, start=start)
             moved = np.stack([q[model.closure.independent], np.ones(model.n_joints)])
-            if (
-                np.abs(complete_motion(model, moved)[1, model.closure.dependent]).max()
-                > 0.1
-            ):
+            whole = complete_motion(model, moved)
+            if 0.1 < np.abs(whole[1, model.closure.dependent]).max() < 5.0:
                 return tree, model, robot.xml, q
-        except ModelError:
-            continue  # links of one body, or nothing left to move
+        except HodynError:
+            continue  # links of one body, singular, or nothing left to move
     raise AssertionError('no mechanism found')
 
 
