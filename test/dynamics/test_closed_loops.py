@@ -44,7 +44,7 @@ def random_mechanism(seed):
             model = tree.with_loops(loops, start=start)
             moved = np.stack([q[model.closure.independent], np.ones(model.n_joints)])
             whole = complete_motion(model, moved)
-            if 0.1 < np.abs(whole[1, model.closure.dependent]).max() < 5.0:
+            if 0.1 < np.abs(whole[1, model.closure.dependent]).max() < 3.0:
                 return tree, model, robot.xml, q
         except HodynError:
             continue  # links of one body, singular, or nothing left to move
