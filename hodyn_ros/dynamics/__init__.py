@@ -14,6 +14,7 @@ from hodyn_ros.dynamics.inverse import (
     inverse_dynamics,
     inverse_dynamics_from_link_motion,
 )
+from hodyn_ros.dynamics.loops import LoopEfforts, loop_efforts
 from hodyn_ros.dynamics.matrices import coriolis_matrix, gravity_effort, mass_matrix
 from hodyn_ros.dynamics.moving_base import (
     FloatingBaseMotion,
@@ -44,6 +45,7 @@ __all__ = [
     'Formulation',
     'HybridDynamics',
     'LinkMotionEfforts',
+    'LoopEfforts',
     'MovingBaseEfforts',
     'Wrench',
     'base_parameters',
@@ -60,6 +62,7 @@ __all__ = [
     'inverse_dynamics_from_link_motion',
     'joint_regressor',
     'kinetic_energy',
+    'loop_efforts',
     'mass_matrix',
     'moving_base_inverse_dynamics',
     'parameter_names',

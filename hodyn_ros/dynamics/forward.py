@@ -196,6 +196,10 @@ def hybrid_dynamics(
     -------
     HybridDynamics
     """
+    if model.closure is not None:
+        raise ModelError(
+            f'The model {model.name!r} has closed loops: hybrid dynamics knows trees alone.'
+        )
     listed = isinstance(prescribed, Iterable) and not isinstance(prescribed, str)
     if not listed or any(name not in model.joint_names for name in prescribed):
         raise JointNameError(

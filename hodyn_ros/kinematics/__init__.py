@@ -3,6 +3,7 @@
 All of them take and give derivatives of any order, in body, spatial or hybrid expression.
 """
 
+from hodyn_ros.kinematics.closed_loops import complete_motion
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.inverse import (
     InverseKinematicsOptions,
@@ -18,6 +19,7 @@ __all__ = [
     'JointTask',
     'LeastNorm',
     'LinkMotion',
+    'complete_motion',
     'forward_kinematics',
     'inverse_kinematics',
     'jacobian',

@@ -5,11 +5,31 @@ import pytest
 from support.loop_oracle import LoopEquation, LoopOracle
 from support.random_trees import random_motion, random_robot, seeds
 
-from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics
-from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, complete_motion
-from hodyn_ros.lie import se3
-from hodyn_ros.model.loops import KINDS, Loop
+from hodyn_ros import (
+    RobotModel,
+    Wrench,
+    coriolis_matrix,
+    forward_dynamics,
+    forward_kinematics,
+    gravity_effort,
+    hybrid_dynamics,
+    inverse_dynamics,
+    inverse_dynamics_derivatives,
+    inverse_kinematics,
+    jacobian,
+    kinetic_energy,
+    mass_matrix,
+    potential_energy,
+    regressor,
+    to_urdf,
+)
+from hodyn_ros.dynamics import loop_efforts
+from hodyn_ros.errors import HodynError, ModelError, MotionError
+from hodyn_ros.kinematics import complete_motion
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
+from hodyn_ros.lie import leibniz, se3
+from hodyn_ros.model import Coupling, Loop
+from hodyn_ros.model.loops import KINDS
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -82,3 +102,246 @@ def test_motion_and_efforts_agree_with_power_series(seed):
     assert relative(whole, expected).max() < 1e-9
     found = inverse_dynamics(model, motion)
     assert (relative(found, efforts) < [1e-12, 1e-10, 1e-8]).all()
+
+
+@pytest.fixture(scope='module')
+def five_bar():
+    """Two cranks on the ground, two rods that meet in a pin; link lengths in metres."""
+    return planar().with_loops([PIN], independent=['left', 'right'], start=START)
+
+
+ABOUT_Z = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+START = {'left': 2.0, 'left_rod': -1.2, 'right': 1.0, 'right_rod': 1.2}
+
+
+def at(x, y=0.0):
+    pose = np.eye(4)
+    pose[:2, 3] = x, y
+    return pose
+
+
+PIN = Loop('pin', 'hinge', 'left_tip', 'right_tip', at(0.5), at(0.5))
+
+
+def planar():
+    rods = [
+        (1.0 + k, (0.2, 0.01 * k, 0.0), np.diag([0.001, 0.02, 0.021])) for k in range(4)
+    ]
+    return RobotModel.from_body_screws(
+        [ABOUT_Z] * 4,
+        [at(-0.2), at(0.4), at(0.2), at(0.4)],
+        parents=[-1, 0, -1, 2],
+        inertias=rods,
+        joint_names=['left', 'left_rod', 'right', 'right_rod'],
+        link_names=['left_crank', 'left_tip', 'right_crank', 'right_tip'],
+        gravity=(0.3, -9.81, 0.0),
+    )
+
+
+def some_motion(model, shape=(7,), K=5):
+    motion = random_motion(3, model.n_joints, K, shape)
+    motion[..., 0, :] = (
+        model.closure.start[model.closure.independent] + 0.1 * motion[..., 0, :] / np.pi
+    )
+    return motion
+
+
+def test_terms_of_the_equations_belong_together(five_bar):
+    model = five_bar.with_armature({'left': 0.1, 'right_rod': 0.02})
+    motion = some_motion(model)
+    Q, qd = inverse_dynamics(model, motion), motion[..., 1, :]
+    M, C = mass_matrix(model, motion), coriolis_matrix(model, motion)
+    weight = gravity_effort(model, motion)
+    found = (
+        M[:, 0] @ motion[:, 2, :, None] + C[:, 0] @ qd[..., None] + weight[:, 0, :, None]
+    )
+    np.testing.assert_allclose(found[..., 0], Q[:, 0], atol=1e-12)
+    skew = M[:, 1] - 2.0 * C[:, 0]
+    np.testing.assert_allclose(skew, -np.swapaxes(skew, -1, -2), atol=1e-12)
+    bare = model.with_armature({'left': 0.0, 'right_rod': 0.0})
+    linear = regressor(model, motion) @ model.inertial_parameters
+    np.testing.assert_allclose(linear, inverse_dynamics(bare, motion), atol=1e-10)
+    again = forward_dynamics(model, motion[:, :2], Q)
+    np.testing.assert_allclose(again, motion[:, 2:], rtol=1e-10, atol=1e-9)
+
+
+def test_power_is_the_rate_of_the_energy(five_bar):
+    motion = some_motion(five_bar)
+    Q = inverse_dynamics(five_bar, motion)
+    energy = kinetic_energy(five_bar, motion) + potential_energy(five_bar, motion)[:, :4]
+    power = leibniz.bilinear(
+        lambda a, b: (a * b).sum(axis=-1, keepdims=True), Q, motion[:, 1:], 3
+    )
+    np.testing.assert_allclose(power[..., 0], energy[:, 1:], rtol=1e-11, atol=1e-10)
+
+
+def test_jacobian_and_link_motion_of_links_in_loops(five_bar):
+    motion = some_motion(five_bar)
+    link = forward_kinematics(five_bar, motion, 'right_tip', 'hybrid')
+    J = jacobian(five_bar, motion, 'right_tip', 'hybrid')
+    rate = J[:, 1] @ motion[:, 1, :, None] + J[:, 0] @ motion[:, 2, :, None]
+    np.testing.assert_allclose(rate[..., 0], link.twist[:, 1], atol=1e-12)
+    other = forward_kinematics(five_bar, motion[:, :1], 'left_tip').pose
+    np.testing.assert_allclose(
+        (link.pose @ at(0.5))[:, :3, 3], (other @ at(0.5))[:, :3, 3], atol=1e-12
+    )
+
+
+def test_wrenches_in_loops_balance_the_bodies(five_bar):
+    # Cut open, with the wrench of the loop on either side, the tree needs the same efforts.
+    motion = some_motion(five_bar)
+    tool = Wrench('right_tip', random_motion(5, 6, 3), 'body')
+    found = loop_efforts(five_bar, motion, tool)
+    tree, (sides, pin) = (
+        five_bar.closure.tree,
+        (('left_tip', 'right_tip'), found.wrenches['pin']),
+    )
+    shifted = pin.copy()
+    # Both frames of the pin lie in their links along x; the moment is about the link's origin.
+    shifted[..., :3] += np.cross([0.5, 0.0, 0.0], pin[..., 3:])
+    on_left = Wrench(sides[0], shifted, 'body', 'on_environment')
+    # The same wrench, seen from the other link: its derivatives are those of turned components.
+    turned = from_left_to_right(five_bar, found.motion, pin)
+    turned[..., :3] += np.cross([0.5, 0.0, 0.0], turned[..., 3:])
+    on_right = Wrench(sides[1], turned, 'body', 'on_robot')
+    efforts = inverse_dynamics(tree, found.motion, [tool, on_left, on_right])
+    np.testing.assert_allclose(efforts[..., [0, 2]], found.effort, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(efforts[..., [1, 3]], 0.0, atol=1e-8 * np.abs(efforts).max())
+
+
+def from_left_to_right(model, whole, values):
+    """Components in the right tip of vectors that are given in the left one, with derivatives."""
+    angle = whole[..., 0:3, 2:].sum(axis=-1) - whole[..., 0:3, :2].sum(axis=-1)
+    sine, cosine = leibniz.sin_cos(angle)
+    result = np.zeros_like(values)
+    for first in (0, 3):
+        x, y = values[..., first], values[..., first + 1]
+        result[..., first] = leibniz.product(cosine, x) + leibniz.product(sine, y)
+        result[..., first + 1] = leibniz.product(cosine, y) - leibniz.product(sine, x)
+        result[..., first + 2] = values[..., first + 2]
+    return result
+
+
+def test_couplings_are_polynomials_of_another_joint():
+    tree = planar()
+    law = (0.3, -0.5, 0.2, 0.1)
+    model = tree.with_loops([Coupling('gear', 'left_rod', 'left', law)])
+    assert model.joint_names == ('left', 'right', 'right_rod')
+    motion = some_motion(model)
+    whole = complete_motion(model, motion)
+    x = np.swapaxes(motion[..., 0], -1, -1)
+    powers = [np.zeros_like(x), x]
+    powers[0][:, 0] = 1.0
+    for _ in range(2):
+        powers.append(leibniz.product(powers[-1], x))
+    expected = sum(c * power for c, power in zip(law, powers))
+    np.testing.assert_allclose(whole[..., 1], expected, atol=1e-12)
+    # A linear one is a mimic joint.
+    linear = tree.with_loops([Coupling('belt', 'left_rod', 'left', (0.1, -2.0))])
+    mimic = RobotModel.from_urdf(
+        to_urdf(tree).replace(
+            '<joint name="left_rod" type="continuous">',
+            '<joint name="left_rod" type="continuous"><mimic joint="left" multiplier="-2.0" '
+            'offset="0.1"/>',
+        ),
+        gravity=tree.gravity,
+    )
+    motion = random_motion(1, 3, 5, (4,))
+    np.testing.assert_allclose(
+        inverse_dynamics(linear, motion),
+        inverse_dynamics(mimic, motion),
+        rtol=1e-10,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    ('loops', 'options', 'said'),
+    [
+        ([], {}, 'expected some of Loop and Coupling'),
+        ([PIN, PIN], {}, "name 'pin'|name pin"),
+        ([Loop('a', 'ball', 'left_tip', 'left_tip')], {}, 'are one body'),
+        ([Loop('a', 'ball', 'left_tip', 'foot')], {}, "no link 'foot'"),
+        ([Coupling('c', 'left', 'elbow', (0.0, 1.0))], {}, "no joint 'elbow'"),
+        ([PIN], {'start': {'elbow': 1.0}}, "names joint 'elbow'"),
+        ([PIN], {'start': START, 'independent': ['left']}, 'expected 2 of'),
+        ([PIN], {'start': START, 'independent': ['left', 'left']}, 'expected 2 of'),
+        (
+            [Loop('far', 'ball', 'left_tip', 'right_tip', at(9.0), at(0.5))],
+            {'start': START},
+            "Loop 'far' cannot be closed",
+        ),
+        (
+            [Loop('a', 'weld', 'left_tip', 'base', at(0.5))],
+            {},
+            'leave no motion|cannot be closed',
+        ),
+    ],
+)
+def test_loops_that_cannot_be_are_refused(loops, options, said):
+    with pytest.raises(ModelError, match=said):
+        planar().with_loops(loops, **options)
+
+
+@pytest.mark.parametrize(
+    ('values', 'said'),
+    [
+        ({'kind': 'rope'}, "'rope'"),
+        ({'pose_a': np.eye(3)}, 'expected \\(4, 4\\)'),
+        ({'pose_b': np.diag([1.0, 1.0, 2.0, 1.0])}, 'pose_b'),
+        ({'axis': (0.0, 0.0, 0.0)}, 'expected a direction'),
+    ],
+)
+def test_loops_with_unusable_values_are_refused(values, said):
+    with pytest.raises(ModelError, match=said):
+        Loop(**{'name': 'a', 'kind': 'hinge', 'link_a': 'b', 'link_b': 'c', **values})
+
+
+def test_positions_out_of_reach_and_what_trees_alone_can_do_are_refused(five_bar):
+    motion = some_motion(five_bar, (2,))
+    motion[1, 0] = [np.pi, 0.0]  # both cranks outwards: 1.2 m for two rods of 0.5 m
+    with pytest.raises(MotionError, match='cannot be closed at sample 1'):
+        inverse_dynamics(five_bar, motion)
+    with pytest.raises(MotionError, match='finite'):
+        inverse_dynamics(five_bar, np.full((3, 2), np.nan))
+    motion = some_motion(five_bar, ())
+    for refused in (
+        lambda: inverse_dynamics_derivatives(five_bar, motion),
+        lambda: hybrid_dynamics(five_bar, motion[:3], motion[:1], ['left']),
+        lambda: inverse_kinematics(
+            five_bar, forward_kinematics(five_bar, motion, 'left_tip'), 'left_tip'
+        ),
+        lambda: five_bar.with_loops([PIN]),
+    ):
+        with pytest.raises(ModelError, match='closed loops'):
+            refused()
+
+
+def test_singular_starts_and_wrong_independent_joints_are_refused():
+    # A parallelogram that starts with all of its links in line.
+    line = RobotModel.from_body_screws(
+        [ABOUT_Z] * 3,
+        [at(0.0), at(0.3), at(0.6)],
+        parents=[-1, 0, -1],
+        inertias=[(1.0, (0.1, 0.0, 0.0), 0.01 * np.eye(3))] * 3,
+        joint_names=['crank', 'coupler', 'rocker'],
+    )
+    pin = Loop('pin', 'hinge', 'link2', 'link3', at(0.6), at(0.3))
+    with pytest.raises(ModelError, match='singular where they start'):
+        line.with_loops([pin])
+    turned = {'crank': 1.0, 'coupler': -1.0, 'rocker': 1.0}
+    model = line.with_loops([pin], start=turned)
+    with pytest.raises(MotionError, match='cannot be closed|singular'):
+        inverse_dynamics(model, [[0.0], [1.0], [0.0]])
+    # Rods in line: the cranks do not determine where the pin goes.
+    height = np.sqrt(0.4**2 - 0.3**2)
+    angle = np.arctan2(height, 0.3)
+    straight = {
+        'left': np.pi - angle,
+        'left_rod': angle - np.pi,
+        'right': angle,
+        'right_rod': np.pi - angle,
+    }
+    with pytest.raises(ModelError, match='do not determine'):
+        planar().with_loops([PIN], ['left', 'right'], straight)
+    assert planar().with_loops([PIN], None, straight).joint_names == ('left', 'left_rod')
