@@ -313,6 +313,14 @@ class ClosedMotion:
         return efforts, carried
 
 
+def prepare(model: RobotModel) -> None:
+    """Compile what closes the loops of a model, which otherwise happens at the first motion."""
+    motion = np.zeros((1, 2, model.n_joints))
+    motion[:, 0] = closure_of(model).start[closure_of(model).independent]
+    closed = ClosedMotion(model, motion)
+    closed.efforts(np.zeros_like(closed.motion[:, :1]))
+
+
 def _refuse_singular(closure: Closure, L: Array, sample: int) -> None:
     """Refusal of positions at which the independent joints do not determine the others."""
     values, directions = np.linalg.svd(L[:, closure.dependent])[1:]
