@@ -493,7 +493,9 @@ def test_every_status_and_value_is_documented(station):
     documented = {
         part: set(re.findall(r'^``([^`]+)`` ', rows, re.MULTILINE))
         for part, rows in re.findall(
-            r'^``([\w<>]+)``\n-+\n(.*?)(?=^``[\w<>]+``\n-|\Z)', text, re.MULTILINE | re.DOTALL
+            r'^``([\w<>]+)``\n-+\n(.*?)(?=^``[\w<>]+``\n-|\Z)',
+            text,
+            re.MULTILINE | re.DOTALL,
         )
     }
     # Of a part of its own, see test_online_estimation.py.
