@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from hodyn_ros.actuators.config import KEYS, Key
+from hodyn_ros.actuators.config import TYPES as TYPES_OF_ACTUATORS
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Entry, entries
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
@@ -143,7 +144,7 @@ def item_of_key(key: Key) -> str:
     choices = f' One of {", ".join(key.choices)}.' * bool(key.choices)
     return item(
         f'actuators.<joint>.{key.name}',
-        f'{kind}; {", ".join(key.types)}',
+        f'{kind}; {"all" if key.types == TYPES_OF_ACTUATORS else ", ".join(key.types)}',
         key.description + choices,
     )
 

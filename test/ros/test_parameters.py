@@ -777,8 +777,14 @@ def test_documentation_lists_every_key_of_actuators_with_its_unit_and_types():
     rows = re.findall(
         r'^``actuators\.<joint>\.(\w+)`` \((.+); ([\w, ]+)\)\n {3}\S', text, re.MULTILINE
     )
+    everywhere = KEYS[0].types
     expected = [
-        (key.name, key.kind + (f' [{key.unit}]' if key.unit else ''), ', '.join(key.types))
+        (
+            key.name,
+            key.kind + (f' [{key.unit}]' if key.unit else ''),
+            'all' if key.types == everywhere else ', '.join(key.types),
+        )
         for key in KEYS
     ]
+    assert everywhere == ('rigid', 'sea', 'vsa')
     assert rows == expected
