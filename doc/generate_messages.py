@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
+from textwrap import indent
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'doc' / 'messages.rst'
 DEFINITIONS = ROOT / 'hodyn_msgs'
-WIDTHS = '34 66'
 
 TITLE = 'Messages and the service'
 INTRODUCTION = """\
-All fields of the messages and of the service of ``hodyn_msgs``, from their definitions in
-``hodyn_msgs/msg`` and ``hodyn_msgs/srv``. What the node does with them is on :doc:`node`; signs
-and expressions are those of :doc:`conventions`. To see a definition as it is:
-``ros2 interface show hodyn_msgs/msg/JointEffort``.
+All fields of the messages and services of ``hodyn_msgs``;
+``ros2 interface show hodyn_msgs/msg/JointEffort`` prints a definition. What the node does with
+them is on :doc:`node`; signs and expressions are those of :doc:`conventions`.
 
-- Units are SI: rad and N m for revolute and continuous joints, m and N for prismatic ones. Both
-  are given where both may occur.
+- Units are SI; where two are given, they are those of revolute and of prismatic joints.
 - Arrays of several samples are flat, one sample after the other: in Python,
   ``numpy.reshape(message.effort, (-1, len(message.joint_names)))`` has a row for each.
 - A list that may be unknown is empty then, never filled with zeros.
@@ -106,55 +106,45 @@ def markup(comment: str) -> str:
     return re.sub(r'\n(?=- )', '\n\n', text, count=1)
 
 
-def head(entry: Entry) -> str:
-    """Name, type and unit of an entry."""
-    if entry.value:
-        return f'``{entry.name}`` = {entry.value}'
-    return f'``{entry.name}``: {markup(entry.type)}' + (
-        f' {entry.units}' if entry.units else ''
-    )
+def head(entries: list[Entry]) -> str:
+    """Names, units and types of entries; a type that several have stands once."""
+    parts = []
+    for kind, group in groupby(entries, key=attrgetter('type')):
+        names = (f'``{entry.name}`` {entry.units}'.rstrip() for entry in group)
+        parts.append(f'{", ".join(names)}: {markup(kind)}'.replace('], [', ', '))
+    return '; '.join(parts)
 
 
-def rows(group: Group) -> Iterable[tuple[list[str], str]]:
-    """Rows of a table: what they speak of, and what they say."""
-    if not any(entry.note for entry in group.entries):
-        yield [head(entry) for entry in group.entries], group.comment
-        return
-    if group.comment:
-        constants = all(entry.value for entry in group.entries)
-        if constants or len(group.entries) > 1:
-            yield ['*constants*'] if constants else [], group.comment
-            for entry in group.entries:
-                yield [head(entry)], entry.note
-            return
-    for entry in group.entries:
-        yield [head(entry)], ' '.join(filter(None, (group.comment, entry.note)))
+def item(entries: list[Entry], meaning: str) -> str:
+    """Item of a definition list."""
+    if not meaning:
+        raise ValueError(f'The definitions do not say what {entries[0].name} is.')
+    return f'{head(entries)}\n{indent(markup(meaning), "   ")}'
 
 
-def table(groups: Iterable[Group]) -> str:
+def blocks(group: Group) -> Iterable[str]:
+    """Paragraphs and items of a group."""
+    comment, entries = group
+    if all(entry.value for entry in entries):
+        values = [
+            f'- ``{entry.name}`` = {entry.value}: {markup(entry.note)}' for entry in entries
+        ]
+        yield '\n\n'.join(filter(None, (markup(comment), '\n'.join(values)))) + '\n'
+    elif not any(entry.note for entry in entries):
+        yield item(entries, comment)
+    else:
+        for entry in entries:
+            yield item([entry], ' '.join(filter(None, (comment, entry.note))))
+
+
+def fields_text(groups: Iterable[Group]) -> str:
     """Fields and their meaning."""
-    lines = [
-        '.. list-table::',
-        '   :header-rows: 1',
-        f'   :widths: {WIDTHS}',
-        '   :width: 100%',
-        '',
-        '   * - field',
-        '     - meaning',
-    ]
-    for group in groups:
-        for heads, comment in rows(group):
-            first = [f'| {text}' for text in heads] if len(heads) > 1 else heads
-            for mark, cell in (('*', first), (' ', markup(comment).splitlines())):
-                begin = f'   {mark} - '
-                for number, line in enumerate(cell or ['']):
-                    lines.append(((begin if not number else ' ' * 7) + line).rstrip())
-    return '\n'.join(lines)
+    return '\n'.join(block for group in groups for block in blocks(group)).rstrip()
 
 
 def part_text(part: Part) -> str:
-    """Introduction and table of a message, or of a half of a service."""
-    return '\n\n'.join([*map(markup, part.introduction), table(part.groups)])
+    """Introduction and fields of a message."""
+    return '\n\n'.join([*map(markup, part.introduction), fields_text(part.groups)])
 
 
 def page() -> str:
@@ -169,8 +159,8 @@ def page() -> str:
         sections.append(
             f'{path.stem}\n{"-" * len(path.stem)}\n\n'
             + '\n\n'.join(map(markup, request.introduction))
-            + f'\n\n.. rubric:: Request\n\n{table(request.groups)}\n'
-            + f'\n.. rubric:: Response\n\n{table(response.groups)}\n'
+            + f'\n\n.. rubric:: Request\n\n{fields_text(request.groups)}\n'
+            + f'\n.. rubric:: Response\n\n{fields_text(response.groups)}\n'
         )
     return '\n'.join(sections)
 

@@ -1,7 +1,7 @@
-"""Write config/generic.yaml, and the tables of pages, from the tables of parameters.
+"""Write config/generic.yaml, and the lists of pages, from the tables of parameters.
 
-A parameter is a field of the settings of a node. In doc/parameters.rst its row goes behind that of
-the field before it; the other nodes have a table in a file that their page includes.
+A parameter is a field of the settings of a node. In doc/parameters.rst its item goes behind that
+of the field before it; the other nodes have a list in a file that their page includes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from hodyn_ros.actuators.config import KEYS, Key
+from hodyn_ros.actuators.config import TYPES as TYPES_OF_ACTUATORS
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Entry, entries
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
@@ -71,15 +73,6 @@ INCLUDES = {
 INCLUDE_HEAD = """\
 .. Written by doc/make_parameters.py from the table of the code.
 
-.. list-table::
-   :header-rows: 1
-   :widths: 24 10 12 14 40
-
-   * - name
-     - type
-     - default
-     - range
-     - meaning
 """
 
 # Names of topics, parameters and frames, in a text.
@@ -125,39 +118,55 @@ def generic() -> str:
     return text + TAIL
 
 
-def row(entry: Entry) -> str:
-    """Row of a table of doc/parameters.rst."""
-    kind = TYPES[entry.kind] + ', fixed' * entry.read_only
-    choices = ', '.join(f'``{choice}``' for choice in entry.choices)
-    meaning = textwrap.fill(
-        _NAME.sub(r'``\1``', entry.description),
-        104,
-        subsequent_indent='       ',
+def item(name: str, facts: str, meaning: str) -> str:
+    """Item of a definition list: name and facts of a parameter, below it what it means."""
+    text = textwrap.fill(
+        _NAME.sub(r'``\1``', meaning),
+        110,
+        initial_indent='   ',
+        subsequent_indent='   ',
         break_on_hyphens=False,
     )
-    cells = (kind, f'``{default(entry)}``', choices or bounds(entry), meaning)
-    return f'   * - ``{entry.name}``\n' + ''.join(
-        f'     - {cell}'.rstrip() + '\n' for cell in cells
+    return f'``{name}`` ({facts})\n{text}\n'
+
+
+def item_of(entry: Entry) -> str:
+    """Item of a parameter: type, default and range."""
+    facts = f'{TYPES[entry.kind]}{", fixed" * entry.read_only} = ``{default(entry)}``'
+    choices = ', '.join(f'``{choice}``' for choice in entry.choices)
+    range_ = f'one of {choices}' if choices else bounds(entry)
+    return item(entry.name, '; '.join(filter(None, (facts, range_))), entry.description)
+
+
+def item_of_key(key: Key) -> str:
+    """Item of a key of actuators: type, unit, and the types of actuators that have it."""
+    kind = key.kind + f' [{key.unit}]' * bool(key.unit)
+    choices = f' One of {", ".join(key.choices)}.' * bool(key.choices)
+    return item(
+        f'actuators.<joint>.{key.name}',
+        f'{kind}; {"all" if key.types == TYPES_OF_ACTUATORS else ", ".join(key.types)}',
+        key.description + choices,
     )
 
 
 def page(text: str) -> str:
-    """Text of doc/parameters.rst with the rows of all parameters."""
+    """Text of doc/parameters.rst with the items of all parameters."""
     before = 'robot_description'
-    for entry in entries(NodeSettings):
-        pattern = rf'   \* - ``{re.escape(entry.name)}``\n(?:     .*\n|     -\n)+'
-        if not re.search(pattern, text):
-            place = re.search(rf'   \* - ``{re.escape(before)}``\n(?:     .*\n)+', text)
+    items = {entry.name: item_of(entry) for entry in entries(NodeSettings)}
+    items |= {f'actuators.<joint>.{key.name}': item_of_key(key) for key in KEYS}
+    for name, made in items.items():
+        pattern = _item_pattern(name)
+        if not re.search(pattern, text, re.MULTILINE):
+            place = re.search(_item_pattern(before), text, re.MULTILINE)
             assert place is not None, before
-            text = (
-                text[: place.end()]
-                + f'   * - ``{entry.name}``\n     -\n'
-                + text[place.end() :]
-            )
-        made = row(entry)
-        text = re.sub(pattern, lambda _, made=made: made, text, count=1)
-        before = entry.name
+            text = text[: place.end()] + made + text[place.end() :]
+        text = re.sub(pattern, lambda _, made=made: made, text, count=1, flags=re.MULTILINE)
+        before = name
     return text
+
+
+def _item_pattern(name: str) -> str:
+    return rf'^``{re.escape(name)}`` \(.*\)\n(?:   .*\n)+'
 
 
 def of_joints(kind: type[Any]) -> list[Entry]:
@@ -177,9 +186,9 @@ def of_joints(kind: type[Any]) -> list[Entry]:
 
 
 def include(kind: type[Any]) -> str:
-    """Text of a file with the table of all parameters of a node."""
-    rows = ''.join(map(row, [*entries(kind), *of_joints(kind)]))
-    return INCLUDE_HEAD + rows.replace('``.<joint>', '.<joint>``')
+    """Text of a file with all parameters of a node."""
+    items = ''.join(map(item_of, [*entries(kind), *of_joints(kind)]))
+    return INCLUDE_HEAD + items.replace('``.<joint>', '.<joint>``')
 
 
 def main() -> None:

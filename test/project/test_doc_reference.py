@@ -68,7 +68,8 @@ def test_page_on_messages_is_what_its_script_writes():
 
 @pytest.mark.parametrize('kind', INTERFACES)
 def test_page_on_messages_lists_every_field_of_the_built_messages(kind):
-    listed = re.findall(r'^ +(?:\* - )?(?:\| )?``(\w+)``: ', section(kind), re.MULTILINE)
+    terms = re.findall(r'^(``.+)\n {3}\S', section(kind), re.MULTILINE)
+    listed = re.findall(r'``(\w+)``', ' '.join(terms))
     assert sorted(listed) == sorted(field_names(kind))
 
 
@@ -80,7 +81,7 @@ def test_every_field_and_constant_has_a_meaning(kind):
                 assert group.comment or entry.note or entry.units, f'{kind}.{entry.name}'
 
 
-def test_definitions_become_tables():
+def test_definitions_are_read():
     part = generate_messages.read_part(
         '# What it is.\n\n# Both of `a` and b_*.\nfloat64[] a  # [N], [N m]\nint8 b_dot\n'
         'uint8 ONE = 1  # the first\n# Below.\nstring<=5 c\n'
@@ -93,6 +94,12 @@ def test_definitions_become_tables():
     assert generate_messages.markup(both.comment) == r'Both of ``a`` and b\_\*.'
     assert below.comment == 'Below.'
     assert below.entries[0].type == 'string<=5'
+    assert (
+        generate_messages.head(both.entries[:2])
+        == '``a`` [N, N m]: float64[]; ``b_dot``: int8'
+    )
+    with pytest.raises(ValueError, match='do not say what a is'):
+        generate_messages.item(both.entries[:1], '')
 
 
 @pytest.mark.parametrize('definition', ['float64[ a', '# x\nfloat64 a\n\n# about nothing'])

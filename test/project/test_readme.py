@@ -75,13 +75,11 @@ def test_pictures_and_files_that_are_named_exist():
 
 def rows_of(column):
     """Cells of every row of the table of topics or services whose header has a column."""
-    for table in TOPICS_PAGE.split('.. list-table::')[1:]:
-        rows = re.findall(r'^   \* -(.*(?:\n     - .*)+)', table, flags=re.MULTILINE)
-        cells = [
-            [cell.strip().replace('``', '`') for cell in r.split('\n     -')] for r in rows
-        ]
-        if column in cells[0]:
-            return cells[1:]
+    tables = re.findall(r'^(=[= ]+)\n(.+)\n\1\n((?:.+\n)+?)\1$', TOPICS_PAGE, re.MULTILINE)
+    for _, head, body in tables:
+        if column in head.split():
+            lines = (line for line in body.splitlines() if not line.startswith(' '))
+            return [re.split(r' {2,}', line.replace('``', '`')) for line in lines]
     raise AssertionError(f'no table has {column}')
 
 

@@ -491,9 +491,11 @@ def test_wrenches_that_act_are_told(station):
 def test_every_status_and_value_is_documented(station):
     text = (ROOT / 'doc' / 'diagnostics.rst').read_text(encoding='utf-8')
     documented = {
-        part: {key for key in re.findall(r'^   \* - ``(.+?)``$', rows, re.MULTILINE)}
+        part: set(re.findall(r'^``([^`]+)`` ', rows, re.MULTILINE))
         for part, rows in re.findall(
-            r'^``([\w<>]+)``\n-+\n(.*?)(?=^``|\Z)', text, re.MULTILINE | re.DOTALL
+            r'^``([\w<>]+)``\n-+\n(.*?)(?=^``[\w<>]+``\n-|\Z)',
+            text,
+            re.MULTILINE | re.DOTALL,
         )
     }
     # Of a part of its own, see test_online_estimation.py.

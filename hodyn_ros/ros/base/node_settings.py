@@ -102,9 +102,8 @@ class WrenchSettings:
     )
     acting: str = entry(
         'on_robot',
-        'What the sensor reads: the wrench that the environment exerts on_robot '
-        '(pushing the tool along x reads positive x), or the one that the robot exerts '
-        'on_environment.',
+        'What the sensor reads: the wrench that acts on_robot (pushing the tool along x reads '
+        'positive x), or the one on_environment.',
         choices=('on_robot', 'on_environment'),
     )
     sensor_xyz: Triple = entry(
@@ -116,8 +115,8 @@ class WrenchSettings:
     )
     tool_mass: float = entry(
         0.0,
-        'Mass that is attached beyond the sensor and is part of the robot description; its '
-        'weight is taken out of what the sensor reads [kg]; 0: nothing is taken out.',
+        'Mass beyond the sensor that is part of the robot description; its weight is taken '
+        'out of what the sensor reads [kg].',
         0.0,
         1e4,
     )
@@ -195,20 +194,18 @@ class CommandSettings:
 
     effort: str = entry(
         'full',
-        'Content of efforts that are sent to controllers: full, or without_gravity for '
-        'robots that compensate gravity themselves.',
+        'Efforts that are sent to controllers: full, or without_gravity for robots that '
+        'compensate gravity themselves.',
         choices=('full', 'without_gravity'),
     )
     friction: bool = entry(
         True,
-        'Efforts that are sent contain the friction of the model; false for robots that '
-        'compensate it themselves.',
+        'Efforts that are sent contain friction; false for robots that compensate it.',
     )
     effort_tolerance: float = entry(
         0.05,
-        'How far efforts between the points of ~/controller_trajectory may be from exact '
-        'ones, where a controller interpolates them linearly [N m, N]; 0: no such trajectory is '
-        'published.',
+        'Largest error of efforts between the points of ~/controller_trajectory, where a '
+        'controller interpolates them linearly [N m, N]; 0: none is published.',
         0.0,
         1e6,
     )
@@ -249,14 +246,13 @@ class IdentificationSettings:
 
     enabled: bool = entry(
         False,
-        'Efforts of joint_states tell what a link carries and how joints rub; published on '
-        '~/identified_parameters, and applied on request only.',
+        'Efforts of joint_states tell what a link carries and how joints rub, on '
+        '~/identified_parameters; applied on request only.',
     )
     payload_link: str = entry('', 'Link whose payload is looked for; empty: none.')
     friction: Names = entry(
         ('',),
-        'Joints whose viscous and Coulomb friction is looked for; while they stand still '
-        'and may stick, their efforts are not used. Empty: none.',
+        'Joints whose viscous and Coulomb friction is looked for, while they move. Empty: none.',
     )
     memory: float = entry(
         10.0, 'Time in which measurements lose 63 % of their weight [s].', 0.1, 1e4
@@ -288,8 +284,7 @@ class NodeSettings:
     )
     base_motion: bool = entry(
         False,
-        'The base moves as messages on base_motion say, and without them there are no efforts. '
-        'Otherwise it is at rest.',
+        'The base moves as messages on base_motion say; without them there are no efforts.',
         read_only=True,
     )
     base_motion_timeout: float = entry(
@@ -305,14 +300,14 @@ class NodeSettings:
     )
     mirror_efforts: bool = entry(
         False,
-        'Efforts are published once more as sensor_msgs/JointState for plotting tools, one '
-        'topic for each derivative: ~/joint_effort/order_0, ~/joint_effort/order_1 and so on.',
+        'Efforts are published once more as sensor_msgs/JointState for plotting tools, on '
+        '~/joint_effort/order_0, ~/joint_effort/order_1 and so on for each derivative.',
         read_only=True,
     )
     answer_all: bool = entry(
         False,
-        'Every sample on joint_motion and joint_states is answered, in order, however '
-        'late. Otherwise only the newest is, where several wait.',
+        'Every sample on joint_motion and joint_states is answered, in order, however late; '
+        'otherwise the newest of those that wait.',
         read_only=True,
     )
     diagnostics_period: float = entry(
@@ -320,7 +315,7 @@ class NodeSettings:
     )
     max_waiting_requests: int = entry(
         8,
-        'Largest number of service requests that wait; those beyond it are refused as busy.',
+        'Largest number of service requests that wait; more are refused as busy.',
         1,
         1000,
         read_only=True,
@@ -355,7 +350,7 @@ class NodeSettings:
     interpolation: str = entry(
         'spline',
         'Motion between waypoints: spline (four times continuously differentiable), jtc '
-        '(as joint_trajectory_controller moves) or jtc_upsampled (with its positions_upsampling).',
+        '(as joint_trajectory_controller) or jtc_upsampled (with its positions_upsampling).',
         choices=INTERPOLATIONS,
     )
     allow_partial_joints: bool = entry(
@@ -371,16 +366,16 @@ class NodeSettings:
     trajectory_timeout: float = entry(
         2.0,
         'A trajectory or chunk that should have begun this long ago, but has waited for a '
-        'robot, for others or for a planning process that hangs, is dropped [s]; the time in '
-        'which it is planned does not count.',
+        'robot, for others or for a planning process that hangs, is dropped [s]; planning '
+        'does not count.',
         1e-3,
         1e6,
     )
     path_tolerance: float = entry(
         0.2,
         'How far measured joints may be from the motion that is sent, and from where a '
-        'trajectory without time for the way begins [rad, m]; beyond it the motion ends, since '
-        'the robot does not follow. 0: it is not looked at.',
+        'trajectory without time for the way begins [rad, m]; beyond it the motion ends. 0: it '
+        'is not looked at.',
         0.0,
         1e6,
     )
