@@ -14,7 +14,7 @@ from hodyn_ros.dynamics.inverse import (
     inverse_dynamics,
     inverse_dynamics_from_link_motion,
 )
-from hodyn_ros.dynamics.loops import LoopEfforts, loop_efforts
+from hodyn_ros.dynamics.loops import LoopEfforts, distribute_efforts, loop_efforts
 from hodyn_ros.dynamics.matrices import coriolis_matrix, gravity_effort, mass_matrix
 from hodyn_ros.dynamics.moving_base import (
     FloatingBaseMotion,
@@ -52,6 +52,7 @@ __all__ = [
     'brought_to_rest',
     'chosen_algorithm',
     'coriolis_matrix',
+    'distribute_efforts',
     'floating_base_forward_dynamics',
     'forward_dynamics',
     'gravity_effort',

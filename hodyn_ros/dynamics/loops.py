@@ -9,16 +9,21 @@ section 8.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hodyn_ros.checks import finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
 from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 
@@ -86,3 +91,94 @@ def loop_efforts(
     for number, coupling in enumerate(closure.couplings, first):
         wrenches[coupling.name] = rows[..., number].reshape(*batch, -1)
     return LoopEfforts(effort.reshape(*batch, *effort.shape[1:]), wrenches, whole)
+
+
+def distribute_efforts(
+    model: RobotModel,
+    motion: ArrayLike,
+    effort: ArrayLike,
+    actuated: Sequence[str],
+    weights: ArrayLike | None = None,
+    preload: ArrayLike | None = None,
+) -> Array:
+    """Efforts of more motors than there are independent joints, with exact derivatives.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With closed loops.
+    motion : array-like, shape (..., K, n)
+        Of the independent joints.
+    effort : array-like, shape (..., m, n)
+        What the independent joints would need, from `inverse_dynamics` along the same motion;
+        m <= K - 2.
+    actuated : sequence of str
+        The a >= n joints of the tree that have motors.
+    weights : array-like, shape (a,), optional
+        The sum of weight * effort^2 is smallest; by default all are 1.
+    preload : array-like, shape (..., m, a), optional
+        Efforts that the motors would have without the task; what the task needs is added to them,
+        and what moves the mechanism is taken out.
+
+    Returns
+    -------
+    ndarray, shape (..., m, a)
+        Efforts of the motors [N m] or [N], and their derivatives.
+
+    Raises
+    ------
+    ModelError
+        If the motors do not exist, cannot move the mechanism, or a weight is not positive.
+    MotionError
+        As `inverse_dynamics`.
+
+    Notes
+    -----
+    With the velocities G_a ud of the motors, Q = G_a^T Q_a. The smallest is
+    Q_a = Q_0 + W^-1 G_a y with G_a^T W^-1 G_a y = Q - G_a^T Q_0, whose derivatives follow by
+    Leibniz's rule with one factor. Source: Nakamura and Ghodoussi 1989, "Dynamics computation of
+    closed-link robot mechanisms with nonredundant and redundant actuators".
+    """
+    closure = closure_of(model)
+    names = closure.tree.joint_names
+    unknown = [name for name in actuated if name not in names]
+    if unknown or len({*actuated}) != len(actuated):
+        raise ModelError(
+            f'The actuated joints are {listed(actuated)}, expected some of {listed(names)}.'
+        )
+    given = checked_motion(model, motion)
+    Q = finite_array('effort', effort, MotionError)
+    m, batch = Q.shape[-2] if Q.ndim > 1 else 0, given.shape[:-2]
+    if Q.shape != (*batch, m, model.n_joints) or not 1 <= m <= given.shape[-2] - 2:
+        raise MotionError(
+            f'The efforts have shape {Q.shape} along a motion of shape {given.shape}, expected '
+            f'(..., m, {model.n_joints}) with m <= K - 2, as inverse_dynamics returns them.'
+        )
+    a = len(actuated)
+    W = finite_array('weights', np.ones(a) if weights is None else weights, ModelError)
+    if W.shape != (a,) or (W <= 0.0).any():
+        raise ModelError(f'The weights are {W}, expected {a} positive numbers.')
+    kept = np.zeros((*batch, m, a)) if preload is None else preload
+    Q_0 = np.broadcast_to(finite_array('preload', kept, MotionError), (*batch, m, a))
+    closed = ClosedMotion(model, given.reshape(-1, *given.shape[-2:]))
+    rows = [names.index(name) for name in actuated]
+    G = [Gk[:, rows] for Gk in closed.G(m)]
+    transposed = [np.swapaxes(Gk, -1, -2) for Gk in G]
+    spread = [Gk / W[:, None] for Gk in G]
+    gain = products(transposed, spread)
+    start = [*np.moveaxis(Q_0.reshape(-1, m, a, 1), 1, 0)]
+    task = [*np.moveaxis(Q.reshape(-1, m, model.n_joints, 1), 1, 0)]
+    right = [
+        want - has for want, has in zip(task, products(transposed, start), strict=True)
+    ]
+    if np.linalg.cond(gain[0]).max(initial=1.0) > 1e12:
+        raise ModelError(
+            f'The joints {listed(actuated)} do not move the mechanism in all its directions: '
+            f'{model.n_joints} are independent. Name more motors.'
+        )
+    y: list[Array] = []
+    for k in range(m):
+        rest = right[k] - sum(comb(k, j) * (gain[j] @ y[k - j]) for j in range(1, k + 1))
+        y.append(np.linalg.solve(gain[0], rest))
+    found = [now + more for now, more in zip(start, products(spread, y), strict=True)]
+    return np.stack(found, axis=1).reshape(*batch, m, a)

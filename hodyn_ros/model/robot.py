@@ -188,6 +188,9 @@ class RobotModel:
 
     def __repr__(self) -> str:
         remarks = f', {len(self.warnings)} warnings' if self.warnings else ''
+        if self.closure is not None:
+            count = len(self.closure.loops) + len(self.closure.couplings)
+            remarks = f', {count} closed loops{remarks}'
         return (
             f'<RobotModel {self.name!r}: {self.n_joints} joints, {self.n_bodies} bodies, '
             f'base {self.base_link!r}, tip {self.tip_link!r}{remarks}>'

@@ -23,7 +23,7 @@ from hodyn_ros import (
     regressor,
     to_urdf,
 )
-from hodyn_ros.dynamics import loop_efforts
+from hodyn_ros.dynamics import distribute_efforts, loop_efforts
 from hodyn_ros.errors import HodynError, ModelError, MotionError
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.kinematics.closed_loops import ClosedMotion
@@ -345,3 +345,51 @@ def test_singular_starts_and_wrong_independent_joints_are_refused():
     with pytest.raises(ModelError, match='do not determine'):
         planar().with_loops([PIN], ['left', 'right'], straight)
     assert planar().with_loops([PIN], None, straight).joint_names == ('left', 'left_rod')
+
+
+def test_efforts_of_more_motors_are_the_smallest_and_so_are_their_derivatives(five_bar):
+    motors, weights = ['left', 'left_rod', 'right'], np.array([1.0, 4.0, 2.0])
+
+    def task(t):
+        # A polynomial motion at a time, with as many derivatives as asked for.
+        start = five_bar.closure.start[five_bar.closure.independent]
+        power = np.polynomial.Polynomial
+        joints = [
+            power([start[0], 1.0, -2.0, 3.0, 1.0]),
+            power([start[1], -0.5, 1.0, 2.0, -1.0]),
+        ]
+        return np.array([[joint.deriv(k)(t) for joint in joints] for k in range(5)])
+
+    def shares(t):
+        motion = task(t)
+        effort = inverse_dynamics(five_bar, motion)
+        return distribute_efforts(five_bar, motion, effort, motors, weights, preload)
+
+    preload = np.zeros((3, 3))
+    preload[0] = 3.0, -2.0, 1.0
+    found, h = shares(0.0), 1e-3
+    motion = task(0.0)
+    speeds = [np.insert(motion[:1], 1, row, axis=0) for row in np.eye(2)]
+    G_a = np.stack([complete_motion(five_bar, s)[1] for s in speeds], axis=-1)[[0, 1, 2]]
+    rest = inverse_dynamics(five_bar, motion)[0] - G_a.T @ preload[0]
+    root = np.sqrt(weights)
+    expected = preload[0] + np.linalg.pinv((G_a / root[:, None]).T) @ rest / root
+    np.testing.assert_allclose(found[0], expected, rtol=1e-10)
+    stencil = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
+    rate = sum(w * shares(k * h)[:2] for k, w in stencil.items()) / h
+    np.testing.assert_allclose(found[1:], rate, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('motors', 'options', 'said'),
+    [
+        (['left', 'elbow'], {}, 'expected some of'),
+        (['left'], {}, 'Name more motors'),
+        (['left', 'right'], {'weights': [1.0, -1.0]}, 'positive'),
+    ],
+)
+def test_motors_that_cannot_be_are_refused(five_bar, motors, options, said):
+    motion = some_motion(five_bar)
+    effort = inverse_dynamics(five_bar, motion)
+    with pytest.raises(ModelError, match=said):
+        distribute_efforts(five_bar, motion, effort, motors, **options)
