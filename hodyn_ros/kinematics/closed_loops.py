@@ -7,17 +7,18 @@ closed loops knows, and how a tree is closed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from math import comb
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError, MotionError
-from hodyn_ros.kinematics import loop_kernels as kernels
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.assembly import frozen
-from hodyn_ros.model.loops import KINDS, Closure, Coupling, Loop
+from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
@@ -27,6 +28,11 @@ from hodyn_ros.typing import Array
 SINGULAR, _DOUBTFUL = 1e-7, 1e-4
 # Ratio of singular values below which rows follow from others.
 _RANK = 1e-7
+
+
+def _kernels() -> ModuleType:
+    """Kernels of loops; those who close none do not load Numba."""
+    return import_module('hodyn_ros.kinematics.loop_kernels')
 
 
 class Tables:
@@ -114,6 +120,7 @@ class Tables:
 
     def at(self, q: Array) -> tuple[Array, Array]:
         """What is left open (rows,) at positions (N,) of all joints, and L (rows, N) there."""
+        kernels = _kernels()
         nb, n, rows = len(self.tree[0]), self.n_joints, len(self.owners)
         poses, missing, L = np.empty((nb + 1, 12)), np.empty(rows), np.empty((rows, n))
         kernels.place(self.tree, q, poses)
@@ -243,7 +250,7 @@ class ClosedMotion:
         L = np.empty((samples, K * m, N))
         self._factors = np.empty((samples, m, m)), np.empty((samples, m), dtype=np.int64)
         reached, ratio = np.empty(samples), np.empty(samples)
-        stuck = kernels.follow_all(
+        stuck = _kernels().follow_all(
             tables.tree,
             tables.loops,
             self._branch,
@@ -309,7 +316,7 @@ class ClosedMotion:
         efforts = np.empty((*of_tree.shape[:2], len(u)))
         L = self.L.reshape(len(self.L), -1, self.L.shape[-1])
         of_tree = np.ascontiguousarray(of_tree)
-        kernels.efforts_all(u, d, L, *self._factors, of_tree, efforts, carried)
+        _kernels().efforts_all(u, d, L, *self._factors, of_tree, efforts, carried)
         return efforts, carried
 
 
@@ -450,7 +457,7 @@ def _first_closed(tree: RobotModel, tables: Tables, start: Mapping[str, float]) 
         q[tree.joint_names.index(name)] = checked_number(what, value, ModelError)
     q = _closed(tables, q, 200)
     missing = np.abs(tables.at(q)[0])
-    if missing.max(initial=0.0) > kernels.TOLERANCE:
+    if missing.max(initial=0.0) > TOLERANCE:
         row = int(missing.argmax())
         raise ModelError(
             f'Loop {tables.owners[row]!r} cannot be closed: near the start, {missing[row]:.3g} (m '
@@ -466,7 +473,7 @@ def _closed(tables: Tables, q: Array, steps: int) -> Array:
         missing, L = tables.at(q)
         step = -np.linalg.pinv(L, rcond=1e-9) @ missing
         size = np.abs(step).max(initial=0.0)
-        q = q + step * min(1.0, kernels.LARGEST_STEP / max(size, kernels.LARGEST_STEP))
+        q = q + step * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
         if size < 1e-13:
             break
     return q

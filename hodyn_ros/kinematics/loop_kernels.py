@@ -23,6 +23,7 @@ from typing import Any
 from numpy import empty, float64, int64, zeros
 from numpy.typing import NDArray
 
+from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
 from hodyn_ros.resources import compiled_function
 
 Vector = NDArray[float64]
@@ -34,8 +35,6 @@ WELD, HINGE, BALL, SLIDER = range(4)
 CLOSED, STUCK = range(2)
 """What `follow` returns."""
 
-# Where loops are closed [rad, m], and how far a step of Newton's method may go on the way there.
-TOLERANCE, LARGEST_STEP = 1e-9, 0.3
 # How small steps of the way may become, and how often each is corrected, before it is given up.
 _SMALLEST_STEP, _CORRECTIONS = 1e-4, 12
 

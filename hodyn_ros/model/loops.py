@@ -22,6 +22,9 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
+# Where loops are closed [rad, m], and how far a step of Newton's method may go on the way there.
+TOLERANCE, LARGEST_STEP = 1e-9, 0.3
+
 KINDS = ('weld', 'hinge', 'ball', 'slider')
 
 

@@ -526,23 +526,16 @@ class RobotModel:
             motion, or the independent joints do not determine the others; the message says by how
             much and which.
 
-        Warns
-        -----
-        ModelWarning
-            If rows of loops follow from others, as in planar loops.
-
         Returns
         -------
         RobotModel
-            Its `closure` has the tree and what closes it.
+            Its `closure` has the tree and what closes it. Rows of loops that follow from others,
+            as in planar loops, are among the `warnings`.
         """
         # Kinematics builds on models, not they on it: it is loaded when it is asked for.
         from hodyn_ros.kinematics.closed_loops import close_loops
 
-        model = close_loops(self, loops, independent, start)
-        for warning in model.warnings[len(self.warnings) :]:
-            python_warnings.warn(warning, ModelWarning, stacklevel=2)
-        return model
+        return close_loops(self, loops, independent, start)
 
     def closed(self, closure: Closure, remarks: Sequence[str] = ()) -> RobotModel:
         """Return the model that a closure makes of this tree, with remarks among the warnings."""

@@ -27,8 +27,11 @@ LAYERS = [
     {'typing', 'units'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:
-# RobotModel.warm_up.
-ASKED_FOR = {('hodyn_ros.model.robot', 'hodyn_ros.engine.engine')}
+# RobotModel.warm_up and RobotModel.with_loops.
+ASKED_FOR = {
+    ('hodyn_ros.model.robot', 'hodyn_ros.engine.engine'),
+    ('hodyn_ros.model.robot', 'hodyn_ros.kinematics.closed_loops'),
+}
 HEIGHT = {part: -number for number, layer in enumerate(LAYERS) for part in layer}
 ROS_MODULES = {'ament_index_python', 'builtin_interfaces', 'launch', 'launch_ros', 'rclpy'}
 
