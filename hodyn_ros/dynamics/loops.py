@@ -139,46 +139,58 @@ def distribute_efforts(
     Leibniz's rule with one factor. Source: Nakamura and Ghodoussi 1989, "Dynamics computation of
     closed-link robot mechanisms with nonredundant and redundant actuators".
     """
-    closure = closure_of(model)
-    names = closure.tree.joint_names
-    unknown = [name for name in actuated if name not in names]
-    if unknown or len({*actuated}) != len(actuated):
-        raise ModelError(
-            f'The actuated joints are {listed(actuated)}, expected some of {listed(names)}.'
-        )
     given = checked_motion(model, motion)
+    rows = _motors(model, actuated)
     Q = finite_array('effort', effort, MotionError)
-    m, batch = Q.shape[-2] if Q.ndim > 1 else 0, given.shape[:-2]
+    m, a, batch = Q.shape[-2] if Q.ndim > 1 else 0, len(rows), given.shape[:-2]
     if Q.shape != (*batch, m, model.n_joints) or not 1 <= m <= given.shape[-2] - 2:
         raise MotionError(
             f'The efforts have shape {Q.shape} along a motion of shape {given.shape}, expected '
             f'(..., m, {model.n_joints}) with m <= K - 2, as inverse_dynamics returns them.'
         )
-    a = len(actuated)
     W = finite_array('weights', np.ones(a) if weights is None else weights, ModelError)
     if W.shape != (a,) or (W <= 0.0).any():
         raise ModelError(f'The weights are {W}, expected {a} positive numbers.')
     kept = np.zeros((*batch, m, a)) if preload is None else preload
     Q_0 = np.broadcast_to(finite_array('preload', kept, MotionError), (*batch, m, a))
     closed = ClosedMotion(model, given.reshape(-1, *given.shape[-2:]))
-    rows = [names.index(name) for name in actuated]
     G = [Gk[:, rows] for Gk in closed.G(m)]
     transposed = [np.swapaxes(Gk, -1, -2) for Gk in G]
     spread = [Gk / W[:, None] for Gk in G]
     gain = products(transposed, spread)
-    start = [*np.moveaxis(Q_0.reshape(-1, m, a, 1), 1, 0)]
-    task = [*np.moveaxis(Q.reshape(-1, m, model.n_joints, 1), 1, 0)]
-    right = [
-        want - has for want, has in zip(task, products(transposed, start), strict=True)
-    ]
     if np.linalg.cond(gain[0]).max(initial=1.0) > 1e12:
         raise ModelError(
             f'The joints {listed(actuated)} do not move the mechanism in all its directions: '
             f'{model.n_joints} are independent. Name more motors.'
         )
-    y: list[Array] = []
-    for k in range(m):
-        rest = right[k] - sum(comb(k, j) * (gain[j] @ y[k - j]) for j in range(1, k + 1))
-        y.append(np.linalg.solve(gain[0], rest))
-    found = [now + more for now, more in zip(start, products(spread, y), strict=True)]
+    start = [*np.moveaxis(Q_0.reshape(-1, m, a, 1), 1, 0)]
+    task = [*np.moveaxis(Q.reshape(-1, m, model.n_joints, 1), 1, 0)]
+    right = [
+        want - has for want, has in zip(task, products(transposed, start), strict=True)
+    ]
+    more = products(spread, _quotient(gain, right))
+    found = [now + part for now, part in zip(start, more, strict=True)]
     return np.stack(found, axis=1).reshape(*batch, m, a)
+
+
+def _motors(model: RobotModel, actuated: Sequence[str]) -> list[int]:
+    """Indices of the joints of the tree that have motors."""
+    names = closure_of(model).tree.joint_names
+    known = [name for name in actuated if name in names]
+    if len({*known}) != len(actuated):
+        raise ModelError(
+            f'The actuated joints are {listed(actuated)}, expected some of {listed(names)}.'
+        )
+    return [names.index(name) for name in known]
+
+
+def _quotient(matrices: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+    """Series y of the solution of M y = b, with one factor for all orders."""
+    y: list[Array] = []
+    for k, rest in enumerate(right):
+        known = rest.copy()
+        for j in range(1, k + 1):
+            known -= comb(k, j) * (matrices[j] @ y[k - j])
+        solution: Array = np.linalg.solve(matrices[0], known)
+        y.append(solution)
+    return y

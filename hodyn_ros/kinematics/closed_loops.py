@@ -67,7 +67,6 @@ class Tables:
         couplings: Sequence[Coupling],
         kept: NDArray[np.intp] | None = None,
     ) -> None:
-        nb = tree.n_bodies
         self.n_joints = tree.n_joints
         self.tree = (
             np.asarray(tree.parent, dtype=np.int64),
@@ -77,45 +76,30 @@ class Tables:
             np.array(tree.X),
             _packed(tree.B),
         )
-        ancestors = np.zeros((nb + 1, nb))
+        carried = np.zeros((tree.n_bodies + 1, tree.n_bodies))
         for i, p in enumerate(tree.parent):
-            ancestors[i] = ancestors[p]
-            ancestors[i, i] = 1.0
-        sides = [
-            [(tree.link(link), pose) for link, pose in zip(links, loop.poses)]
-            for loop in loops
-            for links in [(loop.link_a, loop.link_b)]
-        ]
-        bodies = np.array(
-            [[frame.body % (nb + 1) for frame, _ in side] for side in sides], dtype=np.int64
-        ).reshape(-1, 2)
-        frames = np.array(
-            [[frame.pose @ pose for frame, pose in side] for side in sides]
-        ).reshape(-1, 2, 4, 4)
+            carried[i] = carried[p]
+            carried[i, i] = 1.0
+        bodies_a, frames_a = _sides(tree, [(loop.link_a, loop.poses[0]) for loop in loops])
+        bodies_b, frames_b = _sides(tree, [(loop.link_b, loop.poses[1]) for loop in loops])
         P = np.concatenate([np.zeros((0, 6)), *(loop.rows for loop in loops)])
         owner = np.repeat(np.arange(len(loops)), [len(loop.rows) for loop in loops])
         rows = np.arange(len(P) + len(couplings)) if kept is None else kept
-        names = [*(loops[int(i)].name for i in owner), *(c.name for c in couplings)]
-        self.owners = [names[r] for r in rows]
         of_loops = rows[rows < len(P)]
-        coupled = [couplings[r - len(P)] for r in rows if r >= len(P)]
-        degree = max((len(c.coefficients) for c in coupled), default=1)
-        index = tree.joint_names.index
+        coupled = [couplings[r - len(P)] for r in rows[rows >= len(P)]]
+        names = [loops[int(i)].name for i in owner[of_loops]]
+        self.owners = [*names, *(coupling.name for coupling in coupled)]
         self.loops = (
-            bodies[:, 0].copy(),
-            bodies[:, 1].copy(),
+            bodies_a,
+            bodies_b,
             np.array([KINDS.index(loop.kind) for loop in loops], dtype=np.int64),
             np.array([loop.direction for loop in loops]).reshape(-1, 3),
-            _packed(frames[:, 0]),
-            _packed(frames[:, 1]),
+            frames_a,
+            frames_b,
             P[of_loops],
             owner[of_loops].astype(np.int64),
-            np.array([index(c.joint) for c in coupled], dtype=np.int64),
-            np.array([index(c.follows) for c in coupled], dtype=np.int64),
-            np.array(
-                [np.pad(c.coefficients, (0, degree - len(c.coefficients))) for c in coupled]
-            ).reshape(-1, degree),
-            ancestors[bodies[:, 1]] - ancestors[bodies[:, 0]],
+            *_polynomials(tree, coupled),
+            carried[bodies_b] - carried[bodies_a],
         )
 
     def at(self, q: Array) -> tuple[Array, Array]:
@@ -128,6 +112,30 @@ class Tables:
         S, R = np.empty((nb, 6)), np.empty((len(self.loops[7]), 6))
         kernels.first_order(self.tree, self.loops, poses, q[None].copy(), S, R, L)
         return missing, L
+
+
+def _sides(
+    tree: RobotModel, frames: Sequence[tuple[str, Array]]
+) -> tuple[NDArray[np.int64], Array]:
+    """Bodies of links, the base behind the others, and frames of the links in these bodies."""
+    places = [(tree.link(link), pose) for link, pose in frames]
+    bodies = np.array([place.body for place, _ in places], dtype=np.int64)
+    in_bodies = np.array([place.pose @ pose for place, pose in places]).reshape(-1, 4, 4)
+    return bodies % (tree.n_bodies + 1), _packed(in_bodies)
+
+
+def _polynomials(
+    tree: RobotModel, couplings: Sequence[Coupling]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Joints of couplings, those that they follow, and coefficients, padded with zeros."""
+    index = tree.joint_names.index
+    joints = np.array([index(c.joint) for c in couplings], dtype=np.int64)
+    follows = np.array([index(c.follows) for c in couplings], dtype=np.int64)
+    count = max((len(c.coefficients) for c in couplings), default=1)
+    coefficients = np.zeros((len(couplings), count))
+    for row, coupling in zip(coefficients, couplings):
+        row[: len(coupling.coefficients)] = coupling.coefficients
+    return joints, follows, coefficients
 
 
 def _packed(poses: Array) -> Array:
@@ -514,12 +522,7 @@ def _independent(
             f'The loops leave no motion: {len(L)} independent rows for {n} joints.'
         )
     if names is None:
-        chosen: list[int] = []
-        for j in range(n):
-            others = [i for i in range(n) if i != j and i not in chosen]
-            if len(chosen) < freedom and _ratio(L[:, others]) > 1e3 * SINGULAR:
-                chosen.append(j)
-        return np.array(chosen, dtype=np.intp)
+        return _first_independent(L, freedom)
     unknown = [name for name in names if name not in tree.joint_names]
     if unknown or len({*names}) != freedom or len(names) != freedom:
         raise ModelError(
@@ -533,6 +536,18 @@ def _independent(
             'start. Choose others, or give another start.'
         )
     return np.array(u, dtype=np.intp)
+
+
+def _first_independent(L: Array, freedom: int) -> NDArray[np.intp]:
+    """Indices of the first so many joints that determine the others."""
+    chosen: list[int] = []
+    others = list(range(L.shape[1]))
+    for j in range(L.shape[1]):
+        without = [i for i in others if i != j]
+        if len(chosen) < freedom and _ratio(L[:, without]) > 1e3 * SINGULAR:
+            chosen.append(j)
+            others = without
+    return np.array(chosen, dtype=np.intp)
 
 
 def _ratio(L: Array) -> float:

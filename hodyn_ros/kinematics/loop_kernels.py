@@ -392,12 +392,38 @@ def correct(tree: Tables, loops: Tables, d: Index, q: Matrix, work: Tables) -> b
 
 
 @_compiled
+def tangent_at(
+    tree: Tables, loops: Tables, branch: Tables, wanted: Vector, q: Matrix, work: Tables
+) -> float:
+    """Changes of the dependent joints, with the other sign, if the others go the whole way.
+
+    They are written in `work[6]`. Returns the largest, or -1 where the position is singular.
+    """
+    u, d, start = branch
+    L, A, pivot, b = work[3], work[4], work[5], work[6]
+    place(tree, q[0], work[0])
+    first_order(tree, loops, work[0], q, work[1], work[2], L)
+    if factorise(L, d, A, pivot) < 1e-14:
+        return -1.0
+    for r in range(len(d)):
+        s = 0.0
+        for i in range(len(u)):
+            s += L[r, u[i]] * (wanted[i] - start[u[i]])
+        b[r] = s
+    solve(A, pivot, b)
+    largest: float = 0.0
+    for r in range(len(d)):
+        largest = max(largest, abs(b[r]))
+    return largest
+
+
+@_compiled
 def close_position(
     tree: Tables, loops: Tables, branch: Tables, wanted: Vector, q: Matrix, work: Tables
 ) -> float:
     """Positions q[0] at which loops are closed; how far the way there was gone, 1 if all of it."""
     u, d, start = branch
-    L, A, pivot, b = work[3], work[4], work[5], work[6]
+    b = work[6]
     n, m = len(start), len(d)
     reached: float = 0.0
     step = 1.0
@@ -408,19 +434,10 @@ def close_position(
     while reached < 1.0:
         for j in range(n):
             q[0, j] = good[j]
-        place(tree, q[0], work[0])
-        first_order(tree, loops, work[0], q, work[1], work[2], L)
-        if factorise(L, d, A, pivot) < 1e-14:
+        slope = tangent_at(tree, loops, branch, wanted, q, work)
+        if slope < 0.0:
             return reached
-        for r in range(m):
-            s = 0.0
-            for i in range(len(u)):
-                s += L[r, u[i]] * (wanted[i] - start[u[i]])
-            b[r] = s
-        solve(A, pivot, b)
-        slope = fastest
-        for r in range(m):
-            slope = max(slope, abs(b[r]))
+        slope = max(slope, fastest)
         largest = LARGEST_STEP / max(slope, LARGEST_STEP)
         tangent = b[:m].copy()
         step = min(step, largest)
