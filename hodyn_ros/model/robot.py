@@ -839,8 +839,10 @@ def _refuse_outside(tree: RobotModel, item: Loop | Coupling) -> None:
     """Refuse what closes a loop or couples joints outside of a model."""
     if isinstance(item, Loop):
         what, needed, there = 'link', (item.link_a, item.link_b), tuple(tree.links)
-    else:
+    elif isinstance(item, Coupling):
         what, needed, there = 'joint', (item.joint, item.follows), tree.joint_names
+    else:
+        return  # said with all that is no loop
     missing = [name for name in needed if name not in there]
     if missing:
         raise ModelError(

@@ -263,18 +263,28 @@ def _constraint(element: Element, _: _Tree) -> Loop:
     loop = _between(name, kind, ends, axis)
     a = loop.direction
     b = replace(loop, axis=_axis(element, 'child_axis', axis.tolist())).direction
-    across = np.cross(a, b)
-    sine = float(np.linalg.norm(across))
-    if kind == 'slider' and sine + np.abs(a - b).max() > 1e-9:
+    if kind == 'slider' and np.abs(a - b).max() > 1e-9:
         raise ModelError(
             f'{owner}: the axes in parent and child differ, which leaves open how the child is '
             'turned about them; turn child_origin so that they are the same.'
         )
     if kind != 'hinge':
         return loop
-    about = across / sine if sine > 0.0 else np.linalg.svd(a[None])[2][1]
-    turn = so3.exp(about * np.arctan2(sine, a @ b))
-    return replace(loop, pose_b=loop.poses[1] @ se3.pose(turn, np.zeros(3)))
+    turn = se3.pose(_turn_between(a, b), np.zeros(3))
+    return replace(loop, pose_b=loop.poses[1] @ turn)
+
+
+def _turn_between(a: Array, b: Array) -> Array:
+    """Rotation matrix (3, 3) that turns a unit vector into another one."""
+    # Of opposite vectors the product has no direction: half a turn comes first there.
+    half_turn = so3.exp(np.pi * np.linalg.svd(a[None])[2][1])
+    first = half_turn if a @ b < 0.0 else np.eye(3)
+    nearer = first @ a
+    across = np.cross(nearer, b)
+    sine = float(np.linalg.norm(across))
+    angle = np.arctan2(sine, nearer @ b)
+    turn: Array = so3.exp(across * (angle / max(sine, 1e-300))) @ first
+    return turn
 
 
 def _loop_joint(element: Element, _: _Tree) -> Loop:
