@@ -129,7 +129,7 @@ def fixed_parameters(model: RobotModel, description: Description) -> Array:
 def _shares(text: str, model: RobotModel) -> tuple[Array, Array]:
     """Parameters of what is fixed to main links, and of whole bodies, (n_bodies, 10)."""
     robot = parse_urdf(text, allow_impossible_inertia=True)
-    own = RobotModel.from_description(robot, model.base_link, model.tip_link)
+    own = RobotModel.from_description(robot, model.base_link, model.tip_link, loops=())
     if own.body_names != model.body_names or own.links.keys() != model.links.keys():
         raise IdentificationError(
             'The robot description is not that of the model: it has the joints '

@@ -7,9 +7,9 @@ chosen chain is left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 from hodyn_ros.resources import package_version
 from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.loops import Coupling, Loop
 
 T = TypeVar('T', bound=np.generic)
 
@@ -123,6 +126,16 @@ class RobotDescription:
 
     A model is ordered depth first, unless the joints are `sorted_outwards`: each behind those that
     carry it. Then it keeps their order.
+
+    Attributes
+    ----------
+    loops : tuple of Loop, Coupling or ModelError
+        What closes loops or couples joints; an error in place of what cannot be read, which
+        matters only if the loops are closed.
+    independent : tuple of str
+        Joints with motors; empty if the description does not say.
+    start : mapping of str to float
+        Positions of joints [rad] or [m] near which the loops are closed.
     """
 
     name: str
@@ -131,6 +144,9 @@ class RobotDescription:
     warnings: tuple[str, ...] = ()
     sorted_outwards: bool = False
     provenance: Provenance = Provenance()
+    loops: tuple[Loop | Coupling | ModelError, ...] = ()
+    independent: tuple[str, ...] = ()
+    start: Mapping[str, float] = field(default_factory=dict)
 
 
 class LinkFrame(NamedTuple):

@@ -49,6 +49,7 @@ from hodyn_ros.model.screws import (
     screw_description,
 )
 from hodyn_ros.model.urdf import read_urdf
+from hodyn_ros.model.urdf_loops import GivenLoops, given_loops
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.typing import Array
 
@@ -263,6 +264,8 @@ class RobotModel:
         *,
         xacro_arguments: Mapping[str, str] | None = None,
         allow_impossible_inertia: bool = False,
+        loops: GivenLoops | None = None,
+        start: Mapping[str, float] | None = None,
     ) -> RobotModel:
         """Read a robot from a URDF.
 
@@ -270,6 +273,11 @@ class RobotModel:
         it, only the joints between base and tip move: links that are rigidly attached to the chain
         keep their inertia, side branches behind a moving joint are left out with a warning, and
         only there planar, floating and unknown joint types are accepted.
+
+        Closed loops are read, too, see `with_loops`: ``<loop>``, ``<coupling>`` and
+        ``<joint independent>`` of URDF+, ``<constraint>`` as proposed for URDF,
+        ``<gazebo><joint>``, ``<loop_joint>`` of Isaac Sim, ``<drake:ball_constraint>`` and
+        ``<drake:weld_constraint>``.
 
         Parameters
         ----------
@@ -291,11 +299,19 @@ class RobotModel:
             Whether an inertia tensor with a negative principal moment is used, with a warning;
             by default it is refused. What rests on a positive mass matrix (simulation, control,
             time scaling) may then fail.
+        loops : sequence of Loop or Coupling, str or path-like, optional
+            Loops to be closed beside those of the description, or the text or the path of a YAML
+            file with ``closed_loop``, ``type`` and ``name_mot`` that states some. An empty
+            sequence leaves the tree open, with a warning if the description has loops.
+        start : mapping of str to float, optional
+            Positions of joints [rad] or [m] near which the loops are closed; others are zero, or
+            what ``<joint start>`` says.
 
         Raises
         ------
         ModelError
-            If the description cannot be used; the message says where and why.
+            If the description cannot be used, or its loops cannot be read or closed; the message
+            says where and why.
 
         Warns
         -----
@@ -303,7 +319,9 @@ class RobotModel:
             For each doubtful value; they are also listed in the attribute `warnings`.
         """
         description = read_urdf(xml_or_path, xacro_arguments, allow_impossible_inertia)
-        model = cls.from_description(description, base_link, tip_link, gravity)
+        model = cls.from_description(
+            description, base_link, tip_link, gravity, loops, start
+        )
         if joint_friction:
             model = model.with_friction(_described_friction(description, model.body_names))
         for warning in model.warnings:
@@ -317,6 +335,8 @@ class RobotModel:
         base_link: str | None = None,
         tip_link: str | None = None,
         gravity: ArrayLike = (0.0, 0.0, -9.81),
+        loops: GivenLoops | None = None,
+        start: Mapping[str, float] | None = None,
     ) -> RobotModel:
         """Assemble a model from links and joints; see `from_urdf`, but nothing is printed.
 
@@ -327,6 +347,8 @@ class RobotModel:
             By default the root of the tree, and the whole tree.
         gravity : array-like, shape (3,)
             Gravitational acceleration in base link axes [m/s^2].
+        loops, start
+            As in `from_urdf`.
 
         Raises
         ------
@@ -343,7 +365,8 @@ class RobotModel:
         if vector.tolist() != [0.0, 0.0, -9.81]:
             changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
         fields['provenance'] = fields['provenance'].changed(*changes)
-        return cls(gravity=frozen(vector), **fields)
+        tree = cls(gravity=frozen(vector), **fields)
+        return _with_described_loops(tree, description, loops, start or {})
 
     @classmethod
     def from_screws(
@@ -775,6 +798,61 @@ class RobotModel:
                 f'The joint names are {names!r}, expected a sequence of names.'
             )
         return np.array(joint_order(names, self.joint_names), dtype=np.intp)
+
+
+def _with_described_loops(
+    tree: RobotModel,
+    description: RobotDescription,
+    given: GivenLoops | None,
+    start: Mapping[str, float],
+) -> RobotModel:
+    """Close the loops of a description and those that are given; see `RobotModel.from_urdf`."""
+    described = description.loops
+    added, motors = given_loops(() if given is None else given, tree.joint_names)
+    if given is not None and (added or described):
+        changes = 'other loops' if added else 'loops left open'
+        tree = tree.changed(provenance=tree.provenance.changed(changes))
+    if given is not None and not added and described:
+        remark = (
+            f'{len(described)} loops or couplings of the description are left open, as asked for: '
+            'efforts are those of the tree without them.'
+        )
+        return tree.changed(warnings=(*tree.warnings, remark))
+    loops: list[Loop | Coupling] = []
+    for item in (*described, *added):
+        if isinstance(item, ModelError):
+            raise ModelError(
+                f'{item} Without the loops of its description a robot is read with loops=().'
+            )
+        _refuse_outside(tree, item)
+        loops.append(item)
+    if not loops:
+        return tree
+    # Kinematics builds on models, not they on it: it is loaded when it is asked for.
+    from hodyn_ros.kinematics.closed_loops import close_loops
+
+    if motors is None:
+        motors = [name for name in description.independent if name in tree.joint_names]
+    known = {key: x for key, x in description.start.items() if key in tree.joint_names}
+    return close_loops(tree, loops, motors or None, {**known, **start})
+
+
+def _refuse_outside(tree: RobotModel, item: Loop | Coupling) -> None:
+    """Refuse what closes a loop or couples joints outside of a model."""
+    if isinstance(item, Loop):
+        what, needed, there = 'link', (item.link_a, item.link_b), tuple(tree.links)
+    elif isinstance(item, Coupling):
+        what, needed, there = 'joint', (item.joint, item.follows), tree.joint_names
+    else:
+        return  # said with all that is no loop
+    missing = [name for name in needed if name not in there]
+    if missing:
+        raise ModelError(
+            f'{type(item).__name__} {item.name!r}: the model from {tree.base_link!r} to '
+            f'{tree.tip_link or "all tips"!r} has no {what} {listed(missing)}, only '
+            f'{listed(there)}. Take another base_link or tip_link, or the tree without its '
+            'loops: loops=().'
+        )
 
 
 def _described_friction(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.errors import ModelError
-from hodyn_ros.lie import se3, so3
+from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import (
     BASE,
     URDF_MOVING_JOINT_TYPES,
@@ -43,17 +43,31 @@ from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import RobotSource, find_robot
 from hodyn_ros.model.urdf_dialects import VERSIONS, Remarks, remark_unread
+from hodyn_ros.model.urdf_elements import (
+    child_of,
+    needed_child,
+    number_of,
+    numbers_of,
+    origin_of,
+    read_element,
+    text_of,
+)
+from hodyn_ros.model.urdf_loops import (
+    ENDS,
+    TYPES,
+    independent_joints,
+    read_loops,
+    starts_of,
+)
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
+    from hodyn_ros.model.loops import Closure, Coupling
     from hodyn_ros.model.robot import RobotModel
 
 T = TypeVar('T')
 
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
-
-# Rotations written twice, with a few digits, are the same.
-_SAME_ROTATION = 1e-3
 
 _INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
@@ -139,12 +153,21 @@ def parse_urdf(
         )
     remarks = Remarks()
     reading = _Reading(remark_unread(root, remarks), allow_impossible_inertia, remarks)
-    read_links = tuple(_read(_link, link, reading) for link in links)
-    read_joints = tuple(_read(_joint, joint, reading) for joint in joints)
+    read_links = tuple(read_element(_link, link, reading) for link in links)
+    read_joints = tuple(read_element(_joint, joint, reading) for joint in joints)
     warnings = *remarks.texts(), *reading.warnings
     provenance = Provenance(digest=sha256(raw).hexdigest())
     name = root.get('name', 'robot')
-    return RobotDescription(name, read_links, read_joints, warnings, provenance=provenance)
+    return RobotDescription(
+        name,
+        read_links,
+        read_joints,
+        warnings,
+        provenance=provenance,
+        loops=read_loops(root, read_joints),
+        independent=independent_joints(root, read_joints),
+        start=starts_of(root),
+    )
 
 
 @dataclass(frozen=True)
@@ -173,21 +196,6 @@ def _refuse_xacro(robot: ElementTree.Element) -> None:
             f'The robot description is a xacro file, which holds {found}; run it through xacro '
             'first.'
         )
-
-
-class _InvalidError(Exception):
-    """Says what is wrong within a link or a joint."""
-
-
-def _read(read: Callable[..., T], element: ElementTree.Element, *arguments: object) -> T:
-    """What a function reads of a link or joint; its `_InvalidError` becomes a `ModelError`."""
-    try:
-        return read(element, *arguments)
-    except _InvalidError as problem:
-        raise ModelError(
-            f'The robot description is not a valid URDF: {element.tag} {element.get("name")!r}: '
-            f'{problem}.'
-        ) from None
 
 
 def xml_text(
@@ -263,101 +271,19 @@ def _parse_xml(text: bytes) -> ElementTree.Element:
         raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
 
-def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element | None:
-    """Element within another one, None if there is none; more than one are refused."""
-    found = element.findall(tag)
-    if len(found) > 1:
-        raise _InvalidError(f'<{element.tag}> contains <{tag}> more than once')
-    return found[0] if found else None
-
-
-def _needed(element: ElementTree.Element, tag: str) -> ElementTree.Element:
-    """Element within another one; an `_InvalidError` if there is none."""
-    child = _child(element, tag)
-    if child is None:
-        raise _InvalidError(f'<{element.tag}> has no <{tag}>')
-    return child
-
-
-def _text(element: ElementTree.Element, attribute: str) -> str:
-    """Attribute of an element; an `_InvalidError` if it is missing or empty."""
-    text = element.get(attribute)
-    if not text:
-        raise _InvalidError(f'<{element.tag}> has no {attribute}')
-    return text
-
-
-def _values(
-    element: ElementTree.Element | None, attribute: str, default: Sequence[float]
-) -> Array:
-    """Numbers of an attribute, as many as the default has."""
-    text = None if element is None else element.get(attribute)
-    if element is None or text is None:
-        return np.array(default)
-    try:
-        values = np.array([float(number) for number in text.split()])
-    except ValueError:
-        values = np.empty(0)
-    if len(values) != len(default):
-        expected = 'a number' if len(default) == 1 else f'{len(default)} numbers'
-        raise _InvalidError(
-            f'<{element.tag}> has {attribute} {text!r}, expected {expected}'
-        )
-    return values
-
-
-def _number(
-    element: ElementTree.Element, attribute: str, default: float | None = None
-) -> float:
-    """Number of an attribute, which must be given unless there is a default."""
-    if default is None:
-        _text(element, attribute)
-    return float(_values(element, attribute, [default or 0.0])[0])
-
-
-def _origin(owner: str, element: ElementTree.Element) -> Array:
-    """Pose (4, 4) of the element's origin."""
-    origin = _child(element, 'origin')
-    xyz, rpy = (_values(origin, name, [0.0, 0.0, 0.0]) for name in ('xyz', 'rpy'))
-    quaternion = _values(origin, 'quat_xyzw', [0.0, 0.0, 0.0, 1.0])
-    if not np.isfinite([*xyz, *rpy, *quaternion]).all():
-        raise ModelError(f'{owner}: the origin holds a value that is not finite.')
-    R = so3.from_rpy(rpy)
-    if origin is not None and 'quat_xyzw' in origin.attrib:
-        R_read = _rotation(owner, quaternion)
-        if 'rpy' in origin.attrib and np.abs(R - R_read).max() > _SAME_ROTATION:
-            raise ModelError(
-                f'{owner}: the origin has rpy {rpy.tolist()} and quat_xyzw {quaternion.tolist()}, '
-                'which are different rotations; expected one of both.'
-            )
-        R = R_read
-    return se3.pose(R, xyz)
-
-
-def _rotation(owner: str, quaternion: Array) -> Array:
-    """Rotation matrix of a quaternion (x, y, z, w) of any length but zero."""
-    norm = float(np.linalg.norm(quaternion))
-    if norm == 0.0:
-        raise ModelError(f'{owner}: the quaternion quat_xyzw is zero, expected a rotation.')
-    x, y, z, w = quaternion / norm
-    v_hat = so3.hat([x, y, z])
-    rotation: Array = np.eye(3) + 2.0 * (w * v_hat + v_hat @ v_hat)
-    return rotation
-
-
 def _link(element: ElementTree.Element, reading: _Reading) -> Link:
     """Link of an element. One with an inertia that cannot be used has a defect."""
-    name = _text(element, 'name')
-    inertial = _child(element, 'inertial')
+    name = text_of(element, 'name')
+    inertial = child_of(element, 'inertial')
     if inertial is None:
         return Link(name)
     owner = f'Link {name!r}'
-    frame = _origin(owner, inertial)
-    mass = _number(_needed(inertial, 'mass'), 'value')
-    inertia = _child(inertial, 'inertia')
+    frame = origin_of(owner, inertial)
+    mass = number_of(needed_child(inertial, 'mass'), 'value')
+    inertia = child_of(inertial, 'inertia')
     inertia_com = np.zeros((3, 3))
     if inertia is not None:
-        xx, xy, xz, yy, yz, zz = (_number(inertia, key) for key in _INERTIA)
+        xx, xy, xz, yy, yz, zz = (number_of(inertia, key) for key in _INERTIA)
         inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     allow_impossible = reading.allow_impossible_inertia
     try:
@@ -371,9 +297,9 @@ def _link(element: ElementTree.Element, reading: _Reading) -> Link:
 
 def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
     """Joint of an element, its axis scaled to unit length."""
-    name, kind = _text(element, 'name'), _text(element, 'type')
+    name, kind = text_of(element, 'name'), text_of(element, 'type')
     owner = f'Joint {name!r}'
-    axis = _values(_child(element, 'axis'), 'xyz', [1.0, 0.0, 0.0])
+    axis = numbers_of(child_of(element, 'axis'), 'xyz', [1.0, 0.0, 0.0])
     if kind in URDF_MOVING_JOINT_TYPES:
         norm = float(np.linalg.norm(axis))
         if not np.isfinite(norm):
@@ -385,23 +311,25 @@ def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
                 'Joint', element, 'the axis is not of unit length; its direction is used.'
             )
         axis = axis / norm
-    followed, mimic = _child(element, 'mimic'), None
+    followed, mimic = child_of(element, 'mimic'), None
     if followed is not None:
-        factors = _number(followed, 'multiplier', 1.0), _number(followed, 'offset', 0.0)
+        factors = number_of(followed, 'multiplier', 1.0), number_of(followed, 'offset', 0.0)
         if not np.isfinite(factors).all():
             raise ModelError(f'{owner}: the mimic multiplier and offset must be finite.')
-        mimic = Mimic(_text(followed, 'joint'), *factors)
+        mimic = Mimic(text_of(followed, 'joint'), *factors)
     limits = _limits(element, reading)
     if kind not in _JOINT_TYPES:  # whether it matters depends on the chain
         kind += ' (not a joint type of URDF)'
-    parent, child = (_text(_needed(element, end), 'link') for end in ('parent', 'child'))
-    origin, dynamics = _origin(owner, element), _dynamics(element)
+    parent, child = (
+        text_of(needed_child(element, end), 'link') for end in ('parent', 'child')
+    )
+    origin, dynamics = origin_of(owner, element), _dynamics(element)
     return Joint(name, kind, parent, child, origin, axis, mimic, limits, None, dynamics)
 
 
 def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
     """Limits of a joint; where braking has another one than speeding up, the smaller of both."""
-    kind, limit = joint.get('type', ''), _child(joint, 'limit')
+    kind, limit = joint.get('type', ''), child_of(joint, 'limit')
     remark = partial(reading.remarks.add, 'Joint', joint)
     needs_range = kind in ('revolute', 'prismatic')
     if limit is None:
@@ -410,11 +338,11 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
         return Limits()
     required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
     given = {
-        what: _number(limit, what)
+        what: number_of(limit, what)
         for what in Limits._fields
         if what in limit.attrib or what in required
     }
-    braking = _number(limit, 'deceleration', given.get('acceleration', np.inf))
+    braking = number_of(limit, 'deceleration', given.get('acceleration', np.inf))
     if braking != given.get('acceleration', np.inf):
         remark(
             'the limits of acceleration and deceleration differ; the smaller holds for both.'
@@ -461,6 +389,9 @@ def to_urdf(model: RobotModel) -> str:
     place in it. A helical joint becomes a joint of its name and a mimic joint `<name>_advance`:
     tools that ignore mimic joints see one degree of freedom too many.
 
+    Closed loops are written as URDF+ has them, balls as the type spherical, and where joints are
+    when the loops are closed, unless it is zero, as `start` of <joint>: both are not of URDF+.
+
     Parameters
     ----------
     model : RobotModel
@@ -469,6 +400,11 @@ def to_urdf(model: RobotModel) -> str:
     -------
     str
         Numbers are written with all their digits.
+
+    Raises
+    ------
+    ModelError
+        If a coupling is no ratio of two joints side by side, which is all that URDF+ can say.
     """
     return _Writer(model).text()
 
@@ -477,7 +413,8 @@ class _Writer:
     """Writer of a model as a URDF; names that it adds differ from those of the model."""
 
     def __init__(self, model: RobotModel) -> None:
-        self.model = model
+        self.closure = model.closure
+        model = self.model = model if model.closure is None else model.closure.tree
         self.robot = ElementTree.Element('robot', name=model.name)
         self.taken = {*model.links, *model.body_names}
         # The link of a body is the first one that shares its frame.
@@ -501,6 +438,8 @@ class _Writer:
                 self._joint(
                     self._new_name(f'{name}_joint'), 'fixed', main, name, frame.pose
                 )
+        if self.closure is not None:
+            self._close(self.closure)
         ElementTree.indent(self.robot)
         return ElementTree.tostring(self.robot, encoding='unicode') + '\n'
 
@@ -544,6 +483,41 @@ class _Writer:
         else:
             self._joint(self._new_name(f'{name}_offset'), 'fixed', between, child, to_body)
 
+    def _close(self, closure: Closure) -> None:
+        """Write loops and couplings, and what joints do in them."""
+        joints = {joint.get('name'): joint for joint in self.robot.iterfind('joint')}
+        for j, name in enumerate(self.model.joint_names):
+            joints[name].set('independent', str(j in closure.independent).lower())
+            if closure.start[j]:
+                joints[name].set('start', repr(float(closure.start[j])))
+        for loop in closure.loops:
+            attributes = {'name': loop.name, 'type': TYPES[loop.kind]}
+            element = ElementTree.SubElement(self.robot, 'loop', attributes)
+            for side, link, pose in zip(ENDS, (loop.link_a, loop.link_b), loop.poses):
+                end = ElementTree.SubElement(element, side, {'link': link})
+                _write_origin(end, pose)
+            ElementTree.SubElement(element, 'axis', xyz=_numbers(loop.direction))
+        for coupling in closure.couplings:
+            element = ElementTree.SubElement(self.robot, 'coupling', name=coupling.name)
+            ratio = repr(self._ratio(coupling))
+            for side, name in zip(ENDS, (coupling.follows, coupling.joint)):
+                ends = needed_child(joints[name], 'child').attrib
+                ElementTree.SubElement(element, side, ends)
+            ElementTree.SubElement(element, 'ratio', value=ratio)
+
+    def _ratio(self, coupling: Coupling) -> float:
+        """Ratio of a coupling of two joints on the same body; others are refused."""
+        pair = coupling.joint, coupling.follows
+        carriers = {int(self.model.parent[self.model.body_names.index(j)]) for j in pair}
+        offset, ratio, *others = *coupling.coefficients, 0.0
+        if offset or any(others) or len(carriers) > 1:
+            raise ModelError(
+                f'Coupling {coupling.name!r} of {pair[0]!r} to {pair[1]!r} with the coefficients '
+                f'{coupling.coefficients} cannot be written as URDF: expected a ratio alone, of '
+                'two joints on the same link.'
+            )
+        return ratio
+
     def _link(self, name: str, M_body: Array | None = None) -> None:
         """Element of a link, with an inertia (6, 6) about its origin if it is not zero."""
         link = ElementTree.SubElement(self.robot, 'link', name=name)
@@ -564,8 +538,7 @@ class _Writer:
     ) -> None:
         """Element of a joint; a fixed one has no axis. Acceleration and jerk need URDF 1.2."""
         joint = ElementTree.SubElement(self.robot, 'joint', name=name, type=kind)
-        rpy = _numbers(_rpy(origin[:3, :3]))
-        ElementTree.SubElement(joint, 'origin', xyz=_numbers(origin[:3, 3]), rpy=rpy)
+        _write_origin(joint, origin)
         ElementTree.SubElement(joint, 'parent', link=parent)
         ElementTree.SubElement(joint, 'child', link=child)
         if axis is None:
@@ -601,6 +574,12 @@ def inertial_element(inertia: Inertia) -> ElementTree.Element:
     entries = np.asarray(inertia.inertia_com)[np.triu_indices(3)].tolist()
     ElementTree.SubElement(inertial, 'inertia', dict(zip(_INERTIA, map(repr, entries))))
     return inertial
+
+
+def _write_origin(owner: ElementTree.Element, pose: Array) -> None:
+    """Write a pose (4, 4) as the origin of an element."""
+    rpy = _numbers(_rpy(pose[:3, :3]))
+    ElementTree.SubElement(owner, 'origin', xyz=_numbers(pose[:3, 3]), rpy=rpy)
 
 
 def _numbers(values: ArrayLike) -> str:

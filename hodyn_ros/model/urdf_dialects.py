@@ -15,12 +15,28 @@ from hodyn_ros.names import listed
 VERSIONS = ('1.0', '1.1', '1.2')
 """Of URDF, those that are read."""
 
+# Elements of a robot that close loops or couple joints, see `hodyn_ros.model.urdf_loops`. In the
+# namespace of Drake are others, whose names end with _constraint.
+_LOOPS = {
+    'loop': {'predecessor', 'successor', 'axis'},
+    'coupling': {'predecessor', 'successor', 'ratio'},
+    'constraint': {
+        'parent',
+        'parent_origin',
+        'parent_axis',
+        'child',
+        'child_origin',
+        'child_axis',
+    },
+    'loop_joint': {'link1', 'link2', 'axis'},
+}
 # Elements that are read, by the one they stand in.
 _KNOWN = {
-    'robot': {'link', 'joint'},
+    'robot': {'link', 'joint', *_LOOPS},
     'link': {'inertial'},
     'joint': {'origin', 'parent', 'child', 'axis', 'mimic', 'limit', 'dynamics'},
     'inertial': {'origin', 'mass', 'inertia'},
+    **_LOOPS,
 }
 # Elements that say nothing about the motion of rigid bodies wherever they stand: shapes, contact,
 # sensors, drives, and what simulators and planners add.
@@ -29,18 +45,6 @@ _HARMLESS = set(
     'self_filter collision_filter_group disable_collisions transmission ros2_control ros_control '
     'hardwareInterface calibration safety_controller sensor gazebo mujoco plugin group '
     'group_state end_effector'.split()
-)
-
-# Elements of a robot that close loops or couple joints, by their dialect.
-_LOOPS = {
-    'loop': 'URDF+',
-    'coupling': 'URDF+',
-    'constraint': 'of closed chains',
-    'loop_joint': 'Drake, Isaac Sim',
-}
-_CLOSES = (
-    'closes a loop or couples joints, which is not read; '
-    'efforts are those of the tree without it.'
 )
 
 _ATTRIBUTES = {
@@ -61,16 +65,24 @@ _ATTRIBUTES = {
     },
     'mimic': {'joint', 'multiplier', 'offset'},
     'dynamics': {'damping', 'friction'},
-    'joint': {
-        'name',
-        'type',
-        'dont_collapse',
-    },  # the last one: of simulators, about fixed joints
+    # The last one is of simulators, about fixed joints.
+    'joint': {'name', 'type', 'independent', 'start', 'dont_collapse'},
+    'predecessor': {'link'},
+    'successor': {'link'},
+    'ratio': {'value'},
+    'link1': {'link', 'xyz', 'rpy'},
+    'link2': {'link', 'xyz', 'rpy'},
+    **dict.fromkeys(_LOOPS, {'name', 'type'}),
+    **dict.fromkeys(('parent_axis', 'child_axis'), {'xyz'}),
+    **dict.fromkeys(('parent_origin', 'child_origin'), {'xyz', 'rpy', 'quat_xyzw'}),
 }
 # Those of them that urdfdom ignores below a version.
 _SINCE = {'quat_xyzw': '1.1', 'acceleration': '1.2', 'deceleration': '1.2', 'jerk': '1.2'}
 # Those without which the tree has another pose, inertia, axis or dependence.
-_ESSENTIAL = {'origin', 'mass', 'inertia', 'axis', 'parent', 'child', 'mimic'}
+_ESSENTIAL = {
+    *('origin', 'mass', 'inertia', 'axis', 'parent', 'child', 'mimic'),
+    *(tag for children in _LOOPS.values() for tag in children),
+}
 
 
 class Remarks(dict[tuple[str, str], list[str]]):
@@ -116,19 +128,19 @@ def remark_unread(robot: Element, remarks: Remarks) -> str:
         )
         remarks.add('Robot', robot, text)
         version = VERSIONS[-1]
-    for joint in robot.iterfind('gazebo/joint'):
-        # Such a joint may also hold the base, which is at rest here.
-        if joint.findtext('parent') != 'world':
-            remarks.add('Loop', joint, f'<joint> (Gazebo) {_CLOSES}')
     links, joints = robot.findall('link'), robot.findall('joint')
-    for owner in (robot, *links, *joints, *robot.iterfind('link/inertial')):
+    loops = [loop for tag in _LOOPS for loop in robot.iterfind(tag)]
+    for owner in (robot, *links, *joints, *robot.iterfind('link/inertial'), *loops):
         for child in owner:
             if isinstance(child.tag, str) and child.tag not in _KNOWN[owner.tag]:
                 _remark_element(owner, child, remarks)
-    for owner in (*links, *joints):
-        for element in (
-            owner.iterfind('inertial/*') if owner.tag == 'link' else (owner, *owner)
-        ):
+    read = [
+        *((link, link.findall('inertial/*')) for link in links),
+        *((joint, [joint, *joint]) for joint in joints),
+        *((loop, [*loop.iter()]) for loop in loops),
+    ]
+    for owner, elements in read:
+        for element in elements:
             _remark_attributes(version, owner, element, remarks)
     return version
 
@@ -136,16 +148,15 @@ def remark_unread(robot: Element, remarks: Remarks) -> str:
 def _remark_element(owner: Element, child: Element, remarks: Remarks) -> None:
     """Remark on an element that is not read, unless it is harmless."""
     namespace, _, plain = child.tag.removeprefix('{').rpartition('}')
-    dialect = 'Drake' if plain.endswith('_constraint') else _LOOPS.get(child.tag)
-    if owner.tag == 'robot' and dialect:
-        remarks.add('Loop', child, f'<{plain}> ({dialect}) {_CLOSES}')
-    elif plain in _KNOWN[owner.tag]:
+    if owner.tag == 'robot' and plain.endswith('_constraint'):
+        return  # read with the loops
+    if plain in _KNOWN[owner.tag]:
         raise ModelError(
             f'<{plain} name={child.get("name")!r}> in <{owner.tag}> belongs to the namespace '
             f'{namespace}, whose meaning is not known; expected the element of URDF. Write it '
             'without the prefix, or leave it out.'
         )
-    elif plain not in _HARMLESS:
+    if plain not in _HARMLESS:
         text = f'<{plain}> in <{owner.tag}> is no element of URDF and is not read.'
         if owner.tag == 'robot':
             remarks.add('Element', child, text)

@@ -79,31 +79,6 @@ def test_quaternions_of_joints_and_inertias_are_those_of_pinocchio():
 DRAKE = 'xmlns:drake="http://drake.mit.edu"'
 # What is said of two links with a change.
 SAID = {
-    'URDF+ loop': (
-        inside('<loop name="l" type="revolute"/>'),
-        "Loop 'l': <loop> .URDF.. closes",
-    ),
-    'URDF+ coupling': (
-        inside('<coupling name="c"/><coupling name="d"/>'),
-        "Loops 'c', 'd': <co",
-    ),
-    'independent': (
-        TWO_LINK.replace('type="revolute"', 'type="revolute" independent="true"'),
-        "Joints 'shoulder', 'elbow': <joint> has independent, which is not read",
-    ),
-    'constraint': (
-        inside('<constraint name="k" type="ball"/>'),
-        '<constraint> .* closes a loop',
-    ),
-    'loop_joint': (inside('<loop_joint name="k"/>'), '<loop_joint> .* closes a loop'),
-    'Gazebo joint': (
-        inside('<gazebo><joint name="E"><parent>fore</parent></joint></gazebo>'),
-        "Loop 'E': <joint> .Gazebo. closes a loop",
-    ),
-    'Drake constraint': (
-        inside(f'<drake:ball_constraint {DRAKE} name="b"/>'),
-        '<ball_constraint> .Drake. closes',
-    ),
     'Drake bushing': (
         inside(f'<drake:linear_bushing_rpy {DRAKE}/>'),
         "'without a name': <linear_bushing_rpy> in <robot> is no element of URDF",

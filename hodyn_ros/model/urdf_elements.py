@@ -1,0 +1,118 @@
+"""Elements of robot descriptions: children, numbers and poses, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.lie import se3, so3
+from hodyn_ros.typing import Array
+
+T = TypeVar('T')
+
+# Rotations written twice, with a few digits, are the same.
+_SAME_ROTATION = 1e-3
+
+
+class InvalidError(Exception):
+    """Says what is wrong within a link, a joint or a loop."""
+
+
+def read_element(read: Callable[..., T], element: Element, *arguments: object) -> T:
+    """What a function reads of an element; its `InvalidError` becomes a `ModelError`."""
+    try:
+        return read(element, *arguments)
+    except InvalidError as problem:
+        raise ModelError(
+            f'The robot description is not a valid URDF: {element.tag} {element.get("name")!r}: '
+            f'{problem}.'
+        ) from None
+
+
+def child_of(element: Element, tag: str) -> Element | None:
+    """Element within another one, None if there is none; more than one are refused."""
+    found = element.findall(tag)
+    if len(found) > 1:
+        raise InvalidError(f'<{element.tag}> contains <{tag}> more than once')
+    return found[0] if found else None
+
+
+def needed_child(element: Element, tag: str) -> Element:
+    """Element within another one; an `InvalidError` if there is none."""
+    child = child_of(element, tag)
+    if child is None:
+        raise InvalidError(f'<{element.tag}> has no <{tag}>')
+    return child
+
+
+def text_of(element: Element, attribute: str) -> str:
+    """Attribute of an element; an `InvalidError` if it is missing or empty."""
+    text = element.get(attribute)
+    if not text:
+        raise InvalidError(f'<{element.tag}> has no {attribute}')
+    return text
+
+
+def numbers_of(element: Element | None, attribute: str, default: Sequence[float]) -> Array:
+    """Numbers of an attribute, as many as the default has."""
+    text = None if element is None else element.get(attribute)
+    if element is None or text is None:
+        return np.array(default)
+    return numbers_in(f'<{element.tag}> has {attribute}', text, len(default))
+
+
+def numbers_in(what: str, text: str, count: int) -> Array:
+    """So many numbers of a text; an `InvalidError`, which begins with `what`, if it has not."""
+    try:
+        values = np.array([float(number) for number in text.split()])
+    except ValueError:
+        values = np.empty(0)
+    if len(values) != count:
+        expected = 'a number' if count == 1 else f'{count} numbers'
+        raise InvalidError(f'{what} {text!r}, expected {expected}')
+    return values
+
+
+def number_of(element: Element, attribute: str, default: float | None = None) -> float:
+    """Number of an attribute, which must be given unless there is a default."""
+    if default is None:
+        text_of(element, attribute)
+    return float(numbers_of(element, attribute, [default or 0.0])[0])
+
+
+def origin_of(owner: str, element: Element) -> Array:
+    """Pose (4, 4) of the element's origin."""
+    return pose_of(owner, child_of(element, 'origin'))
+
+
+def pose_of(owner: str, origin: Element | None) -> Array:
+    """Pose (4, 4) of an element with the attributes of an origin; the identity if it is None."""
+    xyz, rpy = (numbers_of(origin, name, [0.0, 0.0, 0.0]) for name in ('xyz', 'rpy'))
+    quaternion = numbers_of(origin, 'quat_xyzw', [0.0, 0.0, 0.0, 1.0])
+    if not np.isfinite([*xyz, *rpy, *quaternion]).all():
+        raise ModelError(f'{owner}: the origin holds a value that is not finite.')
+    R = so3.from_rpy(rpy)
+    if origin is not None and 'quat_xyzw' in origin.attrib:
+        R_read = _rotation(owner, quaternion)
+        if 'rpy' in origin.attrib and np.abs(R - R_read).max() > _SAME_ROTATION:
+            raise ModelError(
+                f'{owner}: the origin has rpy {rpy.tolist()} and quat_xyzw {quaternion.tolist()}, '
+                'which are different rotations; expected one of both.'
+            )
+        R = R_read
+    return se3.pose(R, xyz)
+
+
+def _rotation(owner: str, quaternion: Array) -> Array:
+    """Rotation matrix of a quaternion (x, y, z, w) of any length but zero."""
+    norm = float(np.linalg.norm(quaternion))
+    if norm == 0.0:
+        raise ModelError(f'{owner}: the quaternion quat_xyzw is zero, expected a rotation.')
+    x, y, z, w = quaternion / norm
+    v_hat = so3.hat([x, y, z])
+    rotation: Array = np.eye(3) + 2.0 * (w * v_hat + v_hat @ v_hat)
+    return rotation

@@ -1,0 +1,427 @@
+"""Closed loops in robot descriptions, in the dialects of URDF that state them.
+
+* URDF+: ``<loop>``, ``<coupling>`` and ``<joint independent>``, as the parser of its authors reads
+  them (mit-biomimetics/urdfdom) and ROAM-Lab-ND/generalized_rbda uses them; arXiv:2411.19753.
+* ``<constraint>``, proposed for URDF (ros/urdfdom#264).
+* ``<gazebo><joint>``, a joint of SDFormat, whose frame is where it is at the zero position of the
+  tree ("Model a 4-bar linkage in SDFormat and URDF" of the Gazebo tutorials).
+* ``<loop_joint>`` of Isaac Sim, in the order of its exporter of URDF.
+* ``<drake:ball_constraint>`` (Drake, "Parsing: custom elements") and ``<drake:weld_constraint>``
+  (proposed in RobotLocomotion/drake#18803).
+* Files beside a URDF with ``closed_loop``, ``type`` and ``name_mot``, of
+  Gepetto/example-parallel-robots; arXiv:2504.04767.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hodyn_ros.errors import ModelError
+from hodyn_ros.lie import se3, so3
+from hodyn_ros.model.assembly import MOVING_JOINT_TYPES, Joint
+from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.urdf_elements import (
+    InvalidError,
+    child_of,
+    needed_child,
+    number_of,
+    numbers_in,
+    numbers_of,
+    origin_of,
+    pose_of,
+    read_element,
+    text_of,
+)
+from hodyn_ros.names import listed
+from hodyn_ros.typing import Array
+
+GivenLoops = Sequence[Loop | Coupling] | str | os.PathLike[str]
+"""Loops to be closed, or the path or text of a file beside a URDF that states some."""
+
+ENDS = 'predecessor', 'successor'
+"""Of loops and couplings in URDF+."""
+TYPES = {'weld': 'fixed', 'hinge': 'revolute', 'ball': 'spherical', 'slider': 'prismatic'}
+"""Of joints that close loops, by the kinds of loops."""
+
+_Reader = Callable[[Element, '_Tree'], Loop | Coupling | None]
+
+# Kinds of loops by the types of joints that close them; 'link' is a link that was cut.
+_KINDS = {
+    **{type_: kind for kind, type_ in TYPES.items()},
+    'weld': 'weld',
+    'link': 'weld',
+    '6d': 'weld',
+    'continuous': 'hinge',
+    'hinge': 'hinge',
+    'ball': 'ball',
+    '3d': 'ball',
+}
+
+
+def read_loops(
+    robot: Element, joints: Sequence[Joint]
+) -> tuple[Loop | Coupling | ModelError, ...]:
+    """Loops and couplings of a description, in its order.
+
+    Parameters
+    ----------
+    robot : Element
+        Root of the description.
+    joints : sequence of Joint
+        Those of its tree.
+
+    Returns
+    -------
+    tuple of Loop, Coupling or ModelError
+        An error in place of what is not supported or cannot be read.
+    """
+    tree, found = _Tree(joints), []
+    for reader, element in _elements(robot):
+        item: Loop | Coupling | ModelError | None
+        try:
+            item = read_element(reader, element, tree)
+        except ModelError as error:
+            item = error
+        if item is not None:
+            found.append(item)
+    return tuple(found)
+
+
+def independent_joints(robot: Element, joints: Sequence[Joint]) -> tuple[str, ...]:
+    """Joints with motors as URDF+ states them, empty if nothing is stated.
+
+    Where some are stated not to be independent, those without the attribute are; else those alone
+    that are stated to be so.
+
+    Parameters
+    ----------
+    robot : Element
+        Root of the description.
+    joints : sequence of Joint
+        Those of its tree.
+    """
+    stated = {
+        joint.get('name'): joint.get('independent') in ('true', 'True')
+        for joint in robot.iterfind('joint[@independent]')
+    }
+    others = not all(stated.values())
+    return tuple(
+        joint.name
+        for joint in joints
+        if joint.type in MOVING_JOINT_TYPES
+        and joint.mimic is None
+        and stated.get(joint.name, others)
+    )
+
+
+def starts_of(robot: Element) -> dict[str, float]:
+    """Positions near which loops are closed, from an attribute of joints that `to_urdf` writes.
+
+    Parameters
+    ----------
+    robot : Element
+        Root of the description.
+    """
+    return {
+        joint.get('name', ''): read_element(number_of, joint, 'start')
+        for joint in robot.iterfind('joint[@start]')
+    }
+
+
+class _Tree:
+    """Links of a description at zero position, in the frame of its root."""
+
+    def __init__(self, joints: Sequence[Joint]) -> None:
+        self.joint_to = {joint.child: joint for joint in joints}
+        self.links = {*self.joint_to, *(joint.parent for joint in joints)}
+
+    def way(self, link: str) -> list[Joint]:
+        """Joints from the root to a link; what is no tree is refused elsewhere."""
+        way: list[Joint] = []
+        while link in self.joint_to and len(way) < len(self.joint_to):
+            way.insert(0, self.joint_to[link])
+            link = way[0].parent
+        return way
+
+    def moving(self, link: str, other: str = '') -> list[str]:
+        """Names of the joints that move a link and not the other one."""
+        fixed = {joint.name for joint in self.way(other)}
+        return [
+            joint.name
+            for joint in self.way(link)
+            if joint.type != 'fixed' and joint.name not in fixed
+        ]
+
+    def frame(self, name: str) -> Array:
+        """Pose (4, 4) of a link, or of the whole model."""
+        if name not in self.links and name != '__model__':
+            raise InvalidError(
+                f'the frame {name!r} is no link; the links are {listed(self.links)}'
+            )
+        frame = np.eye(4)
+        for joint in self.way(name):
+            frame = frame @ joint.origin
+        return frame
+
+
+def _elements(robot: Element) -> Iterator[tuple[_Reader, Element]]:
+    """All elements that close loops or couple joints, with what reads them."""
+    for child in robot:
+        tag = child.tag.rpartition('}')[2] if isinstance(child.tag, str) else ''
+        if tag in _READERS or tag.endswith('_constraint'):
+            for part in child.iter():
+                part.tag = part.tag.rpartition('}')[2]
+            yield _READERS.get(tag, _refuse), child
+        elif tag == 'gazebo':
+            yield from ((_gazebo_joint, joint) for joint in child.iterfind('joint'))
+
+
+def _refuse(element: Element, _: _Tree) -> None:
+    raise ModelError(
+        f'<{element.tag}> is not supported; expected one of {listed(_READERS)}, or <joint> in '
+        '<gazebo>.'
+    )
+
+
+def _kind(owner: str, given: str) -> str:
+    if given not in _KINDS:
+        raise ModelError(
+            f'{owner}: a loop of type {given!r} is not supported; expected one of '
+            f'{listed(_KINDS)}.'
+        )
+    return _KINDS[given]
+
+
+def _named(element: Element) -> tuple[str, str, str]:
+    """Name of a loop, its kind, and what it is called in messages."""
+    name = text_of(element, 'name')
+    owner = f'<{element.tag}> {name!r}'
+    return name, _kind(owner, text_of(element, 'type')), owner
+
+
+def _axis(element: Element, tag: str, default: Sequence[float] = (1.0, 0.0, 0.0)) -> Array:
+    return numbers_of(child_of(element, tag), 'xyz', default)
+
+
+def _between(
+    name: str,
+    kind: str,
+    ends: Iterable[tuple[str, Array]],
+    axis: ArrayLike = (0.0, 0.0, 1.0),
+) -> Loop:
+    """Loop between two links with frames (4, 4) in them."""
+    (a, pose_a), (b, pose_b) = ends
+    return Loop(name, kind, a, b, pose_a, pose_b, axis)
+
+
+def _loop(element: Element, _: _Tree) -> Loop:
+    """URDF+: the axis is in the frames of the loop in both links."""
+    name, kind, owner = _named(element)
+    ends = [needed_child(element, side) for side in ENDS]
+    frames = [(text_of(end, 'link'), origin_of(owner, end)) for end in ends]
+    return _between(name, kind, frames, _axis(element, 'axis'))
+
+
+def _coupling(element: Element, tree: _Tree) -> Coupling:
+    """URDF+: the joint of the successor turns by ratio times that of the predecessor.
+
+    Joints are those on the ways to both links from where these part; of several, their sums are
+    coupled there (`explicitRollingConstraint` in generalized_rbda), which is not supported.
+    """
+    name = text_of(element, 'name')
+    before, after = (text_of(needed_child(element, side), 'link') for side in ENDS)
+    ways = tree.moving(before, after), tree.moving(after, before)
+    for link, way in zip((before, after), ways):
+        if len(way) != 1:
+            raise ModelError(
+                f'<coupling> {name!r}: from where its links part, {len(way)} joints '
+                f'({listed(way)}) move {link!r}, expected one. Sums of joints cannot be coupled.'
+            )
+    ratio = float(numbers_of(child_of(element, 'ratio'), 'value', [1.0])[0])
+    return Coupling(name, ways[1][0], ways[0][0], (0.0, ratio))
+
+
+def _constraint(element: Element, _: _Tree) -> Loop:
+    """ros/urdfdom#264: an axis in each frame, that of the child by default as in the parent."""
+    name, kind, owner = _named(element)
+    ends = [
+        (
+            text_of(needed_child(element, end), 'link'),
+            pose_of(owner, child_of(element, f'{end}_origin')),
+        )
+        for end in ('parent', 'child')
+    ]
+    axis = _axis(element, 'parent_axis')
+    loop = _between(name, kind, ends, axis)
+    a = loop.direction
+    b = replace(loop, axis=_axis(element, 'child_axis', axis.tolist())).direction
+    if kind == 'slider' and np.abs(a - b).max() > 1e-9:
+        raise ModelError(
+            f'{owner}: the axes in parent and child differ, which leaves open how the child is '
+            'turned about them; turn child_origin so that they are the same.'
+        )
+    if kind != 'hinge':
+        return loop
+    turn = se3.pose(_turn_between(a, b), np.zeros(3))
+    return replace(loop, pose_b=loop.poses[1] @ turn)
+
+
+def _turn_between(a: Array, b: Array) -> Array:
+    """Rotation matrix (3, 3) that turns a unit vector into another one."""
+    # Of opposite vectors the product has no direction: half a turn comes first there.
+    half_turn = so3.exp(np.pi * np.linalg.svd(a[None])[2][1])
+    first = half_turn if a @ b < 0.0 else np.eye(3)
+    nearer = first @ a
+    across = np.cross(nearer, b)
+    sine = float(np.linalg.norm(across))
+    angle = np.arctan2(sine, nearer @ b)
+    turn: Array = so3.exp(across * (angle / max(sine, 1e-300))) @ first
+    return turn
+
+
+def _loop_joint(element: Element, _: _Tree) -> Loop:
+    """Isaac Sim: it writes no axis, so that hinges and sliders need an <axis> as in URDF+."""
+    name, kind, owner = _named(element)
+    ends = [needed_child(element, side) for side in ('link1', 'link2')]
+    if kind in ('hinge', 'slider') and child_of(element, 'axis') is None:
+        raise ModelError(f'{owner} has no axis; expected <axis xyz="..."/> in its frames.')
+    frames = [(text_of(end, 'link'), pose_of(owner, end)) for end in ends]
+    return _between(name, kind, frames, _axis(element, 'axis'))
+
+
+def _gazebo_joint(element: Element, tree: _Tree) -> Loop | None:
+    """SDFormat: pose relative to the child, axis in the frame of the joint, unless they say."""
+    parent, child = (element.findtext(end, '').strip() for end in ('parent', 'child'))
+    if parent == 'world' and parent not in tree.links:
+        if not tree.moving(child):
+            return None
+        parent = tree.way(child)[0].parent
+    name, kind, _ = _named(element)
+    placed = _placed(element, child, tree)
+    axis = numbers_in('<xyz> is', element.findtext('axis/xyz', '0 0 1'), 3)
+    of_model = element.findtext('axis/use_parent_model_frame', '').strip() in ('1', 'true')
+    xyz = element.find('axis/xyz')
+    expressed = '' if xyz is None else xyz.get('expressed_in', '')
+    if of_model or expressed:
+        R = tree.frame(expressed or '__model__')[:3, :3]
+        axis = placed[:3, :3].T @ R @ axis
+    ends = [(link, se3.inverse(tree.frame(link)) @ placed) for link in (parent, child)]
+    return _between(name, kind, ends, axis)
+
+
+def _placed(element: Element, child: str, tree: _Tree) -> Array:
+    """Frame (4, 4) of a joint of SDFormat at the zero position of the tree."""
+    pose = child_of(element, 'pose')
+    if pose is None:
+        return tree.frame(child)
+    if {*pose.attrib} - {'relative_to'}:
+        raise InvalidError(f'<pose> has {listed(pose.attrib)}, expected relative_to only')
+    values = numbers_in('<pose> is', pose.text or '0 0 0 0 0 0', 6)
+    local = se3.pose(so3.from_rpy(values[3:]), values[:3])
+    placed: Array = tree.frame(pose.get('relative_to') or child) @ local
+    return placed
+
+
+def _ball_constraint(element: Element, _: _Tree) -> Loop:
+    """Drake: a point P on body A is a point Q on body B."""
+    tag, ends = element.tag, []
+    for body, point in (('A', 'AP'), ('B', 'BQ')):
+        link = text_of(needed_child(element, f'{tag}_body_{body}'), 'name')
+        at = numbers_of(needed_child(element, f'{tag}_p_{point}'), 'value', [0.0, 0.0, 0.0])
+        ends.append((link, se3.pose(np.eye(3), at)))
+    name = element.get('name', ' to '.join(link for link, _ in ends))
+    return _between(name, 'ball', ends)
+
+
+def _weld_constraint(element: Element, _: _Tree) -> Loop:
+    """Drake: two frames are one; they are links here."""
+    a, b = ((needed_child(element, end).text or '').strip() for end in ('parent', 'child'))
+    return Loop(element.get('name', f'{a} to {b}'), 'weld', a, b)
+
+
+_READERS: dict[str, _Reader] = {
+    'loop': _loop,
+    'coupling': _coupling,
+    'constraint': _constraint,
+    'loop_joint': _loop_joint,
+    'ball_constraint': _ball_constraint,
+    'weld_constraint': _weld_constraint,
+}
+
+
+def given_loops(
+    given: GivenLoops, joint_names: Sequence[str]
+) -> tuple[list[Loop | Coupling], list[str] | None]:
+    """Loops that are given beside a description, and the joints with motors if they say so.
+
+    Parameters
+    ----------
+    given : sequence of Loop or Coupling, str or path-like
+        A text or a file has `closed_loop`, pairs of links that are held together, `type`, for
+        each pair 3d (a point) or 6d (all), and `name_mot`, a part of the names of joints with
+        motors or a list of these names.
+    joint_names : sequence of str
+        Of the tree.
+
+    Returns
+    -------
+    loops : list of Loop or Coupling
+    independent : list of str or None
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read or says what is not supported.
+    """
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return list(given), None
+    if not isinstance(given, (str, os.PathLike)):
+        raise ModelError(
+            f'The loops are {given!r}, expected some of Loop and Coupling, or a file or text.'
+        )
+    contents = _side_file(given)
+    pairs, types = contents['closed_loop'], contents.get('type')
+    types = ['6d'] * len(pairs) if types is None else types
+    if len(types) != len(pairs) or any(len(pair) != 2 for pair in pairs):
+        raise ModelError(
+            f'The loops have closed_loop {pairs!r} and type {types!r}, expected two links and a '
+            'type for each.'
+        )
+    loops: list[Loop | Coupling] = [
+        Loop(f'{a} to {b}', _kind(f'Loop {a!r} to {b!r}', str(kind).lower()), a, b)
+        for (a, b), kind in zip(pairs, types)
+    ]
+    motors = contents.get('name_mot')
+    if isinstance(motors, str):
+        motors = [name for name in joint_names if motors in name]
+    return loops, motors
+
+
+def _side_file(given: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """Contents of a text or file in YAML with loops."""
+    import yaml  # takes longer than to read a URDF
+
+    is_text = isinstance(given, str) and 'closed_loop' in given
+    try:
+        text = given if is_text else Path(given).expanduser().read_text(encoding='utf-8')
+        contents = yaml.safe_load(str(text))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ModelError(f'The loops cannot be read: {error}') from error
+    if not isinstance(contents, dict) or not isinstance(contents.get('closed_loop'), list):
+        raise ModelError(
+            f'The loops are {contents!r}, expected closed_loop: pairs of links, type and name_mot.'
+        )
+    if contents.get('joint_name'):
+        raise ModelError(
+            f'joint_name {contents["joint_name"]!r} replaces types of joints, which is not '
+            'supported: write such joints into the URDF, a spherical one as three that turn.'
+        )
+    return contents
