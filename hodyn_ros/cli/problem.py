@@ -287,7 +287,7 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
         )
     # A xacro file is handed over as the text that it stands for.
     known = model.provenance
-    model = replace(model, provenance=replace(known, file=known.file or str(source.path)))
+    model = model.changed(provenance=replace(known, file=known.file or str(source.path)))
     if given.friction is None:
         return model, source, ()
     path = _file(given.friction)

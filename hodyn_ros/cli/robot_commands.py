@@ -86,6 +86,7 @@ def _data(problem: Problem) -> dict[str, Any]:
     from hodyn_ros.identification.outputs import friction_config
 
     model, limits, actuators = problem.model, problem.limits, problem.actuators
+    tree = model if model.closure is None else model.closure.tree
     links: dict[int, list[str]] = {}
     for name, frame in model.links.items():
         links.setdefault(frame.body, []).append(name)
@@ -133,20 +134,36 @@ def _data(problem: Problem) -> dict[str, Any]:
         'mimic_joints': [
             {
                 'name': name,
-                'follows': model.joint_names[model.coordinate[body]],
-                'multiplier': model.multiplier[body],
-                'offset': model.offset[body],
+                'follows': tree.joint_names[tree.coordinate[body]],
+                'multiplier': tree.multiplier[body],
+                'offset': tree.offset[body],
                 'mass': masses[body],
                 'links': links.get(body, []),
             }
-            for body, name in enumerate(model.body_names)
-            if name not in model.joint_names
+            for body, name in enumerate(tree.body_names)
+            if name not in tree.joint_names
         ],
+        'loops': _loops(model),
         'fixed_links': links.get(BASE, []),
         'remarks': list(problem.remarks),
         'warnings': model.warnings,
         'provenance': model.provenance.lines(),
     }
+
+
+def _loops(model: RobotModel) -> list[dict[str, str]]:
+    """What closes the loops of a model."""
+    if model.closure is None:
+        return []
+    loops = [
+        {'name': loop.name, 'kind': loop.kind, 'between': f'{loop.link_a}, {loop.link_b}'}
+        for loop in model.closure.loops
+    ]
+    couplings = [
+        {'name': c.name, 'kind': 'coupling', 'between': f'{c.follows}, {c.joint}'}
+        for c in model.closure.couplings
+    ]
+    return loops + couplings
 
 
 def _text(problem: Problem, data: dict[str, Any]) -> str:
@@ -173,6 +190,12 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
             law = f'{factor} * {mimic["follows"]} + {offset}'
             rows.append((mimic['name'], law, number(mimic['mass'])))
         lines += ['', table(('follows', 'position', 'mass\n[kg]'), rows)]
+    if data['loops']:
+        rows = [(loop['name'], loop['kind'], loop['between']) for loop in data['loops']]
+        lines += ['', table(('loop', 'kind', 'between'), rows)]
+        closure = problem.model.closure
+        followers = [closure.tree.joint_names[j] for j in closure.dependent]
+        lines += ['', f'joints that the loops move: {", ".join(followers)}']
     if data['friction']:
         lines += ['', _friction_table(problem.model, data['friction'])]
     if problem.actuators is not None:

@@ -658,6 +658,9 @@ def friction_efforts(model: RobotModel, motion: Array) -> Array:
     ndarray, shape (N, K-2, n)
         [N m/s^k] or [N/s^k]; zero without friction laws.
     """
+    if model.closure is not None:
+        closed = ClosedMotion(model, motion)
+        return closed.efforts(friction_efforts(model.closure.tree, closed.motion))[0]
     coordinates = body_coordinates(model, motion)
     friction = np.zeros((len(coordinates), coordinates.shape[1] - 2, model.n_bodies))
     _add_friction(model, coordinates, friction)

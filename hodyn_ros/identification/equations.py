@@ -457,7 +457,7 @@ class Equations:
         """
         g = np.asarray(self.model.gravity) + np.asarray(angles) @ self._tilts
         g *= np.linalg.norm(self.model.gravity) / np.linalg.norm(g)
-        model = replace(self.model, gravity=g)
+        model = self.model.changed(gravity=g)
         same = Equations(model, self.groups, self.actuators, self.payload_link)
         same.state = self.state._replace(tilt=self.state.tilt + angles)
         same.tilt_axes = self.tilt_axes

@@ -35,6 +35,8 @@ WELD, HINGE, BALL, SLIDER = range(4)
 CLOSED, STUCK = range(2)
 """What `follow` returns."""
 
+# Farthest position from the start [rad, m] to which there is a way in a reasonable time.
+_FARTHEST = 1e4
 # How small steps of the way may become, and how often each is corrected, before it is given up.
 _SMALLEST_STEP, _CORRECTIONS = 1e-4, 12
 
@@ -431,6 +433,8 @@ def close_position(
     fastest = 0.0
     for i in range(len(u)):
         fastest = max(fastest, abs(wanted[i] - start[u[i]]))
+    if not fastest < _FARTHEST:
+        return reached
     while reached < 1.0:
         for j in range(n):
             q[0, j] = good[j]

@@ -22,6 +22,7 @@ import numpy as np
 from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
+from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -345,8 +346,11 @@ def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[s
 
 def _skeleton(model: RobotModel, motion: Array) -> tuple[Array, list[list[int]]]:
     """Points (F, P, 3): the base, the origin of each body, and the far ends of the last ones."""
+    names = model.joint_names
+    model, motion = opened(model, motion)
     poses = body_poses(model, body_coordinates(model, motion)[:, 0])
-    moved_by = [-1, *model.coordinate.tolist()]
+    moves = [names.index(name) if name in names else -1 for name in model.joint_names]
+    moved_by = [-1, *(moves[j] for j in model.coordinate)]
     points = [np.zeros((len(motion), 3)), *(pose[:, :3, 3] for pose in poses)]
     parents = model.parent.tolist()
     lines = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Union
 
 import numpy as np
@@ -169,7 +169,7 @@ class Imperfections:
         """
         names, M = model.joint_names, model.M_body.copy()
         M *= 1.0 + self.of('inertia_error', names)[model.coordinate][:, None, None]
-        model = replace(model, M_body=M)
+        model = model.changed(M_body=M)
         for link, mass in _by_name(self.payload).items():
             model = model.with_payload(link, mass) if link else model
         M = model.M_body.copy()
@@ -184,4 +184,4 @@ class Imperfections:
             for name, level in zip(names, self.of('link_coulomb', names).tolist())
             if level
         }
-        return replace(model, M_body=M).with_friction(friction)
+        return model.changed(M_body=M).with_friction(friction)

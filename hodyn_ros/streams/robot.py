@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -312,7 +311,7 @@ def _changed(
 def _sent(model: RobotModel, is_weightless: bool, is_frictionless: bool) -> RobotModel:
     """Model whose efforts are sent: perhaps without gravity or friction."""
     if is_weightless:
-        model = replace(model, gravity=frozen(np.zeros(3)))
+        model = model.changed(gravity=frozen(np.zeros(3)))
     if is_frictionless and model.friction:
         model = model.with_friction(dict.fromkeys(model.friction))
     return model
