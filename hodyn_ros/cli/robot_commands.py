@@ -196,6 +196,7 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
         closure = problem.model.closure
         followers = [closure.tree.joint_names[j] for j in closure.dependent]
         lines += ['', f'joints that the loops move: {", ".join(followers)}']
+        lines += ['', closure.remark] if closure.remark else []
     if data['friction']:
         lines += ['', _friction_table(problem.model, data['friction'])]
     if problem.actuators is not None:

@@ -426,8 +426,8 @@ class Engine:
 
 
 def engine_of(model: RobotModel) -> Engine:
-    """Return the engine of a model, one for its lifetime."""
-    return model.kept(Engine)
+    """Return the engine of a model, or of its tree if it has closed loops, for its lifetime."""
+    return (model if model.closure is None else model.closure.tree).kept(Engine)
 
 
 def compute(

@@ -411,18 +411,19 @@ def close_loops(
     kept = _kept_rows(tables, q)
     u = _independent(tree, tables.at(q)[1][kept], independent)
     d = np.setdiff1d(np.arange(tree.n_joints), u)
-    closure = Closure(
-        tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q)
-    )
     dropped = sorted({owners[i] for i in range(len(owners)) if i not in kept})
-    remarks: tuple[str, ...] = ()
-    if dropped:
-        remarks = (
-            f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} '
-            'follow from the others, as in planar loops: the loop forces along them are not '
-            'determined, and are given as zero.',
+    remark = (
+        f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} follow '
+        'from the others, as in planar loops: the loop forces along them are not determined, and '
+        'are given as zero.'
+        if dropped
+        else ''
+    )
+    return tree.closed(
+        Closure(
+            tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q), remark
         )
-    return tree.closed(closure, remarks)
+    )
 
 
 def _check_loops(

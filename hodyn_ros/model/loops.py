@@ -155,6 +155,8 @@ class Closure:
         there are dependent joints.
     start : ndarray, shape (N,)
         Joint positions of the tree at which the loops are closed: the branch of the mechanism.
+    remark : str
+        On rows that were left out; empty if none were.
     """
 
     tree: RobotModel
@@ -164,6 +166,7 @@ class Closure:
     dependent: NDArray[np.intp]
     rows: NDArray[np.intp]
     start: Array = field(repr=False)
+    remark: str = ''
 
     @property
     def names(self) -> tuple[str, ...]:

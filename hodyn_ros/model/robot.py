@@ -552,23 +552,22 @@ class RobotModel:
         Returns
         -------
         RobotModel
-            Its `closure` has the tree and what closes it. Rows of loops that follow from others,
-            as in planar loops, are among the `warnings`.
+            Its `closure` has the tree and what closes it, and a remark on rows that follow from
+            others, as in planar loops.
         """
         # Kinematics builds on models, not they on it: it is loaded when it is asked for.
         from hodyn_ros.kinematics.closed_loops import close_loops
 
         return close_loops(self, loops, independent, start)
 
-    def closed(self, closure: Closure, remarks: Sequence[str] = ()) -> RobotModel:
-        """Return the model that a closure makes of this tree, with remarks among the warnings."""
+    def closed(self, closure: Closure) -> RobotModel:
+        """Return the model that a closure makes of this tree."""
         joints = closure.independent
         return replace(
             self,
             joint_names=tuple(self.joint_names[j] for j in joints),
             joint_types=tuple(self.joint_types[j] for j in joints),
             limits=MotionLimits(*(frozen(values[joints]) for values in self.limits)),
-            warnings=(*self.warnings, *remarks),
             closure=closure,
         )
 

@@ -13,6 +13,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import Request, engine_of, unavailable
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, ModelError
+from hodyn_ros.kinematics.closed_loops import prepare
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import compiled_count
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -348,6 +349,8 @@ def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | 
             if node.worker.is_closed:
                 break
             engine_of(model).prepare(request)
+        if model.closure is not None and not node.worker.is_closed:
+            prepare(model)
     except Exception as error:  # compilers fail in many ways; NumPy computes the same
         return f'compiling failed: {error}'
     return unavailable()

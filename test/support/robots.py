@@ -64,3 +64,40 @@ PANDA_INERTIALS = """
 """
 """Of the links of the Panda: mass [kg], centre of mass x, y, z [m], inertia about it [kg m^2] xx,
 xy, xz, yy, yz, zz; sources in urdf/panda.urdf, typed from them a second time."""
+
+
+_ROD = (
+    '<inertial><origin xyz="0.2 0 0"/><mass value="1.0"/><inertia ixx="0.001" iyy="0.02" '
+    'izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+_CRANK = '<axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="20" velocity="5"/>'
+FIVE_BAR = f"""
+<robot name="five_bar">
+  <link name="base"/>
+  <link name="left_crank">{_ROD}</link>
+  <link name="left_rod">{_ROD}</link>
+  <link name="right_crank">{_ROD}</link>
+  <link name="right_rod">{_ROD}</link>
+  <joint name="left" type="revolute" independent="true">
+    <parent link="base"/><child link="left_crank"/>
+    <origin xyz="-0.2 0 0" rpy="0 0 2.0"/>{_CRANK}
+  </joint>
+  <joint name="left_elbow" type="continuous">
+    <parent link="left_crank"/><child link="left_rod"/>
+    <origin xyz="0.4 0 0" rpy="0 0 -1.2"/><axis xyz="0 0 1"/>
+  </joint>
+  <joint name="right" type="revolute" independent="true">
+    <parent link="base"/><child link="right_crank"/>
+    <origin xyz="0.2 0 0" rpy="0 0 1.0"/>{_CRANK}
+  </joint>
+  <joint name="right_elbow" type="continuous">
+    <parent link="right_crank"/><child link="right_rod"/>
+    <origin xyz="0.4 0 0" rpy="0 0 1.2"/><axis xyz="0 0 1"/>
+  </joint>
+  <loop name="pin" type="revolute">
+    <predecessor link="left_rod"><origin xyz="0.5 0 0"/></predecessor>
+    <successor link="right_rod"><origin xyz="0.5 0 0"/></successor>
+    <axis xyz="0 0 1"/>
+  </loop>
+</robot>
+"""
