@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,12 @@ class MjcfRobot:
     gravity : ndarray, shape (3,)
         In the axes of the base link [m/s^2].
     armature : dict of str to float
-        Of joints that have some [kg m^2] or [kg].
+        Of all joints [kg m^2] or [kg].
     """
 
     description: RobotDescription
     gravity: Array
-    armature: dict[str, float] = field(default_factory=dict)
+    armature: dict[str, float]
 
 
 def read_mjcf(given: str | os.PathLike[str]) -> MjcfRobot:
@@ -105,49 +105,34 @@ class _Reader:
 
     def robot(self, provenance: Provenance) -> MjcfRobot:
         """All that is read."""
-        m = self.m
-        base = self._base()
-        ways = {base}  # bodies of the robot; parents come first in MuJoCo
-        for body in range(base + 1, m.nbody):
-            if m.body_parentid[body] in ways:
-                ways.add(body)
-        outside = [j for j in range(m.njnt) if m.jnt_bodyid[j] not in ways]
+        m, base = self.m, self._base()
+        bodies = [i for i in range(m.nbody) if base in (0, int(m.body_rootid[i]))]
+        outside = [j for j in range(m.njnt) if m.jnt_bodyid[j] not in bodies]
         if outside:
             names = listed(self.name('joint', j) for j in outside)
             raise ModelError(
                 f'The joints {names} are not behind the free body {self.name("body", base)!r}; '
                 'expected one robot.'
             )
-        bodies = sorted(ways)
-        links = [self._link(body) for body in bodies]
-        joints: list[Joint] = []
-        for body in bodies[1:]:
-            for joint in self._joints(body):
-                joints.append(joint)
-                if joint.child != self.name('body', body):
-                    links.append(Link(joint.child))
+        joints = tuple(joint for body in bodies[1:] for joint in self._joints(body))
+        links = {self.name('body', body): self._link(body) for body in bodies}
+        between = (joint.child for joint in joints if joint.child not in links)
         self._remark()
+        names = [self.name('joint', j) for j in range(m.njnt)]
         on_joints = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_JOINT)
-        motors = dict.fromkeys(
-            self.name('joint', j) for j in m.actuator_trnid[on_joints, 0]
-        )
+        motors = sorted({*m.actuator_trnid[on_joints, 0].tolist()})
         description = RobotDescription(
             m.names.partition(b'\0')[0].decode(),
-            tuple(links),
-            tuple(joints),
+            (*links.values(), *map(Link, between)),
+            joints,
             tuple(self.warnings),
             provenance=provenance,
             loops=tuple(self._equalities()),
-            independent=tuple(motors),
-            start={self.name('joint', j): self.reference(j) for j in range(m.njnt)},
+            independent=tuple(names[j] for j in motors),
+            start={name: self.reference(j) for j, name in enumerate(names)},
         )
         R = self.pose(np.zeros(3), m.body_quat[base])[:3, :3]
-        moving = {
-            self.name('joint', j): float(m.dof_armature[m.jnt_dofadr[j]])
-            for j in range(m.njnt)
-            if m.jnt_bodyid[j] != base
-        }
-        armature = {name: value for name, value in moving.items() if value}
+        armature = dict(zip(names, m.dof_armature[m.jnt_dofadr].tolist()))
         return MjcfRobot(description, R.T @ m.opt.gravity, armature)
 
     def _base(self) -> int:
@@ -192,9 +177,8 @@ class _Reader:
                 )
             limited = bool(m.jnt_limited[j])
             kind = ('revolute' if limited else 'continuous') if turns else 'prismatic'
-            screw = np.concatenate(
-                [axis, np.cross(m.jnt_pos[j], axis)] if turns else [np.zeros(3), axis]
-            )
+            halves = (axis, np.cross(m.jnt_pos[j], axis)) if turns else (0.0 * axis, axis)
+            screw = np.concatenate(halves)
             dof = int(m.jnt_dofadr[j])
             yield Joint(
                 own,
@@ -202,8 +186,7 @@ class _Reader:
                 parent,
                 child,
                 origin @ se3.exp(-self.reference(j) * screw),
-                axis.copy(),
-                limits=self._limits(j, limited),
+                limits=self._limits(j),
                 screw=screw,
                 dynamics=Dynamics(
                     float(m.dof_damping[dof]), float(m.dof_frictionloss[dof])
@@ -211,10 +194,10 @@ class _Reader:
             )
             parent, origin = child, np.eye(4)
 
-    def _limits(self, j: int, limited: bool) -> Limits:
+    def _limits(self, j: int) -> Limits:
         m = self.m
         given = {}
-        if limited:
+        if m.jnt_limited[j]:
             given['lower'], given['upper'] = m.jnt_range[j].tolist()
         if m.jnt_actfrclimited[j]:
             given['effort'] = float(np.abs(m.jnt_actfrcrange[j]).min())

@@ -359,7 +359,7 @@ class RobotModel:
         armature = {
             name: value
             for name, value in found.armature.items()
-            if name in model.body_names
+            if value and name in model.body_names
         }
         model = model.with_armature(armature)
         if joint_friction:
