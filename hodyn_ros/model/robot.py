@@ -49,7 +49,7 @@ from hodyn_ros.model.screws import (
     screw_description,
 )
 from hodyn_ros.model.urdf import read_urdf
-from hodyn_ros.model.urdf_loops import GivenLoops, given_loops
+from hodyn_ros.model.urdf_loops import GivenLoops, given_loops, usable_loops
 from hodyn_ros.names import joint_order, listed
 from hodyn_ros.typing import Array
 
@@ -88,9 +88,9 @@ _OF_TREES = ('coordinate', 'multiplier', 'offset')
 class RobotModel:
     """Kinematic tree and inertias of a robot; immutable.
 
-    Make one with `from_urdf`, `from_screws`, `from_body_screws` or `from_dh`. The first attributes
-    are what users need; from `body_names` on they are the tree of n_bodies moving bodies that the
-    algorithms work on.
+    Make one with `from_urdf`, `from_mjcf`, `from_screws`, `from_body_screws` or `from_dh`. The
+    first attributes are what users need; from `body_names` on they are the tree of n_bodies moving
+    bodies that the algorithms work on.
 
     Attributes
     ----------
@@ -265,6 +265,7 @@ class RobotModel:
         xacro_arguments: Mapping[str, str] | None = None,
         allow_impossible_inertia: bool = False,
         loops: GivenLoops | None = None,
+        independent: Sequence[str] | None = None,
         start: Mapping[str, float] | None = None,
     ) -> RobotModel:
         """Read a robot from a URDF.
@@ -274,10 +275,7 @@ class RobotModel:
         keep their inertia, side branches behind a moving joint are left out with a warning, and
         only there planar, floating and unknown joint types are accepted.
 
-        Closed loops are read, too, see `with_loops`: ``<loop>``, ``<coupling>`` and
-        ``<joint independent>`` of URDF+, ``<constraint>`` as proposed for URDF,
-        ``<gazebo><joint>``, ``<loop_joint>`` of Isaac Sim, ``<drake:ball_constraint>`` and
-        ``<drake:weld_constraint>``.
+        Closed loops are read as URDF+, Gazebo, Isaac Sim and Drake write them, and <constraint>.
 
         Parameters
         ----------
@@ -300,18 +298,16 @@ class RobotModel:
             by default it is refused. What rests on a positive mass matrix (simulation, control,
             time scaling) may then fail.
         loops : sequence of Loop or Coupling, str or path-like, optional
-            Loops to be closed beside those of the description, or the text or the path of a YAML
-            file with ``closed_loop``, ``type`` and ``name_mot`` that states some. An empty
-            sequence leaves the tree open, with a warning if the description has loops.
+            More loops than the description has, or a YAML file (or its text) that has them as
+            closed_loop, type and name_mot. An empty sequence leaves all of them open.
+        independent : sequence of str, optional
         start : mapping of str to float, optional
-            Positions of joints [rad] or [m] near which the loops are closed; others are zero, or
-            what ``<joint start>`` says.
+            As in `with_loops`, by default what the description says.
 
         Raises
         ------
         ModelError
-            If the description cannot be used, or its loops cannot be read or closed; the message
-            says where and why.
+            If the description cannot be used; the message says where and why.
 
         Warns
         -----
@@ -320,10 +316,64 @@ class RobotModel:
         """
         description = read_urdf(xml_or_path, xacro_arguments, allow_impossible_inertia)
         model = cls.from_description(
-            description, base_link, tip_link, gravity, loops, start
+            description, base_link, tip_link, gravity, loops, independent, start
         )
         if joint_friction:
             model = model.with_friction(_described_friction(description, model.body_names))
+        for warning in model.warnings:
+            python_warnings.warn(warning, ModelWarning, stacklevel=2)
+        return model
+
+    @classmethod
+    def from_mjcf(
+        cls,
+        xml_or_path: str | os.PathLike[str],
+        tip_link: str | None = None,
+        joint_friction: bool = False,
+        *,
+        loops: GivenLoops | None = None,
+        independent: Sequence[str] | None = None,
+        start: Mapping[str, float] | None = None,
+    ) -> RobotModel:
+        """Read a robot from an MJCF, with the package mujoco: `pip install hodyn_ros[simulation]`.
+
+        Bodies are links, the base is the world, or a body that moves freely. Gravity, armature,
+        ranges of joints and of their forces, and equalities of points, poses and joints are read.
+
+        Parameters
+        ----------
+        xml_or_path : str or path-like
+            XML text, or the path of a file.
+        tip_link, joint_friction, loops, independent, start
+            As in `from_urdf`. By default joints with actuators are independent.
+
+        Raises
+        ------
+        ModelError
+            If mujoco is not installed or refuses it, or the robot has ball joints, other
+            equalities, or several bodies that move freely.
+
+        Warns
+        -----
+        ModelWarning
+            As `from_urdf`, for a base that moves freely, and for springs of joints and
+            compensation of gravity, which are not read.
+        """
+        from hodyn_ros.model.mjcf_reading import read_mjcf  # few read an MJCF
+
+        found = read_mjcf(xml_or_path)
+        model = cls.from_description(
+            found.description, None, tip_link, found.gravity, loops, independent, start
+        )
+        armature = {
+            name: value
+            for name, value in found.armature.items()
+            if value and name in model.body_names
+        }
+        model = model.with_armature(armature)
+        if joint_friction:
+            laws = _described_friction(found.description, model.body_names)
+            model = model.with_friction(laws)
         for warning in model.warnings:
             python_warnings.warn(warning, ModelWarning, stacklevel=2)
         return model
@@ -336,6 +386,7 @@ class RobotModel:
         tip_link: str | None = None,
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         loops: GivenLoops | None = None,
+        independent: Sequence[str] | None = None,
         start: Mapping[str, float] | None = None,
     ) -> RobotModel:
         """Assemble a model from links and joints; see `from_urdf`, but nothing is printed.
@@ -347,7 +398,7 @@ class RobotModel:
             By default the root of the tree, and the whole tree.
         gravity : array-like, shape (3,)
             Gravitational acceleration in base link axes [m/s^2].
-        loops, start
+        loops, independent, start
             As in `from_urdf`.
 
         Raises
@@ -366,7 +417,7 @@ class RobotModel:
             changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
         fields['provenance'] = fields['provenance'].changed(*changes)
         tree = cls(gravity=frozen(vector), **fields)
-        return _with_described_loops(tree, description, loops, start or {})
+        return _with_described_loops(tree, description, loops, independent, start or {})
 
     @classmethod
     def from_screws(
@@ -803,55 +854,32 @@ def _with_described_loops(
     tree: RobotModel,
     description: RobotDescription,
     given: GivenLoops | None,
+    independent: Sequence[str] | None,
     start: Mapping[str, float],
 ) -> RobotModel:
     """Close the loops of a description and those that are given; see `RobotModel.from_urdf`."""
-    described = description.loops
     added, motors = given_loops(() if given is None else given, tree.joint_names)
-    if given is not None and (added or described):
+    found = (*description.loops, *added)
+    if not found:
+        return tree
+    if given is not None:
         changes = 'other loops' if added else 'loops left open'
         tree = tree.changed(provenance=tree.provenance.changed(changes))
-    if given is not None and not added and described:
+    if given is not None and not added:
         remark = (
-            f'{len(described)} loops or couplings of the description are left open, as asked for: '
+            f'{len(found)} loops or couplings of the description are left open, as asked for: '
             'efforts are those of the tree without them.'
         )
         return tree.changed(warnings=(*tree.warnings, remark))
-    loops: list[Loop | Coupling] = []
-    for item in (*described, *added):
-        if isinstance(item, ModelError):
-            raise ModelError(
-                f'{item} Without the loops of its description a robot is read with loops=().'
-            )
-        _refuse_outside(tree, item)
-        loops.append(item)
-    if not loops:
-        return tree
     # Kinematics builds on models, not they on it: it is loaded when it is asked for.
     from hodyn_ros.kinematics.closed_loops import close_loops
 
-    if motors is None:
-        motors = [name for name in description.independent if name in tree.joint_names]
-    known = {key: x for key, x in description.start.items() if key in tree.joint_names}
-    return close_loops(tree, loops, motors or None, {**known, **start})
-
-
-def _refuse_outside(tree: RobotModel, item: Loop | Coupling) -> None:
-    """Refuse what closes a loop or couples joints outside of a model."""
-    if isinstance(item, Loop):
-        what, needed, there = 'link', (item.link_a, item.link_b), tuple(tree.links)
-    elif isinstance(item, Coupling):
-        what, needed, there = 'joint', (item.joint, item.follows), tree.joint_names
-    else:
-        return  # said with all that is no loop
-    missing = [name for name in needed if name not in there]
-    if missing:
-        raise ModelError(
-            f'{type(item).__name__} {item.name!r}: the model from {tree.base_link!r} to '
-            f'{tree.tip_link or "all tips"!r} has no {what} {listed(missing)}, only '
-            f'{listed(there)}. Take another base_link or tip_link, or the tree without its '
-            'loops: loops=().'
-        )
+    loops = usable_loops(found, tuple(tree.links), tree.joint_names)
+    known = [name for name in description.independent if name in tree.joint_names]
+    start = {key: x for key, x in description.start.items() if key in tree.joint_names} | {
+        **start
+    }
+    return close_loops(tree, loops, independent or motors or known or None, start)
 
 
 def _described_friction(

@@ -348,7 +348,7 @@ REFUSED = {
     ),
     'other link': (
         loop_element('loop', 'fixed', ENDS.replace('tool', 'toll')),
-        'no link toll',
+        'needs toll, which',
     ),
     'other attribute': (
         loop_element('loop', 'fixed', ENDS.replace('link=', 'frame=_a_ link=', 1)),
@@ -390,8 +390,8 @@ def test_given_loops_are_checked(loops, reason):
 def test_loops_outside_of_a_chain_are_refused():
     elements, loop, at = two_arms(True, 'hinge')
     for closing, what in (
-        (urdf_plus(loop, at), 'no link b1, only'),
-        (GEARED, 'no joint qb0'),
+        (urdf_plus(loop, at), 'needs b1, which'),
+        (GEARED, 'needs qb0, which'),
     ):
         text = robot(*elements, closing)
         with pytest.raises(ModelError, match=what):

@@ -1,0 +1,215 @@
+"""Robots read from MJCF against MuJoCo itself."""
+
+import numpy as np
+import pytest
+
+from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
+from hodyn_ros.errors import ModelError
+from hodyn_ros.kinematics.closed_loops import complete_motion
+from hodyn_ros.model import Loop
+
+mujoco = pytest.importorskip('mujoco', reason='MuJoCo (PyPI: mujoco) reads MJCF')
+
+INERTIAL = (
+    '<inertial pos=".1 .02 -.03" mass="{}" fullinertia=".03 .04 .05 .001 -.002 .003"/>'
+)
+
+
+def arm(name, inner=''):
+    """A body with a hinge and a slider, each off its origin, and one behind it with a hinge."""
+    return f"""<body name="{name}0" pos=".1 .2 .3" euler=".3 -.2 .5">{INERTIAL.format(2)}
+      <joint name="{name}_turn" axis="1 2 .5" pos=".05 -.1 .2" range="-1 2" armature=".1" ref=".2"
+        damping=".3" frictionloss=".4" actuatorfrcrange="-20 30"/>
+      <joint name="{name}_slide" type="slide" axis="0 1 1" pos=".1 0 0" ref="-.05"/>
+      <body name="{name}_plate" pos="0 .1 0"><geom type="box" size=".1 .2 .05" mass=".4"/></body>
+      <body name="{name}1" pos=".4 0 .1" euler="-.4 .1 0">{INERTIAL.format(1.3)}
+        <joint name="{name}_elbow" axis="0 -1 .2" armature=".02"/>
+        <body name="{name}2" pos=".3 0 0">{INERTIAL.format(0.5)}
+          <site name="{name}_end" pos=".3 0 .1" euler=".1 .2 .3"/>
+          <joint name="{name}_wrist" axis="0 .3 1"/>{inner}</body></body></body>"""
+
+
+def model(bodies, more='', gravity='.5 -2 -9'):
+    return f"""<mujoco model="arms"><compiler angle="radian" autolimits="true"/>
+      <option gravity="{gravity}"/><worldbody>{bodies}</worldbody>{more}</mujoco>"""
+
+
+def equality(*elements):
+    return f'<equality>{"".join(elements)}</equality>'
+
+
+TWO = arm('a') + arm('b').replace('pos=".1 .2 .3"', 'pos=".9 .1 .3"')
+
+
+def mj_efforts(xml, tree, motion, base=None):
+    """Efforts of MuJoCo without constraints, in the order of a model."""
+    compiled = mujoco.MjModel.from_xml_string(xml)
+    compiled.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    compiled.dof_damping[:] = 0.0
+    data = mujoco.MjData(compiled)
+    names = [compiled.joint(name) for name in tree.joint_names]
+    if base is not None:
+        data.qvel[:6], data.qacc[:6] = base
+    for k, joint in enumerate(names):
+        data.qpos[joint.qposadr], data.qvel[joint.dofadr] = motion[0, k], motion[1, k]
+        data.qacc[joint.dofadr] = motion[2, k]
+    mujoco.mj_inverse(compiled, data)
+    return np.array([data.qfrc_inverse[joint.dofadr[0]] for joint in names])
+
+
+def test_efforts_limits_and_friction_are_those_of_mujoco():
+    xml = model(TWO)
+    robot = RobotModel.from_mjcf(xml)
+    assert robot.base_link == 'world' and robot.name == 'arms'
+    assert robot.joint_names == tuple(
+        f'{side}_{kind}' for side in 'ab' for kind in ('turn', 'slide', 'elbow', 'wrist')
+    )
+    for seed in range(3):
+        motion = np.random.default_rng(seed).normal(size=(3, 8))
+        expected = mj_efforts(xml, robot, motion)
+        found = inverse_dynamics(robot, motion)[0]
+        np.testing.assert_allclose(
+            found, expected, rtol=0, atol=1e-10 * np.abs(expected).max()
+        )
+    limits = robot.limits
+    assert [limits.lower[0], limits.upper[0], limits.effort[0]] == [-1.0, 2.0, 20.0]
+    assert np.isinf(limits.upper[1:4]).all()
+    laws = RobotModel.from_mjcf(xml, joint_friction=True).friction
+    assert {*laws} == {'a_turn', 'b_turn'}
+
+
+def test_files_are_read_and_free_bodies_are_the_base(tmp_path):
+    path = tmp_path / 'arm.xml'
+    free = f'<body name="trunk" pos="0 0 1" euler=".3 .2 .1"><freejoint/>{INERTIAL.format(5)}{TWO}'
+    xml = model(f'{free}</body>')
+    path.write_text(xml)
+    with pytest.warns(ModelWarning, match="body 'trunk' moves freely"):
+        robot = RobotModel.from_mjcf(path)
+    assert robot.base_link == 'trunk' and robot.provenance.file == str(path)
+    motion = np.random.default_rng(4).normal(size=(3, 8))
+    expected = mj_efforts(xml, robot, motion, np.zeros((2, 6)))
+    np.testing.assert_allclose(
+        inverse_dynamics(robot, motion)[0], expected, rtol=0, atol=1e-9
+    )
+
+
+CLOSINGS = {
+    'point': ('<connect name="e" body1="a2" body2="b2" anchor=".1 .2 0"/>', 'ball'),
+    'point of sites': ('<connect name="e" site1="a_end" site2="b_end"/>', 'ball'),
+    'weld': ('<weld name="e" body1="a2" body2="b2"/>', 'weld'),
+    'given weld': (
+        '<weld name="e" body1="a2" body2="b2" anchor=".1 0 .2" relpose=".1 .2 -.1 .9 .1 .2 -.3"/>',
+        'weld',
+    ),
+    'weld of sites': ('<weld name="e" site1="a_end" site2="b_end"/>', 'weld'),
+    'weld to the world': ('<weld name="e" body1="a2"/>', 'weld'),
+}
+
+
+@pytest.mark.parametrize('case', CLOSINGS)
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+def test_loops_are_those_that_mujoco_closes(case):
+    element, kind = CLOSINGS[case]
+    xml = model(TWO, equality(element, element.replace('"e"', '"off" active="false"')))
+    start = (
+        dict(a_elbow=-1.8, a_wrist=-1.9, b_turn=1.3, b_slide=1.7) if 'sites' in case else {}
+    )
+    robot = RobotModel.from_mjcf(xml, start=start)
+    (loop,) = robot.closure.loops
+    assert (loop.name, loop.kind) == ('e', kind)
+    compiled = mujoco.MjModel.from_xml_string(model(TWO, equality(element)))
+    data = mujoco.MjData(compiled)
+    for name, value in zip(robot.closure.tree.joint_names, robot.closure.start):
+        data.qpos[compiled.joint(name).qposadr] = value
+    mujoco.mj_forward(compiled, data)
+    assert data.nefc >= {'ball': 3, 'weld': 6}[kind]
+    rows = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+    assert np.abs(data.efc_pos[rows]).max() < 1e-8
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+def test_polynomials_of_joints_are_relative_to_the_reference():
+    polynomial = (
+        '<joint name="e" joint1="a_turn" joint2="b_turn" polycoef=".1 .5 .2 0 -.3"/>'
+    )
+    locked = '<joint name="f" joint1="a_slide" polycoef=".07 0 0 0 0"/>'
+    motors = '<actuator>' + ''.join(
+        f'<motor joint="{name}"/>'
+        for name in ('a_turn', 'a_elbow', 'a_wrist', 'b_slide', 'b_elbow', 'b_wrist')
+    )
+    xml = model(TWO, equality(polynomial, locked) + motors + '</actuator>')
+    robot = RobotModel.from_mjcf(xml)
+    assert robot.joint_names[0] == 'a_turn' and 'b_turn' not in robot.joint_names
+    assert (
+        RobotModel.from_mjcf(xml, independent=['b_turn', *robot.joint_names[1:]]).n_joints
+        == 6
+    )
+    q = dict(
+        zip(
+            robot.closure.tree.joint_names, complete_motion(robot, np.full((1, 6), 0.25))[0]
+        )
+    )
+    x = q['b_turn'] - 0.2
+    np.testing.assert_allclose(q['a_turn'] - 0.2, 0.1 + 0.5 * x + 0.2 * x**2 - 0.3 * x**4)
+    assert q['a_slide'] == pytest.approx(-0.05 + 0.07)
+
+
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+def test_a_loop_of_an_mjcf_gives_the_efforts_of_the_same_loop():
+    xml = model(TWO, equality(CLOSINGS['point'][0]))
+    robot = RobotModel.from_mjcf(xml)
+    with pytest.warns(ModelWarning, match='left open'):
+        tree = RobotModel.from_mjcf(xml, loops=())
+    again = tree.with_loops(robot.closure.loops)
+    assert isinstance(robot.closure.loops[0], Loop)
+    motion = 0.02 * np.random.default_rng(1).normal(size=(5, robot.n_joints))
+    motion[0] += again.closure.start[again.closure.independent]
+    expected = inverse_dynamics(again, motion)
+    np.testing.assert_allclose(
+        inverse_dynamics(robot, motion), expected, rtol=0, atol=1e-11
+    )
+
+
+REFUSED = {
+    'ball': (
+        model(
+            arm('a', '<body name="c"><joint type="ball" name="s"/><geom size=".1"/></body>')
+        ),
+        "'s' is a ball joint",
+    ),
+    'two free': (model(2 * '<body><freejoint/><geom size=".1"/></body>'), 'at most one'),
+    'beside a free one': (
+        model(f'<body name="t"><freejoint/><geom size=".1"/></body>{arm("a")}'),
+        "a_turn, a_slide, a_elbow, a_wrist are not behind the free body 't'",
+    ),
+    'tendons': (
+        model(
+            arm('a'),
+            '<tendon><fixed name="t"><joint joint="a_turn" coef="1"/></fixed></tendon>'
+            + equality('<tendon name="e" tendon1="t"/>'),
+        ),
+        "equality 'e' of type mjEQ_TENDON is not supported",
+    ),
+    'no MJCF': ('<mujoco><wrong/></mujoco>', 'cannot be read'),
+    'no file': ('no_such_file.xml', 'cannot be read.*no_such_file'),
+}
+
+
+@pytest.mark.parametrize('case', REFUSED)
+def test_what_is_not_supported_is_refused(case):
+    text, reason = REFUSED[case]
+    with pytest.raises(ModelError, match=reason):
+        RobotModel.from_mjcf(text)
+
+
+def test_springs_and_compensated_gravity_are_said():
+    xml = model(
+        arm('a')
+        .replace('armature=".02"', 'stiffness="3"')
+        .replace('name="a2"', 'name="a2" gravcomp="1"')
+    )
+    with pytest.warns(ModelWarning) as said:
+        RobotModel.from_mjcf(xml, tip_link='a2')
+    texts = [str(item.message) for item in said]
+    assert 'Springs of joints a_elbow are not read.' in texts
+    assert 'gravcomp of bodies a2 are not read.' in texts
