@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.control.online import OnlineEstimator, ParameterEstimate
+from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.dynamics.regressor import regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, RequestError
