@@ -35,18 +35,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.comparison_laws import make_compared
 from benchmarks.elastic_plant import LINKS, MOTORS, SPEEDS, ElasticPlant, Faults, Friction
 from benchmarks.report import folder_options, grid, write_tables
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import (
+    Command,
     GravityCompensation,
     Guards,
-    make_controller,
     tracking_controller,
     warm_up,
 )
-from hodyn_ros.control.controller import Command
 from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import HodynError
 
@@ -248,7 +248,7 @@ def of_kind(kind: str) -> Callable[[Robot, float], Any]:
 
     def make(robot: Robot, w: float) -> Any:
         model = robot.actuators.model
-        return make_controller(
+        return make_compared(
             model, kind, robot.actuators, w, robot.limits, 0.5 * robot.period
         )
 
@@ -364,7 +364,7 @@ class Contestant:
             self._hear(t, str(reason))
             return self._torque
         self._hear(t, command.reason)
-        self.state = getattr(self._law, 'state', '')
+        self.state = self._law.state if self._observes else ''
         self._before = t, np.array([q, theta]), velocities
         self._torque = np.array(command.torque)
         return self._torque

@@ -17,17 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import per_joint
 from hodyn_ros.control.kernels import outside
+from hodyn_ros.control.law import per_joint
 from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 
 Array = NDArray[np.float64]
-
-FOLLOWING, STOPPED = 'following', 'stopped'
-"""States of a law: it follows what is wanted, or has been stopped and holds the robot."""
 
 QUANTITIES = (
     ('position', 'position_margin'),
@@ -134,7 +131,7 @@ class Guards:
         return self.reactions.get(bound) == FLOAT
 
 
-class Violation(NamedTuple):
+class BeyondBound(NamedTuple):
     """What stops a robot.
 
     Attributes
@@ -165,7 +162,7 @@ class Bounds:
             np.ascontiguousarray(rows) for rows in (lowest, highest)
         )
 
-    def violation(self, values: Array) -> Violation | None:
+    def violation(self, values: Array) -> BeyondBound | None:
         """First value beyond its bounds or NaN, in words.
 
         Parameters
@@ -175,7 +172,7 @@ class Bounds:
 
         Returns
         -------
-        Violation or None
+        BeyondBound or None
             With the name of the bound, the joint, the value and what is expected.
         """
         found = outside(*self.lowest.shape, self.lowest, self.highest, values)
@@ -187,7 +184,7 @@ class Bounds:
             f'The {quantity} of {self.names[j]} is {values[row, j]:.6g}, expected '
             f'{self.lowest[row, j]:.6g} to {self.highest[row, j]:.6g} ({parameter}).'
         )
-        return Violation(parameter, text)
+        return BeyondBound(parameter, text)
 
 
 def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) -> Bounds:

@@ -35,7 +35,6 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.checks import checked_number, exact_poses, finite_array
-from hodyn_ros.control.controller import middle_of_range
 from hodyn_ros.control.kernels import (
     after_step,
     along_motion,
@@ -47,6 +46,7 @@ from hodyn_ros.control.kernels import (
     torques_ahead,
     where_it_moves,
 )
+from hodyn_ros.control.law import middle_of_range
 from hodyn_ros.control.tracking import ObserverController
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -411,6 +411,8 @@ class GravityCompensation(InteractionController):
     Source: De Luca, Siciliano and Zollo 2005, "PD control with on-line gravity compensation for
     robots with elastic joints".
     """
+
+    follows = False
 
     def __init__(
         self,

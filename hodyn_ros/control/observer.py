@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import fill, middle_of_range
 from hodyn_ros.control.kernels import carry_forward, factorise, gate, observe
+from hodyn_ros.control.law import fill, middle_of_range
 from hodyn_ros.control.transmission import Springs, Transmission
 from hodyn_ros.control.watching import LoopWatch
 from hodyn_ros.dynamics.inverse import inverse_dynamics

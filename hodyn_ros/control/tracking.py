@@ -21,34 +21,25 @@ computed torque of a rigid robot.
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import (
-    Command,
-    ControlWarning,
-    fill,
-    per_joint,
-    powers,
-    warm_up,
-)
+from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.control.controller import warm_up
 from hodyn_ros.control.guards import (
     AT_REST,
-    FOLLOWING,
     QUANTITIES,
-    STOPPED,
+    BeyondBound,
     Bounds,
     Guards,
-    Violation,
     bounds_of,
     holding,
 )
@@ -60,8 +51,18 @@ from hodyn_ros.control.kernels import (
     limit,
     tracking_law,
 )
+from hodyn_ros.control.law import (
+    FOLLOWING,
+    STOPPED,
+    Command,
+    ControlWarning,
+    Law,
+    fill,
+    per_joint,
+    powers,
+)
 from hodyn_ros.control.margins import Margins, find_margins
-from hodyn_ros.control.observer import StateObserver
+from hodyn_ros.control.observer import ObservedState, StateObserver
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort
@@ -70,8 +71,6 @@ from hodyn_ros.errors import ControlError, DeflectionError, MotionError
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
     from hodyn_ros.control.c_code import Plausible
-
-Array = NDArray[np.float64]
 
 _BANDWIDTH, _MOST_BANDWIDTH = 0.05, 0.2  # by the sample time
 # Damping of the resonances, by their frequency and by the bandwidth.
@@ -99,7 +98,7 @@ _FADING = (
 )
 
 
-class ObserverController(ABC):
+class ObserverController(Law):
     """A control law that estimates the state from positions, called once in a sample period.
 
     Parameters
@@ -131,15 +130,8 @@ class ObserverController(ABC):
     Attributes
     ----------
     lead : float
-        How much later than the measurement the wanted motion is to be [s]: the delay and half a
-        sample.
+        The delay and half a sample [s]; see `Law`.
     observer : StateObserver
-    yields : bool
-        Whether the robot is to give way to what touches it.
-    state : str
-        `FOLLOWING` or `STOPPED`.
-    reason : str
-        Why it has been stopped; empty if it has not.
 
     Raises
     ------
@@ -147,8 +139,7 @@ class ObserverController(ABC):
         If an argument cannot be used.
     """
 
-    orders = 5
-    yields = False
+    estimates = True
 
     def __init__(
         self,
@@ -162,11 +153,7 @@ class ObserverController(ABC):
         resolution: tuple[ArrayLike, ArrayLike] | None = None,
         guards: Guards | None = GUARDS,
     ) -> None:
-        if not isinstance(actuators, Actuators):
-            raise ControlError(
-                f'The actuators are of type {type(actuators).__name__}, expected '
-                'Actuators(model, {joint: actuator}).'
-            )
+        super().__init__(actuators)
         T = checked_number(
             'sample_period', sample_period, ControlError, above=0.0, unit='s'
         )
@@ -176,7 +163,6 @@ class ObserverController(ABC):
         bandwidth = checked_number(
             'The bandwidth', bandwidth, ControlError, above=0.0, most=most, unit='rad/s'
         )
-        self.actuators, self.model = actuators, actuators.model
         self._undamped = without_dampers(actuators)
         self.resolution = _steps(actuators, resolution)
         self.observer = observer or StateObserver(actuators, T, bandwidth, delay)
@@ -210,7 +196,6 @@ class ObserverController(ABC):
         self.holding = holding(
             t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T
         )
-        self.state, self.reason = FOLLOWING, ''
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
         self._last: Command | None = None
@@ -220,23 +205,13 @@ class ObserverController(ABC):
         self.fading = np.exp(-_FADING * bandwidth * T)
 
     def limit(self, torque: Array) -> None:
-        """Bound the torques of the motors, and know those of the joints.
-
-        Parameters
-        ----------
-        torque : ndarray, shape (m,)
-            Largest one in both directions [N m] or [N], infinite where there is none.
-        """
+        """Bound the torques of the motors, and know those of the joints; see `Law.limit`."""
+        super().limit(torque)
         t = self.observer.transmission
-        self.torque_limits = np.array(torque)
         turning = np.where(t.turns > 0.0, torque, 0.0)
         self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(
             float
         )
-
-    def command(self, desired: ArrayLike, *measured: Any, **more: Any) -> Array:
-        """Motor torques within the limits; see `evaluate`."""
-        return self.evaluate(desired, *measured, **more).torque
 
     def evaluate(
         self,
@@ -378,14 +353,14 @@ class ObserverController(ABC):
         if not self.yields and remaining is not None:
             values[2] = self._back @ (self._desired - remaining) - links[0]
         values[4] = t.by_joint(t.turns * motors[3])
-        found = Violation('max_gap', gap) if gap else None
-        found = Violation('measurements', lost) if lost else found
+        found = BeyondBound('max_gap', gap) if gap else None
+        found = BeyondBound('measurements', lost) if lost else found
         beyond = bounds.violation(values)
         self._beyond = self._beyond + 1 if beyond else 0
         if self._limited_for > guards.saturation_time:
             limited = f'{self._limited_for:.3f} s (saturation_time)'
             text = f'A motor was at its torque limit for {limited}.'
-            found = found or Violation('saturation_time', text)
+            found = found or BeyondBound('saturation_time', text)
         if self._beyond >= guards.violation_samples:
             found = found or beyond
         if found:
@@ -395,22 +370,10 @@ class ObserverController(ABC):
                 self.stop(found.text)
 
     def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
-        """Which position has not been possible for some samples, in words.
+        """Which position has not been possible for some samples, in words; see `Law.lost`.
 
         Positions that were measured last are then taken for those of a robot at rest, if they may
         be.
-
-        Parameters
-        ----------
-        q : array-like, shape (n,)
-            Measured last, of the links [rad] or [m].
-        theta : array-like, shape (m,)
-            Measured last, of the motors.
-
-        Returns
-        -------
-        str
-            Empty if all are possible.
         """
         gated = self.observer.gated_since >= MOST_GATED
         if not gated.any():
@@ -760,6 +723,41 @@ class ObserverController(ABC):
     @memory.setter
     def memory(self, values: Array) -> None:
         self.observer.memory = values
+
+    def note(
+        self,
+        torque: Array,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        elapsed: float | None = None,
+    ) -> None:
+        """Have the observer take a measurement that another law has answered; see `Law.note`."""
+        self.observer.update(q, qd, theta, thetad, spring_torque, elapsed=elapsed)
+        self.observer.apply(torque, 0.0)
+
+    def complete(self, state: Array) -> None:
+        """Replace velocities (rows 1 and 3) that are NaN by those of the observer."""
+        for row, known in ((1, self.observer.links), (3, self.observer.motors)):
+            if np.isnan(state[row]).any():
+                state[row] = known[1]
+
+    def observed(self) -> ObservedState | None:
+        """State at the latest measurement; None before the first one."""
+        return None if self.observer.is_new else self.observer.state()
+
+    @property
+    def external_torque(self) -> Array | None:
+        """Of the observer, behind its low pass; None before a measurement or if the law yields."""
+        is_unknown = self.yields or self.observer.is_new
+        return None if is_unknown else self.observer.present[0][3]
+
+    @property
+    def gated(self) -> int:
+        """Measured positions so far that could not be true."""
+        return self.observer.gated
 
     @abstractmethod
     def _demand(

@@ -19,7 +19,7 @@ from support.control_cases import (  # noqa: E402
 )
 from support.control_plant import Plant  # noqa: E402
 
-from hodyn_ros.control.controller import Command  # noqa: E402
+from hodyn_ros.control import Command  # noqa: E402
 
 TIP = 'panda_link8'
 START = np.array(HOME)

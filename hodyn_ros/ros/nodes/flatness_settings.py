@@ -71,7 +71,7 @@ class ControlSettings:
         'Control law: tracking, which bears wrong models and needs positions alone; '
         'joint_impedance, cartesian_impedance or gravity_compensation (the robot is led by hand), '
         'which yield; feed_forward_0 to 2 (with the joint torque and that many of its '
-        'derivatives), flatness (exact linearisation), rigid_computed_torque, or pd_gravity.',
+        'derivatives), or flatness (exact linearisation).',
         choices=(*MODES, *CONTROLLERS),
     )
     bandwidth: float = entry(
