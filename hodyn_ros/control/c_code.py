@@ -15,7 +15,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
@@ -40,6 +40,7 @@ from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
 from hodyn_ros.engine.robot_program import effort_program, friction_laws
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import ObserverController
@@ -525,9 +526,9 @@ class _Springs(NamedTuple):
         Of the motors that have one, by joint.
     """
 
-    stiffness: NDArray[np.float64]
-    softness: NDArray[np.float64]
-    reach: NDArray[np.float64]
+    stiffness: Array
+    softness: Array
+    reach: Array
     rigid: dict[str, float]
     friction: dict[str, FrictionLaw]
 

@@ -13,7 +13,7 @@ from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators, SingleMotors
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.control.kernels import prepare
 from hodyn_ros.control.law import Command, Law, check_actuators, fill, per_joint
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -22,6 +22,7 @@ from hodyn_ros.engine.engine import unavailable
 from hodyn_ros.errors import ActuatorError, ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
+from hodyn_ros.typing import Array
 
 Poles = Union[float, Sequence[complex]]  # noqa: UP007
 """Of one joint: its poles [rad/s], or the bandwidth w [rad/s] that puts all of them at -w."""

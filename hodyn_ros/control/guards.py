@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.control.kernels import outside
@@ -23,8 +23,7 @@ from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 QUANTITIES = (
     ('position', 'position_margin'),

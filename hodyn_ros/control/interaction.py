@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import motor_motion
@@ -54,11 +54,11 @@ from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.lie import so3
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
 
-Array = NDArray[np.float64]
 
 _RINGING = 0.5  # damping ratio of a motor on its spring, with the links held
 _FASTEST = 0.6  # resonance by the sample time, from which on measurements come too late

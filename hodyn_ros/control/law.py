@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.checks import Array
 from hodyn_ros.control.kernels import all_finite
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.control.guards import Guards

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.checks import Array, check_choice, checked_number
+from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.control.controller import (
     Controller,
     Poles,
@@ -27,6 +27,7 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError, DeflectionError
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 CONTROLLERS = (
     'feed_forward_2',

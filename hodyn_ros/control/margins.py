@@ -24,11 +24,11 @@ from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import ObserverController
 
-Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 Values = TypeVar('Values', Array, ComplexArray)
 

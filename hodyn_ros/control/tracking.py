@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
-from hodyn_ros.checks import Array, checked_number
+from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import warm_up
 from hodyn_ros.control.guards import (
     AT_REST,
@@ -67,6 +67,7 @@ from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import ControlError, DeflectionError, MotionError
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code

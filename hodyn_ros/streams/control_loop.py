@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.control.law import Command, shifted
 from hodyn_ros.control.laws import FLOATING, MODES, TRACKING
 from hodyn_ros.control.observer import ObservedState
@@ -41,6 +40,7 @@ from hodyn_ros.streams.supervisor import (
 from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.laws import Laws

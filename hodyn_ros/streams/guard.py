@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.control.guards import Bounds
 from hodyn_ros.dynamics.inverse import inverse_dynamics
@@ -13,8 +12,7 @@ from hodyn_ros.model.limits import LimitCheck, MotionLimits, find_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 # A stop takes at least this share of stop_duration, however little room there is.
 _SHORTEST_STOP = 0.1

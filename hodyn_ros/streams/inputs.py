@@ -11,18 +11,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.control.law import shifted
 from hodyn_ros.errors import StaleError
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.guard import SlowedMotion
 
-Array = NDArray[np.float64]
 
 LINKS, MOTORS = 'joint_states', 'motor_states'
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
@@ -20,6 +19,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
 from hodyn_ros.trajectory.spline import fit_spline, stop_motion
+from hodyn_ros.typing import Array
 
 MULTIPLE = 10.0
 """How many times what the waypoints or a stop ask for a way may ask for, without a limit."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
-from hodyn_ros.checks import Array
 from hodyn_ros.control.controller import warm_up
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
@@ -37,6 +36,7 @@ from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.inputs import LINKS, MOTORS, Pairs
 from hodyn_ros.streams.preparation import Host
 from hodyn_ros.streams.robot import Drives, Robot, actuators_config, assemble
+from hodyn_ros.typing import Array
 
 # The law that stops the robot needs no measurement of the links and no exact model; where a delay
 # or another law asks for more than this bandwidth, it stays robust.

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.streams.following import Following
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
 from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
+from hodyn_ros.typing import Array
 
 TRAJECTORY = 'joint_trajectory'
 CHUNK = 'position_chunk'

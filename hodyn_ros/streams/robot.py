@@ -17,7 +17,6 @@ from hodyn_ros.actuators.config import (
 )
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
-from hodyn_ros.checks import Array
 from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
 from hodyn_ros.errors import ActuatorError, ModelError
@@ -28,6 +27,7 @@ from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.streams.payloads import loaded
+from hodyn_ros.typing import Array
 
 DESCRIPTION = 'robot_description'
 

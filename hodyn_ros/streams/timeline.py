@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError, StaleError, TrajectoryError
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.typing import Array
 
 NANOSECONDS = 1_000_000_000  # in a second
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
 from hodyn_ros.ros.base.node_settings import NodeSettings
@@ -23,9 +22,7 @@ from hodyn_ros.ros.base.parameters import (
     shown,
 )
 from hodyn_ros.streams.supervisor import FLOAT, HOLD
-
-Array = NDArray[np.float64]
-
+from hodyn_ros.typing import Array
 
 _same = partial(same, NodeSettings, read_only=True)
 
