@@ -52,6 +52,12 @@ MOST_TURNED, FASTEST_DAMPED = 3.0, 200.0
 # before; decay of what rings on the springs [rad/s].
 _SPEED, _DEFLECTION, _FADING, _RINGING = 200.0, 400.0, 50.0, 15.0
 AT_REST = 0.05  # rad/s, m/s
+# What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
+# difference to that of a sensor, by the torque limit of the motors.
+OUTSIDE, OVERLOAD, CONTRADICTION = 1.0, 2.0, 0.25
+# Positions one after the other that cannot be true, after which they are taken for true, and the
+# robot is stopped.
+MOST_GATED = 5
 
 
 @dataclass(frozen=True)

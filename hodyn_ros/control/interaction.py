@@ -120,7 +120,7 @@ class InteractionController(ObserverController):
     _given: ArrayLike = 0.0
 
     yields = True
-    _wants = ''  # of the springs, see `c_interaction`
+    _wants = ''  # of the springs, see `c_laws`
 
     def __init__(
         self,
@@ -175,11 +175,11 @@ class InteractionController(ObserverController):
         ControlError
             If there is no code of this law, or of its actuators.
         """
-        from hodyn_ros.control.c_interaction import with_interaction
+        from hodyn_ros.control.c_laws import with_interaction
 
         if not self._wants:
             return super().added_to(code)
-        return with_interaction(code, self, self.plausible(), self._wants, STEPS)
+        return with_interaction(code, self, self._wants, STEPS)
 
     def begin(self) -> None:
         """Begin with what the observer knows; see `ObserverController.begin`."""

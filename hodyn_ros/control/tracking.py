@@ -36,6 +36,10 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import warm_up
 from hodyn_ros.control.guards import (
     AT_REST,
+    CONTRADICTION,
+    MOST_GATED,
+    OUTSIDE,
+    OVERLOAD,
     QUANTITIES,
     BeyondBound,
     Bounds,
@@ -71,28 +75,14 @@ from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
-    from hodyn_ros.control.c_code import Plausible
 
 _BANDWIDTH, _MOST_BANDWIDTH = 0.05, 0.2  # by the sample time
-# Damping of the resonances, by their frequency and by the bandwidth.
-_DAMPING, _MOST_DAMPING = 1.4, 3.0
-# Poles, by the bandwidth, with which a distance from the reference at the start goes to zero.
-_APPROACH = 0.5
 _EDGE = 1e-3  # share by which a stiffness stays away from the ends of its range
-# Largest speed and torque of an approach, by those that the joints can have.
-_APPROACH_SPEED, _APPROACH_TORQUE = 0.5, 1.0 / 3.0
-_ARRIVED = 1e-9  # rad, m
-# What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
-# difference to that of a sensor, by the torque limit of the motors.
-_OUTSIDE, _OVERLOAD, _CONTRADICTION = 1.0, 2.0, 0.25
 _MOST_SENSITIVITY, _FREQUENCIES = 3.0, 80
 # Largest rate of torques at rest, standard deviation by the torque limit [1/s], and least decay of
 # errors by the bandwidth, below which a law is practically undamped.
 _MOST_NOISE, _LEAST_DECAY = 5.0, 0.05
 GUARDS = Guards()
-# Positions one after the other that cannot be true, after which they are taken for true, and the
-# robot is stopped.
-MOST_GATED = 5
 _LOOKS_AGAIN = 0.1  # s, at delay and noise
 _FADING = (
     0.25  # of the bandwidth, with which goes what is left of the torque of the law before
@@ -512,17 +502,17 @@ class ObserverController(Law):
         observer, limits, names = self.observer, self.model.limits, self.model.joint_names
         outside = np.maximum(limits.lower - q, q - limits.upper)
         j = int(outside.argmax())
-        if outside[j] > _OUTSIDE:
+        if outside[j] > OUTSIDE:
             return (
                 f'The position of joint {names[j]!r} is {q[j]:.6g}, far from its limits '
                 f'{limits.lower[j]:.6g} to {limits.upper[j]:.6g}: is it in degrees?'
             )
         springs = observer.transmission.at(q, theta).torque
         j = int((np.abs(springs) / self._limit).argmax())
-        if abs(springs[j]) > _OVERLOAD * self._limit[j]:
+        if abs(springs[j]) > OVERLOAD * self._limit[j]:
             return (
                 f'The spring of joint {names[j]!r} would carry {springs[j]:.4g}, more than '
-                f'{_OVERLOAD:g} times the torque of its motors ({self._limit[j]:.4g}): positions '
+                f'{OVERLOAD:g} times the torque of its motors ({self._limit[j]:.4g}): positions '
                 'of joint and motor contradict each other. Motor positions are those behind the '
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
@@ -537,7 +527,7 @@ class ObserverController(Law):
         )
         differs = np.abs(springs - sensed.torque) / self._limit
         j = int(differs.argmax())
-        if spring_torque is None or differs[j] <= _CONTRADICTION:
+        if spring_torque is None or differs[j] <= CONTRADICTION:
             return ''
         return (
             f'The torque sensor of joint {self.model.joint_names[j]!r} says '
@@ -616,12 +606,6 @@ class ObserverController(Law):
             f'No code is generated for {type(self).__name__}, but for TrackingController, '
             'JointImpedance, GravityCompensation and TorqueControl.'
         )
-
-    def plausible(self) -> Plausible:
-        """What the first measurement may be, for the code of a law."""
-        from hodyn_ros.control.c_code import Plausible
-
-        return Plausible(_OUTSIDE, _OVERLOAD, _CONTRADICTION, MOST_GATED)
 
     def resting(
         self, position: ArrayLike, stiffness: Mapping[str, ArrayLike] | None = None
@@ -836,12 +820,28 @@ def without_dampers(actuators: Actuators) -> Actuators:
 
 
 class TrackingController(ObserverController):
-    """The recommended law; see the module, and `tracking_controller`."""
+    """The recommended law; see the module, and `tracking_controller`.
+
+    Attributes
+    ----------
+    approach_speed : ndarray, shape (n,)
+        Largest speed at which a distance from what is wanted at the start goes to zero: half of
+        that which the joints can have [rad/s] or [m/s].
+    approach_torque : float
+        Share of the torque limits that this may take.
+    fastest_approach : float
+        Largest pole of this [1/s].
+    arrived : float
+        Distance at which it is over, also of its derivatives [rad/s^k] or [m/s^k].
+    """
+
+    approach_torque, arrived = 1.0 / 3.0, 1e-9
 
     def __init__(self, actuators: Actuators, sample_period: float, **options: Any) -> None:
         super().__init__(actuators, sample_period, **options)
         self._work = np.empty((8, self.model.n_joints))
-        self.approach_speed = _APPROACH_SPEED * self.fastest
+        self.approach_speed = 0.5 * self.fastest
+        self.fastest_approach = 0.5 * self.bandwidth
         self.begin()
 
     @property
@@ -861,14 +861,9 @@ class TrackingController(ObserverController):
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; for `generate_code`."""
-        from hodyn_ros.control.c_tracking import with_tracking
+        from hodyn_ros.control.c_laws import with_tracking
 
-        return with_tracking(
-            *(code, self, self.plausible()),
-            arrived=_ARRIVED,
-            fastest=_APPROACH * self.bandwidth,
-            approach_torque=_APPROACH_TORQUE,
-        )
+        return with_tracking(code, self)
 
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
@@ -887,9 +882,9 @@ class TrackingController(ObserverController):
             inertia = np.diagonal(observer.mass) + t.is_elastic * t.joint_inertia
             self._pole = approach_pole(
                 n,
-                _APPROACH * self.bandwidth,
+                self.fastest_approach,
                 self.approach_speed,
-                _APPROACH_TORQUE * self._limit / inertia,
+                self.approach_torque * self._limit / inertia,
                 self._distance,
             )
             approach(n, 0.5 * T, self._pole, self._distance)
@@ -923,7 +918,7 @@ class TrackingController(ObserverController):
             demand,
         )
         if self._is_far:
-            self._is_far = approach(n, T, self._pole, self._distance) > _ARRIVED
+            self._is_far = approach(n, T, self._pole, self._distance) > self.arrived
             if not self._is_far:
                 self._distance[:] = 0.0
         if t.is_variable:
