@@ -251,7 +251,8 @@ def with_interaction(
     controller : InteractionController
         With rigid drives and linear springs.
     wants : str
-        `WEIGHT`, `TORQUE`, `REST` or `MOTION`: what the law wants of the springs.
+        `WEIGHT`, `TORQUE` or `MOTION`: what the law wants of the springs. The weight is that
+        at the position of rest if their torque is fed back.
     steps : int
         Steps of Newton's method in a sample, towards the links' position of rest.
 
@@ -265,6 +266,8 @@ def with_interaction(
     ControlError
         As of `with_law`.
     """
+    if wants == WEIGHT and controller.feeds_torque_back:
+        wants = REST
     text = _TEXTS[REST if wants == MOTION else wants]
     text = text.replace('$along', _ALONG if wants == MOTION else '')
     observes = controller.observes_friction

@@ -9,7 +9,7 @@ Postlethwaite, "Multivariable Feedback Control", 2005).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -308,12 +308,7 @@ def _linear_law(
         )
         return np.concatenate([law.memory, command.torque])
 
-    J = np.array(
-        [
-            (step(middle + d) - step(middle - d)) / (2.0 * _STEP)
-            for d in _STEP * np.eye(len(middle))
-        ]
-    ).T
+    J = _derivatives(step, middle)
     return J[:N, :N], J[:N, N:], J[N:, :N], J[N:, N:]
 
 
@@ -345,13 +340,7 @@ def _linear_robot(
         weight = gravity_effort(law.model, point[None, :n])[0]
         return np.concatenate([springs.torque - weight, springs.load])
 
-    point = np.concatenate([q, theta])
-    J = np.array(
-        [
-            (torques(point + d) - torques(point - d)) / (2.0 * _STEP)
-            for d in _STEP * np.eye(n + m)
-        ]
-    ).T
+    J = _derivatives(torques, np.concatenate([q, theta]))
     inertia = mass_matrix(law.model, q[None])[0]
     inertia += np.diag((1.0 - t.is_elastic) * t.joint_inertia)
     A, G, H = (np.zeros((2 * (n + m), count)) for count in (2 * (n + m), m, n))
@@ -382,6 +371,13 @@ def _linear_robot(
     exponent[:size] = np.hstack([A[:, kept], G, H])
     held = expm(law.sample_period * exponent)[:size]
     return held[:, :size], held[:, size : size + m], held[:, size + m :]
+
+
+def _derivatives(function: Callable[[Array], Array], point: Array) -> Array:
+    """Central differences of a function from (N,) to (M,) about a point, shape (M, N)."""
+    steps = _STEP * np.eye(len(point))
+    columns = [(function(point + d) - function(point - d)) / (2.0 * _STEP) for d in steps]
+    return np.array(columns).T
 
 
 def _closed_loop(

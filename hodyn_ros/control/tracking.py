@@ -33,7 +33,7 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import warm_up
+from hodyn_ros.control.controller import friction_of, warm_up
 from hodyn_ros.control.guards import (
     AT_REST,
     CONTRADICTION,
@@ -891,7 +891,8 @@ class TrackingController(ObserverController):
         desired = desired - self._distance
         effort = inverse_dynamics(self.model, desired)
         motion = self._motor_motion(desired, effort, stiffness)
-        friction, demand = self._friction(motion.position), np.empty(len(t.joint))
+        friction = friction_of(self.actuators.single, motion.position[1])
+        demand = np.empty(len(t.joint))
         tracking_law(
             n,
             len(t.joint),
@@ -963,16 +964,6 @@ class TrackingController(ObserverController):
                 f'{highest:.6g} N m/rad at its torque: the nearest is taken.'
             )
         return motor_motion(self._undamped, desired, effort, stiffness=wanted)
-
-    def _friction(self, position: Array) -> Array | float:
-        """Friction of the motors along a wanted motion, as far as the model knows it."""
-        single = self.actuators.single
-        if not single.friction:
-            return 0.0
-        effort = np.zeros((1, position.shape[1]))
-        single.add_friction(position[1:2], effort)
-        torque: Array = effort[0]
-        return torque
 
     def _spread(self, wanted: Array, motors: Array) -> Array:
         """Torques that hold the motors of one joint as far apart as the stiffness asks for.
