@@ -22,7 +22,13 @@ from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import SlowedMotion
 from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, References
-from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant, MotionStream, Plan, Planner
+from hodyn_ros.streams.motion_stream import (
+    TRAJECTORY,
+    Instant,
+    MotionStream,
+    Plan,
+    TrajectoryPlanner,
+)
 from hodyn_ros.streams.preparation import Host, RobotPreparation
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot
@@ -37,7 +43,7 @@ from hodyn_ros.streams.supervisor import (
     Supervisor,
     Watch,
 )
-from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
+from hodyn_ros.streams.timeline import NANOSECONDS, State, at_rest, check_age
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
 from hodyn_ros.typing import Array
@@ -73,7 +79,7 @@ class ControlLoop:
     ----------
     host : Host
         Its settings are the parameters of the node ``flatness_controller``.
-    planner : Planner
+    planner : TrajectoryPlanner
         Plans trajectories; its plans are given to `stream`.
     robot_of : callable
         Makes a robot of a description and settings.
@@ -84,7 +90,7 @@ class ControlLoop:
     def __init__(
         self,
         host: Host,
-        planner: Planner,
+        planner: TrajectoryPlanner,
         robot_of: Callable[[str, Any], Robot],
         make_laws: MakeLaws,
     ) -> None:
@@ -593,8 +599,7 @@ class ControlLoop:
         """
         settings, lead = self._host.settings, laws.controller.lead
         if not (laws.controller.follows or self.supervisor.has_stopped):
-            reference = np.zeros((5, len(measured.state[0])))
-            reference[0] = measured.state[0]
+            reference = at_rest(measured.state[0])
             return reference, reference[1]
         reference = self.references.at(
             measured.stamp + round(lead * NANOSECONDS),

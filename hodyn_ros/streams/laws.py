@@ -35,7 +35,7 @@ from hodyn_ros.model.limits import motion_limits
 from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.inputs import LINKS, MOTORS, Pairs
 from hodyn_ros.streams.preparation import Host
-from hodyn_ros.streams.robot import Drives, Robot, actuators_config, assemble
+from hodyn_ros.streams.robot import Robot, RobotDrives, actuators_config, assemble
 from hodyn_ros.typing import Array
 
 # The law that stops the robot needs no measurement of the links and no exact model; where a delay
@@ -139,7 +139,7 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
     )
 
 
-def _torque_limits(host: Host, drives: Drives, settings: Any) -> Array:
+def _torque_limits(host: Host, drives: RobotDrives, settings: Any) -> Array:
     """Largest torques of the motors (m,); infinite where they are not cut."""
     unlimited = np.full(drives.actuators.n_motors, np.inf)
     limits = drives.limits.motor_torque if settings.limit_torques else unlimited
@@ -296,4 +296,4 @@ def elastic_robot(xml: str, settings: Any) -> Robot:
     if settings.tool_link in model.links:  # of which external wrenches are published
         rest = np.zeros((1, model.n_joints))
         model.warm_up(0, lambda: jacobian(model, rest, settings.tool_link, 'body'))
-    return Robot(model, motion, xml, Drives(actuators, limits, {}))
+    return Robot(model, motion, xml, RobotDrives(actuators, limits, {}))

@@ -17,7 +17,7 @@ import numpy as np
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.streams.following import Following
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
 from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
 from hodyn_ros.typing import Array
@@ -236,7 +236,7 @@ class PlannedRobot(Protocol):
         """Limits that a stop keeps, if it can."""
 
 
-class Planner(Protocol):
+class TrajectoryPlanner(Protocol):
     """What plans trajectories, wherever it runs; every plan is given to `on_plan`."""
 
     def plan(self, task: Task) -> None:
@@ -330,7 +330,7 @@ class MotionStream:
 
     Parameters
     ----------
-    planner : Planner
+    planner : TrajectoryPlanner
     settings : callable
         Returns the `StreamSettings` in use.
     measured : callable
@@ -343,7 +343,7 @@ class MotionStream:
 
     def __init__(
         self,
-        planner: Planner,
+        planner: TrajectoryPlanner,
         settings: Callable[[], StreamSettings],
         measured: Callable[[int], State | None],
         done: Callable[[Plan], None],
@@ -688,9 +688,8 @@ class MotionStream:
         later = self.timeline.later(time)
         if later is None:
             return state
-        rest = np.zeros((5, len(later.joint_names)))
-        rest[0] = later.at(later.first)[0] if state is None else state.motion[0]
-        return State(rest, True, time, 'before the next motion')
+        rest = later.at(later.first)[0] if state is None else state.motion[0]
+        return State(at_rest(rest), True, time, 'before the next motion')
 
     def _forget_all(self, reason: str, wanted: bool = False) -> None:
         """Drop what is not planned yet; if that is wanted, it is no refusal."""

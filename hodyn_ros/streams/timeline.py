@@ -90,6 +90,13 @@ class State(NamedTuple):
     origin: str
 
 
+def at_rest(position: Array) -> Array:
+    """Motion (5, n), position to snap, of joints that rest in a position (n,) [rad] or [m]."""
+    motion = np.zeros((5, len(position)))
+    motion[0] = position
+    return motion
+
+
 class Timeline:
     """The motion in progress and those that follow it at their times."""
 
@@ -186,9 +193,8 @@ class Timeline:
         ended = begun[-1] if begun else self._ended
         if ended is None:
             return None
-        motion = np.zeros((5, len(ended.joint_names)))
-        motion[0] = ended.at(ended.last)[0]
-        return State(motion, False, ended.last, 'where the last motion has ended')
+        rest = at_rest(ended.at(ended.last)[0])
+        return State(rest, False, ended.last, 'where the last motion has ended')
 
     def moves_between(self, begin: int, end: int) -> bool:
         """Whether a motion is under way at some time between two [ns]."""
