@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeli
 from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
 from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.streams.robot import Robot
 
 TRAJECTORY = 'joint_trajectory'
 CHUNK = 'position_chunk'
@@ -224,18 +227,6 @@ class StreamSettings(Protocol):
         """How chunks are followed, with the `step` between their knots [s]."""
 
 
-class PlannedRobot(Protocol):
-    """What a stream has to know of a robot."""
-
-    @property
-    def model(self) -> Any:
-        """Model with `joint_names` and `joint_types`."""
-
-    @property
-    def limits(self) -> MotionLimits | None:
-        """Limits that a stop keeps, if it can."""
-
-
 class TrajectoryPlanner(Protocol):
     """What plans trajectories, wherever it runs; every plan is given to `on_plan`."""
 
@@ -373,13 +364,13 @@ class MotionStream:
 
     # Robots and time
 
-    def follow(self, robot: PlannedRobot | None, is_held: bool, at: Instant) -> bool:
+    def follow(self, robot: Robot | None, is_held: bool, at: Instant) -> bool:
         """Plan for a robot; until there is one, trajectories wait if they are to be held.
 
         Returns whether a motion has been stopped, since the robot has other joints.
         """
         before = self._joint_names
-        names = None if robot is None else tuple(robot.model.joint_names)
+        names = None if robot is None else robot.model.joint_names
         self._limits = None if robot is None else robot.limits
         is_stopped = False
         if names != before:
@@ -388,8 +379,7 @@ class MotionStream:
         if before not in (None, names):
             self._forget_open('The robot has been replaced by one with other joints.')
         if robot is not None:
-            kinds = getattr(robot.model, 'joint_types', None) or ('',) * len(names or ())
-            self._following.use(tuple(kinds))
+            self._following.use(robot.model.joint_types)
         self._joint_names, self._is_held = names, is_held
         self._go_on(at)
         return is_stopped
