@@ -19,7 +19,7 @@ from hodyn_ros.control.law import Command, Law, check_actuators, fill, per_joint
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.engine.engine import unavailable
-from hodyn_ros.errors import ActuatorError, ControlError, MotionError
+from hodyn_ros.errors import ActuatorError, ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
 from hodyn_ros.typing import Array
@@ -76,9 +76,8 @@ class Controller(Law):
         self.is_elastic = np.array(kinds, dtype=bool)
         self.elastic = np.flatnonzero(self.is_elastic)
         self.rigid = np.flatnonzero(~self.is_elastic)
-        self.torque_limits = per_joint(
-            'torque_limits', np.inf if torque_limits is None else torque_limits, n, np.inf
-        )
+        given = np.inf if torque_limits is None else torque_limits
+        self.limit(per_joint('torque_limits', given, n, np.inf))
         self.lead = checked_number('The lead', lead, ControlError, least=0.0, unit='s')
 
     def evaluate(
@@ -127,31 +126,6 @@ class Controller(Law):
         state[2:, self.rigid] = state[:2, self.rigid]
         fill(wanted, 'desired', desired)
         return self.limited(self._demand(wanted, state))
-
-    def limited(self, demand: Array) -> Command:
-        """Torques within the limits.
-
-        Parameters
-        ----------
-        demand : ndarray, shape (n,)
-            Torques without limits [N m] or [N].
-
-        Returns
-        -------
-        Command
-
-        Raises
-        ------
-        MotionError
-            If one of them is not finite.
-        """
-        if not np.isfinite(demand).all():
-            joint = int(np.argmin(np.isfinite(demand)))
-            raise MotionError(
-                f'The motor torque of joint {self.model.joint_names[joint]!r} would be '
-                f'{demand[joint]}: the reference or the state is out of range.'
-            )
-        return Command(np.clip(demand, -self.torque_limits, self.torque_limits), demand)
 
     def static_stiffness(self, position: ArrayLike) -> Array:
         """How stiff the links are that the law holds at rest in a position (n,).

@@ -188,6 +188,34 @@ class Law(ABC):
         """
         self.torque_limits = np.array(torque)
 
+    def limited(self, demand: Array, remark: str = '') -> Command:
+        """Torques within the limits.
+
+        Parameters
+        ----------
+        demand : ndarray, shape (m,)
+            Torques without limits [N m] or [N].
+        remark : str
+            Of the command.
+
+        Returns
+        -------
+        Command
+
+        Raises
+        ------
+        MotionError
+            If one of them is not finite.
+        """
+        if not all_finite(demand):
+            i = int(np.argmin(np.isfinite(demand)))
+            raise MotionError(
+                f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
+                'reference or the state is out of range.'
+            )
+        torque = np.maximum(-self.torque_limits, np.minimum(self.torque_limits, demand))
+        return Command(torque, demand, remark=remark)
+
     def begin(self) -> None:  # noqa: B027
         """Begin with what is known, as when another law was used before."""
 

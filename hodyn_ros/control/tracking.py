@@ -48,11 +48,9 @@ from hodyn_ros.control.guards import (
     holding,
 )
 from hodyn_ros.control.kernels import (
-    all_finite,
     approach,
     approach_pole,
     hold,
-    limit,
     tracking_law,
 )
 from hodyn_ros.control.law import (
@@ -70,7 +68,7 @@ from hodyn_ros.control.observer import ObservedState, StateObserver
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort
-from hodyn_ros.errors import ControlError, DeflectionError, MotionError
+from hodyn_ros.errors import ControlError, DeflectionError
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -356,7 +354,7 @@ class ObserverController(Law):
             found = found or beyond
         if found:
             if guards.floats(found.bound):
-                self._bring_to_rest(f'{found.text} The robot gives way.', floats=True)
+                self.stop(f'{found.text} The robot gives way.', floats=True)
             else:
                 self.stop(found.text)
 
@@ -384,18 +382,16 @@ class ObserverController(Law):
         """Distance from what is wanted that is still gone, shape (5, n); None: it is not known."""
         return None
 
-    def stop(self, reason: str) -> None:
-        """Bring the motors to rest from now on and hold them, whatever is wanted.
+    def stop(self, reason: str, floats: bool = False) -> None:
+        """Bring the motors to rest from now on, whatever is wanted.
 
         Parameters
         ----------
         reason : str
             What `reason` then says.
+        floats : bool
+            Whether they then give way; otherwise they are held.
         """
-        self._bring_to_rest(reason)
-
-    def _bring_to_rest(self, reason: str, floats: bool = False) -> None:
-        """Stop for a reason; motors are then held, or give way."""
         observer, t = self.observer, self.observer.transmission
         links, motors = observer.present
         fastest = self.fastest[t.joint]
@@ -564,19 +560,13 @@ class ObserverController(Law):
             self._left = self.observer.acting - demand
         demand += self._left
         self._left *= self.fading
-        if not all_finite(demand):
-            i = int(np.argmin(np.isfinite(demand)))
-            raise MotionError(
-                f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
-                'reference or the state is out of range.'
-            )
-        torque = np.empty(len(demand))
-        is_limited = limit(len(torque), self.torque_limits, demand, torque) > 0
-        self.observer.apply(torque, friction)
+        command = self.limited(demand, self._remark)
+        self.observer.apply(command.torque, friction)
         # What is limited again and again is limited for long, too.
+        is_limited = command.is_limited.any()
         passed = self.sample_period if is_limited else -0.5 * self.sample_period
         self._limited_for = max(0.0, self._limited_for + passed)
-        return Command(torque, demand, remark=self._remark)
+        return command
 
     def reset(self) -> None:
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
