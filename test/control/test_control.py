@@ -30,6 +30,8 @@ from hodyn_ros.control import (
     ControlWarning,
     FeedForwardController,
     FlatnessController,
+    Law,
+    TrackingController,
     gains_from_poles,
     motor_gains,
     warm_up,
@@ -546,6 +548,52 @@ def test_inertia_of_a_motor_that_counts_twice_is_refused_here_too(drive):
     with pytest.raises(ControlError, match="Joint 'elbow': .*count twice"):
         FlatnessController(heavy, actuators, BANDWIDTH)
     FlatnessController(model.with_armature({'shoulder': 0.3}), actuators, BANDWIDTH)
+
+
+@pytest.mark.parametrize('estimates', [False, True])
+def test_all_laws_are_used_alike(estimates):
+    case = elastic_three_link()
+    q, none = np.array([0.3, -0.6, 0.4]), np.zeros(3)
+    desired = np.zeros((5, 3))
+    desired[0] = q
+    theta = case.state(desired[:4])[2]
+    if estimates:
+        law = TrackingController(case.actuators, PERIOD, torque_limits=100.0)
+    else:
+        law = FlatnessController(case.model, case.actuators, BANDWIDTH, 100.0)
+    assert isinstance(law, Law) and law.estimates == estimates
+    assert law.observed() is None and law.external_torque is None
+    law.begin()
+    state = np.array([q, none, theta, none])
+    first = law.evaluate(desired, *state, None, None, PERIOD)
+    law.note(first.torque, *state, elapsed=PERIOD)
+    state[1] = np.nan
+    law.complete(state)
+    torque = law.command(desired, q, none, theta, none, elapsed=PERIOD)
+    np.testing.assert_allclose(torque, first.torque, atol=1e-6)
+    assert law.lost(q, theta) == '' and law.gated == 0
+    law.limit(np.full(3, 1e-3))
+    assert law.evaluate(desired, q, none, theta, none).is_limited.any()
+    law.release()
+    law.reset()
+    assert (law.state, law.reason) == ('following', '')
+    if estimates:
+        np.testing.assert_allclose(state[1], 0.0, atol=1e-6)
+    else:
+        assert np.isnan(state[1]).all() and len(law.memory) == 0
+
+
+def test_estimates_are_told_by_the_laws_that_have_them():
+    case = elastic_three_link()
+    q, none = np.array([0.3, -0.6, 0.4]), np.zeros(3)
+    desired = np.zeros((5, 3))
+    desired[0] = q
+    theta = case.state(desired[:4])[2]
+    law = TrackingController(case.actuators, PERIOD, torque_limits=100.0)
+    law.evaluate(desired, q, None, theta, None)
+    np.testing.assert_allclose(law.observed().position, q, atol=1e-9)
+    np.testing.assert_allclose(law.external_torque, 0.0, atol=1e-6)
+    assert len(law.memory) > 0
 
 
 def test_compiled_code_changes_nothing():
