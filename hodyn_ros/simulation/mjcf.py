@@ -226,7 +226,7 @@ def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
     if isinstance(actuator, SeriesElastic):
         spring = actuator.spring
         stiffness, law = 0.0, None
-        if isinstance(spring, LinearSpring) and type(spring) is LinearSpring:
+        if type(spring) is LinearSpring:
             stiffness = spring.stiffness
         else:
             law = lambda d: spring.derivatives(d, 0)[..., 0]  # noqa: E731
