@@ -125,7 +125,8 @@ class Controller(Law):
         # Rigid motors are where the links are.
         state[2:, self.rigid] = state[:2, self.rigid]
         fill(wanted, 'desired', desired)
-        return self.limited(self._demand(wanted, state))
+        demand = self._demand(wanted, state)
+        return Command(self._limited(demand)[0], demand)
 
     def static_stiffness(self, position: ArrayLike) -> Array:
         """How stiff the links are that the law holds at rest in a position (n,).

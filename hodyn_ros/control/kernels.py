@@ -92,6 +92,29 @@ def all_finite(values: Vector) -> bool:
 
 
 @_compiled
+def limit(n: int, most: Vector, demand: Vector, torque: Vector) -> int:
+    """Torques within what motors can give, and how many of those demanded are beyond it.
+
+    Parameters
+    ----------
+    n : int
+    most : ndarray, shape (n,)
+        Largest torque in both directions.
+    demand : ndarray, shape (n,)
+    torque : ndarray, shape (n,)
+        Is written.
+    """
+    count: int = 0
+    for i in range(n):
+        torque[i] = max(-most[i], min(most[i], demand[i]))
+        if torque[i] < demand[i]:
+            count += 1
+        if torque[i] > demand[i]:
+            count += 1
+    return count
+
+
+@_compiled
 def factorise(n: int, M: Matrix, L: Matrix) -> int:
     """Lower factor L of M = L L^T; the number of the first column that has none, or zero.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.actuators.assignment import Actuators
-from hodyn_ros.control.kernels import all_finite
+from hodyn_ros.control.kernels import all_finite, limit
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -188,19 +188,20 @@ class Law(ABC):
         """
         self.torque_limits = np.array(torque)
 
-    def limited(self, demand: Array, remark: str = '') -> Command:
+    def _limited(self, demand: Array) -> tuple[Array, bool]:
         """Torques within the limits.
 
         Parameters
         ----------
         demand : ndarray, shape (m,)
             Torques without limits [N m] or [N].
-        remark : str
-            Of the command.
 
         Returns
         -------
-        Command
+        torque : ndarray, shape (m,)
+            [N m] or [N]
+        is_limited : bool
+            Whether it differs from the demand.
 
         Raises
         ------
@@ -213,8 +214,8 @@ class Law(ABC):
                 f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
                 'reference or the state is out of range.'
             )
-        torque = np.maximum(-self.torque_limits, np.minimum(self.torque_limits, demand))
-        return Command(torque, demand, remark=remark)
+        torque = np.empty(len(demand))
+        return torque, limit(len(torque), self.torque_limits, demand, torque) > 0
 
     def begin(self) -> None:  # noqa: B027
         """Begin with what is known, as when another law was used before."""

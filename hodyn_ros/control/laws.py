@@ -287,9 +287,8 @@ class FlatnessController(Controller):
         fill(full[:4], 'motion', motion)
         before = shifted(wanted, -self.lead)
         self._move_rigid_joints(before, full)
-        return self.limited(
-            self._torque_of_motion(wanted, self._with_snap(before, full))
-        ).torque
+        demand = self._torque_of_motion(wanted, self._with_snap(before, full))
+        return self._limited(demand)[0]
 
     def _demand(self, reference: Array, state: Array) -> Array:
         if self.lead:

@@ -560,13 +560,12 @@ class ObserverController(Law):
             self._left = self.observer.acting - demand
         demand += self._left
         self._left *= self.fading
-        command = self.limited(demand, self._remark)
-        self.observer.apply(command.torque, friction)
+        torque, is_limited = self._limited(demand)
+        self.observer.apply(torque, friction)
         # What is limited again and again is limited for long, too.
-        is_limited = command.is_limited.any()
         passed = self.sample_period if is_limited else -0.5 * self.sample_period
         self._limited_for = max(0.0, self._limited_for + passed)
-        return command
+        return Command(torque, demand, remark=self._remark)
 
     def reset(self) -> None:
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
