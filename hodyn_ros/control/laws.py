@@ -203,8 +203,6 @@ class FlatnessController(Controller):
         If the law holds a joint softer than its spring does, see `static_stiffness`.
     """
 
-    orders = 5
-
     def __init__(
         self,
         model: RobotModel,
