@@ -585,7 +585,7 @@ def test_all_laws_are_used_alike(estimates):
 
 def test_estimates_are_told_by_the_laws_that_have_them():
     case = elastic_three_link()
-    q, none = np.array([0.3, -0.6, 0.4]), np.zeros(3)
+    q = np.array([0.3, -0.6, 0.4])
     desired = np.zeros((5, 3))
     desired[0] = q
     theta = case.state(desired[:4])[2]
