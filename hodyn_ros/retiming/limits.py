@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.retiming.scaling import at_rate, friction_efforts, rigid_efforts
@@ -55,8 +54,7 @@ class PathLimits:
 
     The torque is m b' / 2 + c b + g with m = M p', c = M p'' + C(p, p') p' and g of the weight.
     Of motors behind springs, torque and torque rate are those of motors without. K is 4, or 5 to
-    limit the second derivative of the torque. The wrenches are those along the path with ud = 1,
-    with ud = 2 and with ud = u2d = 1.
+    limit the second derivative of the torque.
 
     Parameters
     ----------
@@ -66,8 +64,6 @@ class PathLimits:
         Infinite where there are none.
     p : ndarray, shape (N, K, n)
         Positions and derivatives with respect to u [rad] or [m], K = 4 or 5.
-    wrenches : three of (sequence of Wrench or None)
-        With K - 2 orders, as described above.
     drives : Drives, optional
         Motors and springs that are limited too.
     """
@@ -77,11 +73,10 @@ class PathLimits:
         model: RobotModel,
         limits: MotionLimits,
         p: Array,
-        wrenches: Sequence[Sequence[Wrench] | None] = (None, None, None),
         drives: Drives | None = None,
     ) -> None:
         self._model, self._p = model, p
-        weight, with_speed, more = _efforts_along(model, p, wrenches)
+        weight, with_speed, more = _efforts_along(model, p)
         c, c_rate = with_speed[:, 0], with_speed[:, 1]
         m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
         zero, none = np.zeros_like(m), np.zeros(model.n_joints)
@@ -166,9 +161,7 @@ class PathLimits:
         return [(self._squares[0] * b[0], self._squares[:1]), *found]
 
 
-def _efforts_along(
-    model: RobotModel, p: Array, wrenches: Sequence[Sequence[Wrench] | None]
-) -> tuple[Array, Array, Array]:
+def _efforts_along(model: RobotModel, p: Array) -> tuple[Array, Array, Array]:
     """Efforts (N, K - 2, n) of the weight, with the speed ud = 1, and what u2d = 1 adds to both.
 
     With ud = 1: g + c, g' + c', g'' + c''. With ud = 2: g + 4 c, 2 g' + 8 c', 4 g'' + 16 c''. With
@@ -180,8 +173,6 @@ def _efforts_along(
     model : RobotModel
     p : ndarray, shape (N, K, n)
         Path with its derivatives with respect to u.
-    wrenches : three of (sequence of Wrench or None)
-        For ud = 1, ud = 2 and ud = u2d = 1.
 
     Returns
     -------
@@ -192,15 +183,14 @@ def _efforts_along(
     more : ndarray, shape (N, K - 2, n)
         What u2d = 1 adds, see above.
     """
-    at_one, at_two, at_speeding = wrenches
-    slow = rigid_efforts(model, p, at_one)
-    twice = at_rate(rigid_efforts(model, at_rate(p, 2.0), at_two), 0.5)
+    slow = rigid_efforts(model, p)
+    twice = at_rate(rigid_efforts(model, at_rate(p, 2.0)), 0.5)
     with_speed = (twice - slow) / 3.0
     speeding = p.copy()
     speeding[:, 2] += p[:, 1]
     speeding[:, 3] += 3.0 * p[:, 2]
     speeding[:, 4:] += (6.0 * p[:, 3] + 3.0 * p[:, 2])[:, None]
-    more = rigid_efforts(model, speeding, at_speeding) - slow
+    more = rigid_efforts(model, speeding) - slow
     return slow - with_speed, with_speed, more
 
 

@@ -1,19 +1,17 @@
-"""Paths to be retimed: where they move, at rest at both ends, with what acts along them."""
+"""Paths to be retimed: where they move, at rest at both ends."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike
 
-from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import TrajectoryError, WrenchError
+from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.leibniz import compose
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.retiming.scaling import TimedMotion, WrenchFunction, knots_of
+from hodyn_ros.retiming.scaling import TimedMotion, knots_of
 from hodyn_ros.typing import Array
 
 # Order in t to which a motion of class C4 that begins at rest leaves its first place.
@@ -215,40 +213,3 @@ def _advance(first: int, last: int) -> Array:
     rate = np.append(np.zeros(first - 1), polynomial.polypow([1.0, -1.0], last - 1))
     whole = polynomial.polyint(rate)
     return np.asarray(whole / whole.sum())
-
-
-def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
-    """Wrenches with time derivatives (N, E, 6) along a moving parameter, a series (N, E).
-
-    Parameters
-    ----------
-    wrench : callable
-        From values (N,) of the parameter and E orders to a Wrench or several, see
-        `WrenchFunction`.
-    parameter : ndarray, shape (N, E)
-        The parameter and its time derivatives.
-
-    Returns
-    -------
-    tuple of Wrench
-        With values of shape (N, E, 6) [N m/s^m] and [N/s^m]: the chain rule of order E - 1.
-
-    Raises
-    ------
-    WrenchError
-        If the function gives something else than wrenches with E orders.
-    """
-    E = parameter.shape[1]
-    given = wrench(parameter[:, 0], E)
-    found = []
-    for item in (given,) if isinstance(given, Wrench) else given:
-        values = np.asarray(item.values) if isinstance(item, Wrench) else np.zeros(0)
-        if values.ndim not in (2, 3) or values.shape[-2] != E:
-            raise WrenchError(
-                f'The function wrench(parameter, {E}) gave {type(item).__name__} with values of '
-                f'shape {values.shape}, expected wrenches with values of shape '
-                f'({len(parameter)}, {E}, 6): derivatives with respect to its parameter.'
-            )
-        series = compose(np.swapaxes(values, -1, -2), parameter[:, None, :])
-        found.append(replace(item, values=np.swapaxes(series, -1, -2)))
-    return tuple(found)

@@ -15,16 +15,14 @@ import numpy as np
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.display import shown
-from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.retiming.path import RestingPath, moving_parts, wrenches_along
+from hodyn_ros.retiming.path import RestingPath, moving_parts
 from hodyn_ros.retiming.scaling import (
     Limiting,
     TimedMotion,
     UniformScaling,
-    WrenchFunction,
     knots_of,
     refuse_extremes,
     uniform_scaling,
@@ -65,8 +63,6 @@ _OF_SPLINE, _AT_REST = 4, 5
 _MANY_SAMPLES, _MOST_SAMPLES = 20_000, 500_000
 # Rounds in which a motion is slowed down until it keeps its limits.
 _ROUNDS = 30
-# Factor that counts as one where the same is examined at other places.
-_ROUNDED = 1.0 + 1e-6
 
 
 @shown
@@ -103,7 +99,6 @@ def retime(
     path: TimedMotion,
     limits: MotionLimits | None = None,
     *,
-    wrench: WrenchFunction | None = None,
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
     intervals: int | None = None,
@@ -123,9 +118,6 @@ def retime(
     limits : MotionLimits, optional
         By default those of the model; see `motion_limits` for those that it may lack:
         acceleration, jerk, torque rate and the derivative of that.
-    wrench : function of the path parameter, optional
-        wrench(sigma, orders) with values (N,) of the parameter gives a Wrench or several with
-        values (N, orders, 6), derivatives with respect to the parameter.
     actuators, motor_limits : Actuators and MotorLimits, optional
         Without damping. With limits of motors the window may become longer.
     intervals : int, optional
@@ -158,8 +150,8 @@ def retime(
     TrajectoryError
         If the path does not move, is not of class C4 or does not suit the model, or an option
         cannot be used.
-    WrenchError, ActuatorError
-        If wrench or actuators do not fit, see `uniform_scaling`.
+    ActuatorError
+        If the actuators do not fit, see `uniform_scaling`.
 
     Notes
     -----
@@ -178,7 +170,7 @@ def retime(
     standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
     standstill = float(standing.sum())
 
-    work = _Work(model, path, limits, wrench, actuators, motor_limits)
+    work = _Work(model, path, limits, actuators, motor_limits)
     laws = [work.laws(start, end, share) for start, end in places]
     step = _period(rate, sum(law.fastest.duration for law in laws), standstill)
     width = max(1, round(window / step) - _OF_SPLINE + 1)
@@ -292,7 +284,6 @@ class _Work(NamedTuple):
     model: RobotModel
     path: TimedMotion
     limits: MotionLimits
-    wrench: WrenchFunction | None
     actuators: Actuators | None
     motor_limits: MotorLimits | None
 
@@ -322,10 +313,9 @@ class _Work(NamedTuple):
 
         path = RestingPath(self.path, start, end)
         try:
-            uniform = self.scaling(path, path.parameter, near=None)
+            uniform = self.scaling(path, near=None)
         except ScalingError:
-            # Says where, by its parameter.
-            self.scaling(self.path, _constant_speed, near=None)
+            self.scaling(self.path, near=None)  # Says where, by its parameter.
             raise
         if uniform.limiting is None:
             raise UnlimitedError(
@@ -342,15 +332,7 @@ class _Work(NamedTuple):
         highest = 3 + bool(np.isfinite(self.limits.effort_ddot).any())
 
         def limits_at(places: Array) -> Limited:
-            wrenches: list[Sequence[Wrench] | None] = [None] * 3
-            if self.wrench is not None:
-                once = path.parameter(places, highest - 1)
-                speeding = once.copy()
-                speeding[:, 2:] += once[:, 1:2]
-                along = once, once * 2.0 ** np.arange(highest - 1.0), speeding
-                wrenches = [wrenches_along(self.wrench, sigma) for sigma in along]
-            p = path(places, highest)
-            return PathLimits(self.model, self.limits, p, wrenches, drives)
+            return PathLimits(self.model, self.limits, path(places, highest), drives)
 
         return _Laws(path, *time_laws(limits_at, 1.0 / uniform.factor, intervals))
 
@@ -379,16 +361,12 @@ class _Work(NamedTuple):
                     drives.deflection[joint] = min(of_springs[joint], spring.max_deflection)
         return drives
 
-    def scaling(
-        self, motion: TimedMotion, sigma: SeriesOf, near: float | None = 1.0
-    ) -> UniformScaling:
-        """Scale a motion uniformly; `sigma` is its place on the path.
+    def scaling(self, motion: TimedMotion, near: float | None = 1.0) -> UniformScaling:
+        """Scale a motion uniformly.
 
         Parameters
         ----------
         motion : function of time
-        sigma : callable
-            From times and a number of orders to its place on the path.
         near : float or None
             Factor at which it is examined, see `uniform_scaling`; None: all factors.
 
@@ -396,14 +374,10 @@ class _Work(NamedTuple):
         -------
         UniformScaling
         """
-        wrench = self.wrench
         return uniform_scaling(
             self.model,
             motion,
             self.limits,
-            wrench=None
-            if wrench is None
-            else lambda t, K: wrenches_along(wrench, sigma(t, K)),
             actuators=self.actuators,
             motor_limits=self.motor_limits,
             near=near,
@@ -471,8 +445,6 @@ class _Work(NamedTuple):
 
         Raises
         ------
-        ScalingError
-            If a wrench exceeds a limit during a standstill.
         TrajectoryError
             If there would be too many samples.
         """
@@ -495,15 +467,10 @@ class _Work(NamedTuple):
             ]
             rows, starts = joined(parts)
         motion, sigma = _spline(rows, step)
-        is_loaded = self.wrench is not None and sum(pauses) > 0
-        if is_loaded and self.scaling(motion, sigma).factor > _ROUNDED:
-            raise ScalingError(
-                'The wrench exceeds a limit while the path stands still; change it.'
-            )
         number = int(np.argmax([part.scaling.factor for part in parts]))
         start, limiting = starts[number] * step, parts[number].scaling.limiting
         if missing > 0.0:
-            start, limiting = 0.0, self.scaling(motion, sigma, near=None).limiting
+            start, limiting = 0.0, self.scaling(motion, near=None).limiting
         assert limiting is not None and limiting.time is not None
         limiting = limiting._replace(time=start + limiting.time)
         return _Whole(motion, sigma, limiting, max(part.stretch for part in parts))
@@ -618,15 +585,9 @@ class _Work(NamedTuple):
             axis=-1
         )
         rows[[0, -1]] = places[[0, -1]]
-        found = self.scaling(
-            *_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step)
-        )
+        whole = _joined([rows[:1], rows, rows[-1:]], [0, 0])[0]
+        found = self.scaling(spline_of_degree_5(whole[:, :-1], step))
         return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
-
-
-def _constant_speed(times: Array, K: int) -> Array:
-    """Series (N, K) of a parameter that is the time."""
-    return np.column_stack([times, np.ones_like(times), np.zeros((len(times), K))])[:, :K]
 
 
 def _spline(rows: Array, step: float) -> tuple[JtcMotion, SeriesOf]:

@@ -12,10 +12,10 @@ from support.examples import EXPENSIVE
 from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
 from support.random_trees import random_robot
 
-from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
+from hodyn_ros import RobotModel, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.errors import HodynError, ScalingError, TrajectoryError, WrenchError
+from hodyn_ros.errors import HodynError, ScalingError, TrajectoryError
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.resources import share_file
 from hodyn_ros.retiming import law as retiming_law
@@ -637,58 +637,6 @@ def test_law_keeps_its_limits_when_rounding_ends_the_search(monkeypatch):
     result = retime(PANDA, panda_path(2, False), LIMITS, intervals=32)
     assert violations(PANDA, LIMITS, result.motion, 20_011) == ()
     assert 1.001 * best.duration < result.duration < 0.8 * result.uniform_duration
-
-
-def push(sigma, orders):
-    """A force that swells along the path, and a torque that turns, on the hand."""
-    values = np.zeros((len(sigma), orders, 6))
-    for k in range(orders):
-        phase = 2.0 * sigma + 0.5 * np.pi * k
-        values[:, k, 5] = 2.0**k * 20.0 * np.sin(phase)
-        values[:, k, 0] = 2.0**k * 3.0 * np.cos(phase)
-    values[:, 0, 5] += 10.0
-    return Wrench('panda_link8', values, 'hybrid')
-
-
-def test_wrenches_that_belong_to_the_path_are_part_of_the_limits():
-    extra = {name: dict(given, effort_dot=150.0) for name, given in FRANKA.items()}
-    limits = motion_limits(PANDA, extra)
-    path = panda_path(0, at_rest=False)
-    result = retime(PANDA, path, limits, wrench=push, intervals=32)
-    assert 1.0 <= result.repair < 1.005
-    t = np.linspace(0.0, result.duration, 30_011)
-    motion, sigma = result.motion(t), result.parameter(t, 3)
-    along = push(sigma[:, 0], 3)
-    values = np.array(along.values)
-    first, second = (along.values[:, k].copy() for k in (1, 2))
-    values[:, 1] = first * sigma[:, 1:2]
-    values[:, 2] = second * sigma[:, 1:2] ** 2 + first * sigma[:, 2:3]
-    loaded = inverse_dynamics(PANDA, motion, Wrench('panda_link8', values, 'hybrid'))
-    assert find_violations(PANDA, limits, motion, loaded) == ()
-    # The limits are reached with the wrench, and would not be kept without knowing it.
-    assert np.abs(loaded[:, 1]).max() > 149.0
-    unaware = retime(PANDA, path, limits, intervals=32)
-
-    def in_time(t, orders):
-        sigma = unaware.parameter(t, 2)
-        values = np.array(push(sigma[:, 0], 2).values)
-        values[:, 1] *= sigma[:, 1:2]
-        return Wrench('panda_link8', values[:, :orders], 'hybrid')
-
-    factor = uniform_scaling(PANDA, unaware.motion, limits, wrench=in_time).factor
-    assert factor > 1.01
-    assert result.duration < factor * unaware.duration
-
-
-def test_wrench_of_another_shape_is_refused():
-    for wrong in (
-        lambda sigma, orders: Wrench('slide', np.zeros((len(sigma), orders + 1, 6))),
-        lambda sigma, orders: [np.zeros((len(sigma), orders, 6))],
-    ):
-        with pytest.raises(WrenchError, match='expected wrenches with values of shape'):
-            retime(RAIL, Line(0.0, 1.0), wrench=wrong, intervals=4)
-    with pytest.raises(WrenchError, match='motion is given as samples'):
-        uniform_scaling(RAIL, np.zeros((3, 4, 1)), wrench=push)
 
 
 def test_what_is_in_the_way_is_named_with_its_time():

@@ -120,6 +120,22 @@ def test_kinematic_limits_give_the_factor_in_closed_form():
         assert result.intervals == ((result.factor, np.inf),)
 
 
+@pytest.mark.parametrize('seed', range(6))
+def test_all_factors_that_keep_limits_are_found_however_narrow_their_intervals(seed):
+    random = np.random.default_rng(seed)
+    motion = random.normal(size=(1, 5, 2)) * random.choice([0.1, 1.0, 10.0], (1, 5, 2))
+    factors = np.geomspace(0.03, 30.0, 4001)
+    played = motion / factors[:, None, None] ** np.arange(5)[:, None]
+    effort = inverse_dynamics(TWO_LINK, played)
+    # Low enough to be exceeded at times, but kept at the last of the factors and at this one.
+    limit = 1.0001 * np.abs(effort[[2000 + 300 * seed, -1]]).max(axis=0)
+    names = ('effort', 'effort_dot', 'effort_ddot')
+    limits = unlimited(2, **dict(zip(names, limit)))
+    result = uniform_scaling(TWO_LINK, motion, limits)
+    found = np.any([(a <= factors) & (factors <= b) for a, b in result.intervals], axis=0)
+    np.testing.assert_array_equal(found, np.all(np.abs(effort) <= limit, axis=(1, 2)))
+
+
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 @EXPENSIVE
 @given(seed=st.integers(0, 10**6))
