@@ -18,7 +18,7 @@ from hodyn_ros.display import shown
 from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.retiming.path import RestingPath, moving_parts
+from hodyn_ros.retiming.path import Drives, Limited, PathLimits, RestingPath, moving_parts
 from hodyn_ros.retiming.scaling import (
     Limiting,
     TimedMotion,
@@ -34,7 +34,6 @@ from hodyn_ros.units import NANOSECONDS
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.retiming.limits import Drives
 
 SeriesOf = Callable[[Array, int], Array]
 """The place on the path and its derivatives, from times (N,) and a number of them."""
@@ -161,35 +160,8 @@ def retime(
     """
     limits = motion_limits(model) if limits is None else limits
     _check_options(intervals, rate, window, rise_time, shortest)
-    limits = _with_rise_time(limits, rise_time)
-    places = moving_parts(model, path)
-    refuse_extremes(model, limits, path)
-    share = _intervals_of_each(path, len(places), intervals)
-    edges = np.ravel(places)
-    ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
-    standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
-    standstill = float(standing.sum())
-
-    work = _Work(model, path, limits, actuators, motor_limits)
-    laws = [work.laws(start, end, share) for start, end in places]
-    step = _period(rate, sum(law.fastest.duration for law in laws), standstill)
-    width = max(1, round(window / step) - _OF_SPLINE + 1)
-    finer = None if intervals is not None else _FINER * share
-    parts = [work.part(law, step, width, finer) for law in laws]
-    whole = work.together(parts, ends, standing, step, width, shortest)
-    motion = whole.motion
-    passed = np.clip(whole.sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
-    return Retimed(
-        motion,
-        whole.sigma,
-        motion.duration,
-        sum(law.uniform.duration for law in laws) + standstill,
-        whole.repair,
-        whole.limiting,
-        np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
-        standstill,
-        limits,
-    )
+    work = _Work(model, path, _with_rise_time(limits, rise_time), actuators, motor_limits)
+    return work.retimed(intervals, rate, window, keep_standstills, shortest)
 
 
 def _with_rise_time(limits: MotionLimits, rise_time: float) -> MotionLimits:
@@ -287,6 +259,44 @@ class _Work(NamedTuple):
     actuators: Actuators | None
     motor_limits: MotorLimits | None
 
+    def retimed(
+        self,
+        intervals: int | None,
+        rate: float | None,
+        window: float,
+        keep_standstills: bool,
+        shortest: float,
+    ) -> Retimed:
+        """Motion along the whole path; arguments and errors are those of `retime`."""
+        path = self.path
+        places = moving_parts(self.model, path)
+        refuse_extremes(self.model, self.limits, path)
+        share = _intervals_of_each(path, len(places), intervals)
+        edges = np.ravel(places)
+        ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
+        standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
+        standstill = float(standing.sum())
+        laws = [self.laws(start, end, share) for start, end in places]
+        step = _period(rate, sum(law.fastest.duration for law in laws), standstill)
+        width = max(1, round(window / step) - _OF_SPLINE + 1)
+        finer = None if intervals is not None else _FINER * share
+        parts = [self.part(law, step, width, finer) for law in laws]
+        whole = self.together(parts, ends, standing, step, width, shortest)
+        motion = whole.motion
+        sigma = whole.sigma(motion.times, 1)[:, 0]
+        passed = np.clip(sigma, path.start_time, path.end_time)
+        return Retimed(
+            motion,
+            whole.sigma,
+            motion.duration,
+            sum(law.uniform.duration for law in laws) + standstill,
+            whole.repair,
+            whole.limiting,
+            np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
+            standstill,
+            self.limits,
+        )
+
     def laws(self, start: float, end: float, intervals: int) -> _Laws:
         """Laws with so many intervals on a part of the path.
 
@@ -309,7 +319,6 @@ class _Work(NamedTuple):
             If the part keeps its limits at no speed, or not when it is slow.
         """
         from hodyn_ros.retiming.law import time_laws  # It loads SciPy.
-        from hodyn_ros.retiming.limits import Limited, PathLimits
 
         path = RestingPath(self.path, start, end)
         try:
@@ -345,7 +354,6 @@ class _Work(NamedTuple):
             Zero inertia and compliance, and no limits, for all other joints.
         """
         from hodyn_ros.actuators.springs import LinearSpring
-        from hodyn_ros.retiming.limits import Drives
 
         assert self.actuators is not None and self.motor_limits is not None
         n, (*of_motors, of_springs) = self.model.n_joints, self.motor_limits

@@ -372,12 +372,25 @@ def uniform_scaling(
     played = partial(_Played, model, limits, wrenches, actuators, motor_limits, series)
     if not callable(motion):
         return _scaling_of(played(motion))
+    highest = 3 + bool(np.isfinite(limits.effort_ddot).any()) if actuators is None else 5
+    return _scaling_along(model, limits, motion, highest, played, samples, near)
+
+
+def _scaling_along(
+    model: RobotModel,
+    limits: MotionLimits,
+    motion: TimedMotion,
+    highest: int,
+    played: Callable[[Array, Array], _Played],
+    samples: int,
+    near: float | None,
+) -> UniformScaling:
+    """Scaling of a function of time by its derivatives up to `highest`."""
     if near is not None:
         near = checked_number('near', near, MotionError, above=0.0)
     count = checked_number('samples', samples, MotionError, least=2, whole=True)
     times = np.linspace(float(motion.start_time), float(motion.end_time), int(count))
     refuse_extremes(model, limits, motion)
-    highest = 3 + bool(np.isfinite(limits.effort_ddot).any()) if actuators is None else 5
 
     def examined(t: Array) -> _Played:
         series = motion(t, highest)

@@ -21,8 +21,7 @@ from hodyn_ros.resources import share_file
 from hodyn_ros.retiming import law as retiming_law
 from hodyn_ros.retiming import retiming
 from hodyn_ros.retiming.law import time_laws
-from hodyn_ros.retiming.limits import Drives, PathLimits
-from hodyn_ros.retiming.path import RestingPath
+from hodyn_ros.retiming.path import Drives, PathLimits, RestingPath
 from hodyn_ros.retiming.retiming import MOST_INTERVALS, RISE_TIME, WINDOW, retime
 from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.jtc import jtc_motion
