@@ -11,6 +11,7 @@ from support import robots
 from support.examples import EXPENSIVE
 from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
 from support.random_trees import random_robot
+from support.records import changed
 
 from hodyn_ros import RobotModel, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
@@ -248,7 +249,7 @@ def test_torque_rates_change_no_faster_than_they_may(given, rise_time, bound, la
     model = (
         PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
     )
-    limits, path = LIMITS._replace(effort_ddot=np.full(7, given)), panda_path(2, False)
+    limits, path = changed(LIMITS, effort_ddot=np.full(7, given)), panda_path(2, False)
     result = retime(model, path, limits, intervals=64, rise_time=rise_time)
     np.testing.assert_array_equal(result.limits.effort_ddot, bound)
     # Second differences of Pinocchio's torques.
@@ -422,7 +423,7 @@ def test_limit_of_the_torque_rate_shapes_the_motion():
     extra = {name: dict(given, effort_dot=150.0) for name, given in FRANKA.items()}
     limits = motion_limits(PANDA, extra)
     path = panda_path(0, at_rest=False)
-    free = retime(PANDA, path, limits._replace(effort_dot=np.full(7, np.inf)), intervals=32)
+    free = retime(PANDA, path, changed(limits, effort_dot=np.full(7, np.inf)), intervals=32)
     kept = retime(PANDA, path, limits, intervals=32)
     assert violations(PANDA, limits, kept.motion) == ()
     broken = violations(PANDA, limits, free.motion)
@@ -552,7 +553,7 @@ def test_limited_quantities_on_the_path_are_those_of_the_motion(law):
     inertia, compliance, *bounds = random.uniform(0.5, 2.0, (6, 7))
     drives = Drives(inertia, compliance, *bounds)
     but_one = np.where(np.arange(7) == 2, np.inf, 5e4)
-    limits = LIMITS._replace(jerk=but_one, effort_ddot=but_one)
+    limits = changed(LIMITS, jerk=but_one, effort_ddot=but_one)
     law_limits = PathLimits(model, limits, p, drives=drives)
 
     def limited(b):

@@ -8,6 +8,7 @@ from support import robots
 from support.examples import EXPENSIVE
 from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
 from support.random_trees import random_robot
+from support.records import changed
 
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
@@ -468,7 +469,7 @@ def test_position_limits_cannot_be_repaired():
 
 def test_weight_that_is_too_large_is_named():
     motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
-    limits = motion_limits(PANDA)._replace(effort=np.full(7, 3.0))
+    limits = changed(motion_limits(PANDA), effort=np.full(7, 3.0))
     with pytest.raises(
         ScalingError, match='hold still at sample .* needs effort = .* than 3'
     ):

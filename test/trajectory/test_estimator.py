@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.coverings import covering
 from support.examples import EXPENSIVE
+from support.records import changed
 from support.streams import (
     SECOND,
     errors,
@@ -294,7 +295,7 @@ def test_decimals_of_large_stamps_are_kept():
     early = run(DerivativeEstimator(6), times, values)
     late = run(DerivativeEstimator(6), [time + 2 * 10**18 for time in times], values)
     assert early
-    moved = [estimate._replace(time=estimate.time + 2 * 10**18) for estimate in early]
+    moved = [changed(estimate, time=estimate.time + 2 * 10**18) for estimate in early]
     assert same(moved, late)
 
 
