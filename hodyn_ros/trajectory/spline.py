@@ -164,8 +164,21 @@ def fit_spline(
     """
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
-    values = np.zeros((len(times), ORDER, positions.shape[1]))
-    given = np.zeros((len(times), ORDER), dtype=np.bool_)
+    values, given = _states_given(positions, velocities, accelerations)
+    fixed = _fixed_at_ends(values, given, start, end)
+    fixed[_standing(times, values, given)] = True
+    fixed |= _lowest_degree(times, fixed)
+    spline = MotionSpline(times, *_segments(times, values, fixed), given)
+    _check_middles(spline)
+    return spline
+
+
+def _states_given(
+    positions: Array, velocities: ArrayLike | None, accelerations: ArrayLike | None
+) -> tuple[Array, Flags]:
+    """What is given at the waypoints (N, 5, n), zero elsewhere, and where it is (N, 5)."""
+    values = np.zeros((len(positions), ORDER, positions.shape[1]))
+    given = np.zeros((len(positions), ORDER), dtype=np.bool_)
     values[:, 0], given[:, 0] = positions, True
     for k, rows, name in (
         (1, velocities, 'velocities'),
@@ -173,7 +186,13 @@ def fit_spline(
     ):
         rows, given[:, k] = checked_rows(rows, name, positions.shape)
         values[given[:, k], k] = rows[given[:, k]]
+    return values, given
 
+
+def _fixed_at_ends(
+    values: Array, given: Flags, start: ArrayLike | None, end: ArrayLike | None
+) -> Flags:
+    """What the smoothness does not choose (N, 5); boundary conditions become part of the rest."""
     fixed = given.copy()
     for index, boundary, name in ((0, start, 'start'), (-1, end, 'end')):
         if boundary is not None:
@@ -181,9 +200,11 @@ def fit_spline(
             fixed[index] = given[index]
         elif np.all(np.abs(values[index, 1:]) <= STANDSTILL):
             fixed[index] = True
-    fixed[_standing(times, values, given)] = True
-    fixed |= _lowest_degree(times, fixed)
+    return fixed
 
+
+def _segments(times: Array, values: Array, fixed: Flags) -> tuple[Array, int, Array]:
+    """Expansions, continuity and states of the smoothest motion, see `MotionSpline`."""
     # A power of two scales without rounding.
     durations = np.diff(times)
     unit = 2.0 ** np.round(np.mean(np.log2(durations)))
@@ -199,9 +220,7 @@ def fit_spline(
             np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
         expansions *= units
         states *= units[:ORDER]
-    spline = MotionSpline(times, expansions, ORDER - 1, states, given)
-    _check_middles(spline)
-    return spline
+    return expansions, ORDER - 1, states
 
 
 def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> MotionSpline:
