@@ -331,15 +331,6 @@ def test_motion_that_must_be_fast_has_an_interval_of_factors():
     check_minimal(result, model, limits, motion)
 
 
-def test_function_of_time_is_examined_along_its_whole_length():
-    spline = panda_spline(2)
-    limits = motion_limits(PANDA, FRANKA)
-    result = uniform_scaling(PANDA, spline, limits)
-    dense = spline(np.linspace(0.0, spline.end_time, 20001))
-    assert not keeps(PANDA, limits, dense, 0.999 * result.factor)
-    assert keeps(PANDA, limits, dense, 1.001 * result.factor)
-
-
 @pytest.mark.parametrize('waypoints', [2500, pytest.param(4000, marks=pytest.mark.slow)])
 def test_limits_are_kept_on_every_segment_of_a_long_spline(waypoints):
     limits = motion_limits(PANDA, FRANKA)

@@ -85,6 +85,11 @@ def errors(estimates, motion, order):
     return found - truth, np.array([estimate.std[order] for estimate in chosen])
 
 
+def coverage(error, std):
+    """Share of errors below two standard deviations."""
+    return np.mean(np.abs(error) < 2.0 * std)
+
+
 def discretised(N, step):
     """Transition and driven covariance of the N-fold integrator (Van Loan 1978)."""
     A, G = np.diag(np.ones(N - 1), 1), np.zeros((N, N))
