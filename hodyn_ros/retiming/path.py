@@ -16,6 +16,7 @@ import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike
 
+from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.leibniz import compose
 from hodyn_ros.model.limits import MotionLimits
@@ -23,7 +24,6 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.retiming.scaling import (
     TimedMotion,
     at_rate,
-    friction_efforts,
     knots_of,
     rigid_efforts,
 )
@@ -470,9 +470,9 @@ def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array,
     square, first, second = b[:3, :, None]
     root = np.sqrt(square)
     # Derivatives with respect to the velocity are time derivatives where that rises at the rate 1.
-    velocity = np.zeros((len(p), p.shape[1] - 1, p.shape[2]))
-    velocity[:, 0], velocity[:, 1] = p[:, 1] * root, 1.0
-    F, slope, bend, *third = np.moveaxis(friction_efforts(model, velocity), 1, 0)
+    motion = np.zeros((len(p), p.shape[1] + 1, p.shape[2]))
+    motion[:, 1], motion[:, 2] = p[:, 1] * root, 1.0
+    F, slope, bend, *third = np.moveaxis(friction_efforts(model, motion), 1, 0)
     rise, acceleration = p[:, 1] / (2.0 * root), p[:, 2] * square + 0.5 * p[:, 1] * first
     rates = (
         slope * acceleration,

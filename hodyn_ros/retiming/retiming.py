@@ -8,8 +8,9 @@ dynamics and slowed down by what is missing. See doc/time_scaling.rst.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -160,7 +161,10 @@ def retime(
     """
     limits = motion_limits(model) if limits is None else limits
     _check_options(intervals, rate, window, rise_time, shortest)
-    work = _Work(model, path, _with_rise_time(limits, rise_time), actuators, motor_limits)
+    limits = _with_rise_time(limits, rise_time)
+    drives: dict[str, Any] = {'actuators': actuators, 'motor_limits': motor_limits}
+    scaling = partial(uniform_scaling, model, limits=limits, **drives)
+    work = _Work(model, path, limits, actuators, motor_limits, scaling)
     return work.retimed(intervals, rate, window, keep_standstills, shortest)
 
 
@@ -210,17 +214,6 @@ def _intervals_of_each(path: TimedMotion, count: int, intervals: int | None) -> 
     return min(intervals, max(on_part, intervals // count))
 
 
-def _period(rate: float | None, moving: float, standstill: float) -> float:
-    """Time between the knots of the motion, in whole nanoseconds, as messages have them [s]."""
-    if rate is None:
-        rate = min(
-            RATE, _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill)
-        )
-    step = round(NANOSECONDS / rate) / NANOSECONDS
-    _refuse_many(standstill / step)
-    return step
-
-
 class _Laws(NamedTuple):
     """Laws on a moving part of the path: a fast one, and that with a constant speed."""
 
@@ -258,6 +251,7 @@ class _Work(NamedTuple):
     limits: MotionLimits
     actuators: Actuators | None
     motor_limits: MotorLimits | None
+    scaling: Callable[..., UniformScaling]  # of a motion, by these limits
 
     def retimed(
         self,
@@ -277,7 +271,12 @@ class _Work(NamedTuple):
         standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
         standstill = float(standing.sum())
         laws = [self.laws(start, end, share) for start, end in places]
-        step = _period(rate, sum(law.fastest.duration for law in laws), standstill)
+        if rate is None:
+            moving = sum(law.fastest.duration for law in laws)
+            fewer = 0.9 * _MOST_SAMPLES / (moving + standstill)
+            rate = min(RATE, _MANY_SAMPLES / moving, fewer)
+        step = round(NANOSECONDS / rate) / NANOSECONDS  # as messages have it
+        _refuse_many(standstill / step)
         width = max(1, round(window / step) - _OF_SPLINE + 1)
         finer = None if intervals is not None else _FINER * share
         parts = [self.part(law, step, width, finer) for law in laws]
@@ -322,9 +321,9 @@ class _Work(NamedTuple):
 
         path = RestingPath(self.path, start, end)
         try:
-            uniform = self.scaling(path, near=None)
+            uniform = self.scaling(path)
         except ScalingError:
-            self.scaling(self.path, near=None)  # Says where, by its parameter.
+            self.scaling(self.path)  # Says where, by its parameter.
             raise
         if uniform.limiting is None:
             raise UnlimitedError(
@@ -368,28 +367,6 @@ class _Work(NamedTuple):
                     drives.compliance[joint] = 1.0 / spring.stiffness
                     drives.deflection[joint] = min(of_springs[joint], spring.max_deflection)
         return drives
-
-    def scaling(self, motion: TimedMotion, near: float | None = 1.0) -> UniformScaling:
-        """Scale a motion uniformly.
-
-        Parameters
-        ----------
-        motion : function of time
-        near : float or None
-            Factor at which it is examined, see `uniform_scaling`; None: all factors.
-
-        Returns
-        -------
-        UniformScaling
-        """
-        return uniform_scaling(
-            self.model,
-            motion,
-            self.limits,
-            actuators=self.actuators,
-            motor_limits=self.motor_limits,
-            near=near,
-        )
 
     def part(self, laws: _Laws, step: float, width: int, finer: int | None) -> _Part:
         """Retime a part by the law that is the fastest once it keeps its limits.
@@ -474,14 +451,17 @@ class _Work(NamedTuple):
                 for part in parts
             ]
             rows, starts = joined(parts)
-        motion, sigma = _spline(rows, step)
+        motion, parameter = (
+            spline_of_degree_5(part, step) for part in (rows[:, :-1], rows[:, -1:])
+        )
         number = int(np.argmax([part.scaling.factor for part in parts]))
         start, limiting = starts[number] * step, parts[number].scaling.limiting
         if missing > 0.0:
-            start, limiting = 0.0, self.scaling(motion, near=None).limiting
+            start, limiting = 0.0, self.scaling(motion).limiting
         assert limiting is not None and limiting.time is not None
         limiting = limiting._replace(time=start + limiting.time)
-        return _Whole(motion, sigma, limiting, max(part.stretch for part in parts))
+        repair = max(part.stretch for part in parts)
+        return _Whole(motion, lambda t, K: parameter(t, K - 1)[..., 0], limiting, repair)
 
     def slowed(
         self,
@@ -594,14 +574,8 @@ class _Work(NamedTuple):
         )
         rows[[0, -1]] = places[[0, -1]]
         whole = _joined([rows[:1], rows, rows[-1:]], [0, 0])[0]
-        found = self.scaling(spline_of_degree_5(whole[:, :-1], step))
+        found = self.scaling(spline_of_degree_5(whole[:, :-1], step), near=1.0)
         return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
-
-
-def _spline(rows: Array, step: float) -> tuple[JtcMotion, SeriesOf]:
-    """Motion with positions and sigma as its coefficients, and sigma as a function of time."""
-    parameter = spline_of_degree_5(rows[:, -1:], step)
-    return spline_of_degree_5(rows[:, :-1], step), lambda t, K: parameter(t, K - 1)[..., 0]
 
 
 def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[int]]:

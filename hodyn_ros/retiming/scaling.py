@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.inverse import friction_efforts, inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
     ActuatorError,
@@ -23,8 +23,7 @@ from hodyn_ros.errors import (
     MotionError,
     ScalingError,
 )
-from hodyn_ros.kinematics.joints import checked_motion, independent_efforts
-from hodyn_ros.model.friction import joint_friction
+from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.limits import (
     LIMITED,
     MotionLimits,
@@ -479,26 +478,6 @@ def _refuse_positions(
         )
 
 
-def friction_efforts(model: RobotModel, velocity: Array) -> Array:
-    """Efforts against friction, of the shape (N, E, n) of the joint velocities and their rates.
-
-    Parameters
-    ----------
-    model : RobotModel
-        With the laws of friction of its bodies.
-    velocity : ndarray, shape (N, E, n)
-        Joint velocities and E - 1 time derivatives.
-
-    Returns
-    -------
-    ndarray, shape (N, E, n)
-        [N m/s^m] or [N/s^m].
-    """
-    laws = {model.body_names.index(name): law for name, law in model.friction.items()}
-    of_bodies = np.swapaxes(velocity[..., model.coordinate] * model.multiplier, -1, -2)
-    return independent_efforts(model, np.swapaxes(joint_friction(laws, of_bodies), -1, -2))
-
-
 def rigid_efforts(
     model: RobotModel, motion: Array, wrenches: Sequence[Wrench] | None = None
 ) -> Array:
@@ -520,7 +499,7 @@ def rigid_efforts(
     efforts = inverse_dynamics(model, motion, wrenches or None)
     if model.friction:
         # A model without it would be another one, for which nothing has been compiled.
-        efforts -= friction_efforts(model, motion[:, 1:-1])
+        efforts -= friction_efforts(model, motion)
     return efforts
 
 
@@ -644,7 +623,7 @@ class _Played:
         if s != 1.0:
             effort = at_rate(effort + (s * s - 1.0) * self._dynamic, s)
         if self._model.friction:
-            effort = effort + friction_efforts(self._model, motion[:, 1:-1])
+            effort = effort + friction_efforts(self._model, motion)
         yield 'effort', effort
         if self._actuators is not None:
             yield from self._motors(motion, effort, s)
