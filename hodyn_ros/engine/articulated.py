@@ -26,25 +26,27 @@ from hodyn_ros.engine.body_programs import (
     read_vectors,
     write,
 )
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine.formulation import Body, JointFrame, Load, Turn
+from hodyn_ros.engine.program import Program, Recorder
+from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
-    Body,
-    JointFrame,
-    Load,
     Matrix,
     Number,
-    Turn,
     Vector,
-)
-from hodyn_ros.engine.matrix_program import (
+    cross,
     cross_matrix,
-    matrix_in_parent,
+    dot,
     outer,
+    plus,
+    plus_cross,
     plus_matrix,
+    plus_product,
+    plus_scaled,
+    product,
+    scaled,
     transposed,
 )
-from hodyn_ros.engine.program import Program, Recorder
 
 
 class ArticulatedLayout(StateLayout):
@@ -84,9 +86,9 @@ class Articulated(NamedTuple):
 
     def load(self, e: Vector, u: Vector) -> tuple[Vector, Vector]:
         """Product with (e, u)."""
-        n = formulation.plus_product(formulation.plus_product(ZERO, self.A, e), self.H, u)
-        f = formulation.plus_product(ZERO, transposed(self.H), e)
-        return n, formulation.plus_product(f, self.m, u)
+        n = plus_product(product(self.A, e), self.H, u)
+        f = product(transposed(self.H), e)
+        return n, plus_product(f, self.m, u)
 
 
 def sweeps(order: int, kind: int) -> list[tuple[bool, Program]]:
@@ -123,24 +125,20 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
         inertia = _read_inertia(recorder, layout)
         # Only what the parent's acceleration of this order adds: c has the rest.
         e, u = _moved(joint, turn, q[0], w[-1], a[-1])
-        known = formulation.dot(U[0], e) + formulation.dot(U[1], u)
+        known = dot(U[0], e) + dot(U[1], u)
         rest = recorder.input('own', layout.u) - known
         found = rest * recorder.input('own', layout.inverse)
         recorder.output('found', k - 1, found)
         q.append(found)
-        e = formulation.plus(
-            formulation.plus(e, c[0]), formulation.scaled(joint.turn * found, AXIS)
-        )
-        u = formulation.plus(
-            formulation.plus(u, c[1]), formulation.scaled(joint.slide * found, AXIS)
-        )
+        e = plus(plus(e, c[0]), scaled(joint.turn * found, AXIS))
+        u = plus(plus(u, c[1]), scaled(joint.slide * found, AXIS))
         p = read_vectors(recorder, 'own', layout.p, 2)
         n, f = inertia.load(e, u)
         write(recorder, 'own', layout.w + 3 * k, [e])
         write(recorder, 'own', layout.a + 3 * (k - 1), [u])
-        write(recorder, 'own', layout.load + 3 * (k - 1), [formulation.plus(n, p[0])])
+        write(recorder, 'own', layout.load + 3 * (k - 1), [plus(n, p[0])])
         place = layout.load + 3 * (order + 1) + 3 * (k - 1)
-        write(recorder, 'own', place, [formulation.plus(f, p[1])])
+        write(recorder, 'own', place, [plus(f, p[1])])
     if last:
         return recorder.program()
     # Order k with the acceleration of the parent, and of the joint, zero.
@@ -176,7 +174,7 @@ def _inertia(order: int, kind: int) -> Program:
     joint, _, _, armature = body_inputs(recorder, kind)
     q, turn = _place(recorder, layout, joint)
     inertia = _read_inertia(recorder, layout)
-    e, u = formulation.scaled(joint.turn, AXIS), formulation.scaled(joint.slide, AXIS)
+    e, u = scaled(joint.turn, AXIS), scaled(joint.slide, AXIS)
     n, f = inertia.load(e, u)
     d = joint.turn * n[2] + joint.slide * f[2] + armature
     # Beside the inertia of all that the joint carries a smaller one is rounding.
@@ -186,17 +184,17 @@ def _inertia(order: int, kind: int) -> Program:
     inverse = recorder.inverse(d, size)
     write(recorder, 'own', layout.U, [n, f])
     recorder.output('own', layout.inverse, inverse)
-    by = formulation.scaled(-1.0 * inverse, n), formulation.scaled(-1.0 * inverse, f)
+    by = scaled(-1.0 * inverse, n), scaled(-1.0 * inverse, f)
     passed = Articulated(
         _plus_outer(inertia.A, by[0], n),
         _plus_outer(inertia.H, by[0], f),
         _plus_outer(inertia.m, by[1], f),
     )
     if formulation.slides(joint):
-        arm = formulation.scaled(joint.slide * q, AXIS)
+        arm = scaled(joint.slide * q, AXIS)
         passed = _shifted(passed, arm)
         h, trace = _moments_about(mass, h, trace, arm)
-    turned = (matrix_in_parent(joint, turn, matrix) for matrix in passed)
+    turned = (formulation.matrix_in_parent(joint, turn, matrix) for matrix in passed)
     passed = _shifted(Articulated(*turned), joint.d)
     _write_inertia(recorder, 'parent', layout, passed, add=True)
     h, trace = _moments_about(mass, formulation.to_parent(joint, turn, h), trace, joint.d)
@@ -217,14 +215,14 @@ def _inwards(order: int, k: int, kind: int) -> Program:
     c = read_vectors(recorder, 'own', layout.c, 2)
     p = read_vectors(recorder, 'own', layout.p, 2)
     n, f = _read_inertia(recorder, layout).load(c[0], c[1])
-    n, f = formulation.plus(n, p[0]), formulation.plus(f, p[1])
+    n, f = plus(n, p[0]), plus(f, p[1])
     u = recorder.input('effort', k) - (joint.turn * n[2] + joint.slide * f[2])
     recorder.output('own', layout.u, u)
     U = read_vectors(recorder, 'own', layout.U, 2)
     factor = u * recorder.input('own', layout.inverse)
     n, f = (
-        formulation.plus_scaled(n, factor, U[0]),
-        formulation.plus_scaled(f, factor, U[1]),
+        plus_scaled(n, factor, U[0]),
+        plus_scaled(f, factor, U[1]),
     )
     true = read_load(recorder, 'own', layout)
     load = Load([*true.n[:k], n], [*true.f[:k], f])
@@ -232,7 +230,7 @@ def _inwards(order: int, k: int, kind: int) -> Program:
         joint, Turn(turn.sine, turn.cosine, rates), [*q, 0.0], load
     )
     p = read_vectors(recorder, 'parent', layout.p, 2)
-    total = [formulation.plus(p[0], passed.n[k]), formulation.plus(p[1], passed.f[k])]
+    total = [plus(p[0], passed.n[k]), plus(p[1], passed.f[k])]
     write(recorder, 'parent', layout.p, total)
     return recorder.program()
 
@@ -251,10 +249,10 @@ def _moved(
     joint: JointFrame, turn: Turn, q: Number, e: Vector, u: Vector
 ) -> tuple[Vector, Vector]:
     """Acceleration (w', a) of a point of the parent at the origin of the body, in its axes."""
-    u = formulation.plus_cross(u, e, joint.d)
+    u = plus_cross(u, e, joint.d)
     e, u = formulation.to_child(joint, turn, e), formulation.to_child(joint, turn, u)
     if formulation.slides(joint):
-        u = formulation.plus_cross(u, e, formulation.scaled(joint.slide * q, AXIS))
+        u = plus_cross(u, e, scaled(joint.slide * q, AXIS))
     return e, u
 
 
@@ -262,8 +260,8 @@ def _moments_about(
     mass: Number, h: Vector, trace: Number, d: Vector
 ) -> tuple[Vector, Number]:
     """First moment and trace of the second ones about another origin, from which this is at d."""
-    moved = formulation.plus_scaled(h, mass, d)
-    return moved, trace + formulation.dot(d, formulation.plus(h, moved))
+    moved = plus_scaled(h, mass, d)
+    return moved, trace + dot(d, plus(h, moved))
 
 
 def _rigid(body: Body) -> Articulated:
@@ -286,7 +284,7 @@ def _shifted(inertia: Articulated, d: Vector) -> Articulated:
 
 def _crossed(M: Matrix, d: Vector) -> Matrix:
     """Rows d x M_i."""
-    x, y, z = (formulation.plus_cross(ZERO, d, row) for row in M)
+    x, y, z = (cross(d, row) for row in M)
     return (x, y, z)
 
 
@@ -312,5 +310,5 @@ def _write_inertia(
     rows = [row for matrix in inertia for row in matrix]
     if add:
         present = read_vectors(recorder, array, layout.inertia, 9)
-        rows = [formulation.plus(x, y) for x, y in zip(present, rows)]
+        rows = [plus(x, y) for x, y in zip(present, rows)]
     write(recorder, array, layout.inertia, rows)

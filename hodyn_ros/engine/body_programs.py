@@ -11,6 +11,7 @@ from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import Body, BodyMotion, JointFrame, Load, Turn
 from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.vectors import Vector
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.frames import Frames
@@ -182,9 +183,7 @@ def _coordinate(recorder: Recorder, multiplier: Number, order: int) -> list[Numb
     return q
 
 
-def read_vectors(
-    recorder: Recorder, array: str, start: int, count: int
-) -> list[formulation.Vector]:
+def read_vectors(recorder: Recorder, array: str, start: int, count: int) -> list[Vector]:
     """Vectors that stand one behind the other in an array."""
     return [
         tuple(recorder.input(array, start + 3 * i + j) for j in range(3))  # type: ignore[misc]
@@ -198,9 +197,7 @@ def read_load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
     return Load(vectors[: layout.order + 1], vectors[layout.order + 1 :])
 
 
-def write(
-    recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]
-) -> None:
+def write(recorder: Recorder, array: str, start: int, vectors: list[Vector]) -> None:
     """Write vectors one behind the other into an array."""
     for i, vector in enumerate(vectors):
         for j, value in enumerate(vector):

@@ -39,16 +39,9 @@ from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation, matrix_program
-from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Load, Matrix, Vector
+from hodyn_ros.engine.formulation import Body, Load
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector
-from hodyn_ros.engine.matrix_program import (
-    Entries,
-    Screw,
-    momentum,
-    outer,
-    plus_matrix,
-    power,
-)
+from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
 from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import (
     RecordedFriction,
@@ -61,6 +54,23 @@ from hodyn_ros.engine.taylor import (
     from_derivatives,
     screw_of_child,
     twist_of_child,
+)
+from hodyn_ros.engine.vectors import (
+    AXIS,
+    ZERO,
+    Matrix,
+    Vector,
+    complement,
+    cross,
+    full_matrix,
+    outer,
+    plus,
+    plus_cross,
+    plus_matrix,
+    plus_scaled,
+    product,
+    scaled,
+    transposed,
 )
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
@@ -147,9 +157,7 @@ def _of_the_bodies(
     model: RobotModel, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
-    moved = {
-        BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)
-    }
+    moved = {BASE: formulation.base_motion(scaled(-1.0, vector(frames.gravity)), 0)}
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
     for i, ((joint, _, turn), body) in enumerate(zip(motions, frames.bodies)):
@@ -158,14 +166,14 @@ def _of_the_bodies(
         turn = turn._replace(rates=[joint.turn * x for x in q[1:]])
         moved[i] = formulation.forward(joint, turn, q, moved[p])
         twists[i] = twist_of_child(whole[i], *twists[p])
-        w2, v2 = (formulation.scaled(2.0, part) for part in twists[i])
+        w2, v2 = (scaled(2.0, part) for part in twists[i])
         S = matrix_program.screw_of(joint)
         D, D2 = (matrix_program.bracket(twist, S) for twist in (twists[i], (w2, v2)))
         # E in the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
         (a,), (B,) = moved[i].a, moved[i].B
         along = (B[0][2], B[1][2], B[2][2])
-        u = formulation.plus_cross(formulation.scaled(joint.slide, along), a, S[0])
-        E = formulation.scaled(joint.turn, along), formulation.plus_cross(u, v2, D[0])
+        u = plus_cross(scaled(joint.slide, along), a, S[0])
+        E = scaled(joint.turn, along), plus_cross(u, v2, D[0])
         fields.append((S, D, D2, E))
         loads.append(formulation.inertial_load(body, moved[i]))
         momenta.append(_momenta(body, w2, v2))
@@ -209,8 +217,8 @@ def _of_the_wrenches(
             )
             sums = (formulation.sum_loads(x, y) for x, y in zip(found[j], own))
             found[j] = Applied(*sums)
-            arm = formulation.plus_scaled(arm, joint.slide * q, AXIS)
-            arm = formulation.plus(formulation.to_parent(joint, turn, arm), joint.d)
+            arm = plus_scaled(arm, joint.slide * q, AXIS)
+            arm = plus(formulation.to_parent(joint, turn, arm), joint.d)
     return found
 
 
@@ -261,10 +269,10 @@ def _applied(expressed_in: str, S: Screw, load: Load, arm: Vector) -> Applied:
     if expressed_in == 'spatial':
         return Applied(nothing, moved)
     f = load.f[0]
-    velocity = formulation.plus_cross(S[1], S[0], arm)
-    across = formulation.plus_cross(ZERO, f, S[0])
-    of_point = Load([formulation.plus_cross(ZERO, arm, across)], [across])
-    column = Load([formulation.plus_cross(ZERO, velocity, f)], [ZERO])
+    velocity = plus_cross(S[1], S[0], arm)
+    across = cross(f, S[0])
+    of_point = Load([cross(arm, across)], [across])
+    column = Load([cross(velocity, f)], [ZERO])
     return Applied(column, formulation.sum_loads(moved, of_point))
 
 
@@ -280,36 +288,36 @@ class Momenta(NamedTuple):
 
 def _momenta(body: Body, w: Vector, v: Vector) -> Momenta:
     """Sums of one body, from twice its twist."""
-    f = formulation.plus_cross(formulation.scaled(body.mass, v), w, body.h)
-    J = matrix_program.full_matrix(body.J)
-    x, y, z = (formulation.plus_cross(ZERO, w, column) for column in J)
-    return Momenta(f, plus_matrix(matrix_program.transposed((x, y, z)), outer(v, body.h)))
+    f = plus_cross(scaled(body.mass, v), w, body.h)
+    J = full_matrix(body.J)
+    x, y, z = (cross(w, column) for column in J)
+    return Momenta(f, plus_matrix(transposed((x, y, z)), outer(v, body.h)))
 
 
 def _sum(momenta: Momenta, motion: JointMotion, of_child: Momenta) -> Momenta:
     """Add the sums of a child; see `matrix_program.body_in_parent`."""
     (joint, q, turn), (f, P) = motion, of_child
     if formulation.slides(joint):
-        P = plus_matrix(P, outer(f, formulation.scaled(joint.slide * q, AXIS)))
+        P = plus_matrix(P, outer(f, scaled(joint.slide * q, AXIS)))
     f = formulation.to_parent(joint, turn, f)
-    P = plus_matrix(matrix_program.matrix_in_parent(joint, turn, P), outer(f, joint.d))
-    return Momenta(formulation.plus(momenta.f, f), plus_matrix(momenta.P, P))
+    P = plus_matrix(formulation.matrix_in_parent(joint, turn, P), outer(f, joint.d))
+    return Momenta(plus(momenta.f, f), plus_matrix(momenta.P, P))
 
 
 def _column(momenta: Momenta, y: Screw) -> Load:
     """Product B y."""
-    n = formulation.plus_product(ZERO, matrix_program.complement(momenta.P), y[0])
-    return Load([n], [formulation.plus_cross(ZERO, y[0], momenta.f)])
+    n = product(complement(momenta.P), y[0])
+    return Load([n], [cross(y[0], momenta.f)])
 
 
 def _row(momenta: Momenta, y: Screw) -> Load:
     """Product of the transpose of B with y."""
-    moment = _column(Momenta(momenta.f, matrix_program.transposed(momenta.P)), y).n[0]
-    return Load([formulation.plus_cross(moment, momenta.f, y[1])], [ZERO])
+    moment = _column(Momenta(momenta.f, transposed(momenta.P)), y).n[0]
+    return Load([plus_cross(moment, momenta.f, y[1])], [ZERO])
 
 
 def _turned(S: Screw, W: Load) -> Load:
     """Product -ad_S^T W: the change of a load that moves along with the screw."""
-    n = formulation.plus_cross(ZERO, S[0], W.n[0])
-    f = formulation.plus_cross(ZERO, S[0], W.f[0])
-    return Load([formulation.plus_cross(n, S[1], W.f[0])], [f])
+    n = cross(S[0], W.n[0])
+    f = cross(S[0], W.f[0])
+    return Load([plus_cross(n, S[1], W.f[0])], [f])

@@ -16,10 +16,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import AXIS, ZERO, Matrix, Vector
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
 from hodyn_ros.engine.program import NO_ARRAY, Number, Part, Recorder, RobotProgram
 from hodyn_ros.engine.taylor import derivatives, joint_motion, screw_of_child
+from hodyn_ros.engine.vectors import (
+    AXIS,
+    ZERO,
+    Matrix,
+    Vector,
+    dot,
+    plus_cross,
+    plus_product,
+    plus_scaled,
+    product,
+    scaled,
+)
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
 
@@ -36,9 +47,7 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
     recorder, frames = Recorder(), frames_of(model)
     orders, size = K - 2, model.n_joints * 10 * model.n_bodies
     values: list[Number] = [0.0] * (orders * size)
-    motions = {
-        BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)
-    }
+    motions = {BASE: formulation.base_motion(scaled(-1.0, vector(frames.gravity)), 0)}
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
     for i, p in enumerate(model.parent.tolist()):
         joint, own = frames.joints[i], int(model.coordinate[i])
@@ -50,23 +59,23 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
         jacobian = {j: screw_of_child(moving, *screw) for j, screw in jacobians[p].items()}
         e, u = jacobian.get(own, (ZERO, ZERO))
         multiplier = float(model.multiplier[i])
-        e = formulation.plus_scaled(e, multiplier * joint.turn, AXIS)
-        jacobian[own] = e, formulation.plus_scaled(u, multiplier * joint.slide, AXIS)
+        e = plus_scaled(e, multiplier * joint.turn, AXIS)
+        jacobian[own] = e, plus_scaled(u, multiplier * joint.slide, AXIS)
         jacobians[i] = jacobian
 
         # In the axes of the model's frame, about its origin, whose position is d.
         x, y, z = (vector(without_rounding(row, 1.0)) for row in frames.poses[i][:3, :3])
         R, d = (x, y, z), position(se3.inverse(frames.poses[i]))
         (a,), (B,) = motions[i].a, motions[i].B
-        a = formulation.plus_product(ZERO, R, formulation.plus_product(a, B, d))
-        w = [formulation.plus_product(ZERO, R, v) for v in motions[i].w]
+        a = product(R, plus_product(a, B, d))
+        w = [product(R, v) for v in motions[i].w]
         (B,), ((_, products),) = (
             formulation.acceleration_matrices(w),
             formulation.squares(w),
         )
         for j, (e, u) in jacobian.items():
-            u = formulation.plus_product(ZERO, R, formulation.plus_cross(u, e, d))
-            row = _row(a, w[1], products, B, formulation.plus_product(ZERO, R, e), u)
+            u = product(R, plus_cross(u, e, d))
+            row = _row(a, w[1], products, B, product(R, e), u)
             for place, value in enumerate(row, 10 * (j * model.n_bodies + i)):
                 values[place::size] = derivatives(value, orders)
     recorder.outputs('term', values)
@@ -98,10 +107,10 @@ def _row(
     (bxx, bxy, bxz), (byx, byy, byz), (bzx, bzy, bzz) = B
     xx, yy, zz = (x * y for x, y in zip(e, dw))
     yz, zx, xy = (x * y for x, y in zip(e, products))
-    to_u = [formulation.dot(u, column) for column in zip(*B)]
+    to_u = [dot(u, column) for column in zip(*B)]
     return [
-        formulation.dot(u, a),
-        *formulation.plus_cross((to_u[0], to_u[1], to_u[2]), a, e),
+        dot(u, a),
+        *plus_cross((to_u[0], to_u[1], to_u[2]), a, e),
         xx + zx - xy,
         e[1] * bzy - e[0] * bzx + e[2] * (bxx - byy),
         e[0] * byx - e[2] * byz + e[1] * (bzz - bxx),
