@@ -32,7 +32,6 @@ from hodyn_ros.engine.engine import (
     compute,
     computed,
     engine_of,
-    refuses,
 )
 from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR, Attachment
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
@@ -137,15 +136,10 @@ def _one_sample(model: RobotModel, state: Any, effort: Any, out: Any) -> Array |
     try:
         shape, single, table = model.derived.forward[effort.shape]
         result: Array = empty(shape) if out is None else out
-    except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
-        return None
-    try:
         if type(state) is ndarray and single(table, state, effort, result) == 0:
             return result
-    except Exception:
-        single_sample = result.ndim == np.ndim(state) == 2
-        if single_sample and not (refuses(state, result) or refuses(effort)):
-            raise
+    except Exception:  # not ready, or not for these, which are checked elsewhere
+        pass
     return None
 
 

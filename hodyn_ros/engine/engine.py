@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -473,22 +473,6 @@ def computed(
     from hodyn_ros.engine.interpreter import interpret
 
     return interpret(model, engine_of(model).program(request), motion, middle, result)
-
-
-def refuses(motion: Any, *results: Any) -> bool:
-    """Whether compiled calls raise an error since they do not take what they are given.
-
-    Asking costs as much as such a call: it is made first, and this is for what it raises.
-    """
-    return not all(
-        type(array) is np.ndarray
-        and array.dtype == np.float64
-        and array.dtype.isnative
-        and array.flags.c_contiguous
-        and array.flags.aligned
-        and (array is motion or array.flags.writeable)
-        for array in (motion, *results)
-    )
 
 
 def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]) -> None:

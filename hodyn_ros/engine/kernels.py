@@ -342,7 +342,7 @@ def single_call(
     and the results. That their shapes fit is the caller's business, but where efforts are given or
     asked for it is checked. Its answer is 0 if the
     results are there: all numbers are finite, and the only result does not overlap the motion. It
-    raises an error for arrays that are not contiguous or not of float64, see `engine.refuses`.
+    raises an error for arrays that are not contiguous or not of float64.
     """
     function: Callable[..., int] = _one_result if len(dimensions) == 1 else _two_results
     if efforts:
