@@ -283,6 +283,12 @@ def _is_finite(values: Any) -> Any:
     return good
 
 
+def _fit(series: Any, delta: Any, N: Any, orders: Any) -> Any:
+    """Whether N series have as many columns as the deflections, and so many orders at least."""
+    n = series.shape[0] // N
+    return series.shape[1] == delta.shape[1] and series.shape[0] == N * n and n >= orders
+
+
 def _drive(
     N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
 ) -> int:
@@ -304,8 +310,7 @@ def _drive(
         Positions and torques of motors, and deflections of joints; written.
     """
     K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
-    fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1] and S.shape[1] >= R
-    if not (fits and K >= R and E >= T and q.shape[0] == N * K and Q.shape[0] == N * E):
+    if not (_fit(q, delta, N, R) and _fit(Q, delta, N, T) and S.shape[1] >= R):
         return OUT_OF_REACH
     g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
     W, J = np.zeros((R, 12)), np.zeros((2, 12))
@@ -737,7 +742,7 @@ _INLINED = (
     _forward,
     _reaches,
 )
-_HELPERS = (_piece, _is_finite, _start, _vary, _moments, _weights)
+_HELPERS = (_piece, _is_finite, _fit, _start, _vary, _moments, _weights)
 
 drive = ElasticKernel(_drive, 'ivmmmwww')
 elastic = ElasticKernel(_elastic, 'vmw')

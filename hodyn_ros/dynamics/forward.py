@@ -106,13 +106,21 @@ def forward_dynamics(
         if found is not None:
             return found
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
-    n = model.n_joints
     given = given_efforts(model, state, effort, wrench)
-    shape = (*given.batch, given.count, n)
+    shape = (*given.batch, given.count, model.n_joints)
     if out is not None:
         check_out(out, shape, (given.motion,), 'the state')
     result = empty(shape) if out is None else out
-    flat = result.reshape(given.N, given.count, n)
+    flat = result.reshape(given.N, *shape[-2:])
+    request = _request(model, algorithm, given)
+    if not compute(model, request, given.motion, given.packed(*given.others), flat):
+        given.refuse_not_finite()
+        _order_by_order(model, given, flat)
+    return result
+
+
+def _request(model: RobotModel, algorithm: str, given: DynamicsInputs) -> BodyDynamics:
+    """What the engine is asked for; its kernel is made at once for an algorithm by name."""
     request = BodyDynamics(FORWARD, given.count, given.links)
     if algorithm == 'articulated_bodies' and not request.loops(model):
         raise HodynError(
@@ -122,10 +130,7 @@ def forward_dynamics(
     if algorithm != 'auto':
         request = request._replace(form=ALGORITHMS[algorithm])
         engine_of(model).prepare(request)
-    if not compute(model, request, given.motion, given.packed(*given.others), flat):
-        given.refuse_not_finite()
-        _order_by_order(model, given, flat)
-    return result
+    return request
 
 
 def _one_sample(model: RobotModel, state: Any, effort: Any, out: Any) -> Array | None:

@@ -413,6 +413,14 @@ class _Samples:
                 self._along_one_axis(np.asarray(w.values)) for w in self.wrenches
             ]
 
+    def moving_links(self) -> tuple[Attachment, ...]:
+        """Wrenches on links that move, without their values."""
+        return tuple(
+            Attachment(item.link, item.expressed_in, item.acting)
+            for item in self.wrenches
+            if self._model.link(item.link).body != BASE
+        )
+
     def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values with their leading axes broadcast and merged, of the type that they have."""
         if values.ndim == 2:
@@ -500,14 +508,7 @@ def _choose(
     order = samples.K - 3
     kernel = None
     if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
-        engine = model.kept(Engine)
-        links: tuple[Attachment, ...] = ()
-        if samples.wrenches:
-            links = tuple(
-                Attachment(item.link, item.expressed_in, item.acting)
-                for item in samples.wrenches
-                if model.link(item.link).body != BASE
-            )
+        engine, links = model.kept(Engine), samples.moving_links()
         if algorithm == 'auto':
             kernel = engine.kernel(Efforts(order, links), 0 if ask else samples.N)
         else:

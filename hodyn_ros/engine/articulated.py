@@ -27,7 +27,7 @@ from hodyn_ros.engine.body_programs import (
     write,
 )
 from hodyn_ros.engine.formulation import Body, JointFrame, Load, Turn
-from hodyn_ros.engine.program import Program, Recorder
+from hodyn_ros.engine.program import Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -91,7 +91,7 @@ class Articulated(NamedTuple):
         return n, plus_product(f, self.m, u)
 
 
-def sweeps(order: int, kind: int) -> list[tuple[bool, Program]]:
+def sweeps(order: int, kind: int) -> list[tuple[bool, StraightLineProgram]]:
     """Loops over the bodies for a body of a kind, in their order.
 
     Returns
@@ -99,7 +99,7 @@ def sweeps(order: int, kind: int) -> list[tuple[bool, Program]]:
     list of (bool, Program)
         Whether the loop goes towards the base, and the program of a body.
     """
-    found: list[tuple[bool, Program]] = []
+    found: list[tuple[bool, StraightLineProgram]] = []
     for k in range(order + 1):
         found.append((False, _outwards(order, k, kind, last=False)))
         if k == 0:
@@ -108,7 +108,7 @@ def sweeps(order: int, kind: int) -> list[tuple[bool, Program]]:
     return [*found, (False, _outwards(order, order + 1, kind, last=True))]
 
 
-def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
+def _outwards(order: int, k: int, kind: int, last: bool) -> StraightLineProgram:
     """Acceleration of order k - 1, which is known by now, and what is known of order k."""
     recorder, layout = Recorder(), ArticulatedLayout(order)
     joint, body, _, _ = body_inputs(recorder, kind)
@@ -168,7 +168,7 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> Program:
     return recorder.program()
 
 
-def _inertia(order: int, kind: int) -> Program:
+def _inertia(order: int, kind: int) -> StraightLineProgram:
     """Articulated inertia: what the joint makes of it, and what the parent gets."""
     recorder, layout = Recorder(), ArticulatedLayout(order)
     joint, _, _, armature = body_inputs(recorder, kind)
@@ -204,7 +204,7 @@ def _inertia(order: int, kind: int) -> Program:
     return recorder.program()
 
 
-def _inwards(order: int, k: int, kind: int) -> Program:
+def _inwards(order: int, k: int, kind: int) -> StraightLineProgram:
     """Order k of the load that the parent gets as long as its acceleration is zero."""
     recorder, layout = Recorder(), ArticulatedLayout(order)
     joint, _, _, _ = body_inputs(recorder, kind)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import Body, BodyMotion, JointFrame, Load, Turn
-from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.program import Number, Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import Vector
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class BodyPrograms(NamedTuple):
     `forward` reads it from 'wrench', for each derivative (moment, force).
     """
 
-    forward: Program
-    backward: Program
+    forward: StraightLineProgram
+    backward: StraightLineProgram
 
 
 class StateLayout:

@@ -87,10 +87,10 @@ def forward_program(
         for j, value in zip(free, found[b:]):
             ahead[j] = value
         motion.append(ahead)
-        for i, value in enumerate(ahead, b):
-            if i - b in prescribed:
-                value = _plus_row(bias[i], matrix[i], kept, found)
-            results.append(value)
+        # Where the motion is prescribed, the effort is what is found.
+        row = dict(enumerate(ahead))
+        row |= {j: _plus_row(bias[b + j], matrix[b + j], kept, found) for j in prescribed}
+        results += row.values()
     recorder.outputs('found', results)
     return RobotProgram(
         recorder.program(),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.program import SINGULAR, Program, RobotProgram
+from hodyn_ros.engine.program import SINGULAR, RobotProgram, StraightLineProgram
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -81,12 +81,12 @@ def _interpret(
     run(robot.program, arrays)
 
 
-def run(program: Program, arrays: Mapping[str, Array]) -> None:
+def run(program: StraightLineProgram, arrays: Mapping[str, Array]) -> None:
     """Outputs of a program, written into arrays.
 
     Parameters
     ----------
-    program : Program
+    program : StraightLineProgram
     arrays : mapping of str to ndarray, shape (elements, N)
         One row for each element. Those that the program writes must be there.
     """

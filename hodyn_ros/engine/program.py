@@ -1,7 +1,7 @@
 """Straight-line programs, recorded from formulas that are written over abstract scalars.
 
 A formula is a Python function that adds, subtracts and multiplies whatever it is given. Given
-`Scalar` objects of a `Recorder`, it leaves behind a `Program`: the operations that remain after
+`Scalar` objects of a `Recorder`, it leaves behind a `StraightLineProgram`: the operations that remain after
 folding constants, removing zero and unit factors, sharing equal terms and dropping what no output
 needs. Programs become machine code and C.
 """
@@ -55,7 +55,7 @@ class Output(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Program:
+class StraightLineProgram:
     """A straight-line program.
 
     Attributes
@@ -154,7 +154,7 @@ class Recorder:
         other._steps = self._steps
         return other
 
-    def program(self) -> Program:
+    def program(self) -> StraightLineProgram:
         """Program of all outputs, without the steps that none needs."""
         ends = [(*place, self._end(value)) for place, value in self._outputs.items()]
         operations = list(self._steps)
@@ -172,7 +172,7 @@ class Recorder:
                 renumbered[step] = len(kept)
                 kept.append(_renumber(operation, renumbered))
         outputs = (Output(array, index, renumbered[step]) for array, index, step in ends)
-        return Program(tuple(kept), tuple(outputs))
+        return StraightLineProgram(tuple(kept), tuple(outputs))
 
     def sum(self, a: Number, b: Number) -> Number:
         """Sum a + b, recorded unless one of them is zero or both cancel."""
@@ -318,24 +318,24 @@ class RobotProgram(NamedTuple):
 
     Attributes
     ----------
-    program : Program
+    program : StraightLineProgram
     bodies : sequence of int
         Those whose joints 'sine' and 'cosine' are of, in their order.
     orders : int
         Number of derivatives in the motion, the zeroth included.
     middle, result : Part
         The other arrays, see `llvm.EVALUATE`.
-    arguments : Program
+    arguments : StraightLineProgram
     friction : bool
         Whether that of the robot, if it has any, is included.
     """
 
-    program: Program
+    program: StraightLineProgram
     bodies: Sequence[int]
     orders: int
     middle: Part
     result: Part
-    arguments: Program = Program((), ())
+    arguments: StraightLineProgram = StraightLineProgram((), ())
     friction: bool = True
 
     @property

@@ -24,9 +24,9 @@ from hodyn_ros.engine.program import (
     Attachment,
     Number,
     Part,
-    Program,
     Recorder,
     RobotProgram,
+    StraightLineProgram,
 )
 from hodyn_ros.engine.vectors import ZERO, Vector, dot, scaled
 from hodyn_ros.errors import ModelError
@@ -81,14 +81,14 @@ def effort_program(
         order + 3,
         Part('wrench', len(given), False),
         Part('effort', model.n_joints * (order + 1), True),
-        friction.arguments() if friction else Program((), ()),
+        friction.arguments() if friction else StraightLineProgram((), ()),
         friction=friction is not None,
     )
 
 
 def robot_program(
     model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
-) -> Program:
+) -> StraightLineProgram:
     """Program of the inverse dynamics of a robot without friction.
 
     Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of the
@@ -355,7 +355,7 @@ class RecordedFriction:
             found.append((i, values, slopes))
         return found
 
-    def arguments(self) -> Program:
+    def arguments(self) -> StraightLineProgram:
         """Program of the arguments."""
         recorder = self.recorder.apart()
         recorder.outputs('step', self._steps.values())
