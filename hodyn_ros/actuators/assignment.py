@@ -18,8 +18,7 @@ import numpy as np
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive, friction_laws, of_joint
-from hodyn_ros.actuators.damped import Dampers
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.sea import Dampers, SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ActuatorError, JointNameError

@@ -430,7 +430,7 @@ def _start(c: Any, o: Any, W: Any) -> None:
 
 
 def _springs(c: Any, o: Any, m: Any, W: Any) -> None:
-    """Coefficient m of what springs do, by the laws in `vsa.antagonistic` and `vsa.lever`.
+    """Coefficient m of what springs do, by the laws in `vsa.mechanisms`.
 
     Columns of W (R, 12) are both deflections, effort, stiffness, the torques that both motors
     hold, and the functions that they consist of: of a pair the sines and cosines; of a lever
@@ -683,7 +683,7 @@ def _follow(
     Q : ndarray, shape (N E, n)
         Torques after the steps, with derivatives.
     tables : ndarray, shape (2, E, E)
-        See `damped._tables`.
+        Of polynomials over steps, see `sea`.
     series : ndarray, shape ((N + 1) d, E + 1)
         Deflections; the first d rows are given, the others written.
 

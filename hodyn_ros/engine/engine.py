@@ -35,6 +35,7 @@ from hodyn_ros.engine.program import (
     Attachment,
     ProgramTooLong,
     RobotProgram,
+    interpret,
 )
 from hodyn_ros.errors import HodynError, ModelError
 
@@ -185,7 +186,7 @@ class Term(NamedTuple):
             If a term takes more steps than `program.LONGEST`.
         """
         if self.name == REGRESSOR:
-            from hodyn_ros.engine.regressor_program import regressor_program
+            from hodyn_ros.engine.partials_program import regressor_program
 
             return regressor_program(model, self.K)
         if self.name == PARTIALS:
@@ -470,8 +471,6 @@ def computed(
     """
     if compute(model, request, motion, middle, result):
         return True
-    from hodyn_ros.engine.interpreter import interpret
-
     return interpret(model, engine_of(model).program(request), motion, middle, result)
 
 

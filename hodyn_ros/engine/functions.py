@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from llvmlite import ir
 
-from hodyn_ros.engine import articulated
 from hodyn_ros.engine.body_programs import (
     BRANCH,
     GENERAL,
     N_CONSTANTS,
     SIMPLE,
+    ArticulatedLayout,
     StateLayout,
     body_programs,
+    sweeps,
 )
 from hodyn_ros.engine.llvm import (
     DOUBLE,
@@ -360,23 +361,23 @@ def effort_loops(order: int, loaded: bool) -> Loops:
         Whether every body carries a wrench, given in the middle array.
     """
     programs = {kind: body_programs(order, kind, loaded) for kind in KINDS}
-    sweeps = [
+    loops = [
         (False, {kind: item.forward for kind, item in programs.items()}),
         (True, {kind: item.backward for kind, item in programs.items()}),
     ]
     sizes = (order + 3, 6 * (order + 1) if loaded else 0, order + 1)
-    return Loops(sweeps, StateLayout(order), sizes, ('motion', 'wrench', 'effort'))
+    return Loops(loops, StateLayout(order), sizes, ('motion', 'wrench', 'effort'))
 
 
 def articulated_loops(order: int) -> Loops:
     """Loops for the accelerations that efforts cause, and their derivatives."""
-    found = {kind: articulated.sweeps(order, kind) for kind in KINDS}
-    sweeps = [
+    found = {kind: sweeps(order, kind) for kind in KINDS}
+    loops = [
         (backward, {kind: found[kind][number][1] for kind in KINDS})
         for number, (backward, _) in enumerate(found[GENERAL])
     ]
-    layout = articulated.ArticulatedLayout(order)
-    return Loops(sweeps, layout, (2, order + 1, order + 1), ('motion', 'effort', 'found'))
+    layout = ArticulatedLayout(order)
+    return Loops(loops, layout, (2, order + 1, order + 1), ('motion', 'effort', 'found'))
 
 
 def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:

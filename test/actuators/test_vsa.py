@@ -9,8 +9,8 @@ from support import vsa_oracle
 from support.vsa_oracle import MODELS, PUBLISHED
 
 from hodyn_ros import friction
+from hodyn_ros.actuators.vsa.mechanisms import PARAMETER_SETS
 from hodyn_ros.actuators.vsa.model import VariableStiffness
-from hodyn_ros.actuators.vsa.parameters import PARAMETER_SETS
 
 every_model = pytest.mark.parametrize('model', MODELS.values(), ids=MODELS.keys())
 

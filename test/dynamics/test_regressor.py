@@ -20,8 +20,8 @@ from hodyn_ros import (
 )
 from hodyn_ros.dynamics import parameter_names
 from hodyn_ros.engine.engine import Term, engine_of
+from hodyn_ros.engine.partials_program import regressor_program
 from hodyn_ros.engine.program import REGRESSOR
-from hodyn_ros.engine.regressor_program import regressor_program
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Viscous
 
