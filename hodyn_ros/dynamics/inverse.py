@@ -161,7 +161,7 @@ def inverse_dynamics(
     "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
     using Spatial Representation of Twists", and the papers named in the formulations.
     """
-    if algorithm == 'auto' and type(motion) is ndarray:
+    if type(motion) is ndarray and type(algorithm) is str and algorithm == 'auto':
         # One sample in a control loop: the compiled call checks the rest of its arguments. (It
         # may take other classes for plain arrays, those with masked values too.)
         try:

@@ -204,7 +204,7 @@ def body_inputs(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number
         values[22] = 1.0
     if kind == SIMPLE:
         values[:2] = [1.0, 0.0]
-    joint = JointFrame(*values[:6], tuple(values[6:9]), *values[9:12])
+    joint = JointFrame(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[call-arg]
     body = Body(values[12], tuple(values[13:16]), tuple(values[16:22]))
     return joint, body, values[22], values[23]
 

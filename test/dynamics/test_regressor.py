@@ -22,7 +22,7 @@ from hodyn_ros.dynamics import parameter_names
 from hodyn_ros.engine.engine import Term, engine_of
 from hodyn_ros.engine.partials_program import regressor_program
 from hodyn_ros.engine.program import REGRESSOR
-from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -122,33 +122,6 @@ def test_compiled_samples_and_batches_equal_the_interpreted_program(name, K):
 def test_programs_are_as_short_as_documented(panda):
     counts = [regressor_program(panda, K).program.flops for K in (3, 4, 5)]
     assert counts == [1555, 4716, 9777]
-
-
-@pytest.mark.parametrize('shape', [(), (0,), (2, 3)])
-def test_any_leading_shape_is_kept(panda, shape):
-    motion = random_motion(0, 7, 4, shape)
-    assert regressor(panda, motion).shape == (*shape, 2, 7, 70)
-    assert joint_regressor(panda, motion, ['armature', Offset(1.0)]).shape == (
-        *shape,
-        2,
-        7,
-        14,
-    )
-    assert joint_regressor(panda, motion, []).shape == (*shape, 2, 7, 0)
-
-
-def test_motion_that_cannot_be_used_is_refused(panda):
-    for matrix in (regressor, lambda *given: joint_regressor(*given, ['armature'])):
-        with pytest.raises(MotionError, match='K >= 3'):
-            matrix(panda, np.zeros((2, 7)))
-        with pytest.raises(MotionError, match='7 joints'):
-            matrix(panda, np.zeros((3, 6)))
-        with pytest.raises(MotionError, match='nan at index'):
-            matrix(panda, np.full((3, 7), np.nan))
-    with pytest.raises(MotionError, match='overflows'):
-        regressor(panda, np.full((3, 7), 1e300))
-    with pytest.raises(MotionError, match='RobotModel'):
-        regressor('panda', np.zeros((3, 7)))
 
 
 # --- Models with other parameters ---------------------------------------------------------------
