@@ -156,21 +156,6 @@ def test_table_passes_through_its_points():
     assert spring.torque_range == (SINH[0], SINH[-1])
 
 
-@EACH
-def test_derivatives_of_a_law_are_the_derivatives_of_its_values(spring):
-    lower, upper = np.clip(spring.range, -0.3, 0.3)
-    for middle in np.linspace(lower, upper, 7)[1:-1] + 1e-3:
-        # A table is a polynomial between its knots only; the nodes stay between two of them.
-        half = 5e-4
-        nodes = np.polynomial.chebyshev.chebpts1(8)
-        values = spring.derivatives(middle + half * nodes, 0)[:, 0]
-        fit = np.polynomial.chebyshev.Chebyshev.fit(nodes, values, 7)
-        found = spring.derivatives(np.array(middle), 2)
-        slope, curvature = fit.deriv(1)(0.0) / half, fit.deriv(2)(0.0) / half**2
-        assert abs(found[1] - slope) <= 1e-8 * abs(slope) + 1e-8
-        assert abs(found[2] - curvature) <= 1e-3 * abs(found[1]) + 1e-5 * abs(curvature)
-
-
 @pytest.mark.parametrize('name', ['table', 'coarse table'])
 def test_table_has_two_continuous_derivatives(name):
     spring = SPRINGS[name]

@@ -136,33 +136,6 @@ def test_motor_torques_balance_inertia_friction_and_springs_with_their_derivativ
 
 
 @every_model
-def test_derivatives_of_the_motors_are_those_of_one_motion(model):
-    """Chebyshev interpolation of the positions alone, along a motion of half a second."""
-    rng = np.random.default_rng(4)
-    first, second = vsa_oracle.reachable_samples(model, rng, 2)
-    # A motion from one pair of deflections to another, inside a set that is convex enough.
-    nodes = np.polynomial.chebyshev.chebpts1(40) * 0.25
-    phase = np.stack(
-        (np.sin(3.0 * nodes), 3.0 * np.cos(3.0 * nodes), -9.0 * np.sin(3.0 * nodes))
-    )
-    ends = np.stack(model.effort_and_stiffness(np.stack((first, second))))
-    middle, half = ends.mean(axis=1), 0.2 * (ends[:, 1] - ends[:, 0])
-    effort = half[0] * phase.T
-    stiffness = half[1] * phase.T
-    effort[:, 0] += middle[0]
-    stiffness[:, 0] += middle[1]
-    q = phase.T
-    position = VariableStiffness(model, 0.1).motors(q, effort, stiffness).position
-    fit = np.polynomial.Chebyshev.fit
-    for motor in range(2):
-        curve = fit(nodes, position[:, motor, 0], 39, domain=[-0.25, 0.25])
-        size = np.abs(position[:, motor]).max(axis=0)
-        for order, tolerance in ((1, 1e-9), (2, 1e-7)):
-            error = curve.deriv(order)(nodes) - position[:, motor, order]
-            assert np.abs(error[5:-5]).max() < tolerance * size[order]
-
-
-@every_model
 def test_orders_are_as_many_as_the_shortest_input_has(model):
     q, effort, stiffness = (series[0] for series in flat_outputs(model))
     drive = VariableStiffness(model, 0.1)

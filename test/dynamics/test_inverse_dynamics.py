@@ -34,6 +34,7 @@ from support.random_trees import (
     random_wrenches,
     seeds,
 )
+from support.records import changed
 
 from hodyn_ros import Wrench, inverse_dynamics
 
@@ -149,7 +150,7 @@ def test_joints_at_their_zero_position_and_at_rest_match_power_series():
 @pytest.mark.parametrize('K', [3, 4, 5, 6, 8])
 def test_lower_orders_do_not_depend_on_how_many_are_asked_for(K):
     case = make_case('tree 5', K=8)
-    wrenches = [Wrench(*w._replace(values=w.values[: K - 2])) for w in case.wrenches]
+    wrenches = [Wrench(*changed(w, values=w.values[: K - 2])) for w in case.wrenches]
     effort = inverse_dynamics(case.model, case.motion[:K], wrenches)
     assert effort.shape[0] == K - 2
     assert np.all(relative_errors(effort, case.expected[: K - 2], case.scale) <= 1e-12)
@@ -173,7 +174,7 @@ def test_batch_equals_loop_over_its_samples(name, algorithm):
     together = inverse_dynamics(model, motion, wrench_arguments(cases), algorithm)
     assert together.shape == (2, 9, orders, n)
     for index in np.ndindex(2, 9):
-        one = [Wrench(*w._replace(values=w.values[index])) for w in cases]
+        one = [Wrench(*changed(w, values=w.values[index])) for w in cases]
         alone = inverse_dynamics(model, motion[index], one, algorithm)
         assert alone.shape == (orders, n)
         scale = np.abs(together).max(axis=(0, 1, 3))
