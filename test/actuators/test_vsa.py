@@ -152,32 +152,6 @@ def test_orders_are_as_many_as_the_shortest_input_has(model):
 
 
 @every_model
-def test_samples_do_not_depend_on_each_other(model):
-    q, effort, stiffness = flat_outputs(model)
-    drive = VariableStiffness(model, (0.1, 0.2), friction.Viscous(0.1))
-    together = drive.motors(
-        q.reshape(2, 3, -1), effort.reshape(2, 3, -1), stiffness.reshape(2, 3, -1)
-    )
-    for i in range(6):
-        alone = drive.motors(q[i], effort[i], stiffness[i])
-        at = divmod(i, 3)
-        np.testing.assert_allclose(together.position[at], alone.position, rtol=1e-12)
-        np.testing.assert_allclose(
-            together.torque[at], alone.torque, rtol=1e-12, atol=1e-12
-        )
-    broadcast = drive.motors(q[0], effort[0], np.broadcast_to(stiffness[0], (2, 1, ORDERS)))
-    assert broadcast.position.shape == (2, 1, 2, ORDERS)
-
-
-@every_model
-def test_inverse_gives_the_deflections_back(model):
-    d = vsa_oracle.reachable_samples(model, np.random.default_rng(5), 40)
-    np.testing.assert_allclose(
-        model.deflections_for(*model.effort_and_stiffness(d)), d, rtol=1e-9
-    )
-
-
-@every_model
 def test_jacobian_is_that_of_automatic_differentiation(model):
     y = casadi.SX.sym('y', 2)
     values = casadi.vertcat(

@@ -164,14 +164,6 @@ def test_matrices_match_pinocchio(name):
 
 
 @pytest.mark.parametrize('name', NAMES)
-def test_mass_matrix_and_its_derivatives_are_symmetric(name):
-    model, motion = robot_and_motion(name, 5, (3,))
-    M = mass_matrix(model, motion)
-    assert M.shape == (3, 5, model.n_joints, model.n_joints)
-    np.testing.assert_array_equal(M, np.swapaxes(M, -1, -2))
-
-
-@pytest.mark.parametrize('name', NAMES)
 def test_mass_matrix_is_positive_definite(name):
     model, motion = robot_and_motion(name, 1, (20,))
     eigenvalues = np.linalg.eigvalsh(mass_matrix(model, motion)[:, 0])
@@ -187,6 +179,7 @@ def test_mass_matrix_rate_minus_twice_coriolis_matrix_is_skew_symmetric_in_all_o
     model, motion = robot_and_motion(name, 5, (3,))
     M, C = mass_matrix(model, motion), coriolis_matrix(model, motion)
     Md = M[:, 1:]
+    np.testing.assert_array_equal(M, np.swapaxes(M, -1, -2))
     assert C.shape == (3, 4, model.n_joints, model.n_joints)
     difference = Md - 2.0 * C
     # With one joint all terms cancel, and of the matrices only rounding is left.
