@@ -1,7 +1,7 @@
 """Series elastic joints of a robot: both equations of motion hold.
 
-The torques of the links come from power series in time (oracles.py); the laws of springs and friction
-are written out here.
+The torques of the links come from power series in time (oracles.py); the laws of springs and
+friction are written out here.
 """
 
 from pathlib import Path
