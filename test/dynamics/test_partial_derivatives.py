@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import random_trees, robots
-from support.engine_cases import kernels_of, load, needs_compiler
+from support.engine_cases import load, needs_compiler
 
 from hodyn_ros import (
     RobotModel,
@@ -17,8 +17,6 @@ from hodyn_ros import (
     inverse_dynamics_derivatives,
     mass_matrix,
 )
-from hodyn_ros.engine.engine import Term
-from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import FrictionLaw
 
@@ -227,22 +225,6 @@ def test_sharp_coulomb_friction_adds_nothing(panda):
         inverse_dynamics_derivatives(model, motion),
         inverse_dynamics_derivatives(panda, motion),
     )
-
-
-@needs_compiler
-@pytest.mark.parametrize('K', [3, 4, pytest.param(5, marks=pytest.mark.slow)])
-def test_compiled_samples_and_batches_equal_interpreted_ones(panda, K):
-    model = panda.with_armature({name: 0.1 for name in panda.joint_names})
-    model = model.with_friction(dict(zip(panda.joint_names, LAWS.values())))
-    motion = motion_of(model, K, (21,))
-    interpreted = inverse_dynamics_derivatives(dataclasses.replace(model), motion)
-    assert not kernels_of(model)
-    model.warm_up(0, functools.partial(inverse_dynamics_derivatives, model, motion[0]))
-    assert Term(PARTIALS, K) in kernels_of(model)
-    together = inverse_dynamics_derivatives(model, motion)
-    alone = np.stack([inverse_dynamics_derivatives(model, sample) for sample in motion])
-    assert np.all(errors(together, interpreted) <= 1e-14)
-    assert np.all(errors(alone, interpreted) <= 1e-14)
 
 
 # --- Given and returned arrays ------------------------------------------------------------------

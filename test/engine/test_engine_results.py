@@ -21,7 +21,9 @@ from hodyn_ros import (
     forward_kinematics,
     friction,
     gravity_effort,
+    inverse_dynamics_derivatives,
     mass_matrix,
+    regressor,
 )
 from hodyn_ros.dynamics.matrices import _closed_form
 from hodyn_ros.engine import engine
@@ -45,7 +47,24 @@ TERMS = {
     'Coriolis matrix': coriolis_matrix,
     'other Coriolis matrix': lambda model, motion: coriolis_matrix(model, motion, False),
     'weight': gravity_effort,
+    'regressor': regressor,
+    'partial derivatives': inverse_dynamics_derivatives,
 }
+# How many more derivatives a motion has than a term.
+MORE = {
+    'Coriolis matrix': 1,
+    'other Coriolis matrix': 1,
+    'regressor': 2,
+    'partial derivatives': 2,
+}
+LAWS = (
+    friction.Viscous(0.7),
+    friction.Coulomb(1.3, smoothing=0.4),
+    friction.Sigmoid(1.1, 3.0, 0.2),
+    friction.Viscous(0.2) + friction.Offset(2.0) + friction.Coulomb(0.9, smoothing=0.6),
+    friction.Stribeck(1.2, 0.5, smoothing=0.3),
+    friction.Stribeck(1.2, 0.5),
+)
 
 
 @pytest.fixture(scope='module')
@@ -176,11 +195,20 @@ def test_terms_of_a_robot_with_helical_joints(seed, name):
     assert_equal_by_order(together, by_numpy(TERMS[name], model, motion))
 
 
-@pytest.mark.parametrize('K', [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
-@pytest.mark.parametrize('name', TERMS)
+@pytest.mark.parametrize(
+    ('name', 'K'),
+    [
+        pytest.param(name, K, marks=[pytest.mark.slow] * (K + MORE.get(name, 0) > 4))
+        for name in TERMS
+        for K in (
+            [1, 2, 3] if name in ('regressor', 'partial derivatives') else [1, 2, 3, 4]
+        )
+    ],
+)
 def test_terms_of_the_panda_of_each_order(panda, name, K):
     model = panda.with_armature({joint: 0.1 for joint in panda.joint_names})
-    motion = random_motion(model, K + ('Coriolis' in name), (20,))
+    model = model.with_friction(dict(zip(panda.joint_names, LAWS)))
+    motion = random_motion(model, K + MORE.get(name, 0), (20,))
     together, alone = by_kernel(TERMS[name], model, motion)
     expected = by_numpy(TERMS[name], model, motion)
     assert together.shape[1] == K
