@@ -396,10 +396,12 @@ def _quickly(
     )
     if quick is None or (effort is not None and wrench is not None):
         return None
-    if effort is None:
+    given = effort
+    if given is None:
         effort = inverse_dynamics(actuators.model, motion, wrench)
     try:
-        _require_plain(effort, quick.effort)
+        if given is not None:
+            _require_plain(effort, quick.effort)
         return _quick_sample(quick, motion, effort, stiffness, time, state)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None

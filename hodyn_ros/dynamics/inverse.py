@@ -186,13 +186,19 @@ def _loaded_sample(
 
     What it raises means the same.
     """
-    items = [wrench] if type(wrench) is Wrench else wrench
-    if type(items) not in (list, tuple) or {*map(type, items)} != {Wrench}:
+    if type(wrench) in (list, tuple) and len(wrench) == 1:
+        wrench = wrench[0]
+    key: Any
+    if type(wrench) is Wrench:
+        given: Any = wrench.values
+        key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+    elif type(wrench) in (list, tuple) and {*map(type, wrench)} == {Wrench}:
+        links = ((item.link, item.expressed_in, item.acting) for item in wrench)
+        given = np.array([item.values for item in wrench])
+        key = (motion.shape, *chain(*links))
+    else:
         return None
-    links = chain(*((item.link, item.expressed_in, item.acting) for item in items))
-    values = [item.values for item in items]
-    given: Any = np.array(values) if len(values) > 1 else values[0]
-    shape, single, table = model.derived.efforts[(motion.shape, *links)]
+    shape, single, table = model.derived.efforts[key]
     effort = empty(shape) if out is None else out
     return effort if single(table, motion, given, effort) == 0 else None
 
