@@ -35,18 +35,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.comparison_laws import make_compared
 from benchmarks.elastic_plant import LINKS, MOTORS, SPEEDS, ElasticPlant, Faults, Friction
 from benchmarks.report import folder_options, grid, write_tables
 from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import (
+    Command,
     GravityCompensation,
     Guards,
-    make_controller,
+    Law,
     tracking_controller,
     warm_up,
 )
-from hodyn_ros.control.controller import Command
 from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import HodynError
 
@@ -248,7 +249,7 @@ def of_kind(kind: str) -> Callable[[Robot, float], Any]:
 
     def make(robot: Robot, w: float) -> Any:
         model = robot.actuators.model
-        return make_controller(
+        return make_compared(
             model, kind, robot.actuators, w, robot.limits, 0.5 * robot.period
         )
 
@@ -266,42 +267,40 @@ def without_weight(robot: Robot, w: float) -> Any:
     )
 
 
-class WeightAhead:
+class WeightAhead(Law):
     """Weight of the measured position of the links, and damped motors: g(q) - D theta'."""
 
     lead = 0.0
 
     def __init__(self, robot: Robot, w: float) -> None:
-        self.model, self.limits = robot.actuators.model, robot.limits
+        super().__init__(robot.actuators)
+        self.limit(np.inf if robot.limits is None else robot.limits)
 
     def evaluate(
-        self, desired: Array, q: Array, qd: Array, theta: Array, thetad: Array
+        self, desired: Array, q: Array, qd: Array, theta: Array, thetad: Array, **more: Any
     ) -> Command:
         """Torques (n,) [N m] for a measured state, each (n,) [rad, rad/s]."""
         demand: Array = gravity_effort(self.model, q[None])[0] - DAMPING * thetad
-        limits = np.inf if self.limits is None else self.limits
-        return Command(np.clip(demand, -limits, limits), demand)
+        return Command(np.clip(demand, -self.torque_limits, self.torque_limits), demand)
 
 
 class Kind(NamedTuple):
     """How a law is made and called."""
 
     make: Callable[[Robot, float], Any]
-    observes: bool = False
-    """Whether it finds velocities by itself."""
     is_tuned: bool = True
     """Whether the bandwidth is chosen by the rule; otherwise it is that of the law."""
 
 
 LAWS = {
-    'tracking': Kind(recommended, True, False),
+    'tracking': Kind(recommended, False),
     'FF + PD': Kind(of_kind('feed_forward_2')),
     'computed torque': Kind(of_kind('rigid_computed_torque')),
     'PD + gravity': Kind(of_kind('pd_gravity')),
 }
 LEADING = {
-    'GravityCompensation': Kind(without_weight, True, False),
-    'g(q) fed forward': Kind(WeightAhead, False, False),
+    'GravityCompensation': Kind(without_weight, False),
+    'g(q) fed forward': Kind(WeightAhead, False),
 }
 KINDS = {**LAWS, **LEADING}
 
@@ -331,7 +330,6 @@ class Contestant:
     """
 
     def __init__(self, kind: Kind, robot: Robot, bandwidth: float) -> None:
-        self._observes = kind.observes
         try:
             self._law = kind.make(robot, bandwidth)
         except HodynError as reason:
@@ -354,17 +352,16 @@ class Contestant:
             share = 1.0 - np.exp(-FILTER * elapsed)
             found = (np.array([q, theta]) - places) / elapsed
             velocities = velocities + share * (found - velocities)
-        qd, thetad = (None, None) if self._observes else velocities
-        timed = {'elapsed': elapsed} if self._observes else {}
+        qd, thetad = (None, None) if self._law.estimates else velocities
         try:
-            command = self._law.evaluate(desired, q, qd, theta, thetad, **timed)
+            command = self._law.evaluate(desired, q, qd, theta, thetad, elapsed=elapsed)
         except HodynError as reason:
             if self._torque is None:
                 raise Refused(str(reason)) from None
             self._hear(t, str(reason))
             return self._torque
         self._hear(t, command.reason)
-        self.state = getattr(self._law, 'state', '')
+        self.state = self._law.state if self._law.estimates else ''
         self._before = t, np.array([q, theta]), velocities
         self._torque = np.array(command.torque)
         return self._torque

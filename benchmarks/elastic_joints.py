@@ -29,15 +29,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.comparison_laws import make_compared
 from benchmarks.report import folder_options, grid, write_tables
 from benchmarks.timing import NotInstalled
 from hodyn_ros.control import (
     ControlWarning,
     FeedForwardController,
-    make_controller,
     tracking_controller,
 )
-from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.control.law import middle_of_range
 from hodyn_ros.control.laws import motor_gains
 from hodyn_ros.model.friction import Coulomb
 
@@ -119,7 +119,7 @@ def of_kind(kind: str) -> Callable[[Robot, float], Any]:
         lead = 0.5 * PERIOD + (robot.delay if kind != 'flatness' else 0.0)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', ControlWarning)  # the table shows it
-            return make_controller(robot[0], kind, robot[1], w, TORQUE_LIMITS, lead)
+            return make_compared(robot[0], kind, robot[1], w, TORQUE_LIMITS, lead)
 
     return make
 

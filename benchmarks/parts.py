@@ -20,7 +20,7 @@ from llvmlite import ir
 from benchmarks.report import grid
 from hodyn_ros import RobotModel
 from hodyn_ros.engine import functions, kernels, llvm, robot_program
-from hodyn_ros.engine.program import Operation, Output, Program
+from hodyn_ros.engine.program import Operation, Output, StraightLineProgram
 
 SAMPLES, ROUNDS, CALLS = 8192, 40, 10
 # The compiler fuses about so many of all sums and products, see the machine code.
@@ -43,7 +43,7 @@ PARTS = {
 }
 
 
-def products(count: int) -> Program:
+def products(count: int) -> StraightLineProgram:
     """Program of independent fused products."""
     operations = [Operation('input', 'motion', k) for k in range(ACCUMULATORS)]
     operations += [Operation('constant', 0.999, None), Operation('constant', 0.001, None)]
@@ -54,7 +54,7 @@ def products(count: int) -> Program:
         operations.append(Operation('add', len(operations) - 1, ACCUMULATORS + 1))
         latest[place] = len(operations) - 1
     outputs = (Output('effort', k, step) for k, step in enumerate(latest))
-    return Program(tuple(operations), tuple(outputs))
+    return StraightLineProgram(tuple(operations), tuple(outputs))
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def main() -> None:
     without = {
         'whole': ((), robot.program),
         **{f'without {name}': ((name,), robot.program) for name in PARTS},
-        'without the program': ((), Program((), ())),
+        'without the program': ((), StraightLineProgram((), ())),
         'the program alone': (tuple(PARTS), robot.program),
         f'as many products ({count}) alone': (tuple(PARTS), products(count)),
     }
@@ -92,7 +92,7 @@ def _compiled(
     robot: robot_program.RobotProgram,
     width: int,
     parts: Sequence[str],
-    program: Program,
+    program: StraightLineProgram,
 ) -> kernels.LoadedCode:
     with ExitStack() as stack:
         for name in parts:

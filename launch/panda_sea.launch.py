@@ -45,8 +45,8 @@ ARGUMENTS = (
         'controller',
         '',
         'Control law: tracking, joint_impedance, cartesian_impedance, gravity_compensation, '
-        'feed_forward_2, feed_forward_1, feed_forward_0, rigid_computed_torque, pd_gravity or '
-        'flatness (exact linearisation). Empty: that of the parameter file, or else tracking.',
+        'feed_forward_2, feed_forward_1, feed_forward_0 or flatness (exact linearisation). Empty: '
+        'that of the parameter file, or else tracking.',
     ),
     ('simulation', 'true', 'Also simulate the robot. Needs the Python package mujoco.'),
     ('mode', 'lock_step', 'Of the simulation: lock_step, or real_time by the clock.'),

@@ -25,7 +25,7 @@ from benchmarks.formulations.screws import (
     pairing,
     screw_of,
 )
-from hodyn_ros.engine.formulation import ZERO, Number, scaled
+from hodyn_ros.engine.vectors import ZERO, Number, scaled
 
 
 def efforts(

@@ -34,7 +34,7 @@ from benchmarks.formulations.screws import (
     times,
     times_transposed,
 )
-from hodyn_ros.engine.formulation import ZERO, Number, Vector, plus, plus_cross, scaled
+from hodyn_ros.engine.vectors import ZERO, Number, Vector, plus, plus_cross, scaled
 
 Screws = list[Screw]
 """A screw for each body."""

@@ -29,7 +29,7 @@ from benchmarks.formulations.screws import (
     times,
     turned_inertia,
 )
-from hodyn_ros.engine.formulation import ZERO, Number, Vector, plus, plus_cross, scaled
+from hodyn_ros.engine.vectors import ZERO, Number, Vector, plus, plus_cross, scaled
 
 
 def efforts(

@@ -19,9 +19,9 @@ from hodyn_ros.engine.program import (
     NO_ARRAY,
     Number,
     Part,
-    Program,
     Recorder,
     RobotProgram,
+    StraightLineProgram,
 )
 from hodyn_ros.engine.robot_program import robot_program
 
@@ -56,7 +56,7 @@ class Formulation(NamedTuple):
     written: str
     frames: str
     largest: int | None
-    program: Callable[[RobotModel, int], Program]
+    program: Callable[[RobotModel, int], StraightLineProgram]
 
     @property
     def label(self) -> str:
@@ -97,7 +97,7 @@ def formulations() -> list[Formulation]:
     return entries
 
 
-def _engine_program(regroup: bool, model: RobotModel, order: int) -> Program:
+def _engine_program(regroup: bool, model: RobotModel, order: int) -> StraightLineProgram:
     return robot_program(model, frames(model, regroup), order)
 
 
@@ -106,15 +106,15 @@ def _scalar_program(
     constants: Callable[[RobotModel], robots.Robot],
     model: RobotModel,
     order: int,
-) -> Program:
+) -> StraightLineProgram:
     return _recorded(partial(efforts, constants(model)), model, order)
 
 
-def _traced_program(module: str, model: RobotModel, order: int) -> Program:
+def _traced_program(module: str, model: RobotModel, order: int) -> StraightLineProgram:
     return _recorded(partial(traced.efforts, module, model), model, order)
 
 
-def _recorded(efforts: Efforts, model: RobotModel, order: int) -> Program:
+def _recorded(efforts: Efforts, model: RobotModel, order: int) -> StraightLineProgram:
     """Program with the inputs and outputs of `robot_program`."""
     robots.check(model)
     n = model.n_joints
@@ -138,19 +138,19 @@ class Operations(NamedTuple):
         return self.multiplications + self.additions
 
 
-def operations(program: Program) -> Operations:
+def operations(program: StraightLineProgram) -> Operations:
     """Count the operations of a program."""
     counts = program.counts()
     additions = counts.get('add', 0) + counts.get('subtract', 0)
     return Operations(counts.get('multiply', 0), additions)
 
 
-def evaluate(program: Program, model: RobotModel, motion: Array) -> Array:
+def evaluate(program: StraightLineProgram, model: RobotModel, motion: Array) -> Array:
     """Efforts of samples by a program, one operation after the other.
 
     Parameters
     ----------
-    program : Program
+    program : StraightLineProgram
     model : RobotModel
     motion : ndarray, shape (N, K, n)
 
@@ -188,7 +188,7 @@ class Compiled:
 
     Parameters
     ----------
-    program : Program
+    program : StraightLineProgram
     model : RobotModel
     lanes : int
         Samples that are computed at once.
@@ -202,7 +202,7 @@ class Compiled:
 
     def __init__(
         self,
-        program: Program,
+        program: StraightLineProgram,
         model: RobotModel,
         lanes: int,
         width: int,

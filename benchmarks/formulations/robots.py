@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros import RobotModel
-from hodyn_ros.engine.formulation import Vector
 from hodyn_ros.engine.frames import Frames, frames
+from hodyn_ros.engine.vectors import Vector
 from hodyn_ros.model.robot import BASE
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from math import comb
 from typing import NamedTuple
 
 from benchmarks.formulations.robots import Body, Rows
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine.vectors import (
     ZERO,
     Number,
     Vector,

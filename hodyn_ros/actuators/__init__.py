@@ -1,7 +1,7 @@
 """Actuators between motors and joints: rigid drives, series elastic, variable stiffness.
 
-A new law of springs goes into `springs`, a new mechanism of variable stiffness into a file of its
-own in `vsa`; what they are called in parameters stands in `config`.
+A new law of springs goes into `springs`, a new mechanism of variable stiffness into
+`vsa.mechanisms`; what they are called in parameters stands in `config`.
 """
 
 from hodyn_ros.actuators.actuator import Actuator, Motors, RigidDrive
@@ -22,10 +22,14 @@ from hodyn_ros.actuators.springs import (
     Spring,
     TableSpring,
 )
-from hodyn_ros.actuators.vsa.antagonistic import DlrBavs, HyperbolicPair, Qbmove
-from hodyn_ros.actuators.vsa.lever import AwasII
+from hodyn_ros.actuators.vsa.mechanisms import (
+    AwasII,
+    DlrBavs,
+    HyperbolicPair,
+    Qbmove,
+    vsa_model,
+)
 from hodyn_ros.actuators.vsa.model import Elastic, VariableStiffness, VsaModel
-from hodyn_ros.actuators.vsa.parameters import vsa_model
 
 __all__ = [
     'Actuator',

@@ -9,6 +9,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,8 +18,7 @@ import numpy as np
 
 from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive, friction_laws, of_joint
-from hodyn_ros.actuators.damped import Dampers
-from hodyn_ros.actuators.sea import SeriesElastic
+from hodyn_ros.actuators.sea import Dampers, SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ActuatorError, JointNameError
@@ -127,18 +127,6 @@ class Actuators:
     model : RobotModel
     by_joint : mapping of joint name to Actuator
         Of every joint, in model order.
-    motor_names : tuple of str
-        In the order of the joints. A single motor is named as its joint.
-    joint_of_motor : ndarray of int, shape (m,)
-        Index of the joint that each motor moves.
-    driven, others, variable : tuple of DrivenJoint
-        All joints, those that have not one motor, and those of variable stiffness among them that
-        the kernels know.
-    single : SingleMotors
-        The rest.
-    places : ndarray of int, shape (j, 3)
-        Joints that the kernels know, their first motors, and where their numbers begin.
-    numbers : ndarray
 
     Raises
     ------
@@ -150,15 +138,7 @@ class Actuators:
 
     model: RobotModel
     by_joint: Mapping[str, Actuator]
-    motor_names: tuple[str, ...] = field(init=False)
-    joint_of_motor: Indices = field(init=False)
-    driven: tuple[DrivenJoint, ...] = field(init=False, repr=False)
-    single: SingleMotors = field(init=False, repr=False)
-    others: tuple[DrivenJoint, ...] = field(init=False, repr=False)
-    variable: tuple[DrivenJoint, ...] = field(init=False, repr=False)
-    places: Indices = field(init=False, repr=False)
-    numbers: Array = field(init=False, repr=False)
-    quick: dict[Any, Any] = field(init=False, repr=False)
+    quick: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, RobotModel):
@@ -169,36 +149,72 @@ class Actuators:
         chosen = {
             name: self.by_joint.get(name, RigidDrive()) for name in self.model.joint_names
         }
-        driven: list[DrivenJoint] = []
-        names: list[str] = []
-        for joint, (name, actuator) in enumerate(chosen.items()):
-            first = len(names)
-            names += [name + suffix for suffix in actuator.motor_suffixes]
-            driven.append(DrivenJoint(name, joint, slice(first, len(names)), actuator))
+        object.__setattr__(self, 'by_joint', MappingProxyType(chosen))
+        names = self.motor_names
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
             raise ActuatorError(
                 f'The names of motors must differ, but {listed(sorted(repeated))} occur twice.'
             )
-        counts = [len(item.actuator.motor_suffixes) for item in driven]
-        joint_of_motor = np.repeat(np.arange(len(driven)), counts)
-        joint_of_motor.setflags(write=False)
-        places, numbers = _for_kernels(driven)
-        others = tuple(item for item in driven if type(item.actuator) not in _SINGLE)
-        values = {
-            'by_joint': MappingProxyType(chosen),
-            'motor_names': tuple(names),
-            'joint_of_motor': joint_of_motor,
-            'driven': tuple(driven),
-            'others': others,
-            'variable': tuple(item for item in others if _block(item.actuator) is not None),
-            'places': places,
-            'numbers': numbers,
-            'quick': {},
-        }
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
-        object.__setattr__(self, 'single', SingleMotors(self))
+
+    @cached_property
+    def motor_names(self) -> tuple[str, ...]:
+        """Names in the order of the joints; a single motor is named as its joint."""
+        return tuple(
+            name + suffix
+            for name, actuator in self.by_joint.items()
+            for suffix in actuator.motor_suffixes
+        )
+
+    @cached_property
+    def driven(self) -> tuple[DrivenJoint, ...]:
+        """All joints."""
+        counts = [len(actuator.motor_suffixes) for actuator in self.by_joint.values()]
+        ends = np.cumsum(counts).tolist()
+        motors = (slice(end - count, end) for end, count in zip(ends, counts))
+        return tuple(
+            DrivenJoint(name, joint, own, actuator)
+            for joint, (own, (name, actuator)) in enumerate(
+                zip(motors, self.by_joint.items())
+            )
+        )
+
+    @cached_property
+    def joint_of_motor(self) -> Indices:
+        """Index of the joint that each motor moves, shape (m,)."""
+        counts = [item.motors.stop - item.motors.start for item in self.driven]
+        joints = np.repeat(np.arange(len(counts)), counts)
+        joints.setflags(write=False)
+        return joints
+
+    @cached_property
+    def others(self) -> tuple[DrivenJoint, ...]:
+        """Joints that have not one motor."""
+        return tuple(item for item in self.driven if type(item.actuator) not in _SINGLE)
+
+    @cached_property
+    def variable(self) -> tuple[DrivenJoint, ...]:
+        """Those of variable stiffness among the others that the kernels know."""
+        return tuple(item for item in self.others if _block(item.actuator) is not None)
+
+    @cached_property
+    def single(self) -> SingleMotors:
+        """Joints with one motor."""
+        return SingleMotors(self)
+
+    @cached_property
+    def known(self) -> tuple[Indices, Array]:
+        """Joints that the kernels know, as `kernels.drive` takes them.
+
+        Places (j, 3): their index, first motor, and where their numbers begin; and the numbers.
+        """
+        places: list[tuple[int, int, int]] = []
+        numbers: list[float] = []
+        for item in self.driven:
+            if (block := _block(item.actuator)) is not None:
+                places.append((item.joint, item.motors.start, len(numbers)))
+                numbers += block
+        return np.array(places, dtype=np.int64).reshape(-1, 3), np.array(numbers)
 
     def __getitem__(self, joint_name: str) -> Actuator:
         """Actuator of a joint; a `JointNameError` if it is unknown."""
@@ -238,7 +254,7 @@ class Actuators:
         rows = (
             a.reshape(-1, a.shape[-1]) for a in (q, effort, stiffness, theta, tau, delta)
         )
-        status = kernels.drive(N, self.places, self.numbers, *rows)
+        status = kernels.drive(N, *self.known, *rows)
         if status & ~kernels.NOT_FINITE:
             # The joint that cannot have its torque or stiffness is to say so.
             series = {
@@ -340,14 +356,3 @@ def _block(actuator: Any) -> list[float] | None:
     else:
         return None
     return [*(*actuator.motor_inertias, 0.0)[:2], *springs]
-
-
-def _for_kernels(driven: Sequence[DrivenJoint]) -> tuple[Indices, Array]:
-    """Places (j, 3) of joints that the kernels know, and their numbers; see `Actuators`."""
-    places: list[tuple[int, int, int]] = []
-    numbers: list[float] = []
-    for item in driven:
-        if (block := _block(item.actuator)) is not None:
-            places.append((item.joint, item.motors.start, len(numbers)))
-            numbers += block
-    return np.array(places, dtype=np.int64).reshape(-1, 3), np.array(numbers)

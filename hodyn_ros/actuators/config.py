@@ -24,8 +24,8 @@ from hodyn_ros.actuators.springs import (
     Spring,
     TableSpring,
 )
+from hodyn_ros.actuators.vsa.mechanisms import MODELS, PARAMETER_SETS, vsa_model
 from hodyn_ros.actuators.vsa.model import VariableStiffness
-from hodyn_ros.actuators.vsa.parameters import MODELS, PARAMETER_SETS, vsa_model
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw, law_from_table

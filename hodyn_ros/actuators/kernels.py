@@ -283,6 +283,12 @@ def _is_finite(values: Any) -> Any:
     return good
 
 
+def _fit(series: Any, delta: Any, N: Any, orders: Any) -> Any:
+    """Whether N series have as many columns as the deflections, and so many orders at least."""
+    n = series.shape[0] // N
+    return series.shape[1] == delta.shape[1] and series.shape[0] == N * n and n >= orders
+
+
 def _drive(
     N: Any, places: Any, c: Any, q: Any, Q: Any, S: Any, theta: Any, tau: Any, delta: Any
 ) -> int:
@@ -304,8 +310,7 @@ def _drive(
         Positions and torques of motors, and deflections of joints; written.
     """
     K, E, R, T = q.shape[0] // N, Q.shape[0] // N, theta.shape[0] // N, tau.shape[0] // N
-    fits = q.shape[1] == delta.shape[1] and Q.shape[1] == delta.shape[1] and S.shape[1] >= R
-    if not (fits and K >= R and E >= T and q.shape[0] == N * K and Q.shape[0] == N * E):
+    if not (_fit(q, delta, N, R) and _fit(Q, delta, N, T) and S.shape[1] >= R):
         return OUT_OF_REACH
     g, P = np.zeros(max(R, 2)), np.zeros((R + 1, R))
     W, J = np.zeros((R, 12)), np.zeros((2, 12))
@@ -425,7 +430,7 @@ def _start(c: Any, o: Any, W: Any) -> None:
 
 
 def _springs(c: Any, o: Any, m: Any, W: Any) -> None:
-    """Coefficient m of what springs do, by the laws in `vsa.antagonistic` and `vsa.lever`.
+    """Coefficient m of what springs do, by the laws in `vsa.mechanisms`.
 
     Columns of W (R, 12) are both deflections, effort, stiffness, the torques that both motors
     hold, and the functions that they consist of: of a pair the sines and cosines; of a lever
@@ -678,7 +683,7 @@ def _follow(
     Q : ndarray, shape (N E, n)
         Torques after the steps, with derivatives.
     tables : ndarray, shape (2, E, E)
-        See `damped._tables`.
+        Of polynomials over steps, see `sea`.
     series : ndarray, shape ((N + 1) d, E + 1)
         Deflections; the first d rows are given, the others written.
 
@@ -737,7 +742,7 @@ _INLINED = (
     _forward,
     _reaches,
 )
-_HELPERS = (_piece, _is_finite, _start, _vary, _moments, _weights)
+_HELPERS = (_piece, _is_finite, _fit, _start, _vary, _moments, _weights)
 
 drive = ElasticKernel(_drive, 'ivmmmwww')
 elastic = ElasticKernel(_elastic, 'vmw')

@@ -367,7 +367,7 @@ def _offer(actuators: Actuators, shape: tuple[int, ...], R: int) -> None:
             (R, m),
             (R - 2, m),
             (R, n),
-            partial(drive, 1, actuators.places, actuators.numbers),
+            partial(drive, 1, *actuators.known),
             single.add_friction if single.friction else None,
             tuple(item.name for item in variable),
             np.empty((0, R)),
@@ -391,70 +391,68 @@ def _quickly(
     The compiled calls check shapes, ranges and numbers. None stands for what has to be looked at
     more closely.
     """
-    if order or type(motion) is not ndarray:
+    quick = (
+        None if order or type(motion) is not ndarray else actuators.quick.get(motion.shape)
+    )
+    if quick is None or (effort is not None and wrench is not None):
         return None
-    quick = actuators.quick.get(motion.shape)
-    if quick is None:
-        return None
-    if effort is None:
+    given = effort
+    if given is None:
         effort = inverse_dynamics(actuators.model, motion, wrench)
-    elif wrench is not None or not _is_plain(effort, quick.effort):
-        return None
-    theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
     try:
-        after = None
-        if quick.damped or state:
-            after = _quick_step(quick, effort, time - state.time, state.deflection)
-            if after is None:
-                return None
-            delta[:, quick.damped] = after[:, : len(delta)].T
-        S = quick.stiffness
-        if quick.variable or stiffness:
-            S = _quick_stiffness(quick.variable, stiffness, len(theta))
-        if S is None or quick.drive(motion, effort, S, theta, tau, delta):
-            return None
-    # Not the plain arrays it expects.
+        if given is not None:
+            _require_plain(effort, quick.effort)
+        return _quick_sample(quick, motion, effort, stiffness, time, state)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _quick_sample(
+    quick: _Quick, motion: Array, effort: Array, stiffness: Any, time: Any, state: Any
+) -> tuple[MotorMotion, Array | None]:
+    """See `_quickly`; what it raises stands for None."""
+    theta, tau, delta = empty(quick.position), empty(quick.torque), empty(quick.deflection)
+    after, S = None, quick.stiffness
+    if quick.damped or state:
+        after = _quick_step(quick, effort, time - state.time, state.deflection)
+        delta[:, quick.damped] = after[:, : len(delta)].T
+    if quick.variable or stiffness:
+        S = _quick_stiffness(quick.variable, stiffness, len(theta))
+    if quick.drive(motion, effort, S, theta, tau, delta):
+        raise ValueError
     if quick.friction:
         quick.friction(theta[1:-1], tau)
-    if quick.friction and not is_finite(tau):
-        return None
+        if not is_finite(tau):
+            raise ValueError
     return tuple.__new__(MotorMotion, (theta, tau, delta)), after
 
 
-def _is_plain(values: Any, shape: tuple[int, ...]) -> bool:
-    """Whether values are an array of this shape."""
-    return type(values) is ndarray and values.shape == shape
+def _require_plain(values: Any, shape: tuple[int, ...]) -> None:
+    """Raise a `ValueError` for what is no plain array of this shape."""
+    if type(values) is not ndarray or values.shape != shape:
+        raise ValueError
 
 
-def _quick_step(
-    quick: _Quick, effort: Array, duration: float, before: Array
-) -> Array | None:
-    """Deflections (d, E + 1) of joints with dampers a step after others, if all is well."""
+def _quick_step(quick: _Quick, effort: Array, duration: float, before: Array) -> Array:
+    """Deflections (d, E + 1) of joints with dampers a step after others."""
     d, E = len(quick.damped), len(effort)
+    _require_plain(before, (d, E + 1))
     step, series = empty(1), empty((2 * d, E + 1))
     step[0] = duration
     series[:d] = before
-    if (
-        duration > 0.0
-        and before.shape == (d, E + 1)
-        and not quick.follow(step, effort, series)
-    ):
-        return series[d:]
-    return None
+    if not duration > 0.0 or quick.follow(step, effort, series):
+        raise ValueError
+    return series[d:]
 
 
-def _quick_stiffness(names: Sequence[str], given: Any, R: int) -> Array | None:
-    """Rows (v, R) of the stiffness of joints, if they are plain arrays of this length."""
+def _quick_stiffness(names: Sequence[str], given: Any, R: int) -> Array:
+    """Rows (v, R) of the stiffness of joints."""
     if len(given) != len(names):
-        return None
+        raise ValueError
     S = empty((len(names), R))
     for i, name in enumerate(names):
-        wanted = given[name]
-        if not _is_plain(wanted, (R,)):
-            return None
-        S[i] = wanted
+        _require_plain(given[name], (R,))
+        S[i] = given[name]
     return S
 
 

@@ -7,7 +7,7 @@ std::array.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from string import Template
 from typing import NamedTuple
 
@@ -139,39 +139,45 @@ endif()
 # --- Declarations -------------------------------------------------------------------------------
 
 
-def _variants(code: Code) -> Iterator[tuple[int, bool, str, str]]:
-    """Order, whether with wrenches, name and description of each function of inverse dynamics."""
-    for loaded in (False, True) if code.wrench_links else (False,):
-        for order in code.orders:
-            name = (
-                f'{code.name}_inverse_dynamics_{order}{"_with_wrenches" if loaded else ""}'
-            )
-            yield (
-                order,
-                loaded,
-                name,
-                f'{RESULTS[order]}{", with wrenches" if loaded else ""}.',
-            )
+class _Function(NamedTuple):
+    """A function of the dynamics.
+
+    Attributes
+    ----------
+    name, what : str
+        Its name and its description.
+    sizes : dict of str to int
+        Its arrays, the last one of which it writes.
+    order : int
+    loaded, forward : bool
+        Whether it takes wrenches, and whether it is of forward dynamics.
+    """
+
+    name: str
+    what: str
+    sizes: dict[str, int]
+    order: int
+    loaded: bool = False
+    forward: bool = False
 
 
-def _arguments(code: Code, order: int, loaded: bool) -> dict[str, int]:
-    """Arrays of a function and their sizes."""
+def _functions(code: Code) -> list[_Function]:
+    """All functions of the dynamics."""
     n, links = code.model.n_joints, len(code.wrench_links)
-    wrench = {'wrench': (order + 1) * links * 6} if loaded else {}
-    return {'motion': (order + 3) * n, **wrench, 'effort': (order + 1) * n}
-
-
-def _forward_variants(code: Code) -> Iterator[tuple[int, str, str, dict[str, int]]]:
-    """Order, name, description and arguments of each function of forward dynamics."""
-    n = code.model.n_joints
-    for order in code.orders if code.forward else ():
-        what = RESULTS[order].replace('Efforts', 'Accelerations')
-        sizes = {
-            'motion': 2 * n,
-            'effort': (order + 1) * n,
-            'acceleration': (order + 1) * n,
-        }
-        yield order, f'{code.name}_forward_dynamics_{order}', f'{what}.', sizes
+    found = []
+    for loaded in (False, True) if links else (False,):
+        for r in code.orders:
+            name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" if loaded else ""}'
+            what = f'{RESULTS[r]}{", with wrenches" if loaded else ""}.'
+            wrench = {'wrench': (r + 1) * links * 6} if loaded else {}
+            sizes = {'motion': (r + 3) * n, **wrench, 'effort': (r + 1) * n}
+            found.append(_Function(name, what, sizes, r, loaded))
+    for r in code.orders if code.forward else ():
+        what = f'{RESULTS[r].replace("Efforts", "Accelerations")}.'
+        sizes = {'motion': 2 * n, 'effort': (r + 1) * n, 'acceleration': (r + 1) * n}
+        name = f'{code.name}_forward_dynamics_{r}'
+        found.append(_Function(name, what, sizes, r, forward=True))
+    return found
 
 
 def _declaration(
@@ -213,16 +219,9 @@ def _header(code: Code) -> str:
             '    matrix is singular.',
         ]
     layout.append('The arrays must not overlap.')
-    declared = [
-        (what, function, _arguments(code, order, loaded))
-        for order, loaded, function, what in _variants(code)
-    ]
-    declared += [
-        (what, function, sizes) for _, function, what, sizes in _forward_variants(code)
-    ]
     functions = '\n\n'.join(
-        f'/* {what} */\n{_declaration(code, function, sizes)};'
-        for what, function, sizes in declared
+        f'/* {function.what} */\n{_declaration(code, function.name, function.sizes)};'
+        for function in _functions(code)
     )
     return f"""{_description(code, layout)}
 #ifndef {upper}_DYNAMICS_H
@@ -297,34 +296,30 @@ static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
 
 def _cpp_functions(code: Code) -> str:
     """Inline functions of std::array for all functions of C."""
-    functions = ''
-    for order, loaded, function, what in _variants(code):
-        arguments, given = f'const Joints<{order + 3}> & motion', 'motion[0].data()'
-        if loaded:
-            arguments += f', const Wrenches<{order + 1}> & wrench'
+    texts = ''
+    for function in _functions(code):
+        made = f'Joints<{function.order + 1}>'
+        if function.forward:
+            arguments = f'const Joints<2> & state, const {made} & effort'
+            what, result = 'forward_dynamics', 'acceleration'
+            given = 'state[0].data(), effort[0].data()'
+        else:
+            arguments = f'const Joints<{function.order + 3}> & motion'
+            what, result, given = 'inverse_dynamics', 'effort', 'motion[0].data()'
+        if function.loaded:
+            arguments += f', const Wrenches<{function.order + 1}> & wrench'
             given += ', wrench[0][0].data()'
-        functions += f"""
-// {what}
-inline Joints<{order + 1}> inverse_dynamics(
+        texts += f"""
+// {function.what}
+inline {made} {what}(
   {arguments}) noexcept
 {{
-  Joints<{order + 1}> effort;
-  {function}({given}, effort[0].data());
-  return effort;
+  {made} {result};
+  {function.name}({given}, {result}[0].data());
+  return {result};
 }}
 """
-    for order, function, what, _ in _forward_variants(code):
-        functions += f"""
-// {what}
-inline Joints<{order + 1}> forward_dynamics(
-  const Joints<2> & state, const Joints<{order + 1}> & effort) noexcept
-{{
-  Joints<{order + 1}> acceleration;
-  {function}(state[0].data(), effort[0].data(), acceleration[0].data());
-  return acceleration;
-}}
-"""
-    return functions
+    return texts
 
 
 def _cpp_strings(names: Sequence[str], name: str, count: str) -> str:
@@ -433,11 +428,15 @@ def model_hash(model: RobotModel) -> str:
 
 def _source(code: Code) -> str:
     """Definitions of all constants and functions of C."""
-    functions = ''.join(_dynamics(code, *variant) for variant in _variants(code))
-    for order, function, _, sizes in _forward_variants(code):
-        functions += program_function(
-            code, function, sizes, forward_program(code.model, order + 1)
+    functions = ''
+    attachments = [Attachment(link, 'body') for link in code.wrench_links]
+    for name, _, sizes, order, loaded, forward in _functions(code):
+        robot = (
+            forward_program(code.model, order + 1)
+            if forward
+            else effort_program(code.model, order, attachments if loaded else ())
         )
+        functions += program_function(code, name, sizes, robot)
     functions += code.definitions
     used = names_in([functions])
     f, literal = code.precision.suffix, code.precision.literal
@@ -478,13 +477,6 @@ static $real slope(const $real x)
     return $four * decay / (($one + decay) * ($one + decay));
 }
 """)
-
-
-def _dynamics(code: Code, order: int, loaded: bool, function: str, _: str) -> str:
-    """Text of one function of inverse dynamics, from what `_variants` yields."""
-    attachments = [Attachment(link, 'body') for link in code.wrench_links] if loaded else []
-    robot = effort_program(code.model, order, attachments)
-    return program_function(code, function, _arguments(code, order, loaded), robot)
 
 
 def program_function(
@@ -655,22 +647,23 @@ def _test(code: Code) -> str:
         tables += _table(code, 'wrenches', wrench) + _table(
             code, 'loaded_efforts', loaded_effort
         )
-    calls = ''
-    for order, loaded, function, _ in _variants(code):
-        arguments = 'motions[i], wrenches[i], effort' if loaded else 'motions[i], effort'
-        expected = 'loaded_efforts[i]' if loaded else 'efforts[i]'
-        calls += f"""        {function}({arguments});
-        wrong |= differs("{function}", i, {order + 1}, effort, {expected}, effort_scale);
-"""
     if code.forward:
         # To where orders of very different size came from, and as much worse as M is conditioned.
         conditions = np.linalg.cond(regular_mass_matrix(model, motion))
         largest = np.abs(motion[:, 2:]).max() * conditions
         tables += _table(code, 'forward_scale', np.full((1, highest + 1), largest.max()))
-    for order, function, _, _ in _forward_variants(code):
-        calls += f"""        {function}(motions[i], efforts[i], effort);
+    calls = ''
+    for name, _, _, order, loaded, forward in _functions(code):
+        arguments, expected = 'motions[i], effort', 'efforts[i], effort_scale'
+        if loaded:
+            arguments = 'motions[i], wrenches[i], effort'
+            expected = 'loaded_efforts[i], effort_scale'
+        if forward:
+            arguments = 'motions[i], efforts[i], effort'
+            expected = f'motions[i] + {2 * n}, forward_scale[0]'
+        calls += f"""        {name}({arguments});
         wrong |= differs(
-            "{function}", i, {order + 1}, effort, motions[i] + {2 * n}, forward_scale[0]);
+            "{name}", i, {order + 1}, effort, {expected});
 """
     comment = [
         code.made,

@@ -92,6 +92,29 @@ def generate_code(
     The length of the code grows in proportion to the number of joints, and so does the time that
     compilers take for it, since long functions are divided into parts.
     """
+    code = _checked_code(
+        model, language, order, precision, name, wrench_links, bool(forward_dynamics)
+    )
+    if hasattr(controller, 'added_to'):
+        code = controller.added_to(code)
+    elif controller is not None:
+        raise RequestError(
+            f'The controller is of type {type(controller).__name__}, expected what '
+            'tracking_controller returns, or JointImpedance, GravityCompensation or TorqueControl.'
+        )
+    return _write(Path(directory), files(code, language == 'cpp'), code, overwrite)
+
+
+def _checked_code(
+    model: RobotModel,
+    language: str,
+    order: int | Sequence[int],
+    precision: str,
+    name: str | None,
+    wrench_links: Sequence[str],
+    forward: bool,
+) -> Code:
+    """What code is generated for, from the options of `generate_code`."""
     if not isinstance(model, RobotModel):
         raise RequestError(f'The model is {model!r}, expected a RobotModel.')
     check_choice('language', language, LANGUAGES, RequestError)
@@ -114,22 +137,8 @@ def generate_code(
             f'with a letter first, {LONGEST_NAME} characters at most.'
         )
     friction_laws(model)  # refuses those that cannot be generated
-    code = Code(
-        model,
-        name,
-        _checked_orders(order),
-        PRECISIONS[precision],
-        links,
-        forward=bool(forward_dynamics),
-    )
-    if hasattr(controller, 'added_to'):
-        code = controller.added_to(code)
-    elif controller is not None:
-        raise RequestError(
-            f'The controller is of type {type(controller).__name__}, expected what '
-            'tracking_controller returns, or JointImpedance, GravityCompensation or TorqueControl.'
-        )
-    return _write(Path(directory), files(code, language == 'cpp'), code, overwrite)
+    orders = _checked_orders(order)
+    return Code(model, name, orders, PRECISIONS[precision], links, forward=forward)
 
 
 def _checked_orders(orders: int | Iterable[int]) -> tuple[int, ...]:

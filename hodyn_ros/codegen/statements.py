@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.engine.program import SINGULAR, Program
+from hodyn_ros.engine.program import SINGULAR, StraightLineProgram
 from hodyn_ros.errors import ModelError
 
 # Longest expression of a statement: a line that can be read.
@@ -101,13 +101,13 @@ class Statements:
         self._count = 0
 
     def run(
-        self, program: Program, name_of_input: Callable[[str, int], str]
+        self, program: StraightLineProgram, name_of_input: Callable[[str, int], str]
     ) -> dict[tuple[str, int], Expression]:
         """Expressions of the outputs of a program; its other steps are added to the definitions.
 
         Parameters
         ----------
-        program : Program
+        program : StraightLineProgram
         name_of_input : callable
             Text in C of an input, from array and index.
 

@@ -1,18 +1,13 @@
-"""Tracking controllers of robots with elastic joints, all with the same call.
+"""Control laws of robots with elastic joints; each is a `Law`, and all are used alike.
 
 `tracking_controller` makes the recommended one, which bears wrong models and needs positions
-alone. `FlatnessController` linearises a robot that is known exactly; the others are there to
-compare. All of them take a reference (5, n), the motion of the links and that of the motors, and
-return the torques of the motors. `StateObserver` estimates velocities and external torques.
+alone. `FeedForwardController` controls the motors along a motion, `FlatnessController` linearises
+a robot that is known exactly, the others give way to what touches the robot. All of them take a
+wanted motion (5, n), the motion of the links and that of the motors, and return the torques of the
+motors. `StateObserver` estimates velocities and external torques.
 """
 
-from hodyn_ros.control.controller import (
-    Command,
-    Controller,
-    ControlWarning,
-    gains_from_poles,
-    warm_up,
-)
+from hodyn_ros.control.controller import Controller, gains_from_poles, warm_up
 from hodyn_ros.control.guards import Guards
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
@@ -21,12 +16,11 @@ from hodyn_ros.control.interaction import (
     JointImpedance,
     TorqueControl,
 )
+from hodyn_ros.control.law import Command, ControlWarning, Law
 from hodyn_ros.control.laws import (
     FeedForwardController,
     FlatnessController,
     MotorGains,
-    PDGravity,
-    RigidComputedTorque,
     make_controller,
     motor_gains,
 )
@@ -47,11 +41,10 @@ __all__ = [
     'Guards',
     'InteractionController',
     'JointImpedance',
+    'Law',
     'Margins',
     'MotorGains',
     'ObservedState',
-    'PDGravity',
-    'RigidComputedTorque',
     'StateObserver',
     'TorqueControl',
     'TrackingController',

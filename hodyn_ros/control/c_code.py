@@ -2,7 +2,7 @@
 
 The equations are those of `kernels`, translated. What calls them and is the same for all laws
 stands here: it does what `StateObserver.update` and `ObserverController.evaluate` do, guards,
-stop and hold included. What a law adds is a `Law`.
+stop and hold included. What a law adds is a `LawCode`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.sea import SeriesElastic
@@ -26,9 +26,14 @@ from hodyn_ros.codegen.translation import HELPERS, translated
 from hodyn_ros.control import kernels
 from hodyn_ros.control.guards import (
     AT_REST,
+    BOUNDS,
+    CONTRADICTION,
     FASTEST_DAMPED,
     MOST_DAMPING,
+    MOST_GATED,
     MOST_TURNED,
+    OUTSIDE,
+    OVERLOAD,
     Guards,
     holding_bandwidth,
     ringing_bandwidth,
@@ -40,22 +45,14 @@ from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
 from hodyn_ros.engine.robot_program import effort_program, friction_laws
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.friction import FrictionLaw
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import ObserverController
 
 _KERNELS = ('factorise', 'solve', 'observe', 'carry_forward', 'gate', 'outside', 'hold')
 # Bounds by the reasons of a stop, in the order of the enumeration below.
-_REASONS = (
-    *(
-        '',
-        'position_margin',
-        'velocity_margin',
-        'max_tracking_error',
-        'max_external_torque',
-    ),
-    *('max_drive_error', 'measurements', 'saturation_time', 'max_gap', '', ''),
-)
+_REASONS = ('', *BOUNDS, '', '')
 _COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm'}
 
 _DECLARATIONS = Template("""
@@ -451,7 +448,7 @@ $evaluate
 """)
 
 
-class Law(NamedTuple):
+class LawCode(NamedTuple):
     """What a control law adds to the code that all have in common.
 
     Attributes
@@ -487,27 +484,6 @@ class Law(NamedTuple):
     knows_friction: bool = True
 
 
-class Plausible(NamedTuple):
-    """What the first measurement may be.
-
-    Attributes
-    ----------
-    outside : float
-        Of position limits [rad, m].
-    overload : float
-        Torque of a spring, by the limit of its motors.
-    contradiction : float
-        Difference of it and that of a sensor, likewise.
-    most_gated : int
-        Positions one after the other that cannot be true.
-    """
-
-    outside: float
-    overload: float
-    contradiction: float
-    most_gated: int
-
-
 class _Springs(NamedTuple):
     """Linear springs of the joints, and the motors of those without.
 
@@ -525,9 +501,9 @@ class _Springs(NamedTuple):
         Of the motors that have one, by joint.
     """
 
-    stiffness: NDArray[np.float64]
-    softness: NDArray[np.float64]
-    reach: NDArray[np.float64]
+    stiffness: Array
+    softness: Array
+    reach: Array
     rigid: dict[str, float]
     friction: dict[str, FrictionLaw]
 
@@ -571,9 +547,7 @@ def linear_springs(controller: ObserverController) -> _Springs:
     return found
 
 
-def with_law(
-    code: Code, controller: ObserverController, law: Law, first: Plausible
-) -> Code:
+def with_law(code: Code, controller: ObserverController, law: LawCode) -> Code:
     """Code with a controller beside the dynamics of orders 0 and 2; see `generate_code`.
 
     Parameters
@@ -582,10 +556,8 @@ def with_law(
         Of the dynamics.
     controller : ObserverController
         Its observer is tuned for its springs.
-    law : Law
+    law : LawCode
         What this law adds.
-    first : Plausible
-        What the first measurement may be.
 
     Returns
     -------
@@ -603,11 +575,13 @@ def with_law(
     springs = linear_springs(controller)
     controller.observer.tune(springs.stiffness)
     values = {
-        **_numbers(controller, first),
-        'constants': _constants(controller, law, first, springs),
+        **_numbers(controller),
+        'constants': _constants(controller, law, springs),
         'functions': _functions(code, controller, law, springs),
-        **{'name': code.name, 'UPPER': code.name.upper()},
-        **{'law': law.name, 'desired': law.desired},
+        'name': code.name,
+        'UPPER': code.name.upper(),
+        'law': law.name,
+        'desired': law.desired,
         **law.numbers,
     }
     values['memory'] = law.memory.replace('$n', str(controller.model.n_joints))
@@ -638,9 +612,7 @@ def _check_code(code: Code, controller: ObserverController) -> None:
         raise ControlError("The precision is 'float', expected 'double' for a controller.")
 
 
-def _constants(
-    controller: ObserverController, law: Law, first: Plausible, springs: _Springs
-) -> str:
+def _constants(controller: ObserverController, law: LawCode, springs: _Springs) -> str:
     """Definitions of the tables of a tuned controller and its law."""
     model, observer, bounds = controller.model, controller.observer, controller.bounds
     t, n, guards = observer.transmission, model.n_joints, controller.guards or Guards()
@@ -651,8 +623,8 @@ def _constants(
         'DAMPING': t.damping,
         'ONES': np.ones(n),
         'LIMIT': controller.torque_limits,
-        'LOWER': model.limits.lower - first.outside,
-        'UPPER': model.limits.upper + first.outside,
+        'LOWER': model.limits.lower - OUTSIDE,
+        'UPPER': model.limits.upper + OUTSIDE,
         'GAINS': observer.link_gains,
         'SPEED': controller.fastest,
         'REACH': observer.reach,
@@ -665,32 +637,42 @@ def _constants(
     return constants + ''.join(_table('double', *item) for item in tables.items())
 
 
-def _numbers(controller: ObserverController, first: Plausible) -> dict[str, Any]:
+def _numbers(controller: ObserverController) -> dict[str, Any]:
     """What stands for the names of numbers in the texts that all laws have in common."""
     observer, guards = controller.observer, controller.guards or Guards()
     n, rows = controller.model.n_joints, controller.orders
     T, holding = controller.sample_period, controller.holding
     return {
         **{name: value for name, value in asdict(guards).items() if name != 'reactions'},
-        **first._asdict(),
-        **{
-            'guarded': int(controller.bounds is not None),
-            'last': n - 1,
-            'at_rest': AT_REST,
-        },
-        **{'speed_share': holding.speed_share, 'spring_share': holding.spring_share},
-        **{'hold_fading': holding.fading, 'most_damping': MOST_DAMPING},
-        **{'most_turned': MOST_TURNED, 'fastest_damped': FASTEST_DAMPED},
-        **{'ringing': ringing_bandwidth(T), 'holding': holding_bandwidth(T)},
-        **{'most_bridged': MOST_BRIDGED, 'fading': controller.fading, 'rows': rows},
-        **{'n': n, 'delay': observer.delay_samples, 'T': T, 'substeps': SUBSTEPS},
-        **{'lead': controller.lead, 'share': observer.share},
+        'overload': OVERLOAD,
+        'contradiction': CONTRADICTION,
+        'most_gated': MOST_GATED,
+        'guarded': int(controller.bounds is not None),
+        'last': n - 1,
+        'at_rest': AT_REST,
+        'speed_share': holding.speed_share,
+        'spring_share': holding.spring_share,
+        'hold_fading': holding.fading,
+        'most_damping': MOST_DAMPING,
+        'most_turned': MOST_TURNED,
+        'fastest_damped': FASTEST_DAMPED,
+        'ringing': ringing_bandwidth(T),
+        'holding': holding_bandwidth(T),
+        'most_bridged': MOST_BRIDGED,
+        'fading': controller.fading,
+        'rows': rows,
+        'n': n,
+        'delay': observer.delay_samples,
+        'T': T,
+        'substeps': SUBSTEPS,
+        'lead': controller.lead,
+        'share': observer.share,
         'acceleration': 'desired + 2 * N' if rows > 3 else 'NULL',
     }
 
 
 def _functions(
-    code: Code, controller: ObserverController, law: Law, springs: _Springs
+    code: Code, controller: ObserverController, law: LawCode, springs: _Springs
 ) -> str:
     """C functions that the controller needs besides its own.
 
@@ -698,7 +680,7 @@ def _functions(
     ----------
     code : Code
     controller : ObserverController
-    law : Law
+    law : LawCode
     springs : _Springs
 
     Returns

@@ -1,10 +1,10 @@
-"""What all controllers have in common: one call, limits of the motor torques, and gains."""
+"""What control laws without memory have in common: limits of the motor torques, and gains."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Union
+from typing import Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,20 +14,19 @@ from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators, SingleMotors
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.kernels import all_finite, prepare
+from hodyn_ros.control.kernels import prepare
+from hodyn_ros.control.law import Command, Law, check_actuators, fill, per_joint
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.engine.engine import unavailable
-from hodyn_ros.errors import ActuatorError, ControlError, MotionError
+from hodyn_ros.errors import ActuatorError, ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import joint_order
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 Poles = Union[float, Sequence[complex]]  # noqa: UP007
 """Of one joint: its poles [rad/s], or the bandwidth w [rad/s] that puts all of them at -w."""
 
-_INVERSE_FACTORIALS = np.array([1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0])
 # Of positions and of accelerations by torques, for numerical derivatives.
 _DIFFERENCE = 1e-4
 # Of an imaginary part that rounding leaves, relative to the coefficient.
@@ -35,39 +34,7 @@ _ROUNDING = 1e-9
 _STATE = ('q', 'qd', 'theta', 'thetad')
 
 
-class ControlWarning(UserWarning):
-    """A controller that holds the robot far softer than its springs do."""
-
-
-class Command(NamedTuple):
-    """What a controller answers to a measurement.
-
-    Attributes
-    ----------
-    torque : ndarray, shape (n,)
-        Motor torque within the limits [N m] or [N].
-    demand : ndarray, shape (n,)
-        Motor torque without limits.
-    reason : str
-        Why the law has stopped the robot and holds it, or answers with the torque before;
-        empty while it does what is wanted.
-    remark : str
-        What was wanted and cannot be, and what is done instead; empty if there is nothing.
-    """
-
-    torque: Array
-    demand: Array
-    reason: str = ''
-    remark: str = ''
-
-    @property
-    def is_limited(self) -> NDArray[np.bool_]:
-        """Whether the limit of each motor has cut its torque, shape (n,) of bool."""
-        limited: NDArray[np.bool_] = self.torque != self.demand
-        return limited
-
-
-class Controller(ABC):
+class Controller(Law):
     """A control law without memory: the same arguments give the same torques.
 
     Parameters
@@ -80,13 +47,11 @@ class Controller(ABC):
         Largest motor torque in both directions [N m] or [N]; infinite where there is none.
     lead : float
         How much later than the measurement the torque acts, in the mean [s]: half of the period
-        for which it is held. References are those of that later time. A known delay may be added
+        for which it is held. What is wanted is that of the later time. A known delay may be added
         for the motor-side laws, not for `FlatnessController`.
 
     Attributes
     ----------
-    orders : int
-        How many rows of a reference the law looks at: 5 if it needs position to snap.
     is_elastic : ndarray of bool, shape (n,)
         Which joints have a spring.
 
@@ -97,8 +62,6 @@ class Controller(ABC):
         negative.
     """
 
-    orders: int = 5
-
     def __init__(
         self,
         model: RobotModel,
@@ -107,29 +70,32 @@ class Controller(ABC):
         lead: float = 0.0,
     ) -> None:
         self.motors = controlled_motors(model, actuators)
+        super().__init__(actuators)
         self.model, n = model, model.n_joints
         kinds = [isinstance(actuators[name], SeriesElastic) for name in model.joint_names]
         self.is_elastic = np.array(kinds, dtype=bool)
         self.elastic = np.flatnonzero(self.is_elastic)
         self.rigid = np.flatnonzero(~self.is_elastic)
-        self.torque_limits = per_joint(
-            'torque_limits', np.inf if torque_limits is None else torque_limits, n, np.inf
-        )
+        given = np.inf if torque_limits is None else torque_limits
+        self.limit(per_joint('torque_limits', given, n, np.inf))
         self.lead = checked_number('The lead', lead, ControlError, least=0.0, unit='s')
 
-    def command(
+    def evaluate(
         self,
-        reference: ArrayLike,
+        desired: ArrayLike,
         q: ArrayLike,
-        qd: ArrayLike,
+        qd: ArrayLike | None,
         theta: ArrayLike,
-        thetad: ArrayLike,
-    ) -> Array:
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None,
+        elapsed: float | None = None,
+    ) -> Command:
         """Motor torques for a measured state.
 
         Parameters
         ----------
-        reference : array-like, shape (5, n)
+        desired : array-like, shape (5, n)
             Wanted position of the links and its first four time derivatives [rad/s^k] or [m/s^k],
             `lead` after the measurement. What the law does not look at, see `orders`, may be any
             finite number.
@@ -138,72 +104,29 @@ class Controller(ABC):
         theta, thetad : array-like, shape (n,)
             Position and velocity of the motors, reflected to the links; those of rigid drives are
             not looked at.
+        spring_torque, stiffness, elapsed
+            Are not looked at.
 
         Returns
         -------
-        ndarray, shape (n,)
-            [N m] or [N], within the limits.
+        Command
 
         Raises
         ------
         MotionError
-            If a shape is wrong or a value is not finite.
+            If a shape is wrong, or a value or a torque is not finite.
         DeflectionError
             If a spring is measured, or would have to be, outside of its range.
         """
-        return self.evaluate(reference, q, qd, theta, thetad).torque
-
-    def evaluate(
-        self,
-        reference: ArrayLike,
-        q: ArrayLike,
-        qd: ArrayLike,
-        theta: ArrayLike,
-        thetad: ArrayLike,
-    ) -> Command:
-        """Motor torques as from `command`, and what they would be without limits.
-
-        Parameters
-        ----------
-        reference, q, qd, theta, thetad
-            See `command`.
-
-        Returns
-        -------
-        Command
-
-        Raises
-        ------
-        MotionError, DeflectionError
-            See `command`; also a `MotionError` if a torque is not finite.
-        """
-        state = self._state(q, qd, theta, thetad)
-        return self.limited(self._demand(self._reference(reference), state))
-
-    def limited(self, demand: Array) -> Command:
-        """Torques within the limits.
-
-        Parameters
-        ----------
-        demand : ndarray, shape (n,)
-            Torques without limits [N m] or [N].
-
-        Returns
-        -------
-        Command
-
-        Raises
-        ------
-        MotionError
-            If one of them is not finite.
-        """
-        if not np.isfinite(demand).all():
-            joint = int(np.argmin(np.isfinite(demand)))
-            raise MotionError(
-                f'The motor torque of joint {self.model.joint_names[joint]!r} would be '
-                f'{demand[joint]}: the reference or the state is out of range.'
-            )
-        return Command(np.clip(demand, -self.torque_limits, self.torque_limits), demand)
+        n = self.model.n_joints
+        wanted, state = np.empty((5, n)), np.empty((4, n))
+        for row, name, values in zip(state, _STATE, (q, qd, theta, thetad)):
+            fill(row, name, values)
+        # Rigid motors are where the links are.
+        state[2:, self.rigid] = state[:2, self.rigid]
+        fill(wanted, 'desired', desired)
+        demand = self._demand(wanted, state)
+        return Command(self._limited(demand)[0], demand)
 
     def static_stiffness(self, position: ArrayLike) -> Array:
         """How stiff the links are that the law holds at rest in a position (n,).
@@ -253,28 +176,13 @@ class Controller(ABC):
         reference : ndarray, shape (5, n)
             Finite.
         state : ndarray, shape (4, n)
-            q, q', theta and theta', finite; see `_state`.
+            q, q', theta and theta', finite; rigid motors are where the links are.
 
         Returns
         -------
         ndarray, shape (n,)
             [N m] or [N]
         """
-
-    def _state(
-        self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, thetad: ArrayLike
-    ) -> Array:
-        """State (4, n): q, q', theta, theta'; rigid motors are where the links are."""
-        state = np.empty((4, self.model.n_joints))
-        for row, name, values in zip(state, _STATE, (q, qd, theta, thetad)):
-            fill(row, name, values)
-        state[2:, self.rigid] = state[:2, self.rigid]
-        return state
-
-    def _reference(self, reference: ArrayLike) -> Array:
-        rows = np.empty((5, self.model.n_joints))
-        fill(rows, 'reference', reference)
-        return rows
 
 
 def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
@@ -300,11 +208,7 @@ def controlled_motors(model: RobotModel, actuators: Actuators) -> SingleMotors:
         raise ControlError(
             f'The model is of type {type(model).__name__}, not a RobotModel.'
         )
-    if not isinstance(actuators, Actuators):
-        raise ControlError(
-            f'The actuators are of type {type(actuators).__name__}, expected '
-            'Actuators(model, {joint: actuator}).'
-        )
+    check_actuators(actuators)
     try:
         actuators.check_suits(model)
     except ActuatorError as error:
@@ -461,125 +365,6 @@ def _of_joints(
 
 def _shown(poles: NDArray[np.complex128]) -> str:
     return ', '.join(f'{pole:.6g}' for pole in poles.ravel()[:8])
-
-
-def middle_of_range(model: RobotModel) -> Array:
-    """Position that the robot can have: in the middle of its limits.
-
-    Parameters
-    ----------
-    model : RobotModel
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        [rad] or [m]; zero for joints that lack a limit.
-    """
-    with np.errstate(invalid='ignore'):
-        middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
-    return np.where(np.isfinite(middle), middle, 0.0)
-
-
-def shifted(motion: Array, time: float) -> Array:
-    """Motion some time later, by its Taylor polynomial.
-
-    Parameters
-    ----------
-    motion : ndarray, shape (K, n), K <= 5
-        Position and derivatives.
-    time : float
-        [s]; also negative. With 0 the argument itself is returned.
-
-    Returns
-    -------
-    ndarray, shape (K, n)
-    """
-    if time == 0.0:
-        return motion
-    K = len(motion)
-    factors = powers(time, K)
-    return np.array([factors[: K - k] @ motion[k:] for k in range(K)])
-
-
-def powers(time: float, K: int) -> Array:
-    """Factors t^k / k! of K derivatives in a Taylor polynomial.
-
-    Parameters
-    ----------
-    time : float
-        t [s].
-    K : int
-        Up to 5.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-    """
-    factors: Array = time ** np.arange(K) * _INVERSE_FACTORIALS[:K]
-    return factors
-
-
-def fill(target: Array, name: str, values: ArrayLike, may_miss: bool = False) -> None:
-    """Copy of an argument of a control law into an array.
-
-    Parameters
-    ----------
-    target : ndarray
-        Is written, and says what shape is expected.
-    name : str
-        Of the argument, for the message.
-    values : array-like
-    may_miss : bool
-        Whether some values may be NaN or infinite.
-
-    Raises
-    ------
-    MotionError
-        If there are no numbers, the shape is wrong, or a value is not finite that has to be.
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise MotionError(f'{name} is {type(values).__name__}, expected numbers.') from None
-    if array.shape != target.shape:
-        raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
-    if not may_miss and not all_finite(array.ravel()):
-        raise MotionError(f'{name} is {array.tolist()}; all values must be finite.')
-    target[...] = array
-
-
-def per_joint(
-    name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max
-) -> Array:
-    """Positive values of n joints, from one for all or one each.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the message.
-    values : float or array-like, shape (n,)
-    n : int
-    highest : float
-        Largest one that is taken, by default the largest finite number.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Read-only.
-
-    Raises
-    ------
-    ControlError
-        If the shape is wrong, or a value is not positive or too large.
-    """
-    try:
-        array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)))
-    except (TypeError, ValueError):
-        array = np.full(n, np.nan)
-    if not np.all((array > 0.0) & (array <= highest)):
-        raise ControlError(f'{name} is {values!r}, expected one or {n} positive numbers.')
-    array.flags.writeable = False
-    return array
 
 
 def warm_up(model: RobotModel) -> None:

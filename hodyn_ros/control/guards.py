@@ -14,20 +14,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import per_joint
 from hodyn_ros.control.kernels import outside
+from hodyn_ros.control.law import per_joint
 from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.errors import ControlError
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-
-Array = NDArray[np.float64]
-
-FOLLOWING, STOPPED = 'following', 'stopped'
-"""States of a law: it follows what is wanted, or has been stopped and holds the robot."""
+from hodyn_ros.typing import Array
 
 QUANTITIES = (
     ('position', 'position_margin'),
@@ -56,6 +52,12 @@ MOST_TURNED, FASTEST_DAMPED = 3.0, 200.0
 # before; decay of what rings on the springs [rad/s].
 _SPEED, _DEFLECTION, _FADING, _RINGING = 200.0, 400.0, 50.0, 15.0
 AT_REST = 0.05  # rad/s, m/s
+# What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
+# difference to that of a sensor, by the torque limit of the motors.
+OUTSIDE, OVERLOAD, CONTRADICTION = 1.0, 2.0, 0.25
+# Positions one after the other that cannot be true, after which they are taken for true, and the
+# robot is stopped.
+MOST_GATED = 5
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Guards:
         return self.reactions.get(bound) == FLOAT
 
 
-class Violation(NamedTuple):
+class BeyondBound(NamedTuple):
     """What stops a robot.
 
     Attributes
@@ -165,7 +167,7 @@ class Bounds:
             np.ascontiguousarray(rows) for rows in (lowest, highest)
         )
 
-    def violation(self, values: Array) -> Violation | None:
+    def violation(self, values: Array) -> BeyondBound | None:
         """First value beyond its bounds or NaN, in words.
 
         Parameters
@@ -175,7 +177,7 @@ class Bounds:
 
         Returns
         -------
-        Violation or None
+        BeyondBound or None
             With the name of the bound, the joint, the value and what is expected.
         """
         found = outside(*self.lowest.shape, self.lowest, self.highest, values)
@@ -187,7 +189,7 @@ class Bounds:
             f'The {quantity} of {self.names[j]} is {values[row, j]:.6g}, expected '
             f'{self.lowest[row, j]:.6g} to {self.highest[row, j]:.6g} ({parameter}).'
         )
-        return Violation(parameter, text)
+        return BeyondBound(parameter, text)
 
 
 def bounds_of(model: RobotModel, guards: Guards, torque: Array, yields: bool) -> Bounds:

@@ -30,12 +30,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.checks import checked_number, exact_poses, finite_array
-from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.control.controller import friction_of
 from hodyn_ros.control.kernels import (
     after_step,
     along_motion,
@@ -47,6 +47,7 @@ from hodyn_ros.control.kernels import (
     torques_ahead,
     where_it_moves,
 )
+from hodyn_ros.control.law import middle_of_range
 from hodyn_ros.control.tracking import ObserverController
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
@@ -54,11 +55,11 @@ from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.lie import so3
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
 
-Array = NDArray[np.float64]
 
 _RINGING = 0.5  # damping ratio of a motor on its spring, with the links held
 _FASTEST = 0.6  # resonance by the sample time, from which on measurements come too late
@@ -103,10 +104,10 @@ class InteractionController(ObserverController):
     observes_friction : bool
         Whether the friction of the motors is compensated as observed, or as the actuators know it;
         what is observed hangs on the springs, too, and is used only if their torque is fed back.
-    feeds_torque_back : bool
-        Whether the measured torque of the springs is fed back. That takes torque sensors or
-        springs that are known to a percent, unless a stiffness holds the robot: what their
-        stiffness is wrong by is missing in the torque that the links get.
+    feeds_torque_back : bool, optional
+        Whether the measured torque of the springs is fed back, by default for impedances. That
+        takes torque sensors or springs that are known to a percent, unless a stiffness holds the
+        robot: what their stiffness is wrong by is missing in the torque that the links get.
     **options
         bandwidth, torque_limits, delay, observer; see `ObserverController`.
 
@@ -120,7 +121,8 @@ class InteractionController(ObserverController):
     _given: ArrayLike = 0.0
 
     yields = True
-    _wants = ''  # of the springs, see `c_interaction`
+    feeds_torque_back = True
+    _wants = ''  # of the springs, see `c_laws`
 
     def __init__(
         self,
@@ -130,24 +132,26 @@ class InteractionController(ObserverController):
         damping: ArrayLike = 0.0,
         motor_share: float = 0.25,
         observes_friction: bool = True,
-        feeds_torque_back: bool = True,
+        feeds_torque_back: bool | None = None,
         **options: Any,
     ) -> None:
         super().__init__(actuators, sample_period, **options)
+        if feeds_torque_back is not None:
+            self.feeds_torque_back = feeds_torque_back
         t, n = self.observer.transmission, self.model.n_joints
         if t.is_variable:
             raise ControlError('A joint has variable stiffness: use TrackingController.')
         share = checked_number(
             'The motor_share', motor_share, ControlError, above=0.0, most=1.0
         )
-        self._is_rigid, self.feeds_torque_back = t.is_elastic == 0.0, feeds_torque_back
-        self.observes_friction = observes_friction and feeds_torque_back
+        self._is_rigid = t.is_elastic == 0.0
+        self.observes_friction = observes_friction and self.feeds_torque_back
         middle = middle_of_range(self.model)
         stiffness = t.at(middle, middle).stiffness
         W = t.resonances(mass_matrix(self.model, middle[None])[0], stiffness)
         self._calm = np.maximum(0.0, 1.0 - W * self.sample_period / _FASTEST)
         lighter = 1.0 + np.where(self._is_rigid, 0.0, self._calm * (1.0 / share - 1.0))
-        self.gain = lighter if feeds_torque_back else np.ones(n)
+        self.gain = lighter if self.feeds_torque_back else np.ones(n)
         self.felt_inertia = t.inertia / self.gain
         # Springs are damped no more than those of light motors, so that delays are borne.
         self._damped_inertia = t.inertia / lighter
@@ -175,11 +179,11 @@ class InteractionController(ObserverController):
         ControlError
             If there is no code of this law, or of its actuators.
         """
-        from hodyn_ros.control.c_interaction import with_interaction
+        from hodyn_ros.control.c_laws import with_interaction
 
         if not self._wants:
             return super().added_to(code)
-        return with_interaction(code, self, self.plausible(), self._wants, STEPS)
+        return with_interaction(code, self, self._wants, STEPS)
 
     def begin(self) -> None:
         """Begin with what the observer knows; see `ObserverController.begin`."""
@@ -274,8 +278,7 @@ class InteractionController(ObserverController):
         )
         wanted, demand, friction = self._wanted(desired), np.empty(n), -motors[3]
         if not self.observes_friction:
-            friction = np.zeros(n)
-            self.actuators.single.add_friction(state[3:4], friction[None])
+            friction = friction_of(self.actuators.single, state[3])
             where_it_moves(n, state, friction)
         interaction_law(n, self.gain, self.ringing, state, wanted, friction, demand)
         return demand, 0.0 if self.observes_friction else friction
@@ -403,7 +406,7 @@ class GravityCompensation(InteractionController):
     ----------
     actuators, sample_period, **options
         See `InteractionController`.
-    feeds_torque_back : bool
+    feeds_torque_back : bool, optional
         By default the torque of the springs is not fed back, and friction is compensated as far as
         the actuators know it: with a stiffness that is wrong by some percent, the robot would
         sink. With it the motors feel like B_theta, and u = g(q_b) - D theta'.
@@ -412,18 +415,8 @@ class GravityCompensation(InteractionController):
     robots with elastic joints".
     """
 
-    def __init__(
-        self,
-        actuators: Actuators,
-        sample_period: float,
-        *,
-        feeds_torque_back: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            actuators, sample_period, feeds_torque_back=feeds_torque_back, **options
-        )
-        self._wants = 'rest' if feeds_torque_back else 'weight'
+    follows = feeds_torque_back = False
+    _wants = 'weight'
 
     def _wanted(self, desired: Array) -> Array:
         if self.feeds_torque_back:
@@ -445,26 +438,15 @@ class TorqueControl(InteractionController):
     ----------
     actuators, sample_period, **options
         See `InteractionController`.
-    feeds_torque_back : bool
+    feeds_torque_back : bool, optional
         By default the torque of the springs is not fed back: with a stiffness that is wrong, the
         links would get other torques. With it B_theta takes the place of B in elastic joints, and
         friction is compensated as it is observed.
     """
 
     orders = 3
+    feeds_torque_back = False
     _wants = 'torque'
-
-    def __init__(
-        self,
-        actuators: Actuators,
-        sample_period: float,
-        *,
-        feeds_torque_back: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            actuators, sample_period, feeds_torque_back=feeds_torque_back, **options
-        )
 
     def at_rest(self, position: Array) -> Array:
         """Torques that carry the weight of a robot at rest; see `ObserverController.at_rest`."""

@@ -1,8 +1,7 @@
 """Control laws of robots with elastic joints: exact linearisation, and laws of the motor side.
 
 Sources: Spong 1987, "Modeling and control of elastic joint robots"; De Luca and Book, "Robots with
-flexible elements", Springer Handbook of Robotics; Tomei 1991, "A simple PD controller for robots
-with elastic joints".
+flexible elements", Springer Handbook of Robotics.
 """
 
 from __future__ import annotations
@@ -12,36 +11,29 @@ from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.control.controller import (
     Controller,
-    ControlWarning,
     Poles,
     controlled_motors,
-    fill,
     friction_of,
     joint_gains,
-    middle_of_range,
-    per_joint,
-    shifted,
 )
+from hodyn_ros.control.law import ControlWarning, fill, middle_of_range, per_joint, shifted
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError, DeflectionError
 from hodyn_ros.model.robot import RobotModel
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 CONTROLLERS = (
     'feed_forward_2',
     'feed_forward_1',
     'feed_forward_0',
     'flatness',
-    'rigid_computed_torque',
-    'pd_gravity',
 )
 """Names of the laws for `make_controller`."""
 
@@ -153,7 +145,14 @@ class FeedForwardController(Controller):
     ) -> None:
         super().__init__(model, actuators, torque_limits, lead)
         checked_number('order', order, ControlError, least=0, most=2, whole=True)
-        self.gains = _checked(gains, model.n_joints)
+        try:
+            pair = MotorGains(*gains)
+        except TypeError:
+            raise ControlError(
+                f'The gains are {gains!r}, expected a pair of proportional and derivative ones.'
+            ) from None
+        n = model.n_joints
+        self.gains = MotorGains(*map(per_joint, MotorGains._fields, pair, (n, n)))
         self.orders = int(order) + 3
 
     def _demand(self, reference: Array, state: Array) -> Array:
@@ -162,133 +161,11 @@ class FeedForwardController(Controller):
         wanted[: len(effort)] += self.motors.deflections(effort)
         demand: Array = self.motors.inertia * wanted[2] + effort[0]
         demand += friction_of(self.motors, wanted[1])
-        demand += _pd(self.gains, shifted(wanted, -self.lead), state)
-        return demand
-
-
-class PDGravity(Controller):
-    """Proportional and derivative control of the motors with the weight at the wanted position.
-
-    tau = g(q_d) + P (theta_d - theta) + D (q_d' - theta') with the static deflection
-    theta_d = q_d + f^-1(g(q_d)). Source: Tomei 1991; for a reference at rest it is his law, which
-    is stable if P and the springs are stiff enough to hold the robot up.
-
-    Parameters
-    ----------
-    gains : MotorGains
-        See `FeedForwardController`.
-    model, actuators, torque_limits, lead
-        See `Controller`. What is fed forward is that of the later time.
-
-    Raises
-    ------
-    ControlError
-        If the actuators or gains cannot be used.
-    """
-
-    orders = 2
-
-    def __init__(
-        self,
-        model: RobotModel,
-        actuators: Actuators,
-        gains: MotorGains | tuple[ArrayLike, ArrayLike],
-        torque_limits: ArrayLike | None = None,
-        lead: float = 0.0,
-    ) -> None:
-        super().__init__(model, actuators, torque_limits, lead)
-        self.gains = _checked(gains, model.n_joints)
-
-    def _demand(self, reference: Array, state: Array) -> Array:
-        weight = gravity_effort(self.model, reference[:1])
-        # The weight changes little meanwhile.
-        wanted = shifted(reference[:2], -self.lead).copy()
-        wanted[:1] += self.motors.deflections(weight)
-        demand: Array = weight[0] + _pd(self.gains, wanted, state)
-        return demand
-
-
-class RigidComputedTorque(Controller):
-    """Computed torque for a robot that is taken for rigid: the motors are where the links are.
-
-    tau = (M(theta) + B) (q_d'' + k1 (q_d' - theta') + k0 (q_d - theta)) + h(theta, theta')
-    + friction(theta'), measured at the motors only. The links are off by the deflection of the
-    springs.
-
-    Parameters
-    ----------
-    poles : float, array-like or mapping
-        Two for each joint or a bandwidth, see `FlatnessController`.
-    model, actuators, torque_limits, lead
-        See `Controller`; the springs are not looked at. What is fed forward is that of the later
-        time.
-
-    Attributes
-    ----------
-    gains : ndarray, shape (2, n)
-        k0 and k1.
-
-    Raises
-    ------
-    ControlError
-        If the actuators or poles cannot be used.
-    """
-
-    orders = 3
-
-    def __init__(
-        self,
-        model: RobotModel,
-        actuators: Actuators,
-        poles: ArrayLike,
-        torque_limits: ArrayLike | None = None,
-        lead: float = 0.0,
-    ) -> None:
-        super().__init__(model, actuators, torque_limits, lead)
-        self.gains = joint_gains(model.joint_names, [2] * model.n_joints, poles)
-
-    def _demand(self, reference: Array, state: Array) -> Array:
-        motion = np.empty((3, self.model.n_joints))
-        motion[:2] = state[2:]
-        error = shifted(reference[:3], -self.lead)[:2] - motion[:2]
-        motion[2] = reference[2] + (self.gains * error).sum(axis=0)
-        effort = inverse_dynamics(self.model, motion)[0]
-        demand: Array = self.motors.inertia * motion[2] + effort
-        return demand + friction_of(self.motors, motion[1])
-
-
-def _checked(gains: MotorGains | tuple[ArrayLike, ArrayLike], n: int) -> MotorGains:
-    """Gains as arrays (n,), or a `ControlError`."""
-    try:
-        pair = MotorGains(*gains)
-    except TypeError:
-        raise ControlError(
-            f'The gains are {gains!r}, expected a pair of proportional and derivative ones.'
-        ) from None
-    return MotorGains(*map(per_joint, MotorGains._fields, pair, (n, n)))
-
-
-def _pd(gains: MotorGains, wanted: Array, state: Array) -> Array:
-    """Proportional and derivative torques about the wanted motion of the motors.
-
-    Parameters
-    ----------
-    gains : MotorGains
-    wanted : ndarray, shape (K, n), K >= 2
-        Position and velocity of the motors that are wanted, in the first rows.
-    state : ndarray, shape (4, n)
-        q, q', theta and theta'.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        [N m] or [N]
-    """
-    proportional, derivative = gains
-    torque: Array = proportional * (wanted[0] - state[2]) + derivative * (
-        wanted[1] - state[3]
-    )
-    return torque
+        wanted = shifted(wanted, -self.lead)
+        proportional, derivative = self.gains
+        feedback: Array = proportional * (wanted[0] - state[2])
+        feedback += derivative * (wanted[1] - state[3])
+        return demand + feedback
 
 
 class FlatnessController(Controller):
@@ -325,8 +202,6 @@ class FlatnessController(Controller):
     ControlWarning
         If the law holds a joint softer than its spring does, see `static_stiffness`.
     """
-
-    orders = 5
 
     def __init__(
         self,
@@ -389,13 +264,13 @@ class FlatnessController(Controller):
             stacklevel=3,
         )
 
-    def command_from_motion(self, reference: ArrayLike, motion: ArrayLike) -> Array:
+    def command_from_motion(self, desired: ArrayLike, motion: ArrayLike) -> Array:
         """Motor torques for a motion that is measured or estimated on the side of the links.
 
         Parameters
         ----------
-        reference : array-like, shape (5, n)
-            See `command`.
+        desired : array-like, shape (5, n)
+            See `evaluate`.
         motion : array-like, shape (4, n)
             Position of the links and its first three time derivatives; acceleration and jerk of
             rigid joints are not looked at.
@@ -405,14 +280,13 @@ class FlatnessController(Controller):
         ndarray, shape (n,)
             [N m] or [N], within the limits.
         """
-        wanted = self._reference(reference)
-        full = np.empty((5, self.model.n_joints))
+        wanted, full = np.empty((2, 5, self.model.n_joints))
+        fill(wanted, 'desired', desired)
         fill(full[:4], 'motion', motion)
         before = shifted(wanted, -self.lead)
         self._move_rigid_joints(before, full)
-        return self.limited(
-            self._torque_of_motion(wanted, self._with_snap(before, full))
-        ).torque
+        demand = self._torque_of_motion(wanted, self._with_snap(before, full))
+        return self._limited(demand)[0]
 
     def _demand(self, reference: Array, state: Array) -> Array:
         if self.lead:
@@ -563,8 +437,7 @@ def make_controller(
     model, actuators, torque_limits, lead
         See `Controller`.
     kind : str
-        feed_forward_0 to 2, where the number is the argument `order`; flatness,
-        rigid_computed_torque or pd_gravity.
+        feed_forward_0 to 2, where the number is the argument `order`, or flatness.
     bandwidth : float or array-like, shape (n,)
         [rad/s]
 
@@ -581,9 +454,5 @@ def make_controller(
     options: Any = {'torque_limits': torque_limits, 'lead': lead}
     if kind == 'flatness':
         return FlatnessController(model, actuators, bandwidth, **options)
-    if kind == 'rigid_computed_torque':
-        return RigidComputedTorque(model, actuators, bandwidth, **options)
     gains = motor_gains(model, actuators, bandwidth, middle_of_range(model))
-    if kind == 'pd_gravity':
-        return PDGravity(model, actuators, gains, **options)
     return FeedForwardController(model, actuators, gains, int(kind[-1]), **options)

@@ -9,7 +9,7 @@ Postlethwaite, "Multivariable Feedback Control", 2005).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -18,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_discrete_lyapunov
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import middle_of_range
+from hodyn_ros.control.law import middle_of_range
 from hodyn_ros.control.transmission import Transmission
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import ObserverController
 
-Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 Values = TypeVar('Values', Array, ComplexArray)
 
@@ -308,12 +308,7 @@ def _linear_law(
         )
         return np.concatenate([law.memory, command.torque])
 
-    J = np.array(
-        [
-            (step(middle + d) - step(middle - d)) / (2.0 * _STEP)
-            for d in _STEP * np.eye(len(middle))
-        ]
-    ).T
+    J = _derivatives(step, middle)
     return J[:N, :N], J[:N, N:], J[N:, :N], J[N:, N:]
 
 
@@ -345,13 +340,7 @@ def _linear_robot(
         weight = gravity_effort(law.model, point[None, :n])[0]
         return np.concatenate([springs.torque - weight, springs.load])
 
-    point = np.concatenate([q, theta])
-    J = np.array(
-        [
-            (torques(point + d) - torques(point - d)) / (2.0 * _STEP)
-            for d in _STEP * np.eye(n + m)
-        ]
-    ).T
+    J = _derivatives(torques, np.concatenate([q, theta]))
     inertia = mass_matrix(law.model, q[None])[0]
     inertia += np.diag((1.0 - t.is_elastic) * t.joint_inertia)
     A, G, H = (np.zeros((2 * (n + m), count)) for count in (2 * (n + m), m, n))
@@ -382,6 +371,13 @@ def _linear_robot(
     exponent[:size] = np.hstack([A[:, kept], G, H])
     held = expm(law.sample_period * exponent)[:size]
     return held[:, :size], held[:, size : size + m], held[:, size + m :]
+
+
+def _derivatives(function: Callable[[Array], Array], point: Array) -> Array:
+    """Central differences of a function from (N,) to (M,) about a point, shape (M, N)."""
+    steps = _STEP * np.eye(len(point))
+    columns = [(function(point + d) - function(point - d)) / (2.0 * _STEP) for d in steps]
+    return np.array(columns).T
 
 
 def _closed_loop(

@@ -19,19 +19,18 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import fill, middle_of_range
 from hodyn_ros.control.kernels import carry_forward, factorise, gate, observe
+from hodyn_ros.control.law import fill, middle_of_range
 from hodyn_ros.control.transmission import Springs, Transmission
 from hodyn_ros.control.watching import LoopWatch
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.errors import ControlError, MotionError
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 # Steps in a sample in which the state is carried forward over a known delay.
 SUBSTEPS = 4

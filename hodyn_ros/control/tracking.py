@@ -21,85 +21,73 @@ computed torque of a rigid robot.
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.controller import (
-    Command,
-    ControlWarning,
-    fill,
-    per_joint,
-    powers,
-    warm_up,
-)
+from hodyn_ros.control.controller import friction_of, warm_up
 from hodyn_ros.control.guards import (
     AT_REST,
-    FOLLOWING,
+    CONTRADICTION,
+    MOST_GATED,
+    OUTSIDE,
+    OVERLOAD,
     QUANTITIES,
-    STOPPED,
+    BeyondBound,
     Bounds,
     Guards,
-    Violation,
     bounds_of,
     holding,
 )
 from hodyn_ros.control.kernels import (
-    all_finite,
     approach,
     approach_pole,
     hold,
-    limit,
     tracking_law,
 )
+from hodyn_ros.control.law import (
+    FOLLOWING,
+    STOPPED,
+    Command,
+    ControlWarning,
+    Law,
+    fill,
+    per_joint,
+    powers,
+)
 from hodyn_ros.control.margins import Margins, find_margins
-from hodyn_ros.control.observer import StateObserver
+from hodyn_ros.control.observer import ObservedState, StateObserver
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort
-from hodyn_ros.errors import ControlError, DeflectionError, MotionError
+from hodyn_ros.errors import ControlError, DeflectionError
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
-    from hodyn_ros.control.c_code import Plausible
-
-Array = NDArray[np.float64]
 
 _BANDWIDTH, _MOST_BANDWIDTH = 0.05, 0.2  # by the sample time
-# Damping of the resonances, by their frequency and by the bandwidth.
-_DAMPING, _MOST_DAMPING = 1.4, 3.0
-# Poles, by the bandwidth, with which a distance from the reference at the start goes to zero.
-_APPROACH = 0.5
 _EDGE = 1e-3  # share by which a stiffness stays away from the ends of its range
-# Largest speed and torque of an approach, by those that the joints can have.
-_APPROACH_SPEED, _APPROACH_TORQUE = 0.5, 1.0 / 3.0
-_ARRIVED = 1e-9  # rad, m
-# What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
-# difference to that of a sensor, by the torque limit of the motors.
-_OUTSIDE, _OVERLOAD, _CONTRADICTION = 1.0, 2.0, 0.25
 _MOST_SENSITIVITY, _FREQUENCIES = 3.0, 80
 # Largest rate of torques at rest, standard deviation by the torque limit [1/s], and least decay of
 # errors by the bandwidth, below which a law is practically undamped.
 _MOST_NOISE, _LEAST_DECAY = 5.0, 0.05
 GUARDS = Guards()
-# Positions one after the other that cannot be true, after which they are taken for true, and the
-# robot is stopped.
-MOST_GATED = 5
 _LOOKS_AGAIN = 0.1  # s, at delay and noise
 _FADING = (
     0.25  # of the bandwidth, with which goes what is left of the torque of the law before
 )
 
 
-class ObserverController(ABC):
+class ObserverController(Law):
     """A control law that estimates the state from positions, called once in a sample period.
 
     Parameters
@@ -131,15 +119,8 @@ class ObserverController(ABC):
     Attributes
     ----------
     lead : float
-        How much later than the measurement the wanted motion is to be [s]: the delay and half a
-        sample.
+        The delay and half a sample [s]; see `Law`.
     observer : StateObserver
-    yields : bool
-        Whether the robot is to give way to what touches it.
-    state : str
-        `FOLLOWING` or `STOPPED`.
-    reason : str
-        Why it has been stopped; empty if it has not.
 
     Raises
     ------
@@ -147,8 +128,7 @@ class ObserverController(ABC):
         If an argument cannot be used.
     """
 
-    orders = 5
-    yields = False
+    estimates = True
 
     def __init__(
         self,
@@ -162,11 +142,7 @@ class ObserverController(ABC):
         resolution: tuple[ArrayLike, ArrayLike] | None = None,
         guards: Guards | None = GUARDS,
     ) -> None:
-        if not isinstance(actuators, Actuators):
-            raise ControlError(
-                f'The actuators are of type {type(actuators).__name__}, expected '
-                'Actuators(model, {joint: actuator}).'
-            )
+        super().__init__(actuators)
         T = checked_number(
             'sample_period', sample_period, ControlError, above=0.0, unit='s'
         )
@@ -176,7 +152,6 @@ class ObserverController(ABC):
         bandwidth = checked_number(
             'The bandwidth', bandwidth, ControlError, above=0.0, most=most, unit='rad/s'
         )
-        self.actuators, self.model = actuators, actuators.model
         self._undamped = without_dampers(actuators)
         self.resolution = _steps(actuators, resolution)
         self.observer = observer or StateObserver(actuators, T, bandwidth, delay)
@@ -210,7 +185,6 @@ class ObserverController(ABC):
         self.holding = holding(
             t, np.eye(self.model.n_joints), np.zeros(self.model.n_joints), T
         )
-        self.state, self.reason = FOLLOWING, ''
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
         self._last: Command | None = None
@@ -220,23 +194,13 @@ class ObserverController(ABC):
         self.fading = np.exp(-_FADING * bandwidth * T)
 
     def limit(self, torque: Array) -> None:
-        """Bound the torques of the motors, and know those of the joints.
-
-        Parameters
-        ----------
-        torque : ndarray, shape (m,)
-            Largest one in both directions [N m] or [N], infinite where there is none.
-        """
+        """Bound the torques of the motors, and know those of the joints; see `Law.limit`."""
+        super().limit(torque)
         t = self.observer.transmission
-        self.torque_limits = np.array(torque)
         turning = np.where(t.turns > 0.0, torque, 0.0)
         self._limit: Array = np.bincount(t.joint, turning, self.model.n_joints).astype(
             float
         )
-
-    def command(self, desired: ArrayLike, *measured: Any, **more: Any) -> Array:
-        """Motor torques within the limits; see `evaluate`."""
-        return self.evaluate(desired, *measured, **more).torque
 
     def evaluate(
         self,
@@ -378,39 +342,27 @@ class ObserverController(ABC):
         if not self.yields and remaining is not None:
             values[2] = self._back @ (self._desired - remaining) - links[0]
         values[4] = t.by_joint(t.turns * motors[3])
-        found = Violation('max_gap', gap) if gap else None
-        found = Violation('measurements', lost) if lost else found
+        found = BeyondBound('max_gap', gap) if gap else None
+        found = BeyondBound('measurements', lost) if lost else found
         beyond = bounds.violation(values)
         self._beyond = self._beyond + 1 if beyond else 0
         if self._limited_for > guards.saturation_time:
             limited = f'{self._limited_for:.3f} s (saturation_time)'
             text = f'A motor was at its torque limit for {limited}.'
-            found = found or Violation('saturation_time', text)
+            found = found or BeyondBound('saturation_time', text)
         if self._beyond >= guards.violation_samples:
             found = found or beyond
         if found:
             if guards.floats(found.bound):
-                self._bring_to_rest(f'{found.text} The robot gives way.', floats=True)
+                self.stop(f'{found.text} The robot gives way.', floats=True)
             else:
                 self.stop(found.text)
 
     def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
-        """Which position has not been possible for some samples, in words.
+        """Which position has not been possible for some samples, in words; see `Law.lost`.
 
         Positions that were measured last are then taken for those of a robot at rest, if they may
         be.
-
-        Parameters
-        ----------
-        q : array-like, shape (n,)
-            Measured last, of the links [rad] or [m].
-        theta : array-like, shape (m,)
-            Measured last, of the motors.
-
-        Returns
-        -------
-        str
-            Empty if all are possible.
         """
         gated = self.observer.gated_since >= MOST_GATED
         if not gated.any():
@@ -430,18 +382,16 @@ class ObserverController(ABC):
         """Distance from what is wanted that is still gone, shape (5, n); None: it is not known."""
         return None
 
-    def stop(self, reason: str) -> None:
-        """Bring the motors to rest from now on and hold them, whatever is wanted.
+    def stop(self, reason: str, floats: bool = False) -> None:
+        """Bring the motors to rest from now on, whatever is wanted.
 
         Parameters
         ----------
         reason : str
             What `reason` then says.
+        floats : bool
+            Whether they then give way; otherwise they are held.
         """
-        self._bring_to_rest(reason)
-
-    def _bring_to_rest(self, reason: str, floats: bool = False) -> None:
-        """Stop for a reason; motors are then held, or give way."""
         observer, t = self.observer, self.observer.transmission
         links, motors = observer.present
         fastest = self.fastest[t.joint]
@@ -548,17 +498,17 @@ class ObserverController(ABC):
         observer, limits, names = self.observer, self.model.limits, self.model.joint_names
         outside = np.maximum(limits.lower - q, q - limits.upper)
         j = int(outside.argmax())
-        if outside[j] > _OUTSIDE:
+        if outside[j] > OUTSIDE:
             return (
                 f'The position of joint {names[j]!r} is {q[j]:.6g}, far from its limits '
                 f'{limits.lower[j]:.6g} to {limits.upper[j]:.6g}: is it in degrees?'
             )
         springs = observer.transmission.at(q, theta).torque
         j = int((np.abs(springs) / self._limit).argmax())
-        if abs(springs[j]) > _OVERLOAD * self._limit[j]:
+        if abs(springs[j]) > OVERLOAD * self._limit[j]:
             return (
                 f'The spring of joint {names[j]!r} would carry {springs[j]:.4g}, more than '
-                f'{_OVERLOAD:g} times the torque of its motors ({self._limit[j]:.4g}): positions '
+                f'{OVERLOAD:g} times the torque of its motors ({self._limit[j]:.4g}): positions '
                 'of joint and motor contradict each other. Motor positions are those behind the '
                 'gear, in rad or m, and zero where the joint is zero and its spring relaxed.'
             )
@@ -573,7 +523,7 @@ class ObserverController(ABC):
         )
         differs = np.abs(springs - sensed.torque) / self._limit
         j = int(differs.argmax())
-        if spring_torque is None or differs[j] <= _CONTRADICTION:
+        if spring_torque is None or differs[j] <= CONTRADICTION:
             return ''
         return (
             f'The torque sensor of joint {self.model.joint_names[j]!r} says '
@@ -610,14 +560,7 @@ class ObserverController(ABC):
             self._left = self.observer.acting - demand
         demand += self._left
         self._left *= self.fading
-        if not all_finite(demand):
-            i = int(np.argmin(np.isfinite(demand)))
-            raise MotionError(
-                f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
-                'reference or the state is out of range.'
-            )
-        torque = np.empty(len(demand))
-        is_limited = limit(len(torque), self.torque_limits, demand, torque) > 0
+        torque, is_limited = self._limited(demand)
         self.observer.apply(torque, friction)
         # What is limited again and again is limited for long, too.
         passed = self.sample_period if is_limited else -0.5 * self.sample_period
@@ -652,12 +595,6 @@ class ObserverController(ABC):
             f'No code is generated for {type(self).__name__}, but for TrackingController, '
             'JointImpedance, GravityCompensation and TorqueControl.'
         )
-
-    def plausible(self) -> Plausible:
-        """What the first measurement may be, for the code of a law."""
-        from hodyn_ros.control.c_code import Plausible
-
-        return Plausible(_OUTSIDE, _OVERLOAD, _CONTRADICTION, MOST_GATED)
 
     def resting(
         self, position: ArrayLike, stiffness: Mapping[str, ArrayLike] | None = None
@@ -761,6 +698,41 @@ class ObserverController(ABC):
     def memory(self, values: Array) -> None:
         self.observer.memory = values
 
+    def note(
+        self,
+        torque: Array,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        elapsed: float | None = None,
+    ) -> None:
+        """Have the observer take a measurement that another law has answered; see `Law.note`."""
+        self.observer.update(q, qd, theta, thetad, spring_torque, elapsed=elapsed)
+        self.observer.apply(torque, 0.0)
+
+    def complete(self, state: Array) -> None:
+        """Replace velocities (rows 1 and 3) that are NaN by those of the observer."""
+        for row, known in ((1, self.observer.links), (3, self.observer.motors)):
+            if np.isnan(state[row]).any():
+                state[row] = known[1]
+
+    def observed(self) -> ObservedState | None:
+        """State at the latest measurement; None before the first one."""
+        return None if self.observer.is_new else self.observer.state()
+
+    @property
+    def external_torque(self) -> Array | None:
+        """Of the observer, behind its low pass; None before a measurement or if the law yields."""
+        is_unknown = self.yields or self.observer.is_new
+        return None if is_unknown else self.observer.present[0][3]
+
+    @property
+    def gated(self) -> int:
+        """Measured positions so far that could not be true."""
+        return self.observer.gated
+
     @abstractmethod
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
@@ -837,12 +809,28 @@ def without_dampers(actuators: Actuators) -> Actuators:
 
 
 class TrackingController(ObserverController):
-    """The recommended law; see the module, and `tracking_controller`."""
+    """The recommended law; see the module, and `tracking_controller`.
+
+    Attributes
+    ----------
+    approach_speed : ndarray, shape (n,)
+        Largest speed at which a distance from what is wanted at the start goes to zero: half of
+        that which the joints can have [rad/s] or [m/s].
+    approach_torque : float
+        Share of the torque limits that this may take.
+    fastest_approach : float
+        Largest pole of this [1/s].
+    arrived : float
+        Distance at which it is over, also of its derivatives [rad/s^k] or [m/s^k].
+    """
+
+    approach_torque, arrived = 1.0 / 3.0, 1e-9
 
     def __init__(self, actuators: Actuators, sample_period: float, **options: Any) -> None:
         super().__init__(actuators, sample_period, **options)
         self._work = np.empty((8, self.model.n_joints))
-        self.approach_speed = _APPROACH_SPEED * self.fastest
+        self.approach_speed = 0.5 * self.fastest
+        self.fastest_approach = 0.5 * self.bandwidth
         self.begin()
 
     @property
@@ -862,14 +850,9 @@ class TrackingController(ObserverController):
 
     def added_to(self, code: Code) -> Code:
         """Code of the dynamics and of this law; for `generate_code`."""
-        from hodyn_ros.control.c_tracking import with_tracking
+        from hodyn_ros.control.c_laws import with_tracking
 
-        return with_tracking(
-            *(code, self, self.plausible()),
-            arrived=_ARRIVED,
-            fastest=_APPROACH * self.bandwidth,
-            approach_torque=_APPROACH_TORQUE,
-        )
+        return with_tracking(code, self)
 
     def _demand(
         self, desired: Array, stiffness: Mapping[str, ArrayLike] | None
@@ -888,16 +871,17 @@ class TrackingController(ObserverController):
             inertia = np.diagonal(observer.mass) + t.is_elastic * t.joint_inertia
             self._pole = approach_pole(
                 n,
-                _APPROACH * self.bandwidth,
+                self.fastest_approach,
                 self.approach_speed,
-                _APPROACH_TORQUE * self._limit / inertia,
+                self.approach_torque * self._limit / inertia,
                 self._distance,
             )
             approach(n, 0.5 * T, self._pole, self._distance)
         desired = desired - self._distance
         effort = inverse_dynamics(self.model, desired)
         motion = self._motor_motion(desired, effort, stiffness)
-        friction, demand = self._friction(motion.position), np.empty(len(t.joint))
+        friction = friction_of(self.actuators.single, motion.position[1])
+        demand = np.empty(len(t.joint))
         tracking_law(
             n,
             len(t.joint),
@@ -924,7 +908,7 @@ class TrackingController(ObserverController):
             demand,
         )
         if self._is_far:
-            self._is_far = approach(n, T, self._pole, self._distance) > _ARRIVED
+            self._is_far = approach(n, T, self._pole, self._distance) > self.arrived
             if not self._is_far:
                 self._distance[:] = 0.0
         if t.is_variable:
@@ -969,16 +953,6 @@ class TrackingController(ObserverController):
                 f'{highest:.6g} N m/rad at its torque: the nearest is taken.'
             )
         return motor_motion(self._undamped, desired, effort, stiffness=wanted)
-
-    def _friction(self, position: Array) -> Array | float:
-        """Friction of the motors along a wanted motion, as far as the model knows it."""
-        single = self.actuators.single
-        if not single.friction:
-            return 0.0
-        effort = np.zeros((1, position.shape[1]))
-        single.add_friction(position[1:2], effort)
-        torque: Array = effort[0]
-        return torque
 
     def _spread(self, wanted: Array, motors: Array) -> Array:
         """Torques that hold the motors of one joint as far apart as the stiffness asks for.

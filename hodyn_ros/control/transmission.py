@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.assignment import Actuators, DrivenJoint
@@ -14,8 +13,7 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ControlError, DeflectionError
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 
 class Springs(NamedTuple):

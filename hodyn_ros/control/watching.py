@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.control.kernels import roughness, watch
 from hodyn_ros.errors import ControlError
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 _MEMORY, _SLOW = 5.0, 0.05  # s, of what has been seen, and of the low pass
 _SETTLED = 0.05  # s, until what the observer began with is forgotten

@@ -5,7 +5,7 @@ accelerations enters that of the efforts through M alone, and all else of it is 
 
     M q^(k+2) = Q^(k) - ID_k(q, ..., q^(k+1), 0).
 
-Robots with many joints are computed by articulated bodies instead, see `engine.articulated`.
+Robots with many joints are computed by articulated bodies instead, see `engine.body_programs`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from hodyn_ros.engine.engine import (
     compute,
     computed,
     engine_of,
-    refuses,
 )
 from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR, Attachment
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
@@ -107,13 +106,21 @@ def forward_dynamics(
         if found is not None:
             return found
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
-    n = model.n_joints
     given = given_efforts(model, state, effort, wrench)
-    shape = (*given.batch, given.count, n)
+    shape = (*given.batch, given.count, model.n_joints)
     if out is not None:
         check_out(out, shape, (given.motion,), 'the state')
     result = empty(shape) if out is None else out
-    flat = result.reshape(given.N, given.count, n)
+    flat = result.reshape(given.N, *shape[-2:])
+    request = _request(model, algorithm, given)
+    if not compute(model, request, given.motion, given.packed(*given.others), flat):
+        given.refuse_not_finite()
+        _order_by_order(model, given, flat)
+    return result
+
+
+def _request(model: RobotModel, algorithm: str, given: DynamicsInputs) -> BodyDynamics:
+    """What the engine is asked for; its kernel is made at once for an algorithm by name."""
     request = BodyDynamics(FORWARD, given.count, given.links)
     if algorithm == 'articulated_bodies' and not request.loops(model):
         raise HodynError(
@@ -123,10 +130,7 @@ def forward_dynamics(
     if algorithm != 'auto':
         request = request._replace(form=ALGORITHMS[algorithm])
         engine_of(model).prepare(request)
-    if not compute(model, request, given.motion, given.packed(*given.others), flat):
-        given.refuse_not_finite()
-        _order_by_order(model, given, flat)
-    return result
+    return request
 
 
 def _one_sample(model: RobotModel, state: Any, effort: Any, out: Any) -> Array | None:
@@ -137,15 +141,10 @@ def _one_sample(model: RobotModel, state: Any, effort: Any, out: Any) -> Array |
     try:
         shape, single, table = model.derived.forward[effort.shape]
         result: Array = empty(shape) if out is None else out
-    except (AttributeError, KeyError, TypeError):  # it is not ready, or these are no arrays
-        return None
-    try:
         if type(state) is ndarray and single(table, state, effort, result) == 0:
             return result
-    except Exception:
-        single_sample = result.ndim == np.ndim(state) == 2
-        if single_sample and not (refuses(state, result) or refuses(effort)):
-            raise
+    except Exception:  # not ready, or not for these, which are checked elsewhere
+        pass
     return None
 
 

@@ -29,7 +29,6 @@ from hodyn_ros.engine.engine import (
     HIGHEST_ORDER,
     Efforts,
     Engine,
-    refuses,
 )
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Attachment
@@ -163,63 +162,46 @@ def inverse_dynamics(
     "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
     using Spatial Representation of Twists", and the papers named in the formulations.
     """
-    if wrench is None and algorithm == 'auto' and type(motion) is ndarray:
+    if type(motion) is ndarray and type(algorithm) is str and algorithm == 'auto':
         # One sample in a control loop: the compiled call checks the rest of its arguments. (It
         # may take other classes for plain arrays, those with masked values too.)
         try:
-            shape, single, table = model.derived.efforts[motion.shape]
-            effort = empty(shape) if out is None else out
-        # It is not ready, or these are no arrays.
-        except (AttributeError, KeyError, TypeError):
-            pass
-        else:
-            try:
+            if wrench is None:
+                shape, single, table = model.derived.efforts[motion.shape]
+                effort = empty(shape) if out is None else out
                 if single(table, motion, effort) == 0:
                     return effort
-            except Exception:
-                if not refuses(motion, effort) and effort.ndim == 2:
-                    raise
-    elif type(motion) is ndarray:
-        loaded = _loaded_sample(model, motion, wrench, algorithm, out)
-        if loaded is not None:
-            return loaded
+            elif (loaded := _loaded_sample(model, motion, wrench, out)) is not None:
+                return loaded
+        except Exception:  # not ready, or not for these, which are checked below
+            pass
     samples = _Samples(model, motion, wrench)
-    if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
-        raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
-    _, compute, block = _choose(model, algorithm, samples, int(num_threads))
+    _, compute, block = _choose(model, algorithm, samples, num_threads)
     return samples.compute(compute, (samples.K - 2, model.n_joints), out, block)
 
 
 def _loaded_sample(
-    model: RobotModel, motion: Array, wrench: Any, algorithm: Any, out: Any
+    model: RobotModel, motion: Array, wrench: Any, out: Array | None
 ) -> Array | None:
-    """Efforts of one sample with wrenches, if there is a compiled call for what is given."""
-    if type(algorithm) is not str or algorithm != 'auto':
+    """Efforts of one sample with wrenches, None where no compiled call computes them.
+
+    What it raises means the same.
+    """
+    if type(wrench) in (list, tuple) and len(wrench) == 1:
+        wrench = wrench[0]
+    key: Any
+    if type(wrench) is Wrench:
+        given: Any = wrench.values
+        key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
+    elif type(wrench) in (list, tuple) and {*map(type, wrench)} == {Wrench}:
+        links = ((item.link, item.expressed_in, item.acting) for item in wrench)
+        given = np.array([item.values for item in wrench])
+        key = (motion.shape, *chain(*links))
+    else:
         return None
-    try:
-        if type(wrench) in (list, tuple) and len(wrench) == 1:
-            wrench = wrench[0]
-        if type(wrench) is Wrench:
-            values: Any = wrench.values
-            key: Any = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
-        elif type(wrench) in (list, tuple) and {*map(type, wrench)} == {Wrench}:
-            links = [(item.link, item.expressed_in, item.acting) for item in wrench]
-            values = np.array([item.values for item in wrench])
-            key = (motion.shape, *chain(*links))
-        else:
-            return None
-        shape, single, table = model.derived.efforts[key]
-        effort = empty(shape) if out is None else out
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return None  # it is not ready, or not for these
-    try:
-        return effort if single(table, motion, values, effort) == 0 else None
-    except Exception:
-        dimensions = 2 if type(wrench) is Wrench else 3
-        taken = not refuses(motion, effort) and not refuses(values)
-        if taken and effort.ndim == 2 and values.ndim == dimensions:
-            raise
-    return None
+    shape, single, table = model.derived.efforts[key]
+    effort = empty(shape) if out is None else out
+    return effort if single(table, motion, given, effort) == 0 else None
 
 
 def chosen_algorithm(
@@ -438,6 +420,14 @@ class _Samples:
                 self._along_one_axis(np.asarray(w.values)) for w in self.wrenches
             ]
 
+    def moving_links(self) -> tuple[Attachment, ...]:
+        """Wrenches on links that move, without their values."""
+        return tuple(
+            Attachment(item.link, item.expressed_in, item.acting)
+            for item in self.wrenches
+            if self._model.link(item.link).body != BASE
+        )
+
     def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values with their leading axes broadcast and merged, of the type that they have."""
         if values.ndim == 2:
@@ -520,29 +510,24 @@ def _choose(
     ask: bool = False,
 ) -> _Choice:
     """Algorithm for some samples; if only asked for, nothing is compiled for `auto`."""
+    if not isinstance(num_threads, (int, np.integer)) or num_threads < 1:
+        raise HodynError(f'num_threads is {num_threads!r}, expected a positive integer.')
     order = samples.K - 3
     if model.closure is not None:
         of_tree = _choose(model.closure.tree, algorithm, samples, num_threads, ask)
         return _Choice(of_tree.name, partial(_through_loops, model, of_tree.compute), BLOCK)
     kernel = None
     if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
-        engine = model.kept(Engine)
-        links: tuple[Attachment, ...] = ()
-        if samples.wrenches:
-            links = tuple(
-                Attachment(item.link, item.expressed_in, item.acting)
-                for item in samples.wrenches
-                if model.link(item.link).body != BASE
-            )
+        engine, links = model.kept(Engine), samples.moving_links()
         if algorithm == 'auto':
             kernel = engine.kernel(Efforts(order, links), 0 if ask else samples.N)
         else:
             _check_order(algorithm, HIGHEST_ORDER, order)
             kernel = engine.prepare(Efforts(order, links, ENGINE[algorithm]))
     if kernel is not None:
-        compute = partial(kernel.evaluate, num_threads=num_threads)
+        compute = partial(kernel.evaluate, num_threads=int(num_threads))
         if kernel.wrench_size or not kernel.friction:
-            compute = partial(_by_kernel, model, kernel, num_threads)
+            compute = partial(_by_kernel, model, kernel, int(num_threads))
         return _Choice(kernel.name, compute, COMPILED_BLOCK)
     if algorithm == 'auto':
         algorithm = 'nth_order'

@@ -69,7 +69,7 @@ def regressor(model: RobotModel, motion: ArrayLike) -> Array:
     Notes
     -----
     Source: Atkeson, An and Hollerbach 1986, "Estimation of inertial parameters of manipulator
-    loads and links", by Leibniz's rule; see `engine.regressor_program`.
+    loads and links", by Leibniz's rule; see `engine.partials_program`.
     """
     return along(model, motion, REGRESSOR)
 

@@ -11,7 +11,6 @@ from hodyn_ros.engine.engine import (
     Term,
     compute,
     engine_of,
-    refuses,
     unavailable,
 )
 from hodyn_ros.engine.program import Attachment
@@ -24,6 +23,5 @@ __all__ = [
     'Term',
     'compute',
     'engine_of',
-    'refuses',
     'unavailable',
 ]

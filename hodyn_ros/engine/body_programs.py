@@ -1,4 +1,19 @@
-"""Programs of one body with its constants as inputs, for loops over the bodies of any robot."""
+"""Programs of one body with its constants as inputs, for loops over the bodies of any robot.
+
+Efforts take one loop outwards and one back. Forward dynamics is that of articulated bodies.
+The inertia M^A that a body has with the joints behind it free does not depend on the order; with
+x the screw of its joint, U = M^A x and d = x^T U plus the armature, it is handed to the parent as
+M^A - U U^T / d. Then each order takes one loop towards the base and one back. With the
+acceleration (w', a) of a body as that of its parent, turned, plus c, known, plus x q'', and the
+load M^A (w', a) + p, its k-th derivatives are
+
+    towards the base:  b = M^A c + p,   u = Q - x^T b;   the parent's p gets b + U u / d, turned
+    back:              q'' = (u - U^T (w', a)_parent) / d
+
+where turning a load of order k takes the true loads of lower orders, too.
+
+Source: doc/forward_dynamics.rst; articulated bodies, Featherstone 2008, section 7.3.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +25,26 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import Body, BodyMotion, JointFrame, Load, Turn
-from hodyn_ros.engine.program import Number, Program, Recorder
+from hodyn_ros.engine.program import Recorder, StraightLineProgram
+from hodyn_ros.engine.vectors import (
+    AXIS,
+    ZERO,
+    Matrix,
+    Number,
+    Vector,
+    cross,
+    cross_matrix,
+    dot,
+    outer,
+    plus,
+    plus_cross,
+    plus_matrix,
+    plus_product,
+    plus_scaled,
+    product,
+    scaled,
+    transposed,
+)
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.frames import Frames
@@ -32,8 +66,8 @@ class BodyPrograms(NamedTuple):
     `forward` reads it from 'wrench', for each derivative (moment, force).
     """
 
-    forward: Program
-    backward: Program
+    forward: StraightLineProgram
+    backward: StraightLineProgram
 
 
 class StateLayout:
@@ -170,8 +204,8 @@ def body_inputs(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number
         values[22] = 1.0
     if kind == SIMPLE:
         values[:2] = [1.0, 0.0]
-    joint = JointFrame(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[call-arg,arg-type]
-    body = Body(values[12], tuple(values[13:16]), tuple(values[16:22]))  # type: ignore[arg-type]
+    joint = JointFrame(*values[:6], tuple(values[6:9]), *values[9:12])  # type: ignore[call-arg]
+    body = Body(values[12], tuple(values[13:16]), tuple(values[16:22]))
     return joint, body, values[22], values[23]
 
 
@@ -182,9 +216,7 @@ def _coordinate(recorder: Recorder, multiplier: Number, order: int) -> list[Numb
     return q
 
 
-def read_vectors(
-    recorder: Recorder, array: str, start: int, count: int
-) -> list[formulation.Vector]:
+def read_vectors(recorder: Recorder, array: str, start: int, count: int) -> list[Vector]:
     """Vectors that stand one behind the other in an array."""
     return [
         tuple(recorder.input(array, start + 3 * i + j) for j in range(3))  # type: ignore[misc]
@@ -198,10 +230,276 @@ def read_load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
     return Load(vectors[: layout.order + 1], vectors[layout.order + 1 :])
 
 
-def write(
-    recorder: Recorder, array: str, start: int, vectors: list[formulation.Vector]
-) -> None:
+def write(recorder: Recorder, array: str, start: int, vectors: list[Vector]) -> None:
     """Write vectors one behind the other into an array."""
     for i, vector in enumerate(vectors):
         for j, value in enumerate(vector):
             recorder.output(array, start + 3 * i + j, value)
+
+
+# --- Articulated bodies --------------------------------------------------------------------------
+
+
+class ArticulatedLayout(StateLayout):
+    """Places of what a body has beside motion, load and turn.
+
+    Attributes
+    ----------
+    c, p : int
+        Where its known acceleration and its known load begin, of the order at hand.
+    inertia, U, inverse, u : int
+        Where M^A, M^A x, 1 / d and u of the module's equations begin.
+    moments : int
+        Mass, first moment and trace of the second ones of all that the joint carries.
+    """
+
+    def __init__(self, order: int) -> None:
+        super().__init__(order)
+        self.c = self.size
+        self.p = self.c + 6
+        self.inertia = self.p + 6
+        self.U = self.inertia + 27
+        self.inverse = self.U + 6
+        self.u = self.inverse + 1
+        self.moments = self.u + 1
+        self.size = self.moments + 5
+
+
+class Articulated(NamedTuple):
+    """Matrix [[A, H], [H^T, m]] that makes moment and force of (w', a).
+
+    Three 3x3 matrices in body axes, about the origin of the body's frame.
+    """
+
+    A: Matrix
+    H: Matrix
+    m: Matrix
+
+    def load(self, e: Vector, u: Vector) -> tuple[Vector, Vector]:
+        """Product with (e, u)."""
+        n = plus_product(product(self.A, e), self.H, u)
+        f = product(transposed(self.H), e)
+        return n, plus_product(f, self.m, u)
+
+
+def sweeps(order: int, kind: int) -> list[tuple[bool, StraightLineProgram]]:
+    """Loops over the bodies for a body of a kind, in their order.
+
+    Returns
+    -------
+    list of (bool, Program)
+        Whether the loop goes towards the base, and the program of a body.
+    """
+    found: list[tuple[bool, StraightLineProgram]] = []
+    for k in range(order + 1):
+        found.append((False, _outwards(order, k, kind, last=False)))
+        if k == 0:
+            found.append((True, _inertia(order, kind)))
+        found.append((True, _inwards(order, k, kind)))
+    return [*found, (False, _outwards(order, order + 1, kind, last=True))]
+
+
+def _outwards(order: int, k: int, kind: int, last: bool) -> StraightLineProgram:
+    """Acceleration of order k - 1, which is known by now, and what is known of order k."""
+    recorder, layout = Recorder(), ArticulatedLayout(order)
+    joint, body, _, _ = body_inputs(recorder, kind)
+    q: list[Number] = [recorder.input('position', 0), recorder.input('motion', 1)]
+    q += [recorder.input('found', j) for j in range(k - 1)]
+    turn = formulation.turn_of(
+        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
+    )
+    w = read_vectors(recorder, 'parent', layout.w, k + 1)
+    a = read_vectors(recorder, 'parent', layout.a, k)
+    if k:
+        c = read_vectors(recorder, 'own', layout.c, 2)
+        U = read_vectors(recorder, 'own', layout.U, 2)
+        inertia = _read_inertia(recorder, layout)
+        # Only what the parent's acceleration of this order adds: c has the rest.
+        e, u = _moved(joint, turn, q[0], w[-1], a[-1])
+        known = dot(U[0], e) + dot(U[1], u)
+        rest = recorder.input('own', layout.u) - known
+        found = rest * recorder.input('own', layout.inverse)
+        recorder.output('found', k - 1, found)
+        q.append(found)
+        e = plus(plus(e, c[0]), scaled(joint.turn * found, AXIS))
+        u = plus(plus(u, c[1]), scaled(joint.slide * found, AXIS))
+        p = read_vectors(recorder, 'own', layout.p, 2)
+        n, f = inertia.load(e, u)
+        write(recorder, 'own', layout.w + 3 * k, [e])
+        write(recorder, 'own', layout.a + 3 * (k - 1), [u])
+        write(recorder, 'own', layout.load + 3 * (k - 1), [plus(n, p[0])])
+        place = layout.load + 3 * (order + 1) + 3 * (k - 1)
+        write(recorder, 'own', place, [plus(f, p[1])])
+    if last:
+        return recorder.program()
+    # Order k with the acceleration of the parent, and of the joint, zero.
+    q.append(0.0)
+    turn = formulation.turn_of(
+        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
+    )
+    parent = formulation.body_motion([*w, ZERO], [*a, ZERO])
+    motion = formulation.forward(joint, turn, q, parent)
+    write(recorder, 'own', layout.c, [motion.w[k + 1], motion.a[k]])
+    if k:
+        w = [*read_vectors(recorder, 'own', layout.w, k), e]
+        a = [*read_vectors(recorder, 'own', layout.a, k - 1), u]
+    else:
+        w = motion.w[:1]
+        write(recorder, 'own', layout.w, w)
+    # The inertial load with the own acceleration zero.
+    load = formulation.inertial_load(body, formulation.body_motion([*w, ZERO], [*a, ZERO]))
+    write(recorder, 'own', layout.p, [load.n[k], load.f[k]])
+    if k == 0:
+        recorder.output('own', layout.turn, turn.sine)
+        recorder.output('own', layout.turn + 1, turn.cosine)
+        _write_inertia(recorder, 'own', layout, _rigid(body), add=False)
+        xx, _, _, yy, _, zz = body.J
+        for j, value in enumerate((body.mass, *body.h, xx + yy + zz)):
+            recorder.output('own', layout.moments + j, value)
+    return recorder.program()
+
+
+def _inertia(order: int, kind: int) -> StraightLineProgram:
+    """Articulated inertia: what the joint makes of it, and what the parent gets."""
+    recorder, layout = Recorder(), ArticulatedLayout(order)
+    joint, _, _, armature = body_inputs(recorder, kind)
+    q, turn = _place(recorder, layout, joint)
+    inertia = _read_inertia(recorder, layout)
+    e, u = scaled(joint.turn, AXIS), scaled(joint.slide, AXIS)
+    n, f = inertia.load(e, u)
+    d = joint.turn * n[2] + joint.slide * f[2] + armature
+    # Beside the inertia of all that the joint carries a smaller one is rounding.
+    moments = [recorder.input('own', layout.moments + k) for k in range(5)]
+    mass, h, trace = moments[0], (moments[1], moments[2], moments[3]), moments[4]
+    size = joint.turn * trace + joint.slide * (joint.slide * mass) + armature
+    inverse = recorder.inverse(d, size)
+    write(recorder, 'own', layout.U, [n, f])
+    recorder.output('own', layout.inverse, inverse)
+    by = scaled(-1.0 * inverse, n), scaled(-1.0 * inverse, f)
+    passed = Articulated(
+        _plus_outer(inertia.A, by[0], n),
+        _plus_outer(inertia.H, by[0], f),
+        _plus_outer(inertia.m, by[1], f),
+    )
+    if formulation.slides(joint):
+        arm = scaled(joint.slide * q, AXIS)
+        passed = _shifted(passed, arm)
+        h, trace = _moments_about(mass, h, trace, arm)
+    turned = (formulation.matrix_in_parent(joint, turn, matrix) for matrix in passed)
+    passed = _shifted(Articulated(*turned), joint.d)
+    _write_inertia(recorder, 'parent', layout, passed, add=True)
+    h, trace = _moments_about(mass, formulation.to_parent(joint, turn, h), trace, joint.d)
+    for j, value in enumerate((mass, *h, trace)):
+        place = layout.moments + j
+        recorder.output('parent', place, recorder.input('parent', place) + value)
+    return recorder.program()
+
+
+def _inwards(order: int, k: int, kind: int) -> StraightLineProgram:
+    """Order k of the load that the parent gets as long as its acceleration is zero."""
+    recorder, layout = Recorder(), ArticulatedLayout(order)
+    joint, _, _, _ = body_inputs(recorder, kind)
+    position, turn = _place(recorder, layout, joint)
+    q = [position, recorder.input('motion', 1)]
+    q += [recorder.input('found', j) for j in range(k - 1)]
+    rates = [joint.turn * x for x in [*q[1:], 0.0]]
+    c = read_vectors(recorder, 'own', layout.c, 2)
+    p = read_vectors(recorder, 'own', layout.p, 2)
+    n, f = _read_inertia(recorder, layout).load(c[0], c[1])
+    n, f = plus(n, p[0]), plus(f, p[1])
+    u = recorder.input('effort', k) - (joint.turn * n[2] + joint.slide * f[2])
+    recorder.output('own', layout.u, u)
+    U = read_vectors(recorder, 'own', layout.U, 2)
+    factor = u * recorder.input('own', layout.inverse)
+    n, f = (
+        plus_scaled(n, factor, U[0]),
+        plus_scaled(f, factor, U[1]),
+    )
+    true = read_load(recorder, 'own', layout)
+    load = Load([*true.n[:k], n], [*true.f[:k], f])
+    passed = formulation.backward(
+        joint, Turn(turn.sine, turn.cosine, rates), [*q, 0.0], load
+    )
+    p = read_vectors(recorder, 'parent', layout.p, 2)
+    total = [plus(p[0], passed.n[k]), plus(p[1], passed.f[k])]
+    write(recorder, 'parent', layout.p, total)
+    return recorder.program()
+
+
+def _place(
+    recorder: Recorder, layout: StateLayout, joint: JointFrame
+) -> tuple[Number, Turn]:
+    """Position of the joint, and its turn as the state keeps it, without rates."""
+    turn = Turn(
+        recorder.input('own', layout.turn), recorder.input('own', layout.turn + 1), []
+    )
+    return recorder.input('position', 0), turn
+
+
+def _moved(
+    joint: JointFrame, turn: Turn, q: Number, e: Vector, u: Vector
+) -> tuple[Vector, Vector]:
+    """Acceleration (w', a) of a point of the parent at the origin of the body, in its axes."""
+    u = plus_cross(u, e, joint.d)
+    e, u = formulation.to_child(joint, turn, e), formulation.to_child(joint, turn, u)
+    if formulation.slides(joint):
+        u = plus_cross(u, e, scaled(joint.slide * q, AXIS))
+    return e, u
+
+
+def _moments_about(
+    mass: Number, h: Vector, trace: Number, d: Vector
+) -> tuple[Vector, Number]:
+    """First moment and trace of the second ones about another origin, from which this is at d."""
+    moved = plus_scaled(h, mass, d)
+    return moved, trace + dot(d, plus(h, moved))
+
+
+def _rigid(body: Body) -> Articulated:
+    """Articulated inertia of a body alone."""
+    xx, xy, xz, yy, yz, zz = body.J
+    A = ((yy + zz, -xy, -xz), (-xy, xx + zz, -yz), (-xz, -yz, xx + yy))
+    m = body.mass
+    return Articulated(
+        A, cross_matrix(body.h), ((m, 0.0, 0.0), (0.0, m, 0.0), (0.0, 0.0, m))
+    )
+
+
+def _shifted(inertia: Articulated, d: Vector) -> Articulated:
+    """Inertia about an origin from which the present one is at d."""
+    # H + D m and A - H D + D (H + D m)^T with D = [d].
+    H = plus_matrix(inertia.H, transposed(_crossed(inertia.m, d)))
+    A = plus_matrix(inertia.A, _crossed(inertia.H, d))
+    return Articulated(plus_matrix(A, transposed(_crossed(H, d))), H, inertia.m)
+
+
+def _crossed(M: Matrix, d: Vector) -> Matrix:
+    """Rows d x M_i."""
+    x, y, z = (cross(d, row) for row in M)
+    return (x, y, z)
+
+
+def _plus_outer(M: Matrix, a: Vector, b: Vector) -> Matrix:
+    """Matrix M + a b^T."""
+    return plus_matrix(M, outer(a, b))
+
+
+def _read_inertia(recorder: Recorder, layout: ArticulatedLayout) -> Articulated:
+    """Articulated inertia in the body's own state."""
+    rows = read_vectors(recorder, 'own', layout.inertia, 9)
+    return Articulated(*((rows[k], rows[k + 1], rows[k + 2]) for k in (0, 3, 6)))
+
+
+def _write_inertia(
+    recorder: Recorder,
+    array: str,
+    layout: ArticulatedLayout,
+    inertia: Articulated,
+    add: bool,
+) -> None:
+    """Articulated inertia into the state in an array, added to the present one if so asked."""
+    rows = [row for matrix in inertia for row in matrix]
+    if add:
+        present = read_vectors(recorder, array, layout.inertia, 9)
+        rows = [plus(x, y) for x, y in zip(present, rows)]
+    write(recorder, array, layout.inertia, rows)

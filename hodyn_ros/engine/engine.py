@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from hodyn_ros.engine.program import (
     Attachment,
     ProgramTooLong,
     RobotProgram,
+    interpret,
 )
 from hodyn_ros.errors import HodynError, ModelError
 
@@ -185,7 +186,7 @@ class Term(NamedTuple):
             If a term takes more steps than `program.LONGEST`.
         """
         if self.name == REGRESSOR:
-            from hodyn_ros.engine.regressor_program import regressor_program
+            from hodyn_ros.engine.partials_program import regressor_program
 
             return regressor_program(model, self.K)
         if self.name == PARTIALS:
@@ -324,13 +325,19 @@ class Engine:
     Parameters
     ----------
     model : RobotModel
+
+    Attributes
+    ----------
+    kernels : dict of Request to Kernel
+    pending : set of Request
+        What is being made, or could not be made.
     """
 
     def __init__(self, model: RobotModel) -> None:
         self._model = model
-        self._kernels: dict[Request, Kernel] = {}
+        self.kernels: dict[Request, Kernel] = {}
         self._samples: dict[Request, int] = {}
-        self._pending: set[Request] = set()
+        self.pending: set[Request] = set()
         self._programs: dict[Request, RobotProgram] = {}
 
     def program(self, request: ProgramRequest) -> RobotProgram:
@@ -356,21 +363,21 @@ class Engine:
         Kernel or None
             None as long as the samples are left to NumPy.
         """
-        ready = self._kernels.get(request)
+        ready = self.kernels.get(request)
         if ready is not None:
             return ready
         count = self._samples[request] = self._samples.get(request, 0) + samples
         now = _preparing.get()
         # A failed attempt stays pending: it would fail again.
-        if (count < SAMPLES_BEFORE_COMPILING or request in self._pending) and not now:
+        if (count < SAMPLES_BEFORE_COMPILING or request in self.pending) and not now:
             return None
-        self._pending.add(request)
+        self.pending.add(request)
         if now or samples >= SAMPLES_WORTH_WAITING:
             self._try(request)
         else:
             _waiting.append(lambda: self._try(request))
-            _thread().submit(_do_next)
-        return self._kernels.get(request)
+            compiling_thread().submit(_do_next)
+        return self.kernels.get(request)
 
     def prepare(self, request: Request) -> Kernel | None:
         """Kernel, made now if there is none; None for what is left to NumPy.
@@ -381,13 +388,13 @@ class Engine:
         if reason:
             raise HodynError(f'There is no compiler for dynamics: {reason}.')
         with compiling:
-            if request not in self._kernels:
+            if request not in self.kernels:
                 kernel = request.make(self._model)
                 if kernel is None:
                     return None
-                self._kernels[request] = kernel
+                self.kernels[request] = kernel
                 request.offer(self._model, kernel)
-            return self._kernels[request]
+            return self.kernels[request]
 
     def prepare_general(self, order: int) -> None:
         """Have efforts computed by the code for any robot, which takes no time to make.
@@ -397,8 +404,8 @@ class Engine:
         kernel = self.prepare(Efforts(order, form=COMPILED_TREE))
         request = Efforts(order)
         with compiling:
-            if kernel is not None and request not in self._kernels:
-                self._kernels[request] = kernel
+            if kernel is not None and request not in self.kernels:
+                self.kernels[request] = kernel
                 request.offer(self._model, kernel)
 
     def expect(self, request: Request) -> bool:
@@ -407,9 +414,9 @@ class Engine:
         Says whether the caller has to: nobody has made or announced it before.
         """
         # Without the lock, which is held while something is compiled.
-        if request in self._kernels or request in self._pending:
+        if request in self.kernels or request in self.pending:
             return False
-        self._pending.add(request)
+        self.pending.add(request)
         return True
 
     def _try(self, request: Request) -> None:
@@ -474,25 +481,7 @@ def computed(
         return True
     if model.closure is not None:
         return False
-    from hodyn_ros.engine.interpreter import interpret
-
     return interpret(model, engine_of(model).program(request), motion, middle, result)
-
-
-def refuses(motion: Any, *results: Any) -> bool:
-    """Whether compiled calls raise an error since they do not take what they are given.
-
-    Asking costs as much as such a call: it is made first, and this is for what it raises.
-    """
-    return not all(
-        type(array) is np.ndarray
-        and array.dtype == np.float64
-        and array.dtype.isnative
-        and array.flags.c_contiguous
-        and array.flags.aligned
-        and (array is motion or array.flags.writeable)
-        for array in (motion, *results)
-    )
 
 
 def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]) -> None:
@@ -521,7 +510,7 @@ def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]
 
 
 @cache
-def _thread() -> ThreadPoolExecutor:
+def compiling_thread() -> ThreadPoolExecutor:
     """Pool of the one thread that compiles in the background."""
     return ThreadPoolExecutor(1, thread_name_prefix='hodyn_compiler')
 
@@ -535,9 +524,9 @@ def _do_next() -> None:
 
 def _after_fork_in_child() -> None:
     """Thread of a forked child: what waits is queued again, then the lock is released."""
-    _thread.cache_clear()
+    compiling_thread.cache_clear()
     for _ in range(len(_waiting)):
-        _thread().submit(_do_next)
+        compiling_thread().submit(_do_next)
     compiling.release()
 
 

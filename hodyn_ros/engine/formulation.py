@@ -17,14 +17,23 @@ from collections.abc import Sequence
 from math import comb
 from typing import Any, NamedTuple
 
-Number = Any
-Vector = tuple[Number, Number, Number]
-Matrix = tuple[Vector, Vector, Vector]
+from hodyn_ros.engine.vectors import (
+    AXIS,
+    ZERO,
+    Matrix,
+    Number,
+    Vector,
+    cross,
+    plus,
+    plus_cross,
+    plus_product,
+    plus_scaled,
+    product,
+    scaled,
+)
+
 Series = list[Vector]
 """A vector's components and their time derivatives."""
-
-ZERO: Vector = (0.0, 0.0, 0.0)
-AXIS: Vector = (0.0, 0.0, 1.0)
 
 
 class JointFrame(NamedTuple):
@@ -103,40 +112,6 @@ class Turn(NamedTuple):
     sine: Number
     cosine: Number
     rates: list[Number]
-
-
-def plus(a: Vector, b: Vector) -> Vector:
-    """Sum."""
-    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
-
-
-def plus_scaled(a: Vector, scale: Number, b: Vector) -> Vector:
-    """Add a multiple: a + scale b."""
-    return (a[0] + scale * b[0], a[1] + scale * b[1], a[2] + scale * b[2])
-
-
-def scaled(scale: Number, a: Vector) -> Vector:
-    """Multiple."""
-    return (scale * a[0], scale * a[1], scale * a[2])
-
-
-def plus_cross(c: Vector, a: Vector, b: Vector) -> Vector:
-    """Add a vector product: c + a x b."""
-    return (
-        c[0] + a[1] * b[2] - a[2] * b[1],
-        c[1] + a[2] * b[0] - a[0] * b[2],
-        c[2] + a[0] * b[1] - a[1] * b[0],
-    )
-
-
-def plus_product(c: Vector, A: Matrix, b: Vector) -> Vector:
-    """Add a product: c + A b."""
-    return tuple(c[i] + A[i][0] * b[0] + A[i][1] * b[1] + A[i][2] * b[2] for i in range(3))
-
-
-def dot(a: Vector, b: Vector) -> Number:
-    """Scalar product."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def squares(w: Series) -> list[tuple[Vector, Vector]]:
@@ -236,6 +211,43 @@ def to_parent(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
     return _constant_turn_back(joint, _turn_z(v, turn.cosine, -turn.sine))
 
 
+def matrix_in_parent(joint: JointFrame, turn: Turn, A: Matrix) -> Matrix:
+    """Components R A R^T in the parent's axes, of a matrix in a body's."""
+    A = _turned_about_z(A, turn.cosine, turn.sine)
+    A = _turned_about_x(A, joint.cos_alpha, joint.sin_alpha)
+    return _turned_about_z(A, joint.cos_gamma, joint.sin_gamma)
+
+
+def _turned_about_z(A: Matrix, c: Number, s: Number) -> Matrix:
+    """Rz A Rz^T."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
+    if isinstance(s, float):
+        cc, cs, ss = c * c, c * s, s * s
+        block = (
+            (cc * xx + ss * yy - cs * (xy + yx), cc * xy - ss * yx + cs * (xx - yy)),
+            (cc * yx - ss * xy + cs * (xx - yy), ss * xx + cc * yy + cs * (xy + yx)),
+        )
+    else:
+        # With cos 2q = 1 - 2 s s and sin 2q = 2 s c.
+        difference, total = yy - xx, xy + yx
+        p = s * (s * difference - c * total)
+        r = -(s * (c * difference + s * total))
+        block = ((xx + p, xy + r), (yx + r, yy - p))
+    return (
+        (*block[0], c * xz - s * yz),
+        (*block[1], s * xz + c * yz),
+        (c * zx - s * zy, s * zx + c * zy, zz),
+    )
+
+
+def _turned_about_x(A: Matrix, c: Number, s: Number) -> Matrix:
+    """Rx A Rx^T."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
+    turned = _turned_about_z(((yy, yz, yx), (zy, zz, zx), (xy, xz, xx)), c, s)
+    (yy, yz, yx), (zy, zz, zx), (xy, xz, xx) = turned
+    return ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
+
+
 def forward(
     joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMotion
 ) -> BodyMotion:
@@ -277,8 +289,8 @@ def inertial_load(body: Body, motion: BodyMotion) -> Load:
     for a, B, (S, (_, _, xy)), dw in zip(
         motion.a, motion.B, squares(motion.w), motion.w[1:]
     ):
-        f.append(plus_scaled(plus_product(ZERO, B, body.h), body.mass, a))
-        n.append(_plus_vee(plus_cross(ZERO, body.h, a), B, body.J, S, xy, dw[2]))
+        f.append(plus_scaled(product(B, body.h), body.mass, a))
+        n.append(_plus_vee(cross(body.h, a), B, body.J, S, xy, dw[2]))
     return Load(n, f)
 
 
@@ -296,7 +308,7 @@ def load_from_base(wrench: Load, place: Place, motion: BodyMotion) -> Load:
             for coordinate, axis in zip(v, place.axes):
                 result = plus_scaled(result, coordinate, axis)
             turned.append(result)
-        return _differentiated(turned, lambda k, v: plus_cross(ZERO, v, motion.w[k]))
+        return _differentiated(turned, lambda k, v: cross(v, motion.w[k]))
 
     return Load(moving(wrench.n), moving(wrench.f))
 

@@ -20,14 +20,21 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import ZERO, BodyMotion, Vector
-from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
+from hodyn_ros.engine.formulation import BodyMotion
+from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import RecordedFriction, RigidBodies, motion_inputs
+from hodyn_ros.engine.vectors import (
+    ZERO,
+    Vector,
+    plus,
+    plus_cross,
+    plus_scaled,
+    scaled,
+)
 
 if TYPE_CHECKING:
-    from hodyn_ros.engine.frames import Frames
     from hodyn_ros.model.robot import RobotModel
 
 
@@ -49,37 +56,41 @@ def forward_program(
     """
     recorder = Recorder()
     n, b = model.n_joints, 6 if floating else 0
-    frames = frames_of(model)
+    own = frames(model, from_link=True) if floating else frames_of(model)
     K = count + 2 if prescribed else 2
     size = count * (n + b) + 9 * floating
     given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
-    bodies = RigidBodies(recorder, model, wrenches, given[size:])
+    bodies = RigidBodies(recorder, model, wrenches, given[size:], own)
     friction = RecordedFriction(recorder, model)
     inputs = motion_inputs(recorder, model, K)
     motion = inputs[:2]
     free = [j for j in range(n) if j not in prescribed]
-    matrix = mass_rows(model, frames, recorder, floating)
+    matrix = mass_rows(model, own, recorder, floating)
     kept = [*range(b), *(b + j for j in free)]
     factors = Factors(recorder, _part_of(matrix, kept))
-    base: _BaseAtRest | _FloatingBase = _BaseAtRest()
+    base = None
     if floating:
-        base = _FloatingBase(_BaseFrame(frames), given[count * n : size])
+        w, v, up = (vector_of(given, size - place) for place in (9, 6, 3))
+        base = _MovingBase([w], [v], up)
     results: list[Number] = []
     for k in range(count):
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
-        efforts, load = bodies.efforts([*motion, ahead], k, base.motion())
+        moving = base.motion_ahead() if base else None
+        efforts, load = bodies.efforts([*motion, ahead], k, moving)
         friction.add_to(efforts, motion)
         bias = [*load.n[k], *load.f[k], *efforts[k]][6 - b :]
-        asked = [*base.wrench(k), *given[k * n : (k + 1) * n]]
+        on_base = given[count * n + 6 * k :][:b]
+        asked = [*on_base, *given[k * n : (k + 1) * n]]
         found = factors.solve([asked[i] - bias[i] for i in kept])
-        results += base.take(found, k)
+        if base:
+            results += base.take(found)
         for j, value in zip(free, found[b:]):
             ahead[j] = value
         motion.append(ahead)
-        for i, value in enumerate(ahead, b):
-            if i - b in prescribed:
-                value = _plus_row(bias[i], matrix[i], kept, found)
-            results.append(value)
+        # Where the motion is prescribed, the effort is what is found.
+        row = dict(enumerate(ahead))
+        row |= {j: _plus_row(bias[b + j], matrix[b + j], kept, found) for j in prescribed}
+        results += row.values()
     recorder.outputs('found', results)
     return RobotProgram(
         recorder.program(),
@@ -115,22 +126,20 @@ def moving_base_program(
     at k (n + 6): the wrench on the base and the efforts.
     """
     recorder = Recorder()
-    frames = frames_of(model)
     motion = motion_inputs(recorder, model, order + 3)
     size = 6 * (order + 2) + 3
     given: Sequence[Number] = recorder.inputs(
         'base', size + 6 * (order + 1) * len(wrenches)
     )
-    base = _BaseFrame(frames)
-    rows = [vector_of(given, place) for place in range(0, size - 3, 3)]
-    moving = base.motion(
-        rows[::2], _Twist(rows[::2], rows[1::2], given[size - 3 : size]).proper()
+    rows = [vector_of(given, place) for place in range(0, size, 3)]
+    base = _MovingBase(rows[:-1:2], rows[1:-1:2], rows[-1])
+    bodies = RigidBodies(
+        recorder, model, wrenches, given[size:], frames(model, from_link=True)
     )
-    bodies = RigidBodies(recorder, model, wrenches, given[size:])
-    efforts, load = bodies.efforts(motion, order, moving)
+    efforts, load = bodies.efforts(motion, order, base.motion())
     results: list[Number] = []
     for n, f, row in zip(load.n, load.f, efforts):
-        results += [*base.load_on_link(n, f), *row]
+        results += [*n, *f, *row]
     recorder.outputs('effort', results)
     return RobotProgram(
         recorder.program(),
@@ -181,23 +190,35 @@ def vector_of(values: Sequence[Number], start: int) -> Vector:
     return (values[start], values[start + 1], values[start + 2])
 
 
-class _Twist:
-    """Twist (w, v) of a base and its derivatives, with -g in its axes."""
+class _MovingBase:
+    """Base with a twist (w, v) and derivatives, with -g, all in its axes.
 
-    def __init__(self, w: list[Vector], v: list[Vector], up: Sequence[Number]) -> None:
-        self.w, self._v, self._up = w, v, [vector_of(up, 0)]
+    Parameters
+    ----------
+    w, v : list of Vector
+        As many orders as are known; `take` adds the next.
+    up : Vector
+    """
 
-    def proper(self) -> list[Vector]:
-        """Proper accelerations and derivatives, one fewer than the twist has."""
-        return [
-            formulation.plus(self._v[k + 1], self._apparent(k))
-            for k in range(len(self._v) - 1)
-        ]
+    def __init__(self, w: list[Vector], v: list[Vector], up: Vector) -> None:
+        self._w, self._v, self._up = w, v, [up]
+        # Proper accelerations, one order fewer than the twist has.
+        self._a = [plus(v[k + 1], self._apparent(k)) for k in range(len(v) - 1)]
 
-    def add(self, w: Vector, a: Vector) -> list[Number]:
-        """Take the next derivative of w, and of the proper acceleration; return that of (w, v)."""
-        v = formulation.plus_scaled(a, -1.0, self._apparent(len(self._v) - 1))
-        self.w.append(w)
+    def motion(self) -> BodyMotion:
+        """Motion of the base."""
+        return formulation.body_motion(self._w, self._a)
+
+    def motion_ahead(self) -> BodyMotion:
+        """The same as if the next derivatives of w and a were zero."""
+        return formulation.body_motion([*self._w, ZERO], [*self._a, ZERO])
+
+    def take(self, found: Sequence[Number]) -> list[Number]:
+        """Take the next derivative of w and a, found first; return that of (w, v)."""
+        w, a = vector_of(found, 0), vector_of(found, 3)
+        v = plus_scaled(a, -1.0, self._apparent(len(self._v) - 1))
+        self._w.append(w)
+        self._a.append(a)
         self._v.append(v)
         return [*w, *v]
 
@@ -205,96 +226,8 @@ class _Twist:
         """Derivative k of w x v - g, asked for one after the other."""
         value, turned = self._up[k], ZERO
         for j in range(k + 1):
-            w = formulation.scaled(float(comb(k, j)), self.w[j])
-            value = formulation.plus_cross(value, w, self._v[k - j])
-            turned = formulation.plus_cross(turned, self._up[k - j], w)
+            w = scaled(float(comb(k, j)), self._w[j])
+            value = plus_cross(value, w, self._v[k - j])
+            turned = plus_cross(turned, self._up[k - j], w)
         self._up.append(turned)
         return value
-
-
-class _BaseFrame:
-    """Between the base link and the frame that serves as base: motions and loads."""
-
-    def __init__(self, frames: Frames) -> None:
-        R = without_rounding(frames.base[:3, :3], 1.0)
-        self._rows = vector(R[0]), vector(R[1]), vector(R[2])
-        self._columns = vector(R[:, 0]), vector(R[:, 1]), vector(R[:, 2])
-        self._p = position(frames.base)
-        x, y, z = (formulation.dot(axis, self._p) for axis in self._columns)
-        self._arm = (x, y, z)
-
-    def turned(self, v: Sequence[Number]) -> Vector:
-        """Components in the frame, from those in link axes."""
-        return formulation.plus_product(ZERO, self._columns, (v[0], v[1], v[2]))
-
-    def motion(self, w: Sequence[Vector], a: Sequence[Vector]) -> BodyMotion:
-        """Motion of the frame, from w and a of the link."""
-        w = [self.turned(v) for v in w]
-        B = formulation.acceleration_matrices(w)
-        a = [formulation.plus_product(self.turned(x), y, self._arm) for x, y in zip(a, B)]
-        return BodyMotion(w, a, B)
-
-    def motion_of_link(self, motion: BodyMotion, k: int) -> tuple[Vector, Vector]:
-        """Derivative k of (w', a) of the link."""
-        arm = formulation.scaled(-1.0, self._arm)
-        a = formulation.plus_product(motion.a[k], motion.B[k], arm)
-        w = formulation.plus_product(ZERO, self._rows, motion.w[k + 1])
-        return w, formulation.plus_product(ZERO, self._rows, a)
-
-    def load(self, wrench: Sequence[Number]) -> list[Number]:
-        """Moment and force about the origin of the frame, from those about the link's."""
-        f = self.turned(wrench[3:])
-        return [*formulation.plus_cross(self.turned(wrench[:3]), f, self._arm), *f]
-
-    def load_on_link(self, n: Vector, f: Vector) -> list[Number]:
-        """Moment and force about the origin of the link, from those about the frame's."""
-        n = formulation.plus_cross(n, self._arm, f)
-        return [
-            value for v in (n, f) for value in formulation.plus_product(ZERO, self._rows, v)
-        ]
-
-
-class _BaseAtRest:
-    """Base that does not move; the counterpart of `_FloatingBase`."""
-
-    def motion(self) -> BodyMotion | None:
-        """Motion for `RigidBodies.efforts`: none."""
-        return None
-
-    def wrench(self, k: int) -> list[Number]:
-        """Numbers before the efforts that are given: none."""
-        return []
-
-    def take(self, found: Sequence[Number], k: int) -> list[Number]:
-        """Numbers before the accelerations that are found: none."""
-        return []
-
-
-class _FloatingBase:
-    """Base that floats, whose motion becomes known order by order.
-
-    Given are its wrenches, 6 numbers for each order, its twist and -g, all in link axes.
-    """
-
-    def __init__(self, frame: _BaseFrame, given: Sequence[Number]) -> None:
-        self._frame, self._given = frame, given
-        twist = len(given) - 9
-        first = vector_of(given, twist), vector_of(given, twist + 3)
-        self._own = _Twist([first[0]], [first[1]], given[twist + 6 :])
-        self._w: list[Vector] = [frame.turned(first[0])]
-        self._a: list[Vector] = []
-
-    def motion(self) -> BodyMotion:
-        """Motion of the frame with the next derivatives of w and a zero."""
-        return formulation.body_motion([*self._w, ZERO], [*self._a, ZERO])
-
-    def wrench(self, k: int) -> list[Number]:
-        """Derivative k of the wrench on the base, about the origin of the frame in its axes."""
-        return self._frame.load(self._given[6 * k : 6 * k + 6])
-
-    def take(self, found: Sequence[Number], k: int) -> list[Number]:
-        """Take derivative k of (w', a), found first; return that of the rate of the twist."""
-        self._w.append((found[0], found[1], found[2]))
-        self._a.append((found[3], found[4], found[5]))
-        motion = formulation.body_motion(self._w, self._a)
-        return self._own.add(*self._frame.motion_of_link(motion, k))

@@ -68,7 +68,7 @@ def frames_of(model: RobotModel) -> Frames:
     return model.kept(frames)
 
 
-def frames(model: RobotModel, regroup: bool = True) -> Frames:
+def frames(model: RobotModel, regroup: bool = True, from_link: bool = False) -> Frames:
     """Constants of all bodies.
 
     Parameters
@@ -77,8 +77,12 @@ def frames(model: RobotModel, regroup: bool = True) -> Frames:
     regroup : bool
         Whether mass on the axes of revolute joints is counted with the parents. The efforts are
         the same; terms that belong to single bodies are not.
+    from_link : bool
+        Whether the frame of the base link itself serves as base, as suits one that moves.
     """
     poses, base = _poses(model)
+    if from_link:
+        base = np.eye(4)
     n = model.n_bodies
     turns = np.linalg.norm(model.X[:, :3], axis=1) > 0.5
     pitch = pitches(model.X)

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from llvmlite import ir
 
-from hodyn_ros.engine import articulated
 from hodyn_ros.engine.body_programs import (
     BRANCH,
     GENERAL,
     N_CONSTANTS,
     SIMPLE,
+    ArticulatedLayout,
     StateLayout,
     body_programs,
+    sweeps,
 )
 from hodyn_ros.engine.llvm import (
     DOUBLE,
@@ -27,11 +28,11 @@ from hodyn_ros.engine.llvm import (
     INTEGER,
     Block,
     Elements,
-    Writer,
+    LaneWriter,
     evaluate_function,
     loop,
 )
-from hodyn_ros.engine.program import Program, RobotProgram
+from hodyn_ros.engine.program import RobotProgram, StraightLineProgram
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -74,15 +75,17 @@ class ArrayFunction:
         module: ir.Module,
         width: int,
         name: str,
-        results: Callable[[Writer, ir.Value], tuple[ir.Value, ir.Value]],
-        correct: Callable[[Writer, ir.Value, Sequence[ir.Value]], None] = lambda *_: None,
+        results: Callable[[LaneWriter, ir.Value], tuple[ir.Value, ir.Value]],
+        correct: Callable[[LaneWriter, ir.Value, Sequence[ir.Value]], None] = lambda *_: (
+            None
+        ),
     ) -> None:
         self.width = width
         kind = ir.FunctionType(ir.VoidType(), [INTEGER, DOUBLES, DOUBLES, DOUBLES])
         self.function = ir.Function(module, kind, name)
         self.function.linkage = 'internal'
         builder = ir.IRBuilder(self.function.append_basic_block())
-        writer = Writer(builder, width)
+        writer = LaneWriter(builder, width)
         chunks, x, first, second = self.function.args
         with loop(builder, chunks) as chunk:
             start = builder.mul(chunk, ir.Constant(INTEGER, width))
@@ -109,7 +112,7 @@ class ArrayFunction:
         builder.call(self.function, [chunks, *pointers])
 
 
-def _correct_large(writer: Writer, value: ir.Value, places: Sequence[ir.Value]) -> None:
+def _correct_large(writer: LaneWriter, value: ir.Value, places: Sequence[ir.Value]) -> None:
     """Leave sines and cosines of numbers that are large or not finite to the C library."""
     builder = writer.builder
     limit = 1.57 * LARGEST_REDUCED
@@ -132,7 +135,7 @@ def _correct_large(writer: Writer, value: ir.Value, places: Sequence[ir.Value]) 
                 builder.store(result, writer.at(place, lane), align=8)
 
 
-def _step(writer: Writer, value: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _step(writer: LaneWriter, value: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Hyperbolic tangent and its derivative."""
     builder = writer.builder
     positive = builder.fcmp_ordered('>=', value, writer.number(0.0))
@@ -146,7 +149,7 @@ def _step(writer: Writer, value: ir.Value) -> tuple[ir.Value, ir.Value]:
     return shape, slope
 
 
-def _sine_cosine(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _sine_cosine(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Sine and cosine of |x| <= pi/2 LARGEST_REDUCED to about one unit in the last place.
 
     x = k pi/2 + r with |r| <= pi/4; Taylor polynomials of r, whose remainder is below 1e-17.
@@ -175,7 +178,7 @@ def _sine_cosine(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _reduced(
-    writer: Writer, x: ir.Value, scale: float, parts: Sequence[float]
+    writer: LaneWriter, x: ir.Value, scale: float, parts: Sequence[float]
 ) -> tuple[ir.Value, ir.Value]:
     """Number k = round(scale x), in the low bits of the first result, and x - k sum(parts)."""
     builder = writer.builder
@@ -193,7 +196,7 @@ def _trigonometry(module: ir.Module, width: int) -> ArrayFunction:
     return ArrayFunction(module, width, 'trigonometry', _sine_cosine, _correct_large)
 
 
-def _polynomial(writer: Writer, x: ir.Value, coefficients: list[float]) -> ir.Value:
+def _polynomial(writer: LaneWriter, x: ir.Value, coefficients: list[float]) -> ir.Value:
     """Polynomial in x by Horner's rule; the coefficient of the lowest power comes first."""
     value = writer.number(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -201,7 +204,7 @@ def _polynomial(writer: Writer, x: ir.Value, coefficients: list[float]) -> ir.Va
     return value
 
 
-def _exponential(writer: Writer, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _exponential(writer: LaneWriter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Exponential of x <= 0, and the same less one, below -700 of -700.
 
     Both to about one unit in the last place.
@@ -322,7 +325,7 @@ def _write_positions(
         builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
 
 
-def _sign(writer: Writer, value: ir.Value) -> ir.Value:
+def _sign(writer: LaneWriter, value: ir.Value) -> ir.Value:
     """Sign of a value, -1, 0 or 1."""
     builder, zero, one = writer.builder, writer.number(0.0), writer.number(1.0)
     forward = builder.select(builder.fcmp_ordered('>', value, zero), one, zero)
@@ -337,7 +340,7 @@ class Loops(NamedTuple):
     each joint or, of wrenches, for each body; names those of what each coordinate has in them.
     """
 
-    sweeps: list[tuple[bool, dict[int, Program]]]
+    sweeps: list[tuple[bool, dict[int, StraightLineProgram]]]
     """Whether towards the base, and the programs."""
     layout: StateLayout
     sizes: tuple[int, int, int]
@@ -358,23 +361,23 @@ def effort_loops(order: int, loaded: bool) -> Loops:
         Whether every body carries a wrench, given in the middle array.
     """
     programs = {kind: body_programs(order, kind, loaded) for kind in KINDS}
-    sweeps = [
+    loops = [
         (False, {kind: item.forward for kind, item in programs.items()}),
         (True, {kind: item.backward for kind, item in programs.items()}),
     ]
     sizes = (order + 3, 6 * (order + 1) if loaded else 0, order + 1)
-    return Loops(sweeps, StateLayout(order), sizes, ('motion', 'wrench', 'effort'))
+    return Loops(loops, StateLayout(order), sizes, ('motion', 'wrench', 'effort'))
 
 
 def articulated_loops(order: int) -> Loops:
     """Loops for the accelerations that efforts cause, and their derivatives."""
-    found = {kind: articulated.sweeps(order, kind) for kind in KINDS}
-    sweeps = [
+    found = {kind: sweeps(order, kind) for kind in KINDS}
+    loops = [
         (backward, {kind: found[kind][number][1] for kind in KINDS})
         for number, (backward, _) in enumerate(found[GENERAL])
     ]
-    layout = articulated.ArticulatedLayout(order)
-    return Loops(sweeps, layout, (2, order + 1, order + 1), ('motion', 'effort', 'found'))
+    layout = ArticulatedLayout(order)
+    return Loops(loops, layout, (2, order + 1, order + 1), ('motion', 'effort', 'found'))
 
 
 def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
@@ -402,7 +405,7 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
     def sizes(
         builder: ir.IRBuilder, integers: ir.Value
     ) -> tuple[ir.Value, ir.Value, ir.Value]:
-        writer = Writer(builder, 1)
+        writer = LaneWriter(builder, 1)
         n, n_bodies = _entry(writer, integers, 0), _entry(writer, integers, 1)
         counts = (n, n_bodies if loops.names[1] == 'wrench' else n, n)
         first, second, third = (
@@ -422,7 +425,7 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
     return module
 
 
-def _entry(writer: Writer, integers: ir.Value, index: int | ir.Value) -> ir.Value:
+def _entry(writer: LaneWriter, integers: ir.Value, index: int | ir.Value) -> ir.Value:
     """One of the integers that are the model of any robot."""
     return writer.builder.load(writer.at(integers, index), align=8)
 
@@ -490,7 +493,7 @@ class _TreeBlock:
         with loop(builder, builder.mul(self._n, _whole(self._loops.sizes[2]))) as i:
             writer.store_lanes(writer.number(0.0), self._part(block.result, i, 1))
 
-    def write_sweep(self, backward: bool, programs: dict[int, Program]) -> None:
+    def write_sweep(self, backward: bool, programs: dict[int, StraightLineProgram]) -> None:
         """Loop over the bodies, towards the base if backward, with a program for each kind."""
         builder = self._builder
         with loop(builder, self._n_bodies, backward=backward) as i:

@@ -85,7 +85,7 @@ class Kernel:
         self.wrench_size = wrench_size
         self.friction = friction
         self._robot = integers, numbers
-        self._codes = codes
+        self.codes = codes
         self._lanes = (1, vector_width())
         self._single_scratch = aligned(codes[0][1])
         pointers = (
@@ -157,7 +157,7 @@ class Kernel:
             lanes = self._lanes[which]
             blocks = (N - start) // lanes
             if blocks:
-                code, size = self._codes[which]
+                code, size = self.codes[which]
                 scratch = aligned(size)
                 given = None if middle is None else middle[start:].ctypes.data
                 data = motion[start:].ctypes.data, given, result[start:].ctypes.data
@@ -342,7 +342,7 @@ def single_call(
     and the results. That their shapes fit is the caller's business, but where efforts are given or
     asked for it is checked. Its answer is 0 if the
     results are there: all numbers are finite, and the only result does not overlap the motion. It
-    raises an error for arrays that are not contiguous or not of float64, see `engine.refuses`.
+    raises an error for arrays that are not contiguous or not of float64.
     """
     function: Callable[..., int] = _one_result if len(dimensions) == 1 else _two_results
     if efforts:

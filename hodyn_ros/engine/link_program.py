@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import AXIS, ZERO, Vector
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
 from hodyn_ros.engine.program import LONGEST, Number, Part, Recorder, RobotProgram
 from hodyn_ros.engine.taylor import (
@@ -24,6 +23,17 @@ from hodyn_ros.engine.taylor import (
     derivatives,
     joint_motion,
     twist_of_child,
+)
+from hodyn_ros.engine.vectors import (
+    AXIS,
+    ZERO,
+    Vector,
+    cross,
+    dot,
+    plus,
+    plus_cross,
+    plus_scaled,
+    scaled,
 )
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
@@ -68,21 +78,21 @@ def link_program(
 
     x, y, p = _place_of_link(motions, columns, tip, expressed_in == 'hybrid')
     x, y = _combined(base, x), _combined(base, y)
-    p = formulation.plus(_combined(base, p), base_position)
+    p = plus(_combined(base, p), base_position)
     axes = [*(_now(axis) for axis in (x, y)), _now(p)]
-    axes.insert(2, formulation.plus_cross(ZERO, axes[0], axes[1]))
+    axes.insert(2, cross(axes[0], axes[1]))
     rows = [*zip(*axes), (0.0, 0.0, 0.0, 1.0)]
     recorder.outputs('pose', [number for row in rows for number in row])
 
     if orders > 1:
         if expressed_in == 'body':
             w, v = _twist_of_link(motions)
-            v = formulation.plus_cross(v, w, tip)
+            v = plus_cross(v, w, tip)
             w, v = (_components(columns, vector) for vector in (w, v))
         elif expressed_in == 'spatial':
             w, v = _twist_from_base(motions)
             w, v = _combined(base, w), _combined(base, v)
-            v = formulation.plus_cross(v, base_position, w)
+            v = plus_cross(v, base_position, w)
         else:
             w, _ = _twist_from_base(motions)
             w = _combined(base, w)
@@ -112,10 +122,8 @@ def _place_of_link(
         still = motion.first(1)
         x, y = _to_parent(still, x), _to_parent(still, y)
         moving = motion if moves else still
-        p = _to_parent(
-            moving, formulation.plus_scaled(p, moving.joint.slide * moving.q, AXIS)
-        )
-        p = formulation.plus(p, motion.joint.d)
+        p = _to_parent(moving, plus_scaled(p, moving.joint.slide * moving.q, AXIS))
+        p = plus(p, motion.joint.d)
     return x, y, p
 
 
@@ -133,11 +141,11 @@ def _twist_from_base(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
     for motion in reversed(motions):
         joint, rate = motion.joint, motion.q.rate()
         slide = joint.slide * motion.q
-        v = formulation.plus_cross(v, formulation.scaled(slide, AXIS), w)
-        w = formulation.plus_scaled(w, joint.turn * rate, AXIS)
-        v = formulation.plus_scaled(v, joint.slide * rate, AXIS)
+        v = plus_cross(v, scaled(slide, AXIS), w)
+        w = plus_scaled(w, joint.turn * rate, AXIS)
+        v = plus_scaled(v, joint.slide * rate, AXIS)
         w, v = _to_parent(motion, w), _to_parent(motion, v)
-        v = formulation.plus_cross(v, joint.d, w)
+        v = plus_cross(v, joint.d, w)
     return w, v
 
 
@@ -149,13 +157,13 @@ def _combined(columns: Sequence[Vector], vector: Vector) -> Vector:
     """Vector with given components along given axes."""
     result = ZERO
     for axis, component in zip(columns, vector):
-        result = formulation.plus_scaled(result, component, axis)
+        result = plus_scaled(result, component, axis)
     return result
 
 
 def _components(columns: Sequence[Vector], vector: Vector) -> Vector:
     """Components of a vector along given axes."""
-    x, y, z = (formulation.dot(axis, vector) for axis in columns)
+    x, y, z = (dot(axis, vector) for axis in columns)
     return (x, y, z)
 
 

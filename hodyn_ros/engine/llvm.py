@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from hodyn_ros.engine.program import SINGULAR, Program
+from hodyn_ros.engine.program import SINGULAR, StraightLineProgram
 
 DOUBLE = ir.DoubleType()
 INTEGER = ir.IntType(64)
@@ -39,7 +39,7 @@ class Elements(NamedTuple):
     for_each_lane: bool
 
 
-class Writer:
+class LaneWriter:
     """Writer of operations on numbers into a function, one number for each lane.
 
     Parameters
@@ -143,7 +143,7 @@ class Writer:
 
     def run(
         self,
-        program: Program,
+        program: StraightLineProgram,
         arrays: Mapping[str, Elements],
         strided: Mapping[str, tuple[ir.Value, ir.Value]] = MappingProxyType({}),
     ) -> None:
@@ -154,7 +154,7 @@ class Writer:
 
         Parameters
         ----------
-        program : Program
+        program : StraightLineProgram
         arrays : mapping of str to Elements
             All that are read or written but the strided ones.
         strided : mapping of str to (pointer, stride)
@@ -241,7 +241,7 @@ class Block(NamedTuple):
 
     Attributes
     ----------
-    writer : Writer
+    writer : LaneWriter
     integers, constants : ir.Value
         The robot, where it is not folded into the code.
     motion, middle, result : ir.Value
@@ -250,7 +250,7 @@ class Block(NamedTuple):
         Workspace.
     """
 
-    writer: Writer
+    writer: LaneWriter
     integers: ir.Value
     constants: ir.Value
     motion: ir.Value
@@ -287,7 +287,7 @@ def evaluate_function(
     function = ir.Function(module, EVALUATE, ENTRY)
     integers, constants, scratch, blocks, motion, middle, result = function.args
     builder = ir.IRBuilder(function.append_basic_block())
-    writer = Writer(builder, lanes)
+    writer = LaneWriter(builder, lanes)
     per_block = ir.Constant(INTEGER, lanes)
     counts = [builder.mul(size, per_block) for size in sizes(builder, integers)]
     # In scratch: the transposed arrays of a block, then the body's own.
@@ -328,7 +328,7 @@ def _inspection(module: ir.Module, width: int) -> ir.Function:
     result = ir.Constant(INTEGER, 0)
     start = ir.Constant(INTEGER, 0)
     for lanes in (width, 1):
-        writer = Writer(builder, lanes)
+        writer = LaneWriter(builder, lanes)
         step = ir.Constant(INTEGER, lanes)
         flags = ir.IntType(1) if lanes == 1 else ir.VectorType(ir.IntType(1), lanes)
         chunks = builder.sdiv(builder.sub(count, start), step)
@@ -346,7 +346,7 @@ def _inspection(module: ir.Module, width: int) -> ir.Function:
 
 
 def _transpose(
-    writer: Writer, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
+    writer: LaneWriter, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
 ) -> None:
     """Write the transposition of a block from a row for each sample to one for each element."""
     builder, lanes = writer.builder, writer.lanes

@@ -25,17 +25,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
-    AXIS,
-    ZERO,
-    Body,
-    JointFrame,
-    Load,
-    Matrix,
-    Number,
-    Turn,
-    Vector,
-)
+from hodyn_ros.engine.formulation import Body, JointFrame, Load, Turn
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -48,6 +38,30 @@ from hodyn_ros.engine.program import (
     RobotProgram,
 )
 from hodyn_ros.engine.taylor import JointMotion, derivatives, joint_motion, twist_of_child
+from hodyn_ros.engine.vectors import (
+    AXIS,
+    ZERO,
+    Matrix,
+    Number,
+    Vector,
+    complement,
+    cross,
+    cross_matrix,
+    dot,
+    full_matrix,
+    outer,
+    plus,
+    plus_cross,
+    plus_matrix,
+    plus_product,
+    plus_scaled,
+    plus_unit,
+    product,
+    scaled,
+    symmetric,
+    trace,
+    transposed,
+)
 from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
@@ -196,14 +210,14 @@ def _weight(
     motions = joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
     for motion, p in zip(motions, model.parent):
-        parent = formulation.scaled(-1.0, vector(frames.gravity)) if p == BASE else up[p]
+        parent = scaled(-1.0, vector(frames.gravity)) if p == BASE else up[p]
         up.append(formulation.to_child(motion.joint, motion.turn, parent))
     moments = [(body.mass, body.h) for body in frames.bodies]
     for i, p in from_the_ends(model):
         joint, q, turn = motions[i]
         mass, h = moments[i]
         h = first_moment_in_parent(joint, turn, q, mass, h)
-        moments[p] = (moments[p][0] + mass, formulation.plus(moments[p][1], h))
+        moments[p] = (moments[p][0] + mass, plus(moments[p][1], h))
     efforts: list[Number] = [0.0] * model.n_joints
     for i, ((joint, _, _), (mass, h), a) in enumerate(zip(motions, moments, up)):
         value = joint.turn * (h[0] * a[1] - h[1] * a[0]) + joint.slide * (mass * a[2])
@@ -305,19 +319,19 @@ def handed_on(
 
 def screw_of(joint: JointFrame) -> Screw:
     """Twist of the joint with the rate 1."""
-    return formulation.scaled(joint.turn, AXIS), formulation.scaled(joint.slide, AXIS)
+    return scaled(joint.turn, AXIS), scaled(joint.slide, AXIS)
 
 
 def bracket(V: Screw, S: Screw) -> Screw:
     """Product ad_V S."""
-    w = formulation.plus_cross(ZERO, V[0], S[0])
-    v = formulation.plus_cross(ZERO, V[1], S[0])
-    return w, formulation.plus_cross(v, V[0], S[1])
+    w = cross(V[0], S[0])
+    v = cross(V[1], S[0])
+    return w, plus_cross(v, V[0], S[1])
 
 
 def power(load: Load, S: Screw) -> Number:
     """Power of a load on a body with a twist."""
-    power: Number = formulation.dot(load.n[0], S[0]) + formulation.dot(load.f[0], S[1])
+    power: Number = dot(load.n[0], S[0]) + dot(load.f[0], S[1])
     return power
 
 
@@ -336,15 +350,15 @@ class Flow(NamedTuple):
 def sum_bodies(x: Body, y: Body) -> Body:
     """Body that consists of two, in one frame."""
     J = tuple(p + q for p, q in zip(x.J, y.J))
-    return Body(x.mass + y.mass, formulation.plus(x.h, y.h), J)
+    return Body(x.mass + y.mass, plus(x.h, y.h), J)
 
 
 def body_in_parent(joint: JointFrame, turn: Turn, q: Number, body: Body) -> Body:
     """Moments of a body about the origin of its parent's frame, in that frame's axes."""
     if formulation.slides(joint):
-        body = _shifted_body(body, formulation.scaled(joint.slide * q, AXIS))
+        body = _shifted_body(body, scaled(joint.slide * q, AXIS))
     h = formulation.to_parent(joint, turn, body.h)
-    J = _symmetric(matrix_in_parent(joint, turn, full_matrix(body.J)))
+    J = symmetric(formulation.matrix_in_parent(joint, turn, full_matrix(body.J)))
     return _shifted_body(Body(body.mass, h, J), joint.d)
 
 
@@ -353,8 +367,8 @@ def first_moment_in_parent(
 ) -> Vector:
     """First moment alone, as `body_in_parent` computes it."""
     if formulation.slides(joint):
-        h = formulation.plus_scaled(h, mass * (joint.slide * q), AXIS)
-    return formulation.plus_scaled(formulation.to_parent(joint, turn, h), mass, joint.d)
+        h = plus_scaled(h, mass * (joint.slide * q), AXIS)
+    return plus_scaled(formulation.to_parent(joint, turn, h), mass, joint.d)
 
 
 def momentum(body: Body, e: Vector, u: Vector) -> Load:
@@ -365,9 +379,9 @@ def momentum(body: Body, e: Vector, u: Vector) -> Load:
     Load
         Angular momentum, about the origin, and linear momentum.
     """
-    n = formulation.plus_product(ZERO, complement(full_matrix(body.J)), e)
-    n = formulation.plus_cross(n, body.h, u)
-    f = formulation.plus_cross(formulation.scaled(body.mass, u), e, body.h)
+    n = product(complement(full_matrix(body.J)), e)
+    n = plus_cross(n, body.h, u)
+    f = plus_cross(scaled(body.mass, u), e, body.h)
     return Load([n], [f])
 
 
@@ -376,10 +390,10 @@ def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
     xx, _, xz, yy, yz, _ = body.J
     x, y, _ = body.h
     n, f = ZERO, ZERO
-    n = formulation.plus_scaled(n, joint.turn, (-xz, -yz, xx + yy))
-    n = formulation.plus_scaled(n, joint.slide, (y, -x, 0.0))
-    f = formulation.plus_scaled(f, joint.turn, (-y, x, 0.0))
-    f = formulation.plus_scaled(f, joint.slide, (0.0, 0.0, body.mass))
+    n = plus_scaled(n, joint.turn, (-xz, -yz, xx + yy))
+    n = plus_scaled(n, joint.slide, (y, -x, 0.0))
+    f = plus_scaled(f, joint.turn, (-y, x, 0.0))
+    f = plus_scaled(f, joint.slide, (0.0, 0.0, body.mass))
     return Load([n], [f])
 
 
@@ -389,20 +403,20 @@ def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
     xx, _, _, yy, _, zz = body.J
     J = full_matrix(body.J)
     # [w] Theta = trace(J) [w] - [w] J, column by column.
-    columns = [formulation.plus_cross(ZERO, column, w) for column in J]
+    columns = [cross(column, w) for column in J]
     moved = transposed((columns[0], columns[1], columns[2]))
-    E = plus_matrix(moved, cross_matrix(formulation.scaled(xx + yy + zz, w)))
-    E = plus_matrix(E, outer(formulation.scaled(-1.0, body.h), v))
-    E = _plus_unit(E, formulation.dot(body.h, v))
-    a, b = formulation.scaled(body.mass, w), formulation.scaled(body.mass, v)
+    E = plus_matrix(moved, cross_matrix(scaled(xx + yy + zz, w)))
+    E = plus_matrix(E, outer(scaled(-1.0, body.h), v))
+    E = plus_unit(E, dot(body.h, v))
+    a, b = scaled(body.mass, w), scaled(body.mass, v)
     return Flow(a, b, H, E)
 
 
 def sum_flows(x: Flow, y: Flow) -> Flow:
     """Sums of two groups of bodies together, in one frame."""
     return Flow(
-        formulation.plus(x.a, y.a),
-        formulation.plus(x.b, y.b),
+        plus(x.a, y.a),
+        plus(x.b, y.b),
         plus_matrix(x.H, y.H),
         plus_matrix(x.E, y.E),
     )
@@ -411,47 +425,47 @@ def sum_flows(x: Flow, y: Flow) -> Flow:
 def flow_in_parent(joint: JointFrame, turn: Turn, q: Number, flow: Flow) -> Flow:
     """Sums for the frame of the parent; see `body_in_parent`."""
     if formulation.slides(joint):
-        flow = _shifted_flow(flow, formulation.scaled(joint.slide * q, AXIS))
+        flow = _shifted_flow(flow, scaled(joint.slide * q, AXIS))
     flow = Flow(
         formulation.to_parent(joint, turn, flow.a),
         formulation.to_parent(joint, turn, flow.b),
-        matrix_in_parent(joint, turn, flow.H),
-        matrix_in_parent(joint, turn, flow.E),
+        formulation.matrix_in_parent(joint, turn, flow.H),
+        formulation.matrix_in_parent(joint, turn, flow.E),
     )
     return _shifted_flow(flow, joint.d)
 
 
 def flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     """Product N (e, u) as moment and force."""
-    trace = _trace(flow.H)
-    n = formulation.plus_product(ZERO, flow.E, e)
-    n = formulation.plus_product(n, flow.H, u)
-    n = formulation.plus_cross(formulation.plus_scaled(n, -trace, u), flow.b, u)
-    f = formulation.plus_cross(formulation.scaled(trace, e), flow.a, u)
-    He = formulation.plus_product(ZERO, flow.H, e)
-    return Load([n], [formulation.plus_scaled(f, -1.0, He)])
+    whole = trace(flow.H)
+    n = product(flow.E, e)
+    n = plus_product(n, flow.H, u)
+    n = plus_cross(plus_scaled(n, -whole, u), flow.b, u)
+    f = plus_cross(scaled(whole, e), flow.a, u)
+    He = product(flow.H, e)
+    return Load([n], [plus_scaled(f, -1.0, He)])
 
 
 def transposed_flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     """Product of the transpose of N with (e, u), as moment and force."""
-    trace, H = _trace(flow.H), transposed(flow.H)
-    n = formulation.plus_product(formulation.scaled(trace, u), transposed(flow.E), e)
-    Hu = formulation.plus_product(ZERO, H, u)
-    f = formulation.plus_product(formulation.scaled(-trace, e), H, e)
-    f = formulation.plus_cross(formulation.plus_cross(f, e, flow.b), u, flow.a)
-    return Load([formulation.plus_scaled(n, -1.0, Hu)], [f])
+    whole, H = trace(flow.H), transposed(flow.H)
+    n = plus_product(scaled(whole, u), transposed(flow.E), e)
+    Hu = product(H, u)
+    f = plus_product(scaled(-whole, e), H, e)
+    f = plus_cross(plus_cross(f, e, flow.b), u, flow.a)
+    return Load([plus_scaled(n, -1.0, Hu)], [f])
 
 
 def _shifted_body(body: Body, d: Vector) -> Body:
     """Moments about an origin from which the present one is at d."""
     # d h^T + h d^T + m d d^T = d u^T + u d^T.
-    u = formulation.plus_scaled(body.h, 0.5 * body.mass, d)
+    u = plus_scaled(body.h, 0.5 * body.mass, d)
     pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
     J = tuple(
         value + (2.0 * (d[i] * u[i]) if i == j else d[i] * u[j] + d[j] * u[i])
         for value, (i, j) in zip(body.J, pairs)
     )
-    h = formulation.plus_scaled(body.h, body.mass, d)
+    h = plus_scaled(body.h, body.mass, d)
     return Body(body.mass, h, J)
 
 
@@ -461,105 +475,15 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     With [d] = D: E - H D - D H + (2 trace(H) + a . d) D - d b^T + (b . d) 1.
     """
     a, b, H, E = flow
-    twice = 2.0 * _trace(H) + formulation.dot(a, d)
-    E = plus_matrix(E, cross_matrix(formulation.scaled(twice, d)))
-    E = plus_matrix(E, outer(formulation.scaled(-1.0, d), b))
-    E = _plus_unit(E, formulation.dot(b, d))
+    twice = 2.0 * trace(H) + dot(a, d)
+    E = plus_matrix(E, cross_matrix(scaled(twice, d)))
+    E = plus_matrix(E, outer(scaled(-1.0, d), b))
+    E = plus_unit(E, dot(b, d))
     # Row r of H times D is r x d, D times column c is d x c.
-    rows = tuple(formulation.plus_cross(row, d, of_H) for row, of_H in zip(E, H))
+    rows = tuple(plus_cross(row, d, of_H) for row, of_H in zip(E, H))
     columns = transposed(rows)  # type: ignore[arg-type]
     columns = tuple(  # type: ignore[assignment]
-        formulation.plus_cross(column, of_H, d)
-        for column, of_H in zip(columns, transposed(H))
+        plus_cross(column, of_H, d) for column, of_H in zip(columns, transposed(H))
     )
-    b = formulation.plus_cross(b, d, a)
+    b = plus_cross(b, d, a)
     return Flow(a, b, plus_matrix(H, outer(d, a)), transposed(columns))
-
-
-def matrix_in_parent(joint: JointFrame, turn: Turn, A: Matrix) -> Matrix:
-    """Components R A R^T in the parent's axes, of a matrix in a body's."""
-    A = _turned_about_z(A, turn.cosine, turn.sine)
-    A = _turned_about_x(A, joint.cos_alpha, joint.sin_alpha)
-    return _turned_about_z(A, joint.cos_gamma, joint.sin_gamma)
-
-
-def _turned_about_z(A: Matrix, c: Number, s: Number) -> Matrix:
-    """Rz A Rz^T."""
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    if isinstance(s, float):
-        cc, cs, ss = c * c, c * s, s * s
-        block = (
-            (cc * xx + ss * yy - cs * (xy + yx), cc * xy - ss * yx + cs * (xx - yy)),
-            (cc * yx - ss * xy + cs * (xx - yy), ss * xx + cc * yy + cs * (xy + yx)),
-        )
-    else:
-        # With cos 2q = 1 - 2 s s and sin 2q = 2 s c.
-        difference, total = yy - xx, xy + yx
-        p = s * (s * difference - c * total)
-        r = -(s * (c * difference + s * total))
-        block = ((xx + p, xy + r), (yx + r, yy - p))
-    return (
-        (*block[0], c * xz - s * yz),
-        (*block[1], s * xz + c * yz),
-        (c * zx - s * zy, s * zx + c * zy, zz),
-    )
-
-
-def _turned_about_x(A: Matrix, c: Number, s: Number) -> Matrix:
-    """Rx A Rx^T."""
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    turned = _turned_about_z(((yy, yz, yx), (zy, zz, zx), (xy, xz, xx)), c, s)
-    (yy, yz, yx), (zy, zz, zx), (xy, xz, xx) = turned
-    return ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
-
-
-def _trace(A: Matrix) -> Number:
-    return A[0][0] + A[1][1] + A[2][2]
-
-
-def complement(A: Matrix) -> Matrix:
-    """trace(A) 1 - A."""
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    return ((yy + zz, -xy, -xz), (-yx, xx + zz, -yz), (-zx, -zy, xx + yy))
-
-
-def full_matrix(J: tuple[Number, ...]) -> Matrix:
-    """Matrix with second moments xx, xy, xz, yy, yz, zz."""
-    xx, xy, xz, yy, yz, zz = J
-    return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
-
-
-def _symmetric(A: Matrix) -> tuple[Number, Number, Number, Number, Number, Number]:
-    return (A[0][0], A[0][1], A[0][2], A[1][1], A[1][2], A[2][2])
-
-
-def transposed(A: Matrix) -> Matrix:
-    """Transpose."""
-    x, y, z = zip(*A)
-    return (x, y, z)
-
-
-def outer(a: Vector, b: Vector) -> Matrix:
-    """Product a b^T."""
-    return (
-        formulation.scaled(a[0], b),
-        formulation.scaled(a[1], b),
-        formulation.scaled(a[2], b),
-    )
-
-
-def cross_matrix(a: Vector) -> Matrix:
-    """Matrix of the product a x."""
-    return ((0.0, -a[2], a[1]), (a[2], 0.0, -a[0]), (-a[1], a[0], 0.0))
-
-
-def plus_matrix(A: Matrix, B: Matrix) -> Matrix:
-    """Sum."""
-    x, y, z = (formulation.plus(p, q) for p, q in zip(A, B))
-    return (x, y, z)
-
-
-def _plus_unit(A: Matrix, scale: Number) -> Matrix:
-    """Add a multiple of the unit matrix."""
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    return ((xx + scale, xy, xz), (yx, yy + scale, yz), (zx, zy, zz + scale))

@@ -1,6 +1,7 @@
-"""Programs of the partial derivatives of the efforts, and of their time derivatives.
+"""Programs of the partial derivatives of the efforts by the motion, and by the parameters.
 
-With F_0, F_1 and F_2 = M the derivatives of the efforts Q(q, qd, q2d) by its arguments,
+Both come with their time derivatives. By the motion, with F_0, F_1 and F_2 = M the derivatives of
+the efforts Q(q, qd, q2d) by its arguments,
 
     dQ^(m)/dq^(k) = sum over l = 0, 1, 2 of binomial(m, k - l) F_l^(m - k + l).
 
@@ -30,6 +31,17 @@ one before j of S_j:
 
 Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics
 using spatial vector algebra", with D and E for the derivatives of Psi, and B for twice theirs.
+
+Those by the parameters are the regressor. The parameters are those of
+`RobotModel.inertial_parameters`, about the origin of a body's frame of the model. With the
+acceleration a of this point, gravity included, and B = w w^T - w^2 1 + [dw], the column (e, u) of
+the body's Jacobian makes of the moment h x a + I dw + w x I w and the force m a + B h on the body
+the effort
+
+    m (u . a) + h . (a x e + B^T u) + e . (I dw + w x I w).
+
+Columns, one for each independent joint, are handed on from body to body; derivatives follow by
+Leibniz's rule. Source: Atkeson, An and Hollerbach 1986, see `dynamics.regressor`.
 """
 
 from __future__ import annotations
@@ -39,17 +51,17 @@ from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation, matrix_program
-from hodyn_ros.engine.formulation import AXIS, ZERO, Body, Load, Matrix, Vector
-from hodyn_ros.engine.frames import Frames, frames_of, position, vector
-from hodyn_ros.engine.matrix_program import (
-    Entries,
-    Screw,
-    momentum,
-    outer,
-    plus_matrix,
-    power,
+from hodyn_ros.engine.formulation import Body, Load
+from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
+from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
+from hodyn_ros.engine.program import (
+    NO_ARRAY,
+    Attachment,
+    Number,
+    Part,
+    Recorder,
+    RobotProgram,
 )
-from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import (
     RecordedFriction,
     load_in_link_axes,
@@ -59,8 +71,28 @@ from hodyn_ros.engine.taylor import (
     JointMotion,
     derivatives,
     from_derivatives,
+    joint_motion,
     screw_of_child,
     twist_of_child,
+)
+from hodyn_ros.engine.vectors import (
+    AXIS,
+    ZERO,
+    Matrix,
+    Vector,
+    complement,
+    cross,
+    dot,
+    full_matrix,
+    outer,
+    plus,
+    plus_cross,
+    plus_matrix,
+    plus_product,
+    plus_scaled,
+    product,
+    scaled,
+    transposed,
 )
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
@@ -147,9 +179,7 @@ def _of_the_bodies(
     model: RobotModel, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
-    moved = {
-        BASE: formulation.base_motion(formulation.scaled(-1.0, vector(frames.gravity)), 0)
-    }
+    moved = {BASE: formulation.base_motion(scaled(-1.0, vector(frames.gravity)), 0)}
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
     for i, ((joint, _, turn), body) in enumerate(zip(motions, frames.bodies)):
@@ -158,14 +188,14 @@ def _of_the_bodies(
         turn = turn._replace(rates=[joint.turn * x for x in q[1:]])
         moved[i] = formulation.forward(joint, turn, q, moved[p])
         twists[i] = twist_of_child(whole[i], *twists[p])
-        w2, v2 = (formulation.scaled(2.0, part) for part in twists[i])
+        w2, v2 = (scaled(2.0, part) for part in twists[i])
         S = matrix_program.screw_of(joint)
         D, D2 = (matrix_program.bracket(twist, S) for twist in (twists[i], (w2, v2)))
         # E in the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
         (a,), (B,) = moved[i].a, moved[i].B
         along = (B[0][2], B[1][2], B[2][2])
-        u = formulation.plus_cross(formulation.scaled(joint.slide, along), a, S[0])
-        E = formulation.scaled(joint.turn, along), formulation.plus_cross(u, v2, D[0])
+        u = plus_cross(scaled(joint.slide, along), a, S[0])
+        E = scaled(joint.turn, along), plus_cross(u, v2, D[0])
         fields.append((S, D, D2, E))
         loads.append(formulation.inertial_load(body, moved[i]))
         momenta.append(_momenta(body, w2, v2))
@@ -209,8 +239,8 @@ def _of_the_wrenches(
             )
             sums = (formulation.sum_loads(x, y) for x, y in zip(found[j], own))
             found[j] = Applied(*sums)
-            arm = formulation.plus_scaled(arm, joint.slide * q, AXIS)
-            arm = formulation.plus(formulation.to_parent(joint, turn, arm), joint.d)
+            arm = plus_scaled(arm, joint.slide * q, AXIS)
+            arm = plus(formulation.to_parent(joint, turn, arm), joint.d)
     return found
 
 
@@ -261,10 +291,10 @@ def _applied(expressed_in: str, S: Screw, load: Load, arm: Vector) -> Applied:
     if expressed_in == 'spatial':
         return Applied(nothing, moved)
     f = load.f[0]
-    velocity = formulation.plus_cross(S[1], S[0], arm)
-    across = formulation.plus_cross(ZERO, f, S[0])
-    of_point = Load([formulation.plus_cross(ZERO, arm, across)], [across])
-    column = Load([formulation.plus_cross(ZERO, velocity, f)], [ZERO])
+    velocity = plus_cross(S[1], S[0], arm)
+    across = cross(f, S[0])
+    of_point = Load([cross(arm, across)], [across])
+    column = Load([cross(velocity, f)], [ZERO])
     return Applied(column, formulation.sum_loads(moved, of_point))
 
 
@@ -280,36 +310,121 @@ class Momenta(NamedTuple):
 
 def _momenta(body: Body, w: Vector, v: Vector) -> Momenta:
     """Sums of one body, from twice its twist."""
-    f = formulation.plus_cross(formulation.scaled(body.mass, v), w, body.h)
-    J = matrix_program.full_matrix(body.J)
-    x, y, z = (formulation.plus_cross(ZERO, w, column) for column in J)
-    return Momenta(f, plus_matrix(matrix_program.transposed((x, y, z)), outer(v, body.h)))
+    f = plus_cross(scaled(body.mass, v), w, body.h)
+    J = full_matrix(body.J)
+    x, y, z = (cross(w, column) for column in J)
+    return Momenta(f, plus_matrix(transposed((x, y, z)), outer(v, body.h)))
 
 
 def _sum(momenta: Momenta, motion: JointMotion, of_child: Momenta) -> Momenta:
     """Add the sums of a child; see `matrix_program.body_in_parent`."""
     (joint, q, turn), (f, P) = motion, of_child
     if formulation.slides(joint):
-        P = plus_matrix(P, outer(f, formulation.scaled(joint.slide * q, AXIS)))
+        P = plus_matrix(P, outer(f, scaled(joint.slide * q, AXIS)))
     f = formulation.to_parent(joint, turn, f)
-    P = plus_matrix(matrix_program.matrix_in_parent(joint, turn, P), outer(f, joint.d))
-    return Momenta(formulation.plus(momenta.f, f), plus_matrix(momenta.P, P))
+    P = plus_matrix(formulation.matrix_in_parent(joint, turn, P), outer(f, joint.d))
+    return Momenta(plus(momenta.f, f), plus_matrix(momenta.P, P))
 
 
 def _column(momenta: Momenta, y: Screw) -> Load:
     """Product B y."""
-    n = formulation.plus_product(ZERO, matrix_program.complement(momenta.P), y[0])
-    return Load([n], [formulation.plus_cross(ZERO, y[0], momenta.f)])
+    n = product(complement(momenta.P), y[0])
+    return Load([n], [cross(y[0], momenta.f)])
 
 
 def _row(momenta: Momenta, y: Screw) -> Load:
     """Product of the transpose of B with y."""
-    moment = _column(Momenta(momenta.f, matrix_program.transposed(momenta.P)), y).n[0]
-    return Load([formulation.plus_cross(moment, momenta.f, y[1])], [ZERO])
+    moment = _column(Momenta(momenta.f, transposed(momenta.P)), y).n[0]
+    return Load([plus_cross(moment, momenta.f, y[1])], [ZERO])
 
 
 def _turned(S: Screw, W: Load) -> Load:
     """Product -ad_S^T W: the change of a load that moves along with the screw."""
-    n = formulation.plus_cross(ZERO, S[0], W.n[0])
-    f = formulation.plus_cross(ZERO, S[0], W.f[0])
-    return Load([formulation.plus_cross(n, S[1], W.f[0])], [f])
+    n = cross(S[0], W.n[0])
+    f = cross(S[0], W.f[0])
+    return Load([plus_cross(n, S[1], W.f[0])], [f])
+
+
+# --- Regressor -----------------------------------------------------------------------------------
+
+
+def regressor_program(model: RobotModel, K: int) -> RobotProgram:
+    """Program of the regressor and its derivatives.
+
+    Output: 'term', derivative k of what parameter l of body i adds to the effort of joint j at
+    ((k n + j) n_bodies + i) 10 + l.
+    """
+    recorder, frames = Recorder(), frames_of(model)
+    orders, size = K - 2, model.n_joints * 10 * model.n_bodies
+    values: list[Number] = [0.0] * (orders * size)
+    motions = {BASE: formulation.base_motion(scaled(-1.0, vector(frames.gravity)), 0)}
+    jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
+    for i, p in enumerate(model.parent.tolist()):
+        joint, own = frames.joints[i], int(model.coordinate[i])
+        moving = joint_motion(recorder, model, joint, i, i, K)
+        q = [moving.q, moving.q.rate(), moving.q.rate().rate()]
+        turn = moving.turn._replace(rates=[joint.turn * x for x in q[1:]])
+        motions[i] = formulation.forward(joint, turn, q, motions[p])
+        moving = moving.first(orders)
+        jacobian = {j: screw_of_child(moving, *screw) for j, screw in jacobians[p].items()}
+        e, u = jacobian.get(own, (ZERO, ZERO))
+        multiplier = float(model.multiplier[i])
+        e = plus_scaled(e, multiplier * joint.turn, AXIS)
+        jacobian[own] = e, plus_scaled(u, multiplier * joint.slide, AXIS)
+        jacobians[i] = jacobian
+
+        # In the axes of the model's frame, about its origin, whose position is d.
+        x, y, z = (vector(without_rounding(row, 1.0)) for row in frames.poses[i][:3, :3])
+        R, d = (x, y, z), position(se3.inverse(frames.poses[i]))
+        (a,), (B,) = motions[i].a, motions[i].B
+        a = product(R, plus_product(a, B, d))
+        w = [product(R, v) for v in motions[i].w]
+        (B,), ((_, products),) = (
+            formulation.acceleration_matrices(w),
+            formulation.squares(w),
+        )
+        for j, (e, u) in jacobian.items():
+            u = product(R, plus_cross(u, e, d))
+            row = _of_parameters(a, w[1], products, B, product(R, e), u)
+            for place, value in enumerate(row, 10 * (j * model.n_bodies + i)):
+                values[place::size] = derivatives(value, orders)
+    recorder.outputs('term', values)
+    result = Part('term', len(values), True)
+    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+
+
+def _of_parameters(
+    a: Vector, dw: Vector, products: Vector, B: Matrix, e: Vector, u: Vector
+) -> list[Number]:
+    """Efforts that the parameters of a body make by one column of its Jacobian.
+
+    Parameters
+    ----------
+    a, dw : Vector
+        Acceleration of the origin, gravity included, and angular acceleration.
+    products : Vector
+        w_y w_z, w_z w_x and w_x w_y of the angular velocity.
+    B : Matrix
+        w w^T - w^2 1 + [dw].
+    e, u : Vector
+        Column of the Jacobian, angular part first.
+
+    Returns
+    -------
+    list of Number
+        Ten, in the order of `RobotModel.inertial_parameters`.
+    """
+    (bxx, bxy, bxz), (byx, byy, byz), (bzx, bzy, bzz) = B
+    xx, yy, zz = (x * y for x, y in zip(e, dw))
+    yz, zx, xy = (x * y for x, y in zip(e, products))
+    to_u = [dot(u, column) for column in zip(*B)]
+    return [
+        dot(u, a),
+        *plus_cross((to_u[0], to_u[1], to_u[2]), a, e),
+        xx + zx - xy,
+        e[1] * bzy - e[0] * bzx + e[2] * (bxx - byy),
+        e[0] * byx - e[2] * byz + e[1] * (bzz - bxx),
+        yy + xy - yz,
+        e[2] * bxz - e[1] * bxy + e[0] * (byy - bzz),
+        zz + yz - zx,
+    ]

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn, Vector
+from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn
 from hodyn_ros.engine.frames import Frames, frames_of, vector, without_rounding
 from hodyn_ros.engine.frames import position as frame_position
 from hodyn_ros.engine.program import (
     Attachment,
     Number,
     Part,
-    Program,
     Recorder,
     RobotProgram,
+    StraightLineProgram,
 )
+from hodyn_ros.engine.vectors import ZERO, Vector, dot, scaled
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
@@ -80,14 +81,14 @@ def effort_program(
         order + 3,
         Part('wrench', len(given), False),
         Part('effort', model.n_joints * (order + 1), True),
-        friction.arguments() if friction else Program((), ()),
+        friction.arguments() if friction else StraightLineProgram((), ()),
         friction=friction is not None,
     )
 
 
 def robot_program(
     model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
-) -> Program:
+) -> StraightLineProgram:
     """Program of the inverse dynamics of a robot without friction.
 
     Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of the
@@ -188,7 +189,7 @@ class RigidBodies:
     def _outwards(self, q: Rows, order: int, base: BodyMotion | None) -> _Swept:
         """Sweep from the base outwards: motions, places and inertial loads of the bodies."""
         model, frames, recorder = self.model, self.frames, self.recorder
-        up = formulation.scaled(-1.0, vector(frames.gravity))
+        up = scaled(-1.0, vector(frames.gravity))
         rest = formulation.base_motion(up, order)
         motions = {BASE: rest if base is None else base}
         relative = {BASE: rest}
@@ -196,11 +197,11 @@ class RigidBodies:
         places = {
             BASE: Place(
                 tuple(vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
-                [position, *[formulation.ZERO] * order],
+                [position, *[ZERO] * order],
             )
         }
         turns: list[Turn] = []
-        nothing = Load([formulation.ZERO] * (order + 1), [formulation.ZERO] * (order + 1))
+        nothing = Load([ZERO] * (order + 1), [ZERO] * (order + 1))
         loads = {BASE: nothing}
         if base is not None:
             loads[BASE] = formulation.inertial_load(frames.base_body, base)
@@ -242,7 +243,7 @@ class RigidBodies:
         place = swept.places[i]
         applied = formulation.load_from_base(given, place, swept.relative[i])
         # From the link's origin or the base's; the arm leads there from the body's.
-        arm = [formulation.scaled(-1.0, p) for p in place.p]
+        arm = [scaled(-1.0, p) for p in place.p]
         if wrench.expressed_in == 'hybrid':
             arm = [frame_position(pose)]
         return formulation.load_about_origin(applied, arm)
@@ -279,7 +280,7 @@ def load_in_link_axes(values: Load, pose: Array) -> Load:
     axes = [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3]]
 
     def turned(v: Vector) -> Vector:
-        x, y, z = (formulation.dot(axis, v) for axis in axes)
+        x, y, z = (dot(axis, v) for axis in axes)
         return (x, y, z)
 
     load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
@@ -354,7 +355,7 @@ class RecordedFriction:
             found.append((i, values, slopes))
         return found
 
-    def arguments(self) -> Program:
+    def arguments(self) -> StraightLineProgram:
         """Program of the arguments."""
         recorder = self.recorder.apart()
         recorder.outputs('step', self._steps.values())

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import factorial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import AXIS, JointFrame, Turn, Vector
+from hodyn_ros.engine.formulation import JointFrame, Turn
 from hodyn_ros.engine.program import Recorder
+from hodyn_ros.engine.vectors import AXIS, Number, Vector, plus_cross, plus_scaled, scaled
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-Number = Any
 
 
 class Taylor:
@@ -168,8 +167,8 @@ def twist_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, V
     """
     joint, rate = motion.joint, motion.q.rate()
     w, v = screw_of_child(motion, w, v)
-    w = formulation.plus_scaled(w, joint.turn * rate, AXIS)
-    return w, formulation.plus_scaled(v, joint.slide * rate, AXIS)
+    w = plus_scaled(w, joint.turn * rate, AXIS)
+    return w, plus_scaled(v, joint.slide * rate, AXIS)
 
 
 def screw_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
@@ -178,8 +177,8 @@ def screw_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, V
     The twist is the same: only axes and the point whose velocity counts change.
     """
     joint = motion.joint
-    v = formulation.plus_cross(v, w, joint.d)
+    v = plus_cross(v, w, joint.d)
     w = formulation.to_child(joint, motion.turn, w)
     v = formulation.to_child(joint, motion.turn, v)
     slide = joint.slide * motion.q
-    return w, formulation.plus_cross(v, w, formulation.scaled(slide, AXIS))
+    return w, plus_cross(v, w, scaled(slide, AXIS))

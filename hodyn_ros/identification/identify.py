@@ -187,30 +187,16 @@ def identify(
     checked_number('smoothing', smoothing, IdentificationError, least=0.0)
     solver_library()
     equations = Equations(model, parameters, actuators, link)
-    given = several(recordings)
-    if not given:
-        raise IdentificationError('There are no recordings.')
     others = other_equations(equations, link or last_link(model))
     laws = {**others.laws(), **equations.laws()}
     preparation = Preparation(model, laws, equations.elastic, bandwidth)
-    stretches = prepared(preparation, given)
-    flaws = preparation.remarks()
-    held: Mapping[str, Sequence[Stretch]] = {}
-    if validation is None:
-        stretches, held = held_out(stretches)
-    elif unused := several(validation):
-        held = prepared(preparation, unused)
-        measured_in([stretch for each in held.values() for stretch in each])
+    stretches, held, flaws = _used_and_held(preparation, recordings, validation)
     every = [stretch for found in stretches.values() for stretch in found]
     structure = equations.structure(measured_in(every))
     known = Equations(model, (), actuators)
     scales = scale_remarks(known, every)
     found = Estimation(equations, structure, every)
-    doubt = doubted(found, others)
-    if doubt.is_fault:
-        raise IdentificationError(f'{doubt.sentence} Correct the recordings.')
-    # What the likeliest cause that is not in the equations has done to the estimates.
-    found.covariance = found.covariance + np.outer(doubt.shift, doubt.shift)
+    doubt = _fitting_doubt(found, others)
     try:
         full, remarks = _physical(found, fixed)
     except IdentificationError as error:
@@ -233,6 +219,39 @@ def identify(
         doubt,
         (*flaws, *scales, *filter(None, [doubt.sentence]), *found.remarks(), *remarks),
     )
+
+
+def _used_and_held(
+    preparation: Preparation,
+    recordings: Recording | Sequence[Recording],
+    validation: Recording | Sequence[Recording] | None,
+) -> tuple[dict[str, list[Stretch]], dict[str, list[Stretch]], list[str]]:
+    """Stretches that are used and those to compare with, by recordings, and remarks."""
+    given = several(recordings)
+    if not given:
+        raise IdentificationError('There are no recordings.')
+    used, flaws = prepared(preparation, given), preparation.remarks()
+    if validation is None:
+        return *held_out(used), flaws
+    held = prepared(preparation, several(validation))
+    if held:
+        measured_in([stretch for each in held.values() for stretch in each])
+    return used, held, flaws
+
+
+def _fitting_doubt(found: Estimation, others: Equations) -> Doubt:
+    """Doubt of an estimation, whose covariance then holds what the likeliest cause has done.
+
+    Raises
+    ------
+    IdentificationError
+        If it is a mistake in the recordings.
+    """
+    doubt = doubted(found, others)
+    if doubt.is_fault:
+        raise IdentificationError(f'{doubt.sentence} Correct the recordings.')
+    found.covariance = found.covariance + np.outer(doubt.shift, doubt.shift)
+    return doubt
 
 
 def _asked_for(

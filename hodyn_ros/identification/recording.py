@@ -118,17 +118,18 @@ class Stretch:
             With its own start.
         """
         rows = slice(first, last)
+        series: dict[str, Any] = {
+            field: {name: values[rows] for name, values in getattr(self, field).items()}
+            for field in ('measured', 'laws', 'is_used')
+        }
         motors = None if self.motor_motion is None else self.motor_motion[rows]
-        return Stretch(
-            self.start + first * self.step,
-            self.step,
-            self.motion[rows],
-            motors,
-            {name: values[rows] for name, values in self.measured.items()},
-            {name: values[rows] for name, values in self.laws.items()},
-            {name: flags[rows] for name, flags in self.is_used.items()},
-            self.deviations[:, rows],
-            self.noise,
+        return replace(
+            self,
+            start=self.start + first * self.step,
+            motion=self.motion[rows],
+            motor_motion=motors,
+            deviations=self.deviations[:, rows],
+            **series,
         )
 
 
@@ -768,14 +769,11 @@ def _pass_band(q: Array, noise: Array, h: float) -> float:
 
 def _clipped(values: Array, limit: Array | float) -> Flags:
     """Efforts at a limit, or at their own extreme for many samples on end."""
+    from scipy.ndimage import binary_opening
+
     size = np.abs(values)
     at = size >= size.max(axis=0) * (1.0 - 1e-9)
-    # Samples that belong to a run of at least so many.
-    full = np.zeros(size.shape, dtype=np.bool_)
-    if len(size) >= _CLIPPED:
-        runs = np.lib.stride_tricks.sliding_window_view(at, _CLIPPED, axis=0).all(axis=-1)
-        for offset in range(_CLIPPED):
-            full[offset : offset + len(size) - _CLIPPED + 1] |= runs
+    full = binary_opening(at, np.ones((_CLIPPED, 1)))  # in a run of at least so many
     moves = np.ptp(values, axis=0) > 1e-9
     found: Flags = (full & moves) | (size >= _AT_LIMIT * np.asarray(limit))
     return found

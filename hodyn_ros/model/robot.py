@@ -492,8 +492,7 @@ class RobotModel:
         Returns
         -------
         RobotModel
-            Its joints have the order of the screws. A chain has its last link, or the tool, as
-            tip.
+            In the order of the screws. The tip of a chain is its last link, or the tool.
 
         Raises
         ------

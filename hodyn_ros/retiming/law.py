@@ -1,6 +1,6 @@
 """The fastest time law u(t) on a path, of class C4, by a barrier method.
 
-The square of its speed, b(u) = ud^2, is a spline of degree 4. Limits (see `limits`) are kept by
+The square of its speed, b(u) = ud^2, is a spline of degree 4. Limits (see `path`) are kept by
 logarithmic barriers (Fiacco and McCormick 1968, "Nonlinear Programming: Sequential Unconstrained
 Minimization Techniques"), whose Newton steps are banded. See doc/time_scaling.rst.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import solveh_banded
 
-from hodyn_ros.retiming.limits import Limited
+from hodyn_ros.retiming.path import Limited
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
 from hodyn_ros.typing import Array
 

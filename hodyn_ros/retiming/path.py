@@ -1,20 +1,37 @@
-"""Paths to be retimed: where they move, at rest at both ends, with what acts along them."""
+"""Paths to be retimed: where they move, at rest at both ends, and what limits the speed there.
+
+Limits are functions of the squared speed b(u) of the parameter of a path. Acceleration and torque
+are linear in b and b' (Verscheure et al. 2009, "Time-Optimal Path Tracking for Robots: A Convex
+Optimization Approach"), jerk and torque rate are sqrt(b) times what is linear in b, b' and b'',
+and the second derivative of the torque is a product of two such terms.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike
 
-from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.errors import TrajectoryError, WrenchError
+from hodyn_ros.dynamics.inverse import friction_efforts
+from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.leibniz import compose
+from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.retiming.scaling import TimedMotion, WrenchFunction, knots_of
-from hodyn_ros.typing import Array
+from hodyn_ros.retiming.scaling import (
+    TimedMotion,
+    at_rate,
+    knots_of,
+    rigid_efforts,
+)
+from hodyn_ros.typing import Array, Indices
+
+Limited = Callable[[Array], list[tuple[Array, Array]]]
+"""From squared speeds and three derivatives (4, N) to quotients of limited quantities and their
+limits (C, N), and the slopes (D, C, N) of these with respect to the first D of those: by kinds."""
 
 # Order in t to which a motion of class C4 that begins at rest leaves its first place.
 _ORDER_OF_REST = 5
@@ -217,38 +234,260 @@ def _advance(first: int, last: int) -> Array:
     return np.asarray(whole / whole.sum())
 
 
-def wrenches_along(wrench: WrenchFunction, parameter: Array) -> tuple[Wrench, ...]:
-    """Wrenches with time derivatives (N, E, 6) along a moving parameter, a series (N, E).
+class Drives(NamedTuple):
+    """Motors of the n joints and their limits, each (n,); infinite where there are none.
+
+    Attributes
+    ----------
+    inertia : ndarray
+        Of the motor of each joint [kg m^2] or [kg].
+    compliance : ndarray
+        Of its linear spring [rad/N m] or [m/N]; zero without one.
+    velocity : ndarray
+        Of the motor [rad/s] or [m/s].
+    torque : ndarray
+        [N m] or [N]
+    torque_rate : ndarray
+        [N m/s] or [N/s]
+    deflection : ndarray
+        Of the spring [rad] or [m].
+    """
+
+    inertia: Array
+    compliance: Array
+    velocity: Array
+    torque: Array
+    torque_rate: Array
+    deflection: Array
+
+
+class PathLimits:
+    """Limits at places of a path p(u), shape (N, K, n).
+
+    The torque is m b' / 2 + c b + g with m = M p', c = M p'' + C(p, p') p' and g of the weight.
+    Of motors behind springs, torque and torque rate are those of motors without. K is 4, or 5 to
+    limit the second derivative of the torque.
 
     Parameters
     ----------
-    wrench : callable
-        From values (N,) of the parameter and E orders to a Wrench or several, see
-        `WrenchFunction`.
-    parameter : ndarray, shape (N, E)
-        The parameter and its time derivatives.
+    model : RobotModel
+        Of n joints.
+    limits : MotionLimits
+        Infinite where there are none.
+    p : ndarray, shape (N, K, n)
+        Positions and derivatives with respect to u [rad] or [m], K = 4 or 5.
+    drives : Drives, optional
+        Motors and springs that are limited too.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        limits: MotionLimits,
+        p: Array,
+        drives: Drives | None = None,
+    ) -> None:
+        self._model, self._p = model, p
+        weight, with_speed, more = _efforts_along(model, p)
+        c, c_rate = with_speed[:, 0], with_speed[:, 1]
+        m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
+        zero, none = np.zeros_like(m), np.zeros(model.n_joints)
+        # Slopes in b, b' and b'', and what does not depend on them, (4, n, N): of acceleration and
+        # torque, which know no b''; of jerk / ud, torque rate / ud and velocity / ud.
+        of_rate = [c_rate, 0.5 * m_rate + c, 0.5 * m, weight[:, 1]]
+        torque_terms = [p[:, 2], 0.5 * p[:, 1], zero], [c, 0.5 * m, weight[:, 0]]
+        rate_terms = (
+            [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
+            of_rate,
+            [zero, zero, zero, p[:, 1]],
+        )
+        # What is limited, by its shares of these.
+        torque_shares = [(1.0 / limits.acceleration, none), (none, 1.0 / limits.effort)]
+        rate_shares = [
+            (1.0 / limits.jerk, none, none),
+            (none, 1.0 / limits.effort_dot, none),
+        ]
+        if drives is not None:
+            inertia, compliance, velocity, torque, torque_rate, deflection = drives
+            torque_shares += [
+                (inertia / torque, 1.0 / torque),
+                (none, compliance / deflection),
+            ]
+            rate_shares += [
+                (none, compliance / velocity, 1.0 / velocity),
+                (inertia / torque_rate, 1.0 / torque_rate, none),
+            ]
+        self._kinds = [_rows(torque_shares, torque_terms), _rows(rate_shares, rate_terms)]
+        # Of the velocity all joints have one row, its square.
+        self._squares = np.zeros((3, 1, len(p)))
+        self._squares[0, 0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
+        if p.shape[1] > 4:
+            # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u.
+            m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]
+            of_slope = [
+                with_speed[:, 2],
+                2.0 * c_rate + 0.5 * m_second,
+                m_rate + c,
+                0.5 * m,
+                weight[:, 2],
+            ]
+            share = [(none, 1.0 / limits.effort_ddot)]
+            self._kinds.append(_rows(share, ([zero] * 4, of_rate)))
+            self._of_slope = _rows(share, ([zero] * 5, of_slope)).terms
+
+    def __call__(self, b: Array) -> list[tuple[Array, Array]]:
+        """Values and slopes at squared speeds and three derivatives (4, N); see `Limited`.
+
+        Parameters
+        ----------
+        b : ndarray, shape (4, N)
+            Squared speed of u and its first three derivatives with respect to u [1/s^2].
+
+        Returns
+        -------
+        list of (ndarray, ndarray)
+            Velocity squared; acceleration and torque; jerk and torque rate; second
+            derivative of the torque, if K is 5. Motors are among the torques and torque
+            rates. Each is over its limit, so 1 is on it.
+        """
+        root = np.sqrt(b[0])
+        torques, rates, *seconds = self._kinds
+        slopes = torques.terms[:2]
+        found = [(torques.terms[2] + slopes[0] * b[0] + slopes[1] * b[1], slopes)]
+        slopes = rates.terms[:3] * root
+        values = rates.terms[3] * root + np.einsum('kcn,kn->cn', slopes, b[:3])
+        slopes[0] += values / (2.0 * b[0])
+        found.append((values, slopes))
+        for kind in seconds:
+            terms = kind.terms
+            rate = terms[3] + np.einsum('kcn,kn->cn', terms[:3], b[:3])
+            slope = self._of_slope[4] + np.einsum('kcn,kn->cn', self._of_slope[:4], b)
+            slopes = b[0] * self._of_slope[:4]
+            slopes[:3] += 0.5 * b[1] * terms[:3]
+            slopes[0] += slope
+            slopes[1] += 0.5 * rate
+            found.append((0.5 * b[1] * rate + b[0] * slope, slopes))
+        if self._model.friction:
+            of_kinds = zip(found, self._kinds, _friction_along(self._model, self._p, b))
+            found = [_with_friction(*each) for each in of_kinds]
+        return [(self._squares[0] * b[0], self._squares[:1]), *found]
+
+
+def _efforts_along(model: RobotModel, p: Array) -> tuple[Array, Array, Array]:
+    """Efforts (N, K - 2, n) of the weight, with the speed ud = 1, and what u2d = 1 adds to both.
+
+    With ud = 1: g + c, g' + c', g'' + c''. With ud = 2: g + 4 c, 2 g' + 8 c', 4 g'' + 16 c''. With
+    ud = u2d = 1 the torque has m more, its rate 2 c + m', and the derivative of that
+    g' + 2 c + 5 c' + m' + m''.
+
+    Parameters
+    ----------
+    model : RobotModel
+    p : ndarray, shape (N, K, n)
+        Path with its derivatives with respect to u.
 
     Returns
     -------
-    tuple of Wrench
-        With values of shape (N, E, 6) [N m/s^m] and [N/s^m]: the chain rule of order E - 1.
-
-    Raises
-    ------
-    WrenchError
-        If the function gives something else than wrenches with E orders.
+    weight : ndarray, shape (N, K - 2, n)
+        g, g', g''.
+    with_speed : ndarray, shape (N, K - 2, n)
+        c, c', c''.
+    more : ndarray, shape (N, K - 2, n)
+        What u2d = 1 adds, see above.
     """
-    E = parameter.shape[1]
-    given = wrench(parameter[:, 0], E)
-    found = []
-    for item in (given,) if isinstance(given, Wrench) else given:
-        values = np.asarray(item.values) if isinstance(item, Wrench) else np.zeros(0)
-        if values.ndim not in (2, 3) or values.shape[-2] != E:
-            raise WrenchError(
-                f'The function wrench(parameter, {E}) gave {type(item).__name__} with values of '
-                f'shape {values.shape}, expected wrenches with values of shape '
-                f'({len(parameter)}, {E}, 6): derivatives with respect to its parameter.'
-            )
-        series = compose(np.swapaxes(values, -1, -2), parameter[:, None, :])
-        found.append(replace(item, values=np.swapaxes(series, -1, -2)))
-    return tuple(found)
+    slow = rigid_efforts(model, p)
+    twice = at_rate(rigid_efforts(model, at_rate(p, 2.0)), 0.5)
+    with_speed = (twice - slow) / 3.0
+    speeding = p.copy()
+    speeding[:, 2] += p[:, 1]
+    speeding[:, 3] += 3.0 * p[:, 2]
+    speeding[:, 4:] += (6.0 * p[:, 3] + 3.0 * p[:, 2])[:, None]
+    more = rigid_efforts(model, speeding) - slow
+    return slow - with_speed, with_speed, more
+
+
+class _Rows(NamedTuple):
+    """Limited quantities of one kind, each of a joint, over their limits."""
+
+    terms: Array  # (T, C, N)
+    joint: Indices  # (C,)
+    effort: Array  # their shares of the torque of the joint (C, 1)
+
+
+def _rows(shares: Sequence[tuple[Array, ...]], terms: Sequence[Sequence[Array]]) -> _Rows:
+    """Rows of the shares that are not zero; their second one is that of the torque.
+
+    Parameters
+    ----------
+    shares : sequence of tuples of ndarray, shape (n,)
+        One tuple for each limited quantity: the parts that it has of each group of terms,
+        over its limit.
+    terms : sequence of sequences of ndarray, shape (N, n)
+        Groups, each with T terms.
+
+    Returns
+    -------
+    _Rows
+    """
+    joints = [np.flatnonzero(np.sum(share, axis=0)) for share in shares]
+    rows = [
+        np.sum([np.multiply(x, y) for x, y in zip(terms, share)], axis=0)[..., joint]
+        for share, joint in zip(shares, joints)
+    ]
+    efforts = [share[1][joint] for share, joint in zip(shares, joints)]
+    together = np.ascontiguousarray(np.swapaxes(np.concatenate(rows, axis=2), 1, 2))
+    return _Rows(together, np.concatenate(joints), np.concatenate(efforts)[:, None])
+
+
+def _with_friction(
+    found: tuple[Array, Array], rows: _Rows, friction: Sequence[Array]
+) -> tuple[Array, Array]:
+    """Values and slopes with those of the friction (N, n)."""
+    value, *in_b = (rows.effort * each.T[rows.joint] for each in friction)
+    slopes = found[1].copy()
+    for slope, more in zip(slopes, in_b):
+        slope += more
+    return found[0] + value, slopes
+
+
+def _friction_along(model: RobotModel, p: Array, b: Array) -> tuple[tuple[Array, ...], ...]:
+    """Efforts F(qd) and two time derivatives (N, n), each with its slopes in b, b' and b''.
+
+    Parameters
+    ----------
+    model : RobotModel
+    p : ndarray, shape (N, K, n)
+        See `PathLimits`; K = 5 for the second time derivative too.
+    b : ndarray, shape (4, N)
+        See `PathLimits.__call__`.
+
+    Returns
+    -------
+    tuple of tuple of ndarray, shape (N, n)
+        For each order the value, then its slopes in b, b' and so on as far as it depends on
+        them.
+    """
+    square, first, second = b[:3, :, None]
+    root = np.sqrt(square)
+    # Derivatives with respect to the velocity are time derivatives where that rises at the rate 1.
+    motion = np.zeros((len(p), p.shape[1] + 1, p.shape[2]))
+    motion[:, 1], motion[:, 2] = p[:, 1] * root, 1.0
+    F, slope, bend, *third = np.moveaxis(friction_efforts(model, motion), 1, 0)
+    rise, acceleration = p[:, 1] / (2.0 * root), p[:, 2] * square + 0.5 * p[:, 1] * first
+    rates = (
+        slope * acceleration,
+        slope * p[:, 2] + bend * rise * acceleration,
+        slope * p[:, 1] / 2.0,
+    )
+    if not third:
+        return (F, slope * rise), rates
+    jerk = p[:, 3] * square + 1.5 * p[:, 2] * first + 0.5 * p[:, 1] * second
+    seconds = (
+        bend * acceleration**2 + slope * root * jerk,
+        third[0] * rise * acceleration**2
+        + bend * (2.0 * acceleration * p[:, 2] + rise * root * jerk)
+        + slope * (jerk / (2.0 * root) + root * p[:, 3]),
+        bend * acceleration * p[:, 1] + 1.5 * slope * root * p[:, 2],
+        0.5 * slope * root * p[:, 1],
+    )
+    return (F, slope * rise), rates, seconds

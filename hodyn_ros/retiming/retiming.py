@@ -8,23 +8,22 @@ dynamics and slowed down by what is missing. See doc/time_scaling.rst.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.display import shown
-from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.retiming.path import RestingPath, moving_parts, wrenches_along
+from hodyn_ros.retiming.path import Drives, Limited, PathLimits, RestingPath, moving_parts
 from hodyn_ros.retiming.scaling import (
     Limiting,
     TimedMotion,
     UniformScaling,
-    WrenchFunction,
     knots_of,
     refuse_extremes,
     uniform_scaling,
@@ -36,7 +35,6 @@ from hodyn_ros.units import NANOSECONDS
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
-    from hodyn_ros.retiming.limits import Drives
 
 SeriesOf = Callable[[Array, int], Array]
 """The place on the path and its derivatives, from times (N,) and a number of them."""
@@ -65,8 +63,6 @@ _OF_SPLINE, _AT_REST = 4, 5
 _MANY_SAMPLES, _MOST_SAMPLES = 20_000, 500_000
 # Rounds in which a motion is slowed down until it keeps its limits.
 _ROUNDS = 30
-# Factor that counts as one where the same is examined at other places.
-_ROUNDED = 1.0 + 1e-6
 
 
 @shown
@@ -103,7 +99,6 @@ def retime(
     path: TimedMotion,
     limits: MotionLimits | None = None,
     *,
-    wrench: WrenchFunction | None = None,
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
     intervals: int | None = None,
@@ -123,9 +118,6 @@ def retime(
     limits : MotionLimits, optional
         By default those of the model; see `motion_limits` for those that it may lack:
         acceleration, jerk, torque rate and the derivative of that.
-    wrench : function of the path parameter, optional
-        wrench(sigma, orders) with values (N,) of the parameter gives a Wrench or several with
-        values (N, orders, 6), derivatives with respect to the parameter.
     actuators, motor_limits : Actuators and MotorLimits, optional
         Without damping. With limits of motors the window may become longer.
     intervals : int, optional
@@ -158,8 +150,8 @@ def retime(
     TrajectoryError
         If the path does not move, is not of class C4 or does not suit the model, or an option
         cannot be used.
-    WrenchError, ActuatorError
-        If wrench or actuators do not fit, see `uniform_scaling`.
+    ActuatorError
+        If the actuators do not fit, see `uniform_scaling`.
 
     Notes
     -----
@@ -170,34 +162,10 @@ def retime(
     limits = motion_limits(model) if limits is None else limits
     _check_options(intervals, rate, window, rise_time, shortest)
     limits = _with_rise_time(limits, rise_time)
-    places = moving_parts(model, path)
-    refuse_extremes(model, limits, path)
-    share = _intervals_of_each(path, len(places), intervals)
-    edges = np.ravel(places)
-    ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
-    standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
-    standstill = float(standing.sum())
-
-    work = _Work(model, path, limits, wrench, actuators, motor_limits)
-    laws = [work.laws(start, end, share) for start, end in places]
-    step = _period(rate, sum(law.fastest.duration for law in laws), standstill)
-    width = max(1, round(window / step) - _OF_SPLINE + 1)
-    finer = None if intervals is not None else _FINER * share
-    parts = [work.part(law, step, width, finer) for law in laws]
-    whole = work.together(parts, ends, standing, step, width, shortest)
-    motion = whole.motion
-    passed = np.clip(whole.sigma(motion.times, 1)[:, 0], path.start_time, path.end_time)
-    return Retimed(
-        motion,
-        whole.sigma,
-        motion.duration,
-        sum(law.uniform.duration for law in laws) + standstill,
-        whole.repair,
-        whole.limiting,
-        np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
-        standstill,
-        limits,
-    )
+    drives: dict[str, Any] = {'actuators': actuators, 'motor_limits': motor_limits}
+    scaling = partial(uniform_scaling, model, limits=limits, **drives)
+    work = _Work(model, path, limits, actuators, motor_limits, scaling)
+    return work.retimed(intervals, rate, window, keep_standstills, shortest)
 
 
 def _with_rise_time(limits: MotionLimits, rise_time: float) -> MotionLimits:
@@ -246,17 +214,6 @@ def _intervals_of_each(path: TimedMotion, count: int, intervals: int | None) -> 
     return min(intervals, max(on_part, intervals // count))
 
 
-def _period(rate: float | None, moving: float, standstill: float) -> float:
-    """Time between the knots of the motion, in whole nanoseconds, as messages have them [s]."""
-    if rate is None:
-        rate = min(
-            RATE, _MANY_SAMPLES / moving, 0.9 * _MOST_SAMPLES / (moving + standstill)
-        )
-    step = round(NANOSECONDS / rate) / NANOSECONDS
-    _refuse_many(standstill / step)
-    return step
-
-
 class _Laws(NamedTuple):
     """Laws on a moving part of the path: a fast one, and that with a constant speed."""
 
@@ -292,9 +249,52 @@ class _Work(NamedTuple):
     model: RobotModel
     path: TimedMotion
     limits: MotionLimits
-    wrench: WrenchFunction | None
     actuators: Actuators | None
     motor_limits: MotorLimits | None
+    scaling: Callable[..., UniformScaling]  # of a motion, by these limits
+
+    def retimed(
+        self,
+        intervals: int | None,
+        rate: float | None,
+        window: float,
+        keep_standstills: bool,
+        shortest: float,
+    ) -> Retimed:
+        """Motion along the whole path; arguments and errors are those of `retime`."""
+        path = self.path
+        places = moving_parts(self.model, path)
+        refuse_extremes(self.model, self.limits, path)
+        share = _intervals_of_each(path, len(places), intervals)
+        edges = np.ravel(places)
+        ends = [path.start_time, path.end_time] if keep_standstills else edges[[0, -1]]
+        standing = np.diff([ends[0], *edges, ends[1]])[::2] * keep_standstills
+        standstill = float(standing.sum())
+        laws = [self.laws(start, end, share) for start, end in places]
+        if rate is None:
+            moving = sum(law.fastest.duration for law in laws)
+            fewer = 0.9 * _MOST_SAMPLES / (moving + standstill)
+            rate = min(RATE, _MANY_SAMPLES / moving, fewer)
+        step = round(NANOSECONDS / rate) / NANOSECONDS  # as messages have it
+        _refuse_many(standstill / step)
+        width = max(1, round(window / step) - _OF_SPLINE + 1)
+        finer = None if intervals is not None else _FINER * share
+        parts = [self.part(law, step, width, finer) for law in laws]
+        whole = self.together(parts, ends, standing, step, width, shortest)
+        motion = whole.motion
+        sigma = whole.sigma(motion.times, 1)[:, 0]
+        passed = np.clip(sigma, path.start_time, path.end_time)
+        return Retimed(
+            motion,
+            whole.sigma,
+            motion.duration,
+            sum(law.uniform.duration for law in laws) + standstill,
+            whole.repair,
+            whole.limiting,
+            np.abs(motion(motion.times, 0) - path(passed, 0)).max(axis=(0, 1)),
+            standstill,
+            self.limits,
+        )
 
     def laws(self, start: float, end: float, intervals: int) -> _Laws:
         """Laws with so many intervals on a part of the path.
@@ -318,14 +318,12 @@ class _Work(NamedTuple):
             If the part keeps its limits at no speed, or not when it is slow.
         """
         from hodyn_ros.retiming.law import time_laws  # It loads SciPy.
-        from hodyn_ros.retiming.limits import Limited, PathLimits
 
         path = RestingPath(self.path, start, end)
         try:
-            uniform = self.scaling(path, path.parameter, near=None)
+            uniform = self.scaling(path)
         except ScalingError:
-            # Says where, by its parameter.
-            self.scaling(self.path, _constant_speed, near=None)
+            self.scaling(self.path)  # Says where, by its parameter.
             raise
         if uniform.limiting is None:
             raise UnlimitedError(
@@ -342,15 +340,7 @@ class _Work(NamedTuple):
         highest = 3 + bool(np.isfinite(self.limits.effort_ddot).any())
 
         def limits_at(places: Array) -> Limited:
-            wrenches: list[Sequence[Wrench] | None] = [None] * 3
-            if self.wrench is not None:
-                once = path.parameter(places, highest - 1)
-                speeding = once.copy()
-                speeding[:, 2:] += once[:, 1:2]
-                along = once, once * 2.0 ** np.arange(highest - 1.0), speeding
-                wrenches = [wrenches_along(self.wrench, sigma) for sigma in along]
-            p = path(places, highest)
-            return PathLimits(self.model, self.limits, p, wrenches, drives)
+            return PathLimits(self.model, self.limits, path(places, highest), drives)
 
         return _Laws(path, *time_laws(limits_at, 1.0 / uniform.factor, intervals))
 
@@ -363,7 +353,6 @@ class _Work(NamedTuple):
             Zero inertia and compliance, and no limits, for all other joints.
         """
         from hodyn_ros.actuators.springs import LinearSpring
-        from hodyn_ros.retiming.limits import Drives
 
         assert self.actuators is not None and self.motor_limits is not None
         n, (*of_motors, of_springs) = self.model.n_joints, self.motor_limits
@@ -378,36 +367,6 @@ class _Work(NamedTuple):
                     drives.compliance[joint] = 1.0 / spring.stiffness
                     drives.deflection[joint] = min(of_springs[joint], spring.max_deflection)
         return drives
-
-    def scaling(
-        self, motion: TimedMotion, sigma: SeriesOf, near: float | None = 1.0
-    ) -> UniformScaling:
-        """Scale a motion uniformly; `sigma` is its place on the path.
-
-        Parameters
-        ----------
-        motion : function of time
-        sigma : callable
-            From times and a number of orders to its place on the path.
-        near : float or None
-            Factor at which it is examined, see `uniform_scaling`; None: all factors.
-
-        Returns
-        -------
-        UniformScaling
-        """
-        wrench = self.wrench
-        return uniform_scaling(
-            self.model,
-            motion,
-            self.limits,
-            wrench=None
-            if wrench is None
-            else lambda t, K: wrenches_along(wrench, sigma(t, K)),
-            actuators=self.actuators,
-            motor_limits=self.motor_limits,
-            near=near,
-        )
 
     def part(self, laws: _Laws, step: float, width: int, finer: int | None) -> _Part:
         """Retime a part by the law that is the fastest once it keeps its limits.
@@ -471,8 +430,6 @@ class _Work(NamedTuple):
 
         Raises
         ------
-        ScalingError
-            If a wrench exceeds a limit during a standstill.
         TrajectoryError
             If there would be too many samples.
         """
@@ -494,19 +451,17 @@ class _Work(NamedTuple):
                 for part in parts
             ]
             rows, starts = joined(parts)
-        motion, sigma = _spline(rows, step)
-        is_loaded = self.wrench is not None and sum(pauses) > 0
-        if is_loaded and self.scaling(motion, sigma).factor > _ROUNDED:
-            raise ScalingError(
-                'The wrench exceeds a limit while the path stands still; change it.'
-            )
+        motion, parameter = (
+            spline_of_degree_5(part, step) for part in (rows[:, :-1], rows[:, -1:])
+        )
         number = int(np.argmax([part.scaling.factor for part in parts]))
         start, limiting = starts[number] * step, parts[number].scaling.limiting
         if missing > 0.0:
-            start, limiting = 0.0, self.scaling(motion, sigma, near=None).limiting
+            start, limiting = 0.0, self.scaling(motion).limiting
         assert limiting is not None and limiting.time is not None
         limiting = limiting._replace(time=start + limiting.time)
-        return _Whole(motion, sigma, limiting, max(part.stretch for part in parts))
+        repair = max(part.stretch for part in parts)
+        return _Whole(motion, lambda t, K: parameter(t, K - 1)[..., 0], limiting, repair)
 
     def slowed(
         self,
@@ -618,21 +573,9 @@ class _Work(NamedTuple):
             axis=-1
         )
         rows[[0, -1]] = places[[0, -1]]
-        found = self.scaling(
-            *_spline(_joined([rows[:1], rows, rows[-1:]], [0, 0])[0], step)
-        )
+        whole = _joined([rows[:1], rows, rows[-1:]], [0, 0])[0]
+        found = self.scaling(spline_of_degree_5(whole[:, :-1], step), near=1.0)
         return _Part(path, law, periods, periods * step / law.duration, wide, rows, found)
-
-
-def _constant_speed(times: Array, K: int) -> Array:
-    """Series (N, K) of a parameter that is the time."""
-    return np.column_stack([times, np.ones_like(times), np.zeros((len(times), K))])[:, :K]
-
-
-def _spline(rows: Array, step: float) -> tuple[JtcMotion, SeriesOf]:
-    """Motion with positions and sigma as its coefficients, and sigma as a function of time."""
-    parameter = spline_of_degree_5(rows[:, -1:], step)
-    return spline_of_degree_5(rows[:, :-1], step), lambda t, K: parameter(t, K - 1)[..., 0]
 
 
 def _joined(parts: Sequence[Array], pauses: Sequence[int]) -> tuple[Array, list[int]]:

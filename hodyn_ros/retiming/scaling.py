@@ -15,17 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
-from hodyn_ros.dynamics.inverse import inverse_dynamics
+from hodyn_ros.dynamics.inverse import friction_efforts, inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import (
     ActuatorError,
     DeflectionError,
     MotionError,
     ScalingError,
-    WrenchError,
 )
-from hodyn_ros.kinematics.joints import checked_motion, independent_efforts
-from hodyn_ros.model.friction import joint_friction
+from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.limits import (
     LIMITED,
     MotionLimits,
@@ -34,16 +32,15 @@ from hodyn_ros.model.limits import (
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
-from hodyn_ros.trajectory.piecewise import checked_times, position_extremes, real_numbers
+from hodyn_ros.trajectory.piecewise import position_extremes, real_numbers
 from hodyn_ros.typing import Array, Indices
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators
     from hodyn_ros.actuators.limits import MotorLimits
 
-WrenchFunction = Callable[[Array, int], 'Wrench | Sequence[Wrench]']
-"""Wrenches as a function of time or of a path parameter: from its values (N,) and a number of
-orders to wrenches whose values have the shape (N, orders, 6), derivatives with respect to it."""
+Bands = tuple[Array, Array]
+"""Rates at which limits are exceeded, from and to; none where the second is not larger."""
 
 FactorIntervals = tuple[tuple[float, float], ...]
 """Time factors, from and to, increasing."""
@@ -56,14 +53,18 @@ _SLOWEST = 1e-9
 # Half of the excess that counts as rounding, see model/limits.py.
 _ROUNDING = 5e-10
 
-# Rates that are tried to find where all faster motions exceed a limit; how many are evaluated up
-# to there, and how far down they reach; how many where not even slow motions keep all limits.
+# With friction or actuators: rates that are tried to find where all faster motions exceed a limit;
+# how many are evaluated up to there, and how far down they reach; how many where not even slow
+# motions keep all limits.
 _TRIED = 4.0 ** np.arange(-14.0, 15.0)
 _RATES, _RANGE, _ALL_RATES = 120, 1e-3, 700
 _HALVINGS = 36
 _EDGE = 1e-11
+_WIDTH = 1e-10  # relative, up to which a band of rates is rounding
 # How much faster the motion is played to see which limit is in the way.
 _FASTER = 1e-6
+# Efforts that are as good as none, so that nothing is divided by zero.
+_TINY = 1e-60
 # Intervals of factors that are narrower than this, relative to where they are, are rounding.
 _NARROWEST = 1e-12
 
@@ -263,7 +264,7 @@ class Limiting(NamedTuple):
     name: str
     """Name of the joint or motor."""
     sample: int
-    """Of a function of time, the nearest of the equal steps or of the times that were given."""
+    """Of a function of time, the nearest of the equal steps."""
     value: float
     """At the factor."""
     limit: float
@@ -306,11 +307,11 @@ def uniform_scaling(
     motion: ArrayLike | TimedMotion,
     limits: MotionLimits | None = None,
     *,
-    wrench: Wrench | Sequence[Wrench] | WrenchFunction | None = None,
+    wrench: Wrench | Sequence[Wrench] | None = None,
     actuators: Actuators | None = None,
     motor_limits: MotorLimits | None = None,
     stiffness: Mapping[str, ArrayLike] | None = None,
-    samples: int | ArrayLike = SAMPLES,
+    samples: int = SAMPLES,
     near: float | None = None,
 ) -> UniformScaling:
     """Smallest uniform time factor with which a motion keeps its limits.
@@ -326,16 +327,17 @@ def uniform_scaling(
         stay unseen.
     limits : MotionLimits, optional
         By default those of the model.
-    wrench : Wrench or sequence of Wrench, or function of time, optional
-        At these samples; taken as a function of the place on the path. For a function of time it
-        may be one, too: wrench(t, orders) with times (N,) gives wrenches (N, orders, 6).
+    wrench : Wrench or sequence of Wrench, optional
+        At these samples; taken as a function of the place on the path. For a function of time one
+        that is the same everywhere.
     actuators, motor_limits : Actuators and MotorLimits, optional
         Without damping, because then the deflection depends on the past.
     stiffness : mapping of joint name to array-like, shape (N, S), optional
-        For actuators that choose it, see `motor_motion`; a function of the place on the path.
-    samples : int or array-like, shape (N,)
-        Number of times in equal steps, or the times [s], at which a function of time is examined
-        besides its segments; only there if a wrench or stiffness is known there only.
+        For actuators that choose it, at samples, see `motor_motion`; a function of the place on
+        the path.
+    samples : int
+        Number of times in equal steps at which a function of time is examined besides its
+        segments.
     near : float, optional
         A factor at which alone a function of time is examined. Whether it keeps the limits is
         exact; the factor found is that of the places where it exceeds them or comes closest.
@@ -356,8 +358,8 @@ def uniform_scaling(
 
     Notes
     -----
-    The limits are kept at the factor, up to the rounding of `find_violations`. An interval of
-    factors narrower than 6 % may stay unseen.
+    The limits are kept at the factor, up to the rounding of `find_violations`. With friction or
+    actuators the factors are searched, and an interval narrower than 6 % may stay unseen.
     """
     limits = motion_limits(model) if limits is None else limits
     motor_limits = _checked_drives(actuators, motor_limits, stiffness)
@@ -369,11 +371,25 @@ def uniform_scaling(
     played = partial(_Played, model, limits, wrenches, actuators, motor_limits, series)
     if not callable(motion):
         return _scaling_of(played(motion))
+    highest = 3 + bool(np.isfinite(limits.effort_ddot).any()) if actuators is None else 5
+    return _scaling_along(model, limits, motion, highest, played, samples, near)
+
+
+def _scaling_along(
+    model: RobotModel,
+    limits: MotionLimits,
+    motion: TimedMotion,
+    highest: int,
+    played: Callable[[Array, Array], _Played],
+    samples: int,
+    near: float | None,
+) -> UniformScaling:
+    """Scaling of a function of time by its derivatives up to `highest`."""
     if near is not None:
         near = checked_number('near', near, MotionError, above=0.0)
-    times = _sample_times(motion, samples)
+    count = checked_number('samples', samples, MotionError, least=2, whole=True)
+    times = np.linspace(float(motion.start_time), float(motion.end_time), int(count))
     refuse_extremes(model, limits, motion)
-    highest = 3 + bool(np.isfinite(limits.effort_ddot).any()) if actuators is None else 5
 
     def examined(t: Array) -> _Played:
         series = motion(t, highest)
@@ -381,12 +397,7 @@ def uniform_scaling(
             _refuse_positions(model, limits, series[:, 0], t)
         return played(series, t)
 
-    given = () if callable(wrenches) else wrenches
-    if stiffness is not None or any(np.ndim(item.values) > 2 for item in given):
-        # Known at these times only.
-        found = _scaling_of(examined(times))
-    else:
-        found = _scaling_in_time(examined, times, knots_of(motion), near)
+    found = _scaling_in_time(examined, times, knots_of(motion), near)
     if found.limiting is None:
         return found
     assert found.limiting.time is not None
@@ -424,21 +435,6 @@ def _checked_drives(
             'so no factor scales it; expected actuators without damping.'
         )
     return motor_limits or no_motor_limits(actuators)
-
-
-def _sample_times(motion: TimedMotion, samples: int | ArrayLike) -> Array:
-    """Times (N,) at which a function of time is examined: so many equal steps, or those given."""
-    start, end = float(motion.start_time), float(motion.end_time)
-    if np.ndim(samples) == 0:
-        count = checked_number('samples', samples, MotionError, least=2, whole=True)
-        return np.linspace(start, end, int(count))
-    times = checked_times(samples, 2)
-    if times[0] < start or times[-1] > end:
-        raise MotionError(
-            f'The samples are from {times[0]:.6g} s to {times[-1]:.6g} s, expected times of '
-            f'the motion, {start:.6g} s to {end:.6g} s.'
-        )
-    return times
 
 
 def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion) -> None:
@@ -482,28 +478,8 @@ def _refuse_positions(
         )
 
 
-def friction_efforts(model: RobotModel, velocity: Array) -> Array:
-    """Efforts against friction, of the shape (N, E, n) of the joint velocities and their rates.
-
-    Parameters
-    ----------
-    model : RobotModel
-        With the laws of friction of its bodies.
-    velocity : ndarray, shape (N, E, n)
-        Joint velocities and E - 1 time derivatives.
-
-    Returns
-    -------
-    ndarray, shape (N, E, n)
-        [N m/s^m] or [N/s^m].
-    """
-    laws = {model.body_names.index(name): law for name, law in model.friction.items()}
-    of_bodies = np.swapaxes(velocity[..., model.coordinate] * model.multiplier, -1, -2)
-    return independent_efforts(model, np.swapaxes(joint_friction(laws, of_bodies), -1, -2))
-
-
 def rigid_efforts(
-    model: RobotModel, motion: Array, wrenches: Sequence[Wrench] | None
+    model: RobotModel, motion: Array, wrenches: Sequence[Wrench] | None = None
 ) -> Array:
     """Efforts (N, K - 2, n) without friction along a motion (N, K, n).
 
@@ -523,23 +499,8 @@ def rigid_efforts(
     efforts = inverse_dynamics(model, motion, wrenches or None)
     if model.friction:
         # A model without it would be another one, for which nothing has been compiled.
-        efforts -= friction_efforts(model, motion[:, 1:-1])
+        efforts -= friction_efforts(model, motion)
     return efforts
-
-
-def _wrenches_at(
-    times: Array | None, wrenches: Sequence[Wrench] | WrenchFunction, orders: int
-) -> Sequence[Wrench]:
-    """Wrenches at samples, of which times are given if the wrenches may depend on them."""
-    if not callable(wrenches):
-        return wrenches
-    if times is None:
-        raise WrenchError(
-            'The wrench is a function of time, but the motion is given as samples; give '
-            'the wrench at the samples, or the motion as a function of time.'
-        )
-    loads = wrenches(times, orders)
-    return (loads,) if isinstance(loads, Wrench) else loads
 
 
 class _Played:
@@ -549,7 +510,7 @@ class _Played:
     ----------
     model : RobotModel
     limits : MotionLimits
-    wrenches : sequence of Wrench, or function of time
+    wrenches : sequence of Wrench
         At the samples.
     actuators, motor_limits : Actuators and MotorLimits, or None
     stiffness : mapping of str to ndarray, shape (N, S)
@@ -565,15 +526,13 @@ class _Played:
         If the motion has no samples, or too few orders for a limit.
     ScalingError
         If samples without times leave their position limits.
-    WrenchError
-        If the wrench is a function of time and there are no times.
     """
 
     def __init__(
         self,
         model: RobotModel,
         limits: MotionLimits,
-        wrenches: Sequence[Wrench] | WrenchFunction,
+        wrenches: Sequence[Wrench],
         actuators: Actuators | None,
         motor_limits: MotorLimits | None,
         stiffness: Mapping[str, Array],
@@ -590,8 +549,8 @@ class _Played:
             _refuse_positions(model, limits, motion[:, 0], times)
         self._model, self._actuators, self._stiffness = model, actuators, stiffness
         self._motion, self.times = motion, times
-        self._wrenches = _wrenches_at(times, wrenches, motion.shape[1] - 2)
-        self._once = rigid_efforts(model, motion, self._wrenches)
+        self._wrenches = wrenches
+        self._once = rigid_efforts(model, motion, wrenches)
 
         self.labels: list[tuple[str, str]] = []
         """Quantity and joint or motor of each column."""
@@ -664,7 +623,7 @@ class _Played:
         if s != 1.0:
             effort = at_rate(effort + (s * s - 1.0) * self._dynamic, s)
         if self._model.friction:
-            effort = effort + friction_efforts(self._model, motion[:, 1:-1])
+            effort = effort + friction_efforts(self._model, motion)
         yield 'effort', effort
         if self._actuators is not None:
             yield from self._motors(motion, effort, s)
@@ -684,6 +643,28 @@ class _Played:
             self._actuators, motion, effort, stiffness=stiffness, order=None
         )
         return motors._asdict().items()
+
+    def exceeded(self) -> list[Bands] | None:
+        """Rates at which limits are exceeded, in closed form.
+
+        Returns
+        -------
+        list of (ndarray, ndarray), or None
+            From and to, each of any shape; None with friction or actuators, whose laws need not be
+            polynomials of the rate.
+        """
+        if self._model.friction or self._actuators is not None:
+            return None
+        bands = []
+        for order, columns, limit in self._columns.get('motion', ()):
+            size = np.maximum(np.abs(self._motion[:, order, columns]), _TINY)
+            first = (limit / size) ** (1.0 / order)
+            bands.append((first, np.full_like(first, np.inf)))
+        for order, columns, limit in self._columns.get('effort', ()):
+            dynamic = self._dynamic[:, order, columns]
+            weight = self._once[:, order, columns] - dynamic
+            bands += _bands(order, weight, dynamic, limit)
+        return bands
 
     def values(self, s: float) -> Array:
         """Values (N, C) at a rate; raises DeflectionError where a spring has none.
@@ -752,18 +733,82 @@ def _kept_intervals(
     smallest : float
         Factor below which nothing matters; zero: look at all.
     count : int
-        Number of rates that are tried between the slowest and the fastest.
+        Number of rates that are tried between the slowest and the fastest in a search.
 
     Returns
     -------
     tuple of (float, float)
-        Time factors, from and to, increasing; edges by halving to rounding.
+        Time factors, from and to, increasing; away from the edges by more than rounding.
 
     Raises
     ------
     ScalingError
         If there is no factor.
     """
+    bands = played.exceeded()
+    kept = _searched(played, smallest, count) if bands is None else _between(bands)
+    if not kept:
+        raise _no_factor(played)
+    inside = [(low * (1.0 + _EDGE), high * (1.0 - _EDGE)) for low, high in reversed(kept)]
+    return tuple((1.0 / high, 1.0 / low if low > 0.0 else np.inf) for low, high in inside)
+
+
+def _bands(order: int, weight: Array, dynamic: Array, limit: Array) -> list[Bands]:
+    """Rates at which |s^order (weight + s^2 dynamic)| is above a limit, in closed form.
+
+    With w of the sign that makes b = |dynamic|, it is w + b s^2 times s^order that rises above the
+    limit for good, and before may fall below the negative limit for a while.
+
+    Parameters
+    ----------
+    order : int
+        0, 1 or 2: of the derivative of the effort.
+    weight, dynamic : ndarray, shape (N, C)
+        What does not, and what does depend on the speed, at the rate one.
+    limit : ndarray, shape (C,)
+        Largest magnitude.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+        The band below the negative limit, and that above the limit, (N, C) each.
+    """
+    b = np.maximum(np.abs(dynamic), _TINY)
+    w = weight * np.copysign(1.0, dynamic)
+    if order == 0:
+        first, back = np.zeros_like(b), np.sqrt(np.maximum(-limit - w, 0.0) / b)
+        last = np.sqrt(np.maximum(limit - w, 0.0) / b)
+    elif order == 1:
+        # The roots of a cubic without a square, by the cosine of three times an angle.
+        c = 2.0 * np.sqrt(np.maximum(np.abs(w), _TINY) / (3.0 * b))
+        ratio = 4.0 * limit / (b * c**3)
+        angle = np.arcsin(np.minimum(ratio, 1.0)) / 3.0
+        first, back = c * np.sin(angle), c * np.cos(np.pi / 6.0 + angle)
+        falling = c * np.cosh(np.arccosh(ratio + 0j) / 3.0).real
+        last = np.where(w < 0.0, falling, c * np.sinh(np.arcsinh(ratio) / 3.0))
+    else:
+        half, share = 0.5 * np.maximum(np.abs(w), _TINY) / b, limit / b
+        larger = half + np.sqrt(np.maximum(half**2 - share, 0.0))
+        first, back = np.sqrt(share / larger), np.sqrt(larger)
+        larger = half + np.sqrt(half**2 + share)
+        last = np.sqrt(np.where(w < 0.0, larger, share / larger))
+    return [(np.where(w < 0.0, first, np.inf), back), (last, np.full_like(b, np.inf))]
+
+
+def _between(bands: Sequence[Bands]) -> list[tuple[float, float]]:
+    """Rates from and to, increasing, that are in none of the bands of exceeded limits."""
+    first = np.concatenate([np.ravel(low) for low, _ in bands] or [np.zeros(0)])
+    last = np.concatenate([np.ravel(high) for _, high in bands] or [np.zeros(0)])
+    counts = (last > first * (1.0 + _WIDTH)) & (first < _TRIED[-1])
+    order = np.argsort(first[counts])
+    first = np.append(first[counts][order], np.inf)
+    done = np.maximum.accumulate(np.append(0.0, last[counts][order]))
+    free = first > done
+    return list(zip(done[free].tolist(), first[free].tolist()))
+
+
+def _searched(played: _Played, smallest: float, count: int) -> list[tuple[float, float]]:
+    """Rates from and to, increasing, that keep all limits, by trial and by halving to rounding."""
     slowest, fastest = _TRIED[[0, -1]]
     if smallest > 0.0:
         slowest, fastest = _RANGE / smallest, 1.0 / smallest
@@ -781,17 +826,10 @@ def _kept_intervals(
             middle = 0.5 * (low + high)
             is_same = played.is_exceeded(middle) == exceeded[i]
             low, high = (middle, high) if is_same else (low, middle)
-        # The side on which the limits are kept, away from the edge by more than rounding.
-        edges.append(float(high * (1.0 + _EDGE) if exceeded[i] else low * (1.0 - _EDGE)))
+        edges.append(float(high if exceeded[i] else low))  # the side that is kept
     if len(edges) % 2:
         edges.append(np.inf)
-    intervals = tuple(
-        (1.0 / high, 1.0 / low if low > 0.0 else np.inf)
-        for low, high in reversed([*zip(edges[::2], edges[1::2])])
-    )
-    if not intervals:
-        raise _no_factor(played)
-    return intervals
+    return list(zip(edges[::2], edges[1::2]))
 
 
 def _in_both(first: FactorIntervals, second: FactorIntervals) -> FactorIntervals:

@@ -139,9 +139,20 @@ def new_timing(
             stays = slower_only and is_kept
             return _stretched(times, samples, limits, scaling, stays, is_executed)
     assert path is not None
+    return _along(model, path, limits, slower_only, {**drives, **options})
+
+
+def _along(
+    model: RobotModel,
+    path: TimedMotion,
+    limits: MotionLimits,
+    slower_only: bool,
+    options: dict[str, Any],
+) -> NewTiming:
+    """New time law along the path, no shorter than it is where it may only be slower."""
     before = path.end_time - path.start_time
     shortest = before if slower_only else 0.0
-    found = retime(model, path, limits, **drives, **options, shortest=shortest)
+    found = retime(model, path, limits, **options, shortest=shortest)
     times = found.motion.times
     return NewTiming(
         times,

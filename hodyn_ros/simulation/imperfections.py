@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Union
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.checks import check_choice, checked_number
 from hodyn_ros.errors import JointNameError, SimulationError
 from hodyn_ros.model.friction import Coulomb
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.names import listed
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 PerJoint = Union[float, Mapping[str, float]]  # noqa: UP007
 """One number for all joints or some by joint; the name '' stands for all others."""

@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.actuators.actuator import Actuator, RigidDrive
 from hodyn_ros.actuators.assignment import Actuators
@@ -29,8 +28,8 @@ from hodyn_ros.model.inertia import inertia_parts
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.resources import optional_import_module
 from hodyn_ros.simulation.imperfections import Imperfections
+from hodyn_ros.typing import Array
 
-Array = NDArray[np.float64]
 Callback = Callable[[Any, Any], None]
 
 INTEGRATORS = ('RK4', 'Euler', 'implicit', 'implicitfast')
@@ -227,7 +226,7 @@ def simulated_joint(joint: str, actuator: Actuator) -> SimulatedJoint:
     if isinstance(actuator, SeriesElastic):
         spring = actuator.spring
         stiffness, law = 0.0, None
-        if isinstance(spring, LinearSpring) and type(spring) is LinearSpring:
+        if type(spring) is LinearSpring:
             stiffness = spring.stiffness
         else:
             law = lambda d: spring.derivatives(d, 0)[..., 0]  # noqa: E731

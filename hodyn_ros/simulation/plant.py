@@ -29,8 +29,8 @@ from hodyn_ros.simulation.mjcf import (
     simulated_joints,
     split_friction,
 )
+from hodyn_ros.typing import Array
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 Torque = Union[ArrayLike, Callable[[float], ArrayLike]]  # noqa: UP007

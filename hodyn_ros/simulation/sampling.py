@@ -8,13 +8,12 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 # Of the number of time steps in a period, from a whole one.
 _ROUNDING = 1e-6

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.display import shown
 from hodyn_ros.errors import SimulationError
 from hodyn_ros.simulation.plant import ElasticPlant
 from hodyn_ros.simulation.sampling import SampledPlant, Sensors
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 Motion = Callable[[Array], Array]
 """From times (N,) to positions and their first four derivatives (N, 5, n)."""

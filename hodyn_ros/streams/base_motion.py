@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.moving_base import moving_base_inverse_dynamics
 from hodyn_ros.errors import StaleError
 from hodyn_ros.kinematics.forward import LinkMotion
@@ -14,6 +13,7 @@ from hodyn_ros.lie import se3, so3
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age
 from hodyn_ros.streams.wrench_sources import Recent
+from hodyn_ros.typing import Array
 
 
 class BaseMotions(Recent[LinkMotion]):

@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
-from hodyn_ros.control.controller import Command, shifted
-from hodyn_ros.control.interaction import GravityCompensation
+from hodyn_ros.control.law import Command, shifted
 from hodyn_ros.control.laws import FLOATING, MODES, TRACKING
 from hodyn_ros.control.observer import ObservedState
-from hodyn_ros.control.tracking import ObserverController
 from hodyn_ros.errors import ControlError, HodynError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import SlowedMotion
 from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, References
-from hodyn_ros.streams.motion_stream import TRAJECTORY, Instant, MotionStream, Plan, Planner
+from hodyn_ros.streams.motion_stream import (
+    TRAJECTORY,
+    Instant,
+    MotionStream,
+    Plan,
+    TrajectoryPlanner,
+)
 from hodyn_ros.streams.preparation import Host, RobotPreparation
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot
@@ -40,9 +43,10 @@ from hodyn_ros.streams.supervisor import (
     Supervisor,
     Watch,
 )
-from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
+from hodyn_ros.streams.timeline import NANOSECONDS, State, at_rest, check_age
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.laws import Laws
@@ -75,7 +79,7 @@ class ControlLoop:
     ----------
     host : Host
         Its settings are the parameters of the node ``flatness_controller``.
-    planner : Planner
+    planner : TrajectoryPlanner
         Plans trajectories; its plans are given to `stream`.
     robot_of : callable
         Makes a robot of a description and settings.
@@ -86,7 +90,7 @@ class ControlLoop:
     def __init__(
         self,
         host: Host,
-        planner: Planner,
+        planner: TrajectoryPlanner,
         robot_of: Callable[[str, Any], Robot],
         make_laws: MakeLaws,
     ) -> None:
@@ -202,11 +206,10 @@ class ControlLoop:
             return
         settings = self._host.settings
         self.laws = laws = self._changed(self.laws, before, settings)
-        law = laws.controller
-        if settings.controller != before.controller and isinstance(law, ObserverController):
+        if settings.controller != before.controller:
             if FLOATING in (before.controller, settings.controller):
                 self.references.clear()  # it is held where it has been led to
-            law.begin()
+            laws.controller.begin()
 
     def _changed(self, laws: Laws, before: Any, after: Any) -> Laws:
         """What controls with other settings; HodynError if nothing can."""
@@ -313,7 +316,7 @@ class ControlLoop:
         self.stream.take(request, self.instant())
         if stopped:
             if self.supervisor.release():
-                self.ready().controller.begin()  # type: ignore[union-attr]
+                self.ready().controller.begin()
             self.references.end_stop()
             self._host.get_logger().info('The stop is over: a trajectory has come.')
 
@@ -352,7 +355,7 @@ class ControlLoop:
         topic : str
             `LINKS` or `MOTORS`.
         has_velocity : bool
-            Whether the message has velocities; laws with an observer do without them.
+            Whether the message has velocities; laws that estimate do without them.
 
         Returns
         -------
@@ -364,11 +367,11 @@ class ControlLoop:
         ModelError
             If there is no robot.
         """
-        is_observed = isinstance(self.ready().controller, ObserverController)
+        estimates = self.ready().controller.estimates
         fields = ['position']
-        if has_velocity or not is_observed:
+        if has_velocity or not estimates:
             fields.append('velocity')
-        if is_observed and self._host.settings.torque_sensors and topic == LINKS:
+        if estimates and self._host.settings.torque_sensors and topic == LINKS:
             fields.append('effort')
         return tuple(fields)
 
@@ -506,7 +509,7 @@ class ControlLoop:
         ----------
         laws : Laws
         measured : Measured
-            Velocities that are NaN are replaced by those of the observer.
+            Velocities that are NaN are replaced by those that the law estimates.
 
         Returns
         -------
@@ -519,13 +522,8 @@ class ControlLoop:
         HodynError
             If there is no command, such as without a reference.
         """
-        law = laws.controller if isinstance(laws.controller, ObserverController) else None
-        if law is not None:
-            # Velocities that are not measured are those of the observer.
-            for row, known in ((1, law.observer.links), (3, law.observer.motors)):
-                if np.isnan(measured.state[row]).any():
-                    measured.state[row] = known[1]
-        judge = self.supervisor
+        law, judge = laws.controller, self.supervisor
+        law.complete(measured.state)
         if judge.has_stopped and not self.references.is_stopping:
             judge.stop(OFF_PATH, judge.why)  # time or the robot is another one
             self._stop(laws, measured)
@@ -534,13 +532,10 @@ class ControlLoop:
         except HodynError:
             judge.note_no_reference()
             raise
-        seen = Seen(measured.stamp, measured.state[:2], reference, error)
-        if law is not None and law.yields:
-            seen = seen._replace(yields=True)
-        elif law is not None and not law.observer.is_new:
-            external = law.observer.present[0][3]
-            lost = law.lost(measured.state[0], measured.state[2])
-            seen = seen._replace(external=external, fault=lost)
+        external = law.external_torque
+        fault = '' if law.yields else law.lost(measured.state[0], measured.state[2])
+        links = measured.state[:2]
+        seen = Seen(measured.stamp, links, reference, error, law.yields, external, fault)
         verdict = judge.judge(laws.guard, self._watch(laws), seen)
         if verdict == REPEAT:
             if self._command is None:
@@ -549,46 +544,35 @@ class ControlLoop:
         if verdict == STOP:
             self._stop(laws, measured, reference)
             reference, error = self._reference(laws, measured)
-        return self._evaluated(laws, law, measured, reference), error
+        return self._evaluated(laws, measured, reference), error
 
     def _watch(self, laws: Laws) -> Watch:
         settings = self._host.settings
-        floating = settings.collision_reaction == FLOAT
+        floats = settings.collision_reaction == FLOAT and laws.floating is not None
         return Watch(
             settings.max_gap,
             settings.saturation_time,
             settings.violation_samples,
             settings.sample_period if settings.controller == TRACKING else None,
-            floating and isinstance(laws.modes.get(FLOATING), ObserverController),
+            floats,
         )
 
-    def _evaluated(
-        self,
-        laws: Laws,
-        law: ObserverController | None,
-        measured: Measured,
-        reference: Array,
-    ) -> Command:
+    def _evaluated(self, laws: Laws, measured: Measured, reference: Array) -> Command:
         """Command of the law that the state of the supervisor asks for."""
-        state = self.supervisor.state
-        if law is None:
-            plain = laws.stopping if state == LEAVING else laws.controller
-            return plain.evaluate(reference, *measured.state)
-        observer, (q, qd, theta, thetad) = law.observer, measured.state
-        missing = (measured.stamp - self._answered) / NANOSECONDS
-        if missing > self._host.settings.max_gap or missing <= 0.0:
-            law.reset()
-            missing = law.sample_period
-        if state == LEAVING:
-            observer.update(q, qd, theta, thetad, measured.spring_torque, elapsed=missing)
-            command = laws.stopping.evaluate(reference, *measured.state)
-            observer.apply(command.torque, 0.0)
+        law, state = laws.controller, self.supervisor.state
+        q, qd, theta, thetad = measured.state
+        values = q, qd, theta, thetad, measured.spring_torque
+        since, elapsed = (measured.stamp - self._answered) / NANOSECONDS, None
+        if 0.0 < since <= self._host.settings.max_gap:
+            elapsed = since
         else:
-            used = laws.modes[FLOATING] if state == supervisor.FLOATING else law
-            assert isinstance(used, ObserverController)
-            command = used.evaluate(
-                reference, q, qd, theta, thetad, measured.spring_torque, elapsed=missing
-            )
+            law.reset()
+        if state == LEAVING:
+            command = laws.stopping.evaluate(reference, *values)
+            law.note(command.torque, *values, elapsed=elapsed)
+        else:
+            used = (laws.floating if state == supervisor.FLOATING else None) or law
+            command = used.evaluate(reference, *values, elapsed=elapsed)
         self._answered = measured.stamp
         return command
 
@@ -614,12 +598,8 @@ class ControlLoop:
             If there is no reference, and the robot is not to be held without one.
         """
         settings, lead = self._host.settings, laws.controller.lead
-        if (
-            isinstance(laws.controller, GravityCompensation)
-            and not self.supervisor.has_stopped
-        ):
-            reference = np.zeros((5, len(measured.state[0])))
-            reference[0] = measured.state[0]
+        if not (laws.controller.follows or self.supervisor.has_stopped):
+            reference = at_rest(measured.state[0])
             return reference, reference[1]
         reference = self.references.at(
             measured.stamp + round(lead * NANOSECONDS),
@@ -652,9 +632,8 @@ class ControlLoop:
             else:
                 now = (begin - planned.start) / NANOSECONDS
                 motion = SlowedMotion(planned.motion, now, duration)
-        floating = laws.modes.get(FLOATING)
-        if state == supervisor.FLOATING and isinstance(floating, ObserverController):
-            floating.begin()
+        if state == supervisor.FLOATING and laws.floating is not None:
+            laws.floating.begin()
         self.stream.clear(f'The robot is being stopped: {why}')
         # What floats is followed, what has to rest keeps its distance.
         floats = state == supervisor.FLOATING
@@ -674,12 +653,10 @@ class ControlLoop:
         Returns
         -------
         ObservedState or None
-            None if the law has no observer, or has not answered this measurement.
+            None if the law estimates none, or has not answered this measurement.
         """
         law = self.ready().controller
-        if not isinstance(law, ObserverController) or self._answered != stamp:
-            return None
-        return law.observer.state()
+        return law.observed() if self._answered == stamp else None
 
     def external_wrench(self, state: ObservedState, link: str) -> Array:
         """External torques as a wrench at a link, by least squares.
@@ -707,8 +684,7 @@ class ControlLoop:
         dict of str to str
             Values by their names in the diagnostics.
         """
-        judge, law = self.supervisor, None if self.laws is None else self.laws.controller
-        gated = law.observer.gated if isinstance(law, ObserverController) else 0
+        judge, gated = self.supervisor, self.laws.controller.gated if self.laws else 0
         largest, self._largest_tracking = self._largest_tracking, 0.0
         return {
             'controller': self._host.settings.controller,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import effort_deviations, inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.streams.base_motion import BaseMotions, efforts_on
@@ -14,6 +13,7 @@ from hodyn_ros.streams.payloads import Transitions, mixed
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.wrenches import Wrenches, WrenchesAt
 from hodyn_ros.trajectory.estimator import Estimate
+from hodyn_ros.typing import Array
 
 
 class Circumstances(NamedTuple):

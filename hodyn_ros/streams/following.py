@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import Array
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+from hodyn_ros.typing import Array
 
 # A robot stands still if in some time [ns] a joint goes less than a share of the way of its
 # motion, where that is some way, and is some way off [rad, m].

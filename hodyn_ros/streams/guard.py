@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hodyn_ros.control.guards import Bounds
+from hodyn_ros.control.guards import AT_REST, Bounds
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import MotionError
 from hodyn_ros.lie.leibniz import compose
@@ -13,13 +12,10 @@ from hodyn_ros.model.limits import LimitCheck, MotionLimits, find_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
-
-Array = NDArray[np.float64]
+from hodyn_ros.typing import Array
 
 # A stop takes at least this share of stop_duration, however little room there is.
 _SHORTEST_STOP = 0.1
-# Speed up to which a joint that is stopped is at rest [rad/s, m/s].
-_AT_REST = 0.05
 
 
 class SlowedMotion:
@@ -163,7 +159,7 @@ class Guard:
             A joint moves faster than 0.05 rad/s or m/s, or a bound is exceeded; empty if it may.
         """
         speed = np.abs(state[1])
-        if not (speed <= _AT_REST).all():
+        if not (speed <= AT_REST).all():
             j = int(speed.argmax())
             return f'{self.model.joint_names[j]} still moves at {state[1, j]:.3g}.'
         return self.violation(state, np.zeros_like(speed))
@@ -188,7 +184,7 @@ class Guard:
         room = np.where(qd > 0.0, limits.upper - q, q - limits.lower)
         # The way to rest is half of what it would be at constant speed.
         # One that hardly moves, such as a joint at its limit, does not hurry the others.
-        moves = abs(qd) > _AT_REST
+        moves = abs(qd) > AT_REST
         times = np.divide(2.0 * room, abs(qd), out=np.full_like(q, np.inf), where=moves)
         longest = self._stop_duration
         duration = float(np.clip(times.min(), _SHORTEST_STOP * longest, longest))

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.checks import Array
-from hodyn_ros.control.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.dynamics.regressor import regressor
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, RequestError
+from hodyn_ros.identification.online import OnlineEstimator, ParameterEstimate
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.health import OK, WARN, Report
 from hodyn_ros.streams.payloads import loaded
 from hodyn_ros.streams.preparation import Host
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.typing import Array
 
 _LEAST_STEP = 19_000_000  # between measurements that are used: up to fifty a second [ns]
 _PERIOD = 100_000_000  # of what is published [ns]

@@ -11,18 +11,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hodyn_ros.control.controller import shifted
+from hodyn_ros.control.law import shifted
 from hodyn_ros.errors import StaleError
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.guard import SlowedMotion
 
-Array = NDArray[np.float64]
 
 LINKS, MOTORS = 'joint_states', 'motor_states'
 
@@ -253,7 +252,7 @@ class References:
     def end_stop(self) -> None:
         """Hold the robot where it rests, as behind a trajectory, until there is a reference."""
         assert self._latest is not None
-        self._slip, rest = None, _at_rest(self._latest.motion[0])
+        self._slip, rest = None, at_rest(self._latest.motion[0])
         self._move(stop_motion(rest, _SHORTEST_REST), self._latest.stamp)
 
     def take(self, stamp: int, motion: Array, oldest: int) -> None:
@@ -325,7 +324,7 @@ class References:
                     'without_reference to hold.'
                 )
             self._held = measured if self._held is None else self._held
-            state = State(_at_rest(self._held), False, time, 'held')
+            state = State(at_rest(self._held), False, time, 'held')
         motion, origin = state.motion, 'trajectory' if state.in_progress else 'rest'
         if self._slip is not None:
             origin = STOP
@@ -382,9 +381,3 @@ class References:
         self.origin = origin
         self._latest = _Sample(time, motion)
         return motion
-
-
-def _at_rest(position: Array) -> Array:
-    motion = np.zeros((5, len(position)))
-    motion[0] = position
-    return motion

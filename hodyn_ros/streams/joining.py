@@ -8,18 +8,19 @@ that is not known, for much more than the waypoints themselves do.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.streams.timeline import at_rest
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
 from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
 from hodyn_ros.trajectory.spline import fit_spline, stop_motion
+from hodyn_ros.typing import Array
 
 MULTIPLE = 10.0
 """How many times what the waypoints or a stop ask for a way may ask for, without a limit."""
@@ -37,25 +38,19 @@ _UNITS = ('rad/s or m/s', 'N m or N', 'N m/s or N/s')
 _SLIGHT = np.array([[0.1], [0.1], [10.0]])
 
 
-class _Demand(NamedTuple):
-    """Largest absolute values of velocity, effort and effort rate, shape (3, n)."""
+def _demand(model: RobotModel, motion: Array) -> Array:
+    """Largest absolute values of velocity, effort and effort rate, shape (3, n).
 
-    values: Array
-
-    @classmethod
-    def of(cls, model: RobotModel, motion: Array) -> _Demand:
-        """Of samples (..., 4, n) of a motion, with its jerk.
-
-        Parameters
-        ----------
-        model : RobotModel
-        motion : ndarray, shape (..., 4, n)
-            Samples with position to jerk.
-        """
-        samples = motion.reshape(-1, *motion.shape[-2:])
-        effort = inverse_dynamics(model, samples)
-        rows = samples[:, 1], effort[:, 0], effort[:, 1]
-        return cls(np.array([np.abs(row).max(axis=0) for row in rows]))
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (..., K, n), K >= 4
+        Samples with position to jerk.
+    """
+    samples = motion.reshape(-1, *motion.shape[-2:])[:, :4]
+    effort = inverse_dynamics(model, samples)
+    rows = samples[:, 1], effort[:, 0], effort[:, 1]
+    return np.array([np.abs(row).max(axis=0) for row in rows])
 
 
 def plan_from_state(
@@ -160,7 +155,7 @@ def _check_way(
     options: dict[str, Any],
 ) -> None:
     """Refuse a way to the first waypoint that asks for more than it may."""
-    way = _Demand.of(model, motion.within(np.array([0]), _LOOKS)[..., :4, :]).values
+    way = _demand(model, motion.within(np.array([0]), _LOOKS))
     known = np.array([limits.velocity, limits.effort, limits.effort_dot])
     if (way <= known).all() and np.isfinite(known).all():
         return
@@ -202,28 +197,18 @@ def _own_demand(
     goal = motion(time, 0)[0]
     easy = fit_spline([0.0, max(time - start.time, STOP)], [state[0], goal])
     compared = [easy, stop_motion(state, STOP)] if start.in_progress else [easy]
-    demands = [
-        _Demand.of(model, item.within(np.array([0]), _LOOKS)[..., :4, :]).values
-        for item in compared
-    ]
+    demands = [_demand(model, item.within(np.array([0]), _LOOKS)) for item in compared]
     if len(waypoints.times) > 1:
         # Joints that the waypoints leave out are held where they are.
         missing = not set(model.joint_names) <= set(waypoints.joint_names)
-        rest = StartState(float(waypoints.times[0]), _at_rest(state), False)
+        rest = StartState(float(waypoints.times[0]), at_rest(state[0]), False)
         begin = rest if missing else None
         own = plan_motion(waypoints, model.joint_names, start=begin, **options).motion
     else:  # the same way, from rest and begun in time
-        rest = StartState(min(start.time, 0.0), _at_rest(state), False)
+        rest = StartState(min(start.time, 0.0), at_rest(state[0]), False)
         own = plan_motion(waypoints, model.joint_names, start=rest, **options).motion
     segments = np.unique(np.linspace(0, len(own.times) - 2, _MOST_SEGMENTS).astype(int))
     looks = _LOOKS if len(segments) < len(_LOOKS) else _LOOKS[::4]
-    samples = own.within(segments, looks)[..., :4, :]
-    demands.append(_Demand.of(model, samples).values)
+    demands.append(_demand(model, own.within(segments, looks)))
     largest: Array = np.max(demands, axis=0)
     return largest
-
-
-def _at_rest(state: Array) -> Array:
-    rest = np.zeros_like(state)
-    rest[0] = state[0]
-    return rest

@@ -13,13 +13,13 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.config import actuators_from_config, motor_limits_from_config
-from hodyn_ros.checks import Array
-from hodyn_ros.control.controller import Controller, warm_up
+from hodyn_ros.control.controller import warm_up
 from hodyn_ros.control.interaction import (
     CartesianImpedance,
     GravityCompensation,
     JointImpedance,
 )
+from hodyn_ros.control.law import Law
 from hodyn_ros.control.laws import (
     CARTESIAN,
     FLOATING,
@@ -28,18 +28,15 @@ from hodyn_ros.control.laws import (
     TRACKING,
     make_controller,
 )
-from hodyn_ros.control.tracking import (
-    ObserverController,
-    tracking_controller,
-    without_dampers,
-)
+from hodyn_ros.control.tracking import tracking_controller, without_dampers
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.model.limits import motion_limits
 from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.inputs import LINKS, MOTORS, Pairs
 from hodyn_ros.streams.preparation import Host
-from hodyn_ros.streams.robot import Drives, Robot, actuators_config, assemble
+from hodyn_ros.streams.robot import Robot, RobotDrives, actuators_config, assemble
+from hodyn_ros.typing import Array
 
 # The law that stops the robot needs no measurement of the links and no exact model; where a delay
 # or another law asks for more than this bandwidth, it stays robust.
@@ -52,12 +49,12 @@ class Laws(NamedTuple):
     Attributes
     ----------
     robot : Robot
-    controller : Controller or ObserverController
+    controller : Law
         The law in use.
-    modes : dict of str to ObserverController or ControlError
-        Laws that may take its place without a step of the torque, or why they cannot; empty if the
-        law in use has no observer.
-    stopping : Controller
+    modes : dict of str to Law or ControlError
+        Laws that may take its place without a step of the torque, or why they cannot; empty if
+        none can.
+    stopping : Law
         Stops the robot, whatever the other one has made of it.
     guard : Guard
     pairs : Pairs
@@ -66,12 +63,18 @@ class Laws(NamedTuple):
     """
 
     robot: Robot
-    controller: Controller | ObserverController
-    modes: dict[str, ObserverController | ControlError]
-    stopping: Controller
+    controller: Law
+    modes: dict[str, Law | ControlError]
+    stopping: Law
     guard: Guard
     pairs: Pairs
     names: dict[str, tuple[str, ...]]
+
+    @property
+    def floating(self) -> Law | None:
+        """Law by which the robot can float after a collision; None if there is none."""
+        law = self.modes.get(FLOATING)
+        return law if isinstance(law, Law) else None
 
 
 def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
@@ -110,8 +113,8 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         stopping = make_controller(model, STOPPING_LAW, undamped, slower, limits, lead)
-        law: Controller | ObserverController | ControlError
-        modes: dict[str, ObserverController | ControlError] = {}
+        law: Law | ControlError
+        modes: dict[str, Law | ControlError] = {}
         if settings.controller in MODES:
             modes = laws_of(drives.actuators, settings, limits)
             law = modes[settings.controller]
@@ -136,7 +139,7 @@ def make_laws(host: Host, robot: Robot, settings: Any) -> Laws:
     )
 
 
-def _torque_limits(host: Host, drives: Drives, settings: Any) -> Array:
+def _torque_limits(host: Host, drives: RobotDrives, settings: Any) -> Array:
     """Largest torques of the motors (m,); infinite where they are not cut."""
     unlimited = np.full(drives.actuators.n_motors, np.inf)
     limits = drives.limits.motor_torque if settings.limit_torques else unlimited
@@ -168,7 +171,7 @@ def _guard(robot: Robot, settings: Any) -> Guard:
 
 def laws_of(
     actuators: Actuators, settings: Any, limits: Array | None
-) -> dict[str, ObserverController | ControlError]:
+) -> dict[str, Law | ControlError]:
     """Laws that share an observer, or why they cannot be used.
 
     Parameters
@@ -182,7 +185,7 @@ def laws_of(
 
     Returns
     -------
-    dict of str to ObserverController or ControlError
+    dict of str to Law or ControlError
         By the names of `MODES`.
 
     Raises
@@ -191,7 +194,7 @@ def laws_of(
         If there is no tracking law, with which the others share bandwidth and observer.
     """
     T = settings.sample_period
-    modes: dict[str, ObserverController | ControlError] = {}
+    modes: dict[str, Law | ControlError] = {}
     tracking = tracking_controller(
         actuators,
         T,
@@ -221,14 +224,14 @@ def laws_of(
 
 def _yielding(
     actuators: Actuators, settings: Any, shared: dict[str, Any]
-) -> dict[str, Callable[[], ObserverController]]:
+) -> dict[str, Callable[[], Law]]:
     """What makes the laws that give way to forces, by their names, with options of all laws."""
     T, names = settings.sample_period, actuators.model.joint_names
     ratio = settings.damping_ratio
     joint = settings.of_joints('joint_stiffnesses', 'joint_stiffness', names)
     tool = np.repeat([settings.rotational_stiffness, settings.translational_stiffness], 3)
     null, floating = settings.nullspace_stiffness, settings.floating_damping
-    made: dict[str, Callable[[], ObserverController]] = {
+    made: dict[str, Callable[[], Law]] = {
         JOINT: lambda: JointImpedance(
             actuators, T, stiffness=joint, damping_ratio=ratio, **shared
         ),
@@ -293,4 +296,4 @@ def elastic_robot(xml: str, settings: Any) -> Robot:
     if settings.tool_link in model.links:  # of which external wrenches are published
         rest = np.zeros((1, model.n_joints))
         model.warm_up(0, lambda: jacobian(model, rest, settings.tool_link, 'body'))
-    return Robot(model, motion, xml, Drives(actuators, limits, {}))
+    return Robot(model, motion, xml, RobotDrives(actuators, limits, {}))

@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+from hodyn_ros.typing import Array
 
 TURN = 2.0 * np.pi
 

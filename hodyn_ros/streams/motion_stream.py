@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.streams.following import Following
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline
+from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, State, Timeline, at_rest
 from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.spline import MotionSpline, stop_motion
+from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.streams.robot import Robot
 
 TRAJECTORY = 'joint_trajectory'
 CHUNK = 'position_chunk'
@@ -224,19 +227,7 @@ class StreamSettings(Protocol):
         """How chunks are followed, with the `step` between their knots [s]."""
 
 
-class PlannedRobot(Protocol):
-    """What a stream has to know of a robot."""
-
-    @property
-    def model(self) -> Any:
-        """Model with `joint_names` and `joint_types`."""
-
-    @property
-    def limits(self) -> MotionLimits | None:
-        """Limits that a stop keeps, if it can."""
-
-
-class Planner(Protocol):
+class TrajectoryPlanner(Protocol):
     """What plans trajectories, wherever it runs; every plan is given to `on_plan`."""
 
     def plan(self, task: Task) -> None:
@@ -330,7 +321,7 @@ class MotionStream:
 
     Parameters
     ----------
-    planner : Planner
+    planner : TrajectoryPlanner
     settings : callable
         Returns the `StreamSettings` in use.
     measured : callable
@@ -343,7 +334,7 @@ class MotionStream:
 
     def __init__(
         self,
-        planner: Planner,
+        planner: TrajectoryPlanner,
         settings: Callable[[], StreamSettings],
         measured: Callable[[int], State | None],
         done: Callable[[Plan], None],
@@ -373,13 +364,13 @@ class MotionStream:
 
     # Robots and time
 
-    def follow(self, robot: PlannedRobot | None, is_held: bool, at: Instant) -> bool:
+    def follow(self, robot: Robot | None, is_held: bool, at: Instant) -> bool:
         """Plan for a robot; until there is one, trajectories wait if they are to be held.
 
         Returns whether a motion has been stopped, since the robot has other joints.
         """
         before = self._joint_names
-        names = None if robot is None else tuple(robot.model.joint_names)
+        names = None if robot is None else robot.model.joint_names
         self._limits = None if robot is None else robot.limits
         is_stopped = False
         if names != before:
@@ -388,8 +379,7 @@ class MotionStream:
         if before not in (None, names):
             self._forget_open('The robot has been replaced by one with other joints.')
         if robot is not None:
-            kinds = getattr(robot.model, 'joint_types', None) or ('',) * len(names or ())
-            self._following.use(tuple(kinds))
+            self._following.use(robot.model.joint_types)
         self._joint_names, self._is_held = names, is_held
         self._go_on(at)
         return is_stopped
@@ -688,9 +678,8 @@ class MotionStream:
         later = self.timeline.later(time)
         if later is None:
             return state
-        rest = np.zeros((5, len(later.joint_names)))
-        rest[0] = later.at(later.first)[0] if state is None else state.motion[0]
-        return State(rest, True, time, 'before the next motion')
+        rest = later.at(later.first)[0] if state is None else state.motion[0]
+        return State(at_rest(rest), True, time, 'before the next motion')
 
     def _forget_all(self, reason: str, wanted: bool = False) -> None:
         """Drop what is not planned yet; if that is wanted, it is no refusal."""

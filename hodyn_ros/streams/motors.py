@@ -8,9 +8,9 @@ import numpy as np
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.motors import MotorMotion, MotorState, motor_motion, motor_step
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import continued
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.typing import Array
 
 MOST_CHANGE = 0.1  # of the stiffness, while it stops changing; as a part of it
 

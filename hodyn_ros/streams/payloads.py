@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import RequestError
@@ -20,11 +19,11 @@ from hodyn_ros.lie.leibniz import multiplication
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.robot import Robot
 
-Array = NDArray[np.float64]
 
 LONGEST_TRANSITION = 3600.0  # s
 MOST_WAITING = 16

@@ -16,7 +16,6 @@ from hodyn_ros.actuators.config import (
 )
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
-from hodyn_ros.checks import Array
 from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
 from hodyn_ros.errors import ActuatorError, ModelError
@@ -27,6 +26,7 @@ from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
 from hodyn_ros.streams.payloads import loaded
+from hodyn_ros.typing import Array
 
 DESCRIPTION = 'robot_description'
 
@@ -73,7 +73,7 @@ class RobotSettings(Protocol):
         """Limits of a model, completed by those that are given."""
 
 
-class Drives(NamedTuple):
+class RobotDrives(NamedTuple):
     """Actuators, their limits, and the stiffness that joints have unless asked for another.
 
     Attributes
@@ -116,7 +116,7 @@ class Robot(NamedTuple):
         Of the description, completed by the settings.
     description : str
         URDF.
-    drives : Drives, optional
+    drives : RobotDrives, optional
         None if the settings say nothing of actuators.
     sent : RobotModel
         Its efforts are those that controllers want; the model itself, or without some of them.
@@ -129,7 +129,7 @@ class Robot(NamedTuple):
     model: RobotModel
     limits: MotionLimits
     description: str
-    drives: Drives | None = None
+    drives: RobotDrives | None = None
     sent: RobotModel = None  # type: ignore[assignment]
     payloads: tuple[Payload, ...] = ()
     bare: RobotModel = None  # type: ignore[assignment]
@@ -391,7 +391,9 @@ def actuator_problems(values: Sequence[tuple[str, str, Any]]) -> list[str]:
     return []
 
 
-def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Drives | None:
+def drives_of(
+    model: RobotModel, values: Sequence[tuple[str, str, Any]]
+) -> RobotDrives | None:
     """Actuators of a model.
 
     Parameters
@@ -402,7 +404,7 @@ def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Driv
 
     Returns
     -------
-    Drives or None
+    RobotDrives or None
         None if nothing is said of them.
 
     Raises
@@ -424,7 +426,7 @@ def drives_of(model: RobotModel, values: Sequence[tuple[str, str, Any]]) -> Driv
                     'needs the stiffness that it has unless it is asked for another [N m/rad].'
                 )
             stiffness[item.name] = float(value)
-    return Drives(actuators, motor_limits_from_config(actuators, config), stiffness)
+    return RobotDrives(actuators, motor_limits_from_config(actuators, config), stiffness)
 
 
 def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -> Request:

@@ -10,14 +10,13 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.streams.timeline import NANOSECONDS
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.streams.guard import Guard
 
-Array = NDArray[np.float64]
 
 FOLLOWING, STOPPING, LEAVING = 'following', 'stopping on the path', 'leaving the path'
 FLOATING, SILENT = 'floating', 'silent'

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError, StaleError, TrajectoryError
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
+from hodyn_ros.typing import Array
 
 NANOSECONDS = 1_000_000_000  # in a second
 
@@ -88,6 +88,13 @@ class State(NamedTuple):
     in_progress: bool
     time: int
     origin: str
+
+
+def at_rest(position: Array) -> Array:
+    """Motion (5, n), position to snap, of joints that rest in a position (n,) [rad] or [m]."""
+    motion = np.zeros((5, len(position)))
+    motion[0] = position
+    return motion
 
 
 class Timeline:
@@ -186,9 +193,8 @@ class Timeline:
         ended = begun[-1] if begun else self._ended
         if ended is None:
             return None
-        motion = np.zeros((5, len(ended.joint_names)))
-        motion[0] = ended.at(ended.last)[0]
-        return State(motion, False, ended.last, 'where the last motion has ended')
+        rest = at_rest(ended.at(ended.last)[0])
+        return State(rest, False, ended.last, 'where the last motion has ended')
 
     def moves_between(self, begin: int, end: int) -> bool:
         """Whether a motion is under way at some time between two [ns]."""

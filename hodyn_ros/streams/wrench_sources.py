@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import (
     ORDERS,
     brought_to_rest,
@@ -24,6 +23,7 @@ from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.timeline import NANOSECONDS
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
+from hodyn_ros.typing import Array
 
 T = TypeVar('T')
 

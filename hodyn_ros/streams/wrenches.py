@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hodyn_ros.checks import Array
 from hodyn_ros.dynamics.wrenches import ORDERS, Wrench
 from hodyn_ros.errors import MotionError, WrenchError
 from hodyn_ros.lie import se3
@@ -26,6 +25,7 @@ from hodyn_ros.streams.wrench_sources import (
     measured_topic,
 )
 from hodyn_ros.trajectory.estimator import DerivativeEstimator
+from hodyn_ros.typing import Array
 
 Given = tuple[str, str, str, Array]
 """Link, expression, direction of action and values (3, 6) with their derivatives."""

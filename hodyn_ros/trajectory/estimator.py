@@ -169,7 +169,7 @@ class DerivativeEstimator:
         )
         self._delay = round(NANOSECONDS * _number('delay', delay, least=0.0))
         self._max_gap = round(NANOSECONDS * _number('max_gap', max_gap, above=0.0))
-        self._noise = None if noise is None else _numbers('noise', noise, self._n)
+        self._noise = None if noise is None else positive_numbers('noise', noise, self._n)
         # Components that share their covariances, with the ratio of the noises of their rates.
         self._groups: list[tuple[NDArray[np.intp] | slice, float | None]] = [
             (slice(None), None)
@@ -180,7 +180,7 @@ class DerivativeEstimator:
                     'rate_noise is given without noise: how much a measured rate says depends on '
                     'both. Give noise too, or neither.'
                 )
-            ratios = _numbers('rate_noise', rate_noise, self._n) / self._noise
+            ratios = positive_numbers('rate_noise', rate_noise, self._n) / self._noise
             self._groups = [
                 (np.flatnonzero(ratios == ratio), float(ratio))
                 for ratio in np.unique(ratios)
@@ -690,8 +690,25 @@ def _checked(name: str, values: ArrayLike, n: int) -> Array:
     return array
 
 
-def _numbers(name: str, values: ArrayLike, n: int) -> Array:
-    """Return positive finite numbers, one for each of the n components, as a new array."""
+def positive_numbers(name: str, values: ArrayLike, n: int) -> Array:
+    """Positive finite numbers, one for each of n components, as a new array.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    values : array-like, shape (), (1,) or (n,)
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    MotionError
+        If they are not positive and finite, or have another shape.
+    """
     array = finite_array(name, values, MotionError)
     if array.shape not in ((), (1,), (n,)) or not (array > 0.0).all():
         raise MotionError(

@@ -144,9 +144,8 @@ class PiecewiseMotion(Immutable):
         motion = np.empty((len(flat), *shape))
         for start in range(0, len(flat), BLOCK):
             block = slice(start, start + BLOCK)
-            motion[block] = expanded(
-                self.expansions, segment[block], side[block], offset[block], shape[0]
-            )
+            weights = taylor_weights(offset[block], shape[0], self.expansions.shape[2])
+            motion[block] = weights @ self.expansions[segment[block], side[block]]
         return motion.reshape(*time.shape, *shape)
 
     def within(self, segments: Indices, parts: Array) -> Array:
@@ -176,36 +175,6 @@ class PiecewiseMotion(Immutable):
             motion[:, nearer] = (weights @ expansions).reshape(M, -1, K, n)
         motion /= scale[:, None, :K]
         return motion
-
-
-def expanded(
-    expansions: Array, segment: Indices, side: Indices, offset: Array, K: int
-) -> Array:
-    """Compute derivatives 0 to K - 1, shape (M, K, n), at offsets (M,) from ends of segments.
-
-    `side` is 0 for the start of the segment, 1 for its end.
-
-    Parameters
-    ----------
-    expansions : ndarray, shape (segments, 2, d + 1, n)
-        See `PiecewiseMotion`.
-    segment : ndarray of int, shape (M,)
-        Index of the segment of each offset.
-    side : ndarray of int, shape (M,)
-    offset : ndarray, shape (M,)
-        Time since that end, negative before it [s].
-    K : int
-        Number of derivatives, the zeroth included.
-
-    Returns
-    -------
-    ndarray, shape (M, K, n)
-        [rad/s^k] or [m/s^k].
-    """
-    motion: Array = (
-        taylor_weights(offset, K, expansions.shape[2]) @ expansions[segment, side]
-    )
-    return motion
 
 
 def taylor_weights(offset: Array, K: int, size: int) -> Array:
@@ -306,7 +275,8 @@ def position_extremes(motion: PiecewiseMotion) -> Extremes:
     for _ in range(3):
         from_end = behind - times < times - before
         offset = times - np.where(from_end, behind, before)
-        state = expanded(motion.expansions, segment, from_end.astype(np.intp), offset, 3)
+        weights = taylor_weights(offset, 3, motion.expansions.shape[2])
+        state = weights @ motion.expansions[segment, from_end.astype(np.intp)]
         position, velocity, acceleration = (state[rows, k, columns] for k in range(3))
         values = np.maximum(values, sign * position)
         with np.errstate(all='ignore'):

@@ -43,9 +43,6 @@ from hodyn_ros.trajectory.spline import (
 )
 from hodyn_ros.typing import Array
 
-"""Ways to move between waypoints: with class C4, or exactly as joint_trajectory_controller, alone
-or with its `positions_upsampling`."""
-
 HOLD_DURATION = 1.0
 """How long a motion lasts [s] that only holds the position."""
 

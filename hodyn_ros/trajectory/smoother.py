@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import MotionError
-from hodyn_ros.trajectory.estimator import CUTOFFS
+from hodyn_ros.trajectory.estimator import CUTOFFS, positive_numbers
 from hodyn_ros.trajectory.kalman import StepMatrices
 from hodyn_ros.typing import Array
 from hodyn_ros.units import NANOSECONDS
@@ -133,7 +133,7 @@ class Smoother:
         )
         self._K = int(count) + 1
         n = measured.shape[1]
-        self._given = None if noise is None else _deviations(noise, n) ** 2
+        self._given = None if noise is None else positive_numbers('noise', noise, n) ** 2
         smallest = checked_number(
             'smallest_motion', smallest_motion, MotionError, above=0.0
         )
@@ -249,17 +249,14 @@ class Smoother:
         later = _State.fresh(group, len(used), N) if is_last else ends[block + 1].copy()
         sides = self._both_ways(values, rows, group, (state, later), used, stores)
         below, parts = self._between(rows)
-        first = int(below[0])
-        bins = np.minimum(np.arange(first, int(below[-1]) + 2), len(self._shares) - 1)
+        weights = self._weights_near(below, group, used)
+        below -= below[0]
 
         def united(part: slice) -> None:
             """Add all models that are used, over a part of the block."""
             begun = np.zeros(part.stop - part.start, dtype=np.bool_)
-            for m in np.flatnonzero(used):
+            for m in weights:
                 means, covariances, versions, later_means, *later = sides[m]
-                weights = (
-                    a[bins][:, group.columns, m] for a in (self._shares, self._variances)
-                )
                 unite(
                     (0,) * N,
                     (0,) * K,
@@ -271,9 +268,9 @@ class Smoother:
                     later[0],
                     later[1][part],
                     self._cutoffs[m] ** np.arange(float(N)),
-                    below[part] - first,
+                    below[part],
                     parts[part],
-                    *map(group.padded, weights),
+                    *weights[m],
                     begun,
                     reference[part],
                     mean[part],
@@ -282,6 +279,19 @@ class Smoother:
 
         list(self._pool.map(united, _parts(B)))
         return reference, mean, spread
+
+    def _weights_near(
+        self, below: NDArray[np.int64], group: _Group, used: NDArray[np.bool_]
+    ) -> dict[int, list[Array]]:
+        """Shares and variances (b, width) of each model that is used, in the bins of a block."""
+        bins = np.arange(int(below[0]), int(below[-1]) + 2).clip(max=len(self._shares) - 1)
+        return {
+            m: [
+                group.padded(each[bins][:, group.columns, m])
+                for each in (self._shares, self._variances)
+            ]
+            for m in np.flatnonzero(used).tolist()
+        }
 
     def _used(self, rows: slice, group: _Group) -> NDArray[np.bool_]:
         """Which models have a weight near a block, shape (M,)."""
@@ -675,17 +685,6 @@ def _checked(times: ArrayLike, values: ArrayLike) -> tuple[NDArray[np.int64], Ar
             f'values have shape {measured.shape}, expected ({len(stamps)}, n).'
         )
     return stamps.astype(np.int64), measured
-
-
-def _deviations(noise: ArrayLike, n: int) -> Array:
-    """Positive noise of each component as a new array (n,)."""
-    given = finite_array('noise', noise, MotionError)
-    if given.shape not in ((), (1,), (n,)) or not (given > 0.0).all():
-        raise MotionError(
-            f'noise is {noise!r}, expected a positive number or one for each of the {n} '
-            'components.'
-        )
-    return np.broadcast_to(given, (n,)).copy()
 
 
 def _rounding(values: Array, change: Array) -> Array:

@@ -26,7 +26,6 @@ from hodyn_ros.trajectory.piecewise import (
     checked_positions,
     checked_rows,
     checked_times,
-    expanded,
     taylor_weights,
 )
 from hodyn_ros.typing import Array, Flags
@@ -164,8 +163,27 @@ def fit_spline(
     """
     times = checked_times(times, fewest=2)
     positions = checked_positions(positions, len(times))
-    values = np.zeros((len(times), ORDER, positions.shape[1]))
-    given = np.zeros((len(times), ORDER), dtype=np.bool_)
+    values, given, fixed = _states_given(positions, velocities, accelerations, start, end)
+    fixed[_standing(times, values, given)] = True
+    fixed |= _lowest_degree(times, fixed)
+    spline = MotionSpline(times, *_segments(times, values, fixed), given)
+    _check_middles(spline)
+    return spline
+
+
+def _states_given(
+    positions: Array,
+    velocities: ArrayLike | None,
+    accelerations: ArrayLike | None,
+    start: ArrayLike | None,
+    end: ArrayLike | None,
+) -> tuple[Array, Flags, Flags]:
+    """What is given at the waypoints (N, 5, n), zero elsewhere, and where it is (N, 5).
+
+    Behind that is what the smoothness does not choose (N, 5): rest at the ends, too.
+    """
+    values = np.zeros((len(positions), ORDER, positions.shape[1]))
+    given = np.zeros((len(positions), ORDER), dtype=np.bool_)
     values[:, 0], given[:, 0] = positions, True
     for k, rows, name in (
         (1, velocities, 'velocities'),
@@ -173,7 +191,6 @@ def fit_spline(
     ):
         rows, given[:, k] = checked_rows(rows, name, positions.shape)
         values[given[:, k], k] = rows[given[:, k]]
-
     fixed = given.copy()
     for index, boundary, name in ((0, start, 'start'), (-1, end, 'end')):
         if boundary is not None:
@@ -181,9 +198,11 @@ def fit_spline(
             fixed[index] = given[index]
         elif np.all(np.abs(values[index, 1:]) <= STANDSTILL):
             fixed[index] = True
-    fixed[_standing(times, values, given)] = True
-    fixed |= _lowest_degree(times, fixed)
+    return values, given, fixed
 
+
+def _segments(times: Array, values: Array, fixed: Flags) -> tuple[Array, int, Array]:
+    """Expansions, continuity and states of the smoothest motion, see `MotionSpline`."""
     # A power of two scales without rounding.
     durations = np.diff(times)
     unit = 2.0 ** np.round(np.mean(np.log2(durations)))
@@ -199,9 +218,7 @@ def fit_spline(
             np.divide(at @ legendre, powers, out=expansions[:, side, ORDER:])
         expansions *= units
         states *= units[:ORDER]
-    spline = MotionSpline(times, expansions, ORDER - 1, states, given)
-    _check_middles(spline)
-    return spline
+    return expansions, ORDER - 1, states
 
 
 def stop_motion(state: ArrayLike, duration: float, start_time: float = 0.0) -> MotionSpline:
@@ -254,11 +271,11 @@ def _check_middles(spline: MotionSpline) -> None:
     for first in range(0, len(every), BLOCK):
         durations = every[first : first + BLOCK]
         expansions = spline.expansions[first : first + BLOCK]
-        segment = np.arange(len(durations))
-        start = np.zeros_like(segment)
         with np.errstate(all='ignore'):
-            from_start = expanded(expansions, segment, start, 0.5 * durations, ORDER)
-            from_end = expanded(expansions, segment, start + 1, -0.5 * durations, ORDER)
+            from_start, from_end = (
+                taylor_weights(part * durations, ORDER, 2 * ORDER) @ expansions[:, side]
+                for side, part in enumerate((0.5, -0.5))
+            )
             powers = durations[:, None, None] ** np.arange(DEGREE + 1.0)[:, None]
             size = np.abs(expansions).max(axis=1) * powers
             gap = np.abs(from_start - from_end) * powers[:, :ORDER]

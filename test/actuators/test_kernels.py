@@ -57,7 +57,7 @@ VARIABLE = {
 def compiled():
     """Machine code of all kernels, whatever the number of calls."""
     for kernel in ALL:
-        kernels._engine.prepare(kernel)
+        kernel.prepare()
 
 
 def oscillation(t, j, lib=np, size=0.1):
@@ -81,7 +81,7 @@ def along(function, times, orders):
     return np.stack(found, axis=-1)
 
 
-def close(found, expected, tolerance=1e-12):
+def assert_close(found, expected, tolerance=1e-12):
     """Refuse numbers that differ, relative to the size of each order."""
     axes = tuple(i for i in range(expected.ndim) if i != expected.ndim - 2)
     size = np.abs(expected).max(axis=axes, keepdims=True)
@@ -115,9 +115,11 @@ def test_springs_are_those_of_automatic_differentiation(spring, law, K):
         motion, deflection, effort = motion[:, :5], deflection[:, :3], effort[:, :3]
     actuators = Actuators(MODEL, dict.fromkeys(NAMES, SeriesElastic(spring, INERTIA)))
     theta, tau, delta = each_way(actuators, motion, effort, {})
-    close(delta, deflection)
-    close(theta, motion[:, : K - 2] + deflection)
-    close(tau, INERTIA * (motion[:, 2 : K - 2] + deflection[:, 2:]) + effort[:, : K - 4])
+    assert_close(delta, deflection)
+    assert_close(theta, motion[:, : K - 2] + deflection)
+    assert_close(
+        tau, INERTIA * (motion[:, 2 : K - 2] + deflection[:, 2:]) + effort[:, : K - 4]
+    )
 
 
 @pytest.mark.parametrize('model', VARIABLE.values(), ids=VARIABLE)
@@ -149,7 +151,7 @@ def test_variable_stiffness_is_that_of_automatic_differentiation(model):
     theta, tau, _ = each_way(actuators, motion, effort, stiffness)
     for i, inertia in enumerate((INERTIA, 0.5)):
         expected = along(lambda t, j, i=i: coordinates(t, j)[1 + i], times, 3)
-        close(theta[..., i::2], expected)
+        assert_close(theta[..., i::2], expected)
         springs = along(
             lambda t, j, i=i: vsa_oracle.motor_torques(model, casadi, *coordinates(t, j))[
                 i
@@ -158,7 +160,7 @@ def test_variable_stiffness_is_that_of_automatic_differentiation(model):
             1,
         )
         load = inertia * expected[:, 2:] + 0.2 * expected[:, 1:2] + springs
-        close(tau[..., i::2], load)
+        assert_close(tau[..., i::2], load)
 
 
 @pytest.mark.parametrize('damping', [0.02, 2.0, 200.0])
@@ -178,16 +180,18 @@ def test_dampers_follow_a_motion_that_is_known(damping):
     )
     start = dict(zip(NAMES, deflection[0, 0]))
     whole = motor_motion(actuators, motion, effort, times=times, initial_deflection=start)
-    close(whole.deflection[:, :1], deflection[:, :1])
+    assert_close(whole.deflection[:, :1], deflection[:, :1])
     # Its derivatives are as exact as samples so near to each other allow.
     for m in (1, 2):
-        close(whole.deflection[:, m : m + 1], deflection[:, m : m + 1], 1e-12 * 500.0**m)
+        assert_close(
+            whole.deflection[:, m : m + 1], deflection[:, m : m + 1], 1e-12 * 500.0**m
+        )
     _, state = motor_step(
         actuators, 0.0, motion[0], None, effort[0], initial_deflection=start
     )
     for i in range(1, 120):
         sample, state = motor_step(actuators, times[i], motion[i], state, effort[i])
-        close(sample.deflection[:1], whole.deflection[i, :1])
+        assert_close(sample.deflection[:1], whole.deflection[i, :1])
     assert (5, 7) in actuators.quick
 
 

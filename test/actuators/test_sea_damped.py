@@ -73,17 +73,6 @@ def test_equation_of_the_spring_and_its_derivatives_hold_to_rounding(damping, st
     assert np.all(np.abs(Q - spring - damper) <= 1e-13 * terms)
 
 
-def test_vanishing_damping_leads_to_the_algebraic_joint_in_all_orders():
-    spring, times = LinearSpring(1000.0), np.linspace(0.0, 2.0, 201)
-    exact = spring.deflection_series(torque(times))
-    scale = np.abs(exact).max(axis=0)
-    for damping in (1e-4, 1e-7, 1e-10):
-        found = along(spring, damping, times, torque(times))
-        error = np.abs(found[:, :3] - exact).max(axis=0) / scale
-        # D / k times the derivatives, and the rounding of a second derivative from samples.
-        assert np.all(error <= 0.1 * damping + 1e-10)
-
-
 @pytest.mark.parametrize('orders', [1, 3])
 @pytest.mark.parametrize('load', [0.0, 12.0])
 def test_motion_at_rest_begins_and_stays_at_rest(orders, load):
@@ -103,29 +92,6 @@ def test_slow_solution_is_close_to_the_motion_that_has_forgotten_its_beginning()
         joint = LinearSpring(stiffness), damping
         errors.append(abs(first_deflection(*joint, torque(0.4))[0] - exact))
     assert errors[0] / errors[1] == pytest.approx(8.0, rel=0.1)  # (D / k)^E
-
-
-def test_initial_deflection_is_forgotten_with_the_time_constant_of_the_joint():
-    joint = LinearSpring(1000.0), 100.0
-    times = np.linspace(0.0, 0.5, 101)
-    usual, other = (along(*joint, times, torque(times), start) for start in (None, 0.1))
-    assert other[0, 0] == 0.1
-    expected = (0.1 - usual[0, 0]) * np.exp(-times * 1000.0 / 100.0)
-    np.testing.assert_allclose(other[:, 0] - usual[:, 0], expected, rtol=1e-5)
-
-
-def test_sample_by_sample_is_the_same_as_all_at_once():
-    joint = LinearSpring(1000.0), 2.0
-    times = np.cumsum(np.random.default_rng(2).uniform(0.001, 0.01, 40))
-    Q = torque(times)
-    together = along(*joint, times, Q)
-    series = first_deflection(*joint, Q[0])
-    for i in range(1, 40):
-        series = next_deflection(*joint, times[i] - times[i - 1], Q[i], series)
-        scale = np.abs(together).max(axis=0)
-        assert np.all(
-            np.abs(series - together[i]) <= 1e-10 * scale + 1e-15 * 100.0 ** np.arange(4)
-        )
 
 
 def test_one_sample_has_the_deflection_of_the_beginning():

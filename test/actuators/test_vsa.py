@@ -9,8 +9,8 @@ from support import vsa_oracle
 from support.vsa_oracle import MODELS, PUBLISHED
 
 from hodyn_ros import friction
+from hodyn_ros.actuators.vsa.mechanisms import PARAMETER_SETS
 from hodyn_ros.actuators.vsa.model import VariableStiffness
-from hodyn_ros.actuators.vsa.parameters import PARAMETER_SETS
 
 every_model = pytest.mark.parametrize('model', MODELS.values(), ids=MODELS.keys())
 
@@ -136,33 +136,6 @@ def test_motor_torques_balance_inertia_friction_and_springs_with_their_derivativ
 
 
 @every_model
-def test_derivatives_of_the_motors_are_those_of_one_motion(model):
-    """Chebyshev interpolation of the positions alone, along a motion of half a second."""
-    rng = np.random.default_rng(4)
-    first, second = vsa_oracle.reachable_samples(model, rng, 2)
-    # A motion from one pair of deflections to another, inside a set that is convex enough.
-    nodes = np.polynomial.chebyshev.chebpts1(40) * 0.25
-    phase = np.stack(
-        (np.sin(3.0 * nodes), 3.0 * np.cos(3.0 * nodes), -9.0 * np.sin(3.0 * nodes))
-    )
-    ends = np.stack(model.effort_and_stiffness(np.stack((first, second))))
-    middle, half = ends.mean(axis=1), 0.2 * (ends[:, 1] - ends[:, 0])
-    effort = half[0] * phase.T
-    stiffness = half[1] * phase.T
-    effort[:, 0] += middle[0]
-    stiffness[:, 0] += middle[1]
-    q = phase.T
-    position = VariableStiffness(model, 0.1).motors(q, effort, stiffness).position
-    fit = np.polynomial.Chebyshev.fit
-    for motor in range(2):
-        curve = fit(nodes, position[:, motor, 0], 39, domain=[-0.25, 0.25])
-        size = np.abs(position[:, motor]).max(axis=0)
-        for order, tolerance in ((1, 1e-9), (2, 1e-7)):
-            error = curve.deriv(order)(nodes) - position[:, motor, order]
-            assert np.abs(error[5:-5]).max() < tolerance * size[order]
-
-
-@every_model
 def test_orders_are_as_many_as_the_shortest_input_has(model):
     q, effort, stiffness = (series[0] for series in flat_outputs(model))
     drive = VariableStiffness(model, 0.1)
@@ -176,32 +149,6 @@ def test_orders_are_as_many_as_the_shortest_input_has(model):
         np.testing.assert_allclose(
             motors.torque, full.torque[:, : max(R - 2, 0)], rtol=1e-14
         )
-
-
-@every_model
-def test_samples_do_not_depend_on_each_other(model):
-    q, effort, stiffness = flat_outputs(model)
-    drive = VariableStiffness(model, (0.1, 0.2), friction.Viscous(0.1))
-    together = drive.motors(
-        q.reshape(2, 3, -1), effort.reshape(2, 3, -1), stiffness.reshape(2, 3, -1)
-    )
-    for i in range(6):
-        alone = drive.motors(q[i], effort[i], stiffness[i])
-        at = divmod(i, 3)
-        np.testing.assert_allclose(together.position[at], alone.position, rtol=1e-12)
-        np.testing.assert_allclose(
-            together.torque[at], alone.torque, rtol=1e-12, atol=1e-12
-        )
-    broadcast = drive.motors(q[0], effort[0], np.broadcast_to(stiffness[0], (2, 1, ORDERS)))
-    assert broadcast.position.shape == (2, 1, 2, ORDERS)
-
-
-@every_model
-def test_inverse_gives_the_deflections_back(model):
-    d = vsa_oracle.reachable_samples(model, np.random.default_rng(5), 40)
-    np.testing.assert_allclose(
-        model.deflections_for(*model.effort_and_stiffness(d)), d, rtol=1e-9
-    )
 
 
 @every_model

@@ -13,10 +13,8 @@ from support.vsa_oracle import MODELS, PUBLISHED
 
 from hodyn_ros import friction
 from hodyn_ros.actuators.springs import increasing_root
-from hodyn_ros.actuators.vsa.antagonistic import DlrBavs, Qbmove
-from hodyn_ros.actuators.vsa.lever import AwasII
+from hodyn_ros.actuators.vsa.mechanisms import AwasII, DlrBavs, Qbmove, vsa_model
 from hodyn_ros.actuators.vsa.model import VariableStiffness
-from hodyn_ros.actuators.vsa.parameters import vsa_model
 from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 
 every_model = pytest.mark.parametrize('model', MODELS.values(), ids=MODELS.keys())

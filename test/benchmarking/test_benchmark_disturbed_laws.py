@@ -19,7 +19,7 @@ from support.control_cases import (  # noqa: E402
 )
 from support.control_plant import Plant  # noqa: E402
 
-from hodyn_ros.control.controller import Command  # noqa: E402
+from hodyn_ros.control import Command  # noqa: E402
 
 TIP = 'panda_link8'
 START = np.array(HOME)
@@ -225,7 +225,7 @@ def test_wall_stands_where_the_tip_has_its_speed(laws, robot):
 class Law:
     """Notes the times that it is told, and stops at the third call."""
 
-    lead, state = 0.0, 'following'
+    lead, state, estimates = 0.0, 'following', True
 
     def __init__(self):
         self.elapsed = []
@@ -243,7 +243,7 @@ class Law:
 
 def test_laws_are_told_the_time_and_heard(laws):
     law = Law()
-    kind = laws.Kind(lambda robot, w: law, True)
+    kind = laws.Kind(lambda robot, w: law)
     contestant = laws.Contestant(kind, None, 50.0)
     for k in (0, 1, 3, 4):
         contestant.answer(1e-3 * k, np.zeros((5, 7)), NONE, NONE)

@@ -2,19 +2,26 @@
 
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.linalg import expm
-from support.control_plant import Plant
-from support.oracles import PinOracle
-from support.robots import HEAVIER_TWO_LINK, TWO_LINK, joint, link, robot
+from support.elastic_cases import (
+    BANDWIDTH,
+    PERIOD,
+    THREE_LINK,
+    elastic_three_link,
+    mixed_three_link,
+    panda,
+    rms,
+    sampled_error,
+    sway,
+)
+from support.robots import HEAVIER_TWO_LINK, TWO_LINK
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import (
     Actuators,
-    CubicSpring,
     LinearSpring,
     RigidDrive,
     SeriesElastic,
@@ -23,8 +30,8 @@ from hodyn_ros.control import (
     ControlWarning,
     FeedForwardController,
     FlatnessController,
-    PDGravity,
-    RigidComputedTorque,
+    Law,
+    TrackingController,
     gains_from_poles,
     motor_gains,
     warm_up,
@@ -36,87 +43,9 @@ from hodyn_ros.errors import (
     JointNameError,
     MotionError,
 )
-from hodyn_ros.model.friction import Viscous
 from hodyn_ros.trajectory.references import panda_sinusoids
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
-
-PANDA = (Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf').read_text()
-
-THREE_LINK = robot(
-    '<link name="base"/>',
-    link('l1'),
-    link('l2', 0.7),
-    link('l3', 0.4),
-    joint('j1', 'base', 'l1', axis='0 0 1'),
-    joint('j2', 'l1', 'l2'),
-    joint('j3', 'l2', 'l3', axis='1 1 0'),
-)
-
-BANDWIDTH = 25.0  # rad/s
-
-
-def cubic(k1, k3):
-    return lambda d: k1 * d + k3 * d**3
-
-
-class Case:
-    """A robot for both sides: ours and Pinocchio's."""
-
-    def __init__(self, xml, springs, inertia, viscous=0.0):
-        """`springs`: (k1, k3) for each joint, None if it is rigid."""
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            self.model = RobotModel.from_urdf(xml)
-        names = self.model.joint_names
-        friction = Viscous(viscous) if viscous else None
-        drives = {}
-        for name, spring, B in zip(names, springs, inertia):
-            if spring is None:
-                drives[name] = RigidDrive(B, friction)
-            else:
-                k1, k3 = spring
-                law = CubicSpring(k1, k3) if k3 else LinearSpring(k1)
-                drives[name] = SeriesElastic(law, B, friction=friction)
-        self.actuators = Actuators(self.model, drives)
-        functions = [None if spring is None else cubic(*spring) for spring in springs]
-        self.plant = Plant(xml, names, functions, inertia, viscous=viscous)
-        self.springs = springs
-        self.oracle = PinOracle(xml, names, (0, 0, -9.81))
-
-    def state(self, motion):
-        """State (4, n) in which the links have a motion (4, n), by Pinocchio."""
-        Q, Qd = self.oracle.effort(motion), self.oracle.effort_rate(motion)
-        deflection, rate = np.zeros((2, len(Q)))
-        for j, spring in enumerate(self.springs):
-            if spring is not None:
-                k1, k3 = spring
-                roots = np.roots([k3, 0.0, k1, -Q[j]] if k3 else [k1, -Q[j]])
-                deflection[j] = roots[np.argmin(abs(roots.imag))].real
-                rate[j] = Qd[j] / (k1 + 3.0 * k3 * deflection[j] ** 2)
-        return np.array([motion[0], motion[1], motion[0] + deflection, motion[1] + rate])
-
-
-def elastic_three_link():
-    return Case(THREE_LINK, [(300.0, 0.0), (200.0, 4000.0), (80.0, 0.0)], [0.3, 0.2, 0.1])
-
-
-def mixed_three_link(rigid=(1,)):
-    springs = [(300.0, 0.0), (200.0, 4000.0), (80.0, 0.0)]
-    springs = [None if j in rigid else spring for j, spring in enumerate(springs)]
-    return Case(THREE_LINK, springs, [0.3, 0.2, 0.1], viscous=0.4)
-
-
-def sway(n):
-    """Smooth reference (5, n) at a time, with exact derivatives."""
-    amplitude = 0.5 / (1.0 + np.arange(n))
-    omega = 2.0 + 0.7 * np.arange(n)
-
-    def reference(t):
-        k = np.arange(5)[:, None]
-        return amplitude * omega**k * np.sin(omega * t + 0.5 * np.pi * k + 0.3)
-
-    return reference
 
 
 def error_by_poles(poles, error, times):
@@ -198,23 +127,11 @@ def test_without_error_all_exact_laws_give_the_torque_that_the_plant_needs():
         np.testing.assert_allclose(command, needed, rtol=1e-7, atol=1e-7)
 
 
-def test_a_rigid_robot_gets_the_computed_torque():
-    case = mixed_three_link((0, 1, 2))
-    flat = FlatnessController(case.model, case.actuators, BANDWIDTH)
-    rigid = RigidComputedTorque(case.model, case.actuators, BANDWIDTH)
-    motion = sway(3)(0.1)
-    arguments = sway(3)(0.2), motion[0], motion[1], motion[0], motion[1]
-    np.testing.assert_allclose(
-        flat.command(*arguments), rigid.command(*arguments), rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize('law', ['pd', 'feed_forward', 'flatness'])
+@pytest.mark.parametrize('law', ['feed_forward', 'flatness'])
 def test_a_robot_at_rest_is_held_against_its_weight(law):
     case = elastic_three_link()
     gains = motor_gains(case.model, case.actuators, BANDWIDTH, np.zeros(3))
     controller = {
-        'pd': PDGravity(case.model, case.actuators, gains),
         'feed_forward': FeedForwardController(case.model, case.actuators, gains, 0),
         'flatness': FlatnessController(case.model, case.actuators, BANDWIDTH),
     }[law]
@@ -225,19 +142,6 @@ def test_a_robot_at_rest_is_held_against_its_weight(law):
     np.testing.assert_allclose([q2d, theta2d], 0.0, atol=1e-9)
 
 
-def panda(stiffness):
-    inertia = [
-        0.605721456,
-        0.605721456,
-        0.462474144,
-        0.462474144,
-        0.205544064,
-        0.205544064,
-        0.205544064,
-    ]
-    return Case(PANDA, [(k, 0.0) for k in stiffness], inertia)
-
-
 def motor_side_laws(case, position, lead=0.0):
     model, actuators = case.model, case.actuators
     gains = motor_gains(model, actuators, BANDWIDTH, position)
@@ -245,33 +149,7 @@ def motor_side_laws(case, position, lead=0.0):
         'all': FeedForwardController(model, actuators, gains, 2, lead=lead),
         'Q, Qd': FeedForwardController(model, actuators, gains, 1, lead=lead),
         'Q': FeedForwardController(model, actuators, gains, 0, lead=lead),
-        'rigid': RigidComputedTorque(model, actuators, BANDWIDTH, lead=lead),
-        'pd': PDGravity(model, actuators, gains, lead=lead),
     }
-
-
-PERIOD = 1e-3
-
-
-def sampled_error(case, controller, sinusoids, begin, count, disturbance=0.0):
-    """Tracking errors (count + 1, n) where the torque is held for a period."""
-    times = begin + PERIOD * np.arange(count + 1)
-    reference = sinusoids.motion(times)
-    later = sinusoids.motion(times + controller.lead)
-    state = case.state(reference[0, :4])
-    state[[0, 2]] += disturbance
-    states, _ = case.plant.run_sampled(
-        state,
-        lambda t, x: controller.command(later[round(t / PERIOD)], *x),
-        PERIOD,
-        count,
-        5,
-    )
-    return reference[:, 0] - states[:, 0]
-
-
-def rms(errors):
-    return np.sqrt(np.mean(errors**2))
 
 
 @pytest.mark.parametrize('count', [300, pytest.param(600, marks=pytest.mark.slow)])
@@ -288,7 +166,6 @@ def test_every_derivative_of_the_torque_lowers_the_error_of_the_sampled_panda(co
     }
     assert error['all'] < 0.05 * error['Q, Qd']
     assert error['Q, Qd'] < 0.1 * error['Q']
-    assert error['Q'] < 0.7 * min(error['rigid'], error['pd'])
     assert error['flatness'] < 0.05 * error['Q']
 
 
@@ -564,7 +441,7 @@ def test_unusable_gains_of_motors_are_refused():
             motor_gains(case.model, case.actuators, bandwidth, np.zeros(3))
     for gains in (7.0, (1.0,), (1.0, -2.0), ([1.0, 2.0], 1.0), None):
         with pytest.raises(ControlError, match='expected'):
-            PDGravity(case.model, case.actuators, gains)
+            FeedForwardController(case.model, case.actuators, gains)
     with pytest.raises(
         ControlError, match='order is 3, expected a whole number from 0 to 2'
     ):
@@ -576,7 +453,7 @@ def test_unusable_gains_of_motors_are_refused():
 @pytest.mark.parametrize(
     ('index', 'value', 'message'),
     [
-        (0, np.zeros((4, 3)), r'reference has the shape \(4, 3\), expected \(5, 3\)'),
+        (0, np.zeros((4, 3)), r'desired has the shape \(4, 3\), expected \(5, 3\)'),
         (1, np.zeros(2), r'q has the shape \(2,\), expected \(3,\)'),
         (2, [0.0, np.nan, 0.0], 'qd is .*nan.* must be finite'),
         (3, 'abc', 'theta is str, expected numbers'),
@@ -632,7 +509,7 @@ def test_what_is_no_actuators_is_refused(actuators):
     model = elastic_three_link().model
     for make in (
         lambda: FlatnessController(model, actuators, BANDWIDTH),
-        lambda: PDGravity(model, actuators, (1.0, 1.0)),
+        lambda: FeedForwardController(model, actuators, (1.0, 1.0)),
         lambda: motor_gains(model, actuators, 1.0, np.zeros(3)),
     ):
         with pytest.raises(ControlError, match=r'expected Actuators\(model'):
@@ -671,6 +548,52 @@ def test_inertia_of_a_motor_that_counts_twice_is_refused_here_too(drive):
     with pytest.raises(ControlError, match="Joint 'elbow': .*count twice"):
         FlatnessController(heavy, actuators, BANDWIDTH)
     FlatnessController(model.with_armature({'shoulder': 0.3}), actuators, BANDWIDTH)
+
+
+@pytest.mark.parametrize('estimates', [False, True])
+def test_all_laws_are_used_alike(estimates):
+    case = elastic_three_link()
+    q, none = np.array([0.3, -0.6, 0.4]), np.zeros(3)
+    desired = np.zeros((5, 3))
+    desired[0] = q
+    theta = case.state(desired[:4])[2]
+    if estimates:
+        law = TrackingController(case.actuators, PERIOD, torque_limits=100.0)
+    else:
+        law = FlatnessController(case.model, case.actuators, BANDWIDTH, 100.0)
+    assert isinstance(law, Law) and law.estimates == estimates
+    assert law.observed() is None and law.external_torque is None
+    law.begin()
+    state = np.array([q, none, theta, none])
+    first = law.evaluate(desired, *state, None, None, PERIOD)
+    law.note(first.torque, *state, elapsed=PERIOD)
+    state[1] = np.nan
+    law.complete(state)
+    torque = law.command(desired, q, none, theta, none, elapsed=PERIOD)
+    np.testing.assert_allclose(torque, first.torque, atol=1e-6)
+    assert law.lost(q, theta) == '' and law.gated == 0
+    law.limit(np.full(3, 1e-3))
+    assert law.evaluate(desired, q, none, theta, none).is_limited.any()
+    law.release()
+    law.reset()
+    assert (law.state, law.reason) == ('following', '')
+    if estimates:
+        np.testing.assert_allclose(state[1], 0.0, atol=1e-6)
+    else:
+        assert np.isnan(state[1]).all() and len(law.memory) == 0
+
+
+def test_estimates_are_told_by_the_laws_that_have_them():
+    case = elastic_three_link()
+    q = np.array([0.3, -0.6, 0.4])
+    desired = np.zeros((5, 3))
+    desired[0] = q
+    theta = case.state(desired[:4])[2]
+    law = TrackingController(case.actuators, PERIOD, torque_limits=100.0)
+    law.evaluate(desired, q, None, theta, None)
+    np.testing.assert_allclose(law.observed().position, q, atol=1e-9)
+    np.testing.assert_allclose(law.external_torque, 0.0, atol=1e-6)
+    assert len(law.memory) > 0
 
 
 def test_compiled_code_changes_nothing():

@@ -50,16 +50,15 @@ for drive in map(DRIVES.get, sys.argv[1:]):
     is_variable = isinstance(drive, VariableStiffness)
     stiffness = {'shoulder': np.array([600.0, 0.0, 0.0])} if is_variable else None
     for law in laws(drive):
-        given = {'stiffness': stiffness} if is_variable else {}
-        desired = np.zeros((law.orders if hasattr(law, 'observer') else 5, 2))
+        desired = np.zeros((5, 2))
         desired[0] = q
         # As given by a caller, who may not have it changed.
         desired.flags.writeable = False
-        theta = law.resting(q, stiffness) if hasattr(law, 'observer') else q
+        theta = law.resting(q, stiffness) if law.estimates else q
 
         def answer():
             for _ in range(5):
-                law.evaluate(desired, q, 0.0 * q, theta, 0.0 * theta, **given)
+                law.evaluate(desired, q, 0.0 * q, theta, 0.0 * theta, stiffness=stiffness)
 
         made.clear()
         model.warm_up(0, answer)  # which compiles at once what is asked for

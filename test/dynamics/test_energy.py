@@ -15,7 +15,6 @@ from hodyn_ros import (
     mass_matrix,
     potential_energy,
 )
-from hodyn_ros.errors import MotionError
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -135,20 +134,3 @@ def test_potential_energy_is_weight_times_height():
             height = M[5, 5] * pose[:, 2, 3] + pose[:, 2, :3] @ moment
             weight = weight + 9.81 * height
     np.testing.assert_allclose(potential_energy(model, motion)[:, 0], weight, rtol=1e-13)
-
-
-@pytest.mark.parametrize('shape', [(), (0,), (2, 3)])
-def test_any_leading_shape_is_kept(shape):
-    model = model_of('tree 2')
-    motion = random_motion(0, model.n_joints, 4, shape)
-    assert kinetic_energy(model, motion).shape == (*shape, 3)
-    assert potential_energy(model, motion).shape == (*shape, 4)
-    assert potential_energy(model, motion[..., :1, :]).shape == (*shape, 1)
-
-
-def test_motion_that_cannot_be_used_is_refused():
-    model = model_of('Panda')
-    with pytest.raises(MotionError, match='K >= 2'):
-        kinetic_energy(model, np.zeros((1, 7)))
-    with pytest.raises(MotionError, match='overflows'):
-        kinetic_energy(model, np.full((2, 7), 1e300))

@@ -21,8 +21,7 @@ from hodyn_ros import (
 )
 from hodyn_ros.dynamics.forward import given_efforts
 from hodyn_ros.engine.engine import COMPILED_ROBOT, COMPILED_TREE, BodyDynamics, engine_of
-from hodyn_ros.engine.interpreter import interpret
-from hodyn_ros.engine.program import FORWARD
+from hodyn_ros.engine.program import FORWARD, interpret
 from hodyn_ros.errors import (
     HodynError,
     JointNameError,

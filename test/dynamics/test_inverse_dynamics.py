@@ -34,6 +34,7 @@ from support.random_trees import (
     random_wrenches,
     seeds,
 )
+from support.records import changed
 
 from hodyn_ros import Wrench, inverse_dynamics
 
@@ -65,10 +66,13 @@ def test_effort_and_first_two_derivatives_match_power_series(name, wrenches, alg
     assert np.all(relative_errors(effort, case.expected[:orders], case.scale) <= 1e-12)
 
 
+@pytest.mark.parametrize('algorithm', ['auto', 'closed_form', 'lagrange'])
 @pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
-def test_orders_three_to_six_match_power_series(name):
+def test_orders_three_to_six_match_power_series(name, algorithm):
     case = make_case(name, K=9)
-    effort = inverse_dynamics(case.model, case.motion, wrench_arguments(case.wrenches))
+    effort = inverse_dynamics(
+        case.model, case.motion, wrench_arguments(case.wrenches), algorithm
+    )
     errors = relative_errors(effort, case.expected, case.scale)
     assert np.all(errors[:3] <= 1e-12)
     assert np.all(errors[3:] <= 1e-11)
@@ -111,31 +115,6 @@ def test_single_wrench_matches_power_series(link, expressed_in, acting):
     assert np.all(errors <= [1e-12] * 3 + [1e-11] * 2)
 
 
-def test_wrench_on_the_base_changes_nothing():
-    model = load((URDF / 'panda.urdf').read_text())
-    motion = random_motion(3, 7, 5)
-    wrench = Wrench('panda_link0', np.ones((3, 6)), 'hybrid')
-    np.testing.assert_array_equal(
-        inverse_dynamics(model, motion, wrench), inverse_dynamics(model, motion)
-    )
-
-
-@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-def test_wrench_on_the_robot_is_minus_the_one_on_its_environment(expressed_in):
-    model = load((URDF / 'panda.urdf').read_text())
-    motion = random_motion(3, 7, 5)
-    values = np.random.default_rng(1).standard_normal((3, 6))
-    given, taken = (
-        inverse_dynamics(model, motion, Wrench('panda_link8', values, expressed_in, acting))
-        for acting in SIGNS
-    )
-    free = inverse_dynamics(model, motion)
-    scale = np.abs(given).max(axis=-1, keepdims=True)
-    np.testing.assert_allclose(
-        (given + taken) / scale, 2 * free / scale, rtol=0, atol=1e-14
-    )
-
-
 def test_load_that_hangs_from_the_flange_needs_the_same_effort_as_a_heavier_robot():
     """A held weight is a wrench on the robot, constant in base axes about the hanging point."""
     xml = (URDF / 'panda.urdf').read_text()
@@ -171,7 +150,7 @@ def test_joints_at_their_zero_position_and_at_rest_match_power_series():
 @pytest.mark.parametrize('K', [3, 4, 5, 6, 8])
 def test_lower_orders_do_not_depend_on_how_many_are_asked_for(K):
     case = make_case('tree 5', K=8)
-    wrenches = [Wrench(*w._replace(values=w.values[: K - 2])) for w in case.wrenches]
+    wrenches = [Wrench(*changed(w, values=w.values[: K - 2])) for w in case.wrenches]
     effort = inverse_dynamics(case.model, case.motion[:K], wrenches)
     assert effort.shape[0] == K - 2
     assert np.all(relative_errors(effort, case.expected[: K - 2], case.scale) <= 1e-12)
@@ -195,11 +174,21 @@ def test_batch_equals_loop_over_its_samples(name, algorithm):
     together = inverse_dynamics(model, motion, wrench_arguments(cases), algorithm)
     assert together.shape == (2, 9, orders, n)
     for index in np.ndindex(2, 9):
-        one = [Wrench(*w._replace(values=w.values[index])) for w in cases]
+        one = [Wrench(*changed(w, values=w.values[index])) for w in cases]
         alone = inverse_dynamics(model, motion[index], one, algorithm)
         assert alone.shape == (orders, n)
         scale = np.abs(together).max(axis=(0, 1, 3))
         assert np.all(relative_errors(alone, together[index], scale) <= 1e-14)
+
+
+@pytest.mark.parametrize('algorithm', ['nth_order', 'closed_form', 'lagrange'])
+def test_batch_across_several_blocks_equals_single_samples(algorithm):
+    model = load(ROBOTS['Panda']().xml)
+    motion = random_motion(4, 7, 5, (700,))
+    together = inverse_dynamics(model, motion, algorithm=algorithm)
+    for index in (0, 350, 699):
+        alone = inverse_dynamics(model, motion[index], algorithm=algorithm)
+        assert np.all(relative_errors(alone, together[index], scale_of(alone)) <= 1e-13)
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,11 @@ from support.dynamics_cases import (
     EARTH,
     ROBOTS,
     load,
-    make_case,
-    relative_errors,
-    wrench_arguments,
 )
 from support.oracles import PinOracle
-from support.random_trees import helical_model, random_motion, seeds
+from support.random_trees import random_motion, seeds
 
-from hodyn_ros import Wrench, inverse_dynamics, mass_matrix
+from hodyn_ros import mass_matrix
 from hodyn_ros.dynamics import lagrange
 from hodyn_ros.kinematics.joints import body_coordinates
 
@@ -30,38 +27,6 @@ def selection_of(model):
     selection = np.zeros((model.n_bodies, model.n_joints))
     selection[np.arange(model.n_bodies), model.coordinate] = model.multiplier
     return selection
-
-
-@pytest.mark.parametrize('name', seeds(ROBOTS, short=8))
-def test_orders_up_to_six_match_power_series(name):
-    case = make_case(name, K=9)
-    effort = inverse_dynamics(
-        case.model, case.motion, wrench_arguments(case.wrenches), 'lagrange'
-    )
-    errors = relative_errors(effort, case.expected, case.scale)
-    assert np.all(errors[:3] <= 1e-12)
-    assert np.all(errors[3:] <= 1e-11)
-
-
-@pytest.mark.parametrize('seed', [0, 1, 2])
-def test_helical_joints_match_the_recursive_formulation(seed):
-    model = helical_model(seed)
-    motion = random_motion(seed, model.n_joints, 8)
-    wrench = Wrench(list(model.links)[-1], random_motion(seed, 6, 6), 'hybrid')
-    expected = inverse_dynamics(model, motion, wrench, 'nth_order')
-    effort = inverse_dynamics(model, motion, wrench, 'lagrange')
-    scale = np.abs(expected).max(axis=-1, keepdims=True)
-    assert np.all(np.abs(effort - expected) <= 1e-12 * scale)
-
-
-@pytest.mark.parametrize('name', SOME)
-def test_batch_across_several_blocks_equals_single_samples(name):
-    model = load(ROBOTS[name]().xml)
-    motion = random_motion(4, model.n_joints, 3, (300,))
-    together = inverse_dynamics(model, motion, algorithm='lagrange')
-    for index in (0, 120, 299):
-        alone = inverse_dynamics(model, motion[index], algorithm='lagrange')
-        assert np.abs(together[index] - alone).max() <= 1e-14 * np.abs(alone).max()
 
 
 @pytest.mark.parametrize('name', SOME)

@@ -11,10 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.random_trees import (
-    helical_model,
     random_gravity,
     random_motion,
-    random_wrenches,
 )
 from support.robots import PANDA_INERTIALS
 
@@ -152,22 +150,6 @@ def test_chain_of_both_kinds_of_joints_matches_the_notes_typed_literally(seed):
     expected = literal_iteration(frames, kinds, links, gravity, motion, tip[:3], tip[3:])
     wrench = Wrench(model.tip_link, tip[None])
     effort = inverse_dynamics(model, motion, wrench, algorithm='newton_euler')[0]
-    np.testing.assert_allclose(
-        effort, expected, rtol=0, atol=1e-13 * np.abs(expected).max()
-    )
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-@pytest.mark.parametrize('seed', range(8))
-def test_trees_with_joint_axes_beside_the_frames_match_the_order_free_formulation(seed):
-    model = helical_model(seed)
-    motion = random_motion(seed, model.n_joints, 3, (4,))
-    cases = random_wrenches(seed, tuple(model.links)[1:], 3, (4,))
-    wrenches = [Wrench(*case) for case in cases]
-    effort, expected = (
-        inverse_dynamics(model, motion, wrenches, algorithm)
-        for algorithm in ('newton_euler', 'nth_order')
-    )
     np.testing.assert_allclose(
         effort, expected, rtol=0, atol=1e-13 * np.abs(expected).max()
     )

@@ -17,6 +17,7 @@ from support.random_trees import (
     random_wrenches,
     seeds,
 )
+from support.records import changed
 
 TREES = range(40)
 
@@ -69,7 +70,7 @@ def test_orders_beyond_the_second_continue_those_before(seed):
             ]
         )
 
-    moved_wrenches = [w._replace(values=later(w.values)[:1]) for w in wrenches]
+    moved_wrenches = [changed(w, values=later(w.values)[:1]) for w in wrenches]
     # The sixth derivative contributes 1e-7 of its size, the first one left out 1e-36.
     actual = later(taylor_rnea(robot.xml, names, gravity, motion, wrenches))[0]
     expected = taylor_rnea(robot.xml, names, gravity, later(motion)[:3], moved_wrenches)[0]
@@ -84,7 +85,7 @@ def test_power_series_take_any_batch_shape():
     together = taylor_rnea(robot.xml, names, (0, 0, -9.81), motion, wrenches)
     for i in range(2):
         for j in range(3):
-            one = [wrench._replace(values=wrench.values[j]) for wrench in wrenches]
+            one = [changed(wrench, values=wrench.values[j]) for wrench in wrenches]
             alone = taylor_rnea(robot.xml, names, (0, 0, -9.81), motion[i, j], one)
             np.testing.assert_array_equal(together[i, j], alone)
 

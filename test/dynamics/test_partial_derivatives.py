@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import random_trees, robots
-from support.engine_cases import kernels_of, load, needs_compiler
+from support.engine_cases import load, needs_compiler
 
 from hodyn_ros import (
     RobotModel,
@@ -17,9 +17,7 @@ from hodyn_ros import (
     inverse_dynamics_derivatives,
     mass_matrix,
 )
-from hodyn_ros.engine.engine import Term
-from hodyn_ros.engine.program import PARTIALS
-from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import FrictionLaw
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -229,52 +227,10 @@ def test_sharp_coulomb_friction_adds_nothing(panda):
     )
 
 
-@needs_compiler
-@pytest.mark.parametrize('K', [3, 4, pytest.param(5, marks=pytest.mark.slow)])
-def test_compiled_samples_and_batches_equal_interpreted_ones(panda, K):
-    model = panda.with_armature({name: 0.1 for name in panda.joint_names})
-    model = model.with_friction(dict(zip(panda.joint_names, LAWS.values())))
-    motion = motion_of(model, K, (21,))
-    interpreted = inverse_dynamics_derivatives(dataclasses.replace(model), motion)
-    assert not kernels_of(model)
-    model.warm_up(0, functools.partial(inverse_dynamics_derivatives, model, motion[0]))
-    assert Term(PARTIALS, K) in kernels_of(model)
-    together = inverse_dynamics_derivatives(model, motion)
-    alone = np.stack([inverse_dynamics_derivatives(model, sample) for sample in motion])
-    assert np.all(errors(together, interpreted) <= 1e-14)
-    assert np.all(errors(alone, interpreted) <= 1e-14)
-
-
 # --- Given and returned arrays ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('shape', [(), (0,), (2, 3)])
-def test_leading_axes_are_kept(panda, shape):
-    found = inverse_dynamics_derivatives(panda, motion_of(panda, 4, shape))
-    assert found.shape == (*shape, 2, 7, 4, 7)
-
-
 # --- Refused ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ('motion', 'message'),
-    [
-        (np.zeros((2, 7)), r'shape \(2, 7\), expected \(..., K, 7\) with K >= 3'),
-        (np.zeros((3, 6)), r'shape \(3, 6\)'),
-        (np.full((3, 7), 'a'), 'elements of type'),
-        (np.where(np.eye(3, 7), np.nan, 0.0), 'holds nan at index'),
-        (np.full((3, 7), 1e200), 'overflows'),
-    ],
-)
-def test_a_motion_that_does_not_fit_is_refused(panda, motion, message):
-    with pytest.raises(MotionError, match=message):
-        inverse_dynamics_derivatives(panda, motion)
-
-
-def test_what_is_no_model_is_refused():
-    with pytest.raises(MotionError, match='expected a RobotModel'):
-        inverse_dynamics_derivatives('panda', np.zeros((3, 7)))
 
 
 def test_a_friction_law_of_ones_own_is_refused(panda):

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from support.dynamics_cases import EARTH, ROBOTS, load, make_case
-from support.engine_cases import needs_compiler, relative_errors
+from support.engine_cases import relative_errors
 from support.oracles import PinOracle
 from support.random_trees import helical_model, random_motion, random_screw_model
 
@@ -19,10 +19,8 @@ from hodyn_ros import (
     regressor,
 )
 from hodyn_ros.dynamics import parameter_names
-from hodyn_ros.engine.engine import Term, engine_of
-from hodyn_ros.engine.program import REGRESSOR
-from hodyn_ros.engine.regressor_program import regressor_program
-from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.engine.partials_program import regressor_program
+from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -100,55 +98,9 @@ def test_every_column_is_the_effort_of_its_parameter_in_all_orders(name):
         assert np.all(np.abs(Y[..., column] - Q) <= 1e-13 * scale), column
 
 
-@needs_compiler
-@pytest.mark.parametrize('name, K', [('Panda', 4), ('tree 5', 5)])
-def test_compiled_samples_and_batches_equal_the_interpreted_program(name, K):
-    model = load(ROBOTS[name]().xml)
-    motion = random_motion(3, model.n_joints, K, (21,))
-    interpreted = regressor(model, motion)
-    assert engine_of(model).prepare(Term(REGRESSOR, K)) is not None
-    # Compilers reorder sums and contract products: of 24 random batches the largest difference is
-    # 1.2e-15 of the scale.
-    scale = np.abs(interpreted).max(axis=(0, 2, 3))[:, None, None]
-    batch = regressor(model, motion)
-    assert batch.shape == (21, K - 2, model.n_joints, 10 * model.n_bodies)
-    assert np.all(np.abs(batch - interpreted) <= 1e-14 * scale)
-    assert (REGRESSOR, (K, model.n_joints)) in model.derived.terms
-    for sample, expected in zip(motion, interpreted):
-        alone = regressor(model, np.ascontiguousarray(sample))
-        assert np.all(np.abs(alone - expected) <= 1e-14 * scale)
-
-
 def test_programs_are_as_short_as_documented(panda):
     counts = [regressor_program(panda, K).program.flops for K in (3, 4, 5)]
     assert counts == [1555, 4716, 9777]
-
-
-@pytest.mark.parametrize('shape', [(), (0,), (2, 3)])
-def test_any_leading_shape_is_kept(panda, shape):
-    motion = random_motion(0, 7, 4, shape)
-    assert regressor(panda, motion).shape == (*shape, 2, 7, 70)
-    assert joint_regressor(panda, motion, ['armature', Offset(1.0)]).shape == (
-        *shape,
-        2,
-        7,
-        14,
-    )
-    assert joint_regressor(panda, motion, []).shape == (*shape, 2, 7, 0)
-
-
-def test_motion_that_cannot_be_used_is_refused(panda):
-    for matrix in (regressor, lambda *given: joint_regressor(*given, ['armature'])):
-        with pytest.raises(MotionError, match='K >= 3'):
-            matrix(panda, np.zeros((2, 7)))
-        with pytest.raises(MotionError, match='7 joints'):
-            matrix(panda, np.zeros((3, 6)))
-        with pytest.raises(MotionError, match='nan at index'):
-            matrix(panda, np.full((3, 7), np.nan))
-    with pytest.raises(MotionError, match='overflows'):
-        regressor(panda, np.full((3, 7), 1e300))
-    with pytest.raises(MotionError, match='RobotModel'):
-        regressor('panda', np.zeros((3, 7)))
 
 
 # --- Models with other parameters ---------------------------------------------------------------

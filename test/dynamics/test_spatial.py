@@ -18,6 +18,7 @@ from support.spatial_cases import (
     MODELS,
     PANDA,
     SEEDS,
+    SUFFIXES,
     K,
     assert_close,
     assert_derivatives,
@@ -36,7 +37,8 @@ from hodyn_ros import (
     forward_kinematics,
     inverse_dynamics,
 )
-from hodyn_ros.dynamics import spatial
+from hodyn_ros.dynamics import hybrid, spatial
+from hodyn_ros.dynamics.hybrid import hybrid_kinematics
 from hodyn_ros.dynamics.inverse import inter_body_wrenches
 from hodyn_ros.dynamics.spatial import spatial_kinematics
 from hodyn_ros.dynamics.wrenches import wrenches_on_bodies
@@ -47,53 +49,61 @@ from hodyn_ros.lie import se3
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 
-# --- Kinematics ---------------------------------------------------------------------------------
+# --- Of the spatial and of the hybrid recursion -------------------------------------------------
+
+RECURSIONS = {
+    'spatial': (spatial_kinematics, {'S': 3, 'V': 3}),
+    'hybrid': (hybrid_kinematics, {'X': 3, 'V': 3, 'r': 2}),
+}
+
+
+@pytest.fixture(params=RECURSIONS)
+def recursion(request):
+    """Expression of twists, kinematics of all bodies, and fields with their highest orders."""
+    return request.param, *RECURSIONS[request.param]
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_twists_of_all_bodies_are_those_of_their_links(name):
-    assert_twists_of_links(name, spatial_kinematics, 'spatial')
+def test_twists_of_all_bodies_are_those_of_their_links(name, recursion):
+    expressed_in, kinematics_of, _ = recursion
+    assert_twists_of_links(name, kinematics_of, expressed_in)
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_twists_are_derivatives_of_poses(name):
-    model, motion, coordinates = make_case(name)
-    kinematics = spatial_kinematics(model, coordinates)
-    # With V_hat = Cd C^-1, C^(k+1) is the Leibniz sum of V_hat^(j) C^(k-j).
-    V_hat = np.zeros((4, model.n_bodies, 4, 4))
-    for order, V in enumerate(
-        (kinematics.V, kinematics.Vd, kinematics.V2d, kinematics.V3d)
-    ):
-        V_hat[order, :, :3, :3] = np.cross(V[0, :, None, :3], np.eye(3)).swapaxes(-1, -2)
-        V_hat[order, :, :3, 3] = V[0, :, 3:]
-    C = [kinematics.C[0]]
-    for row in ([1], [1, 1], [1, 2, 1], [1, 3, 3, 1]):
-        C.append(sum(c * V_hat[j] @ C[len(row) - 1 - j] for j, c in enumerate(row)))
-
-    def poses(motions):
-        return spatial_kinematics(model, body_coordinates(model, motions)).C
-
-    assert_derivatives(np.array(C), poses, motion)
-
-
-@pytest.mark.parametrize('name', MODELS)
-def test_joint_screws_and_twists_are_differentiated_componentwise(name):
-    assert_differentiated(name, spatial_kinematics, {'S': 3, 'V': 3})
+def test_screws_twists_and_distances_are_differentiated_componentwise(name, recursion):
+    assert_differentiated(name, *recursion[1:])
 
 
 @pytest.mark.parametrize('K', [1, 2, 3, 4])
-def test_lower_orders_do_not_depend_on_how_many_are_given(K):
+def test_lower_orders_do_not_depend_on_how_many_are_given(K, recursion):
+    _, kinematics_of, (screw, *_) = recursion
     model, _, coordinates = make_case('tree 3')
-    full = spatial_kinematics(model, coordinates)
-    part = spatial_kinematics(model, coordinates[:, :K])
-    for suffix in ('', 'd', '2d', '3d')[:K]:
-        np.testing.assert_array_equal(
-            getattr(part, 'S' + suffix), getattr(full, 'S' + suffix)
-        )
-    for suffix in ('', 'd', '2d')[: K - 1]:
-        np.testing.assert_array_equal(
-            getattr(part, 'V' + suffix), getattr(full, 'V' + suffix)
-        )
+    full, part = (
+        kinematics_of(model, given) for given in (coordinates, coordinates[:, :K])
+    )
+    for field in [screw + order for order in SUFFIXES[:K]] + [
+        'V' + order for order in SUFFIXES[: K - 1]
+    ]:
+        np.testing.assert_array_equal(getattr(part, field), getattr(full, field))
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_applied_wrenches_come_back_as_they_were_given(name, recursion):
+    """From a spatial or hybrid wrench through the body frame to such a one."""
+    expressed_in, kinematics_of, _ = recursion
+    model, _, coordinates = make_case(name)
+    body = model.n_bodies - 1
+    values = np.random.default_rng(5).standard_normal((1, K - 2, 6))
+    given = Wrench(link_of_body(model, body), values, expressed_in)
+    applied = wrenches_on_bodies(model, coordinates, [(given, values)])
+    found = kinematics_of(model, coordinates)
+    if expressed_in == 'hybrid':
+        W = hybrid.applied_wrenches(found, applied)
+    else:
+        W = spatial.applied_wrenches(found.C, found.V, found.Vd, applied)
+    scale = np.abs(applied[body]).max()
+    np.testing.assert_allclose(W[:, 0, body], values[0], rtol=0, atol=1e-13 * scale)
+    assert not W[:, :, :body].any()
 
 
 # --- Wrenches of single bodies ------------------------------------------------------------------
@@ -135,32 +145,6 @@ def test_gravity_wrenches_are_weights_and_their_derivatives(name):
     np.testing.assert_allclose(actual[0, :, 3:], force, atol=1e-13 * np.abs(force).max())
     moment = np.cross(arm, -model.gravity)
     np.testing.assert_allclose(actual[0, :, :3], moment, atol=1e-13 * np.abs(moment).max())
-
-
-@pytest.mark.parametrize('name', MODELS)
-def test_applied_wrenches_come_back_as_they_were_given(name):
-    """From a spatial wrench through the body frame to a spatial wrench."""
-    model, motion, coordinates = make_case(name)
-    body = model.n_bodies - 1
-    values = np.random.default_rng(5).standard_normal((1, K - 2, 6))
-    given = Wrench(link_of_body(model, body), values, 'spatial')
-    applied = wrenches_on_bodies(model, coordinates, [(given, values)])
-    C, *_, V, Vd, _, _ = spatial_kinematics(model, coordinates)
-    W = spatial.applied_wrenches(C, V, Vd, applied)
-    scale = np.abs(applied[body]).max()
-    np.testing.assert_allclose(W[:, 0, body], values[0], rtol=0, atol=1e-13 * scale)
-    assert not W[:, :, :body].any()
-
-
-@pytest.mark.parametrize('algorithm', ['spatial', 'spatial_base_acceleration', 'hybrid'])
-@pytest.mark.parametrize('K', [3, 4])
-def test_lower_orders_of_the_efforts_need_no_more_derivatives(K, algorithm):
-    _, model, motion, cases, _, _ = random_case_with_wrenches(5)
-    full = inverse_dynamics(model, motion, [Wrench(*case) for case in cases], algorithm)
-    cases = [case._replace(values=case.values[: K - 2]) for case in cases]
-    part = inverse_dynamics(model, motion[:K], [Wrench(*case) for case in cases], algorithm)
-    assert part.shape == (K - 2, model.n_joints)
-    assert_close(part, full[: K - 2], 1e-14)
 
 
 # --- Gravity as base acceleration ---------------------------------------------------------------

@@ -10,7 +10,7 @@ from support.engine_cases import random_chain
 from hodyn_ros import RobotModel
 from hodyn_ros.engine.body_programs import BRANCH, GENERAL, SIMPLE, body_programs
 from hodyn_ros.engine.frames import frames
-from hodyn_ros.engine.program import Attachment, Program, Recorder
+from hodyn_ros.engine.program import Attachment, Recorder, StraightLineProgram
 from hodyn_ros.engine.robot_program import robot_program
 
 PANDA = Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf'
@@ -120,4 +120,4 @@ def test_regrouping_leaves_zeros_and_the_same_efforts():
 
 
 def test_an_empty_program_is_a_program():
-    assert Recorder().program() == Program((), ())
+    assert Recorder().program() == StraightLineProgram((), ())

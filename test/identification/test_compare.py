@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio
 import pytest
 from support import identification_cases as cases
+from support.recordings import samples
 
 from hodyn_ros import RobotModel
-from hodyn_ros.files import Samples
 from hodyn_ros.identification import BANDS, compare
 
 MOTION = cases.random_motion(4, duration=20.0)
@@ -20,15 +20,7 @@ def model():
 
 
 def recorded(robot, sensing=SENSING, seed=0):
-    record = robot.record(MOTION, sensing, seed)
-    return Samples(
-        record['names'],
-        record['time'],
-        record['position'][:, None],
-        effort=record['effort'],
-        name='recording',
-        is_measured=True,
-    )
+    return samples(robot.record(MOTION, sensing, seed))
 
 
 def as_described(**changes):

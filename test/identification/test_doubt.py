@@ -8,28 +8,14 @@ import numpy as np
 import pytest
 from support import doubt_cases as doubts
 from support import identification_cases as cases
+from support.recordings import samples
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, LinearSpring, SeriesElastic
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files import Samples
 from hodyn_ros.identification import identify
 
 PANDA = RobotModel.from_urdf('panda')
-
-
-def samples(record):
-    given = {
-        what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')
-    }
-    return Samples(
-        record['names'],
-        record['time'],
-        record['position'][:, None],
-        name='recording',
-        is_measured=True,
-        **given,
-    )
 
 
 @cache

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from support.records import changed
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, CubicSpring, SeriesElastic
@@ -224,7 +225,7 @@ def test_information_of_motions_adds_and_grows_with_rate_and_less_noise(
         other.information, 4.0 * found.information, rtol=1e-9, atol=rounding
     )
     np.testing.assert_allclose(other.std, found.std / 2.0, rtol=1e-6)
-    both = found._replace(information=found.information + other.information)
+    both = changed(found, information=found.information + other.information)
     np.testing.assert_allclose(both.std, found.std / np.sqrt(5.0), rtol=1e-6)
 
 
@@ -387,7 +388,7 @@ def test_limits_that_are_needed_are_named(panda, limits):
     with pytest.raises(
         UnlimitedError, match='velocity of panda_joint2, panda_joint5 has no'
     ):
-        excite(panda, limits._replace(velocity=velocity))
+        excite(panda, changed(limits, velocity=velocity))
     with pytest.raises(UnlimitedError, match='position of panda_joint3 has no'):
         lower = np.where(np.arange(7) == 2, -np.inf, limits.lower)
-        excite(panda, limits._replace(lower=lower))
+        excite(panda, changed(limits, lower=lower))

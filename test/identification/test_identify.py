@@ -7,6 +7,7 @@ import numpy as np
 import pinocchio
 import pytest
 from support import identification_cases as cases
+from support.recordings import samples
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.actuators import Actuators, CubicSpring, LinearSpring, SeriesElastic
@@ -28,20 +29,6 @@ def model():
 @pytest.fixture(scope='module')
 def robot():
     return cases.RigidRobot.random(1)
-
-
-def samples(record, **changes):
-    given = {
-        what: record.get(what) for what in ('effort', 'motor_position', 'motor_torque')
-    }
-    return Samples(
-        record['names'],
-        record['time'],
-        record['position'][:, None],
-        name='recording',
-        is_measured=True,
-        **{**given, **changes},
-    )
 
 
 def recorded(robot, sensing=SENSING, motion=MOTION, seed=0):

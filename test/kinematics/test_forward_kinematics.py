@@ -7,6 +7,7 @@ from support.interpolation import derivatives_at_zero, taylor
 
 from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.kinematics.jacobian import jacobian
 
 pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
 
@@ -120,13 +121,16 @@ def test_link_of_the_base_does_not_move():
         np.testing.assert_array_equal(result.twist, np.zeros((2, 3, 6)))
 
 
-def test_bad_input_is_refused_with_the_reason():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    with pytest.raises(ModelError, match='name one of the links base, upper, fore, tool'):
-        forward_kinematics(model, np.zeros((3, 2)))
-    with pytest.raises(ModelError, match="no link 'hand'"):
-        forward_kinematics(model, np.zeros((3, 2)), 'hand')
-    with pytest.raises(HodynError, match='expressed_in'):
-        forward_kinematics(model, np.zeros((3, 2)), 'tool', 'world')
-    with pytest.raises(MotionError, match='shape'):
-        forward_kinematics(model, np.zeros((3, 5)), 'tool')
+@pytest.mark.parametrize('compute', [forward_kinematics, jacobian])
+@pytest.mark.parametrize(
+    ('columns', 'arguments', 'error', 'words'),
+    [
+        (2, (), ModelError, 'name one of the links base, upper, fore, tool'),
+        (2, ('hand',), ModelError, "no link 'hand'"),
+        (2, ('tool', 'world'), HodynError, 'expressed_in'),
+        (5, ('tool',), MotionError, 'shape'),
+    ],
+)
+def test_bad_input_is_refused_with_the_reason(compute, columns, arguments, error, words):
+    with pytest.raises(error, match=words):
+        compute(RobotModel.from_urdf(robots.TWO_LINK), np.zeros((3, columns)), *arguments)

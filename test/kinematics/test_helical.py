@@ -12,6 +12,7 @@ from support.random_trees import (
     random_motion,
     random_wrenches,
 )
+from support.records import changed
 
 from hodyn_ros import RobotModel, Wrench, forward_kinematics, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
@@ -152,7 +153,7 @@ def test_helical_joint_equals_a_turning_joint_and_an_advancing_mimic_joint(
         links={
             **{name: frame for name, frame in pair.links.items() if frame.body < turn},
             'spindle': pair.links['nut'],
-            'plate': pair.links['plate']._replace(body=2),
+            'plate': changed(pair.links['plate'], body=2),
         },
     )
     motion = random_motion(7, 3, K, (4,))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support import robots
 from support.dynamics_cases import derivatives_for
+from support.engine_cases import FORMS
 from support.random_trees import random_motion
 from support.robots import joint, link, robot
 
@@ -212,7 +213,7 @@ def panda_like():
     return RobotModel.from_urdf(robots.TWO_LINK)
 
 
-@pytest.mark.parametrize('algorithm', ['auto', *FORMULATIONS])
+@pytest.mark.parametrize('algorithm', ['auto', *FORMULATIONS, *FORMS])
 def test_every_algorithm_includes_friction_and_armature(algorithm):
     model = panda_like()
     law = Sigmoid(*PANDA[0]) + Viscous(0.1)
@@ -229,32 +230,6 @@ def test_every_algorithm_includes_friction_and_armature(algorithm):
     np.testing.assert_allclose(difference, expected, atol=1e-12)
     assert not model.friction
     np.testing.assert_array_equal(model.armature, [0, 0])
-
-
-def test_derivatives_of_the_effort_with_friction_are_those_of_its_values():
-    model = (
-        panda_like()
-        .with_friction({'shoulder': Coulomb(3.0, 0.8), 'elbow': Sigmoid(*PANDA[3])})
-        .with_armature({'elbow': 0.3})
-    )
-    rng = np.random.default_rng(4)
-    a, w, phase = rng.uniform(0.3, 1.0, (3, 2))
-
-    def motion(t, orders):
-        t = np.asarray(t)[..., None]
-        return np.stack(
-            [a * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(orders)],
-            axis=-2,
-        )
-
-    nodes = np.polynomial.chebyshev.chebpts1(40)
-    efforts = inverse_dynamics(model, motion(0.4 * nodes, 3))[:, 0]
-    fit = np.polynomial.chebyshev.chebfit(nodes, efforts, 39)
-    exact = inverse_dynamics(model, motion(0.0, 5))
-    for order in range(3):
-        derivative = np.polynomial.chebyshev.chebval(0.0, fit) / 0.4**order
-        np.testing.assert_allclose(exact[order], derivative, rtol=1e-10, atol=1e-10)
-        fit = np.polynomial.chebyshev.chebder(fit)
 
 
 def test_many_joints_at_once_have_the_friction_of_each_by_itself():

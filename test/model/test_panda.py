@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from support import robots
-from support.oracles import chain_urdf, read_urdf, taylor_rnea
+from support.oracles import read_urdf
 from support.random_trees import random_motion
 
 from hodyn_ros import RobotModel, inverse_dynamics
@@ -228,37 +228,3 @@ def test_unidentifiable_coordinate_of_the_first_centre_of_mass_has_no_influence(
     scale = np.abs(effort).max(axis=-1, keepdims=True)
     # Influence is exactly 0, so only rounding is left.
     np.testing.assert_allclose(effort / scale, other / scale, rtol=0, atol=1e-14)
-
-
-def test_resting_hand_loads_the_arm_like_a_rigid_weight():
-    """Gravity torque of joint 2, stretched out sideways: weight times lever arm."""
-    q = np.zeros((3, 8))
-    q[0, 1] = np.pi / 2  # upper arm and all behind it point along +x
-    model = RobotModel.from_urdf(ARM_WITH_HAND)
-    effort = inverse_dynamics(
-        model, q[:, model.joint_order([*ARM_JOINTS, 'panda_finger_joint1'])]
-    )
-    arm = RobotModel.from_urdf(chain_urdf(ARM, 'panda_link0', 'panda_link8'))
-    without = inverse_dynamics(arm, q[:, :7])
-    poses = frames_of_urdf(ARM_WITH_HAND, {'panda_joint2': np.pi / 2})
-    lever = sum(
-        inertial.mass * (poses[link] @ [*inertial.com, 1.0])[0]
-        for link, inertial in read_urdf(ARM_WITH_HAND).inertials.items()
-        if link in HAND_INERTIALS
-    )
-    # Gravity pulls towards positive q2, the effort holds against.
-    expected = -9.81 * float(lever)
-    assert effort[0, 1] - without[0, 1] == pytest.approx(expected, rel=1e-12)
-
-
-def test_arm_agrees_with_the_power_series_oracle_at_rest():
-    model = RobotModel.from_urdf(ARM)
-    motion = np.zeros((5, 7))
-    motion[0] = CONFIGURATIONS['ready']
-    effort = inverse_dynamics(model, motion)
-    expected = taylor_rnea(ARM, model.joint_names, (0, 0, -9.81), motion)
-    assert np.abs(expected[0]).max() > 1.0
-    assert np.all(expected[1:] == 0.0)
-    np.testing.assert_allclose(
-        effort, expected, rtol=0, atol=1e-14 * np.abs(expected).max()
-    )

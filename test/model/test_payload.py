@@ -52,17 +52,6 @@ def test_payloads_add_up_and_leave_the_first_model_alone():
         once.M_body[...] = 0.0
 
 
-def test_point_mass_at_rest_needs_its_weight_times_the_lever():
-    empty = RobotModel.from_body_screws(
-        [[0, 1, 0, 0, 0, 0]], [np.eye(4)], inertias=[(1.0, (0, 0, 0), np.eye(3))]
-    )
-    loaded = empty.with_payload('link1', 2.0, (0.5, 0.0, 0.0))
-    motion = np.zeros((3, 1))
-    difference = inverse_dynamics(loaded, motion) - inverse_dynamics(empty, motion)
-    # Turning about +y lowers a mass on +x, so the joint holds with a negative torque.
-    np.testing.assert_allclose(difference, [[-2.0 * 9.81 * 0.5]], rtol=1e-14)
-
-
 def test_frame_of_the_payload_is_that_of_the_link_not_of_the_body():
     pose = se3.exp([0.4, -0.2, 0.9, 0.1, 0.2, 0.3])
     model = RobotModel.from_body_screws(

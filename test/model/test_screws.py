@@ -1,14 +1,11 @@
 """Models from joint screws, models as URDF, and what must not depend on the choice of frames."""
 
-import dataclasses
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
-from support.dynamics_cases import assert_same_efforts, derivatives_for
-from support.examples import EXPENSIVE
+from support.dynamics_cases import assert_same_efforts
 from support.oracles import taylor_terms
 from support.random_trees import (
     random_gravity,
@@ -22,10 +19,9 @@ from support.random_trees import (
 )
 
 from hodyn_ros import ModelWarning, RobotModel, Wrench, forward_kinematics, inverse_dynamics
-from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.lie.se3 import pitches, transform_inertia
+from hodyn_ros.lie.se3 import pitches
 from hodyn_ros.model.inertia import inertia_parts, spatial_inertia
 from hodyn_ros.model.robot import BASE
 from hodyn_ros.model.urdf import to_urdf
@@ -277,76 +273,4 @@ def test_axes_and_rotations_from_printed_tables_are_made_exact():
 # --- Invariance under the choice of frames ------------------------------------------------------
 
 
-def reframed(model, frames):
-    """The model with other body frames; frames[i] is the pose of the new frame in the old one."""
-    inverses = se3.inverse(frames)
-    B = np.array(
-        [
-            (model.B[i] if p == BASE else inverses[p] @ model.B[i]) @ frames[i]
-            for i, p in enumerate(model.parent)
-        ]
-    )
-    return dataclasses.replace(
-        model,
-        B=B,
-        X=(se3.Ad(inverses) @ model.X[..., None])[..., 0],
-        M_body=np.array([transform_inertia(M, f) for M, f in zip(model.M_body, inverses)]),
-        links={
-            name: frame
-            if frame.body == BASE
-            else frame._replace(pose=inverses[frame.body] @ frame.pose)
-            for name, frame in model.links.items()
-        },
-    )
-
-
-def rebased(model, frame):
-    """The model in another base frame; frame is the pose of the new frame in the old one."""
-    to_new = se3.inverse(frame)
-    B = np.array([to_new @ B if p == BASE else B for B, p in zip(model.B, model.parent)])
-    return dataclasses.replace(model, B=B, gravity=to_new[:3, :3] @ model.gravity)
-
-
 seeds = st.integers(0, 2**32 - 1)
-
-
-@given(seed=seeds, screws=st.booleans())
-@EXPENSIVE
-def test_efforts_do_not_depend_on_the_choice_of_link_frames(seed, screws):
-    rng = np.random.default_rng(seed)
-    model = (
-        random_screw_model(seed)
-        if screws
-        else RobotModel.from_urdf(random_robot(seed).xml, gravity=random_gravity(seed))
-    )
-    other = reframed(model, random_poses(rng, model.n_bodies))
-    motion = random_motion(seed, model.n_joints, K)
-    for algorithm in FORMULATIONS:
-        orders = derivatives_for(algorithm)
-        cases = random_wrenches(seed, list(model.links), orders)
-        wrenches = [Wrench(*case) for case in cases]
-        assert_same_efforts(
-            inverse_dynamics(other, motion[:orders], wrenches, algorithm),
-            inverse_dynamics(model, motion[:orders], wrenches, algorithm),
-            5e-12,
-        )
-
-
-@given(seed=seeds, screws=st.booleans())
-@EXPENSIVE
-def test_efforts_do_not_depend_on_the_choice_of_the_base_frame(seed, screws):
-    rng = np.random.default_rng(seed)
-    model = (
-        random_screw_model(seed)
-        if screws
-        else RobotModel.from_urdf(random_robot(seed).xml, gravity=random_gravity(seed))
-    )
-    other = rebased(model, random_poses(rng, 1)[0])
-    motion = random_motion(seed, model.n_joints, K)
-    for algorithm in FORMULATIONS:
-        orders = derivatives_for(algorithm)
-        assert_same_efforts(
-            inverse_dynamics(other, motion[:orders], algorithm=algorithm),
-            inverse_dynamics(model, motion[:orders], algorithm=algorithm),
-            2e-12,
-        )

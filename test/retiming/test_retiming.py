@@ -11,18 +11,18 @@ from support import robots
 from support.examples import EXPENSIVE
 from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
 from support.random_trees import random_robot
+from support.records import changed
 
-from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
+from hodyn_ros import RobotModel, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
 from hodyn_ros.actuators.motors import motor_motion
-from hodyn_ros.errors import HodynError, ScalingError, TrajectoryError, WrenchError
+from hodyn_ros.errors import HodynError, ScalingError, TrajectoryError
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.resources import share_file
 from hodyn_ros.retiming import law as retiming_law
 from hodyn_ros.retiming import retiming
 from hodyn_ros.retiming.law import time_laws
-from hodyn_ros.retiming.limits import Drives, PathLimits
-from hodyn_ros.retiming.path import RestingPath
+from hodyn_ros.retiming.path import Drives, PathLimits, RestingPath
 from hodyn_ros.retiming.retiming import MOST_INTERVALS, RISE_TIME, WINDOW, retime
 from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.jtc import jtc_motion
@@ -142,13 +142,12 @@ def minimum_jerk(standing, stroke=0.8, rate=100.0):
 
 @pytest.mark.parametrize(('noise', 'standing'), [(0.0, 0.1), (1e-15, 0.3)])
 def test_standstills_at_the_ends_are_kept_and_bounded_like_the_rest(standing, noise):
-    limits = LIMITS
     results = []
     for pause in (0.0, standing):
         t, q = minimum_jerk(pause)
         q += noise * np.random.default_rng(0).uniform(-1.0, 1.0, q.shape)
         path = fit_spline(t, q, start=OPEN_END, end=OPEN_END)
-        results.append(retime(PANDA, path, limits, intervals=32))
+        results.append(retime(PANDA, path, LIMITS, intervals=32))
     without, result = results
     assert without.standstill == 0.0
     assert result.standstill == pytest.approx(2.0 * standing, abs=1e-9)
@@ -165,24 +164,23 @@ def test_standstills_at_the_ends_are_kept_and_bounded_like_the_rest(standing, no
         effort = inverse_dynamics(PANDA, found.motion(t))
         assert np.abs(effort[:, 2]).max() < 1.0001 * 1000.0 / RISE_TIME
         assert np.abs(effort[[0, -1], 1:]).max() <= 1e-9 + 1e14 * noise
-    dropped = retime(PANDA, path, limits, intervals=32, keep_standstills=False)
+    dropped = retime(PANDA, path, LIMITS, intervals=32, keep_standstills=False)
     assert dropped.standstill == 0.0
     assert dropped.duration == pytest.approx(without.duration, rel=4e-2)
 
 
 def test_standstills_on_the_way_are_kept_where_they_are():
-    limits = LIMITS
     start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
     points = start + np.array([0.0, 0.5, 0.5, 0.5, -0.3, -0.3])[:, None]
     path = fit_spline([0.0, 1.0, 1.2, 1.4, 2.4, 3.0], points)
     found = {
-        keep: retime(PANDA, path, limits, intervals=32, keep_standstills=keep)
+        keep: retime(PANDA, path, LIMITS, intervals=32, keep_standstills=keep)
         for keep in (True, False)
     }
     assert found[True].standstill == pytest.approx(0.4 + 0.6)
     assert found[True].duration == pytest.approx(found[False].duration + 1.0, abs=1e-9)
     for keep, result in found.items():
-        assert violations(PANDA, limits, result.motion, 20_011) == ()
+        assert violations(PANDA, LIMITS, result.motion, 20_011) == ()
         motion = result.motion(np.linspace(0.0, result.duration, 40_001))
         stands = (np.abs(motion[:, 1:]).max(axis=(1, 2)) < 1e-9) & (motion[:, 0, 0] > 0.49)
         step = result.duration / 40_000
@@ -249,7 +247,7 @@ def test_torque_rates_change_no_faster_than_they_may(given, rise_time, bound, la
     model = (
         PANDA if law is None else PANDA.with_friction(dict.fromkeys(PANDA.joint_names, law))
     )
-    limits, path = LIMITS._replace(effort_ddot=np.full(7, given)), panda_path(2, False)
+    limits, path = changed(LIMITS, effort_ddot=np.full(7, given)), panda_path(2, False)
     result = retime(model, path, limits, intervals=64, rise_time=rise_time)
     np.testing.assert_array_equal(result.limits.effort_ddot, bound)
     # Second differences of Pinocchio's torques.
@@ -277,21 +275,20 @@ def test_motors_behind_springs_stay_near_their_limits():
 
 
 def test_motion_takes_as_long_as_is_asked_for():
-    limits = LIMITS
     t, q = minimum_jerk(0.2)
     path = fit_spline(t, q, start=OPEN_END, end=OPEN_END)
-    fast = retime(PANDA, path, limits, intervals=32)
-    slow = retime(PANDA, path, limits, intervals=32, shortest=path.duration)
+    fast = retime(PANDA, path, LIMITS, intervals=32)
+    slow = retime(PANDA, path, LIMITS, intervals=32, shortest=path.duration)
     assert fast.duration < path.duration <= slow.duration < path.duration + 0.01
     assert fast.standstill == slow.standstill == pytest.approx(0.4)
-    assert violations(PANDA, limits, slow.motion, 20_011) == ()
+    assert violations(PANDA, LIMITS, slow.motion, 20_011) == ()
     # What would be exceeded first is that of the whole motion, played faster.
-    slowest = retime(PANDA, path, limits, intervals=32, shortest=30.0)
+    slowest = retime(PANDA, path, LIMITS, intervals=32, shortest=30.0)
     whole = uniform_scaling(PANDA, slowest.motion, slowest.limits).limiting
     assert slowest.limiting[:2] == whole[:2] and slowest.limiting.time == pytest.approx(
         whole.time
     )
-    again = retime(PANDA, path, limits, intervals=32, shortest=0.5 * fast.duration)
+    again = retime(PANDA, path, LIMITS, intervals=32, shortest=0.5 * fast.duration)
     assert again.duration == fast.duration
 
 
@@ -390,21 +387,19 @@ def test_very_many_parts_share_the_work(parts, expected, monkeypatch):
 
 
 def test_limits_are_kept_on_every_segment_though_intervals_are_few():
-    limits = LIMITS
     path = jittery_panda(2500)
-    result = retime(PANDA, path, limits, intervals=32)
+    result = retime(PANDA, path, LIMITS, intervals=32)
     motion = result.motion
     # Instants at which the motion passes the knots of its path.
     t = np.linspace(0.0, motion.duration, 400_001)
     knots = np.interp(path.times, result.parameter(t, 1)[:, 0], t)
-    assert excess(limits, motion, knots, 23) == 0.0
+    assert excess(LIMITS, motion, knots, 23) == 0.0
     assert result.duration <= result.uniform_duration
-    uniform = uniform_scaling(PANDA, path, limits).factor * path.duration
+    uniform = uniform_scaling(PANDA, path, LIMITS).factor * path.duration
     assert result.uniform_duration > 0.9 * uniform
 
 
 def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():
-    limits = LIMITS
     start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.5])
     points, rest = [start, start + 0.4, start + 0.4, start], np.zeros((4, 7))
     durations = []
@@ -412,8 +407,8 @@ def test_path_may_halt_on_its_way_and_have_any_unit_of_its_parameter():
         path = fit_spline(
             scale * np.arange(4.0), points, velocities=rest, accelerations=rest
         )
-        result = retime(PANDA, path, limits, intervals=32, keep_standstills=False)
-        assert violations(PANDA, limits, result.motion, 20_011) == ()
+        result = retime(PANDA, path, LIMITS, intervals=32, keep_standstills=False)
+        assert violations(PANDA, LIMITS, result.motion, 20_011) == ()
         durations.append(result.duration)
     np.testing.assert_allclose(durations, durations[0], rtol=2e-3)
     assert durations[0] < 0.8 * result.uniform_duration
@@ -423,7 +418,7 @@ def test_limit_of_the_torque_rate_shapes_the_motion():
     extra = {name: dict(given, effort_dot=150.0) for name, given in FRANKA.items()}
     limits = motion_limits(PANDA, extra)
     path = panda_path(0, at_rest=False)
-    free = retime(PANDA, path, limits._replace(effort_dot=np.full(7, np.inf)), intervals=32)
+    free = retime(PANDA, path, changed(limits, effort_dot=np.full(7, np.inf)), intervals=32)
     kept = retime(PANDA, path, limits, intervals=32)
     assert violations(PANDA, limits, kept.motion) == ()
     broken = violations(PANDA, limits, free.motion)
@@ -480,15 +475,14 @@ def test_limits_of_motors_are_kept_too():
             for name in PANDA.joint_names[:4]
         },
     )
-    limits = LIMITS
     path = panda_path(2, at_rest=True)
     result = retime(
-        PANDA, path, limits, actuators=driven, motor_limits=bounds, intervals=16
+        PANDA, path, LIMITS, actuators=driven, motor_limits=bounds, intervals=16
     )
     t = np.linspace(0.0, result.duration, 20_011)
     motors = motor_motion(driven, result.motion(t, 5))
     assert find_motor_violations(driven, bounds, motors) == ()
-    assert violations(PANDA, limits, result.motion) == ()
+    assert violations(PANDA, LIMITS, result.motion) == ()
     assert result.duration <= result.uniform_duration + WINDOW + 0.002
 
 
@@ -553,7 +547,7 @@ def test_limited_quantities_on_the_path_are_those_of_the_motion(law):
     inertia, compliance, *bounds = random.uniform(0.5, 2.0, (6, 7))
     drives = Drives(inertia, compliance, *bounds)
     but_one = np.where(np.arange(7) == 2, np.inf, 5e4)
-    limits = LIMITS._replace(jerk=but_one, effort_ddot=but_one)
+    limits = changed(LIMITS, jerk=but_one, effort_ddot=but_one)
     law_limits = PathLimits(model, limits, p, drives=drives)
 
     def limited(b):
@@ -639,58 +633,6 @@ def test_law_keeps_its_limits_when_rounding_ends_the_search(monkeypatch):
     assert 1.001 * best.duration < result.duration < 0.8 * result.uniform_duration
 
 
-def push(sigma, orders):
-    """A force that swells along the path, and a torque that turns, on the hand."""
-    values = np.zeros((len(sigma), orders, 6))
-    for k in range(orders):
-        phase = 2.0 * sigma + 0.5 * np.pi * k
-        values[:, k, 5] = 2.0**k * 20.0 * np.sin(phase)
-        values[:, k, 0] = 2.0**k * 3.0 * np.cos(phase)
-    values[:, 0, 5] += 10.0
-    return Wrench('panda_link8', values, 'hybrid')
-
-
-def test_wrenches_that_belong_to_the_path_are_part_of_the_limits():
-    extra = {name: dict(given, effort_dot=150.0) for name, given in FRANKA.items()}
-    limits = motion_limits(PANDA, extra)
-    path = panda_path(0, at_rest=False)
-    result = retime(PANDA, path, limits, wrench=push, intervals=32)
-    assert 1.0 <= result.repair < 1.005
-    t = np.linspace(0.0, result.duration, 30_011)
-    motion, sigma = result.motion(t), result.parameter(t, 3)
-    along = push(sigma[:, 0], 3)
-    values = np.array(along.values)
-    first, second = (along.values[:, k].copy() for k in (1, 2))
-    values[:, 1] = first * sigma[:, 1:2]
-    values[:, 2] = second * sigma[:, 1:2] ** 2 + first * sigma[:, 2:3]
-    loaded = inverse_dynamics(PANDA, motion, Wrench('panda_link8', values, 'hybrid'))
-    assert find_violations(PANDA, limits, motion, loaded) == ()
-    # The limits are reached with the wrench, and would not be kept without knowing it.
-    assert np.abs(loaded[:, 1]).max() > 149.0
-    unaware = retime(PANDA, path, limits, intervals=32)
-
-    def in_time(t, orders):
-        sigma = unaware.parameter(t, 2)
-        values = np.array(push(sigma[:, 0], 2).values)
-        values[:, 1] *= sigma[:, 1:2]
-        return Wrench('panda_link8', values[:, :orders], 'hybrid')
-
-    factor = uniform_scaling(PANDA, unaware.motion, limits, wrench=in_time).factor
-    assert factor > 1.01
-    assert result.duration < factor * unaware.duration
-
-
-def test_wrench_of_another_shape_is_refused():
-    for wrong in (
-        lambda sigma, orders: Wrench('slide', np.zeros((len(sigma), orders + 1, 6))),
-        lambda sigma, orders: [np.zeros((len(sigma), orders, 6))],
-    ):
-        with pytest.raises(WrenchError, match='expected wrenches with values of shape'):
-            retime(RAIL, Line(0.0, 1.0), wrench=wrong, intervals=4)
-    with pytest.raises(WrenchError, match='motion is given as samples'):
-        uniform_scaling(RAIL, np.zeros((3, 4, 1)), wrench=push)
-
-
 def test_what_is_in_the_way_is_named_with_its_time():
     result = retimed_panda(2, True, intervals=32, window=WINDOW)
     found = result.limiting
@@ -743,15 +685,6 @@ def test_position_between_samples_is_refused():
     highest = path(np.linspace(0.0, 2.0, 100_001), 0).max()
     with pytest.raises(ScalingError, match='beyond its limit'):
         retime(RAIL, path, unlimited(1, velocity=1.0, upper=highest - 1e-7))
-
-
-@pytest.mark.parametrize('t', [-1e-3, 1e6, np.nan])
-def test_times_outside_of_the_motion_are_refused(t):
-    motion = retime(RAIL, Line(0.0, 1.0), intervals=4).motion
-    with pytest.raises(TrajectoryError, match='outside of the motion'):
-        motion(t)
-    with pytest.raises(TrajectoryError, match='highest_derivative'):
-        motion(0.0, -1)
 
 
 def test_path_that_must_be_followed_fast_is_refused_with_its_factors():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support import robots
 from support.motion_limits import FRANKA, PANDA, excess, unlimited
+from support.records import changed
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import JointNameError, StaleError, TrajectoryError
@@ -105,7 +106,7 @@ def test_limits_are_reached_where_chunks_contradict_each_other():
 
 
 def test_torque_rate_is_kept_by_leaving_the_chunk():
-    strict = LIMITS._replace(effort_dot=np.full(7, 60.0))
+    strict = changed(LIMITS, effort_dot=np.full(7, 60.0))
     times = 0.02 * np.arange(50)
     fast = Stream().send(times, task(4.0 * times), 0.0)
     stream = Stream(limits=strict)
@@ -210,7 +211,7 @@ def test_positions_stay_in_their_range_where_smoothing_would_leave_it():
     t = np.linspace(0.0, 1.6, 2000)
     highest = [
         Stream(limits=limits).send(times, positions, 0.0)(t, 0)[:, 0, 0].max()
-        for limits in (LIMITS, LIMITS._replace(upper=upper))
+        for limits in (LIMITS, changed(LIMITS, upper=upper))
     ]
     assert highest[0] > 0.301
     assert 0.295 < highest[1] <= 0.3 + 1e-12
@@ -227,13 +228,13 @@ def test_continuous_joints_take_the_shorter_way():
 
 
 def model_limits(model):
-    return motion_limits(model)._replace(
-        lower=np.full(2, -np.inf), upper=np.full(2, np.inf)
+    return changed(
+        motion_limits(model), lower=np.full(2, -np.inf), upper=np.full(2, np.inf)
     )
 
 
 def test_a_weight_that_is_too_heavy_is_refused_and_the_motion_goes_on():
-    weak = LIMITS._replace(effort=np.full(7, 5.0))
+    weak = changed(LIMITS, effort=np.full(7, 5.0))
     times = 0.02 * np.arange(20)
     with pytest.raises(
         TrajectoryError, match='effort of panda_joint4 is .* the motion in prog'

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from support import robots
 from support.random_trees import random_robot
+from support.records import changed
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis import find_violations, motion_limits
@@ -28,7 +29,7 @@ def violations(model, limits, motion):
     }
     executed = motion(times)
     efforts = inverse_dynamics(model, executed)
-    return find_violations(model, limits._replace(**slack), executed, efforts)
+    return find_violations(model, changed(limits, **slack), executed, efforts)
 
 
 @pytest.mark.parametrize('timing', ['path', 'uniform'])
@@ -86,7 +87,8 @@ def test_random_robots_are_stretched_by_what_a_search_finds(seed):
     still = np.zeros((4, 3, model.n_joints))
     still[:, 0] = positions
     weight = np.abs(inverse_dynamics(model, still)[:, 0]).max(axis=0)
-    limits = motion_limits(model)._replace(
+    limits = changed(
+        motion_limits(model),
         lower=np.full(model.n_joints, -9.0),
         upper=np.full(model.n_joints, 9.0),
         velocity=np.full(model.n_joints, 2.0),
@@ -131,7 +133,7 @@ def test_what_no_timing_saves_says_which_limit_it_is(
 ):
     motion = fit_spline(2.0 + np.arange(5.0), positions)
     with pytest.raises(ScalingError) as caught:
-        new_timing(MODEL, motion, LIMITS._replace(**changes), timing=timing)
+        new_timing(MODEL, motion, changed(LIMITS, **changes), timing=timing)
     exceeded = caught.value.limiting
     assert (exceeded.quantity, exceeded.name) == (quantity, 'shoulder')
     assert abs(exceeded.value) > abs(exceeded.limit)
@@ -144,11 +146,12 @@ def test_what_no_timing_saves_says_which_limit_it_is(
 
 @pytest.mark.parametrize('timing', ['path', 'uniform'])
 def test_speed_that_nothing_limits_is_an_error_unless_slower_only(timing):
-    free = LIMITS._replace(
+    free = changed(
+        LIMITS,
         **{
             name: np.full(2, np.inf)
             for name in ('velocity', 'jerk', 'effort', 'effort_dot')
-        }
+        },
     )
     with pytest.raises(UnlimitedError, match='Nothing limits the speed'):
         new_timing(MODEL, path(1.0), free, timing=timing)

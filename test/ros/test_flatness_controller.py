@@ -272,7 +272,7 @@ def test_a_fault_of_the_law_is_an_error_and_never_an_old_command(start, monkeypa
     harness = start(without_reference='hold')
     harness.answer(10**9, STATE)
 
-    def fail(*_):
+    def fail(*_, **options):
         raise np.linalg.LinAlgError('Singular matrix')
 
     monkeypatch.setattr(FlatnessController, 'evaluate', fail)

@@ -23,7 +23,7 @@ from hodyn_ros import ModelWarning, RobotModel  # noqa: E402
 from hodyn_ros.actuators.actuator import RigidDrive  # noqa: E402
 from hodyn_ros.actuators.sea import SeriesElastic  # noqa: E402
 from hodyn_ros.actuators.springs import CubicSpring  # noqa: E402
-from hodyn_ros.actuators.vsa.antagonistic import Qbmove  # noqa: E402
+from hodyn_ros.actuators.vsa.mechanisms import Qbmove  # noqa: E402
 from hodyn_ros.actuators.vsa.model import VariableStiffness  # noqa: E402
 from hodyn_ros.errors import JointNameError, ModelError, SimulationError  # noqa: E402
 from hodyn_ros.simulation import (  # noqa: E402

@@ -13,8 +13,7 @@ from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.actuators.motors import Actuators, motor_motion
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import CubicSpring, LinearSpring
-from hodyn_ros.actuators.vsa.antagonistic import Qbmove
-from hodyn_ros.actuators.vsa.lever import AwasII
+from hodyn_ros.actuators.vsa.mechanisms import AwasII, Qbmove
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import (
     ActuatorError,

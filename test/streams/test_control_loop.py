@@ -238,6 +238,16 @@ def test_robot_that_is_led_by_hand_takes_no_motion_and_is_held_where_it_was_led(
     assert world.step().error == pytest.approx([0.0, 0.0])
 
 
+def test_law_without_memory_holds_a_robot_where_it_was_led(world):
+    world.run(3)
+    world.set(controller='gravity_compensation')
+    world.run(3, off=0.5)
+    world.set(controller='feed_forward_2')
+    assert world.step(off=0.5).error == pytest.approx([0.0, 0.0])
+    assert world.control.supervisor.state == FOLLOWING
+    assert world.control.observed(world.stamp) is None
+
+
 def test_collision_lets_the_robot_float_if_so_asked():
     world = World(
         collision_reaction='float', max_external_torque=5.0, max_tracking_error=10.0

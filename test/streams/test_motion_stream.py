@@ -79,6 +79,7 @@ class Setup:
 
     def follow(self, names, is_held, types=None):
         """Plan for a robot with these joints, or for none; whether a motion is stopped."""
+        types = types or ('revolute',) * len(names or ())
         model = SimpleNamespace(joint_names=names, joint_types=types)
         robot = names and SimpleNamespace(model=model, limits=None)
         return self.stream.follow(robot, is_held, self.at)

@@ -5,7 +5,7 @@ from support import robots
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import SeriesElastic
-from hodyn_ros.actuators.damped import Dampers
+from hodyn_ros.actuators.sea import Dampers
 
 MODEL = RobotModel.from_urdf(
     robots.robot(

@@ -13,6 +13,7 @@ from support.random_trees import (
     random_robot,
     random_wrenches,
 )
+from support.records import changed
 
 from hodyn_ros import ModelWarning, RobotModel, Wrench
 from hodyn_ros.dynamics.inverse import FORMULATIONS
@@ -87,7 +88,7 @@ def up_to_its_order(algorithm, motion, cases):
     """As many orders of a motion with K = 5 and of its wrenches as the algorithm can use."""
     orders = 1 if algorithm == 'newton_euler' else 3
     return motion[..., : orders + 2, :], [
-        case._replace(values=case.values[..., :orders, :]) for case in cases
+        changed(case, values=case.values[..., :orders, :]) for case in cases
     ]
 
 

@@ -18,7 +18,7 @@ FORMS = tuple(pytest.param(form, marks=needs_compiler) for form in COMPILED)
 
 def kernels_of(model):
     """What has been compiled for a model, by term."""
-    return engine_of(model)._kernels
+    return engine_of(model).kernels
 
 
 def load(xml, **options):

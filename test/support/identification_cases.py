@@ -223,16 +223,6 @@ def regressor(model, motion):
     return np.array(rows)
 
 
-def observable(parameters, seed=0, samples=400):
-    """The part of inertial parameters (70,) that torques depend on; columns of Y to 1e-10."""
-    rng = np.random.default_rng(seed)
-    motion = rng.normal(size=(samples, 3, 7)) * 2.0
-    Y = regressor(panda(), motion).reshape(-1, 70)
-    _, singular, rows = np.linalg.svd(Y, full_matrices=False)
-    rows = rows[singular > 1e-10 * singular[0]]
-    return rows.T @ (rows @ parameters)
-
-
 # --- Measuring --------------------------------------------------------------------------------
 
 

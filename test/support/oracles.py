@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from support.records import changed
 
 # --- URDF, read as plainly as possible ----------------------------------------------------------
 
@@ -551,7 +552,7 @@ class PinOracle:
         return self.effort(
             moved,
             [
-                wrench._replace(values=[_polynomial(wrench.values, time, 0)])
+                changed(wrench, values=[_polynomial(wrench.values, time, 0)])
                 for wrench in wrenches
             ],
         )

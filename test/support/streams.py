@@ -85,6 +85,11 @@ def errors(estimates, motion, order):
     return found - truth, np.array([estimate.std[order] for estimate in chosen])
 
 
+def coverage(error, std):
+    """Share of errors below two standard deviations."""
+    return np.mean(np.abs(error) < 2.0 * std)
+
+
 def discretised(N, step):
     """Transition and driven covariance of the N-fold integrator (Van Loan 1978)."""
     A, G = np.diag(np.ones(N - 1), 1), np.zeros((N, N))
@@ -92,3 +97,28 @@ def discretised(N, step):
     block = expm(np.block([[-A, G], [np.zeros((N, N)), A.T]]) * step)
     F = block[N:, N:].T
     return F, F @ block[:N, N:]
+
+
+def posterior(t, values, N, intensity, correlation=0.0):
+    """Means and covariances (n, N, N) of all states given all values with unit noise, densely."""
+    states = len(t) * N
+    precision, right = np.zeros((states, states)), np.zeros(states)
+    F, Q = discretised(N, 1.0)
+    noise = np.eye(len(t))
+    if correlation > 0.0:
+        noise = np.exp(-np.abs(t[:, None] - t) / correlation)
+    precision[::N, ::N] = np.linalg.inv(noise)
+    right[::N] = np.linalg.solve(noise, values)
+    for i in range(len(t)):
+        if i:
+            # Matrices of the step one, in the unit of this step: exact, whatever its length.
+            h = t[i] - t[i - 1]
+            unit = h ** np.arange(float(N))
+            rows = np.zeros((N, states))
+            rows[:, (i - 1) * N : i * N] = -F * unit
+            rows[:, i * N : (i + 1) * N] = np.diag(unit)
+            precision += rows.T @ np.linalg.solve(Q * intensity * h ** (2 * N - 1), rows)
+    covariance = np.linalg.inv(precision)
+    blocks = [slice(i * N, (i + 1) * N) for i in range(len(t))]
+    mean = (covariance @ right).reshape(len(t), N)
+    return mean, np.array([covariance[place, place] for place in blocks])

@@ -5,9 +5,7 @@ Every formula takes the position q of the link and the coordinates y1, y2 of bot
 
 import numpy as np
 
-from hodyn_ros.actuators.vsa.antagonistic import DlrBavs, Qbmove
-from hodyn_ros.actuators.vsa.lever import AwasII
-from hodyn_ros.actuators.vsa.parameters import PARAMETER_SETS
+from hodyn_ros.actuators.vsa.mechanisms import PARAMETER_SETS, AwasII, DlrBavs, Qbmove
 
 PUBLISHED = {
     f'{name}/{key}': entry.model

@@ -5,38 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.streams import discretised, point_to_point, sinusoid
+from support.streams import point_to_point, posterior, sinusoid
 
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory import Smoother, smooth
 from hodyn_ros.trajectory.smoother import runs
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def posterior(t, values, N, intensity, correlation):
-    """Means and covariances (n, N, N) of all states given all values with unit noise, densely."""
-    states = len(t) * N
-    precision, right = np.zeros((states, states)), np.zeros(states)
-    F, Q = discretised(N, 1.0)
-    noise = np.eye(len(t))
-    if correlation > 0.0:
-        noise = np.exp(-np.abs(t[:, None] - t) / correlation)
-    precision[::N, ::N] = np.linalg.inv(noise)
-    right[::N] = np.linalg.solve(noise, values)
-    for i in range(len(t)):
-        if i:
-            # Matrices of the step one, in the unit of this step: exact, whatever its length.
-            h = t[i] - t[i - 1]
-            unit = h ** np.arange(float(N))
-            rows = np.zeros((N, states))
-            rows[:, (i - 1) * N : i * N] = -F * unit
-            rows[:, i * N : (i + 1) * N] = np.diag(unit)
-            precision += rows.T @ np.linalg.solve(Q * intensity * h ** (2 * N - 1), rows)
-    covariance = np.linalg.inv(precision)
-    blocks = [slice(i * N, (i + 1) * N) for i in range(len(t))]
-    mean = (covariance @ right).reshape(len(t), N)
-    return mean, np.array([covariance[place, place] for place in blocks])
 
 
 # Slower models leave the dense solution fewer digits.

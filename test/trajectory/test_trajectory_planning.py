@@ -7,6 +7,7 @@ import pytest
 
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
+from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.planning import (
     HOLD_DURATION,
     StartState,
@@ -453,9 +454,7 @@ def test_continuity_of_the_controller_is_remarked(rows, quantity, next_one):
 @BOTH
 def test_extremes_are_those_of_the_motion(interpolation):
     plan = plan_motion(path(rows=1), NAMES, interpolation=interpolation)
-    positions = plan.motion(np.linspace(1.0, 3.5, 50_001), 0)[:, 0]
-    np.testing.assert_allclose(plan.extremes.highest, positions.max(axis=0), atol=1e-7)
-    np.testing.assert_allclose(plan.extremes.lowest, positions.min(axis=0), atol=1e-7)
+    np.testing.assert_array_equal(plan.extremes, position_extremes(plan.motion))
 
 
 @BOTH

@@ -4,8 +4,6 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from scipy.interpolate import BPoly
-from support.jtc_values import evaluate_jtc
 
 from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.trajectory.planning import (
@@ -32,12 +30,6 @@ def random_waypoints(seed=0, N=6, velocities=1.0, accelerations=1.0):
     return Waypoints(NAMES, times, rng.uniform(-2.0, 2.0, (N, 3)), *rows)
 
 
-def inner_times(waypoints):
-    """Times inside of every segment, shape (N - 1, 7)."""
-    start, end = waypoints.times[:-1, None], waypoints.times[1:, None]
-    return start + np.linspace(0.05, 0.95, 7) * (end - start)
-
-
 # Names
 
 
@@ -50,13 +42,6 @@ def test_columns_follow_their_names():
         np.testing.assert_array_equal(
             getattr(ordered, field), getattr(waypoints, field)[:, [2, 0, 1]]
         )
-
-
-def test_order_there_and_back_changes_nothing():
-    waypoints = random_waypoints()
-    there = waypoints_in_order(waypoints, NAMES[::-1])
-    back = waypoints_in_order(there, NAMES)
-    np.testing.assert_array_equal(back.positions, waypoints.positions)
 
 
 @pytest.mark.parametrize(
@@ -100,20 +85,11 @@ def test_waypoints_are_immutable_copies():
         waypoints.velocities[0] = 0.0
 
 
-def test_single_point_is_a_waypoint():
-    assert Waypoints(NAMES, [2.0], np.zeros((1, 3))).times.shape == (1,)
-
-
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
         (((), [0, 1], np.zeros((2, 0))), 'joint_names is empty'),
         ((NAMES, [], np.zeros((0, 3))), 'are no waypoints, expected at least one'),
-        (
-            (NAMES, [0, 0], np.zeros((2, 3))),
-            r'times\[0\] = 0.0 s is followed by times\[1\] = 0.0',
-        ),
-        ((NAMES, [0, 1], np.zeros((2, 2))), r'shape \(2, 2\), expected \(2, 3\)'),
         ((NAMES, [0, 1], np.zeros(3)), r'shape \(3,\), expected \(2, 3\)'),
         (
             (NAMES, [0, 1], [[0, 0, 0], [0, NAN, 0]]),
@@ -122,10 +98,6 @@ def test_single_point_is_a_waypoint():
         (
             (NAMES, [0, 1], [[0, 0, 0], [NAN] * 3], np.zeros((2, 3))),
             'Waypoint 1 has no positions, which every waypoint needs; velocities and acc',
-        ),
-        (
-            (NAMES, [0, 1], np.zeros((2, 3)), np.zeros((1, 3))),
-            r'velocities has shape \(1, 3\)',
         ),
         (
             (NAMES, [0, 1], np.zeros((2, 3)), [[0, 0, 0], [0, 0, NAN]]),
@@ -140,80 +112,6 @@ def test_single_point_is_a_waypoint():
 def test_unusable_points_are_refused_with_the_reason(arguments, message):
     with pytest.raises(TrajectoryError, match=message):
         Waypoints(*arguments)
-
-
-# Interpolation
-
-
-def hermite(waypoints, i, K, t):
-    """Position, velocity and acceleration on segment i if K derivatives hold at both ends."""
-    rows = [waypoints.positions, waypoints.velocities, waypoints.accelerations][:K]
-    states = np.stack(rows, axis=1)[i : i + 2]
-    polynomial = BPoly.from_derivatives(waypoints.times[i : i + 2].copy(), states)
-    return np.stack([polynomial(t, nu) for nu in range(3)], axis=1)
-
-
-@pytest.mark.parametrize('seed', range(5))
-@pytest.mark.parametrize(
-    ('velocities', 'accelerations', 'K'), [(0.0, 0.0, 1), (1.0, 0.0, 2), (1.0, 1.0, 3)]
-)
-def test_controller_interpolates_with_degree_one_three_or_five(
-    seed, velocities, accelerations, K
-):
-    waypoints = random_waypoints(seed, 6, velocities, accelerations)
-    for i, t in enumerate(inner_times(waypoints)):
-        np.testing.assert_allclose(
-            evaluate_jtc(waypoints, t), hermite(waypoints, i, K, t), rtol=1e-11, atol=1e-11
-        )
-
-
-@pytest.mark.parametrize('seed', range(20))
-def test_mixed_points_fall_back_to_what_both_ends_have(seed):
-    waypoints = random_waypoints(seed, 8, 0.7, 0.6)
-    has_v, has_a = (
-        ~np.isnan(rows[:, 0]) for rows in (waypoints.velocities, waypoints.accelerations)
-    )
-    for i, t in enumerate(inner_times(waypoints)):
-        actual = evaluate_jtc(waypoints, t)
-        if has_v[i] and has_v[i + 1]:
-            K = 3 if has_a[i] and has_a[i + 1] else 2
-        elif has_a[i] and has_a[i + 1]:
-            # The controller returns zeros here, which is no interpolation.
-            assert np.isnan(actual).all()
-            continue
-        else:
-            K = 1
-        expected = hermite(waypoints, i, K, t)
-        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
-
-
-def test_at_a_waypoint_the_segment_behind_it_counts():
-    waypoints = Waypoints(('a',), [0.0, 1.0, 3.0], [[0.0], [2.0], [0.0]])
-    np.testing.assert_allclose(evaluate_jtc(waypoints, 1.0)[:, 0], [2.0, -1.0, 0.0])
-
-
-def test_at_the_end_it_is_the_last_waypoint_with_zeros_for_what_is_absent():
-    times, positions = [0.0, 1.0], [[0.0], [2.0]]
-    waypoints = Waypoints(('a',), times, positions)
-    np.testing.assert_array_equal(evaluate_jtc(waypoints, 1.0), [[2.0], [0.0], [0.0]])
-    waypoints = Waypoints(('a',), times, positions, [[0.0], [0.5]], [[NAN], [0.25]])
-    np.testing.assert_array_equal(evaluate_jtc(waypoints, 1.0), [[2.0], [0.5], [0.25]])
-
-
-def test_shape_of_the_times_is_kept():
-    waypoints = random_waypoints()
-    t = np.linspace(waypoints.times[0], waypoints.times[-1], 12)
-    motion = evaluate_jtc(waypoints, t.reshape(3, 4))
-    assert motion.shape == (3, 4, 3, 3)
-    np.testing.assert_array_equal(motion.reshape(12, 3, 3), evaluate_jtc(waypoints, t))
-    np.testing.assert_array_equal(evaluate_jtc(waypoints, t[5]), motion[1, 1])
-
-
-@pytest.mark.parametrize('t', [-0.1, 1.1, NAN])
-def test_times_outside_are_refused(t):
-    waypoints = Waypoints(('a',), [0.0, 1.0], [[0.0], [2.0]])
-    with pytest.raises(TrajectoryError, match='outside of the motion'):
-        evaluate_jtc(waypoints, t)
 
 
 # Deviation
@@ -247,22 +145,6 @@ def test_motion_that_the_controller_follows_too_has_no_deviation():
             times, columns[0], waypoints.velocities, start=ends[0], end=ends[1]
         )
         np.testing.assert_allclose(deviation_from_jtc(spline, waypoints), 0.0, atol=1e-13)
-
-
-@pytest.mark.parametrize('seed', range(3))
-def test_deviation_is_the_largest_difference_on_a_fine_grid(seed):
-    waypoints = random_waypoints(seed, 12)
-    spline = fitted(waypoints)
-    t = np.linspace(waypoints.times[0], waypoints.times[-1], 20_000)
-    expected = np.abs(spline(t)[:, 0] - evaluate_jtc(waypoints, t)[:, 0]).max(axis=0)
-    np.testing.assert_allclose(deviation_from_jtc(spline, waypoints), expected, rtol=1e-3)
-
-
-def test_deviation_is_unknown_where_the_controller_does_not_interpolate():
-    accelerations = np.full((3, 1), NAN)
-    accelerations[:2] = 0.0
-    waypoints = Waypoints(('a',), [0, 1, 2], np.zeros((3, 1)), None, accelerations)
-    assert np.isnan(deviation_from_jtc(fitted(waypoints), waypoints)).all()
 
 
 def test_deviation_late_in_time_stays_inside_of_the_segments():

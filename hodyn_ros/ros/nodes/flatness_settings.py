@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.control.laws import CONTROLLERS, MODES, TRACKING
 from hodyn_ros.ros.base.node_settings import NodeSettings
@@ -23,9 +22,7 @@ from hodyn_ros.ros.base.parameters import (
     shown,
 )
 from hodyn_ros.streams.supervisor import FLOAT, HOLD
-
-Array = NDArray[np.float64]
-
+from hodyn_ros.typing import Array
 
 _same = partial(same, NodeSettings, read_only=True)
 
@@ -71,7 +68,7 @@ class ControlSettings:
         'Control law: tracking, which bears wrong models and needs positions alone; '
         'joint_impedance, cartesian_impedance or gravity_compensation (the robot is led by hand), '
         'which yield; feed_forward_0 to 2 (with the joint torque and that many of its '
-        'derivatives), flatness (exact linearisation), rigid_computed_torque, or pd_gravity.',
+        'derivatives), or flatness (exact linearisation).',
         choices=(*MODES, *CONTROLLERS),
     )
     bandwidth: float = entry(

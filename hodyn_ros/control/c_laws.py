@@ -1,4 +1,4 @@
-"""What the laws for interaction add to the code that all laws have in common, see `c_code`."""
+"""What single control laws add to the code that all have in common, see `c_code`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,81 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.codegen.c_source import Code
-from hodyn_ros.control.c_code import Law, Plausible, linear_springs, with_law
+from hodyn_ros.control.c_code import LawCode, linear_springs, with_law
 
 if TYPE_CHECKING:
     from hodyn_ros.control.interaction import InteractionController
+    from hodyn_ros.control.tracking import TrackingController
 
 WEIGHT, TORQUE, REST, MOTION = 'weight', 'torque', 'rest', 'motion'
-"""What a law wants of the springs: the weight, torques of its caller, those at the links' position
-of rest on motors that are held, or these about a motion."""
+"""What a law for interaction wants of the springs: the weight, torques of its caller, those at the
+links' position of rest on motors that are held, or these about a motion."""
+
+_MOTION = 'motion, as above: position to snap'
+
+# The tracking law: what it remembers, how it begins, what it answers.
+
+_APPROACHING = """double distance[5 * $n], pole;
+    int has_departed, has_arrived;"""
+
+_DEPARTS = """/* Begin where the robot is, and approach the wanted motion from there. */
+static void begin(${name}_controller *c)
+{
+    memset(c->distance, 0, sizeof(c->distance));
+    memset(c->left, 0, sizeof(c->left));
+    c->has_departed = c->has_arrived = 0;
+    c->begins = c->is_running;
+}
+
+/* Distance of a link from where it is to be. */
+static double tracking_error(const ${name}_controller *c, const double *desired, int i)
+{
+    double wanted = 0.0;
+    for (int k = 4; k >= 0; --k)
+        wanted = desired[k * N + i] - c->distance[k * N + i] - $lead / (k + 1) * wanted;
+    return c->has_departed ? wanted - c->links[i] : 0.0;
+}
+"""
+
+_TRACKED = """\
+/* Torques without limits, and the friction known in them; what controller_evaluate returns. */
+static int demanded(
+    ${name}_controller *c, const ${name}_controller *ahead, const double *wanted, double *demand,
+    double *friction)
+{
+    double desired[5 * N], effort[3 * N], motion[3 * N] = {0.0}, feed_forward[N], work[8 * N];
+    if (!c->has_departed) {
+        for (int i = 0; i < N; ++i) {
+            const double inertia = ahead->mass[i * N + i] + IS_ELASTIC[i] * INERTIA[i];
+            demand[i] = $approach_torque * LIMIT[i] / inertia;
+        }
+        for (int i = 0; i < 2 * N; ++i)
+            c->distance[i] = wanted[i] - 0.5 * $T * wanted[N + i] - ahead->links[i];
+        c->pole = approach_pole(N, $fastest, APPROACH_SPEED, demand, c->distance);
+        approach(N, 0.5 * $T, c->pole, c->distance);
+        c->has_departed = 1;
+    }
+    for (int i = 0; i < 5 * N; ++i) desired[i] = wanted[i] - c->distance[i];
+    ${name}_inverse_dynamics_2(desired, effort);
+    for (int i = 0; i < 2 * N; ++i)
+        motion[N + i] = desired[N + i] + SOFTNESS[i % N] * effort[N + i];
+    motor_friction(motion, friction);
+    for (int i = 0; i < N; ++i) {
+        if (fabs(SOFTNESS[i] * effort[i]) > RANGE[i]) return 3;
+        feed_forward[i] = effort[i] + INERTIA[i] * motion[2 * N + i] + friction[i];
+    }
+    tracking_law(N, N, $T, $bandwidth, JOINT, IS_ELASTIC, ONES, ONES, INERTIA, DAMPING, LIMIT,
+                 ahead->mass, STIFFNESS, c->torque, STIFFNESS, c->measured, c->measured + N,
+                 ahead->links, ahead->motors, desired, effort, feed_forward, work, demand);
+    if (!c->has_arrived && !(approach(N, $T, c->pole, c->distance) > $arrived)) {
+        memset(c->distance, 0, sizeof(c->distance));
+        c->has_arrived = 1;
+    }
+    return 0;
+}
+"""
+
+# Laws for interaction, likewise.
 
 _MEMORY = """double slow[$n], rest[$n];
     int has_begun;"""
@@ -129,8 +196,51 @@ _KERNELS = {
 }
 
 
+def with_tracking(code: Code, controller: TrackingController) -> Code:
+    """Code with a tracking law beside the dynamics of a robot.
+
+    Parameters
+    ----------
+    code : Code
+        Of the dynamics, in double precision; its model is that of the controller.
+    controller : TrackingController
+        With rigid drives and linear springs.
+
+    Returns
+    -------
+    Code
+        With declarations and definitions of the controller.
+
+    Raises
+    ------
+    ControlError
+        As of `with_law`.
+    """
+    springs = linear_springs(controller)
+    law = LawCode(
+        name='TrackingController',
+        desired=_MOTION,
+        memory=_APPROACHING,
+        begins=_DEPARTS,
+        demanded=_TRACKED,
+        kernels=('tracking_law', 'approach', 'approach_pole'),
+        tables={
+            'SOFTNESS': springs.softness,
+            'RANGE': springs.reach,
+            'APPROACH_SPEED': controller.approach_speed,
+        },
+        numbers={
+            'bandwidth': controller.bandwidth,
+            'arrived': controller.arrived,
+            'fastest': controller.fastest_approach,
+            'approach_torque': controller.approach_torque,
+        },
+    )
+    return with_law(code, controller, law)
+
+
 def with_interaction(
-    code: Code, controller: InteractionController, first: Plausible, wants: str, steps: int
+    code: Code, controller: InteractionController, wants: str, steps: int
 ) -> Code:
     """Code with a law for interaction beside the dynamics of a robot.
 
@@ -140,10 +250,9 @@ def with_interaction(
         Of the dynamics, in double precision; its model is that of the controller.
     controller : InteractionController
         With rigid drives and linear springs.
-    first : Plausible
-        What the first measurement may be.
     wants : str
-        `WEIGHT`, `TORQUE`, `REST` or `MOTION`: what the law wants of the springs.
+        `WEIGHT`, `TORQUE` or `MOTION`: what the law wants of the springs. The weight is that
+        at the position of rest if their torque is fed back.
     steps : int
         Steps of Newton's method in a sample, towards the links' position of rest.
 
@@ -157,6 +266,8 @@ def with_interaction(
     ControlError
         As of `with_law`.
     """
+    if wants == WEIGHT and controller.feeds_torque_back:
+        wants = REST
     text = _TEXTS[REST if wants == MOTION else wants]
     text = text.replace('$along', _ALONG if wants == MOTION else '')
     observes = controller.observes_friction
@@ -168,12 +279,12 @@ def with_interaction(
         'dampers',
     )
     kernels += ('interaction_law',) if observes else ('where_it_moves', 'interaction_law')
-    desired = 'motion, as above: position to snap'
+    desired = _MOTION
     if wants in (WEIGHT, REST):
         desired = 'motion, as above; not looked at'
     elif wants == TORQUE:
         desired = 'torques of the springs and two time derivatives [N m/s^k, N/s^k]'
-    law = Law(
+    law = LawCode(
         name=type(controller).__name__,
         desired=desired,
         memory=_MEMORY,
@@ -189,7 +300,7 @@ def with_interaction(
         },
         knows_friction=not observes,
     )
-    return with_law(code, controller, law, first)
+    return with_law(code, controller, law)
 
 
 def _tables(controller: InteractionController, wants: str) -> dict[str, ArrayLike]:

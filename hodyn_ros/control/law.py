@@ -1,0 +1,418 @@
+"""What a control law is: motor torques for what is wanted and measured, one call a sample."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hodyn_ros.actuators.assignment import Actuators
+from hodyn_ros.control.kernels import all_finite, limit
+from hodyn_ros.errors import ControlError, MotionError
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.control.guards import Guards
+    from hodyn_ros.control.observer import ObservedState
+
+FOLLOWING, STOPPED = 'following', 'stopped'
+"""States of a law: it follows what is wanted, or has been stopped and holds the robot."""
+
+_INVERSE_FACTORIALS = np.array([1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0])
+
+
+class ControlWarning(UserWarning):
+    """A controller that holds the robot far softer than its springs do."""
+
+
+class Command(NamedTuple):
+    """What a law answers to a measurement; m motors.
+
+    Attributes
+    ----------
+    torque : ndarray, shape (m,)
+        Motor torque within the limits [N m] or [N].
+    demand : ndarray, shape (m,)
+        Motor torque without limits.
+    reason : str
+        Why the law has stopped the robot and holds it, or answers with the torque before;
+        empty while it does what is wanted.
+    remark : str
+        What was wanted and cannot be, and what is done instead; empty if there is nothing.
+    """
+
+    torque: Array
+    demand: Array
+    reason: str = ''
+    remark: str = ''
+
+    @property
+    def is_limited(self) -> NDArray[np.bool_]:
+        """Whether the limit of each motor has cut its torque, shape (m,) of bool."""
+        limited: NDArray[np.bool_] = self.torque != self.demand
+        return limited
+
+
+class Law(ABC):
+    """A control law of a robot with n joints and m motors.
+
+    Laws are used alike, whatever they estimate, remember or watch over. The methods here that are
+    not abstract are those of a law that does none of this.
+
+    Parameters
+    ----------
+    actuators : Actuators
+        With the model of the robot.
+
+    Attributes
+    ----------
+    model : RobotModel
+    actuators : Actuators
+    torque_limits : ndarray, shape (m,)
+        Largest motor torque in both directions [N m] or [N]; infinite where there is none.
+    lead : float
+        How much later than a measurement the wanted motion is to be [s].
+    orders : int
+        How many rows of what is wanted the law looks at: 5 if it needs position to snap.
+    follows : bool
+        Whether the law looks at what is wanted; otherwise the robot is led by hand.
+    yields : bool
+        Whether the robot is to give way to what touches it.
+    estimates : bool
+        Whether the law estimates the state: it needs positions alone, and takes torque sensors.
+    guards : Guards, optional
+        Bounds beyond which the law itself stops the robot; None if it does not.
+    state : str
+        `FOLLOWING` or `STOPPED`.
+    reason : str
+        Why the robot has been stopped; empty if it has not.
+
+    Raises
+    ------
+    ControlError
+        If the actuators are of another type.
+    """
+
+    orders = 5
+    follows = True
+    yields = False
+    estimates = False
+    lead: float
+    torque_limits: Array
+    guards: Guards | None = None
+    state = FOLLOWING
+    reason = ''
+
+    def __init__(self, actuators: Actuators) -> None:
+        check_actuators(actuators)
+        self.actuators, self.model = actuators, actuators.model
+
+    @abstractmethod
+    def evaluate(
+        self,
+        desired: ArrayLike,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None,
+        elapsed: float | None = None,
+    ) -> Command:
+        """Motor torques for a measurement.
+
+        Parameters
+        ----------
+        desired : array-like, shape (5, n)
+            Wanted position of the links and its first four time derivatives [rad/s^k] or [m/s^k],
+            `lead` after the measurement.
+        q, qd : array-like, shape (n,)
+            Position and velocity of the links; a law that estimates does without velocities.
+        theta, thetad : array-like, shape (m,)
+            Position and velocity of the motors, reflected to the links; those of rigid drives are
+            not looked at.
+        spring_torque : array-like, shape (n,), optional
+            Of torque sensors between springs and links [N m] or [N].
+        stiffness : mapping of joint name to array-like, shape (3,), optional
+            Wanted stiffness of joints that can choose it and two derivatives [N m/rad].
+        elapsed : float, optional
+            Time since the measurement before [s], by default a sample period.
+
+        Returns
+        -------
+        Command
+
+        Raises
+        ------
+        MotionError
+            If a shape is wrong or a value is not finite.
+        DeflectionError
+            If a spring is measured, or would have to be, outside of its range.
+        """
+
+    def command(self, desired: ArrayLike, *measured: Any, **more: Any) -> Array:
+        """Motor torques within the limits, shape (m,) [N m] or [N]; see `evaluate`."""
+        return self.evaluate(desired, *measured, **more).torque
+
+    def note(  # noqa: B027
+        self,
+        torque: Array,
+        q: ArrayLike,
+        qd: ArrayLike | None,
+        theta: ArrayLike,
+        thetad: ArrayLike | None,
+        spring_torque: ArrayLike | None = None,
+        elapsed: float | None = None,
+    ) -> None:
+        """Note a measurement that another law has answered.
+
+        Parameters
+        ----------
+        torque : ndarray, shape (m,)
+            The answer [N m] or [N].
+        q, qd, theta, thetad, spring_torque, elapsed
+            See `evaluate`.
+        """
+
+    def limit(self, torque: Array) -> None:
+        """Bound the torques of the motors.
+
+        Parameters
+        ----------
+        torque : ndarray, shape (m,)
+            Largest one in both directions [N m] or [N], infinite where there is none.
+        """
+        self.torque_limits = np.array(torque)
+
+    def _limited(self, demand: Array) -> tuple[Array, bool]:
+        """Torques within the limits.
+
+        Parameters
+        ----------
+        demand : ndarray, shape (m,)
+            Torques without limits [N m] or [N].
+
+        Returns
+        -------
+        torque : ndarray, shape (m,)
+            [N m] or [N]
+        is_limited : bool
+            Whether it differs from the demand.
+
+        Raises
+        ------
+        MotionError
+            If one of them is not finite.
+        """
+        if not all_finite(demand):
+            i = int(np.argmin(np.isfinite(demand)))
+            raise MotionError(
+                f'The torque of motor {self.actuators.motor_names[i]!r} would be {demand[i]}: the '
+                'reference or the state is out of range.'
+            )
+        torque = np.empty(len(demand))
+        return torque, limit(len(torque), self.torque_limits, demand, torque) > 0
+
+    def begin(self) -> None:  # noqa: B027
+        """Begin with what is known, as when another law was used before."""
+
+    def reset(self) -> None:  # noqa: B027
+        """Forget everything, also why the robot was stopped; the next measurement begins anew."""
+
+    def release(self) -> None:  # noqa: B027
+        """Let a robot that has been stopped follow again.
+
+        Raises
+        ------
+        ControlError
+            If it cannot move on yet.
+        """
+
+    @property
+    def memory(self) -> Array:
+        """Copy of what the next answer depends on besides the next measurement, shape (N,)."""
+        return np.empty(0)
+
+    def complete(self, state: Array) -> None:  # noqa: B027
+        """Replace velocities that are not measured by those that the law has estimated.
+
+        Parameters
+        ----------
+        state : ndarray, shape (4, n)
+            q, q', theta, theta', with NaN for what is not measured; is changed.
+        """
+
+    def observed(self) -> ObservedState | None:
+        """State as it is estimated from the latest measurement; None if it is not."""
+        return None
+
+    @property
+    def external_torque(self) -> Array | None:
+        """Torques on the links that the model lacks, shape (n,) [N m] or [N]; None: not known."""
+        return None
+
+    @property
+    def gated(self) -> int:
+        """Measured positions so far that could not be true."""
+        return 0
+
+    def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
+        """Which position has not been possible for some samples, in words.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Measured last, of the links [rad] or [m].
+        theta : array-like, shape (m,)
+            Measured last, of the motors.
+
+        Returns
+        -------
+        str
+            Empty if all are possible.
+        """
+        return ''
+
+
+def check_actuators(actuators: Actuators) -> None:
+    """Refusal of what is no `Actuators`.
+
+    Parameters
+    ----------
+    actuators : Actuators
+
+    Raises
+    ------
+    ControlError
+        If it is of another type.
+    """
+    if not isinstance(actuators, Actuators):
+        raise ControlError(
+            f'The actuators are of type {type(actuators).__name__}, expected '
+            'Actuators(model, {joint: actuator}).'
+        )
+
+
+def middle_of_range(model: RobotModel) -> Array:
+    """Position that the robot can have: in the middle of its limits.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        [rad] or [m]; zero for joints that lack a limit.
+    """
+    with np.errstate(invalid='ignore'):
+        middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
+    return np.where(np.isfinite(middle), middle, 0.0)
+
+
+def shifted(motion: Array, time: float) -> Array:
+    """Motion some time later, by its Taylor polynomial.
+
+    Parameters
+    ----------
+    motion : ndarray, shape (K, n), K <= 5
+        Position and derivatives.
+    time : float
+        [s]; also negative. With 0 the argument itself is returned.
+
+    Returns
+    -------
+    ndarray, shape (K, n)
+    """
+    if time == 0.0:
+        return motion
+    K = len(motion)
+    factors = powers(time, K)
+    return np.array([factors[: K - k] @ motion[k:] for k in range(K)])
+
+
+def powers(time: float, K: int) -> Array:
+    """Factors t^k / k! of K derivatives in a Taylor polynomial.
+
+    Parameters
+    ----------
+    time : float
+        t [s].
+    K : int
+        Up to 5.
+
+    Returns
+    -------
+    ndarray, shape (K,)
+    """
+    factors: Array = time ** np.arange(K) * _INVERSE_FACTORIALS[:K]
+    return factors
+
+
+def fill(
+    target: Array, name: str, values: ArrayLike | None, may_miss: bool = False
+) -> None:
+    """Copy of an argument of a control law into an array.
+
+    Parameters
+    ----------
+    target : ndarray
+        Is written, and says what shape is expected.
+    name : str
+        Of the argument, for the message.
+    values : array-like
+    may_miss : bool
+        Whether some values may be NaN or infinite.
+
+    Raises
+    ------
+    MotionError
+        If there are no numbers, the shape is wrong, or a value is not finite that has to be.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise MotionError(f'{name} is {type(values).__name__}, expected numbers.') from None
+    if array.shape != target.shape:
+        raise MotionError(f'{name} has the shape {array.shape}, expected {target.shape}.')
+    if not may_miss and not all_finite(array.ravel()):
+        raise MotionError(f'{name} is {array.tolist()}; all values must be finite.')
+    target[...] = array
+
+
+def per_joint(
+    name: str, values: ArrayLike, n: int, highest: float = np.finfo(float).max
+) -> Array:
+    """Positive values of n joints, from one for all or one each.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the message.
+    values : float or array-like, shape (n,)
+    n : int
+    highest : float
+        Largest one that is taken, by default the largest finite number.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Read-only.
+
+    Raises
+    ------
+    ControlError
+        If the shape is wrong, or a value is not positive or too large.
+    """
+    try:
+        array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)))
+    except (TypeError, ValueError):
+        array = np.full(n, np.nan)
+    if not np.all((array > 0.0) & (array <= highest)):
+        raise ControlError(f'{name} is {values!r}, expected one or {n} positive numbers.')
+    array.flags.writeable = False
+    return array
