@@ -109,9 +109,9 @@ class _Reader:
         bodies = [i for i in range(m.nbody) if base in (0, int(m.body_rootid[i]))]
         outside = [j for j in range(m.njnt) if m.jnt_bodyid[j] not in bodies]
         if outside:
-            names = listed(self.name('joint', j) for j in outside)
+            those = listed(self.name('joint', j) for j in outside)
             raise ModelError(
-                f'The joints {names} are not behind the free body {self.name("body", base)!r}; '
+                f'The joints {those} are not behind the free body {self.name("body", base)!r}; '
                 'expected one robot.'
             )
         joints = tuple(joint for body in bodies[1:] for joint in self._joints(body))
@@ -120,6 +120,7 @@ class _Reader:
         self._remark()
         names = [self.name('joint', j) for j in range(m.njnt)]
         on_joints = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_JOINT)
+        loops = tuple(self._equalities())
         motors = sorted({*m.actuator_trnid[on_joints, 0].tolist()})
         description = RobotDescription(
             m.names.partition(b'\0')[0].decode(),
@@ -127,8 +128,8 @@ class _Reader:
             joints,
             tuple(self.warnings),
             provenance=provenance,
-            loops=tuple(self._equalities()),
-            independent=tuple(names[j] for j in motors),
+            loops=loops,
+            independent=tuple(names[j] for j in motors if loops),
             start={name: self.reference(j) for j, name in enumerate(names)},
         )
         R = self.pose(np.zeros(3), m.body_quat[base])[:3, :3]

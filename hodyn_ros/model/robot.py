@@ -857,10 +857,17 @@ def _with_described_loops(
     start: Mapping[str, float],
 ) -> RobotModel:
     """Close the loops of a description and those that are given; see `RobotModel.from_urdf`."""
-    added, motors = given_loops(() if given is None else given, tree.joint_names)
+    added, motors = given_loops(() if given is None else given, description)
     found = (*description.loops, *added)
     if not found:
-        return tree
+        stated = description.independent
+        if not stated or {*tree.joint_names} <= {*stated}:
+            return tree
+        remark = (
+            f'The description states that {listed(stated, 3)} are independent joints, but not '
+            'how others depend on them: all are independent.'
+        )
+        return tree.changed(warnings=(*tree.warnings, remark))
     if given is not None:
         changes = 'other loops' if added else 'loops left open'
         tree = tree.changed(provenance=tree.provenance.changed(changes))

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
-from hodyn_ros.model.assembly import MOVING_JOINT_TYPES, Joint
+from hodyn_ros.model.assembly import MOVING_JOINT_TYPES, Joint, RobotDescription
 from hodyn_ros.model.loops import Coupling, Loop
 from hodyn_ros.model.urdf_elements import (
     InvalidError,
@@ -358,18 +358,18 @@ _READERS: dict[str, _Reader] = {
 
 
 def given_loops(
-    given: GivenLoops, joint_names: Sequence[str]
+    given: GivenLoops, description: RobotDescription
 ) -> tuple[list[Loop | Coupling], list[str] | None]:
     """Loops that are given beside a description, and the joints with motors if they say so.
 
     Parameters
     ----------
     given : sequence of Loop or Coupling, str or path-like
-        A text or a file has `closed_loop`, pairs of links that are held together, `type`, for
-        each pair 3d (a point) or 6d (all), and `name_mot`, a part of the names of joints with
-        motors or a list of these names.
-    joint_names : sequence of str
-        Of the tree.
+        A text or a file has `closed_loop`, pairs of links, or of joints in place of those behind
+        them, that are held together, `type`, for each pair 3d (a point) or 6d (all), and
+        `name_mot`, a part of the names of joints with motors or a list of these names.
+    description : RobotDescription
+        What the loops belong to.
 
     Returns
     -------
@@ -395,13 +395,21 @@ def given_loops(
             f'The loops have closed_loop {pairs!r} and type {types!r}, expected two links and a '
             'type for each.'
         )
+    links = {joint.name: joint.child for joint in description.joints}
+    links |= {link.name: link.name for link in description.links}
     loops: list[Loop | Coupling] = [
-        Loop(f'{a} to {b}', _kind(f'Loop {a!r} to {b!r}', str(kind).lower()), a, b)
+        Loop(
+            f'{a} to {b}',
+            _kind(f'Loop {a!r} to {b!r}', str(kind).lower()),
+            links.get(a, a),
+            links.get(b, b),
+        )
         for (a, b), kind in zip(pairs, types)
     ]
     motors = contents.get('name_mot')
     if isinstance(motors, str):
-        motors = [name for name in joint_names if motors in name]
+        moving = [j.name for j in description.joints if j.type in MOVING_JOINT_TYPES]
+        motors = [name for name in moving if motors in name]
     return loops, motors
 
 
