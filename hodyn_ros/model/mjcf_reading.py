@@ -106,14 +106,7 @@ class _Reader:
     def robot(self, provenance: Provenance) -> MjcfRobot:
         """All that is read."""
         m, base = self.m, self._base()
-        bodies = [i for i in range(m.nbody) if base in (0, int(m.body_rootid[i]))]
-        outside = [j for j in range(m.njnt) if m.jnt_bodyid[j] not in bodies]
-        if outside:
-            those = listed(self.name('joint', j) for j in outside)
-            raise ModelError(
-                f'The joints {those} are not behind the free body {self.name("body", base)!r}; '
-                'expected one robot.'
-            )
+        bodies = self._bodies_from(base)
         joints = tuple(joint for body in bodies[1:] for joint in self._joints(body))
         links = {self.name('body', body): self._link(body) for body in bodies}
         between = (joint.child for joint in joints if joint.child not in links)
@@ -149,6 +142,19 @@ class _Reader:
                 'is at rest unless its motion is given.'
             )
         return bodies[0] if bodies else 0
+
+    def _bodies_from(self, base: int) -> list[int]:
+        """Base and all bodies behind it, parents first; moving ones elsewhere are refused."""
+        m = self.m
+        bodies = [i for i in range(m.nbody) if base in (0, int(m.body_rootid[i]))]
+        outside = [j for j in range(m.njnt) if m.jnt_bodyid[j] not in bodies]
+        if outside:
+            those = listed(self.name('joint', j) for j in outside)
+            raise ModelError(
+                f'The joints {those} are not behind the free body {self.name("body", base)!r}; '
+                'expected one robot.'
+            )
+        return bodies
 
     def _link(self, body: int) -> Link:
         m, name, mass = self.m, self.name('body', body), float(self.m.body_mass[body])

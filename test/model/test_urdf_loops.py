@@ -374,6 +374,7 @@ def test_what_cannot_be_closed_is_refused(case):
     [
         ('type: [3d]  # closed_loop', 'expected closed_loop: pairs of links'),
         ('closed_loop: [[a, b]]\ntype: []', 'expected two links and a type for each'),
+        ('closed_loop: [1, 2]', 'expected two links and a type for each'),
         ('closed_loop: [[a, b]]\ntype: [5d]', "type '5d' is not supported"),
         ('closed_loop: [[a, b]]\njoint_name: [q]', 'a spherical one as three that turn'),
         ('closed_loop: [[', 'cannot be read'),
