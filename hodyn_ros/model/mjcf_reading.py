@@ -106,20 +106,14 @@ class _Reader:
     def robot(self, provenance: Provenance) -> MjcfRobot:
         """All that is read."""
         m, base = self.m, self._base()
-        bodies = [i for i in range(m.nbody) if base in (0, int(m.body_rootid[i]))]
-        outside = [j for j in range(m.njnt) if m.jnt_bodyid[j] not in bodies]
-        if outside:
-            names = listed(self.name('joint', j) for j in outside)
-            raise ModelError(
-                f'The joints {names} are not behind the free body {self.name("body", base)!r}; '
-                'expected one robot.'
-            )
+        bodies = self._bodies_from(base)
         joints = tuple(joint for body in bodies[1:] for joint in self._joints(body))
         links = {self.name('body', body): self._link(body) for body in bodies}
         between = (joint.child for joint in joints if joint.child not in links)
         self._remark()
         names = [self.name('joint', j) for j in range(m.njnt)]
         on_joints = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_JOINT)
+        loops = tuple(self._equalities())
         motors = sorted({*m.actuator_trnid[on_joints, 0].tolist()})
         description = RobotDescription(
             m.names.partition(b'\0')[0].decode(),
@@ -127,8 +121,8 @@ class _Reader:
             joints,
             tuple(self.warnings),
             provenance=provenance,
-            loops=tuple(self._equalities()),
-            independent=tuple(names[j] for j in motors),
+            loops=loops,
+            independent=tuple(names[j] for j in motors if loops),
             start={name: self.reference(j) for j, name in enumerate(names)},
         )
         R = self.pose(np.zeros(3), m.body_quat[base])[:3, :3]
@@ -148,6 +142,19 @@ class _Reader:
                 'is at rest unless its motion is given.'
             )
         return bodies[0] if bodies else 0
+
+    def _bodies_from(self, base: int) -> list[int]:
+        """Base and all bodies behind it, parents first; moving ones elsewhere are refused."""
+        m = self.m
+        bodies = [i for i in range(m.nbody) if base in (0, int(m.body_rootid[i]))]
+        outside = [j for j in range(m.njnt) if m.jnt_bodyid[j] not in bodies]
+        if outside:
+            those = listed(self.name('joint', j) for j in outside)
+            raise ModelError(
+                f'The joints {those} are not behind the free body {self.name("body", base)!r}; '
+                'expected one robot.'
+            )
+        return bodies
 
     def _link(self, body: int) -> Link:
         m, name, mass = self.m, self.name('body', body), float(self.m.body_mass[body])

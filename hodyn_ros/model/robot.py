@@ -857,19 +857,14 @@ def _with_described_loops(
     start: Mapping[str, float],
 ) -> RobotModel:
     """Close the loops of a description and those that are given; see `RobotModel.from_urdf`."""
-    added, motors = given_loops(() if given is None else given, tree.joint_names)
+    added, motors = given_loops(given, description)
     found = (*description.loops, *added)
-    if not found:
-        return tree
-    if given is not None:
+    if given is not None and found:
         changes = 'other loops' if added else 'loops left open'
         tree = tree.changed(provenance=tree.provenance.changed(changes))
-    if given is not None and not added:
-        remark = (
-            f'{len(found)} loops or couplings of the description are left open, as asked for: '
-            'efforts are those of the tree without them.'
-        )
-        return tree.changed(warnings=(*tree.warnings, remark))
+    if not found or (given is not None and not added):
+        remarks = _remarks_on_open(tree, description)
+        return tree.changed(warnings=(*tree.warnings, *remarks))
     # Kinematics builds on models, not they on it: it is loaded when it is asked for.
     from hodyn_ros.kinematics.closed_loops import close_loops
 
@@ -879,6 +874,22 @@ def _with_described_loops(
         **start
     }
     return close_loops(tree, loops, independent or motors or known or None, start)
+
+
+def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[str]:
+    """Remarks on what a description says of loops, and a model that is its tree does not."""
+    stated = description.independent
+    if description.loops:
+        return [
+            f'{len(description.loops)} loops or couplings of the description are left open, as '
+            'asked for: efforts are those of the tree without them.'
+        ]
+    if not stated or {*tree.joint_names} <= {*stated}:
+        return []
+    return [
+        f'The description states that {listed(stated, 3)} are independent joints, but not how '
+        'others depend on them: all are independent.'
+    ]
 
 
 def _described_friction(

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
-from hodyn_ros.model.assembly import MOVING_JOINT_TYPES, Joint
+from hodyn_ros.model.assembly import MOVING_JOINT_TYPES, Joint, RobotDescription
 from hodyn_ros.model.loops import Coupling, Loop
 from hodyn_ros.model.urdf_elements import (
     InvalidError,
@@ -358,18 +358,18 @@ _READERS: dict[str, _Reader] = {
 
 
 def given_loops(
-    given: GivenLoops, joint_names: Sequence[str]
+    given: GivenLoops | None, description: RobotDescription
 ) -> tuple[list[Loop | Coupling], list[str] | None]:
     """Loops that are given beside a description, and the joints with motors if they say so.
 
     Parameters
     ----------
-    given : sequence of Loop or Coupling, str or path-like
-        A text or a file has `closed_loop`, pairs of links that are held together, `type`, for
-        each pair 3d (a point) or 6d (all), and `name_mot`, a part of the names of joints with
-        motors or a list of these names.
-    joint_names : sequence of str
-        Of the tree.
+    given : sequence of Loop or Coupling, str, path-like or None
+        A text or a file has `closed_loop`, pairs of links, or of joints in place of those behind
+        them, that are held together, `type`, for each pair 3d (a point) or 6d (all), and
+        `name_mot`, a part of the names of joints with motors or a list of these names.
+    description : RobotDescription
+        What the loops belong to.
 
     Returns
     -------
@@ -381,28 +381,41 @@ def given_loops(
     ModelError
         If the file cannot be read or says what is not supported.
     """
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return list(given), None
+    if given is None or (isinstance(given, Sequence) and not isinstance(given, str)):
+        return list(given or ()), None
     if not isinstance(given, (str, os.PathLike)):
         raise ModelError(
             f'The loops are {given!r}, expected some of Loop and Coupling, or a file or text.'
         )
     contents = _side_file(given)
+    loops = _of_side_file(contents, description)
+    motors = contents.get('name_mot')
+    if isinstance(motors, str):
+        moving = (joint for joint in description.joints if joint.mimic is None)
+        names = [joint.name for joint in moving if joint.type in MOVING_JOINT_TYPES]
+        motors = [name for name in names if motors in name]
+    return loops, motors
+
+
+def _of_side_file(
+    contents: Mapping[str, Any], description: RobotDescription
+) -> list[Loop | Coupling]:
+    """Loops of the contents of a file beside a description."""
     pairs, types = contents['closed_loop'], contents.get('type')
     types = ['6d'] * len(pairs) if types is None else types
-    if len(types) != len(pairs) or any(len(pair) != 2 for pair in pairs):
+    are_pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+    if len(types) != len(pairs) or not are_pairs:
         raise ModelError(
             f'The loops have closed_loop {pairs!r} and type {types!r}, expected two links and a '
             'type for each.'
         )
-    loops: list[Loop | Coupling] = [
-        Loop(f'{a} to {b}', _kind(f'Loop {a!r} to {b!r}', str(kind).lower()), a, b)
-        for (a, b), kind in zip(pairs, types)
-    ]
-    motors = contents.get('name_mot')
-    if isinstance(motors, str):
-        motors = [name for name in joint_names if motors in name]
-    return loops, motors
+    links = {joint.name: joint.child for joint in description.joints}
+    links |= {link.name: link.name for link in description.links}
+    loops: list[Loop | Coupling] = []
+    for (a, b), given in zip(pairs, types):
+        kind = _kind(f'Loop {a!r} to {b!r}', str(given).lower())
+        loops.append(Loop(f'{a} to {b}', kind, links.get(a, a), links.get(b, b)))
+    return loops
 
 
 def usable_loops(

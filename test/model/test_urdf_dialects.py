@@ -43,6 +43,9 @@ QUIET = {
     'both rotations': in_version('1.1', (RPY, f'{RPY} {QUAT}')),
     'limits of 1.2': in_version('1.2', (LIMIT, f'{LIMIT} acceleration="9" jerk="80"')),
     'optional limits of 1.2': in_version('1.2', (' velocity="3" effort="50"', '')),
+    'independent': TWO_LINK.replace(
+        'type="revolute"', 'type="revolute" independent="true"'
+    ),
     'default namespace': TWO_LINK.replace('<robot ', '<robot xmlns="http://www.ros.org" '),
     'simulators': inside(
         '<gazebo reference="upper"><mu1>0.2</mu1></gazebo><mujoco><compiler/></mujoco>'
@@ -79,6 +82,10 @@ def test_quaternions_of_joints_and_inertias_are_those_of_pinocchio():
 DRAKE = 'xmlns:drake="http://drake.mit.edu"'
 # What is said of two links with a change.
 SAID = {
+    'dependent joint': (
+        TWO_LINK.replace('name="elbow"', 'name="elbow" independent="false"'),
+        'states that shoulder are independent joints, but not how',
+    ),
     'Drake bushing': (
         inside(f'<drake:linear_bushing_rpy {DRAKE}/>'),
         "'without a name': <linear_bushing_rpy> in <robot> is no element of URDF",

@@ -208,7 +208,8 @@ def test_all_dialects_close_the_same_loop(planar, kind, dialect):
 )
 def test_file_beside_a_description(tmp_path, kind, type_, motors, names):
     elements, loop, _ = two_arms(False, kind)
-    text = f'closed_loop: [[hook_a, hook_b]]\ntype: [{type_}]\nname_mot: {motors}\n'
+    pair = f'hook_a, fixed_{loop.link_b}'  # a link, and the joint before a link
+    text = f'closed_loop: [[{pair}]]\ntype: [{type_}]\nname_mot: {motors}\n'
     path = tmp_path / 'robot.yaml'
     path.write_text(text)
     expected = RobotModel.from_urdf(robot(*elements)).with_loops([loop], names)
@@ -373,6 +374,7 @@ def test_what_cannot_be_closed_is_refused(case):
     [
         ('type: [3d]  # closed_loop', 'expected closed_loop: pairs of links'),
         ('closed_loop: [[a, b]]\ntype: []', 'expected two links and a type for each'),
+        ('closed_loop: [1, 2]', 'expected two links and a type for each'),
         ('closed_loop: [[a, b]]\ntype: [5d]', "type '5d' is not supported"),
         ('closed_loop: [[a, b]]\njoint_name: [q]', 'a spherical one as three that turn'),
         ('closed_loop: [[', 'cannot be read'),
