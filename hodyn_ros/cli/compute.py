@@ -16,7 +16,7 @@ from hodyn_ros.cli.output import echo_json, instant, number, progress, show_rema
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, ResultsWriter
-from hodyn_ros.files.columns import EFFORT
+from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
 from hodyn_ros.plotting.labels import effort_label
 

@@ -21,7 +21,6 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Results, ResultsWriter, Samples
-from hodyn_ros.files.columns import MOTION
 from hodyn_ros.files.derivatives import (
     as_waypoints,
     even_times,
@@ -30,6 +29,7 @@ from hodyn_ros.files.derivatives import (
     noise_remarks,
     refuse_contradictions,
 )
+from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, JointNameError, MessageError
-from hodyn_ros.files.columns import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.messages import (
     DecodedMessages,
@@ -27,6 +26,7 @@ from hodyn_ros.files.messages import (
     rosbags,
     typestore,
 )
+from hodyn_ros.files.quantities import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.samples import (
     POINT_FIELDS,
     SOURCES,
@@ -401,7 +401,9 @@ class BagWriter:
         self._folder, self._library = folder, cast(Any, mcap)
         self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
         plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
-        self._writer = self._library.Writer(folder, version=_VERSION, storage_plugin=plugin)
+        self._writer = self._library.RecordsWriter(
+            folder, version=_VERSION, storage_plugin=plugin
+        )
         self._writer.open()
 
     def write(self, results: Results) -> None:

@@ -16,14 +16,9 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import (
-    TIME,
-    RowsWriter,
-    TableFormat,
-    read_titles,
-    side_file,
-    text_titles,
-)
+from hodyn_ros.files.columns import read_titles, text_titles
+from hodyn_ros.files.formats import RowsWriter, TableFormat, side_file
+from hodyn_ros.files.quantities import TIME
 
 _DELIMITERS = ',;\t'
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table

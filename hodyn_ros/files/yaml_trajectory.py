@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import Format, Wanted, Writer
+from hodyn_ros.files.formats import Format, FormatWriter, Wanted
 from hodyn_ros.files.samples import POINT_FIELDS, Results, Samples, waypoint_samples
 from hodyn_ros.files.yaml_documents import yaml_documents
 
@@ -49,7 +49,7 @@ class YamlFormat(Format):
         """
         yield read_yaml(path)
 
-    def writer(self, path: Path, storage: str) -> Writer:
+    def writer(self, path: Path, storage: str) -> FormatWriter:
         """Begin a trajectory.
 
         Parameters
