@@ -109,11 +109,7 @@ def retime(
         if writer is not None:
             writer.write(results)
     unlimited = unlimited_in(results, problem.model, **limiting)
-    # Limits of the second derivative of the torque that nobody gave.
-    own = timing.limits.effort_ddot
-    chosen = np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
-    names = np.array(problem.model.joint_names)[chosen].tolist()
-    by_default = dict(zip(names, own[chosen].tolist()))
+    by_default = _by_default(problem, timing)
     if as_json:
         data = _data(problem, timing, results, output, unlimited)
         echo_json({**data, 'effort_ddot_by_default': by_default})
@@ -127,6 +123,16 @@ def retime(
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
+
+
+def _by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
+    """Limits of the second derivative of the torque that nobody gave, by the joint."""
+    before, own = problem.limits.effort_ddot, timing.limits.effort_ddot
+    return {
+        name: float(limit)
+        for name, given, limit in zip(problem.model.joint_names, before, own)
+        if np.isinf(given) and np.isfinite(limit)
+    }
 
 
 def _text(timing: NewTiming) -> str:
@@ -332,10 +338,9 @@ def _new_timing(
         If orders that limits need are not known at some samples.
     """
     model, limits = problem.model, problem.limiting
+    # An order that is lacking at one sample is not used at any.
     known = known_orders(before.motion)
-    for wrench in before.wrenches:
-        known = np.minimum(known, 2 + known_orders(np.asarray(wrench.values)))
-    lowest = int(known.min())  # An order that is lacking at one sample is not used at any.
+    lowest = int(known.min())
     lacks = np.count_nonzero(known == lowest) if lowest < before.motion.shape[1] else 0
     wrenches = [
         replace(wrench, values=np.asarray(wrench.values)[:, : max(lowest - 2, 1)])
