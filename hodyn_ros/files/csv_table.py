@@ -100,21 +100,14 @@ class CsvTable:
         Shape (lines, columns). By pyarrow where it is installed; line by line if that
         fails, which tells where.
         """
-        separators = len(self.titles) - 1
-        if all(line.count(self._delimiter) == separators for _, line in lines):
-            texts = [line for _, line in lines]
+        separators, library = len(self.titles) - 1, _arrow_csv()
+        if library is not None and all(
+            line.count(self._delimiter) == separators for _, line in lines
+        ):
+            names = [str(i) for i in range(len(self.titles))]
             try:
-                if (library := _arrow_csv()) is None:
-                    return np.loadtxt(
-                        texts,
-                        delimiter=self._delimiter,
-                        usecols=columns,
-                        ndmin=2,
-                        comments=None,
-                    )
-                names = [str(i) for i in range(len(self.titles))]
                 table = library.read_csv(
-                    BytesIO(''.join(texts).encode()),
+                    BytesIO(''.join(line for _, line in lines).encode()),
                     library.ReadOptions(use_threads=False, column_names=names),
                     library.ParseOptions(delimiter=self._delimiter, quote_char=False),
                     library.ConvertOptions(
@@ -123,7 +116,7 @@ class CsvTable:
                         null_values=[''],
                     ),
                 )
-                values = np.empty((len(texts), len(columns)), order='F')
+                values = np.empty((len(lines), len(columns)), order='F')
                 for place, column in enumerate(table.columns):
                     values[:, place] = column
                 return values
