@@ -99,7 +99,7 @@ def effort_label(order: int, is_linear: bool) -> Label:
 
 
 def label_of(quantity: str, is_linear: bool) -> Label:
-    """Label of a quantity by its name in a `Violation`.
+    """Label of a quantity by its name in a `Violation`; unknown names stay as they are.
 
     Parameters
     ----------
@@ -111,11 +111,14 @@ def label_of(quantity: str, is_linear: bool) -> Label:
     Returns
     -------
     Label
+        Without symbol and unit if the name is unknown.
     """
     if quantity in MOTION_NAMES:
         return motion_label(MOTION_NAMES.index(quantity), is_linear)
     if quantity in EFFORT_NAMES:
         return effort_label(EFFORT_NAMES.index(quantity), is_linear)
+    if quantity not in _OF_MOTORS:
+        return Label(quantity, '', '')
     name, symbol, unit, order = _OF_MOTORS[quantity]
     name = name.format('force' if is_linear else 'torque')
     return Label(name, symbol, unit_of(unit, is_linear, order))

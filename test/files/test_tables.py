@@ -41,12 +41,9 @@ def write_csv(path, header, *rows):
 
 
 def part(whole: Results, rows: slice) -> Results:
-    return replace(
-        whole,
+    return whole.with_arrays(
+        {what: values[rows] for what, values in whole.arrays().items()},
         times=whole.times[rows],
-        motion=whole.motion[rows],
-        effort=whole.effort[rows],
-        motors=type(whole.motors)(*(array[rows] for array in whole.motors)),
         wrenches=tuple(replace(w, values=w.values[rows]) for w in whole.wrenches),
     )
 
@@ -57,10 +54,10 @@ def assert_same(found: Results, expected: Results):
     assert found.motor_joints == expected.motor_joints
     assert (found.start, found.source, found.base_link) == (START, 'given', 'base')
     np.testing.assert_array_equal(found.times, expected.times)
-    np.testing.assert_array_equal(found.motion, expected.motion)
-    np.testing.assert_array_equal(found.effort, expected.effort)
-    for ours, theirs in zip(found.motors, expected.motors):
-        np.testing.assert_array_equal(ours, theirs)
+    arrays = expected.arrays()
+    assert found.arrays().keys() == arrays.keys()
+    for what, values in found.arrays().items():
+        np.testing.assert_array_equal(values, arrays[what])
     for ours, theirs in zip(found.wrenches, expected.wrenches):
         choices = (ours.link, ours.expressed_in, ours.acting)
         assert choices == (theirs.link, theirs.expressed_in, theirs.acting)
@@ -80,8 +77,7 @@ def test_deviations_come_back_and_stay_unknown_where_they_are(table):
     effort_std[3, 1:] = np.nan
     write_results(table, replace(whole, motion_std=motion_std, effort_std=effort_std))
     found = read_results(table)
-    np.testing.assert_array_equal(found.motion_std, motion_std)
-    np.testing.assert_array_equal(found.effort_std, effort_std)
+    assert_same(found, replace(whole, motion_std=motion_std, effort_std=effort_std))
     write_results(table, whole)
     assert read_results(table).motion_std is None
 
