@@ -278,40 +278,23 @@ def find_stop_causes(
         signals = [*commands.signals, *signals]
         if of_measured:
             deviation = _deviation(model, commanded, of_measured['position'])
-        is_apart = bool(of_measured) and deviation is None
-        remarks += _remarks(commands.clock.period, is_apart)
-    period = (
-        commands.clock.period if commands else float(np.median(np.diff(signals[0].times)))
-    )
+        if (period := commands.clock.period) > _SLOW:
+            remarks.append(
+                f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
+                'a faster clock was sent in between is not in the recording.'
+            )
+        if of_measured and deviation is None:
+            remarks.append(
+                'Commands and measurements have no time in common: each is looked at by itself.'
+            )
+    else:
+        period = float(np.median(np.diff(signals[0].times)))
     events = [event for signal in signals for event in _events(model, signal)]
     causes += _causes(events, commands, period)
     undecided = tuple(_undecided(model, signals))
     return StopAnalysis(
         _ranked(causes), undecided, tuple(signals), period, tuple(remarks), deviation
     )
-
-
-def _remarks(period: float, is_apart: bool) -> Iterator[str]:
-    """What a recording of commands does not tell.
-
-    Parameters
-    ----------
-    period : float
-        Of the commands [s].
-    is_apart : bool
-        Whether there are measurements, but at no time between the commands.
-
-    Yields
-    ------
-    str
-    """
-    if period > _SLOW:
-        yield (
-            f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
-            'a faster clock was sent in between is not in the recording.'
-        )
-    if is_apart:
-        yield 'Commands and measurements have no time in common: each is looked at by itself.'
 
 
 def _check(model: RobotModel, name: str, recording: Recorded) -> None:

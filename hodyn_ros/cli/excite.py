@@ -96,9 +96,7 @@ def excite(
 
 def _results(problem: Problem, found: Excitation, rate: float) -> Results:
     """Motion with its torques and motors, at the rate of the measurements [Hz]."""
-    samples = Samples(
-        problem.model.joint_names, *found.samples(rate), name='the motion'
-    )
+    samples = Samples(problem.model.joint_names, *found.samples(rate), name='the motion')
     return compute(problem.model, samples, actuators=problem.actuators, derivatives='given')
 
 

@@ -207,7 +207,7 @@ def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[Logged
     """
     used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
     for item in used:
-        refuse_other_version(path, reader, item)
+        refuse_other_version(path, item)
     count = 0
     for _, logged, data in reader.messages(connections=used):
         count += 1

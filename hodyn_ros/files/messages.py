@@ -120,63 +120,45 @@ def fields_of(types: Any, kind: str, prefix: str = '') -> Fields:
     return found
 
 
-def refuse_other_version(path: Path, reader: Any, connection: Any) -> None:
+def refuse_other_version(path: Path, connection: Any) -> None:
     """Refuse messages of another version of their type than the known one.
 
     Parameters
     ----------
     path : pathlib.Path
         Of the bag, for messages.
-    reader : rosbags.rosbag2.Reader
-        Opened.
     connection : rosbags Connection
-        One of those of the reader.
+        Of a known type. Without a definition, as in bags before ROS 2 Iron, the messages are
+        taken for those of the known version.
 
     Raises
     ------
     FileError
-        If a definition in the bag cannot be read or has other fields, or the hash of the type
-        is another one where there is no definition.
+        If the definition in the bag cannot be read or has other fields.
     """
-    store, topic, kind = typestore(), connection.topic, connection.msgtype
-    where = f'{path}, topic {topic}: the messages are of another version of {kind}'
     if connection.msgdef.format.name != 'MSG':
-        digest, expected = str(connection.digest or ''), store.hash_rihs01(kind)
-        if digest.startswith('RIHS01_') and digest != expected:
-            raise FileError(
-                f'{where}, with the hash {digest}, expected {expected}. Convert the bag.'
-            )
         return
-    typesys, known = rosbags('typesys', path), fields_of(store.fielddefs, kind)
-    for text in _texts(reader, connection):
-        try:
-            types = typesys.get_types_from_msg(text.replace('\r\n', '\n'), kind)
-            # What it leaves out is a type that everybody knows.
-            found = fields_of({**store.fielddefs, **types}, kind)
-        except Exception as error:
-            raise FileError(
-                f'{path}, topic {topic}: the definition of {kind} in the bag cannot be read: '
-                f'{error}'
-            ) from error
-        if list(found.items()) != list(known.items()):
-            have, expected = (
-                listed(f'{what} {name}' for name, what in fields.items())
-                for fields in (found, known)
-            )
-            raise FileError(
-                f'{where}, with the fields {have}; expected {expected}. Convert the bag.'
-            )
-
-
-def _texts(reader: Any, connection: Any) -> set[str]:
-    """Definitions of a type in all files of a bag, of which the library shows one for a folder."""
-    same = (connection.topic, connection.msgtype, 'MSG')
-    return {connection.msgdef.data} | {
-        other.msgdef.data
-        for storage in getattr(reader.storage, 'storages', ())
-        for other in storage.connections
-        if (other.topic, other.msgtype, other.msgdef.format.name) == same
-    }
+    store, kind = typestore(), connection.msgtype
+    where = f'{path}, topic {connection.topic}: the'
+    text = connection.msgdef.data.replace('\r\n', '\n')
+    try:
+        types = rosbags('typesys', path).get_types_from_msg(text, kind)
+        # What it leaves out is a type that everybody knows.
+        found = fields_of({**store.fielddefs, **types}, kind)
+    except Exception as error:
+        raise FileError(
+            f'{where} definition of {kind} in the bag cannot be read: {error}'
+        ) from error
+    known = fields_of(store.fielddefs, kind)
+    if list(found.items()) != list(known.items()):
+        have, expected = (
+            listed(f'{what} {name}' for name, what in fields.items())
+            for fields in (found, known)
+        )
+        raise FileError(
+            f'{where} messages are of another version of {kind}, with the fields {have}; '
+            f'expected {expected}. Convert the bag.'
+        )
 
 
 @dataclass(frozen=True, eq=False)
