@@ -737,29 +737,27 @@ def _local_cluster(library: Any, workers: int) -> Iterator[Any]:
 
 
 def _started(library: Any, workers: int) -> Any:
-    """Cluster of processes of this machine; a second attempt if the first fails."""
-    for attempts_left in (1, 0):
-        try:
-            # Encrypted, since whoever can send to a scheduler can have anything executed, and
-            # other users of the machine can reach its ports.
-            return library.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host='127.0.0.1',
-                # Without an address it would be a port that another run may have.
-                dashboard_address='127.0.0.1:0',
-                scheduler_kwargs={'dashboard': False},
-                memory_limit=0,
-                security=True,
-                silence_logs=logging.CRITICAL,
-            )
-        except RuntimeError as error:  # a worker may have been killed
-            if not attempts_left:
-                raise BatchError(
-                    f'The worker processes cannot be started ({error}); the error stream may say '
-                    "why. A script that starts them must do so below  if __name__ == '__main__':  "
-                    'because they import it. With workers=1 this process does the work.'
-                ) from error
+    """Cluster of processes of this machine."""
+    try:
+        # Encrypted, since whoever can send to a scheduler can have anything executed, and
+        # other users of the machine can reach its ports.
+        return library.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host='127.0.0.1',
+            # Without an address it would be a port that another run may have.
+            dashboard_address='127.0.0.1:0',
+            scheduler_kwargs={'dashboard': False},
+            memory_limit=0,
+            security=True,
+            silence_logs=logging.CRITICAL,
+        )
+    except RuntimeError as error:
+        raise BatchError(
+            f'The worker processes cannot be started ({error}); the error stream may say '
+            "why. A script that starts them must do so below  if __name__ == '__main__':  "
+            'because they import it. With workers=1 this process does the work.'
+        ) from error
 
 
 @contextmanager
