@@ -278,15 +278,9 @@ def find_stop_causes(
         signals = [*commands.signals, *signals]
         if of_measured:
             deviation = _deviation(model, commanded, of_measured['position'])
-        if (period := commands.clock.period) > _SLOW:
-            remarks.append(
-                f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
-                'a faster clock was sent in between is not in the recording.'
-            )
-        if of_measured and deviation is None:
-            remarks.append(
-                'Commands and measurements have no time in common: each is looked at by itself.'
-            )
+        period = commands.clock.period
+        is_apart = bool(of_measured) and deviation is None
+        remarks += _remarks(period, is_apart)
     else:
         period = float(np.median(np.diff(signals[0].times)))
     events = [event for signal in signals for event in _events(model, signal)]
@@ -295,6 +289,20 @@ def find_stop_causes(
     return StopAnalysis(
         _ranked(causes), undecided, tuple(signals), period, tuple(remarks), deviation
     )
+
+
+def _remarks(period: float, is_apart: bool) -> Iterator[str]:
+    """What a recording of commands with a period [s] does not tell.
+
+    Also if there are measurements, but at no time between the commands.
+    """
+    if period > _SLOW:
+        yield (
+            f'The commands are {1e3 * period:.3g} ms apart; what a robot with '
+            'a faster clock was sent in between is not in the recording.'
+        )
+    if is_apart:
+        yield 'Commands and measurements have no time in common: each is looked at by itself.'
 
 
 def _check(model: RobotModel, name: str, recording: Recorded) -> None:

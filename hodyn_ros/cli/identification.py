@@ -235,26 +235,21 @@ def identify(
     report_libraries()  # or the work would be done for nothing
     solver_library()
     problem = load_problem(given)
-    model = problem.model
     description = problem.source.description(dict(given.xacro_arguments))
     how: dict[str, Any] = {'link': link, 'bandwidth': bandwidth}
     with progress('Identifying'):
         found = identified_from(
-            model,
+            problem.model,
             _files(given, recordings, motor_topic),
             groups or None,
             actuators=problem.actuators,
             smoothing=smoothing,
             validation=_files(given, validation, motor_topic) or None,
-            fixed=outputs.fixed_parameters(model, description),
+            fixed=outputs.fixed_parameters(problem.model, description),
             **how,
         )
-        compared = compared_with(
-            found.model,
-            _files(given, validation or recordings, motor_topic),
-            actuators=found.actuators,
-            **how,
-        )
+        others = _files(given, validation or recordings, motor_topic)
+        compared = compared_with(found.model, others, actuators=found.actuators, **how)
     files = {
         '': output,
         **_parameter_files(problem, found, recordings, output),
@@ -265,16 +260,14 @@ def identify(
     _write(output, outputs.described(found.model, description))
     _write(files['report'], page)
     told = _told(problem, found, recordings, files)
-    options = {
-        'estimate': groups,
-        'validate': validation,
-        'motor_topic': motor_topic,
-        'smoothing': smoothing,
-        **how,
-        **vars(given),
-    }
+    options = {'estimate': groups, 'validate': validation, 'motor_topic': motor_topic}
     inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
-    run = {'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told}
+    run = {
+        'options': {**options, 'smoothing': smoothing, **how, **vars(given)},
+        'inputs': _digests(inputs),
+        'versions': _versions(),
+        **told,
+    }
     text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
     _write(files['run'], f'{text}\n')
     if as_json:

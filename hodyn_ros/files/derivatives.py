@@ -397,64 +397,40 @@ class How:
         """Estimate a motion, and wrenches measured at the same times, from all of them."""
         options, max_gap = self._smoothing()
         whole, remarks, stamps = _gathered(model, parts)
-        loads = [np.asarray(wrench.values)[:, 0] for wrench in whole.wrenches]
         kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
         if not kept:
             raise MotionError(
                 f'{name}: nothing could be estimated; expected at least {_FEWEST_MEASURED} '
                 f'measurements at intervals of less than {max_gap:g} s (max_gap).'
             )
-        seconds: Array = 1e-9 * stamps.astype(np.float64)
-        sizes, noises = RelativeErrors(), []
-        highest, S = max(1, self.orders - 1), max(self.orders - 2, 1)
+        sizes, noises = RelativeErrors(), list[Array]()
 
         def estimated() -> Iterator[Completed]:
             for rows in kept:
                 joints = Smoother(
                     stamps[rows],
                     whole.motion[rows, 0],
-                    highest_derivative=highest,
+                    highest_derivative=max(1, self.orders - 1),
                     **options,
                 )
                 noises.append(joints.noise)
-                forces = [
+                loads = [
                     Smoother(
                         stamps[rows],
-                        load[rows],
+                        np.asarray(wrench.values)[rows, 0],
                         highest_derivative=_WRENCH_DERIVATIVES,
                         smallest_motion=_SMALLEST_FORCE,
                     )
-                    for load in loads
+                    for wrench in whole.wrenches
                 ]
-                first = 0
-                for found, *others in zip(joints.blocks(), *(f.blocks() for f in forces)):
-                    motion, std = (
-                        found.motion[:, : self.orders],
-                        found.std[:, : self.orders],
-                    )
-                    sizes.add(motion, std)
-                    results = _results(
-                        model,
-                        whole,
-                        seconds[rows[first : first + len(motion)]],
-                        motion,
-                        'measured',
-                        remarks,
-                        motion_std=std,
-                        wrenches=tuple(
-                            replace(wrench, values=one.motion[:, :S])
-                            for wrench, one in zip(whole.wrenches, others)
-                        ),
-                    )
-                    yield Completed(
-                        results,
-                        {},
-                        found.covariance[:, :, : self.orders, : self.orders],
-                        tuple(one.covariance[:, :, :S, :S] for one in others),
-                        max_gap,
-                        first == 0,
-                    )
-                    first += len(motion)
+                times, place = 1e-9 * stamps[rows].astype(np.float64), 0
+                for blocks in zip(joints.blocks(), *(load.blocks() for load in loads)):
+                    part = times[place : place + len(blocks[0].motion)]
+                    found = self._of_blocks(model, whole, part, blocks, remarks)
+                    arrays = found.results.arrays()
+                    sizes.add(arrays['motion'], arrays['motion_std'])
+                    yield replace(found, max_gap=max_gap, begins=place == 0)
+                    place += len(part)
 
         def told(last: Completed) -> Completed:
             smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(
@@ -468,6 +444,32 @@ class How:
             return replace(last, results=replace(last.results, remarks=every))
 
         yield from with_last(estimated(), told)
+
+    def _of_blocks(
+        self,
+        model: RobotModel,
+        whole: Samples,
+        times: Array,
+        blocks: Sequence[Any],
+        remarks: tuple[str, ...],
+    ) -> Completed:
+        """Estimates of the joints, then of each wrench, at some times (N,)."""
+        (joints, *loads), K, S = blocks, self.orders, max(self.orders - 2, 1)
+        results = _results(
+            model,
+            whole,
+            times,
+            joints.motion[:, :K],
+            'measured',
+            remarks,
+            motion_std=joints.std[:, :K],
+            wrenches=tuple(
+                replace(wrench, values=load.motion[:, :S])
+                for wrench, load in zip(whole.wrenches, loads)
+            ),
+        )
+        wrench_covariances = tuple(load.covariance[:, :, :S, :S] for load in loads)
+        return Completed(results, {}, joints.covariance[:, :, :K, :K], wrench_covariances)
 
 
 def with_last(items: Iterable[Item], change: Callable[[Item], Item]) -> Iterator[Item]:

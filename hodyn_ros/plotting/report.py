@@ -150,14 +150,16 @@ def html_report(
         'robot_file': robot_file or str(replace(model.provenance, version='')),
         'checks': all_checks(results, model, limits, motor_limits),
         'violations': violations,
-        'no_limit': no_limit(unlimited_in(results, model, limits, actuators, motor_limits)),
+        'unlimited': unlimited_in(results, model, limits, actuators, motor_limits),
         'limits': limits,
         'remarks': (*results.remarks, *remarks),
         'comparison': comparison,
         'identification': identification,
     }
-    pictures = _pictures(results, model, limits, motor_limits, violations, comparison)
-    return _page(content, *pictures)
+    return _page(
+        content,
+        *_pictures(results, model, limits, motor_limits, violations, comparison),
+    )
 
 
 def _page(
@@ -176,6 +178,7 @@ def _page(
     text: str = page.from_string(_asset('report.html')).render(
         **content,
         **sections,
+        no_limit=no_limit(content['unlimited']),
         n_stretches=n_stretches,
         data={
             'panels': [_data(panel, n_stretches) for panel in panels],
