@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import islice, repeat
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -390,11 +389,15 @@ class BagWriter:
             raise FileError(
                 f'{folder}: storage is {storage!r}, expected {listed(STORAGES)}.'
             )
-        self._folder = folder
-        self._connections: dict[int, Any] = {}  # by the place in `_TOPICS`
-        library = rosbags('rosbag2', folder)
-        plugin = getattr(library.StoragePlugin, storage.upper())
-        self._writer = library.Writer(folder, version=_VERSION, storage_plugin=plugin)
+        rosbags('rosbag2', folder)
+        from hodyn_ros.files import mcap  # made of what is not always installed
+
+        self._folder, self._library = folder, cast(Any, mcap)
+        self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
+        plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
+        self._writer = self._library.RecordsWriter(
+            folder, version=_VERSION, storage_plugin=plugin
+        )
         self._writer.open()
 
     def write(self, results: Results) -> None:
@@ -420,18 +423,33 @@ class BagWriter:
             )
         for key, value in results.provenance.lines().items():
             self._writer.set_custom_data(key, value)  # of metadata.yaml
-        messages: list[tuple[int, int, bytes]] = []
+        lengths = np.zeros((len(stamps), len(_TOPICS)), dtype=np.int64)
+        parts = []
         for place, rows, fields in _contents(results):
-            topic = _TOPICS[place]
-            if place not in self._connections:
-                self._connections[place] = self._writer.add_connection(
-                    *topic, typestore=typestore()
+            if not self._channels[place]:
+                connection = self._writer.add_connection(
+                    *_TOPICS[place], typestore=typestore()
                 )
-            records = encode(topic[1], stamps[rows], results.base_link, fields)
-            messages += zip(rows.tolist(), repeat(place), map(bytes, records))
-        instants = stamps.tolist()
-        for row, place, data in sorted(messages, key=itemgetter(0, 1)):
-            self._writer.write(self._connections[place], instants[row], data)
+                self._channels[place] = connection.id
+            frame, before = results.base_link, self._library.BEFORE
+            records = encode(_TOPICS[place][1], stamps[rows], frame, fields, before)
+            self._library.put_record_heads(
+                records, int(self._channels[place]), stamps[rows]
+            )
+            lengths[rows, place] = records.shape[1]
+            parts.append((place, rows, records))
+        ends = lengths.cumsum().reshape(lengths.shape)
+        whole = np.empty(lengths.sum(), dtype=np.uint8)
+        for place, rows, records in parts:
+            length = records.shape[1]
+            windows = np.lib.stride_tricks.sliding_window_view(
+                whole, length, writeable=True
+            )
+            windows[ends[rows, place] - length] = records
+        rows, places = np.nonzero(lengths)
+        self._writer.write_records(
+            self._channels[places], stamps[rows], ends[rows, places], whole
+        )
 
     def close(self) -> None:
         """Finish the bag."""

@@ -246,11 +246,12 @@ def encode(
     stamps: NDArray[np.int64],
     frame_id: str,
     fields: dict[str, Any],
+    before: int = 0,
 ) -> NDArray[np.uint8]:
     """Serialize messages of the same layout, with stamps (N,) [ns]; shape (N, bytes).
 
     Fields are names, arrays of shape (N, elements), or numbers that are the same in all messages;
-    arrays that are left out are empty.
+    arrays that are left out are empty. So many bytes `before` each message are left open.
 
     Parameters
     ----------
@@ -262,10 +263,12 @@ def encode(
         Of the headers.
     fields : dict of str to object
         Tuples of names, arrays (N, elements), or numbers.
+    before : int
+        Bytes left open before each message.
 
     Returns
     -------
-    ndarray of uint8, shape (N, bytes)
+    ndarray of uint8, shape (N, before + bytes)
         In little-endian plain CDR.
     """
     store = typestore()
@@ -279,7 +282,9 @@ def encode(
     content['header'] = store.types['std_msgs/msg/Header'](stamp=time, frame_id=frame_id)
     template = bytes(store.serialize_cdr(store.types[kind](**content), kind))
     _, places, _ = _layout(template, fields_of(store.fielddefs, kind))
-    data = np.tile(np.frombuffer(template, dtype=np.uint8), (len(stamps), 1))
+    records = np.empty((len(stamps), before + len(template)), dtype=np.uint8)
+    data = records[:, before:]
+    data[:] = np.frombuffer(template, dtype=np.uint8)
     data[:, _STAMP] = (
         np.stack(np.divmod(stamps, _SECOND), axis=1).astype('<u4').view(np.uint8)
     )
@@ -287,7 +292,7 @@ def encode(
         if count:
             raw = np.ascontiguousarray(fields[name], dtype='<f8').view(np.uint8)
             data[:, place : place + 8 * count] = raw
-    return data
+    return records
 
 
 def _layout(
