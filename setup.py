@@ -101,6 +101,7 @@ setup(
             'hypothesis>=6.0',
             'Jinja2>=3.0',
             'matplotlib>=3.5',
+            'mcap>=1.6',
             'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',

@@ -1,8 +1,7 @@
-"""How results show themselves: in one line, as a table in a notebook; numbers for people."""
+"""How results show themselves: in one line in a console, as a small table in a notebook."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from html import escape
@@ -81,26 +80,3 @@ def _text(value: Any) -> str:
         return f'{type(value).__name__} of {len(value)}'
     text = ' '.join(repr(value).split())
     return text if len(text) <= _LONGEST else f'{type(value).__name__} ...'
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Write a number with some significant digits; infinite ones, which limit nothing, as -.
-
-    Parameters
-    ----------
-    value : float
-    digits : int
-        That are significant.
-
-    Returns
-    -------
-    str
-    """
-    if not math.isfinite(value):
-        return 'nan' if math.isnan(value) else '-'
-    text = f'{value:.{digits}g}'
-    if 'e' in text and 1e-4 <= abs(value) < 1e7:
-        text = (
-            f'{float(text):.0f}' if abs(value) >= 1.0 else f'{float(text):.7f}'.rstrip('0')
-        )
-    return text

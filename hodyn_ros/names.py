@@ -1,7 +1,8 @@
-"""Names: of time derivatives and quantities; of joints and links, listed and matched."""
+"""Names of time derivatives and quantities, of joints and links; they and numbers in sentences."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -43,6 +44,29 @@ _NAMES = {
 def name_of(quantity: str) -> str:
     """Name of a limited quantity for a sentence, such as torque rate."""
     return _NAMES.get(quantity, quantity.replace('_', ' '))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Write a number with some significant digits; infinite ones, which limit nothing, as -.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        That are significant.
+
+    Returns
+    -------
+    str
+    """
+    if not math.isfinite(value):
+        return 'nan' if math.isnan(value) else '-'
+    text = f'{value:.{digits}g}'
+    if 'e' in text and 1e-4 <= abs(value) < 1e7:
+        text = (
+            f'{float(text):.0f}' if abs(value) >= 1.0 else f'{float(text):.7f}'.rstrip('0')
+        )
+    return text
 
 
 def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:

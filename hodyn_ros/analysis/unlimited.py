@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.display import number
 from hodyn_ros.model.limits import LIMITED, MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed, name_of
+from hodyn_ros.names import listed, name_of, number
 from hodyn_ros.typing import Array
 from hodyn_ros.units import unit_of
 

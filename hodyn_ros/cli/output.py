@@ -14,11 +14,11 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from hodyn_ros.display import number as number
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files.files import Replacement
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import name_of as name_of
+from hodyn_ros.names import number as number
 
 PICTURES = ('.png', '.pdf', '.svg')
 """Suffixes of pictures."""

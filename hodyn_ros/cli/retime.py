@@ -13,13 +13,14 @@ import numpy as np
 from click.core import ParameterSource
 from numpy.typing import NDArray
 
+from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.analysis.unlimited import Unlimited, kept
 from hodyn_ros.cli.output import echo_json, number, progress, show_remarks
 from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Results, ResultsWriter, Samples
-from hodyn_ros.files.compute import with_efforts
 from hodyn_ros.files.derivatives import (
     as_waypoints,
     even_times,
@@ -382,8 +383,17 @@ def _results(
     **fields: Any,
 ) -> Results:
     """Efforts and motors along a motion that is known at all samples."""
-    model, order = problem.model, problem.given.order
-    motion, no_effort = motion[:, : order + 3], np.empty((len(times), 0, model.n_joints))
-    fields['wrenches'] = tuple(wrenches)
-    results = Results.of_model(model, times, motion, no_effort, **fields)
-    return with_efforts(model, results, order, problem.actuators)
+    model, actuators = problem.model, problem.actuators
+    motion = motion[:, : problem.given.order + 3]
+    applied = [
+        replace(wrench, values=np.asarray(wrench.values)[:, : motion.shape[1] - 2])
+        for wrench in wrenches
+    ]
+    effort = inverse_dynamics(model, motion, applied or None)
+    if actuators is not None:
+        fields['motors'] = motor_motion(actuators, motion, effort, order=None)
+        fields['motor_names'] = actuators.motor_names
+        fields['motor_joints'] = tuple(np.take(model.joint_names, actuators.joint_of_motor))
+    return Results.of_model(
+        model, times, motion, effort, wrenches=tuple(wrenches), **fields
+    )

@@ -126,37 +126,6 @@ def compute_stream(
     yield from with_last(computed(), certain)
 
 
-def with_efforts(
-    model: RobotModel, results: Results, order: int, actuators: Actuators | None = None
-) -> Results:
-    """Results with efforts along their motion under their wrenches, and with motors.
-
-    Parameters
-    ----------
-    model : RobotModel
-    results : Results
-        In the order of the model; their efforts are not used.
-    order : int
-        Highest derivative of the efforts that is wanted.
-    actuators : Actuators, optional
-        Of the same model.
-
-    Returns
-    -------
-    Results
-
-    Raises
-    ------
-    MotionError, WrenchError, ActuatorError
-        See `compute_stream`.
-    """
-    completed = Completed(results, {}, begins=True)
-    found, known = _with_efforts(model, completed, order + 1, 1)
-    if actuators is None:
-        return found
-    return _MotorStream(model, actuators).added(completed, found, known)
-
-
 def _with_efforts(
     model: RobotModel, completed: Completed, orders: int, num_threads: int
 ) -> tuple[Results, NDArray[np.intp]]:

@@ -10,7 +10,7 @@ from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES
 from hodyn_ros.units import unit_of
 
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
-_TYPOGRAPHIC = {**_SUPERSCRIPTS, ord('^'): ''}
+_TYPOGRAPHIC = _SUPERSCRIPTS | str.maketrans('', '', '^')
 _OF_MOTORS = {
     'motor_position': ('Motor position', 'θ', 'rad', 0),
     'motor_velocity': ('Motor velocity', 'θ′', 'rad', 1),

@@ -215,6 +215,31 @@ def test_others_read_what_is_written(tmp_path, storage):
     np.testing.assert_array_equal(mirrored.effort, written.motors.torque[9, 0])
 
 
+def test_the_library_of_mcap_reads_what_is_written(tmp_path):
+    library = pytest.importorskip('mcap.reader')
+    written = results(3000, wrenches=False)
+    written.effort[5, 2] = np.nan
+    write_results(tmp_path / 'bag', written)
+    expected, found = bytes_in(tmp_path / 'bag'), {}
+    with open(tmp_path / 'bag' / 'bag.mcap', 'rb') as file:
+        reader = library.SeekingReader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        for schema, channel, message in reader.iter_messages():
+            assert (
+                schema.data.decode() == STORE.generate_msgdef(schema.name, ros_version=2)[0]
+            )
+            item = message.log_time, message.data
+            found.setdefault((channel.topic, schema.name), []).append(item)
+        begin = found['/joint_motion', MOTION][2000][0]
+        later = reader.iter_messages('/joint_motion', starting_at=begin)
+        assert sum(1 for _ in later) == 1000
+        assert [item.name for item in reader.iter_metadata()] == ['rosbag2']
+    assert found == expected
+    assert len(summary.chunk_indexes) > 3
+    counts = summary.statistics.channel_message_counts.values()
+    assert sorted(counts) == sorted(map(len, expected.values()))
+
+
 def test_parts_of_any_size_make_the_same_messages(bag):
     whole = results(400, wrenches=False)
     whole.effort[7] = np.nan
