@@ -1,4 +1,4 @@
-"""Names of time derivatives and quantities, of joints and links; they and numbers in sentences."""
+"""Names of time derivatives, quantities and units, of joints and links; numbers in sentences."""
 
 from __future__ import annotations
 
@@ -39,6 +39,30 @@ _NAMES = {
     'effort_dot': 'torque rate',
     'effort_ddot': 'second derivative of torque',
 }
+
+
+_LINEAR = {'rad': 'm', 'N m': 'N', 'N m/rad': 'N/m'}
+
+
+def unit_of(angular: str, is_linear: bool, order: int = 0) -> str:
+    """Unit of a time derivative of a quantity of a joint.
+
+    Parameters
+    ----------
+    angular : {'rad', 'N m', 'N m/rad'}
+        Unit of the quantity at a joint that turns.
+    is_linear : bool
+        Whether the joint slides.
+    order : int
+        Number of time derivatives.
+
+    Returns
+    -------
+    str
+        Such as 'N m/s^2' or 'm/s'.
+    """
+    unit = _LINEAR[angular] if is_linear else angular
+    return unit + ('', '/s', f'/s^{order}')[min(order, 2)]
 
 
 def name_of(quantity: str) -> str:

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.model.limits import LIMITED, MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed, name_of, number
+from hodyn_ros.names import listed, name_of, number, unit_of
 from hodyn_ros.typing import Array
-from hodyn_ros.units import unit_of
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.assignment import Actuators

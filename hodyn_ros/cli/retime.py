@@ -109,7 +109,13 @@ def retime(
         if writer is not None:
             writer.write(results)
     unlimited = unlimited_in(results, problem.model, **limiting)
-    by_default = _by_default(problem, timing)
+    # Limits of the second derivative of the torque that nobody gave.
+    limits = problem.limits.effort_ddot, timing.limits.effort_ddot
+    by_default = {
+        name: float(own)
+        for name, given_one, own in zip(problem.model.joint_names, *limits)
+        if np.isinf(given_one) and np.isfinite(own)
+    }
     if as_json:
         data = _data(problem, timing, results, output, unlimited)
         echo_json({**data, 'effort_ddot_by_default': by_default})
@@ -123,16 +129,6 @@ def retime(
     if output is not None:
         click.echo(f'Written: {output} ({len(results)} samples)')
         show_remarks((_EXECUTION[timing.motion is not None],))
-
-
-def _by_default(problem: Problem, timing: NewTiming) -> dict[str, float]:
-    """Limits of the second derivative of the torque that nobody gave, by the joint."""
-    before, own = problem.limits.effort_ddot, timing.limits.effort_ddot
-    return {
-        name: float(limit)
-        for name, given, limit in zip(problem.model.joint_names, before, own)
-        if np.isinf(given) and np.isfinite(limit)
-    }
 
 
 def _text(timing: NewTiming) -> str:

@@ -27,10 +27,10 @@ from hodyn_ros.files.columns import (
     metadata_of,
     parse_metadata,
     refuse_not_increasing,
+    side_file,
 )
 from hodyn_ros.files.compute import compute, compute_stream
 from hodyn_ros.files.files import ResultsWriter, guarded, iterate_motion
-from hodyn_ros.files.formats import side_file
 from hodyn_ros.files.parquet_table import ParquetTable, ParquetWriter
 from hodyn_ros.files.samples import Results
 

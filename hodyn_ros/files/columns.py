@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
+from hodyn_ros.files.formats import Format, FormatWriter, Wanted
 from hodyn_ros.files.quantities import (
     COMPONENTS,
     MOTION,
@@ -24,8 +26,7 @@ from hodyn_ros.files.quantities import (
 )
 from hodyn_ros.files.samples import SOURCES, Results, Samples
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import listed
-from hodyn_ros.units import unit_of
+from hodyn_ros.names import listed, unit_of
 
 _KNOWN = {name for quantity in QUANTITIES.values() for name in quantity.names}
 _MOST_DEFLECTIONS = 3  # orders that are written
@@ -189,10 +190,6 @@ class TableColumns:
     wrenches: Mapping[str, ColumnBlock]
     stiffness: Mapping[str, ColumnBlock]
 
-    def _moved(self, metadata: Metadata) -> tuple[str, ...]:
-        """Joint that each motor moves."""
-        return tuple(metadata.motor_joints.get(name, name) for name in self.motor_names)
-
     def samples(self, values: Array, metadata: Metadata, first: int = 0) -> Samples:
         """Make samples of a block of rows (N, columns), before which there are `first` others.
 
@@ -221,7 +218,7 @@ class TableColumns:
 
         measured: dict[str, Any] = {}
         places: dict[str, Any] = {'effort': slice(None)}
-        moved = self._moved(metadata)
+        moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
         if sorted(moved) == sorted(self.joint_names):  # each joint has one motor
             order = [moved.index(name) for name in self.joint_names]
             places |= dict.fromkeys(('motor_position', 'motor_torque'), order)
@@ -304,7 +301,9 @@ class TableColumns:
             **arrays,
             motors=motors,
             motor_names=self.motor_names,
-            motor_joints=self._moved(metadata),
+            motor_joints=tuple(
+                metadata.motor_joints.get(name, name) for name in self.motor_names
+            ),
             name=self.name,
             start=metadata.start,
             source=metadata.source,
@@ -669,3 +668,184 @@ def _suggestion(wanted: str, titles: Sequence[str]) -> str:
         return ' These are numbers: the line with the names of the columns is missing.'
     close = get_close_matches(wanted, titles, n=1)
     return f' Did you mean {close[0]!r} to be {wanted!r}?' if close else ''
+
+
+class Table(Protocol):
+    """A table whose head is read at once, and its rows when asked for.
+
+    Attributes
+    ----------
+    titles : list of str
+        Of all columns, without units.
+    lines : dict of str to str
+        Metadata, see `parse_metadata`.
+    """
+
+    titles: list[str]
+    lines: dict[str, str]
+    """Metadata."""
+
+    def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
+        """Values of some columns, shape (up to chunk, columns).
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Places among `titles`.
+        chunk : int
+            Largest number of rows of a block.
+
+        Yields
+        ------
+        ndarray, shape (up to chunk, columns)
+            NaN where a cell is empty.
+
+        Raises
+        ------
+        FileError
+            If a cell is no number, or the file is damaged.
+        """
+
+
+@dataclass
+class RowsWriter:
+    """Results as the rows of a table, which is begun with the titles and metadata of the first."""
+
+    path: Path
+    make: Callable[..., Any]
+    """From the path, titles and metadata to what writes columns, each of shape (N,)."""
+    _titles: Sequence[str] = ()
+    _writer: Any = None
+
+    def write(self, results: Results) -> None:
+        """Append results.
+
+        Parameters
+        ----------
+        results : Results
+            Next part of a motion; the first determines titles and metadata.
+
+        Raises
+        ------
+        FileError
+            If it has other columns than the first part.
+        """
+        titles, columns = columns_of(results)
+        if self._writer is None:
+            self._titles = titles
+            self._writer = self.make(self.path, titles, metadata_of(results))
+        if titles != self._titles:
+            missing = [title for title in self._titles if title not in titles]
+            more = [title for title in titles if title not in self._titles]
+            raise FileError(
+                f'{self.path}: a part of the results lacks {listed(missing)} and adds '
+                f'{listed(more)}; expected the same columns in all parts.'
+            )
+        self._writer.write(columns)
+
+    def close(self) -> None:
+        """Finish the file.
+
+        Without any results there is no file.
+        """
+        if self._writer is not None:
+            self._writer.close()
+
+
+@dataclass(frozen=True)
+class TableFormat(Format):
+    """Tables with a column for each quantity of each joint; see doc/files.rst."""
+
+    suffixes: tuple[str, ...]
+    table: Callable[[Path, Sequence[str] | None], Table]
+    """Opens a file, with joint names for those that have none."""
+    begin: Callable[[Path], FormatWriter]
+    """Begins a file."""
+
+    def motion(
+        self, path: Path, wanted: Wanted, make: Any = TableColumns.samples
+    ) -> Iterator[Any]:
+        """Read a motion block by block.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            The table.
+        wanted : Wanted
+            Joint names for tables without them, rows of a block, and how all wrenches are
+            expressed.
+        make : callable
+            Method of `TableColumns` that makes the parts.
+
+        Yields
+        ------
+        Samples or Results
+            One for each block of rows.
+
+        Raises
+        ------
+        FileError
+            If the columns or the metadata make no motion, or a row cannot be read.
+        """
+        table, first = self.table(path, wanted.joint_names), 0
+        columns = find_columns(table.titles, str(path))
+        metadata = parse_metadata(
+            table.lines, str(path), wanted.expressed_in, wanted.acting
+        )
+        for values in table.blocks(columns.columns, wanted.chunk):
+            yield make(columns, values, metadata, first)
+            first += len(values)
+
+    def results(self, path: Path, chunk: int) -> Iterator[Results]:
+        """Read results block by block.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            The table.
+        chunk : int
+            Largest number of rows of a block.
+
+        Yields
+        ------
+        Results
+            One for each block of rows.
+
+        Raises
+        ------
+        FileError
+            See `motion`; also if there are no efforts.
+        """
+        yield from self.motion(path, Wanted(chunk), TableColumns.results)
+
+    def writer(self, path: Path, storage: str) -> FormatWriter:
+        """Begin a table.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File that is written.
+        storage : str
+            Of bags; not used.
+
+        Returns
+        -------
+        FormatWriter
+        """
+        return self.begin(path)
+
+
+def side_file(path: Path) -> Path:
+    """File beside a table in text that says when it begins and where it comes from.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of the table.
+
+    Returns
+    -------
+    pathlib.Path
+        The same name with .json behind it.
+    """
+    return path.with_name(f'{path.name}.json')

@@ -16,8 +16,13 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import read_titles, text_titles
-from hodyn_ros.files.formats import RowsWriter, TableFormat, side_file
+from hodyn_ros.files.columns import (
+    RowsWriter,
+    TableFormat,
+    read_titles,
+    side_file,
+    text_titles,
+)
 from hodyn_ros.files.quantities import TIME
 
 _DELIMITERS = ',;\t'

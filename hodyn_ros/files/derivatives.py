@@ -584,18 +584,12 @@ def _gathered(
         bare = {what: None for what in MEASURED}
         every.append(replace(samples, motion=samples.motion[:, :1], **bare))  # type: ignore[arg-type]
     whole = join_results(every)
-    whole = replace(whole, motion=_unwound(model, whole.motion))
-    return whole, remarks, np.concatenate(stamps)
-
-
-def _unwound(model: RobotModel, motion: Array) -> Array:
-    """Motion (N, K, n) whose encoders do not start anew after each turn."""
     turns = [kind == 'continuous' for kind in model.joint_types]
-    if not any(turns):
-        return motion
-    motion = motion.copy()
-    motion[:, 0] = np.where(turns, np.unwrap(motion[:, 0], axis=0), motion[:, 0])
-    return motion
+    if any(turns):  # encoders start anew after one
+        positions = whole.motion[:, 0]
+        unwound = np.where(turns, np.unwrap(positions, axis=0), positions)
+        whole = replace(whole, motion=unwound[:, None])
+    return whole, remarks, np.concatenate(stamps)
 
 
 def _told(taken: int, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
@@ -733,7 +727,10 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     if not (np.diff(times) > 0.0).all():  # measurements come late or twice
         times, rows = np.unique(times, return_index=True)
         motion = motion[rows]
-    motion = _unwound(model, motion)
+    turns = [kind == 'continuous' for kind in model.joint_types]
+    if any(turns):  # encoders start anew after one
+        motion = motion.copy()
+        motion[:, 0] = np.where(turns, np.unwrap(motion[:, 0], axis=0), motion[:, 0])
     steps = min(_STRETCH, (len(times) - 1) // _FEWEST_STEPS)
     if steps < 1 or motion.shape[1] < 2:
         return

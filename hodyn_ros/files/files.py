@@ -16,9 +16,9 @@ import numpy as np
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import FileError, HodynError, JointNameError
 from hodyn_ros.files.bags import BagFormat
-from hodyn_ros.files.columns import refuse_not_increasing
+from hodyn_ros.files.columns import refuse_not_increasing, side_file
 from hodyn_ros.files.csv_table import CSV
-from hodyn_ros.files.formats import CHUNK, Format, Wanted, side_file
+from hodyn_ros.files.formats import CHUNK, Format, Wanted
 from hodyn_ros.files.npz_table import NPZ
 from hodyn_ros.files.parquet_table import PARQUET
 from hodyn_ros.files.samples import Results, Samples, join_results, times_from

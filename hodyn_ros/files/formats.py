@@ -1,28 +1,20 @@
 """What a format of files is: how motions are read from it, and results written to it.
 
 A format is a subclass of `Format` in a file of its own and a line in `hodyn_ros.files.files`.
-Formats of tables are a `TableFormat`, made of a `Table` and of what writes columns.
+Formats of tables are a `TableFormat` of `hodyn_ros.files.columns`, made of a `Table` and of what
+writes columns.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import (
-    TableColumns,
-    columns_of,
-    find_columns,
-    metadata_of,
-    parse_metadata,
-)
-from hodyn_ros.files.samples import Part, Results, Samples
-from hodyn_ros.names import listed
+from hodyn_ros.files.samples import Results, Samples
 
 CHUNK = 10_000
 """Samples that are in memory at a time."""
@@ -165,186 +157,3 @@ class Format(ABC):
         FileError
             If a library is missing, or the storage is unknown.
         """
-
-
-class Table(Protocol):
-    """A table whose head is read at once, and its rows when asked for.
-
-    Attributes
-    ----------
-    titles : list of str
-        Of all columns, without units.
-    lines : dict of str to str
-        Metadata, see `parse_metadata`.
-    """
-
-    titles: list[str]
-    lines: dict[str, str]
-    """Metadata."""
-
-    def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
-        """Values of some columns, shape (up to chunk, columns).
-
-        Parameters
-        ----------
-        columns : sequence of int
-            Places among `titles`.
-        chunk : int
-            Largest number of rows of a block.
-
-        Yields
-        ------
-        ndarray, shape (up to chunk, columns)
-            NaN where a cell is empty.
-
-        Raises
-        ------
-        FileError
-            If a cell is no number, or the file is damaged.
-        """
-
-
-@dataclass
-class RowsWriter:
-    """Results as the rows of a table, which is begun with the titles and metadata of the first."""
-
-    path: Path
-    make: Callable[..., Any]
-    """From the path, titles and metadata to what writes columns, each of shape (N,)."""
-    _titles: Sequence[str] = ()
-    _writer: Any = None
-
-    def write(self, results: Results) -> None:
-        """Append results.
-
-        Parameters
-        ----------
-        results : Results
-            Next part of a motion; the first determines titles and metadata.
-
-        Raises
-        ------
-        FileError
-            If it has other columns than the first part.
-        """
-        titles, columns = columns_of(results)
-        if self._writer is None:
-            self._titles = titles
-            self._writer = self.make(self.path, titles, metadata_of(results))
-        if titles != self._titles:
-            missing = [title for title in self._titles if title not in titles]
-            more = [title for title in titles if title not in self._titles]
-            raise FileError(
-                f'{self.path}: a part of the results lacks {listed(missing)} and adds '
-                f'{listed(more)}; expected the same columns in all parts.'
-            )
-        self._writer.write(columns)
-
-    def close(self) -> None:
-        """Finish the file.
-
-        Without any results there is no file.
-        """
-        if self._writer is not None:
-            self._writer.close()
-
-
-@dataclass(frozen=True)
-class TableFormat(Format):
-    """Tables with a column for each quantity of each joint; see doc/files.rst."""
-
-    suffixes: tuple[str, ...]
-    table: Callable[[Path, Sequence[str] | None], Table]
-    """Opens a file, with joint names for those that have none."""
-    begin: Callable[[Path], FormatWriter]
-    """Begins a file."""
-
-    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
-        """Read a motion block by block.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            The table.
-        wanted : Wanted
-            Joint names for tables without them, rows of a block, and how all wrenches are
-            expressed.
-
-        Yields
-        ------
-        Samples
-            One for each block of rows.
-
-        Raises
-        ------
-        FileError
-            If the columns or the metadata make no motion, or a row cannot be read.
-        """
-        yield from self._parts(path, wanted, TableColumns.samples)
-
-    def results(self, path: Path, chunk: int) -> Iterator[Results]:
-        """Read results block by block.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            The table.
-        chunk : int
-            Largest number of rows of a block.
-
-        Yields
-        ------
-        Results
-            One for each block of rows.
-
-        Raises
-        ------
-        FileError
-            See `motion`; also if there are no efforts.
-        """
-        yield from self._parts(path, Wanted(chunk), TableColumns.results)
-
-    def _parts(
-        self, path: Path, wanted: Wanted, make: Callable[..., Part]
-    ) -> Iterator[Part]:
-        """Samples or results of each block of rows."""
-        table, first = self.table(path, wanted.joint_names), 0
-        columns = find_columns(table.titles, str(path))
-        metadata = parse_metadata(
-            table.lines, str(path), wanted.expressed_in, wanted.acting
-        )
-        for values in table.blocks(columns.columns, wanted.chunk):
-            yield make(columns, values, metadata, first)
-            first += len(values)
-
-    def writer(self, path: Path, storage: str) -> FormatWriter:
-        """Begin a table.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            File that is written.
-        storage : str
-            Of bags; not used.
-
-        Returns
-        -------
-        FormatWriter
-        """
-        return self.begin(path)
-
-
-def side_file(path: Path) -> Path:
-    """File beside a table in text that says when it begins and where it comes from.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Of the table.
-
-    Returns
-    -------
-    pathlib.Path
-        The same name with .json behind it.
-    """
-    return path.with_name(f'{path.name}.json')

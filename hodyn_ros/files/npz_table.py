@@ -14,8 +14,7 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import metadata_of
-from hodyn_ros.files.formats import TableFormat
+from hodyn_ros.files.columns import TableFormat, metadata_of
 from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, Quantity
 from hodyn_ros.files.samples import Results
 from hodyn_ros.names import listed

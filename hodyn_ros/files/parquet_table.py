@@ -11,7 +11,7 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import RowsWriter, TableFormat
+from hodyn_ros.files.columns import RowsWriter, TableFormat
 from hodyn_ros.resources import optional_import_module
 
 _PREFIX = 'hodyn.'  # of metadata

@@ -14,8 +14,7 @@ from hodyn_ros.display import shown, table
 from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import listed
-from hodyn_ros.units import unit_of
+from hodyn_ros.names import listed, unit_of
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion

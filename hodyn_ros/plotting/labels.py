@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES
-from hodyn_ros.units import unit_of
+from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, unit_of
 
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
 _TYPOGRAPHIC = _SUPERSCRIPTS | str.maketrans('', '', '^')
