@@ -1,7 +1,8 @@
-"""Names: of time derivatives and quantities; of joints and links, listed and matched."""
+"""Names of time derivatives, quantities and units, of joints and links; numbers in sentences."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -40,9 +41,56 @@ _NAMES = {
 }
 
 
+_LINEAR = {'rad': 'm', 'N m': 'N', 'N m/rad': 'N/m'}
+
+
+def unit_of(angular: str, is_linear: bool, order: int = 0) -> str:
+    """Unit of a time derivative of a quantity of a joint.
+
+    Parameters
+    ----------
+    angular : {'rad', 'N m', 'N m/rad'}
+        Unit of the quantity at a joint that turns.
+    is_linear : bool
+        Whether the joint slides.
+    order : int
+        Number of time derivatives.
+
+    Returns
+    -------
+    str
+        Such as 'N m/s^2' or 'm/s'.
+    """
+    unit = _LINEAR[angular] if is_linear else angular
+    return unit + ('', '/s', f'/s^{order}')[min(order, 2)]
+
+
 def name_of(quantity: str) -> str:
     """Name of a limited quantity for a sentence, such as torque rate."""
     return _NAMES.get(quantity, quantity.replace('_', ' '))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Write a number with some significant digits; infinite ones, which limit nothing, as -.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        That are significant.
+
+    Returns
+    -------
+    str
+    """
+    if not math.isfinite(value):
+        return 'nan' if math.isnan(value) else '-'
+    text = f'{value:.{digits}g}'
+    if 'e' in text and 1e-4 <= abs(value) < 1e7:
+        text = (
+            f'{float(text):.0f}' if abs(value) >= 1.0 else f'{float(text):.7f}'.rstrip('0')
+        )
+    return text
 
 
 def listed(names: Iterable[object], most: int = _MOST_LISTED) -> str:

@@ -278,11 +278,11 @@ def find_stop_causes(
         signals = [*commands.signals, *signals]
         if of_measured:
             deviation = _deviation(model, commanded, of_measured['position'])
+        period = commands.clock.period
         is_apart = bool(of_measured) and deviation is None
-        remarks += _remarks(commands.clock.period, is_apart)
-    period = (
-        commands.clock.period if commands else float(np.median(np.diff(signals[0].times)))
-    )
+        remarks += _remarks(period, is_apart)
+    else:
+        period = float(np.median(np.diff(signals[0].times)))
     events = [event for signal in signals for event in _events(model, signal)]
     causes += _causes(events, commands, period)
     undecided = tuple(_undecided(model, signals))
@@ -292,18 +292,9 @@ def find_stop_causes(
 
 
 def _remarks(period: float, is_apart: bool) -> Iterator[str]:
-    """What a recording of commands does not tell.
+    """What a recording of commands with a period [s] does not tell.
 
-    Parameters
-    ----------
-    period : float
-        Of the commands [s].
-    is_apart : bool
-        Whether there are measurements, but at no time between the commands.
-
-    Yields
-    ------
-    str
+    Also if there are measurements, but at no time between the commands.
     """
     if period > _SLOW:
         yield (

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.model.limits import LIMITED, MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import listed, name_of
+from hodyn_ros.names import listed, name_of, number, unit_of
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Digits of the largest values in sentences.
 _DIGITS = 3
+_UNITS = {'effort': 'N m', 'torque': 'N m'}  # of series at joints that turn; else rad
 
 
 class Unlimited(NamedTuple):
@@ -59,10 +60,7 @@ class Unlimited(NamedTuple):
     @property
     def _largest(self) -> str:
         """Largest magnitude with three digits, its unit and whose it is."""
-        number = f'{self.largest:.{_DIGITS}g}'
-        if 'e' in number and 1e-4 <= self.largest < 1e7:
-            number = f'{float(number):.0f}'
-        return f'{number} {self.unit} in {self.name}'
+        return f'{number(self.largest, _DIGITS)} {self.unit} in {self.name}'
 
 
 def find_unlimited(
@@ -118,7 +116,8 @@ def find_unlimited(
                 if peaks[column] >= 0.0:
                     largest, worst = float(peaks[column]), names[int(chosen[column])]
             whose = tuple(names[k] for k in chosen.tolist())
-            are_all, unit = len(whose) == len(names), _unit(kind, order, linear)
+            are_all, angular = len(whose) == len(names), _UNITS.get(kind, 'rad')
+            unit = unit_of(angular, linear, order)
             found.append(Unlimited(quantity, whose, are_all, largest, worst, unit))
     return tuple(found)
 
@@ -164,15 +163,6 @@ def _open(
                 )
                 is_open &= [s is not None and np.isinf(s.range[1]) for s in springs]
             yield quantity, kind, order, names, is_open, of_linear
-
-
-def _unit(kind: str, order: int, is_linear: bool) -> str:
-    """Unit of a time derivative of a quantity, such as 'N m/s^2'."""
-    if kind in ('effort', 'torque'):
-        unit = 'N' if is_linear else 'N m'
-    else:
-        unit = 'm' if is_linear else 'rad'
-    return unit + ('', '/s', f'/s^{order}')[min(order, 2)]
 
 
 def kept(found: Sequence[Unlimited], limits_from: str = '') -> str:

@@ -1,20 +1,40 @@
-"""`hodyn check`: does a motion keep the limits of a robot."""
+"""`hodyn check`: does a motion keep the limits of a robot, and why did a robot stop.
+
+A robot that stopped is looked at in what it was sent and what was measured (`--recorded`).
+"""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from hodyn_ros import plotting
+from hodyn_ros.analysis.recorded_signals import Recorded
+from hodyn_ros.analysis.stops import StopAnalysis, StopCause, find_stop_causes
+from hodyn_ros.analysis.stops import instant as tenths
 from hodyn_ros.analysis.unlimited import Unlimited, no_limit
-from hodyn_ros.cli.output import echo_json, instant, number, show_remarks, table
+from hodyn_ros.cli.commands import OPTIONS_OF_MOTION
+from hodyn_ros.cli.output import (
+    PICTURES,
+    echo_json,
+    instant,
+    number,
+    show_remarks,
+    table,
+    written,
+)
 from hodyn_ros.cli.problem import Given, Problem, load_problem
-from hodyn_ros.cli.stops import stopped
-from hodyn_ros.errors import RequestError
+from hodyn_ros.errors import IdentificationError, RequestError
 from hodyn_ros.files import Results
+from hodyn_ros.files.derivatives import in_model_order
+from hodyn_ros.files.files import read_motion
+from hodyn_ros.files.samples import Samples, times_from
 from hodyn_ros.names import listed, name_of
 from hodyn_ros.plotting.checks import Check, all_checks, all_violations, unlimited_in
 from hodyn_ros.plotting.labels import label_of
@@ -22,6 +42,18 @@ from hodyn_ros.plotting.series import checked_results, is_linear
 
 VIOLATION = 1
 """Exit code if a limit is exceeded."""
+
+_MOST_CAUSES = 5
+_RECORD_MORE = (
+    'Record commands where they are sent, with all digits; what changes like noise is to be '
+    'filtered before it is sent, or is measured (--recorded measured).'
+)
+_WHY_UNDECIDED = {
+    True: f'rounding or noise hides it: {{}}. {_RECORD_MORE}',
+    False: 'the recording does not have it, or its samples are too few or too far apart: {}.',
+}
+"""Of what is known, and of what is not."""
+_WIDTH = 92
 
 
 def check(
@@ -188,3 +220,223 @@ def _verdict(check: Check) -> str:
     if check.n_least < check.n_samples:
         words.append(f'known at {check.n_least} of {check.n_samples} samples only')
     return '; '.join(word for word in words if word)
+
+
+def stopped(
+    given: Given,
+    recorded: str | None,
+    measured: Path | None,
+    measured_topic: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> bool:
+    """Say why a robot stopped, and return whether a limit is certainly exceeded.
+
+    Parameters
+    ----------
+    given : Given
+        Robot and recording.
+    recorded : {'commanded', 'measured'} or None
+        What the recording is.
+    measured : pathlib.Path or None
+        File of measurements beside commands.
+    measured_topic : str or None
+        Their topic in a bag.
+    output : pathlib.Path or None
+        Picture; not written if no cause was found.
+    as_json : bool
+        Whether JSON is printed instead of text.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    RequestError
+        If options contradict each other or have no effect on a recording.
+    """
+    beside = measured is not None or measured_topic is not None
+    _refuse_options(given, recorded, beside, output)
+    problem = load_problem(given)
+    sources = [_recorded_samples(problem, given.motion, given.topic)]
+    if beside:
+        sources.append(_recorded_samples(problem, measured or given.motion, measured_topic))
+    recordings: list[Recorded | None] = [
+        _recorded(each, sources[0].start) for each in sources
+    ]
+    if recorded == 'measured':
+        recordings.insert(0, None)
+    analysis = find_stop_causes(problem.model, problem.limits, *recordings)
+    is_drawn = output is not None and bool(analysis.causes)
+    if output is not None and is_drawn:
+        with written(output) as target:
+            plotting.plot_stop(problem.model, analysis).savefig(target, dpi=120)
+    torques = _torques(problem, sources[-1]) if len(recordings) == 2 else ''
+    if as_json:
+        echo_json(_stop_data(problem, sources, analysis, torques))
+    else:
+        show_remarks(analysis.remarks)
+        click.echo(_stop_text(problem, sources, analysis, torques))
+        if output is not None:
+            click.echo(f'\n{"Written" if is_drawn else "Not written"}: {output}')
+    return analysis.verdict == 'exceeded'
+
+
+def _refuse_options(
+    given: Given, recorded: str | None, beside: bool, output: Path | None
+) -> None:
+    """Refuse options that contradict each other, or say nothing of a recording."""
+    if beside and recorded == 'measured':
+        raise RequestError(
+            '--measured is what was measured beside the commands in MOTION, but --recorded '
+            'measured says that MOTION is measured; leave one of them out.'
+        )
+    if output is not None and output.suffix.lower() not in PICTURES:
+        raise RequestError(
+            f'{output}: expected a name that ends with {" or ".join(PICTURES)}.'
+        )
+    for name, option in OPTIONS_OF_MOTION.items():
+        if name != 'topic' and getattr(given, name) != getattr(Given(given.robot), name):
+            raise RequestError(
+                f'{option} has no effect on a recording, which is looked at as it was sent or '
+                'measured (--recorded, --measured); leave it out.'
+            )
+
+
+def _recorded_samples(problem: Problem, path: Path, topic: str | None) -> Samples:
+    """Recorded samples in the order of the model; refuses trajectories."""
+    samples = read_motion(path, topic=topic, joint_names=problem.model.joint_names)
+    if samples.is_waypoints:
+        raise RequestError(
+            f'{samples.name} is a trajectory: what the robot was sent between its waypoints is '
+            'not in it. Leave --recorded out: its motion is checked (--interpolation jtc).'
+        )
+    return in_model_order(problem.model, samples)[0]
+
+
+def _recorded(samples: Samples, start: int) -> Recorded:
+    """Arrays of samples, with times from a common start."""
+    motion = samples.motion
+    velocity = motion[:, 1] if motion.shape[1] > 1 else None
+    return Recorded(times_from(samples, start), motion[:, 0], velocity, samples.effort)
+
+
+def _torques(problem: Problem, measured: Samples) -> str:
+    """What would explain that measured torques are not those of the model."""
+    if measured.effort is None or not np.isfinite(measured.effort).any():
+        return ''
+    # With all of control, which takes long.
+    from hodyn_ros.identification.compare import compare
+
+    try:
+        found = compare(problem.model, measured)
+    except IdentificationError:  # too short
+        return ''
+    is_told = any(np.isfinite(item.shares).any() for item in found.explanations)
+    return found.summary if is_told else ''  # or too slow
+
+
+def _stop_data(
+    problem: Problem, sources: list[Samples], analysis: StopAnalysis, torques: str
+) -> dict[str, Any]:
+    """Everything for programs."""
+    causes = [asdict(cause) for cause in analysis.causes]
+    for cause in causes:
+        cause['excesses'] = [
+            {**excess._asdict(), 'unit': _unit(problem, excess.joint_name, excess.quantity)}
+            for excess in cause['excesses']
+        ]
+    return {
+        'robot': problem.model.name,
+        'recordings': [samples.name for samples in sources],
+        'samples': [len(samples) for samples in sources],
+        'period': analysis.period,
+        'limits_from': problem.limits_from,
+        'verdict': analysis.verdict,
+        'causes': causes,
+        'undecided': analysis.undecided,
+        'deviation': analysis.deviation,
+        'torques': torques,
+        'remarks': list(analysis.remarks),
+    }
+
+
+def _stop_text(
+    problem: Problem, sources: list[Samples], analysis: StopAnalysis, torques: str
+) -> str:
+    """Everything for people."""
+    lines = []
+    for samples in sources:
+        first, last = map(tenths, samples.times[[0, -1]].tolist())
+        step = number(1e3 * float(np.median(np.diff(samples.times))))
+        head = f'{samples.name}: {len(samples)} samples from {first} s to {last} s'
+        lines.append(f'{head}, {step} ms apart')
+    lines += [f'limits: {problem.limits_from}', '']
+    if not analysis.causes:
+        surely = 'certainly ' * (analysis.verdict == 'undecided')
+        lines.append(
+            f'No limit that is known is {surely}exceeded, and no command is missing or repeated.'
+        )
+    shown = analysis.causes[:_MOST_CAUSES]
+    for place, cause in enumerate(shown, start=1):
+        lines += _cause(problem, place, cause)
+    if more := len(analysis.causes) - len(shown):
+        lines += [f'{more} more are less probable; --json lists them.', '']
+    for is_known, why in _WHY_UNDECIDED.items():
+        items = [item.text for item in analysis.undecided if item.is_known == is_known]
+        if items:
+            lines.append('Undecided, since ' + why.format('; '.join(items)))
+    if (far := analysis.deviation) is not None:
+        unit = _unit(problem, far.joint_name, 'position')
+        lines.append(
+            f'Measured positions are up to {number(abs(far.value), 3)} {unit} away from the '
+            f'commands, {far.joint_name} at {tenths(far.time)} s.'
+        )
+    if torques:
+        lines.append(f'Measured torques beside those of the model: {torques}')
+    return '\n'.join(lines).rstrip()
+
+
+def _cause(problem: Problem, place: int, cause: StopCause) -> list[str]:
+    """Lines on a cause for people: what to do, and a table of what exceeded limits."""
+    doubt = '' if cause.is_certain else ', not certain'
+    indent = ' ' * 3
+    lines = [f'{place}. {cause.kind} at {tenths(cause.time)} s{doubt}']
+    lines += textwrap.wrap(
+        cause.advice, _WIDTH, initial_indent=indent, subsequent_indent=indent
+    )
+    lines.append('')
+    if cause.excesses:
+        rows = [
+            (
+                name_of(excess.quantity),
+                excess.source,
+                excess.joint_name,
+                tenths(excess.time),
+                number(excess.value),
+                number(excess.limit),
+                number(excess.factor, 3),
+                f'[{_unit(problem, excess.joint_name, excess.quantity)}]',
+            )
+            for excess in cause.excesses
+        ]
+        head = (
+            'exceeded',
+            'signal',
+            'joint',
+            'worst at\n[s]',
+            'value',
+            'limit',
+            'factor',
+            'unit',
+        )
+        lines += [textwrap.indent(table(head, rows), '  '), '']
+    return lines
+
+
+def _unit(problem: Problem, joint: str, quantity: str) -> str:
+    """Unit of a quantity of a joint, such as 'N m/s^2'."""
+    model = problem.model
+    is_linear = model.joint_types[model.joint_names.index(joint)] == 'prismatic'
+    return label_of(quantity, is_linear).plain_unit

@@ -778,7 +778,7 @@ def report() -> None:
 
 
 @_command(
-    'demo',
+    'robot_commands',
     'Write a motion of the Franka Panda for the other commands.',
     _file(
         '-o',

@@ -16,7 +16,7 @@ from hodyn_ros.cli.output import echo_json, instant, number, progress, show_rema
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, ResultsWriter
-from hodyn_ros.files.columns import EFFORT
+from hodyn_ros.files.quantities import EFFORT
 from hodyn_ros.interrupts import raised
 from hodyn_ros.plotting.labels import effort_label
 
@@ -38,11 +38,8 @@ _MOST_ERRORS = 5
 def compute(
     given: Given,
     output: Path | None,
-    workers: int | None,
-    scheduler: str | None,
-    resume: bool,
-    suffix: str,
     as_json: bool,
+    **of_folder: Any,
 ) -> None:
     """Compute a file, or all of a folder or pattern.
 
@@ -52,16 +49,11 @@ def compute(
         Robot and motion, which may be a folder or a pattern.
     output : pathlib.Path or None
         File or folder of the results; None: the largest values are shown alone.
-    workers : int or None
-        Processes, for folders.
-    scheduler : str or None
-        Address of a Dask cluster, for folders.
-    resume : bool
-        Whether a folder that holds results is gone on with.
-    suffix : str
-        Of results in a folder.
     as_json : bool
         Whether JSON is printed instead of tables.
+    **of_folder
+        For folders: 'workers', 'scheduler' and 'suffix' of `DatasetRun`, and 'resume', whether a
+        folder that holds results is gone on with.
 
     Raises
     ------
@@ -73,15 +65,11 @@ def compute(
     path = given.motion
     is_pattern = not path.exists() and any(sign in str(path) for sign in '*?[')
     if is_pattern or (path.is_dir() and not (path / _BAG).is_file()):
-        _compute_files(given, output, workers, scheduler, resume, suffix, as_json)
+        _compute_files(given, output, as_json, **of_folder)
         return
-    for name, value in (
-        ('--workers', workers),
-        ('--scheduler', scheduler),
-        ('--resume', resume),
-    ):
-        if value:
-            raise click.UsageError(f'{name} is for folders, but {path} is not one.')
+    for name, value in of_folder.items():
+        if value and name != 'suffix':
+            raise click.UsageError(f'--{name} is for folders, but {path} is not one.')
     _compute_file(given, output, as_json)
 
 
@@ -173,7 +161,6 @@ class _Peaks:
 
 
 def _largest(values: Array) -> Array:
-    # What is known nowhere stays NaN.
     """Largest magnitudes (K, n) of values (N, K, n); what is known nowhere stays NaN."""
     return np.asarray(np.fmax.reduce(np.abs(values), axis=0, initial=np.nan))
 
@@ -228,13 +215,7 @@ def _table(
 
 
 def _compute_files(
-    given: Given,
-    output: Path | None,
-    workers: int | None,
-    scheduler: str | None,
-    resume: bool,
-    suffix: str,
-    as_json: bool,
+    given: Given, output: Path | None, as_json: bool, resume: bool, **options: Any
 ) -> None:
     """Compute many files into the folder `output`."""
     from hodyn_ros import datasets
@@ -257,9 +238,7 @@ def _compute_files(
         given.motion,
         output,
         actuators=problem.actuators,
-        suffix=suffix,
-        workers=workers,
-        scheduler=scheduler,
+        **options,
         **given.reading,
         **given.computing,
     )

@@ -27,14 +27,11 @@ _KINDS = {
 def excite(
     given: Given,
     output: Path,
-    target: str,
-    link: str | None,
     joints: tuple[str, ...],
     box: tuple[float, ...] | None,
-    duration: float,
     effort_noise: float,
-    seed: int,
     as_json: bool,
+    **search: Any,
 ) -> None:
     """Find a motion, write it with its torques, and say what it is worth.
 
@@ -44,54 +41,41 @@ def excite(
         Robot; its rate is that of the measurements [Hz].
     output : pathlib.Path
         File of the motion.
-    target : {'bodies', 'payload', 'friction', 'springs'}
-        What is to be shown.
-    link : str or None
-        Link of a payload.
     joints : tuple of str
         Those that move; empty: all.
     box : tuple of six float, or None
         Lowest, then highest x, y, z of links [m].
-    duration : float
-        [s]
     effort_noise : float
         Standard deviation of measured efforts [N m] or [N].
-    seed : int
-        Of the search.
     as_json : bool
         Whether JSON is printed instead of tables.
+    **search
+        What is to be shown ('target' and 'link'), 'duration' and 'seed', as `Excitation` is found
+        by them.
     """
     assert given.rate is not None
     with ResultsWriter(output) as writer:  # which refuses an output before the long work
         problem = load_problem(given)
-        model, actuators = problem.model, problem.actuators
         with progress('Looking for a motion'):
             found = found_motion(
-                model,
+                problem.model,
                 problem.limits,
-                target=target,
-                link=link,
                 joints=joints or None,
                 box=None if box is None else np.reshape(box, (2, 3)),
-                duration=duration,
                 effort_noise=effort_noise,
                 rate=given.rate,
-                actuators=actuators,
-                seed=seed,
+                actuators=problem.actuators,
+                **search,
             )
-        times, motion = found.samples(given.rate)
-        samples = Samples(model.joint_names, times, motion, name='the motion')
-        results = compute(model, samples, actuators=actuators, derivatives='given')
+        results = _results(problem, found, given.rate)
         writer.write(results)
     used = _used(problem, results)
-    unlimited = unlimited_in(
-        results, model, problem.limits, actuators, problem.motor_limits
-    )
+    unlimited = unlimited_in(results, problem.model, **problem.limiting)
     if as_json:
         echo_json(
             {
-                'robot': model.name,
-                'target': target,
+                'robot': problem.model.name,
+                'target': search['target'],
                 'output': output,
                 'samples': len(results),
                 'duration': found.duration,
@@ -100,14 +84,20 @@ def excite(
                 'limits_from': problem.limits_from,
                 'used': [dict(zip(('quantity', 'name', 'share'), row)) for row in used],
                 'unlimited': unlimited,
-                'provenance': model.provenance.lines(),
+                'provenance': problem.model.provenance.lines(),
             }
         )
         return
-    click.echo(f'{model.name}: {_text(found, given.rate, effort_noise, used)}')
+    click.echo(f'{problem.model.name}: {_text(found, given.rate, effort_noise, used)}')
     if unlimited:
         click.echo('\n' + no_limit(unlimited))
     click.echo(f'\nWritten: {output} ({len(results)} samples)')
+
+
+def _results(problem: Problem, found: Excitation, rate: float) -> Results:
+    """Motion with its torques and motors, at the rate of the measurements [Hz]."""
+    samples = Samples(problem.model.joint_names, *found.samples(rate), name='the motion')
+    return compute(problem.model, samples, actuators=problem.actuators, derivatives='given')
 
 
 def _used(problem: Problem, results: Results) -> list[tuple[str, str, float]]:

@@ -105,11 +105,11 @@ def compare(
             bandwidth=bandwidth,
         )
     if output is not None:
-        with written(output) as target:
-            if suffix in PICTURES:
+        if suffix in PICTURES:
+            with written(output) as target:
                 plotting.plot_comparison(found).savefig(target, dpi=120)
-            else:
-                target.write_text(_page(problem, found), encoding='utf-8', errors='replace')
+        else:
+            _write(output, _page(problem, found))
     if as_json:
         echo_json(_data(problem, found, recordings))
         return
@@ -235,73 +235,52 @@ def identify(
     report_libraries()  # or the work would be done for nothing
     solver_library()
     problem = load_problem(given)
-    model = problem.model
     description = problem.source.description(dict(given.xacro_arguments))
+    how: dict[str, Any] = {'link': link, 'bandwidth': bandwidth}
     with progress('Identifying'):
         found = identified_from(
-            model,
+            problem.model,
             _files(given, recordings, motor_topic),
             groups or None,
             actuators=problem.actuators,
-            link=link,
             smoothing=smoothing,
             validation=_files(given, validation, motor_topic) or None,
-            bandwidth=bandwidth,
-            fixed=outputs.fixed_parameters(model, description),
+            fixed=outputs.fixed_parameters(problem.model, description),
+            **how,
         )
-        compared = compared_with(
-            found.model,
-            _files(given, validation or recordings, motor_topic),
-            actuators=found.actuators,
-            link=link,
-            bandwidth=bandwidth,
-        )
+        others = _files(given, validation or recordings, motor_topic)
+        compared = compared_with(found.model, others, actuators=found.actuators, **how)
     files = {
         '': output,
         **_parameter_files(problem, found, recordings, output),
         'report': output.with_name(f'{output.stem}.html'),
         'run': output.with_name(f'{output.stem}_run.json'),
     }
-    with written(output) as target:
-        target.write_text(outputs.described(found.model, description), encoding='utf-8')
-    with written(files['report']) as target:
-        target.write_text(
-            _page(problem, compared, found), encoding='utf-8', errors='replace'
-        )
+    page = _page(problem, compared, found)
+    _write(output, outputs.described(found.model, description))
+    _write(files['report'], page)
     told = _told(problem, found, recordings, files)
-    options = {
-        'estimate': groups,
-        'link': link,
-        'validate': validation,
-        'motor_topic': motor_topic,
-        'smoothing': smoothing,
-        'bandwidth': bandwidth,
-        **vars(given),
-    }
+    options = {'estimate': groups, 'validate': validation, 'motor_topic': motor_topic}
     inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
-    _write_run(files['run'], options, inputs, told)
+    run = {
+        'options': {**options, 'smoothing': smoothing, **how, **vars(given)},
+        'inputs': _digests(inputs),
+        'versions': _versions(),
+        **told,
+    }
+    text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
+    _write(files['run'], f'{text}\n')
     if as_json:
         echo_json(told)
-        return
-    show_remarks(found.remarks)
-    click.echo(_identified(found))
-    click.echo('\nWritten: ' + ', '.join(map(str, files.values())))
-    words = ''.join(f' --{name} {files[name]}' for name in _TABLES if name in files)
-    if words:
-        click.echo(f'The robot is all of these: hodyn check {output} MOTION{words}')
+    else:
+        show_remarks(found.remarks)
+        click.echo(_text(found, files))
 
 
-def _write_run(
-    path: Path,
-    options: Mapping[str, Any],
-    inputs: Iterable[str | Path | None],
-    told: Mapping[str, Any],
-) -> None:
-    """Write what a result was made with, and the result for programs, as JSON."""
-    run = {'options': options, 'inputs': _digests(inputs), 'versions': _versions(), **told}
+def _write(path: Path, text: str) -> None:
+    """Write a text into a file: whole, or not at all."""
     with written(path) as target:
-        text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
-        target.write_text(f'{text}\n', encoding='utf-8')
+        target.write_text(text, encoding='utf-8', errors='replace')
 
 
 def _parameter_files(
@@ -368,6 +347,15 @@ def _drives(found: Identification) -> Actuators:
         if inertia > 0.0 and name not in drives:
             drives[name] = RigidDrive(inertia)
     return Actuators(model.with_armature(dict.fromkeys(drives, 0.0)), drives)
+
+
+def _text(found: Identification, files: Mapping[str, Path]) -> str:
+    """What was found, where it is written, and which options take it."""
+    lines = [_identified(found), '', 'Written: ' + ', '.join(map(str, files.values()))]
+    words = ''.join(f' --{name} {files[name]}' for name in _TABLES if name in files)
+    if words:
+        lines.append(f'The robot is all of these: hodyn check {files[""]} MOTION{words}')
+    return '\n'.join(lines)
 
 
 def _identified(found: Identification) -> str:

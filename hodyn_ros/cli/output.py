@@ -18,34 +18,12 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.files.files import Replacement
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.names import name_of as name_of
+from hodyn_ros.names import number as number
 
 PICTURES = ('.png', '.pdf', '.svg')
 """Suffixes of pictures."""
 
 _WIDE = 100_000  # Columns of what is no terminal.
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Write a number with some significant digits; infinite ones, which limit nothing, as -.
-
-    Parameters
-    ----------
-    value : float
-    digits : int
-        That are significant.
-
-    Returns
-    -------
-    str
-    """
-    if not math.isfinite(value):
-        return 'nan' if math.isnan(value) else '-'
-    text = f'{value:.{digits}g}'
-    if 'e' in text and 1e-4 <= abs(value) < 1e7:
-        text = (
-            f'{float(text):.0f}' if abs(value) >= 1.0 else f'{float(text):.7f}'.rstrip('0')
-        )
-    return text
 
 
 def instant(time: float) -> str:

@@ -21,7 +21,6 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Results, ResultsWriter, Samples
-from hodyn_ros.files.columns import MOTION
 from hodyn_ros.files.derivatives import (
     as_waypoints,
     even_times,
@@ -30,6 +29,7 @@ from hodyn_ros.files.derivatives import (
     noise_remarks,
     refuse_contradictions,
 )
+from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import name_of
@@ -110,10 +110,12 @@ def retime(
             writer.write(results)
     unlimited = unlimited_in(results, problem.model, **limiting)
     # Limits of the second derivative of the torque that nobody gave.
-    own = timing.limits.effort_ddot
-    chosen = np.isinf(problem.limits.effort_ddot) & np.isfinite(own)
-    names = np.array(problem.model.joint_names)[chosen].tolist()
-    by_default = dict(zip(names, own[chosen].tolist()))
+    limits = problem.limits.effort_ddot, timing.limits.effort_ddot
+    by_default = {
+        name: float(own)
+        for name, given_one, own in zip(problem.model.joint_names, *limits)
+        if np.isinf(given_one) and np.isfinite(own)
+    }
     if as_json:
         data = _data(problem, timing, results, output, unlimited)
         echo_json({**data, 'effort_ddot_by_default': by_default})
@@ -332,10 +334,9 @@ def _new_timing(
         If orders that limits need are not known at some samples.
     """
     model, limits = problem.model, problem.limiting
+    # An order that is lacking at one sample is not used at any.
     known = known_orders(before.motion)
-    for wrench in before.wrenches:
-        known = np.minimum(known, 2 + known_orders(np.asarray(wrench.values)))
-    lowest = int(known.min())  # An order that is lacking at one sample is not used at any.
+    lowest = int(known.min())
     lacks = np.count_nonzero(known == lowest) if lowest < before.motion.shape[1] else 0
     wrenches = [
         replace(wrench, values=np.asarray(wrench.values)[:, : max(lowest - 2, 1)])

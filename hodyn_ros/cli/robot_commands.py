@@ -1,8 +1,9 @@
-"""Commands on a robot alone: `hodyn info` and `hodyn generate`."""
+"""Commands without a motion: `hodyn info`, `hodyn generate` and `hodyn demo`."""
 
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem
 from hodyn_ros.codegen.generate import generate_code
 from hodyn_ros.codegen.statements import identifier
 from hodyn_ros.errors import RequestError
+from hodyn_ros.files import Results, write_results
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.limits import MAGNITUDES
 from hodyn_ros.model.robot import RobotModel
@@ -22,7 +24,10 @@ from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
 from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.labels import label_of
+from hodyn_ros.trajectory.references import panda_sinusoids
 
+_SAMPLES = 1601
+_FASTER = 1.2  # the motion in fast.csv
 # Of turning and sliding joints.
 _FRICTION_UNITS = {
     'viscous': ('N m s/rad', 'N s/m'),
@@ -320,4 +325,33 @@ def generate(
         f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
         f'&& ctest --test-dir {folder}/build',
         err=True,
+    )
+
+
+def demo(folder: Path) -> None:
+    """Write a motion of the Panda at two speeds, and show commands that read it.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Made if needed.
+    """
+    model, _ = load_model(Given('panda'))
+    reference = panda_sinusoids()
+    times = np.linspace(0.0, reference.duration, _SAMPLES)
+    motion, no_effort = reference.motion(times), np.empty((_SAMPLES, 0, model.n_joints))
+    slow = Results.of_model(
+        model, times, motion, no_effort, name='Franka Panda', source='given'
+    )
+    faster = motion * _FASTER ** np.arange(motion.shape[1])[:, None]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_results(folder / 'motion.csv', slow)
+    write_results(folder / 'fast.csv', replace(slow, times=times / _FASTER, motion=faster))
+    click.echo(
+        f'Written: {folder}/motion.csv, {folder}/fast.csv\n\nTry next:\n'
+        f'  hodyn check panda {folder}/motion.csv\n'
+        f'  hodyn check panda {folder}/fast.csv\n'
+        f'  hodyn retime panda {folder}/fast.csv -o {folder}/retimed.csv\n'
+        f'  hodyn plot panda {folder}/motion.csv\n'
+        f'  hodyn report panda {folder}/motion.csv -o {folder}/report.html'
     )

@@ -27,7 +27,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
@@ -212,36 +212,27 @@ def process_files(
     return tally.summary()
 
 
+@dataclass
 class _Tally:
-    """What a run has come to so far.
+    """What a run has come to so far."""
 
-    Parameters
-    ----------
-    folder : _OutputFolder
-        Where errors are recorded.
-    began : float
-        Time of the monotonic clock [s].
-    total : int
-        Tasks, and inputs that cannot be read.
-    kept : int
-        Tasks whose results of an earlier run hold.
-    stop_on_error : bool
-        Whether the first error is raised.
-    """
-
-    def __init__(
-        self,
-        folder: _OutputFolder,
-        began: float,
-        total: int,
-        kept: int,
-        stop_on_error: bool,
-    ) -> None:
-        self._folder, self._began, self._stop_on_error = folder, began, stop_on_error
-        self._total, self._kept = total, kept
-        self._sums = Counter(computed=0, failed=0, samples=0, motions=0, bytes_read=0)
-        self._memory: Counter[str] = Counter()
-        self._said: dict[str, list[str]] = {}
+    folder: _OutputFolder
+    """Where errors are recorded."""
+    began: float
+    """Time of the monotonic clock [s]."""
+    total: int
+    """Tasks, and inputs that cannot be read."""
+    kept: int
+    """Tasks whose results of an earlier run hold."""
+    stop_on_error: bool
+    """Whether the first error is raised."""
+    sums: Counter[str] = field(
+        default_factory=lambda: Counter(
+            computed=0, failed=0, samples=0, motions=0, bytes_read=0
+        )
+    )
+    memory: Counter[str] = field(default_factory=Counter)
+    said: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, key: str, size: int, result: TaskResult) -> None:
         """Count a task that has come to its end, and record its errors.
@@ -259,40 +250,40 @@ class _Tally:
         BatchError
             With `stop_on_error`, if the task has an error.
         """
-        self._folder.add_errors(key, result)
-        self._sums['failed' if result.failures else 'computed'] += 1
-        self._sums.update(samples=result.samples, motions=result.motions, bytes_read=size)
+        self.folder.add_errors(key, result)
+        self.sums['failed' if result.failures else 'computed'] += 1
+        self.sums.update(samples=result.samples, motions=result.motions, bytes_read=size)
         for text in result.remarks:
-            self._said.setdefault(text, []).append(key)
+            self.said.setdefault(text, []).append(key)
         if result.worker:
-            self._memory |= {result.worker: result.peak_memory}  # the largest
-        if result.failures and self._stop_on_error:
+            self.memory |= {result.worker: result.peak_memory}  # the largest
+        if result.failures and self.stop_on_error:
             raise BatchError(f'{key}: {result.failures[0]["message"]}')
 
     def progress(self, latest: str) -> Progress:
         """How far the run is after a task."""
         return Progress(
-            self._total,
-            self._kept + self._sums['computed'],
-            **{what: self._sums[what] for what in ('failed', 'samples', 'bytes_read')},
-            seconds=time.monotonic() - self._began,
+            self.total,
+            self.kept + self.sums['computed'],
+            **{what: self.sums[what] for what in ('failed', 'samples', 'bytes_read')},
+            seconds=time.monotonic() - self.began,
             latest=latest,
         )
 
     def summary(self) -> BatchSummary:
         """What the run has come to."""
-        remarks = [*self._folder.remarks]
-        for text, keys in self._said.items():
+        remarks = [*self.folder.remarks]
+        for text, keys in self.said.items():
             others = f' and {len(keys) - 1} more' if len(keys) > 1 else ''
             remarks.append(f'{keys[0]}{others}: {text}')
         return BatchSummary(
-            total=self._total,
-            kept=self._kept,
-            **self._sums,
-            seconds=time.monotonic() - self._began,
-            peak_memory=dict(self._memory),
+            total=self.total,
+            kept=self.kept,
+            **self.sums,
+            seconds=time.monotonic() - self.began,
+            peak_memory=dict(self.memory),
             remarks=tuple(remarks),
-            errors=self._folder.errors if self._sums['failed'] else None,
+            errors=self.folder.errors if self.sums['failed'] else None,
         )
 
 
@@ -746,29 +737,27 @@ def _local_cluster(library: Any, workers: int) -> Iterator[Any]:
 
 
 def _started(library: Any, workers: int) -> Any:
-    """Cluster of processes of this machine; a second attempt if the first fails."""
-    for attempts_left in (1, 0):
-        try:
-            # Encrypted, since whoever can send to a scheduler can have anything executed, and
-            # other users of the machine can reach its ports.
-            return library.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host='127.0.0.1',
-                # Without an address it would be a port that another run may have.
-                dashboard_address='127.0.0.1:0',
-                scheduler_kwargs={'dashboard': False},
-                memory_limit=0,
-                security=True,
-                silence_logs=logging.CRITICAL,
-            )
-        except RuntimeError as error:  # a worker may have been killed
-            if not attempts_left:
-                raise BatchError(
-                    f'The worker processes cannot be started ({error}); the error stream may say '
-                    "why. A script that starts them must do so below  if __name__ == '__main__':  "
-                    'because they import it. With workers=1 this process does the work.'
-                ) from error
+    """Cluster of processes of this machine."""
+    try:
+        # Encrypted, since whoever can send to a scheduler can have anything executed, and
+        # other users of the machine can reach its ports.
+        return library.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host='127.0.0.1',
+            # Without an address it would be a port that another run may have.
+            dashboard_address='127.0.0.1:0',
+            scheduler_kwargs={'dashboard': False},
+            memory_limit=0,
+            security=True,
+            silence_logs=logging.CRITICAL,
+        )
+    except RuntimeError as error:
+        raise BatchError(
+            f'The worker processes cannot be started ({error}); the error stream may say '
+            "why. A script that starts them must do so below  if __name__ == '__main__':  "
+            'because they import it. With workers=1 this process does the work.'
+        ) from error
 
 
 @contextmanager

@@ -402,6 +402,12 @@ class _Samples:
         self._values: list[NDArray[Any]] = []
         if wrench is not None:
             self.wrenches = checked_wrenches(model, wrench, self.K - 2)
+        # Of wrenches on links that move, without their values.
+        self.links = tuple(
+            Attachment(item.link, item.expressed_in, item.acting)
+            for item in self.wrenches
+            if model.link(item.link).body != BASE
+        )
         for item in self.wrenches:
             shape = np.shape(item.values)[:-2]
             try:
@@ -419,14 +425,6 @@ class _Samples:
             self._values = [
                 self._along_one_axis(np.asarray(w.values)) for w in self.wrenches
             ]
-
-    def moving_links(self) -> tuple[Attachment, ...]:
-        """Wrenches on links that move, without their values."""
-        return tuple(
-            Attachment(item.link, item.expressed_in, item.acting)
-            for item in self.wrenches
-            if self._model.link(item.link).body != BASE
-        )
 
     def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values with their leading axes broadcast and merged, of the type that they have."""
@@ -518,7 +516,7 @@ def _choose(
         return _Choice(of_tree.name, partial(_through_loops, model, of_tree.compute), BLOCK)
     kernel = None
     if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
-        engine, links = model.kept(Engine), samples.moving_links()
+        engine, links = model.kept(Engine), samples.links
         if algorithm == 'auto':
             kernel = engine.kernel(Efforts(order, links), 0 if ask else samples.N)
         else:

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError, JointNameError, MessageError
-from hodyn_ros.files.columns import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.formats import Format, Wanted
 from hodyn_ros.files.messages import (
     DecodedMessages,
     decode,
-    deserializer,
     encode,
+    refuse_other_version,
     rosbags,
     typestore,
 )
+from hodyn_ros.files.quantities import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.samples import (
     POINT_FIELDS,
     SOURCES,
@@ -61,8 +61,8 @@ _LATEST = 2**61  # nanoseconds
 _LATEST_STAMP = 2**31 * _SECOND - 1  # what a message can hold [ns]
 _VERSION = 9  # of the metadata
 
-LoggedMessage = tuple[int, Any]
-"""When it was recorded [ns], and its bytes, or an object if it is of another version."""
+LoggedMessage = tuple[int, bytes]
+"""When it was recorded [ns], and its bytes."""
 
 
 class BagFormat(Format):
@@ -201,24 +201,16 @@ def _chosen(path: Path, connections: Sequence[Any], topic: str | None) -> tuple[
 def _messages(path: Path, reader: Any, topic: str, kind: str) -> Iterator[LoggedMessage]:
     """Messages of a topic in the order of the log, each with the time of its recording [ns].
 
-    They stay bytes unless the bag has another version of their type. Raises `FileError` for
-    a message that cannot be read, and at the end if the bag counts more messages than there
-    are.
+    Raises `FileError` for messages of another version, and at the end if the bag counts more
+    messages than there are.
     """
     used = [c for c in reader.connections if c.topic == topic and c.msgtype == kind]
-    deserialize = {item.id: deserializer(path, reader, item) for item in used}
+    for item in used:
+        refuse_other_version(path, item)
     count = 0
-    for connection, logged, data in reader.messages(connections=used):
-        message: Any = bytes(data)
-        if (read := deserialize[connection.id]) is not None:
-            try:
-                message = read(message)
-            except Exception as error:
-                raise FileError(
-                    f'{path}, topic {topic}: message {count} is damaged: {error!r:.200}.'
-                ) from error
+    for _, logged, data in reader.messages(connections=used):
         count += 1
-        yield min(max(logged, -_LATEST), 2 * _LATEST), message
+        yield min(max(logged, -_LATEST), 2 * _LATEST), bytes(data)
     if (missing := sum(item.msgcount for item in used) - count) > 0:
         # Parsers pass over what they cannot make sense of.
         raise FileError(
@@ -342,13 +334,15 @@ def _trajectories(
     A trajectory without a stamp starts when it was recorded.
     """
     count = 0
-    for number, (logged, message) in enumerate(messages):
+    for number, (logged, data) in enumerate(messages):
         count += 1
         if index not in (None, number):
             continue
         name = f'{where}, trajectory {number}'
-        if isinstance(message, bytes):
-            message = typestore().deserialize_cdr(message, JOINT_TRAJECTORY)
+        try:
+            message = typestore().deserialize_cdr(data, JOINT_TRAJECTORY)
+        except Exception as error:
+            raise FileError(f'{name} is damaged: {error!r:.200}.') from error
         if not len(message.points):
             raise FileError(f'{name} has no points.')
         times = [
@@ -401,7 +395,9 @@ class BagWriter:
         self._folder, self._library = folder, cast(Any, mcap)
         self._channels = np.zeros(len(_TOPICS), dtype=np.int64)  # of those that are there
         plugin = getattr(self._library.rosbag2.StoragePlugin, storage.upper())
-        self._writer = self._library.Writer(folder, version=_VERSION, storage_plugin=plugin)
+        self._writer = self._library.RecordsWriter(
+            folder, version=_VERSION, storage_plugin=plugin
+        )
         self._writer.open()
 
     def write(self, results: Results) -> None:

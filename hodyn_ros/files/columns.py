@@ -15,57 +15,21 @@ import numpy as np
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import Format, Wanted, Writer
-from hodyn_ros.files.samples import SOURCES, Results, Samples, unit_of
-from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import MOTION_NAMES, listed
-
-TIME = 'time'
-
-_MOST_ORDERS = 12
-
-
-def _named(stem: str, *first: str) -> tuple[str, ...]:
-    """Names of the orders of a quantity: its own ones, then numbered ones."""
-    first = first or (stem, f'{stem}_dot', f'{stem}_ddot')
-    return (*first, *(f'{stem}_d{k}' for k in range(len(first), _MOST_ORDERS)))
-
-
-MOTION = _named('position', *MOTION_NAMES)
-EFFORT = _named('effort')
-MOTION_STD, EFFORT_STD = (
-    tuple(f'{name}_std' for name in names) for names in (MOTION, EFFORT)
-)
-MOTOR_MOTION = _named('motor_position', *(f'motor_{name}' for name in MOTION_NAMES))
-MOTOR_TORQUE = _named('motor_torque')
-DEFLECTION = _named('deflection')
-STIFFNESS = _named('stiffness')
-# In the order of `Wrench.values`: moment before force.
-_COMPONENTS = tuple(f'{part}.{axis}' for part in ('torque', 'force') for axis in 'xyz')
-WRENCH = tuple(f'{order}.{part}' for order in _named('wrench') for part in _COMPONENTS)
-
-_SERIES = (
+from hodyn_ros.files.formats import Format, FormatWriter, Wanted
+from hodyn_ros.files.quantities import (
+    COMPONENTS,
     MOTION,
-    EFFORT,
-    MOTION_STD,
-    EFFORT_STD,
-    MOTOR_MOTION,
-    MOTOR_TORQUE,
-    DEFLECTION,
-    STIFFNESS,
+    MOTOR_ARRAYS,
+    QUANTITIES,
+    TIME,
     WRENCH,
 )
-_KNOWN = {name for names in _SERIES for name in names}
-_ANGULAR = (
-    *((names, 'rad') for names in (MOTION, MOTOR_MOTION, DEFLECTION)),
-    *((names, 'N m') for names in (EFFORT, MOTOR_TORQUE)),
-    (STIFFNESS, 'N m/rad'),
-)
-"""Unit of each quantity of a joint that turns."""
-_NO_POSITIONS = (
-    "are no positions; expected columns such as 'joint1.position',",
-    'joint1.position',
-)
+from hodyn_ros.files.samples import SOURCES, Results, Samples
+from hodyn_ros.model.provenance import Provenance
+from hodyn_ros.names import listed, unit_of
+
+_KNOWN = {name for quantity in QUANTITIES.values() for name in quantity.names}
+_MOST_DEFLECTIONS = 3  # orders that are written
 _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 
 
@@ -209,14 +173,8 @@ class TableColumns:
         Of these columns.
     joint_names, motor_names : tuple of str
         The n joints, those with positions, and the m motors.
-    motion, motion_std : ColumnBlock
-        Of width n.
-    effort, effort_std : ColumnBlock
-        Of width n.
-    motor_position, motor_torque : ColumnBlock
-        Of width m.
-    deflection : ColumnBlock
-        Of width n.
+    blocks : mapping of str to ColumnBlock
+        By the names of `QUANTITIES`, of width n or m.
     wrenches : mapping of str to ColumnBlock
         By the link, of width 6.
     stiffness : mapping of str to ColumnBlock
@@ -228,13 +186,7 @@ class TableColumns:
     titles: tuple[str, ...]
     joint_names: tuple[str, ...]
     motor_names: tuple[str, ...]
-    motion: ColumnBlock
-    effort: ColumnBlock
-    motion_std: ColumnBlock
-    effort_std: ColumnBlock
-    motor_position: ColumnBlock
-    motor_torque: ColumnBlock
-    deflection: ColumnBlock
+    blocks: Mapping[str, ColumnBlock]
     wrenches: Mapping[str, ColumnBlock]
     stiffness: Mapping[str, ColumnBlock]
 
@@ -265,24 +217,18 @@ class TableColumns:
         from hodyn_ros.dynamics.wrenches import Wrench
 
         measured: dict[str, Any] = {}
-        if self.effort.orders:
-            measured['effort'] = self.effort.of(values)[:, 0]
+        places: dict[str, Any] = {'effort': slice(None)}
         moved = [metadata.motor_joints.get(name, name) for name in self.motor_names]
         if sorted(moved) == sorted(self.joint_names):  # each joint has one motor
             order = [moved.index(name) for name in self.joint_names]
-            blocks = (
-                ('motor_position', self.motor_position),
-                ('motor_torque', self.motor_torque),
-            )
-            measured |= {
-                what: block.of(values)[:, 0][:, order]
-                for what, block in blocks
-                if block.orders
-            }
+            places |= dict.fromkeys(('motor_position', 'motor_torque'), order)
+        for what, order in places.items():
+            if self.blocks[what].orders:
+                measured[what] = self.blocks[what].of(values)[:, 0][:, order]
         return Samples(
             joint_names=self.joint_names,
             times=values[:, 0],
-            motion=self.motion.of(values),
+            motion=self.blocks['motion'].of(values),
             wrenches=tuple(
                 Wrench(
                     link, block.of(values), *metadata.wrenches.get(link, metadata.unsaid)
@@ -324,7 +270,10 @@ class TableColumns:
         """
         from hodyn_ros.actuators.motors import MotorMotion
 
-        if not self.effort.orders:
+        arrays: dict[str, Any] = {
+            what: block.of(values) for what, block in self.blocks.items() if block.orders
+        }
+        if 'effort' not in arrays:
             raise FileError(
                 f'{self.name}: there are no efforts; expected columns such as '
                 f"'{self.joint_names[0]}.effort'. Compute them first."
@@ -338,21 +287,18 @@ class TableColumns:
         units = tuple(
             metadata.units.get(f'{name}.position', '') for name in self.joint_names
         )
-        if self.motor_position.orders:
-            position, deflection = (
-                self.motor_position.of(values),
-                self.deflection.of(values),
-            )
-            if not self.deflection.orders:
-                deflection = np.full((*position.shape[:2], len(self.joint_names)), np.nan)
-            motors = MotorMotion(position, self.motor_torque.of(values), deflection)
+        position, torque, deflection = (arrays.pop(what, None) for what in MOTOR_ARRAYS)
+        if position is not None:
+            N, R, _ = position.shape
+            if torque is None:
+                torque = self.blocks['motor_torque'].of(values)
+            if deflection is None:
+                deflection = np.full((N, R, len(self.joint_names)), np.nan)
+            motors = MotorMotion(position, torque, deflection)
         return Results(
             joint_names=self.joint_names,
             times=samples.times,
-            motion=samples.motion,
-            effort=self.effort.of(values),
-            motion_std=self.motion_std.of(values) if self.motion_std.orders else None,
-            effort_std=self.effort_std.of(values) if self.effort_std.orders else None,
+            **arrays,
             motors=motors,
             motor_names=self.motor_names,
             motor_joints=tuple(
@@ -394,36 +340,28 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     """
     titles = [title.strip() for title in titles]
     owners = _owners_in(titles, name)
-    joints, motors = tuple(owners['position']), tuple(owners['motor_position'])
+    names = {'joint_names': owners['position'], 'motor_names': owners['motor_position']}
     found = _Found(name, owners, [TIME])
-    motion, motion_std = found.block(joints, MOTION), found.block(joints, MOTION_STD)
+    blocks = {
+        what: found.block(names[quantity.owners], quantity.names)
+        for what, quantity in QUANTITIES.items()
+        if quantity.owners in names
+    }
+    joints, motors = map(tuple, names.values())
     if stray := [who for what in MOTION for who in owners[what] if who not in joints]:
         raise FileError(
             f'{name}: {listed(dict.fromkeys(stray))} have derivatives, but no position; expected '
             f"columns such as '{stray[0]}.position'."
         )
-    effort, effort_std = found.block(joints, EFFORT), found.block(joints, EFFORT_STD)
-    deflection = found.block(joints, DEFLECTION)
-    position, torque = found.block(motors, MOTOR_MOTION), found.block(motors, MOTOR_TORQUE)
-    stiffness = {who: found.block([who], STIFFNESS) for who in owners['stiffness']}
+    stiffness = {
+        who: found.block([who], QUANTITIES['stiffness'].names)
+        for who in owners['stiffness']
+    }
     links = dict.fromkeys(who for what in WRENCH for who in owners[what])
     wrenches = {link: found.wrench(link) for link in links}
-    place = {title: index for index, title in enumerate(titles)}
+    columns = tuple(titles.index(title) for title in found.columns)
     return TableColumns(
-        name,
-        tuple(place[title] for title in found.columns),
-        tuple(found.columns),
-        joints,
-        motors,
-        motion,
-        effort,
-        motion_std,
-        effort_std,
-        position,
-        torque,
-        deflection,
-        wrenches,
-        stiffness,
+        name, columns, tuple(found.columns), joints, motors, blocks, wrenches, stiffness
     )
 
 
@@ -439,14 +377,19 @@ def _owners_in(titles: Sequence[str], name: str) -> Mapping[str, Sequence[str]]:
         if entity and quantity in _KNOWN:
             owners[quantity].append(entity)
             used.append(title)
-    lacks = None if owners['position'] else _NO_POSITIONS
-    if TIME not in titles:
-        lacks = "is no column 'time' [s];", TIME
-    if lacks is not None:
-        raise FileError(
-            f'{name}: there {lacks[0]} the columns are {listed(titles)}.'
-            + _suggestion(lacks[1], titles)
-        )
+    for is_there, wanted, what in (
+        (TIME in titles, TIME, "is no column 'time' [s];"),
+        (
+            owners['position'],
+            'joint1.position',
+            "are no positions; expected columns such as 'joint1.position',",
+        ),
+    ):
+        if not is_there:
+            raise FileError(
+                f'{name}: there {what} the columns are {listed(titles)}.'
+                + _suggestion(wanted, titles)
+            )
     if repeated := sorted({title for title in used if titles.count(title) > 1}):
         raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
     return owners
@@ -553,22 +496,15 @@ def columns_of(results: Results) -> tuple[list[str], list[Array]]:
         titles.extend(f'{name}.{what}' for what in quantities[:orders] for name in names)
         columns.extend(np.ascontiguousarray(values[:, :orders].reshape(len(values), -1).T))
 
-    add(results.motion, results.joint_names, MOTION)
-    add(results.effort, results.joint_names, EFFORT)
-    for std, quantities in (
-        (results.motion_std, MOTION_STD),
-        (results.effort_std, EFFORT_STD),
-    ):
-        if std is not None:
-            add(std, results.joint_names, quantities)
-    for wrench in results.wrenches:
-        values = np.asarray(wrench.values)
-        add(values.reshape(len(values), -1, 1), [wrench.link], WRENCH)
-    if results.motors is not None:
-        position, torque, deflection = results.motors
-        add(position, results.motor_names, MOTOR_MOTION)
-        add(torque, results.motor_names, MOTOR_TORQUE)
-        add(deflection, results.joint_names, DEFLECTION[:3])
+    arrays = results.arrays()
+    for what, quantity in QUANTITIES.items():
+        if what == 'wrenches':
+            for wrench in results.wrenches:
+                values = np.asarray(wrench.values)
+                add(values.reshape(len(values), -1, 1), [wrench.link], quantity.names)
+        elif what in arrays:
+            most = _MOST_DEFLECTIONS if what == 'deflection' else None
+            add(arrays[what], getattr(results, quantity.owners), quantity.names[:most])
     return titles, columns
 
 
@@ -604,7 +540,7 @@ def metadata_of(results: Results) -> dict[str, str]:
 
 def _split(title: str) -> tuple[str, str]:
     """Joint, motor or link, and quantity, of a column."""
-    entity, *words = title.rsplit('.', 3 if title.endswith(_COMPONENTS) else 1)
+    entity, *words = title.rsplit('.', 3 if title.endswith(COMPONENTS) else 1)
     return (entity, '.'.join(words)) if words else ('', title)
 
 
@@ -613,12 +549,11 @@ def _unit(quantity: str, position: str | None) -> str:
     if quantity == TIME:
         return 's'
     if quantity in WRENCH:
-        order, component = divmod(WRENCH.index(quantity), len(_COMPONENTS))
-        return unit_of('N m', 'rad' if component < 3 else 'm', order)
-    quantity = quantity.removesuffix('_std')
-    for names, angular in _ANGULAR:
+        order, component = divmod(WRENCH.index(quantity), len(COMPONENTS))
+        return unit_of('N m', component >= 3, order)
+    for names, unit, _ in QUANTITIES.values():
         if quantity in names and position:
-            return unit_of(angular, position, names.index(quantity))
+            return unit_of(unit, position == 'm', names.index(quantity))
     return ''
 
 
@@ -772,31 +707,15 @@ class Table(Protocol):
         """
 
 
-class ColumnsWriter(Protocol):
-    """Writes a table block by block."""
-
-    def write(self, columns: Sequence[Array]) -> None:
-        """Append columns (N,).
-
-        Parameters
-        ----------
-        columns : sequence of ndarray, shape (N,)
-            In the order of the titles; N may differ between calls.
-        """
-
-    def close(self) -> None:
-        """Finish the file."""
-
-
 @dataclass
 class RowsWriter:
     """Results as the rows of a table, which is begun with the titles and metadata of the first."""
 
     path: Path
-    make: Callable[..., ColumnsWriter]
-    """From the path, titles and metadata to what writes columns."""
+    make: Callable[..., Any]
+    """From the path, titles and metadata to what writes columns, each of shape (N,)."""
     _titles: Sequence[str] = ()
-    _writer: ColumnsWriter | None = None
+    _writer: Any = None
 
     def write(self, results: Results) -> None:
         """Append results.
@@ -840,10 +759,12 @@ class TableFormat(Format):
     suffixes: tuple[str, ...]
     table: Callable[[Path, Sequence[str] | None], Table]
     """Opens a file, with joint names for those that have none."""
-    begin: Callable[[Path], Writer]
+    begin: Callable[[Path], FormatWriter]
     """Begins a file."""
 
-    def motion(self, path: Path, wanted: Wanted) -> Iterator[Samples]:
+    def motion(
+        self, path: Path, wanted: Wanted, make: Any = TableColumns.samples
+    ) -> Iterator[Any]:
         """Read a motion block by block.
 
         Parameters
@@ -853,10 +774,12 @@ class TableFormat(Format):
         wanted : Wanted
             Joint names for tables without them, rows of a block, and how all wrenches are
             expressed.
+        make : callable
+            Method of `TableColumns` that makes the parts.
 
         Yields
         ------
-        Samples
+        Samples or Results
             One for each block of rows.
 
         Raises
@@ -864,13 +787,13 @@ class TableFormat(Format):
         FileError
             If the columns or the metadata make no motion, or a row cannot be read.
         """
-        table = self.table(path, wanted.joint_names)
-        columns, first = find_columns(table.titles, str(path)), 0
+        table, first = self.table(path, wanted.joint_names), 0
+        columns = find_columns(table.titles, str(path))
         metadata = parse_metadata(
             table.lines, str(path), wanted.expressed_in, wanted.acting
         )
         for values in table.blocks(columns.columns, wanted.chunk):
-            yield columns.samples(values, metadata, first)
+            yield make(columns, values, metadata, first)
             first += len(values)
 
     def results(self, path: Path, chunk: int) -> Iterator[Results]:
@@ -893,14 +816,9 @@ class TableFormat(Format):
         FileError
             See `motion`; also if there are no efforts.
         """
-        table = self.table(path, None)
-        columns, first = find_columns(table.titles, str(path)), 0
-        metadata = parse_metadata(table.lines, str(path))
-        for values in table.blocks(columns.columns, chunk):
-            yield columns.results(values, metadata, first)
-            first += len(values)
+        yield from self.motion(path, Wanted(chunk), TableColumns.results)
 
-    def writer(self, path: Path, storage: str) -> Writer:
+    def writer(self, path: Path, storage: str) -> FormatWriter:
         """Begin a table.
 
         Parameters
@@ -912,7 +830,7 @@ class TableFormat(Format):
 
         Returns
         -------
-        Writer
+        FormatWriter
         """
         return self.begin(path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array, checked_number
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import ActuatorError, MotionError
-from hodyn_ros.files.columns import EFFORT, MOTION
-from hodyn_ros.files.derivatives import Completed, How, RelativeErrors
+from hodyn_ros.files.derivatives import Completed, How, RelativeErrors, with_last
+from hodyn_ros.files.quantities import EFFORT, MOTION
 from hodyn_ros.files.samples import Results, Samples, join_results, known_orders
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -26,9 +26,6 @@ _KEPT = 31 << 20  # bytes
 # Between instants for which deviations of efforts are computed [s], which are computed together;
 # rounding of correlations.
 _STD_STEP, _TOGETHER, _ROUNDING = 0.005, 500, 1e-12
-
-_Groups = Sequence[tuple[int, NDArray[np.intp]]]
-"""Rows with as many known orders of the efforts, at least one."""
 
 
 def compute(model: RobotModel, samples: Samples, **options: Any) -> Results:
@@ -111,28 +108,28 @@ def compute_stream(
     np.empty(_KEPT, dtype=np.uint8)
     how = How(derivatives, order + 3, interpolation, rate, dict(estimator or {}))
     motors = None if actuators is None else _MotorStream(model, actuators)
-    sizes, held = RelativeErrors(), None
-    for completed in how.complete(model, parts):
-        results, groups = _with_efforts(model, completed, order + 1, num_threads)
-        if motors is not None:
-            results = motors.added(completed, results, groups)
-        if results.effort_std is None:
+    sizes = RelativeErrors()
+
+    def computed() -> Iterator[Results]:
+        for completed in how.complete(model, parts):
+            results, known = _with_efforts(model, completed, order + 1, num_threads)
+            if motors is not None:
+                results = motors.added(completed, results, known)
+            if results.effort_std is not None:
+                sizes.add(results.effort, results.effort_std)
             yield results
-            continue
-        if held is not None:
-            yield held
-        sizes.add(results.effort, results.effort_std)
-        held = results  # The last one says how certain they are.
-    if held is not None:
-        yield replace(
-            held, remarks=(*held.remarks, *sizes.remarks(EFFORT, model.joint_names))
-        )
+
+    def certain(last: Results) -> Results:
+        remarks = sizes.remarks(EFFORT, model.joint_names)
+        return replace(last, remarks=(*last.remarks, *remarks))
+
+    yield from with_last(computed(), certain)
 
 
 def _with_efforts(
     model: RobotModel, completed: Completed, orders: int, num_threads: int
-) -> tuple[Results, _Groups]:
-    """Efforts with so many orders at most, and which rows have how many.
+) -> tuple[Results, NDArray[np.intp]]:
+    """Efforts with so many orders at most, and how many of them each sample determines.
 
     Parameters
     ----------
@@ -149,8 +146,8 @@ def _with_efforts(
     results : Results
         With effort (N, E, n), E = min(orders, K - 2), NaN where an order is not determined,
         and its standard deviations if the motion has covariances.
-    groups : list of (int, ndarray of int)
-        Numbers of known orders from 1 on, and rows with them.
+    known : ndarray of int, shape (N,)
+        From 0 to E.
 
     Raises
     ------
@@ -158,55 +155,38 @@ def _with_efforts(
         If no efforts follow from the motion, or a wrench has fewer orders.
     """
     results = completed.results
-    motion = results.motion
-    known = _known_efforts(completed, orders)
-    E = min(orders, motion.shape[1] - 2)
-    effort = np.full((len(motion), E, model.n_joints), np.nan)
-    groups = [
-        (e, np.flatnonzero(known == e)) for e in range(1, E + 1) if np.any(known == e)
-    ]
-    for e, places in groups:
-        rows: Any = slice(None) if len(places) == len(motion) else places
-        wrenches = [replace(wrench, values=v[rows, :e]) for wrench, v in completed.wrenches]
-        found = inverse_dynamics(
-            model, motion[rows, : e + 2], wrenches or None, num_threads=num_threads
-        )
-        if found.shape == effort.shape:
-            effort = found
-        else:
-            effort[rows, :e] = found
-    applied = tuple(replace(wrench, values=values) for wrench, values in completed.wrenches)
-    results = replace(results, effort=effort, wrenches=applied)
-    if completed.covariance is not None:
-        std = _effort_std(model, completed, results, num_threads)
-        results = replace(results, effort_std=std)
-    return results, groups
-
-
-def _known_efforts(completed: Completed, orders: int) -> NDArray[np.intp]:
-    """How many orders of the efforts each sample determines, so many at most, shape (N,)."""
-    motion, name = completed.results.motion, completed.results.name
+    motion, name = results.motion, results.name
     if motion.shape[1] < 3:
         raise MotionError(
             f'{name}: there are {listed(MOTION[: motion.shape[1]])}, but efforts need the '
             "acceleration too; use derivatives='spline', or 'estimate' for measurements."
         )
     E = min(orders, motion.shape[1] - 2)
-    known: NDArray[np.intp] = np.minimum(known_orders(motion) - 2, E)
-    for wrench, values in completed.wrenches:
+    wrenches = []
+    for wrench in results.wrenches:
+        values = np.asarray(wrench.values)
         if values.shape[1] < E:
             raise MotionError(
                 f'{name}: the wrench on {wrench.link!r} has {values.shape[1]} orders, but {E} are '
                 f'needed for derivative {E - 1} of the efforts; give its derivatives, ask for '
                 f"order={values.shape[1] - 1}, or use derivatives='spline'."
             )
-        known = np.minimum(known, known_orders(values))
-    if len(known) and known.max() < 1 and completed.results.source != 'measured':
+        wrenches.append(replace(wrench, values=values[:, :E]))
+    known: NDArray[np.intp] = (known_orders(motion) - 2).clip(0, E)
+    if len(known) and known.max() < 1 and results.source != 'measured':
         raise MotionError(
             f'{name}: none of the samples has position, velocity and acceleration of all '
             'joints, which efforts need.'
         )
-    return known
+    # No order of the efforts depends on what is not known of the orders above it.
+    moved = np.nan_to_num(motion[:, : E + 2])
+    effort = inverse_dynamics(model, moved, wrenches or None, num_threads=num_threads)
+    effort[np.arange(E) >= known[:, None]] = np.nan
+    results = replace(results, effort=effort)
+    if completed.covariance is not None:
+        std = _effort_std(model, completed, results, num_threads)
+        results = replace(results, effort_std=std)
+    return results, known
 
 
 def _effort_std(
@@ -321,11 +301,12 @@ class _MotorStream:
     def __init__(self, model: RobotModel, actuators: Actuators) -> None:
         refuse_other_robot(actuators, model)
         self._actuators = actuators
-        self._orders: int | None = None
         # The sample before, of the same motion, as arrays with one row; and the deflections there.
         self._before: tuple[list[Array], Array] | None = None
 
-    def added(self, completed: Completed, results: Results, groups: _Groups) -> Results:
+    def added(
+        self, completed: Completed, results: Results, known: NDArray[np.intp]
+    ) -> Results:
         """Results with motors.
 
         Parameters
@@ -334,87 +315,74 @@ class _MotorStream:
             Next part of the motion, with the wanted stiffness of its joints.
         results : Results
             Its efforts.
-        groups : list of (int, ndarray of int)
-            Rows with as many orders of the efforts, see `_with_efforts`.
+        known : ndarray of int, shape (N,)
+            Orders of the efforts that are known at each sample.
 
         Returns
         -------
         Results
             With positions (N, R, m), torques (N, R - 2, m) and deflections (N, R, n); R is
-            chosen at the first part.
+            the same in all parts. An order of the efforts that is not known takes one of
+            each of these.
 
         Raises
         ------
         ActuatorError
             See `motor_motion`.
         """
-        from hodyn_ros.actuators.motors import MotorMotion
-
-        actuators, N = self._actuators, len(results)
-        found = list(self._found(completed, results, groups))
-        if self._orders is None:
-            self._orders = self._chosen_orders(found, groups, results.effort.shape[1])
-        R, m, n = self._orders, len(actuators.motor_names), results.motion.shape[2]
-        shapes = (N, R, m), (N, max(R - 2, 0), m), (N, R, n)
-        whole = MotorMotion(*(np.full(shape, np.nan) for shape in shapes))
-        for rows, part in found:
-            for target, values in zip(whole, part):
-                orders = min(target.shape[1], values.shape[1])
-                target[rows, :orders] = values[:, :orders]
-        joints = tuple(results.joint_names[j] for j in actuators.joint_of_motor.tolist())
-        return replace(
-            results, motors=whole, motor_names=actuators.motor_names, motor_joints=joints
-        )
-
-    def _found(
-        self, completed: Completed, results: Results, groups: _Groups
-    ) -> Iterator[tuple[NDArray[np.intp], MotorMotion]]:
-        """Motors of some rows, from the highest order on."""
         from hodyn_ros.actuators.motors import motor_motion
 
-        before, self._before = (None if completed.begins else self._before), None
-        for e, rows in reversed(groups):
-            if not self._actuators.single.dampers:
-                stiffness = {
-                    name: series[rows] for name, series in completed.stiffness.items()
-                }
-                yield (
-                    rows,
-                    motor_motion(
-                        self._actuators,
-                        results.motion[rows, : e + 2],
-                        results.effort[rows, :e],
-                        stiffness=stiffness,
-                        order=None,
-                    ),
-                )
-            elif e == results.effort.shape[1]:
-                steps = np.diff(results.times[rows])
-                is_cut = (np.diff(rows) != 1) | (steps > completed.max_gap)
-                for run in np.split(rows, np.flatnonzero(is_cut) + 1):
-                    yield run, self._damped(completed, results, run, before)
-
-    def _chosen_orders(
-        self,
-        found: Sequence[tuple[NDArray[np.intp], MotorMotion]],
-        groups: _Groups,
-        E: int,
-    ) -> int:
-        """How many orders the motors have: those of the rows with all orders of the efforts."""
-        if found and groups[-1][0] == E:
-            return int(found[0][1].position.shape[1])
-        actuators = self._actuators
-        is_elastic = actuators.single.is_elastic or actuators.others
-        return E if is_elastic else E + 2 - bool(actuators.single.dampers)
+        actuators, E = self._actuators, results.effort.shape[1]
+        if actuators.single.dampers:
+            motors, known = self._damped(completed, results, known), (known == E) * E
+        else:
+            motors = motor_motion(
+                actuators,
+                np.nan_to_num(results.motion[:, : E + 2]),
+                np.nan_to_num(results.effort),
+                stiffness=completed.stiffness,
+                order=None,
+            )
+        for values in motors:
+            orders = np.where(known > 0, values.shape[1] - E + known, 0)
+            values[np.arange(values.shape[1]) >= orders[:, None]] = np.nan
+        joints = tuple(results.joint_names[j] for j in actuators.joint_of_motor.tolist())
+        return replace(
+            results,
+            motors=motors,
+            motor_names=actuators.motor_names,
+            motor_joints=joints,
+        )
 
     def _damped(
+        self, completed: Completed, results: Results, known: NDArray[np.intp]
+    ) -> MotorMotion:
+        """Motors of joints with dampers, along each run of samples with all orders.
+
+        Of other samples the values are arbitrary.
+        """
+        from hodyn_ros.actuators.motors import MotorMotion
+
+        actuators, (N, E, n) = self._actuators, results.effort.shape
+        is_elastic = actuators.single.is_elastic or actuators.others
+        R, m = E if is_elastic else E + 1, len(actuators.motor_names)
+        whole = MotorMotion(*map(np.zeros, ((N, R, m), (N, max(R - 2, 0), m), (N, R, n))))
+        before, self._before = (None if completed.begins else self._before), None
+        rows = np.flatnonzero(known == E)
+        is_cut = (np.diff(rows) != 1) | (np.diff(results.times[rows]) > completed.max_gap)
+        for run in np.split(rows, np.flatnonzero(is_cut) + 1) if len(rows) else ():
+            for target, values in zip(whole, self._run(completed, results, run, before)):
+                target[run] = values[:, : target.shape[1]]
+        return whole
+
+    def _run(
         self,
         completed: Completed,
         results: Results,
         run: NDArray[np.intp],
         before: tuple[list[Array], Array] | None,
     ) -> MotorMotion:
-        """Motors of joints with dampers, whose deflection goes on from the sample before."""
+        """Motors along samples, whose deflection goes on from the sample before."""
         from hodyn_ros.actuators.motors import MotorMotion, motor_motion
 
         E = results.effort.shape[1]

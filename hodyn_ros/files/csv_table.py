@@ -17,13 +17,13 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
 from hodyn_ros.files.columns import (
-    TIME,
     RowsWriter,
     TableFormat,
     read_titles,
     side_file,
     text_titles,
 )
+from hodyn_ros.files.quantities import TIME
 
 _DELIMITERS = ',;\t'
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
@@ -105,21 +105,14 @@ class CsvTable:
         Shape (lines, columns). By pyarrow where it is installed; line by line if that
         fails, which tells where.
         """
-        separators = len(self.titles) - 1
-        if all(line.count(self._delimiter) == separators for _, line in lines):
-            texts = [line for _, line in lines]
+        separators, library = len(self.titles) - 1, _arrow_csv()
+        if library is not None and all(
+            line.count(self._delimiter) == separators for _, line in lines
+        ):
+            names = [str(i) for i in range(len(self.titles))]
             try:
-                if (library := _arrow_csv()) is None:
-                    return np.loadtxt(
-                        texts,
-                        delimiter=self._delimiter,
-                        usecols=columns,
-                        ndmin=2,
-                        comments=None,
-                    )
-                names = [str(i) for i in range(len(self.titles))]
                 table = library.read_csv(
-                    BytesIO(''.join(texts).encode()),
+                    BytesIO(''.join(line for _, line in lines).encode()),
                     library.ReadOptions(use_threads=False, column_names=names),
                     library.ParseOptions(delimiter=self._delimiter, quote_char=False),
                     library.ConvertOptions(
@@ -128,7 +121,7 @@ class CsvTable:
                         null_values=[''],
                     ),
                 )
-                values = np.empty((len(texts), len(columns)), order='F')
+                values = np.empty((len(lines), len(columns)), order='F')
                 for place, column in enumerate(table.columns):
                     values[:, place] = column
                 return values

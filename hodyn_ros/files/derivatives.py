@@ -5,17 +5,17 @@ They are given, or come from the spline through all samples, or are estimated fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.errors import MotionError, TrajectoryError
-from hodyn_ros.files.columns import MOTION
+from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import MEASURED, Results, Samples, join_results
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import DERIVATIVES, listed
@@ -24,8 +24,7 @@ from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.smoother import Smoother, runs
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
 
-if TYPE_CHECKING:
-    from hodyn_ros.dynamics.wrenches import Wrench
+Item = TypeVar('Item')
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
 _RATE_OF_SAMPLES = 10.0  # of positions alone; fewer of them are waypoints [Hz]
@@ -76,9 +75,7 @@ class Completed:
     """A motion with its derivatives, NaN where one is not known, and what belongs to it."""
 
     results: Results
-    """Without efforts, motors and wrenches."""
-    wrenches: tuple[tuple[Wrench, Array], ...]
-    """With values (N, S, 6) at the same times; of estimates some are NaN."""
+    """Without efforts and motors."""
     stiffness: Mapping[str, Array]
     """By the joint, shape (N, S)."""
     covariance: Array | None = None
@@ -102,13 +99,17 @@ class Completed:
         whole = self.results
         for first in range(0, max(1, len(whole)), _PART):
             rows = slice(first, first + _PART)
-            times, motion, effort = (
-                a[rows] for a in (whole.times, whole.motion, whole.effort)
+            wrenches = tuple(
+                replace(wrench, values=np.asarray(wrench.values)[rows])
+                for wrench in whole.wrenches
             )
             yield replace(
                 self,
-                results=replace(whole, times=times, motion=motion, effort=effort),
-                wrenches=tuple((wrench, values[rows]) for wrench, values in self.wrenches),
+                results=whole.with_arrays(
+                    {what: values[rows] for what, values in whole.arrays().items()},
+                    times=whole.times[rows],
+                    wrenches=wrenches,
+                ),
                 stiffness={joint: series[rows] for joint, series in self.stiffness.items()},
                 begins=first == 0,
             )
@@ -275,9 +276,11 @@ class How:
         motion = samples.motion[:, : self.orders]
         if lacking := MOTION[motion.shape[1] : self.orders]:
             remarks += (f'Not given, and left out: {listed(lacking)}.',)
-        wrenches = tuple((w, np.asarray(w.values)) for w in samples.wrenches)
-        found = _results(model, samples, samples.times, motion, 'given', remarks)
-        return Completed(found, wrenches, samples.stiffness, begins=begins)
+        wrenches = samples.wrenches
+        found = _results(
+            model, samples, samples.times, motion, 'given', remarks, wrenches=wrenches
+        )
+        return Completed(found, samples.stiffness, begins=begins)
 
     def _spline(self, model: RobotModel, samples: Samples) -> Completed:
         """Spline through all samples, or between waypoints as `interpolation` says."""
@@ -332,16 +335,16 @@ class How:
             'waypoints' if samples.is_waypoints else 'given',
             remarks,
             continuous_order=max(-1, min(curve.continuous_derivative - 2, 2)),
-        )
-        wrenches = tuple(
-            (w, self._series(samples, np.asarray(w.values), times))
-            for w in samples.wrenches
+            wrenches=tuple(
+                replace(w, values=self._series(samples, np.asarray(w.values), times))
+                for w in samples.wrenches
+            ),
         )
         stiffness = {
             name: self._series(samples, series[:, :, None], times)[:, :, 0]
             for name, series in samples.stiffness.items()
         }
-        return Completed(found, wrenches, stiffness)
+        return Completed(found, stiffness)
 
     def _series(self, samples: Samples, values: Array, times: Array) -> Array:
         """Values (N, S, c) of another kind and their derivatives, at other times.
@@ -394,63 +397,99 @@ class How:
         """Estimate a motion, and wrenches measured at the same times, from all of them."""
         options, max_gap = self._smoothing()
         whole, remarks, stamps = _gathered(model, parts)
-        loads = [np.asarray(wrench.values)[:, 0] for wrench in whole.wrenches]
         kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
         if not kept:
             raise MotionError(
                 f'{name}: nothing could be estimated; expected at least {_FEWEST_MEASURED} '
                 f'measurements at intervals of less than {max_gap:g} s (max_gap).'
             )
-        seconds: Array = 1e-9 * stamps.astype(np.float64)
-        highest, sizes, noises = max(1, self.orders - 1), RelativeErrors(), []
-        held: Completed | None = None  # The last one says how it went.
-        for rows in kept:
-            joints = Smoother(
-                stamps[rows], whole.motion[rows, 0], highest_derivative=highest, **options
-            )
-            noises.append(joints.noise)
-            wrenches = [
-                Smoother(
+        sizes, noises = RelativeErrors(), list[Array]()
+
+        def estimated() -> Iterator[Completed]:
+            for rows in kept:
+                joints = Smoother(
                     stamps[rows],
-                    load[rows],
-                    highest_derivative=_WRENCH_DERIVATIVES,
-                    smallest_motion=_SMALLEST_FORCE,
+                    whole.motion[rows, 0],
+                    highest_derivative=max(1, self.orders - 1),
+                    **options,
                 )
-                for load in loads
-            ]
-            first = 0
-            for found, *others in zip(joints.blocks(), *(one.blocks() for one in wrenches)):
-                if held is not None:
-                    yield held
-                motion, std = found.motion[:, : self.orders], found.std[:, : self.orders]
-                sizes.add(motion, std)
-                results = _results(
-                    model,
-                    whole,
-                    seconds[rows[first : first + len(motion)]],
-                    motion,
-                    'measured',
-                    remarks,
-                    motion_std=std,
-                )
-                S = max(self.orders - 2, 1)
-                held = Completed(
-                    results,
-                    tuple(zip(whole.wrenches, (one.motion[:, :S] for one in others))),
-                    {},
-                    found.covariance[:, :, : self.orders, : self.orders],
-                    tuple(one.covariance[:, :, :S, :S] for one in others),
-                    max_gap,
-                    first == 0,
-                )
-                first += len(motion)
-        assert held is not None
-        smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(float(len(MOTION)))
-        remarks += (
-            _told(len(whole), kept, np.mean(noises, axis=0)),
-            *sizes.remarks(MOTION, model.joint_names, smallest),
+                noises.append(joints.noise)
+                loads = [
+                    Smoother(
+                        stamps[rows],
+                        np.asarray(wrench.values)[rows, 0],
+                        highest_derivative=_WRENCH_DERIVATIVES,
+                        smallest_motion=_SMALLEST_FORCE,
+                    )
+                    for wrench in whole.wrenches
+                ]
+                times, place = 1e-9 * stamps[rows].astype(np.float64), 0
+                for blocks in zip(joints.blocks(), *(load.blocks() for load in loads)):
+                    part = times[place : place + len(blocks[0].motion)]
+                    found = self._of_blocks(model, whole, part, blocks, remarks)
+                    arrays = found.results.arrays()
+                    sizes.add(arrays['motion'], arrays['motion_std'])
+                    yield replace(found, max_gap=max_gap, begins=place == 0)
+                    place += len(part)
+
+        def told(last: Completed) -> Completed:
+            smallest = _SMALLEST_MOTION * _SMALLEST_FREQUENCY ** np.arange(
+                float(len(MOTION))
+            )
+            every = (
+                *remarks,
+                _told(len(whole), kept, np.mean(noises, axis=0)),
+                *sizes.remarks(MOTION, model.joint_names, smallest),
+            )
+            return replace(last, results=replace(last.results, remarks=every))
+
+        yield from with_last(estimated(), told)
+
+    def _of_blocks(
+        self,
+        model: RobotModel,
+        whole: Samples,
+        times: Array,
+        blocks: Sequence[Any],
+        remarks: tuple[str, ...],
+    ) -> Completed:
+        """Estimates of the joints, then of each wrench, at some times (N,)."""
+        (joints, *loads), K, S = blocks, self.orders, max(self.orders - 2, 1)
+        results = _results(
+            model,
+            whole,
+            times,
+            joints.motion[:, :K],
+            'measured',
+            remarks,
+            motion_std=joints.std[:, :K],
+            wrenches=tuple(
+                replace(wrench, values=load.motion[:, :S])
+                for wrench, load in zip(whole.wrenches, loads)
+            ),
         )
-        yield replace(held, results=replace(held.results, remarks=remarks))
+        wrench_covariances = tuple(load.covariance[:, :, :S, :S] for load in loads)
+        return Completed(results, {}, joints.covariance[:, :, :K, :K], wrench_covariances)
+
+
+def with_last(items: Iterable[Item], change: Callable[[Item], Item]) -> Iterator[Item]:
+    """Pass items on, and change the last one when it is known to be the last.
+
+    Parameters
+    ----------
+    items : iterable
+    change : callable
+        From the last item to what takes its place.
+
+    Yields
+    ------
+    object
+    """
+    held: list[Item] = []
+    for item in items:
+        yield from held
+        held = [item]
+    yield from map(change, held)
 
 
 class RelativeErrors:
@@ -698,17 +737,12 @@ def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
     edges = np.arange(0, len(times), steps)
     few = motion[edges]
     slopes = np.diff(few[:, :-1], axis=0) / np.diff(times[edges])[:, None, None]
-    # What agrees with the derivatives at the edges alone agrees with more of them too.
-    for given, places in ((few[:, 1:], np.arange(len(edges))), (motion[:, 1:], edges)):
-        lowest, highest = (
-            _beside(np.minimum, given, places),
-            _beside(np.maximum, given, places),
-        )
-        share = _SHARE * np.fmax.reduce(np.maximum(-lowest, highest), axis=0)
-        share = np.fmax(share, _NEGLIGIBLE * 10.0 ** np.arange(len(share))[:, None])
-        outside = np.maximum(lowest - slopes, slopes - highest) - share
-        if not (outside > 0.0).any():
-            return
+    lowest, highest = (
+        _beside(extreme, motion[:, 1:], edges) for extreme in (np.minimum, np.maximum)
+    )
+    share = _SHARE * np.fmax.reduce(np.maximum(-lowest, highest), axis=0)
+    share = np.fmax(share, _NEGLIGIBLE * 10.0 ** np.arange(len(share))[:, None])
+    outside = np.maximum(lowest - slopes, slopes - highest) - share
     # What may happen between samples is looked at where it decides.
     for k in (1 + np.flatnonzero((outside > 0.0).any(axis=(0, 2)))).tolist():
         slope, excess = _excess(
@@ -763,11 +797,7 @@ def _excess(
 
 def _beside(extreme: np.ufunc, values: Array, edges: NDArray[np.intp]) -> Array:
     """Smallest or largest value of each stretch and the ones beside it."""
-    if len(edges) != len(values):
-        found = extreme.reduceat(values, edges[:-1], axis=0)
-    else:  # the same where every stretch is one sample, in a tenth of the time
-        found = values[:-1].copy()
-        found[-1] = extreme(found[-1], values[-1])
+    found = extreme.reduceat(values, edges[:-1], axis=0)
     padded = np.concatenate([found[:1], found, found[-1:]])
     result: Array = extreme(extreme(padded[:-2], padded[1:-1]), padded[2:])
     return result

@@ -1,7 +1,8 @@
 """What a format of files is: how motions are read from it, and results written to it.
 
 A format is a subclass of `Format` in a file of its own and a line in `hodyn_ros.files.files`.
-Formats of tables are made of a `Table` and a writer, see `hodyn_ros.files.columns`.
+Formats of tables are a `TableFormat` of `hodyn_ros.files.columns`, made of a `Table` and of what
+writes columns.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Wanted:
     acting: str | None = None
 
 
-class Writer(Protocol):
+class FormatWriter(Protocol):
     """Writes results part by part."""
 
     def write(self, results: Results) -> None:
@@ -137,7 +138,7 @@ class Format(ABC):
         return path, path
 
     @abstractmethod
-    def writer(self, path: Path, storage: str) -> Writer:
+    def writer(self, path: Path, storage: str) -> FormatWriter:
         """Begin to write results; `storage` is that of the folder of a bag.
 
         Parameters
@@ -149,7 +150,7 @@ class Format(ABC):
 
         Returns
         -------
-        Writer
+        FormatWriter
 
         Raises
         ------

@@ -75,7 +75,7 @@ class _ChunkWriter(McapWriter):
         self.chunks.append(record)
 
 
-class Writer(rosbag2.Writer):
+class RecordsWriter(rosbag2.Writer):
     """Writer of bags."""
 
     STORAGE_PLUGINS = {

@@ -6,9 +6,8 @@ are taken out of their bytes at once. Source: OMG, DDS Interoperability Wire Pro
 
 from __future__ import annotations
 
-import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,15 +23,6 @@ from hodyn_ros.resources import optional_import_module, share_file
 
 HODYN_MESSAGES = ('JointEffort', 'JointMotion', 'MotorReference')
 """Messages of hodyn_msgs that bags are written with; none of them holds another one of them."""
-
-# Fields that another version may lack, and those that nothing is read from.
-_OPTIONAL = (
-    *('velocity', 'effort', 'acceleration', 'jerk', 'snap'),
-    *('points[].velocities', 'points[].accelerations'),
-)
-_UNUSED = ('points[].effort', 'header.frame_id')
-
-_NAME = re.compile('[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*')
 
 _ENCAPSULATION = 4  # bytes before the content, from which alignment counts
 _STAMP = slice(_ENCAPSULATION, _ENCAPSULATION + 8)
@@ -130,117 +120,45 @@ def fields_of(types: Any, kind: str, prefix: str = '') -> Fields:
     return found
 
 
-def deserializer(path: Path, reader: Any, connection: Any) -> Callable[[bytes], Any] | None:
-    """Find what reads the messages of a connection, if they are of another version of their type.
-
-    None: the definitions agree, or the bag says nothing about its own. A field that is needed and
-    not there or something else is refused, and so are different definitions in a split bag.
+def refuse_other_version(path: Path, connection: Any) -> None:
+    """Refuse messages of another version of their type than the known one.
 
     Parameters
     ----------
     path : pathlib.Path
         Of the bag, for messages.
-    reader : rosbags.rosbag2.Reader
-        Opened.
     connection : rosbags Connection
-        One of those of the reader.
-
-    Returns
-    -------
-    callable or None
-        From bytes to an object with the fields of the message.
+        Of a known type. Without a definition, as in bags before ROS 2 Iron, the messages are
+        taken for those of the known version.
 
     Raises
     ------
     FileError
-        If the definition cannot be read, lacks a field that is needed, has one of another
-        type, differs between the files of a bag, or is not in the bag and has another hash.
+        If the definition in the bag cannot be read or has other fields.
     """
-    store, topic, kind = typestore(), connection.topic, connection.msgtype
-    where = f'{path}, topic {topic}: the messages are of another version of {kind}'
     if connection.msgdef.format.name != 'MSG':
-        digest, expected = str(connection.digest or ''), store.hash_rihs01(kind)
-        if digest.startswith('RIHS01_') and digest != expected:
-            raise FileError(
-                f'{where}, with the hash {digest}, expected {expected}, and the bag does not hold '
-                'its definition. Record or convert it again with the definitions in the bag.'
-            )
-        return None
+        return
+    store, kind = typestore(), connection.msgtype
+    where = f'{path}, topic {connection.topic}: the'
+    text = connection.msgdef.data.replace('\r\n', '\n')
     try:
-        texts = _texts(reader, connection)
-        versions = [_definitions(path, text, kind, store) for text in texts]
-        fields = [fields_of(types, kind) for types in versions]
+        types = rosbags('typesys', path).get_types_from_msg(text, kind)
+        # What it leaves out is a type that everybody knows.
+        found = fields_of({**store.fielddefs, **types}, kind)
     except Exception as error:
         raise FileError(
-            f'{path}, topic {topic}: the definition of {kind} in the bag cannot be read: {error}'
+            f'{where} definition of {kind} in the bag cannot be read: {error}'
         ) from error
     known = fields_of(store.fielddefs, kind)
-    if all(list(found.items()) == list(known.items()) for found in fields):
-        return None
-    if len(versions) > 1:
+    if list(found.items()) != list(known.items()):
+        have, expected = (
+            listed(f'{what} {name}' for name, what in fields.items())
+            for fields in (found, known)
+        )
         raise FileError(
-            f'{path}, topic {topic}: the files of the bag hold several versions of {kind}. Give '
-            'its storage files one by one.'
+            f'{where} messages are of another version of {kind}, with the fields {have}; '
+            f'expected {expected}. Convert the bag.'
         )
-    _refuse_version(where, fields[0], known)
-    typesys = rosbags('typesys', path)
-    own = typesys.get_typestore(typesys.Stores.EMPTY)
-    own.register(versions[0])
-    return lambda data: own.deserialize_cdr(data, kind)
-
-
-def _texts(reader: Any, connection: Any) -> set[str]:
-    """Definitions of a type in all files of a bag, of which the library shows one for a folder."""
-    same = (connection.topic, connection.msgtype, 'MSG')
-    return {connection.msgdef.data} | {
-        other.msgdef.data
-        for storage in getattr(reader.storage, 'storages', ())
-        for other in storage.connections
-        if (other.topic, other.msgtype, other.msgdef.format.name) == same
-    }
-
-
-def _refuse_version(where: str, found: Fields, known: Fields) -> None:
-    """Refuse a version in which a field that is needed is not there or something else."""
-    for field, want in known.items():
-        have = found.get(field)
-        if field in _UNUSED or (field in _OPTIONAL and have is None):
-            continue
-        if have is None:
-            raise FileError(f'{where}: it lacks the field {field} among {listed(found)}.')
-        if not _fits(have, want):
-            raise FileError(f'{where}: the field {field} is {have}, expected {want}.')
-
-
-def _fits(have: str, want: str) -> bool:
-    """Whether values of one type can be used for those of another one."""
-    if want.endswith('[]'):
-        element, _, size = have.partition('[')
-        return bool(size) and (
-            element == want[:-2] or {element, want} == {'float32', 'float64[]'}
-        )
-    return have == want or ('int' in have and 'int' in want and '[' not in have)
-
-
-def _definitions(path: Path, text: str, kind: str, store: Any) -> dict[str, Any]:
-    """Types that the definition of a type in a bag consists of, as rosbags has them."""
-    types = rosbags('typesys', path).get_types_from_msg(text.replace('\r\n', '\n'), kind)
-    # What it leaves out is a type that everybody knows. Constants are not sent.
-    found: dict[str, Any] = {}
-    waiting = [kind]
-    while waiting:
-        name = waiting.pop()
-        fields = list((types if name in types else store.fielddefs)[name][1])
-        found[name] = [], fields
-        for word in (name, *(field for field, _ in fields)):
-            if not _NAME.fullmatch(word):  # the library executes source code with the names
-                raise ValueError(f'{word!r} is no name')
-        for _, (node, what) in fields:
-            if node.name in ('ARRAY', 'SEQUENCE'):
-                node, what = what[0]
-            if node.name == 'NAME' and str(what) not in found:
-                waiting.append(str(what))
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,18 +183,17 @@ class DecodedMessages:
     values: dict[str, Array]
 
 
-def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessages]:
+def decode(kind: str, batch: Sequence[bytes], first: int = 0) -> list[DecodedMessages]:
     """Take messages apart that are a header, names and arrays; one group for each layout.
 
-    They are serialized messages of a type that `typestore` knows, or objects, where they are of
-    another version; `first` messages came before them. A message that is cut off or in another
-    encoding raises `MessageError`.
+    They are serialized messages of a type that `typestore` knows; `first` messages came before
+    them. A message that is cut off or in another encoding raises `MessageError`.
 
     Parameters
     ----------
     kind : str
         Type of the messages.
-    batch : sequence of bytes or object
+    batch : sequence of bytes
         Messages of this type in the order of the log.
     first : int
         Number of messages before them, for errors.
@@ -292,15 +209,9 @@ def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessa
         If a message is cut off, or not in plain CDR.
     """
     fields = fields_of(typestore().fielddefs, kind)
-    results = [
-        _taken(row, message, fields)
-        for row, message in enumerate(batch)
-        if not isinstance(message, bytes)
-    ]
-    lengths = np.array([len(data) if isinstance(data, bytes) else 0 for data in batch])
-    rest = np.array(
-        [i for i, data in enumerate(batch) if isinstance(data, bytes)], dtype=np.intp
-    )
+    results: list[DecodedMessages] = []
+    lengths = np.array([len(data) for data in batch])
+    rest = np.arange(len(batch))
     while len(rest):
         head = int(rest[0])
         try:
@@ -328,22 +239,6 @@ def decode(kind: str, batch: Sequence[Any], first: int = 0) -> list[DecodedMessa
         }
         results.append(DecodedMessages(rows, names, stamps @ (_SECOND, 1), values))
     return results
-
-
-def _taken(row: int, message: Any, fields: Fields) -> DecodedMessages:
-    """A message that is an object."""
-    found = {name: getattr(message, name, ()) for name in fields if '.' not in name}
-    stamp = _SECOND * int(message.header.stamp.sec) + int(message.header.stamp.nanosec)
-    return DecodedMessages(
-        np.array([row]),
-        {name: tuple(found[name]) for name, what in fields.items() if what == 'string[]'},
-        np.array([stamp], dtype=np.int64),
-        {
-            name: np.array(found[name], dtype=np.float64)[None]
-            for name, what in fields.items()
-            if what == 'float64[]' and name not in _UNUSED
-        },
-    )
 
 
 def encode(

@@ -14,36 +14,25 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.columns import (
-    DEFLECTION,
-    EFFORT,
-    EFFORT_STD,
-    MOTION,
-    MOTION_STD,
-    MOTOR_MOTION,
-    MOTOR_TORQUE,
-    STIFFNESS,
-    TIME,
-    WRENCH,
-    TableFormat,
-    metadata_of,
-)
-from hodyn_ros.files.samples import DEVIATIONS, Results
+from hodyn_ros.files.columns import TableFormat, metadata_of
+from hodyn_ros.files.quantities import MOTION, QUANTITIES, TIME, Quantity
+from hodyn_ros.files.samples import Results
 from hodyn_ros.names import listed
 
-_SERIES: dict[str, tuple[str, str, Sequence[str]]] = {
-    'motion': ('N, K, n', 'joint_names', MOTION),
-    **{quantity: ('N, n', 'joint_names', [quantity]) for quantity in MOTION[:5]},
-    'effort': ('N, E, n', 'joint_names', EFFORT),
-    'motion_std': ('N, K, n', 'joint_names', MOTION_STD),
-    'effort_std': ('N, E, n', 'joint_names', EFFORT_STD),
-    'motor_position': ('N, R, m', 'motor_names', MOTOR_MOTION),
-    'motor_torque': ('N, T, m', 'motor_names', MOTOR_TORQUE),
-    'deflection': ('N, R, n', 'joint_names', DEFLECTION),
-    'stiffness': ('N, J, S', 'stiffness_joints', STIFFNESS),
-    'wrenches': ('N, W, S, 6', 'wrench_links', WRENCH),
+_ROWS = {name: Quantity((name,), 'rad', 'joint_names') for name in MOTION[:5]}
+_SERIES = {'motion': QUANTITIES['motion'], **_ROWS, **QUANTITIES}
+"""Arrays of numbers beside the time: those of each order of the motion, or of all orders."""
+_AXES = {
+    'effort': 'N, E, n',
+    'effort_std': 'N, E, n',
+    'motor_position': 'N, R, m',
+    'motor_torque': 'N, T, m',
+    'deflection': 'N, R, n',
+    'stiffness': 'N, J, S',
+    'wrenches': 'N, W, S, 6',
+    **dict.fromkeys(_ROWS, 'N, n'),
 }
-"""Arrays: their shape, the array that names what an axis is for, and titles without the names."""
+"""Shapes; of all others N, K, n."""
 
 # Is named; otherwise it is the last one.
 _SECOND_AXIS = ('stiffness_joints', 'wrench_links')
@@ -116,7 +105,7 @@ class NpzTable:
         self.titles: list[str] = []
         for name in self._series:
             is_column = is_table or name == TIME
-            self._refuse_shape(name, 'N,' if is_column else _SERIES[name][0])
+            self._refuse_shape(name, 'N,' if is_column else _AXES.get(name, 'N, K, n'))
             self.titles += [name] if is_column else self._titles(name)
         self.lines |= self._lines_of_names()
 
@@ -206,7 +195,7 @@ class NpzTable:
     def _titles(self, name: str) -> list[str]:
         """Columns of the table that an array stands for."""
         shape = self._shapes[name]
-        _, named, columns = _SERIES[name]
+        columns, _, named = _SERIES[name]
         owners = self._owners[named]
         if named == 'joint_names' and not owners:
             raise FileError(
@@ -289,11 +278,7 @@ class NpzWriter:
             If an array has other axes than in the first part.
         """
         self._first = first = self._first or results
-        series = {TIME: results.times, 'motion': results.motion, 'effort': results.effort}
-        stds = ((name, getattr(results, name)) for name in DEVIATIONS)
-        series |= {name: std for name, std in stds if std is not None}
-        if results.motors is not None:
-            series |= zip(('motor_position', 'motor_torque', 'deflection'), results.motors)
+        series = {TIME: results.times, **results.arrays()}
         if results.wrenches:
             series['wrenches'] = np.stack(
                 [np.asarray(w.values) for w in results.wrenches], axis=1

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.display import shown, table
 from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.files.quantities import MOTOR_ARRAYS, QUANTITIES
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.names import listed
+from hodyn_ros.names import listed, unit_of
 
 if TYPE_CHECKING:
     from hodyn_ros.actuators.motors import MotorMotion
@@ -28,8 +29,6 @@ MEASURED = ('effort', 'motor_position', 'motor_torque')
 
 _EFFORTS = {0: 'effort', 1: 'effort rate'}
 _MOST_ROWS = 20  # of the table in a notebook
-DEVIATIONS = ('motion_std', 'effort_std')
-"""Standard deviations that results may hold."""
 
 POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
@@ -306,8 +305,9 @@ class Results:
     def units(self) -> dict[str, tuple[tuple[str, ...], ...]]:
         """Units of the orders of each joint or motor, as the last two axes of the arrays.
 
-        ``units['effort'][1][0]`` is that of ``effort[:, 1, 0]``. Likewise 'motion' and, of motors,
-        'motor_position', 'motor_torque' and 'deflection'. Empty if they are not known.
+        ``units['effort'][1][0]`` is that of ``effort[:, 1, 0]``. Likewise 'motion', their standard
+        deviations 'effort_std' and 'motion_std' and, of motors, 'motor_position', 'motor_torque'
+        and 'deflection'. Empty if they are not known.
 
         Returns
         -------
@@ -317,20 +317,54 @@ class Results:
         if not self.joint_units:
             return {}
         joints = dict(zip(self.joint_names, self.joint_units))
-        arrays = [('motion', self.motion, 'rad'), ('effort', self.effort, 'N m')]
-        owners = {what: self.joint_names for what in ('motion', 'effort', 'deflection')}
-        if self.motors is not None:
-            position, torque, deflection = self.motors
-            arrays += [('motor_position', position, 'rad'), ('motor_torque', torque, 'N m')]
-            arrays.append(('deflection', deflection, 'rad'))
-            owners |= dict.fromkeys(('motor_position', 'motor_torque'), self.motor_joints)
-        return {
-            what: tuple(
-                tuple(unit_of(angular, joints[joint], order) for joint in owners[what])
+        found = {}
+        for what, values in self.arrays().items():
+            quantity = QUANTITIES[what]
+            of_motors = quantity.owners == 'motor_names'
+            is_linear = [
+                joints[name] == 'm'
+                for name in (self.motor_joints if of_motors else self.joint_names)
+            ]
+            found[what] = tuple(
+                tuple(unit_of(quantity.unit, linear, order) for linear in is_linear)
                 for order in range(values.shape[1])
             )
-            for what, values, angular in arrays
+        return found
+
+    def arrays(self) -> dict[str, Array]:
+        """Quantities that there are, by their names in `QUANTITIES`.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (N, orders, joints or motors)
+        """
+        found = {
+            'motion': self.motion,
+            'effort': self.effort,
+            'motion_std': self.motion_std,
+            'effort_std': self.effort_std,
+            **dict(zip(MOTOR_ARRAYS, self.motors or ())),
         }
+        return {what: values for what, values in found.items() if values is not None}
+
+    def with_arrays(self, arrays: Mapping[str, Array], **fields: Any) -> Results:
+        """Results with other arrays.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            All that `arrays` has.
+        **fields
+            Other fields of `Results` that change.
+
+        Returns
+        -------
+        Results
+        """
+        rest: dict[str, Any] = dict(arrays)
+        if self.motors is not None:
+            fields['motors'] = type(self.motors)(*map(rest.pop, MOTOR_ARRAYS))
+        return replace(self, **rest, **fields)
 
     def __repr__(self) -> str:
         """Return what they are, in one line."""
@@ -361,31 +395,6 @@ class Results:
 
 
 Part = TypeVar('Part', Samples, Results)
-
-_LINEAR = {'rad': 'm', 'N m': 'N', 'N m/rad': 'N/m'}
-
-
-def unit_of(angular: str, position: str, order: int = 0) -> str:
-    """Unit of a time derivative of what has the `angular` unit at a joint that turns.
-
-    `position` is 'rad' for such a joint, and 'm' for one that slides.
-
-    Parameters
-    ----------
-    angular : {'rad', 'N m', 'N m/rad'}
-        Unit of the quantity at a joint that turns.
-    position : {'rad', 'm'}
-        Unit of the position of the joint.
-    order : int
-        Number of time derivatives.
-
-    Returns
-    -------
-    str
-        Such as 'N m/s^2' or 'm/s'.
-    """
-    unit = _LINEAR[angular] if position == 'm' else angular
-    return unit if order == 0 else f'{unit}/s' + (f'^{order}' if order > 1 else '')
 
 
 def waypoint_samples(
@@ -459,18 +468,23 @@ def join_results(parts: Sequence[Part]) -> Part:
         return head
     changes: dict[str, Any] = {
         'times': np.concatenate([times_from(part, head.start) for part in parts]),
-        'motion': _with_gaps([part.motion for part in parts]),
         'wrenches': tuple(
             replace(same[0], values=_of_known_orders([np.asarray(w.values) for w in same]))
             for same in zip(*(part.wrenches for part in parts))
         ),
     }
-    join: Any = _joined_samples if isinstance(head, Samples) else _joined_results
-    return replace(head, **changes, **join(parts))
+    if isinstance(head, Samples):
+        return replace(head, **changes, **_joined_samples(parts))  # type: ignore[arg-type]
+    changes['remarks'] = tuple(
+        dict.fromkeys(remark for part in parts for remark in part.remarks)
+    )
+    every = [part.arrays() for part in parts]
+    arrays = {what: _with_gaps([arrays[what] for arrays in every]) for what in every[0]}
+    return head.with_arrays(arrays, **changes)
 
 
 def _joined_samples(parts: Sequence[Samples]) -> dict[str, Any]:
-    """What samples hold beside motion and wrenches."""
+    """What samples hold beside times and wrenches."""
     stiffness = {
         name: _of_known_orders([part.stiffness[name] for part in parts])
         for name in parts[0].stiffness
@@ -480,23 +494,8 @@ def _joined_samples(parts: Sequence[Samples]) -> dict[str, Any]:
         for what in MEASURED
         if getattr(parts[0], what) is not None
     }
-    return {'stiffness': stiffness, **measured}
-
-
-def _joined_results(parts: Sequence[Results]) -> dict[str, Any]:
-    """What results hold beside motion and wrenches."""
-    found: dict[str, Any] = {
-        what: _with_gaps([getattr(part, what) for part in parts])
-        for what in ('effort', *DEVIATIONS)
-        if getattr(parts[0], what) is not None
-    }
-    found['remarks'] = tuple(
-        dict.fromkeys(remark for part in parts for remark in part.remarks)
-    )
-    if parts[0].motors is not None:
-        motors: Any = zip(*(part.motors for part in parts if part.motors is not None))
-        found['motors'] = type(parts[0].motors)(*map(_with_gaps, motors))
-    return found
+    motion = _with_gaps([part.motion for part in parts])
+    return {'motion': motion, 'stiffness': stiffness, **measured}
 
 
 def times_from(part: Samples | Results, start: int) -> Array:

@@ -13,12 +13,11 @@ import numpy as np
 import yaml
 
 from hodyn_ros.errors import FileError
-from hodyn_ros.files.formats import Format, Wanted, Writer
+from hodyn_ros.files.formats import Format, FormatWriter, Wanted
 from hodyn_ros.files.samples import POINT_FIELDS, Results, Samples, waypoint_samples
 from hodyn_ros.files.yaml_documents import yaml_documents
 
 _KEYS = (*POINT_FIELDS, 'effort', 'time_from_start')
-_PARTS = {'secs': 'sec', 'nsec': 'nanosec', 'nsecs': 'nanosec', 'nanosecs': 'nanosec'}
 _LATEST = 2**31  # seconds: what a message can hold
 
 
@@ -49,7 +48,7 @@ class YamlFormat(Format):
         """
         yield read_yaml(path)
 
-    def writer(self, path: Path, storage: str) -> Writer:
+    def writer(self, path: Path, storage: str) -> FormatWriter:
         """Begin a trajectory.
 
         Parameters
@@ -236,19 +235,18 @@ def _number(value: Any, where: str) -> float:
 
 
 def _seconds(value: Any, where: str) -> tuple[float, float]:
-    """Seconds and nanoseconds of a time: a number, or as ROS 2, ROS 1 or people write it."""
+    """Seconds and nanoseconds of a time: a number of seconds, or as ROS 2 writes it."""
     if value is None:
         raise FileError(f'{where} is missing; expected sec and nanosec, or seconds.')
     if not isinstance(value, dict):
         return _number(value, where), 0.0
-    given = {_PARTS.get(key, key): part for key, part in value.items()}
-    if not value or len(given) < len(value) or not set(given) <= {'sec', 'nanosec'}:
+    if not value or not set(value) <= {'sec', 'nanosec'}:
         raise FileError(
             f"{where} has the keys {', '.join(map(str, value)) or '(none)'}; expected 'sec' "
             "and 'nanosec'."
         )
     sec, nanosec = (
-        _number(given.get(key, 0), f'{where}.{key}') for key in ('sec', 'nanosec')
+        _number(value.get(key, 0), f'{where}.{key}') for key in ('sec', 'nanosec')
     )
     return sec, nanosec
 

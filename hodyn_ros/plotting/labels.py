@@ -6,12 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES
+from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, unit_of
 
 _SUPERSCRIPTS = str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹')
-_POWERS = str.maketrans(
-    {sign: f'^{power}' for power, sign in enumerate('²³⁴⁵⁶⁷⁸⁹', start=2)}
-)
+_TYPOGRAPHIC = _SUPERSCRIPTS | str.maketrans('', '', '^')
+_OF_MOTORS = {
+    'motor_position': ('Motor position', 'θ', 'rad', 0),
+    'motor_velocity': ('Motor velocity', 'θ′', 'rad', 1),
+    'motor_torque': ('Motor {}', 'τ', 'N m', 0),
+    'motor_torque_rate': ('Motor {} rate', 'τ′', 'N m', 1),
+    'deflection': ('Deflection', 'θ − q', 'rad', 0),
+}
+"""Names, in which the kind of effort is left open, symbols, units of turning joints, orders."""
 RESIDUAL_KINDS = {
     'effort': 'torques of the joints',
     'motor': 'torques of the motors',
@@ -29,13 +35,13 @@ class Label(NamedTuple):
         Such as 'Torque rate'.
     symbol : str
         Such as 'Q′'; empty if there is none.
-    unit : str
-        Such as 'N m/s²'.
+    plain_unit : str
+        In letters that every terminal and program knows, such as 'N m/s^2'.
     """
 
     name: str
     symbol: str
-    unit: str
+    plain_unit: str
 
     @property
     def title(self) -> str:
@@ -43,9 +49,9 @@ class Label(NamedTuple):
         return f'{self.name} {self.symbol}'.rstrip()
 
     @property
-    def plain_unit(self) -> str:
-        """Unit in letters that every terminal and program knows, such as ``N m/s^2``."""
-        return self.unit.translate(_POWERS)
+    def unit(self) -> str:
+        """Unit as in typography, such as 'N m/s²'."""
+        return self.plain_unit.translate(_TYPOGRAPHIC)
 
 
 def motion_label(order: int, is_linear: bool) -> Label:
@@ -64,8 +70,7 @@ def motion_label(order: int, is_linear: bool) -> Label:
     """
     name = f'{order}th derivative of position'
     name = MOTION_NAMES[order] if order < len(MOTION_NAMES) else name
-    unit = _per_time('m' if is_linear else 'rad', order)
-    return Label(name.capitalize(), _primed('q', order), unit)
+    return Label(name.capitalize(), _primed('q', order), unit_of('rad', is_linear, order))
 
 
 def effort_label(order: int, is_linear: bool) -> Label:
@@ -89,8 +94,7 @@ def effort_label(order: int, is_linear: bool) -> Label:
         if order < 2
         else f'{ordinal} derivative of {effort}'
     )
-    unit = _per_time('N' if is_linear else 'N m', order)
-    return Label(name.capitalize(), _primed('Q', order), unit)
+    return Label(name.capitalize(), _primed('Q', order), unit_of('N m', is_linear, order))
 
 
 def label_of(quantity: str, is_linear: bool) -> Label:
@@ -112,17 +116,11 @@ def label_of(quantity: str, is_linear: bool) -> Label:
         return motion_label(MOTION_NAMES.index(quantity), is_linear)
     if quantity in EFFORT_NAMES:
         return effort_label(EFFORT_NAMES.index(quantity), is_linear)
-    length, effort = ('m', 'force') if is_linear else ('rad', 'torque')
-    known = {
-        'motor_position': Label('Motor position', 'θ', length),
-        'motor_velocity': Label('Motor velocity', 'θ′', f'{length}/s'),
-        'motor_torque': Label(f'Motor {effort}', 'τ', effort_label(0, is_linear).unit),
-        'motor_torque_rate': Label(
-            f'Motor {effort} rate', 'τ′', effort_label(1, is_linear).unit
-        ),
-        'deflection': Label('Deflection', 'θ − q', length),
-    }
-    return known.get(quantity, Label(quantity, '', ''))
+    if quantity not in _OF_MOTORS:
+        return Label(quantity, '', '')
+    name, symbol, unit, order = _OF_MOTORS[quantity]
+    name = name.format('force' if is_linear else 'torque')
+    return Label(name, symbol, unit_of(unit, is_linear, order))
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -176,10 +174,3 @@ def _primed(symbol: str, order: int) -> str:
     if order < len(primes):
         return symbol + primes[order]
     return f'{symbol}⁽{str(order).translate(_SUPERSCRIPTS)}⁾'
-
-
-def _per_time(unit: str, order: int) -> str:
-    """Unit of a time derivative, with exponents as in typography."""
-    if order == 0:
-        return unit
-    return f'{unit}/s' + (str(order).translate(_SUPERSCRIPTS) if order > 1 else '')

@@ -138,12 +138,36 @@ def html_report(
     ResourceError
         If Plotly or Jinja2 is not installed.
     """
-    jinja2, plotly = report_libraries()
+    report_libraries()
     results = checked_results(results, model)
     _refuse(results, violations or ())
     limits = motion_limits(model) if limits is None else limits
     if violations is None:
         violations = all_violations(results, model, limits, actuators, motor_limits)
+    content = {
+        'title': title or f'{model.name}: {results.name}',
+        'results': results,
+        'model': model,
+        'robot_file': robot_file or str(replace(model.provenance, version='')),
+        'checks': all_checks(results, model, limits, motor_limits),
+        'violations': violations,
+        'unlimited': unlimited_in(results, model, limits, actuators, motor_limits),
+        'limits': limits,
+        'remarks': (*results.remarks, *remarks),
+        'comparison': comparison,
+        'identification': identification,
+    }
+    return _page(
+        content,
+        *_pictures(results, model, limits, motor_limits, violations, comparison),
+    )
+
+
+def _page(
+    content: dict[str, Any], sections: dict[str, Any], panels: Sequence[Panel]
+) -> str:
+    """Page with the content and with the pictures of each section; see `_pictures`."""
+    jinja2, plotly = report_libraries()
     page = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -151,33 +175,32 @@ def html_report(
         lstrip_blocks=True,
     )
     page.policies['json.dumps_kwargs'] = {'separators': (',', ':'), 'allow_nan': False}
-    sections, panels = _pictures(
-        results, model, limits, motor_limits, violations, comparison
-    )
-    n_stretches = _stretches(panels)
+    results, model, n_stretches = content['results'], content['model'], _stretches(panels)
     text: str = page.from_string(_asset('report.html')).render(
-        title=title or f'{model.name}: {results.name}',
-        results=results,
-        model=model,
-        robot_file=robot_file or str(replace(model.provenance, version='')),
-        checks=all_checks(results, model, limits, motor_limits),
-        violations=violations,
-        no_limit=no_limit(unlimited_in(results, model, limits, actuators, motor_limits)),
-        limits=limits,
-        remarks=(*results.remarks, *remarks),
-        comparison=comparison,
-        identification=identification,
+        **content,
         **sections,
+        no_limit=no_limit(content['unlimited']),
         n_stretches=n_stretches,
         data={
             'panels': [_data(panel, n_stretches) for panel in panels],
-            'robot': _frames(results, model, limits),
+            'robot': _frames(results, model, content['limits']),
         },
         # A script cannot end the element that it stands in.
         plotly=re.sub(
             r'<(?=/script|!--)', r'\\x3c', plotly.get_plotlyjs(), flags=re.IGNORECASE
         ),
-        **_tools(results, model),
+        version=package_version(),
+        now=datetime.now(timezone.utc),
+        start=datetime.fromtimestamp(results.start / 1e9, timezone.utc),
+        masses=model.M_body[:, 5, 5],
+        kinds=RESIDUAL_KINDS,
+        number=number,
+        percent=percent,
+        isfinite=np.isfinite,
+        joint_of=partial(joint_of, results),
+        label_of=lambda what, name: label_of(what, is_linear(results, model, name)),
+        style=_asset('report.css'),
+        script=_asset('report.js'),
     )
     return text
 
@@ -204,26 +227,6 @@ def _stretches(panels: Sequence[Panel]) -> int:
     n_curves = sum(len(panel.curves) * (1 + panel.is_portrait) for panel in panels)
     most = _ALL_STRETCHES // max(n_curves, 1)
     return min(_MOST_STRETCHES, max(_FEWEST_STRETCHES, most))
-
-
-def _tools(results: Results, model: RobotModel) -> dict[str, Any]:
-    """What the template is written with, whatever the limits."""
-    return {
-        'version': package_version(),
-        'now': datetime.now(timezone.utc),
-        'start': datetime.fromtimestamp(results.start / 1e9, timezone.utc),
-        'masses': model.M_body[:, 5, 5],
-        'kinds': RESIDUAL_KINDS,
-        'number': number,
-        'percent': percent,
-        'isfinite': np.isfinite,
-        'joint_of': partial(joint_of, results),
-        'label_of': lambda quantity, name: label_of(
-            quantity, is_linear(results, model, name)
-        ),
-        'style': _asset('report.css'),
-        'script': _asset('report.js'),
-    }
 
 
 def _asset(name: str) -> str:

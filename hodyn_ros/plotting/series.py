@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array, first_true
 from hodyn_ros.errors import JointNameError, MotionError
+from hodyn_ros.files.quantities import QUANTITIES
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, listed
@@ -117,38 +117,31 @@ def checked_results(results: Results, model: RobotModel) -> Results:
         )
     order, n = model.joint_order(results.joint_names), model.n_joints
     times = _checked_times(results)
-    N = len(times)
-    motion = _orders('motion', results.motion, N, n)[..., order]
-    if motion.shape[1] == 0:
+    N, owners = len(times), results.motor_joints
+    arrays = {}
+    for what, values in results.arrays().items():
+        if QUANTITIES[what].owners == 'motor_names':
+            m = len(results.motor_names)
+            arrays[what] = _orders(f'{what.replace("_", " ")}s', values, N, m)
+        else:
+            name = 'deflections' if what == 'deflection' else what
+            arrays[what] = _orders(name, values, N, n)[..., order]
+    if arrays['motion'].shape[1] == 0:
         raise MotionError('The results hold no positions.')
-    _refuse(np.isnan(motion[:, 0]), motion[:, 0], 'positions')
-    motors, names, owners = results.motors, results.motor_names, results.motor_joints
-    if motors is not None:
-        m = len(names)
-        motors = motors._replace(
-            position=_orders('motor positions', motors.position, N, m),
-            torque=_orders('motor torques', motors.torque, N, m),
-            deflection=_orders('deflections', motors.deflection, N, n)[..., order],
+    positions = arrays['motion'][:, 0]
+    _refuse(np.isnan(positions), positions, 'positions')
+    if results.motors is not None and (
+        len(owners) != m or not set(owners) <= set(model.joint_names)
+    ):
+        raise JointNameError(
+            f'The motors {listed(results.motor_names)} are said to move {listed(owners)}, '
+            f'expected one joint of the model for each: {listed(model.joint_names)}.'
         )
-        if len(owners) != m or not set(owners) <= set(model.joint_names):
-            raise JointNameError(
-                f'The motors {listed(names)} are said to move {listed(owners)}, expected one '
-                f'joint of the model for each: {listed(model.joint_names)}.'
-            )
-    stds: dict[str, Any] = {
-        name: _orders(name, std, N, n)[..., order]
-        for name in ('motion_std', 'effort_std')
-        if (std := getattr(results, name)) is not None
-    }
-    return replace(
-        results,
-        **stds,
+    return results.with_arrays(
+        arrays,
         joint_names=model.joint_names,
         joint_units=tuple(results.joint_units[j] for j in order if results.joint_units),
         times=times,
-        motion=motion,
-        effort=_orders('effort', results.effort, N, n)[..., order],
-        motors=motors,
     )
 
 

@@ -1,6 +1,5 @@
 """What the commands must not do in silence."""
 
-import dataclasses
 import json
 import re
 import shutil
@@ -145,18 +144,6 @@ def test_options_that_make_no_path_are_refused(tmp_path, capsys, options):
     assert '--uniform' in capsys.readouterr().err
 
 
-def test_measurements_are_no_path_unless_asked_for(monkeypatch, tmp_path, capsys):
-    motion = trajectory(tmp_path / 'a.yaml')
-
-    def measured(path, **options):
-        return dataclasses.replace(read_motion(path, **options), is_measured=True)
-
-    monkeypatch.setattr(problem, 'read_motion', measured)
-    assert run(['retime', URDF, motion]) == 2
-    assert 'follows all of their noise' in capsys.readouterr().err
-    assert run(['retime', URDF, motion, '--derivatives', 'spline', '--intervals', '8']) == 0
-
-
 @pytest.mark.parametrize('suffix', ['.yaml', '.csv'])
 def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(
     suffix, tmp_path, capsys
@@ -280,25 +267,11 @@ def test_code_of_two_robots_of_one_name_does_not_meet(tmp_path, monkeypatch):
     }
 
 
-@pytest.mark.parametrize('keys', [('sec', 'nanosec'), ('secs', 'nsecs')])
-def test_times_are_read_as_ros_1_and_2_write_them(tmp_path, capsys, keys):
-    points = [
-        {
-            'positions': [0.1 * i, 0.0],
-            'time_from_start': dict(zip(keys, (i, 500_000_000 * i))),
-        }
-        for i in range(3)
-    ]
-    assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', points), '--json']) == 0
-    assert np.isclose(json.loads(capsys.readouterr().out)['end'], 3.0)
-
-
 @pytest.mark.parametrize(
     ('change', 'reason'),
     [
         ({'velocity': [0.0, 0.0]}, "unknown key 'velocity'"),
         ({'time_from_start': {'sec': 1, 'nano': 5}}, 'has the keys nano, sec'),
-        ({'time_from_start': {'sec': 1, 'secs': 5}}, 'has the keys sec, secs'),
         ({'time_from_start': {}}, '(none)'),
     ],
 )

@@ -11,9 +11,15 @@ import pytest
 import yaml
 from support.robots import OTHER_JOINTS, TWO_LINK
 
-from hodyn_ros import HodynError, RobotModel, friction, inverse_dynamics
+from hodyn_ros import HodynError, RobotModel, friction
 from hodyn_ros.cli.main import run
-from hodyn_ros.cli.problem import Given, load_model, read_actuators, read_limits
+from hodyn_ros.cli.problem import (
+    Given,
+    load_model,
+    load_problem,
+    read_actuators,
+    read_limits,
+)
 from hodyn_ros.model import sources
 from hodyn_ros.model.sources import BUNDLED, find_robot
 from hodyn_ros.resources import share_file
@@ -77,16 +83,6 @@ def test_bundled_robots_are_found_with_their_limits(name):
 
 def test_bundled_robots_are_all_that_there_are():
     assert sorted(BUNDLED) == sorted(path.stem for path in (ROOT / 'urdf').glob('*.urdf'))
-
-
-def test_two_link_arm_has_the_torques_that_are_printed_in_the_paper(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / 'examples'))
-    example = importlib.import_module('two_link_arm')
-    model, _ = load_model(Given('two_link'))
-    motion = example.swinging(np.linspace(0.0, example.DURATION, 50))
-    printed = example.printed_expressions(motion)
-    scale = np.abs(printed).max(axis=(0, 2), keepdims=True)
-    assert np.all(np.abs(inverse_dynamics(model, motion) - printed) < 1e-14 * scale)
 
 
 @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -327,25 +323,40 @@ def test_limits_of_the_robot_description_alone_can_be_asked_for():
 
 
 @pytest.mark.parametrize(
-    'content, words',
+    'option, content, words',
     [
-        ('limits: {elbow: {jerk: much}}', ['limits.elbow.jerk', "'much'", 'number']),
-        ('limits: {elbow: {jerk: true}}', ['limits.elbow.jerk']),
-        ('limits: {elbow: {jerk: -1.0}}', ['limits.elbow.jerk', '-1.0']),
-        ('limits: {elbow: {snap: 1.0}}', ['limits.elbow.snap']),
-        ('limits: {elbow: 3}', ['elbow', 'table']),
-        ('limits: 3', ['table']),
-        ('limits: {knee: {jerk: 1.0}}', ['knee', 'shoulder, elbow']),
-        ('other: {}', ['no limits', 'config/panda.yaml']),
-        ('a: [', ['not YAML']),
+        (
+            'limits',
+            'limits: {elbow: {jerk: much}}',
+            ['limits.elbow.jerk', "'much'", 'number'],
+        ),
+        ('limits', 'limits: {elbow: {jerk: true}}', ['limits.elbow.jerk']),
+        ('limits', 'limits: {elbow: {jerk: -1.0}}', ['limits.elbow.jerk', '-1.0']),
+        ('limits', 'limits: {elbow: {snap: 1.0}}', ['limits.elbow.snap']),
+        ('limits', 'limits: {elbow: 3}', ['elbow', 'table']),
+        ('limits', 'limits: 3', ['table']),
+        ('limits', 'limits: {knee: {jerk: 1.0}}', ['knee', 'shoulder, elbow']),
+        ('limits', 'other: {}', ['no limits', 'config/panda.yaml']),
+        ('limits', 'a: [', ['not YAML']),
+        ('friction', 'friction: {elbow: {coulomb: much}}', ['friction.elbow', "'much'"]),
+        ('friction', 'friction: {elbow: {viscosity: 1.0}}', ['viscosity', 'viscous']),
+        ('friction', 'friction: {elbow: {stribeck: 1.0}}', ['stribeck_velocity']),
+        ('friction', 'friction: {knee: {viscous: 1.0}}', ['knee', 'shoulder, elbow']),
+        ('friction', 'friction: {elbow: 3}', ['friction.elbow', 'table']),
+        (
+            'friction',
+            'limits: {elbow: {jerk: 1.0}}',
+            ['no friction', 'config/generic.yaml'],
+        ),
     ],
 )
-def test_unusable_files_with_limits_are_refused(content, words, two_link, tmp_path):
-    path = tmp_path / 'limits.yaml'
+def test_unusable_files_of_parameters_are_refused(option, content, words, tmp_path):
+    path = tmp_path / 'parameters.yaml'
     path.write_text(content)
     with pytest.raises(HodynError) as caught:
-        read_limits(two_link, str(path), None)
-    assert all(word in str(caught.value) for word in words)
+        load_problem(Given('two_link', **{option: str(path)}))
+    named = [str(path)] * (option == 'friction')
+    assert all(word in str(caught.value) for word in (*named, *words))
 
 
 @pytest.mark.parametrize('option', ['limits', 'friction'])
@@ -412,25 +423,6 @@ def test_friction_of_a_file_replaces_that_of_the_description(tmp_path):
             'shoulder': friction.Viscous(0.5) + friction.Coulomb(0.0),
             'elbow': friction.Coulomb(1.0, 0.01) + friction.Stribeck(0.4, 0.1, 0.01),
         }
-
-
-@pytest.mark.parametrize(
-    'content, words',
-    [
-        ('friction: {elbow: {coulomb: much}}', ['friction.elbow', "'much'", 'number']),
-        ('friction: {elbow: {viscosity: 1.0}}', ['friction.elbow', 'viscosity', 'viscous']),
-        ('friction: {elbow: {stribeck: 1.0}}', ['friction.elbow', 'stribeck_velocity']),
-        ('friction: {knee: {viscous: 1.0}}', ['knee', 'shoulder, elbow']),
-        ('friction: {elbow: 3}', ['friction.elbow', 'table']),
-        ('limits: {elbow: {jerk: 1.0}}', ['no friction', 'config/generic.yaml']),
-    ],
-)
-def test_unusable_files_with_friction_are_refused(content, words, tmp_path):
-    path = tmp_path / 'friction.yaml'
-    path.write_text(content)
-    with pytest.raises(HodynError) as caught:
-        load_model(Given('two_link', friction=path))
-    assert all(word in str(caught.value) for word in (str(path), *words))
 
 
 def test_info_tells_what_the_description_says(capsys):
@@ -521,13 +513,6 @@ def test_info_lists_doubtful_values_that_other_commands_only_count(capsys):
     assert capsys.readouterr().out.count('triangle inequality') == 2
     with pytest.warns(UserWarning, match='2 remarks on iiwa14.urdf: hodyn info iiwa14'):
         load_model(Given('iiwa14'))
-
-
-def test_info_shows_actuators(capsys):
-    file = str(ROOT / 'config' / 'panda_sea.yaml')
-    assert run(['info', 'panda', '--actuators', file, '--json']) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert {joint['actuator']['type'] for joint in data['joints']} == {'SeriesElastic'}
 
 
 def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, capsys):

@@ -208,23 +208,7 @@ def workers_of(session):
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-@pytest.mark.parametrize('which', [min, pytest.param(max, marks=pytest.mark.slow)])
-def test_process_killed_before_it_is_ready_is_replaced(which, model, tmp_path):
-    motions = make_folder(tmp_path / 'in', model, 6)
-    with start(tmp_path, 2) as process:
-        while process.poll() is None and len(workers_of(process.pid)) < 2:
-            time.sleep(0.01)
-        os.kill(which(workers_of(process.pid)), signal.SIGKILL)
-        output, errors = process.communicate(timeout=600)
-    assert process.returncode == 0, errors
-    assert output.split()[-1] == '6'
-    assert_complete(tmp_path / 'out', model, motions)
-
-
-@pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='needs /proc')
-def test_workers_that_are_killed_each_time_before_they_are_ready_end_the_run(
-    model, tmp_path
-):
+def test_workers_that_are_killed_before_they_are_ready_end_the_run(model, tmp_path):
     make_folder(tmp_path / 'in', model, 6)
     with start(tmp_path, 2) as process:
         while process.poll() is None:

@@ -165,35 +165,6 @@ def test_output_may_change_from_folders_to_files_and_back(model, tmp_path, proce
     assert_results(tmp_path / 'out', model, {'a': (30, 1)})
 
 
-def test_splines_end_where_motions_end(model, tmp_path, processed):
-    def positions_only(name, path):
-        times, motion = motion_of(model, 120, name)
-        return table_of(model, times, motion[:, :1])
-
-    tables = {name: positions_only(name, tmp_path) for name in (1, 2)}
-    joined = pa.concat_tables(
-        [
-            table.append_column('id', pa.array([name] * 120))
-            for name, table in tables.items()
-        ]
-    )
-    (tmp_path / 'in').mkdir()
-    pq.write_table(joined, tmp_path / 'in' / 'all.parquet')
-    (tmp_path / 'single').mkdir()
-    for name, table in tables.items():
-        pq.write_table(table, tmp_path / 'single' / f'{name}.parquet')
-    processed(model, motion_column='id', suffix='.parquet')
-    process_files(
-        DatasetRun(model, tmp_path / 'single', tmp_path / 'out_single', workers=0)
-    )
-    both = dataset.dataset(tmp_path / 'out', format='parquet').to_table()
-    for number, name in enumerate(tables):
-        alone = pq.read_table(tmp_path / 'out_single' / f'{name}.parquet')
-        part = both.slice(120 * number, 120)
-        for title in ('elbow.effort_ddot', 'shoulder.jerk'):
-            np.testing.assert_array_equal(part[title].to_numpy(), alone[title].to_numpy())
-
-
 def test_dampers_begin_anew_with_every_motion(model, tmp_path):
     spring = actuators.LinearSpring(500.0)
     damped = actuators.Actuators(

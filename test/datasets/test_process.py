@@ -126,15 +126,6 @@ def test_changed_input_is_computed_anew_and_said(change, kind, model, tmp_path, 
     assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_many_changed_inputs_are_told_together(model, tmp_path, processed):
-    motions = make_folder(tmp_path / 'in', model, 30, N=3)
-    processed(model)
-    summary = processed(model, fingerprint='content')
-    assert summary.computed == 30
-    assert summary.remarks == ('30 results are computed anew: the input changed.',)
-    assert_complete(tmp_path / 'out', model, motions)
-
-
 def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(
     model, tmp_path, processed
 ):
@@ -528,20 +519,6 @@ def test_memory_does_not_grow_with_the_file(model, tmp_path):
     assert found[1] - found[0] < 0.25 * size
 
 
-def test_positions_alone_get_a_spline_through_all_chunks(model, tmp_path, processed):
-    times, motion = motion_of(model, 300, 5)
-    write_npz(tmp_path / 'in' / 'a.npz', model, times, motion[:, :1])
-    processed(model, chunk=40)
-    effort = read_results(tmp_path / 'out' / 'a.npz').effort
-    expected = inverse_dynamics(model, motion, algorithm='body_fixed')
-    middle = slice(60, 240)
-    scale = np.abs(expected).max(axis=(0, 2))
-    assert effort.shape == expected.shape
-    for order, tolerance in enumerate((1e-5, 1e-3, 1e-1)):
-        error = np.abs(effort[middle, order] - expected[middle, order]).max()
-        assert error < tolerance * scale[order]
-
-
 def test_bags_are_inputs_and_outputs(model, tmp_path, processed):
     pytest.importorskip('rosbags')
     expected = {}
@@ -577,20 +554,6 @@ def test_robot_may_be_given_by_its_file(tmp_path, processed):
     model = RobotModel.from_urdf(path)
     motions = make_folder(tmp_path / 'in', model, 1)
     processed(path)
-    assert_complete(tmp_path / 'out', model, motions)
-
-
-def test_results_are_inputs_as_well(model, tmp_path):
-    motions = make_folder(tmp_path / 'in', model, 1)
-    process_files(
-        DatasetRun(model, tmp_path / 'in', tmp_path / 'middle', workers=0, suffix='.npz')
-    )
-    results = read_results(tmp_path / 'middle' / 'motion000.npz')
-    write_results(tmp_path / 'middle' / 'copy.csv', results)
-    process_files(
-        DatasetRun(model, tmp_path / 'middle', tmp_path / 'out', workers=0, suffix='.npz')
-    )
-    motions['copy.csv'] = motions['motion000.npz']
     assert_complete(tmp_path / 'out', model, motions)
 
 

@@ -361,6 +361,21 @@ def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
         )
 
 
+@pytest.mark.parametrize('damping', [0.0, 100.0])
+def test_motors_are_known_as_far_as_the_efforts_are(damping):
+    whole, rest = samples(), slice(0, 50)
+    expected = compute(MODEL, samples(), actuators=elastic(damping)).motors
+    whole.motion[50:80, 4] = np.nan
+    whole.motion[90, 1, 0] = np.nan
+    found = compute(MODEL, whole, actuators=elastic(damping)).motors
+    for ours, theirs in zip(found, expected):
+        orders = np.isfinite(ours).all(axis=2).sum(axis=1)
+        assert (orders[rest] == theirs.shape[1]).all() and orders[90] == 0
+        # Behind a damper nothing is known without all of the past.
+        assert (orders[50:80] == (0 if damping else theirs.shape[1] - 1)).all()
+        np.testing.assert_array_equal(ours[rest], theirs[rest])
+
+
 @pytest.mark.parametrize(
     'options, kind, message',
     [

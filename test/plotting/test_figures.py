@@ -208,16 +208,6 @@ def test_energy_closes_without_friction_and_shows_what_friction_takes():
     np.testing.assert_array_equal(curves(power)[2][1], balance.other)
 
 
-def test_long_motions_are_drawn_with_their_extremes():
-    results = results_of(MODEL, N=100_000, duration=200.0, K=3)
-    effort = results.effort.copy()
-    effort[54_321, 0, 1] = 1e3
-    (axes,) = drawn(plot_efforts(MODEL, replace(results, effort=effort), joints=['elbow']))
-    ((_, y),) = curves(axes)
-    assert len(y) < 3000
-    assert y.max() == 1e3
-
-
 def test_what_is_unknown_is_a_gap_and_an_order_that_is_unknown_is_left_out():
     motion, effort = RESULTS.motion.copy(), RESULTS.effort.copy()
     motion[50:60, 2:] = effort[50:60] = np.nan
