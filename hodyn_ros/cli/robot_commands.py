@@ -19,6 +19,7 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, write_results
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.limits import MAGNITUDES
+from hodyn_ros.model.loops import Closure
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
 from hodyn_ros.model.urdf import read_urdf
@@ -195,13 +196,7 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
             law = f'{factor} * {mimic["follows"]} + {offset}'
             rows.append((mimic['name'], law, number(mimic['mass'])))
         lines += ['', table(('follows', 'position', 'mass\n[kg]'), rows)]
-    if data['loops']:
-        rows = [(loop['name'], loop['kind'], loop['between']) for loop in data['loops']]
-        lines += ['', table(('loop', 'kind', 'between'), rows)]
-        closure = problem.model.closure
-        followers = [closure.tree.joint_names[j] for j in closure.dependent]
-        lines += ['', f'joints that the loops move: {", ".join(followers)}']
-        lines += ['', closure.remark] if closure.remark else []
+    lines += _loop_lines(problem.model.closure, data['loops'])
     if data['friction']:
         lines += ['', _friction_table(problem.model, data['friction'])]
     if problem.actuators is not None:
@@ -210,6 +205,17 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
     for remark in (*data['remarks'], *data['warnings']):
         lines += ['', f'warning: {remark}']
     return '\n'.join(lines)
+
+
+def _loop_lines(closure: Closure | None, loops: list[dict[str, str]]) -> list[str]:
+    """Table of what closes loops, the joints that follow from the others, and what is dropped."""
+    if closure is None:
+        return []
+    rows = [(loop['name'], loop['kind'], loop['between']) for loop in loops]
+    followers = ', '.join(closure.tree.joint_names[j] for j in closure.dependent)
+    lines = ['', table(('loop', 'kind', 'between'), rows)]
+    lines += ['', f'joints that the loops move: {followers}']
+    return [*lines, '', closure.remark] if closure.remark else lines
 
 
 def _friction_from(problem: Problem) -> str:

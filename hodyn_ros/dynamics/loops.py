@@ -191,6 +191,5 @@ def _quotient(matrices: Sequence[Array], right: Sequence[Array]) -> list[Array]:
         known = rest.copy()
         for j in range(1, k + 1):
             known -= comb(k, j) * (matrices[j] @ y[k - j])
-        solution: Array = np.linalg.solve(matrices[0], known)
-        y.append(solution)
+        y.append(np.asarray(np.linalg.solve(matrices[0], known), dtype=np.float64))
     return y

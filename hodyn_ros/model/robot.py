@@ -417,6 +417,8 @@ class RobotModel:
             changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
         fields['provenance'] = fields['provenance'].changed(*changes)
         tree = cls(gravity=frozen(vector), **fields)
+        if loops is None and not description.loops and not description.independent:
+            return tree
         return _with_described_loops(tree, description, loops, independent, start or {})
 
     @classmethod

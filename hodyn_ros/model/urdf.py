@@ -55,9 +55,7 @@ from hodyn_ros.model.urdf_elements import (
 from hodyn_ros.model.urdf_loops import (
     ENDS,
     TYPES,
-    independent_joints,
     read_loops,
-    starts_of,
 )
 from hodyn_ros.typing import Array
 
@@ -164,9 +162,7 @@ def parse_urdf(
         read_joints,
         warnings,
         provenance=provenance,
-        loops=read_loops(root, read_joints),
-        independent=independent_joints(root, read_joints),
-        start=starts_of(root),
+        **read_loops(root, read_joints)._asdict(),
     )
 
 

@@ -18,7 +18,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -66,10 +67,26 @@ _KINDS = {
 }
 
 
-def read_loops(
-    robot: Element, joints: Sequence[Joint]
-) -> tuple[Loop | Coupling | ModelError, ...]:
-    """Loops and couplings of a description, in its order.
+class DescribedLoops(NamedTuple):
+    """What a description says of closed loops.
+
+    Attributes
+    ----------
+    loops : tuple of Loop, Coupling or ModelError
+        In its order; an error in place of what is not supported or cannot be read.
+    independent : tuple of str
+        Joints with motors, empty if nothing is stated.
+    start : mapping of str to float
+        Positions of joints near which the loops are closed.
+    """
+
+    loops: tuple[Loop | Coupling | ModelError, ...] = ()
+    independent: tuple[str, ...] = ()
+    start: Mapping[str, float] = MappingProxyType({})
+
+
+def read_loops(robot: Element, joints: Sequence[Joint]) -> DescribedLoops:
+    """Closed loops of a description.
 
     Parameters
     ----------
@@ -80,11 +97,13 @@ def read_loops(
 
     Returns
     -------
-    tuple of Loop, Coupling or ModelError
-        An error in place of what is not supported or cannot be read.
+    DescribedLoops
     """
+    elements = [*_elements(robot)]
+    if not elements and robot.find('joint[@independent]') is None:
+        return DescribedLoops()
     tree, found = _Tree(joints), []
-    for reader, element in _elements(robot):
+    for reader, element in elements:
         item: Loop | Coupling | ModelError | None
         try:
             item = read_element(reader, element, tree)
@@ -92,21 +111,18 @@ def read_loops(
             item = error
         if item is not None:
             found.append(item)
-    return tuple(found)
+    start = {
+        joint.get('name', ''): read_element(number_of, joint, 'start')
+        for joint in robot.iterfind('joint[@start]')
+    }
+    return DescribedLoops(tuple(found), _independent(robot, joints), start)
 
 
-def independent_joints(robot: Element, joints: Sequence[Joint]) -> tuple[str, ...]:
+def _independent(robot: Element, joints: Sequence[Joint]) -> tuple[str, ...]:
     """Joints with motors as URDF+ states them, empty if nothing is stated.
 
     Where some are stated not to be independent, those without the attribute are; else those alone
     that are stated to be so.
-
-    Parameters
-    ----------
-    robot : Element
-        Root of the description.
-    joints : sequence of Joint
-        Those of its tree.
     """
     stated = {
         joint.get('name'): joint.get('independent') in ('true', 'True')
@@ -120,20 +136,6 @@ def independent_joints(robot: Element, joints: Sequence[Joint]) -> tuple[str, ..
         and joint.mimic is None
         and stated.get(joint.name, others)
     )
-
-
-def starts_of(robot: Element) -> dict[str, float]:
-    """Positions near which loops are closed, from an attribute of joints that `to_urdf` writes.
-
-    Parameters
-    ----------
-    robot : Element
-        Root of the description.
-    """
-    return {
-        joint.get('name', ''): read_element(number_of, joint, 'start')
-        for joint in robot.iterfind('joint[@start]')
-    }
 
 
 class _Tree:
