@@ -23,7 +23,6 @@ from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
@@ -120,7 +119,7 @@ def test_trajectory_is_planned_there_and_streamed_here(harness):
     harness.publishers['joint_trajectory'].publish(trajectory())
     (whole,) = harness.received('effort_trajectory')
     check(whole)
-    samples = harness.received('joint_effort', 10)
+    samples = harness.received('joint_effort', 5)[:5]
     start = whole.header.stamp.sec * 10**9 + whole.header.stamp.nanosec
     for sample in samples:
         # The same motion at the same instant, computed in another process.
@@ -130,16 +129,11 @@ def test_trajectory_is_planned_there_and_streamed_here(harness):
             trajectory=trajectory(), sample_times=[instant / 1e9]
         )
         offline = harness.call(asked).effort_trajectory
+        check(offline)
         for name in EFFORTS:
             np.testing.assert_allclose(
                 getattr(sample, name), getattr(offline, name), rtol=1e-9, atol=1e-8
             )
-
-
-def test_service_is_answered_there(harness):
-    response = harness.call(ComputeInverseDynamics.Request(trajectory=trajectory()))
-    assert response.success
-    check(response.effort_trajectory)
 
 
 def test_bad_requests_and_trajectories_are_counted_here(harness):
@@ -152,9 +146,14 @@ def test_bad_requests_and_trajectories_are_counted_here(harness):
     assert 'point 1 has 1 positions' in harness.refusal('compute_inverse_dynamics')
 
 
-def test_process_that_ends_is_started_again_with_the_robot(harness):
+def test_process_that_ends_is_started_again_with_the_robot_and_its_trajectory_refused(harness):
     before = process_of(harness)
+    os.kill(before.pid, signal.SIGSTOP)  # so that what comes is not planned before the end
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    planning = lambda s: dict_of(s).get('waiting trajectories') == '1'  # noqa: E731
+    harness.status('planning', planning)
     before.kill()
+    harness.status('joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error'])
     harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
     harness.forget()
     assert call_again(harness).success
@@ -165,43 +164,18 @@ def test_process_that_ends_is_started_again_with_the_robot(harness):
     assert '-9' in dict_of(status)['last exit']
 
 
-def test_trajectory_that_the_process_dies_of_is_refused(harness):
+def test_signals_are_for_the_node_alone_and_parameters_for_both(harness):
     before = process_of(harness)
-    os.kill(before.pid, signal.SIGSTOP)  # so that it cannot be planned before the end
-    harness.publishers['joint_trajectory'].publish(trajectory())
-    harness.wait(lambda: harness.node.stream._open is not None, 'the trajectory')
-    before.kill()
-    harness.status('joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error'])
-    harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
-    assert call_again(harness).success
-
-
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_signal_is_for_the_node_alone(harness, number):
-    before = process_of(harness)
-    before.send_signal(number)
-    assert call_again(harness).success
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before.send_signal(number)
+        assert call_again(harness).success
     assert process_of(harness).pid == before.pid
-
-
-def test_changed_parameters_hold_there_too(harness):
-    def call():
-        return harness.call(ComputeInverseDynamics.Request(trajectory=trajectory()))
-
-    for _ in range(10):
+    for _ in range(5):
         for period, count in ((0.5, 5), (0.01, 201)):
-            harness.node.set_parameters(
-                [Parameter('trajectory_sample_period', value=period)]
-            )
-            assert len(call().effort_trajectory.time_from_start) == count
-
-
-def test_process_ends_with_the_node():
-    harness = Harness()
-    assert harness.service.wait_for_service(TIMEOUT)
-    process = process_of(harness)
-    harness.close()
-    assert process.returncode == 0
+            assert harness.set(trajectory_sample_period=period).successful
+            asked = ComputeInverseDynamics.Request(trajectory=trajectory())
+            found = harness.call(asked).effort_trajectory
+            assert len(found.time_from_start) == count
 
 
 def test_process_that_still_imports_does_not_hold_up_the_end(monkeypatch):
@@ -309,15 +283,7 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
         harness.close()
 
 
-@pytest.mark.parametrize(
-    'data',
-    [
-        pytest.param(b'\x80\x99', marks=pytest.mark.slow),
-        pytest.param(b'no pickle', marks=pytest.mark.slow),
-        pickle.dumps(('plan', 1)),
-    ],
-)
-def test_process_that_is_sent_nonsense_ends(data):
+def test_process_that_is_sent_nonsense_ends():
     # Here at first there is a planner, whose threads are not to keep the process.
     begin = Begin('node', '/', next_domain(), '/', ('/a', '/r'), '/b', (), NodeSettings())
     with subprocess.Popen(
@@ -329,7 +295,7 @@ def test_process_that_is_sent_nonsense_ends(data):
         process.stdin.write(pickle.dumps(('', (begin,))))
         process.stdin.flush()
         assert pickle.load(process.stdout) == STARTED
-        process.stdin.write(data)
+        process.stdin.write(pickle.dumps(('plan', 1)))
         process.stdin.flush()
         assert process.wait(TIMEOUT) == 1
         assert b'Traceback' in process.stderr.read()
@@ -436,7 +402,6 @@ def test_all_that_was_taken_is_answered_before_the_end(planner, monkeypatch):
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
     futures = [planner.service.call_async(request) for _ in range(3)]
     assert begun.wait(TIMEOUT)
-    planner.wait(lambda: planner.planner._waiting == 2)
     closing = threading.Thread(target=planner.planner.close, args=[TIMEOUT])
     closing.start()
     planner.wait(lambda: planner.planner._closed)
