@@ -263,7 +263,7 @@ def test_bad_parameters_are_refused(shared_arm, values, why):
 
 
 def test_payload_that_changes_while_a_trajectory_runs():
-    arm = Arm(publish_rate=200.0, **{'command.effort': 'without_gravity'})
+    arm = Arm(publish_rate=50.0, **{'command.effort': 'without_gravity'})
     try:
         # So long that it goes on when the payload has changed, also on a busy machine.
         waypoints = Waypoints(
@@ -277,7 +277,7 @@ def test_payload_that_changes_while_a_trajectory_runs():
         commands = 'hodyn_node/commands'
         arm.listen(Float64MultiArray, commands)
         arm.publishers['joint_trajectory'].publish(message)
-        arm.received('joint_effort', 20)
+        arm.received('joint_effort', 5)
         start = nanoseconds(arm.carry(transition_time=2.0).start)
         whole = arm.received('effort_trajectory')[0]
         motion = plan_motion(waypoints, NAMES).motion
@@ -314,7 +314,7 @@ def test_payload_that_changes_while_a_trajectory_runs():
 
 
 def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_step():
-    arm = Arm(publish_rate=200.0)
+    arm = Arm(publish_rate=50.0)
     try:
         message = JointTrajectory(joint_names=list(NAMES))
         for number, position in enumerate(((0.0, 0.0), (0.9, -0.7), (0.2, 0.4))):
@@ -322,7 +322,7 @@ def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_s
             point.time_from_start = Duration(sec=10 * number)
             message.points.append(point)
         arm.publishers['joint_trajectory'].publish(message)
-        arm.received('joint_effort', 40)
+        arm.received('joint_effort', 10)
         arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
         whole = arm.received('effort_trajectory')[0]
         begin, name = nanoseconds(whole.header.stamp), 'hodyn_node/joint_effort'
