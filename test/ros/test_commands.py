@@ -19,8 +19,9 @@ NODES = ('flatness_controller', 'hodyn_node', 'reference_publisher', 'simulated_
 ENDLESS = 'import time\nprint("importing", flush=True)\nwhile True:\n    time.sleep(0.01)'
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize('library', ['numpy', 'rclpy'])
+@pytest.mark.parametrize(
+    ('library', 'number'), [('numpy', signal.SIGINT), ('rclpy', signal.SIGTERM)]
+)
 @pytest.mark.parametrize('node', NODES)
 def test_signal_during_imports_ends_a_node_in_order(node, library, number, tmp_path):
     (tmp_path / f'{library}.py').write_text(ENDLESS)

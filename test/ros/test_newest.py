@@ -127,13 +127,9 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
     assert status.message.startswith('samples were left out, newer ones had come (49 times')
 
 
-@pytest.mark.parametrize(
-    'parameter',
-    ['answer_all', 'qos_overrides./{namespace}/joint_motion.subscription.depth'],
-)
-def test_series_is_answered_completely_where_that_is_wanted(start, parameter):
-    given = {parameter: True if parameter == 'answer_all' else 1000}
-    harness = start(input_timeout=60.0, **given)  # s; the machine may be slow
+def test_series_is_answered_completely_where_that_is_wanted(start):
+    depth = 'qos_overrides./{namespace}/joint_motion.subscription.depth'
+    harness = start(input_timeout=60.0, **{depth: 1000})  # s; the machine may be slow
     harness.forget()
     sent = [now(harness) + number for number in range(200)]
     with held_up(harness):
@@ -145,17 +141,15 @@ def test_series_is_answered_completely_where_that_is_wanted(start, parameter):
 
 
 def test_how_late_the_node_is_stands_in_the_diagnostics(start):
-    harness = start(diagnostics_period=3600.0)
-    harness.node._report()  # a new interval begins
+    harness = start(input_timeout=60.0)
     with held_up(harness):
-        stamp = now(harness)
-        harness.publishers['joint_motion'].publish(joint_motion(stamp))
-    harness.wait(lambda: stamp in stamps(harness), 'the answer')
-    harness.forget()
-    harness.node._report()
-    values = values_of(harness, 'joint_motion', received=2)
-    late = [float(values[f'lateness p{share} [ms]']) for share in (50, 99)]
-    assert 90.0 < late[0] <= late[1] < 1e3 * TIMEOUT
+        harness.publishers['joint_motion'].publish(joint_motion(now(harness)))
+
+    def late(status, share):
+        return float(dict_of(status)[f'lateness p{share} [ms]'] or 0.0)
+
+    status = harness.status('joint_motion', lambda s: late(s, 99) > 90.0)
+    assert late(status, 50) <= late(status, 99) < 1e3 * TIMEOUT
 
 
 # Stamps
@@ -209,8 +203,7 @@ def test_all_joint_states_that_wait_are_used_and_the_newest_is_answered(start):
     period, count = 5_000_000, 15
 
     def taken():
-        entry = harness.node.diagnostics._inputs.get('joint_states')
-        return entry.total['received'] if entry else 0
+        return harness.node.diagnostics.input('joint_states').total['received']
 
     for number in range(200):
         harness.joint_states.publish(joint_state(SECOND + number * period))
@@ -287,7 +280,7 @@ def test_refusals_that_are_not_logged_are_counted_in_the_log(start, capfd):
 
 def test_no_timer_runs_while_nothing_moves(start):
     harness = start(publish_rate=200.0)
-    timer = harness.node._stream_timer
+    (timer,) = (t for t in harness.node.timers if t.timer_period_ns == SECOND // 200)
     assert timer.is_canceled()
     message = JointTrajectory(joint_names=NAMES)
     for number in range(3):

@@ -180,42 +180,6 @@ def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
     model_values(harness, algorithm=FAST, in_preparation='no')
 
 
-def test_of_many_descriptions_only_the_latest_is_made_ready(start, gate):
-    harness = start()
-    preparation = harness.node._preparation
-    harness.describe(robots.TWO_LINK)
-    harness.wait(lambda: gate.seen, 'the first description')
-    others = [robots.TWO_LINK.replace('value="0.7"', f'value="{k}.5"') for k in range(1, 6)]
-    for urdf in others:
-        harness.describe(urdf)
-        harness.wait(lambda urdf=urdf: preparation.wanted == urdf, 'description taken')
-    gate.opened.set()
-    harness.wait_until_in_use(others[-1])
-    assert gate.seen == [robots.TWO_LINK, others[-1]]
-
-
-def test_robot_in_use_that_is_described_again_stays(start, gate):
-    gate.opened.set()
-    harness = start(robot_description=robots.TWO_LINK)
-    gate.opened.clear()
-    preparation = harness.node._preparation
-    harness.describe(robots.HEAVIER_TWO_LINK)
-    harness.wait(lambda: preparation.wanted == robots.HEAVIER_TWO_LINK, 'description taken')
-    harness.describe(robots.TWO_LINK)
-    harness.wait(lambda: preparation.wanted is None, 'description taken back')
-    gate.opened.set()
-    # A further one is ready behind it.
-    third = robots.TWO_LINK.replace('value="0.7"', 'value="2.5"')
-    used = []
-    harness.node._preparation._changed = lambda remark: used.append(
-        harness.node._preparation.robot.description
-    )
-    harness.describe(third)
-    harness.wait(lambda: third in used, 'the third description')
-    assert used[-1] == third and robots.TWO_LINK not in used
-    assert harness.call(request()).success
-
-
 def test_wrenches_are_computed_by_compiled_code_soon(start):
     harness = start(robot_description=robots.TWO_LINK, wrench_timeout=1e6)
     message = WrenchMotion(expressed_in=WrenchMotion.HYBRID)
@@ -265,32 +229,15 @@ harness.close()
 """
 
 
-def run(**environment):
-    """What a node of its own process prints and logs, with other environment variables."""
+def test_node_compiles_without_a_directory_to_keep_the_code_in(tmp_path):
+    nowhere = dict.fromkeys(('NUMBA_CACHE_DIR', 'XDG_CACHE_HOME', 'HOME'))
     folders = [str(Path(__file__).parent), *filter(None, sys.path)]
     said, log = run_python(
         PROCESS,
         ROS_DOMAIN_ID=str(next_domain()),
         PYTHONPATH=os.pathsep.join(folders),
-        **environment,
+        ROS_LOG_DIR=str(tmp_path),
+        **nowhere,
     )
-    return said.strip(), log
-
-
-def test_node_without_a_compiler_works_and_says_so_once():
-    said, log = run(NUMBA_DISABLE_JIT='1')
-    assert said == 'nth_order the environment variable NUMBA_DISABLE_JIT is set'
-    assert log.count('without compiled code') == 1
-
-
-@pytest.mark.parametrize(
-    'environment',
-    [
-        {'NUMBA_CACHE_DIR': '/dev/null/cache'},
-        {'NUMBA_CACHE_DIR': None, 'XDG_CACHE_HOME': None, 'HOME': None},
-    ],
-)
-def test_node_compiles_without_a_directory_to_keep_the_code_in(environment, tmp_path):
-    said, log = run(ROS_LOG_DIR=str(tmp_path), **environment)
-    assert said == f'{FAST} {unavailable()}'
+    assert said.strip() == f'{FAST} {unavailable()}'
     assert ('without compiled code' in log) == bool(unavailable())
