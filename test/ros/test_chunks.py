@@ -160,8 +160,7 @@ def test_what_cannot_be_followed_is_refused_and_the_motion_goes_on(at_home):
     )
     for message, reason in refused:
         at_home.publishers[CHUNK].publish(message)
-        found = lambda item, reason=reason: reason in dict_of(item)['last error']  # noqa: E731
-        at_home.status(CHUNK, found)
+        at_home.refuses(CHUNK, reason)
     assert list(np.subtract(counted(at_home), before)) == [1, 0, len(refused)]
     end = np.zeros((3, 7))
     end[0] = task(times[-1])

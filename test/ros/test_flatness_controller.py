@@ -170,9 +170,7 @@ def shared():
 @pytest.fixture
 def robot(shared):
     """A controller that knows of no measurement, reference and trajectory."""
-    begun = []
-    shared.node.soon(lambda: begun.append(shared.node.on_time_jump('a test begins')))
-    shared.wait(lambda: begun, 'a new beginning')
+    shared.have(shared.node.on_time_jump, 'a test begins')
     assert shared.set(**USUAL).successful
     shared.forget()
     shared.stamp += 10**9
@@ -229,7 +227,7 @@ def test_every_pair_is_answered_once_by_the_law(robot):
     expected = robot.command(stamps[-1])
     assert list(robot.commands[0].name) == list(NAMES)
     assert [nanoseconds(message.header.stamp) for message in robot.commands] == stamps
-    robot.node.soon(robot.node.on_time_jump, 'a step back')
+    robot.have(robot.node.on_time_jump, 'a step back')
     robot.set(without_reference='hold')
     expected = robot.answer(STATE)
     extra = np.hstack((STATE[:, ::-1], np.full((4, 1), 9.0)))

@@ -190,8 +190,7 @@ def test_bad_stiffness_is_refused_with_the_reason(nodes):
         (stiffness_motion((-3.0, 0.0, 0.0)), 'expected a number above zero'),
     ):
         harness.publishers['stiffness_motion'].publish(message)
-        found = lambda s, reason=reason: reason in dict_of(s)['last error']  # noqa: E731
-        harness.status('stiffness_motion', found)
+        harness.refuses('stiffness_motion', reason)
     assert answered(harness, joint_motion()).motor_names
 
 

@@ -253,9 +253,15 @@ def test_invalid_description_is_refused_and_the_last_good_model_stays(harness):
     for urdf, reason in INVALID_DESCRIPTIONS:
         harness.forget()
         harness.describe(urdf)
-        found = lambda s, r=reason: r in dict_of(s).get('refused description', '')  # noqa: E731
-        assert 'stays in use' in harness.status('model', found).message
+        status = harness.status('model', lambda s: 'refused description' in dict_of(s))
+        assert reason in dict_of(status)['refused description']
+        assert 'stays in use' in status.message
         assert efforts_of(answered(harness, joint_motion())).shape == (3, 2)
+        # The next one is refused once this one is forgotten.
+        harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
+        harness.describe_and_wait(robots.TWO_LINK)
+        harness.messages['/diagnostics'].clear()
+        harness.status('model', lambda s: 'refused description' not in dict_of(s))
 
 
 def test_what_is_doubtful_is_said_as_soon_as_the_robot_is_known(start, capfd):
@@ -311,7 +317,7 @@ def test_time_that_is_none_is_refused(harness):
         harness.publishers['joint_motion'].publish(message)
         harness.publishers['joint_trajectory'].publish(waypoints)
         for topic in ('joint_motion', 'joint_trajectory'):
-            harness.status(topic, lambda s: 'The stamp is' in dict_of(s)['last error'])
+            harness.refuses(topic, 'The stamp is')
         response = harness.call(request(trajectory=waypoints))
         assert (response.error_code, response.success) == (Response.INVALID_MOTION, False)
         assert not harness.messages['hodyn_node/joint_effort']
@@ -322,7 +328,7 @@ def test_every_refused_trajectory_is_logged(harness, capfd):
         harness.publishers['wrench_motion'].publish(wrench_motion(link='hand'))
         harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 0.2, 0.2)))
         harness.log(capfd, lambda text: 'joint_trajectory refused' in text)
-    harness.status('joint_trajectory', lambda s: 'increas' in dict_of(s)['last error'])
+    harness.refuses('joint_trajectory', 'increas')
 
 
 def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):
@@ -398,8 +404,7 @@ BAD_MOTIONS = [
 def test_bad_joint_motion_is_refused_and_the_node_goes_on(harness):
     for message, reason in BAD_MOTIONS:
         harness.publishers['joint_motion'].publish(message)
-        found = lambda s, r=reason: r in dict_of(s)['last error']  # noqa: E731
-        assert harness.status('joint_motion', found).level in (b'\x01', b'\x02')
+        assert harness.refuses('joint_motion', reason).level in (b'\x01', b'\x02')
     assert not harness.messages['hodyn_node/joint_effort']
     assert np.isfinite(efforts_of(answered(harness, joint_motion()))).all()
 
@@ -519,8 +524,7 @@ def test_bad_trajectory_is_refused_and_the_node_goes_on(harness):
         (past_trajectory(), 'ended'),
     ):
         harness.publishers['joint_trajectory'].publish(message)
-        found = lambda s, r=reason: r in dict_of(s)['last error']  # noqa: E731
-        harness.status('joint_trajectory', found)
+        harness.refuses('joint_trajectory', reason)
         harness.messages['/diagnostics'].clear()
     assert not harness.messages['hodyn_node/effort_trajectory']
     assert not harness.messages['hodyn_node/joint_effort']
@@ -597,8 +601,7 @@ BAD_WRENCHES = [
 def test_bad_wrench_is_refused_and_the_node_goes_on(harness, model):
     for message, reason in BAD_WRENCHES:
         harness.publishers['wrench_motion'].publish(message)
-        found = lambda s, r=reason: r in dict_of(s)['last error']  # noqa: E731
-        harness.status('wrench_motion', found)
+        harness.refuses('wrench_motion', reason)
     np.testing.assert_allclose(
         efforts_of(answered(harness, joint_motion())), inverse_dynamics(model, MOTION)
     )

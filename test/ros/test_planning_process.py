@@ -150,10 +150,10 @@ def test_process_that_ends_is_started_again_with_the_robot_and_its_trajectory_re
     before = process_of(harness)
     os.kill(before.pid, signal.SIGSTOP)  # so that what comes is not planned before the end
     harness.publishers['joint_trajectory'].publish(trajectory())
-    planning = lambda s: dict_of(s).get('waiting trajectories') == '1'  # noqa: E731
-    harness.status('planning', planning)
+    waiting = 'waiting trajectories'
+    harness.status('planning', lambda s: dict_of(s).get(waiting) == '1')
     before.kill()
-    harness.status('joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error'])
+    harness.refuses('joint_trajectory', 'has ended')
     harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
     harness.forget()
     assert call_again(harness).success

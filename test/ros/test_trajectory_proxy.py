@@ -329,9 +329,10 @@ def test_newer_goal_takes_the_place_of_the_one_before(harness, controller, start
 
 
 @needs_control_msgs
-@pytest.mark.parametrize(
-    ('given', 'code', 'said'),
-    [
+def test_goal_that_no_timing_saves_is_aborted_and_says_why(harness, controller, start):
+    node, send = start()
+    wait_for_controller(harness, node)
+    for given, code, said in (
         ({'points': ()}, 'INVALID_GOAL', 'it has no points'),
         ({'names': ['elbow', 'wrist']}, 'INVALID_JOINTS', 'unknown: wrist'),
         (
@@ -346,16 +347,10 @@ def test_newer_goal_takes_the_place_of_the_one_before(harness, controller, start
         ),
         ({'points': ((0.0, 0.0), (0.0, math.nan))}, 'INVALID_GOAL', 'finite'),
         ({'step': 0.0}, 'INVALID_GOAL', 'increas'),
-    ],
-)
-def test_goal_that_no_timing_saves_is_aborted_and_says_why(
-    harness, controller, start, given, code, said
-):
-    node, send = start()
-    wait_for_controller(harness, node)
-    status, number, text = outcome(harness, send(goal(**given)))
-    assert (status, number) == (ABORTED, getattr(FollowJointTrajectory.Result, code))
-    assert text.startswith('The trajectory cannot be retimed: ') and said in text
+    ):
+        status, number, text = outcome(harness, send(goal(**given)))
+        assert (status, number) == (ABORTED, getattr(FollowJointTrajectory.Result, code))
+        assert text.startswith('The trajectory cannot be retimed: ') and said in text
     assert not controller.goals
 
 

@@ -232,6 +232,10 @@ class Peer:
         status = self.status(topic, lambda s: dict_of(s)['refused'] != '0')
         return dict_of(status)['last error']
 
+    def refuses(self, topic: str, reason: str) -> DiagnosticStatus:
+        """Wait until an input was refused for a reason, and return the status that says so."""
+        return self.status(topic, lambda s: reason in dict_of(s)['last error'])
+
     def ask(self, kind: type, name: str, request: Any) -> Any:
         """Call a service, once it is there, and wait for the answer."""
         client = self.client.create_client(kind, name)
@@ -239,6 +243,12 @@ class Peer:
         future = client.call_async(request)
         self.wait(future.done, 'answer')
         return future.result()
+
+    def have(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Have the thread of the node call something, and wait until it has."""
+        called: list[Any] = []
+        self.node.soon(lambda: called.append(call(*arguments)))
+        self.wait(lambda: called, 'the call')
 
     def set(self, **values: Any) -> SetParametersResult:
         """Set parameters of the node together; a double underscore stands for a dot."""
