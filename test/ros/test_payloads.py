@@ -91,10 +91,18 @@ def arm():
 
 @pytest.fixture(scope='module')
 def shared_arm():
-    """An arm that carries nothing at the end of a test."""
     made = Arm()
     yield made
     made.close()
+
+
+@pytest.fixture
+def empty(shared_arm):
+    """An arm that carries nothing, also at the end of the test."""
+    shared_arm.describe_and_wait(robots.OTHER_JOINTS)  # which ends what it carries
+    shared_arm.describe_and_wait(robots.TWO_LINK)
+    shared_arm.forget()
+    return shared_arm
 
 
 def nanoseconds(stamp):
@@ -175,9 +183,8 @@ def test_any_number_of_changes_one_after_the_other(arm):
     assert close(arm.efforts(last), FULL)
 
 
-def test_payload_stays_with_another_description_that_has_the_link(shared_arm):
-    arm = shared_arm
-    arm.describe_and_wait(robots.TWO_LINK)
+def test_payload_stays_with_another_description_that_has_the_link(empty):
+    arm = empty
     start = nanoseconds(arm.carry(transition_time=0.0, allow_step=True).start)
     assert close(arm.efforts(start), FULL)
     arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
@@ -199,8 +206,8 @@ BAD_PAYLOADS = [
 ]
 
 
-def test_bad_payloads_are_refused_and_change_nothing(shared_arm):
-    arm = shared_arm
+def test_bad_payloads_are_refused_and_change_nothing(empty):
+    arm = empty
     for fields, why in BAD_PAYLOADS:
         answer = arm.carry(**fields)
         assert not answer.success
@@ -208,8 +215,8 @@ def test_bad_payloads_are_refused_and_change_nothing(shared_arm):
     assert close(arm.efforts(SECOND), EMPTY)
 
 
-def test_friction_changes_while_the_node_runs(shared_arm):
-    arm = shared_arm
+def test_friction_changes_while_the_node_runs(empty):
+    arm = empty
     time = SECOND
     assert arm.set(friction__elbow__viscous=0.5).successful
     expected = EMPTY + 0.5 * np.array([[0.0, 1.0]]) * MOTION[1:4]
