@@ -24,11 +24,13 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
 from support import robots
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
@@ -36,13 +38,7 @@ from hodyn_ros.ros.planner import answers, client, process
 from hodyn_ros.ros.planner.answers import effort_trajectory
 from hodyn_ros.ros.planner.messages import STARTED, Begin, Version
 from hodyn_ros.ros.planner.process import GRACE, Planner
-from hodyn_ros.streams.process_watch import (
-    LONGEST_WORK,
-    LOOK_PERIOD,
-    SILENT_KILLED,
-    SILENT_SAID,
-    ProcessWatch,
-)
+from hodyn_ros.streams.motion_stream import Task
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.trajectory.spline import fit_spline
 
@@ -146,7 +142,9 @@ def test_bad_requests_and_trajectories_are_counted_here(harness):
     assert 'point 1 has 1 positions' in harness.refusal('compute_inverse_dynamics')
 
 
-def test_process_that_ends_is_started_again_with_the_robot_and_its_trajectory_refused(harness):
+def test_process_that_ends_is_started_again_with_the_robot_and_its_trajectory_refused(
+    harness,
+):
     before = process_of(harness)
     os.kill(before.pid, signal.SIGSTOP)  # so that what comes is not planned before the end
     harness.publishers['joint_trajectory'].publish(trajectory())
@@ -207,54 +205,6 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
         assert dict_of(status)['restarts'] == '2'
     finally:
         harness.close()
-
-
-def looked(watch, begin, end, works=False):
-    """State and reason to kill a process at the end of a time in which it was looked after."""
-    for now in (*np.arange(begin, end, LOOK_PERIOD), end):
-        watch.look(now, 0.1 * now * works)
-    return watch.state, bool(watch.overdue)
-
-
-def test_a_process_is_silent_after_a_while_and_then_overdue():
-    watch = ProcessWatch()
-    assert looked(watch, 0.0, 9.0) == ('ended', False)
-    watch.begin(10.0, 5.0)
-    assert looked(watch, 10.0, 14.9) == ('starting', False)
-    watch.hear(15.0)
-    assert looked(watch, 15.0, 15.0 + SILENT_SAID) == ('running', False)
-    assert looked(watch, 16.0, 15.1 + SILENT_SAID) == ('silent', False)
-    watch.hear(18.0)
-    assert looked(watch, 18.0, 18.9) == ('running', False)
-    assert looked(watch, 19.0, 18.1 + SILENT_KILLED) == ('silent', True)
-    watch.end()
-    assert (watch.state, watch.silence) == ('ended', 0.0)
-    watch.begin(30.0, 5.0)
-    assert looked(watch, 30.0, 35.1) == ('starting', True)
-    assert watch.overdue == 'it was not ready within 5 s'
-
-
-def test_a_process_that_computes_may_be_silent_for_long():
-    watch = ProcessWatch()
-    watch.begin(0.0, 5.0)
-    watch.hear(0.1)
-    assert looked(watch, 0.2, 0.1 + LONGEST_WORK, works=True) == ('running', False)
-    assert looked(watch, 0.2 + LONGEST_WORK, 0.3 + LONGEST_WORK, works=True) == (
-        'silent',
-        True,
-    )
-
-
-def test_a_process_does_not_pay_for_a_node_that_was_held_up():
-    watch = ProcessWatch()
-    watch.begin(0.0, 5.0)
-    watch.hear(0.1)
-    watch.look(0.2, 0.0)
-    watch.look(60.0, 0.0)
-    assert not watch.overdue
-    watch.hear(60.0)
-    watch.look(60.2, 0.0)
-    assert watch.state == 'running'
 
 
 def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(capfd):
@@ -352,8 +302,20 @@ def planner():
     def use(urdf):
         made.use(urdf, False, settings, ())
 
+    def call():
+        request = ComputeInverseDynamics.Request(trajectory=trajectory())
+        future = service.call_async(request)
+        wait(future.done)
+        return future.result()
+
     yield SimpleNamespace(
-        planner=made, settings=settings, service=service, wait=wait, events=events, use=use
+        planner=made,
+        settings=settings,
+        service=service,
+        wait=wait,
+        events=events,
+        use=use,
+        call=call,
     )
     made.close(GRACE)
     executor.shutdown()
@@ -417,11 +379,7 @@ def test_an_answer_that_cannot_be_sent_is_replaced(planner, monkeypatch):
     bad = ComputeInverseDynamics.Response(success=True)
     bad.effort_trajectory._joint_names = [1.5]
     monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', lambda *_: bad)
-    future = planner.service.call_async(
-        ComputeInverseDynamics.Request(trajectory=trajectory())
-    )
-    planner.wait(future.done)
-    assert future.result().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
+    assert planner.call().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
     planner.wait(lambda: planner.events)
     assert [event.kind for event in planner.events] == ['internal']
 
@@ -441,42 +399,41 @@ def test_requests_that_cannot_be_unpacked_do_not_silence_the_service(planner, mo
             planner.service.call_async(request)
         planner.wait(lambda: len(planner.events) == 3)
     assert {event.error for event in planner.events} == {'The request cannot be unpacked.'}
-    future = planner.service.call_async(request)
-    planner.wait(future.done)
-    assert future.result().error_code == ComputeInverseDynamics.Response.NO_MODEL
+    assert planner.call().error_code == ComputeInverseDynamics.Response.NO_MODEL
 
 
 def test_a_robot_that_cannot_be_made_does_not_leave_the_one_before(planner, monkeypatch):
     def fail(*_):
-        assert planner.planner._robot is None
         raise MemoryError
 
     planner.use(robots.TWO_LINK)
-    planner.wait(lambda: planner.planner._robot is not None)
+    assert planner.call().success
     monkeypatch.setattr(process, 'robot_of', fail)
     planner.use(robots.HEAVIER_TWO_LINK)
-    future = planner.service.call_async(
-        ComputeInverseDynamics.Request(trajectory=trajectory())
-    )
-    planner.wait(future.done)
-    assert future.result().error_code == ComputeInverseDynamics.Response.NO_MODEL
+    assert planner.call().error_code == ComputeInverseDynamics.Response.NO_MODEL
 
 
-def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(planner):
-    planner.use(robots.TWO_LINK)
+def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(
+    planner, monkeypatch
+):
     begun, go_on = threading.Event(), threading.Event()
-    planner.planner._worker.put(lambda: (begun.set(), go_on.wait()))
+
+    def plan(*_):
+        begun.set()
+        go_on.wait()
+        raise MotionError('in vain')
+
+    planner.use(robots.TWO_LINK)
+    monkeypatch.setattr(process, 'plan_trajectory', plan)
+    data = serialize_message(trajectory())
+    planner.planner.plan(Task(1, data, 10**9, 10**9, None, 10**9))
     assert begun.wait(TIMEOUT)
     settings = dataclasses.replace(planner.settings, trajectory_sample_period=0.5)
     planner.planner.use(robots.TWO_LINK, False, settings, ())
-    future = planner.service.call_async(
-        ComputeInverseDynamics.Request(trajectory=trajectory())
-    )
     try:
-        planner.wait(future.done)
+        assert len(planner.call().effort_trajectory.time_from_start) == 5
     finally:
         go_on.set()
-    assert len(future.result().effort_trajectory.time_from_start) == 5
 
 
 def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_once(
@@ -489,7 +446,8 @@ def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_o
         return make_robot(*arguments)
 
     planner.use(robots.TWO_LINK)
-    planner.wait(lambda: planner.planner._robot is not None)
+    assert planner.call().success
+    planner.events.clear()
     monkeypatch.setattr(process, 'robot_of', make)
     planner.use(robots.HEAVIER_TWO_LINK)
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
@@ -512,26 +470,19 @@ def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_o
     assert sorted(event.kind for event in planner.events if event.error) == ['busy'] * 6
 
 
-@pytest.mark.parametrize(
-    'error',
-    [ValueError('a fault'), SystemExit('a fault')],
-    ids=lambda error: type(error).__name__,
-)
-def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch, error):
+def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch):
+    error = SystemExit('a fault')
+
     def answer(*_):
         monkeypatch.undo()
         raise error
 
     planner.use(robots.TWO_LINK)
     monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', answer)
-    request = ComputeInverseDynamics.Request(trajectory=trajectory())
-    futures = [planner.service.call_async(request)]
-    planner.wait(futures[0].done)
-    assert futures[0].result().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
-    assert futures[0].result().message == f'Internal error: {error!r}'
-    futures.append(planner.service.call_async(request))
-    planner.wait(futures[1].done)
-    assert futures[1].result().success
+    failed = planner.call()
+    assert failed.error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
+    assert failed.message == f'Internal error: {error!r}'
+    assert planner.call().success
 
 
 def test_limits_between_many_waypoints_are_found_with_little_memory():

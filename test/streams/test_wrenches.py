@@ -588,12 +588,12 @@ BAD_GIVEN = [
 ]
 
 
-@pytest.mark.parametrize(('message', 'reason'), BAD_GIVEN)
-def test_bad_given_wrench_is_refused_with_the_reason(model, message, reason):
+def test_bad_given_wrench_is_refused_with_the_reason(model):
     wrenches = wrenches_with()
-    with pytest.raises(WrenchError, match=reason):
-        wrenches.take_motion(message, model, START)
-    assert wrenches.latest() == []
+    for message, reason in BAD_GIVEN:
+        with pytest.raises(WrenchError, match=reason):
+            wrenches.take_motion(message, model, START)
+        assert wrenches.latest() == []
 
 
 @pytest.mark.parametrize('make', [given, stamped])
