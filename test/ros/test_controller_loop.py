@@ -30,7 +30,7 @@ class Cell:
     """A robot that its controller moves, and the node that tells the controller how."""
 
     def __init__(self, content, compensates, with_effort=True):
-        self.compensates, self.with_effort = compensates, with_effort
+        self.compensates = compensates
         self.plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {}, 2.5e-4)
         self.plant.reset(np.zeros(2))
         self.harness = Harness(
@@ -46,6 +46,7 @@ class Cell:
         self.node = JtcNode(
             controller,
             START,
+            with_effort,
             context=self.harness.context,
             namespace=self.harness.namespace,
             cli_args=['--ros-args', '-r', '__node:=controller'],
@@ -87,12 +88,6 @@ class Cell:
 
         self.harness.wait(is_taken, 'trajectory for the controller')
         assert not self.node.refusals
-        if not self.with_effort:
-            trajectory = self.node.controller._new
-            trajectory.points = [
-                type(p)(p.time, p.positions, p.velocities, p.accelerations)
-                for p in trajectory.points
-            ]
 
     def step(self):
         """Let a period pass: what is desired, its velocity and the error."""

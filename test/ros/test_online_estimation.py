@@ -57,9 +57,8 @@ class Arm(Harness):
         self.rng = np.random.default_rng(0)
 
     def await_estimator(self):
-        """Wait until the node has one for the robot in use: it then speaks of it."""
-        self.messages['/diagnostics'].clear()
-        self.status('identification', lambda s: True)
+        """Wait until measurements are used, which nothing tells of that the node publishes."""
+        self.wait(lambda: self.node._identification._estimator is not None, 'estimator')
 
     def move(self, seconds, mass=MASS, friction=0.0, with_efforts=True, names=NAMES):
         """Send measured joint states and wait until all of them have been taken."""
