@@ -14,8 +14,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis import find_violations, motion_limits
-from hodyn_ros.cli.main import run
-from hodyn_ros.files import read_motion
 from hodyn_ros.resources import share_file
 from hodyn_ros.retiming import new_timing
 from hodyn_ros.ros.base.node_settings import NodeSettings
@@ -117,7 +115,7 @@ def assert_kept(response, limits):
 
 
 @pytest.mark.parametrize('timing', ['path', 'uniform'])
-def test_answer_is_that_of_python_and_of_the_command_line(call, tmp_path, timing):
+def test_answer_is_that_of_python(call, timing):
     fields = {'timing': Request.UNIFORM if timing == 'uniform' else Request.PATH}
     response = call(**fields)
     assert (response.success, response.error_code, response.message) == (True, 0, '')
@@ -147,24 +145,6 @@ def test_answer_is_that_of_python_and_of_the_command_line(call, tmp_path, timing
     ]
     assert [text in said for text in open_to] == [True, True, timing == 'uniform']
     assert said.count(' (up to ') == 2 + (timing == 'uniform')
-
-    given, limits, out = (tmp_path / name for name in ('in.yaml', 'limits.yaml', 'out.npz'))
-    lines = [
-        f'- {{positions: {list(point)}, time_from_start: {{sec: {number}, nanosec: 0}}}}'
-        for number, point in enumerate(POINTS)
-    ]
-    given.write_text('\n'.join([f'joint_names: [{", ".join(NAMES)}]', 'points:', *lines]))
-    limits.write_text(f'limits: {LIMITS}'.replace("'", ''))
-    words = ['retime', str(URDF), str(given), '--limits', str(limits), '-o', str(out)]
-    assert run(words + ['--uniform'] * (timing == 'uniform')) == 0
-    written = read_motion(out)
-    assert written.joint_names == MODEL.joint_names
-    np.testing.assert_allclose(written.times, found.times, rtol=0.0, atol=2e-9)
-    for k in range(3):
-        rounding = 1e-9 * scale[k]
-        np.testing.assert_allclose(
-            written.motion[:, k], found.samples[:, k], rtol=0.0, atol=rounding
-        )
 
 
 @pytest.mark.parametrize('timing', [Request.PATH, Request.UNIFORM])
