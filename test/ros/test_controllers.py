@@ -6,19 +6,17 @@ from time import monotonic
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration
 from std_msgs.msg import Float64MultiArray
 from support import robots
+from support.messages import FIELDS, GRAVITY, NAMES, joint_trajectory, samples
 from support.oracles import taylor_rnea, taylor_terms
 from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.streams.motion_stream import LEAD_IN
 from hodyn_ros.streams.timeline import nanoseconds
 from hodyn_ros.trajectory.jtc import jtc_motion
 
-NAMES = ('shoulder', 'elbow')
-GRAVITY = (0.0, 0.0, -9.81)
 FRICTION = 0.4
 TIMES = (0.0, 0.4, 0.9)
 LONG = (0.0, 20.0, 60.0)  # of which a busy machine streams samples enough
@@ -47,13 +45,8 @@ class Station(Harness):
 
     def move(self, positions=POSITIONS, times=TIMES):
         """Send a trajectory and return the whole answer."""
-        message = JointTrajectory(joint_names=list(NAMES))
-        for time, position in zip(times, positions):
-            point = JointTrajectoryPoint(positions=list(position))
-            point.time_from_start = Duration(sec=int(time), nanosec=round(time % 1.0 * 1e9))
-            message.points.append(point)
         count = len(self.messages['hodyn_node/effort_trajectory'])
-        self.publishers['joint_trajectory'].publish(message)
+        self.publishers['joint_trajectory'].publish(joint_trajectory(positions, times))
         return self.received('effort_trajectory', count + 1)[-1]
 
 
@@ -245,10 +238,7 @@ def test_joints_that_the_robot_does_not_have_are_reported(station, capfd):
     # The elbow has another name; command.joints has not.
     station.describe_and_wait(robots.TWO_LINK.replace('"elbow"', '"wrist"'))
     station.log(capfd, lambda text: "command.joints has 'elbow'" in text)
-    message = JointTrajectory(joint_names=['shoulder', 'wrist'])
-    for k in range(3):
-        message.points.append(JointTrajectoryPoint(positions=[0.1 * k, 0.2 * k]))
-        message.points[k].time_from_start.sec = 10 * k
+    message = joint_trajectory(POSITIONS, LONG, ('shoulder', 'wrist'))
     station.publishers['joint_trajectory'].publish(message)
     station.received('joint_effort', 3)
     assert not station.messages['hodyn_node/commands']
@@ -259,13 +249,7 @@ def test_limits_are_those_of_the_whole_effort(station):
     weak = robots.TWO_LINK.replace('effort="50"', 'effort="3"')
     station.describe_and_wait(weak)
     whole = station.move()
-    motion = np.stack(
-        [
-            np.reshape(getattr(whole, name), (-1, 2))
-            for name in ('position', 'velocity', 'acceleration')
-        ],
-        axis=1,
-    )
+    motion = samples(whole, FIELDS[:3])
     full = (
         taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, motion)[:, 0] + FRICTION * motion[:, 1]
     )

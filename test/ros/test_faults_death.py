@@ -15,15 +15,13 @@ from hodyn_msgs.srv import ComputeInverseDynamics
 from rosgraph_msgs.msg import Clock
 from support import fault_tools, robots
 from support.fault_tools import (
-    NAMES,
     Client,
     Pair,
     Stream,
     children,
     is_alive,
-    joint_motion,
-    joint_trajectory,
 )
+from support.messages import EFFORTS, FIELDS, GRAVITY, NAMES, joint_motion, joint_trajectory
 from support.oracles import taylor_rnea
 from trajectory_msgs.msg import JointTrajectory
 
@@ -97,15 +95,15 @@ def answers_to_trajectory(pair):
     whole = client.trajectories[-1]
     n = len(NAMES)
     motion = np.stack(
-        [np.reshape(getattr(whole, field), (-1, n)) for field in fault_tools.FIELDS], 1
+        [np.reshape(getattr(whole, field), (-1, n)) for field in FIELDS], 1
     )
     efforts = np.stack(
-        [np.reshape(getattr(whole, field), (-1, n)) for field in fault_tools.EFFORTS], 1
+        [np.reshape(getattr(whole, field), (-1, n)) for field in EFFORTS], 1
     )
     np.testing.assert_allclose(motion[0, 0], 0.0, atol=1e-9)
     np.testing.assert_allclose(motion[-1, 0], 0.0, atol=1e-9)
     for sample, given in zip(motion[::5], efforts[::5]):
-        expected = taylor_rnea(robots.TWO_LINK, NAMES, fault_tools.GRAVITY, sample)
+        expected = taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, sample)
         np.testing.assert_allclose(given, expected, rtol=1e-8, atol=1e-8)
 
 

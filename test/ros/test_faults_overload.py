@@ -11,20 +11,16 @@ from rclpy.subscription import RCLError
 from std_msgs.msg import String
 from support import fault_tools, robots
 from support.fault_tools import (
-    EFFORTS,
-    MOTION,
-    NAMES,
     Client,
     Pair,
     Stream,
     check,
     children,
-    joint_motion,
-    joint_trajectory,
     motion_bytes,
     motion_with_names_bytes,
     trajectory_bytes,
 )
+from support.messages import EFFORTS, MOTION, NAMES, joint_motion, joint_trajectory
 from support.random_trees import seeds
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response

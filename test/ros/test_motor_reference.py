@@ -8,7 +8,7 @@ from builtin_interfaces.msg import Time
 from hodyn_msgs.msg import JointEffort, StiffnessMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from support import robots
-from support.fault_tools import (
+from support.messages import (
     GRAVITY,
     MOTION,
     NAMES,

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from geometry_msgs.msg import Vector3
-from hodyn_msgs.msg import JointMotion, MotionEstimate, WrenchMotion
+from hodyn_msgs.msg import MotionEstimate, WrenchMotion
 from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from support import robots
+from support.messages import joint_motion, joint_trajectory, stamp_of
 from support.ros_harness import TIMEOUT, Harness, dict_of
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9
@@ -68,22 +68,11 @@ def wait_for_arrival(harness: Harness) -> None:
     time.sleep(0.1)  # more than joint states need, which nobody acknowledges
 
 
-def joint_motion(stamp: int = 0) -> JointMotion:
-    message = JointMotion(joint_names=NAMES, position=[0.1, 0.2])
-    message.velocity, message.acceleration = [0.3, 0.4], [0.5, 0.6]
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, SECOND)
-    return message
-
-
 def joint_state(stamp: int) -> JointState:
     seconds = stamp / SECOND
     message = JointState(name=NAMES, position=[np.sin(seconds), 0.1])
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, SECOND)
     return message
-
-
-def stamp_of(message) -> int:
-    return message.header.stamp.sec * SECOND + message.header.stamp.nanosec
 
 
 def stamps(harness: Harness, topic: str = 'joint_effort') -> list[int]:
@@ -97,7 +86,7 @@ def now(harness: Harness) -> int:
 def answered(harness: Harness, stamp: int | None = None) -> int:
     """Send a motion and wait for its answer: all that was sent before has been taken."""
     stamp = now(harness) if stamp is None else stamp
-    harness.publishers['joint_motion'].publish(joint_motion(stamp))
+    harness.publishers['joint_motion'].publish(joint_motion(stamp=stamp))
     harness.wait(lambda: stamp in stamps(harness), 'the answer')
     return stamp
 
@@ -117,7 +106,7 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
     sent = [now(harness) + number for number in range(50)]
     with held_up(harness):
         for stamp in sent:
-            harness.publishers['joint_motion'].publish(joint_motion(stamp))
+            harness.publishers['joint_motion'].publish(joint_motion(stamp=stamp))
     harness.wait(lambda: sent[-1] in stamps(harness), 'the newest')
     answered(harness)
     assert stamps(harness)[:-1] == sent[-1:]
@@ -134,7 +123,7 @@ def test_series_is_answered_completely_where_that_is_wanted(start):
     sent = [now(harness) + number for number in range(200)]
     with held_up(harness):
         for stamp in sent:
-            harness.publishers['joint_motion'].publish(joint_motion(stamp))
+            harness.publishers['joint_motion'].publish(joint_motion(stamp=stamp))
     harness.wait(lambda: len(stamps(harness)) >= len(sent), 'all answers')
     assert stamps(harness) == sent
     assert values_of(harness, 'joint_motion', received=201)['left out'] == '0'
@@ -143,7 +132,7 @@ def test_series_is_answered_completely_where_that_is_wanted(start):
 def test_how_late_the_node_is_stands_in_the_diagnostics(start):
     harness = start(input_timeout=60.0)
     with held_up(harness):
-        harness.publishers['joint_motion'].publish(joint_motion(now(harness)))
+        harness.publishers['joint_motion'].publish(joint_motion(stamp=now(harness)))
 
     def late(status, share):
         return float(dict_of(status)[f'lateness p{share} [ms]'] or 0.0)
@@ -160,7 +149,7 @@ def test_stamp_of_zero_is_the_time_of_arrival(start):
     harness.forget()
     with held_up(harness):
         before = now(harness)
-        harness.publishers['joint_motion'].publish(joint_motion(0))
+        harness.publishers['joint_motion'].publish(joint_motion(stamp=0))
         harness.publishers['wrench_motion'].publish(wrench_motion('tool', 1.0))
         wait_for_arrival(harness)
         after = now(harness)
@@ -178,13 +167,13 @@ def test_message_that_was_in_time_is_not_called_the_fault_of_its_sender(start):
     # So long that the message comes in time to a busy machine too.
     harness.node.set_parameters([Parameter('input_timeout', value=1.0)])
     with held_up(harness):
-        harness.publishers[topic].publish(joint_motion(now(harness)))
+        harness.publishers[topic].publish(joint_motion(stamp=now(harness)))
         time.sleep(1.1)
     values = values_of(harness, topic, refused_as_stale=1)
     assert 'has waited for the node for' in values['last error']
     assert 'clocks' not in values['last error']
     # The one that was late when it came is.
-    harness.publishers[topic].publish(joint_motion(now(harness) - 9 * SECOND))
+    harness.publishers[topic].publish(joint_motion(stamp=now(harness) - 9 * SECOND))
     values = values_of(harness, topic, refused_as_stale=2)
     assert 'clocks of sender and node must agree' in values['last error']
 
@@ -254,7 +243,7 @@ def test_wrenches_on_several_links_do_not_push_each_other_out(start):
 
 def test_refusals_that_are_not_logged_are_counted_in_the_log(start, capfd):
     harness = start(answer_all=True)
-    message = joint_motion(now(harness))
+    message = joint_motion(stamp=now(harness))
     message.position = [np.nan, 0.0]
     for _ in range(300):
         harness.publishers['joint_motion'].publish(message)
@@ -276,11 +265,7 @@ def test_no_timer_runs_while_nothing_moves(start):
     harness = start(publish_rate=200.0)
     (timer,) = (t for t in harness.node.timers if t.timer_period_ns == SECOND // 200)
     assert timer.is_canceled()
-    message = JointTrajectory(joint_names=NAMES)
-    for number in range(3):
-        point = JointTrajectoryPoint(positions=[0.1 * number, 0.2])
-        point.time_from_start.nanosec = 250_000_000 * number
-        message.points.append(point)
+    message = joint_trajectory(((0.0, 0.2), (0.1, 0.2), (0.2, 0.2)), (0.0, 0.25, 0.5))
     for _ in range(2):
         harness.forget()
         harness.publishers['joint_trajectory'].publish(message)

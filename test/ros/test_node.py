@@ -11,27 +11,34 @@ import threading
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Vector3
 from geometry_msgs.msg import Wrench as WrenchMessage
-from hodyn_msgs.msg import JointEffort, JointMotion, WrenchMotion
+from hodyn_msgs.msg import JointEffort, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from support import robots
-from support.fault_tools import motion_trajectory
+from support.messages import (
+    EFFORTS,
+    FIELDS,
+    MOTION,
+    NAMES,
+    joint_motion,
+    joint_trajectory,
+    motion_trajectory,
+    rows,
+    samples,
+    time_of,
+)
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros import RobotModel, Wrench, inverse_dynamics
 
 Response = ComputeInverseDynamics.Response
 
-NAMES = ('shoulder', 'elbow')
-MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
-FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
 WRENCH = np.array(
     [[0.1, -0.2, 0.3, 4.0, -5.0, 6.0], [1.0, 2.0, -1.0, 3.0, 0.0, -2.0], np.arange(6.0)]
 )
@@ -54,7 +61,7 @@ def harness(shared_harness):
     shared_harness.describe_and_wait(robots.TWO_LINK)
     # The answer to one more message comes behind all that is still on its way.
     last = joint_motion()
-    last.header.stamp = stamp(now(shared_harness))
+    last.header.stamp = time_of(now(shared_harness))
     shared_harness.publishers['joint_motion'].publish(last)
     shared_harness.wait(
         lambda: any(
@@ -86,31 +93,10 @@ def model():
     return RobotModel.from_urdf(robots.TWO_LINK)
 
 
-def joint_motion(motion=MOTION, names=NAMES, **fields):
-    message = JointMotion(joint_names=list(names))
-    for field, values in zip(FIELDS, motion):
-        setattr(message, field, list(values))
-    for field, value in fields.items():
-        setattr(message, field, value)
-    return message
-
-
 def trajectory(
-    positions=((0.0, 0.0), (0.5, -0.4), (0.2, 0.3)), times=(0.0, 0.2, 0.4), **fields
+    positions=((0.0, 0.0), (0.5, -0.4), (0.2, 0.3)), times=(0.0, 0.2, 0.4), names=NAMES
 ):
-    message = JointTrajectory(joint_names=list(NAMES))
-    for time, position in zip(times, positions):
-        point = JointTrajectoryPoint(positions=list(position))
-        point.time_from_start = duration(time)
-        message.points.append(point)
-    for field, value in fields.items():
-        setattr(message, field, value)
-    return message
-
-
-def duration(seconds):
-    nanoseconds = round(seconds * 1e9)
-    return Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+    return joint_trajectory(positions, times, names)
 
 
 def wrench_motion(values=WRENCH, link='tool', expressed_in=WrenchMotion.BODY, acting=0):
@@ -128,34 +114,6 @@ def wrench_motion(values=WRENCH, link='tool', expressed_in=WrenchMotion.BODY, ac
 
 def now(harness):
     return harness.client.get_clock().now().nanoseconds
-
-
-def stamp(nanoseconds):
-    return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
-
-
-def efforts_of(message):
-    return np.array(
-        [getattr(message, field) for field in EFFORTS[: message.valid_order + 1]]
-    )
-
-
-def samples_of(message):
-    n = len(message.joint_names)
-    return np.stack(
-        [
-            np.reshape(getattr(message, field), (-1, n))
-            for field in EFFORTS[: message.valid_order + 1]
-        ],
-        axis=1,
-    )
-
-
-def motion_samples_of(message):
-    n = len(message.joint_names)
-    return np.stack(
-        [np.reshape(getattr(message, field), (-1, n)) for field in FIELDS], axis=1
-    )
 
 
 def answered(harness, message):
@@ -185,7 +143,7 @@ def test_node_without_a_robot_says_so_and_takes_the_first_that_comes(start, mode
     assert 'no more than max_message_size (6000)' in harness.refusal('robot_description')
     harness.describe_and_wait(robots.TWO_LINK)
     np.testing.assert_allclose(
-        efforts_of(answered(harness, joint_motion())), inverse_dynamics(model, MOTION)
+        rows(answered(harness, joint_motion())), inverse_dynamics(model, MOTION)
     )
     harness.status('model', lambda s: s.message == 'model loaded')
 
@@ -201,20 +159,20 @@ def test_description_parameter_is_used_and_can_be_changed(start):
     assert set_description(robots.HEAVIER_TWO_LINK).successful
     harness.wait_until_in_use(robots.HEAVIER_TWO_LINK)
     expected = inverse_dynamics(RobotModel.from_urdf(robots.HEAVIER_TWO_LINK), MOTION)
-    np.testing.assert_allclose(efforts_of(answered(harness, joint_motion())), expected)
+    np.testing.assert_allclose(rows(answered(harness, joint_motion())), expected)
     refused = set_description('<robot name="empty"/>')
     assert not refused.successful
     assert 'no links' in refused.reason
-    np.testing.assert_allclose(efforts_of(answered(harness, joint_motion())), expected)
+    np.testing.assert_allclose(rows(answered(harness, joint_motion())), expected)
     # Other joints bring other limits, which are parameters themselves.
     assert set_description(robots.OTHER_JOINTS).successful
     assert harness.node.get_parameter('limits.rail.jerk').value == math.inf
 
 
 def test_changed_description_changes_the_efforts(harness):
-    before = efforts_of(answered(harness, joint_motion()))
+    before = rows(answered(harness, joint_motion()))
     harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
-    after = efforts_of(answered(harness, joint_motion()))
+    after = rows(answered(harness, joint_motion()))
     model = RobotModel.from_urdf(robots.HEAVIER_TWO_LINK)
     np.testing.assert_allclose(after, inverse_dynamics(model, MOTION))
     assert np.abs(after - before).max() > 1.0
@@ -256,7 +214,7 @@ def test_invalid_description_is_refused_and_the_last_good_model_stays(harness):
         status = harness.status('model', lambda s: 'refused description' in dict_of(s))
         assert reason in dict_of(status)['refused description']
         assert 'stays in use' in status.message
-        assert efforts_of(answered(harness, joint_motion())).shape == (3, 2)
+        assert rows(answered(harness, joint_motion())).shape == (3, 2)
         # The next one is refused once this one is forgotten.
         harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
         harness.describe_and_wait(robots.TWO_LINK)
@@ -344,25 +302,25 @@ def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):
 def test_joint_motion_is_answered_to_the_order_that_it_determines(harness, model):
     for K in (3, 4, 5):
         sent = joint_motion(MOTION[:K])
-        sent.header.stamp = stamp(now(harness))
+        sent.header.stamp = time_of(now(harness))
         message = answered(harness, sent)
         assert message.valid_order == K - 3
         assert message.source == JointEffort.SOURCE_JOINT_MOTION
         assert message.header.stamp == sent.header.stamp
         assert message.header.frame_id == 'base'
         assert list(message.joint_names) == list(NAMES)
-        np.testing.assert_allclose(efforts_of(message), inverse_dynamics(model, MOTION[:K]))
+        np.testing.assert_allclose(rows(message), inverse_dynamics(model, MOTION[:K]))
         assert all(len(getattr(message, field)) == 0 for field in EFFORTS[K - 2 :])
     # Without a stamp it is that of now; joints are matched by name.
     before = now(harness)
     message = answered(harness, joint_motion(MOTION[:, ::-1], NAMES[::-1]))
-    np.testing.assert_allclose(efforts_of(message), inverse_dynamics(model, MOTION))
+    np.testing.assert_allclose(rows(message), inverse_dynamics(model, MOTION))
     assert before <= message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
 def test_joint_motion_far_ahead_is_answered_with_a_warning(harness, capfd):
     sent = joint_motion()
-    sent.header.stamp = stamp(now(harness) + 120 * 10**9)
+    sent.header.stamp = time_of(now(harness) + 120 * 10**9)
     assert answered(harness, sent).header.stamp == sent.header.stamp
     status = harness.status('joint_motion', lambda s: dict_of(s)['stamps far ahead'] == '1')
     assert 'more than a minute ahead' in status.message
@@ -406,7 +364,7 @@ def test_bad_joint_motion_is_refused_and_the_node_goes_on(harness):
         harness.publishers['joint_motion'].publish(message)
         assert harness.refuses('joint_motion', reason).level in (b'\x01', b'\x02')
     assert not harness.messages['hodyn_node/joint_effort']
-    assert np.isfinite(efforts_of(answered(harness, joint_motion()))).all()
+    assert np.isfinite(rows(answered(harness, joint_motion()))).all()
 
 
 # Trajectories
@@ -414,17 +372,17 @@ def test_bad_joint_motion_is_refused_and_the_node_goes_on(harness):
 
 def test_trajectory_is_answered_as_a_whole(harness, model):
     harness.publishers['joint_trajectory'].publish(
-        trajectory(joint_names=list(NAMES[::-1]), times=(0.0, 0.2, 0.5))
+        trajectory(names=NAMES[::-1], times=(0.0, 0.2, 0.5))
     )
     whole = harness.received('effort_trajectory')[-1]
     times = np.array(whole.time_from_start)
     np.testing.assert_allclose(times, np.linspace(0.0, 0.5, 51), atol=1e-12)
-    motion = motion_samples_of(whole)
+    motion = samples(whole, FIELDS)
     np.testing.assert_allclose(motion[0], np.zeros((5, 2)), atol=1e-9)
     np.testing.assert_allclose(motion[20, 0], [-0.4, 0.5], atol=1e-9)
     np.testing.assert_allclose(motion[-1, 0], [0.3, 0.2], atol=1e-9)
     np.testing.assert_allclose(
-        samples_of(whole), inverse_dynamics(model, motion), rtol=1e-9, atol=1e-12
+        samples(whole), inverse_dynamics(model, motion), rtol=1e-9, atol=1e-12
     )
     assert whole.source == JointEffort.SOURCE_JOINT_TRAJECTORY
     assert whole.valid_order == 2
@@ -433,9 +391,9 @@ def test_trajectory_is_answered_as_a_whole(harness, model):
 def test_trajectory_is_streamed_from_its_start_stamp_to_its_end(harness, model):
     begin = now(harness) + 10**8
     sent = trajectory()
-    sent.header.stamp = stamp(begin)
+    sent.header.stamp = time_of(begin)
     harness.publishers['joint_trajectory'].publish(sent)
-    end = stamp(begin + 4 * 10**8)
+    end = time_of(begin + 4 * 10**8)
     streamed = harness.wait(
         lambda: (
             (messages := harness.messages['hodyn_node/joint_effort'])
@@ -450,12 +408,12 @@ def test_trajectory_is_streamed_from_its_start_stamp_to_its_end(harness, model):
     whole = harness.received('effort_trajectory')[-1]
     assert whole.header.stamp == sent.header.stamp
     np.testing.assert_allclose(
-        efforts_of(streamed[-1]), samples_of(whole)[-1], rtol=1e-9, atol=1e-12
+        rows(streamed[-1]), samples(whole)[-1], rtol=1e-9, atol=1e-12
     )
     at_rest = np.zeros((5, 2))
     at_rest[0] = [0.2, 0.3]
     np.testing.assert_allclose(
-        efforts_of(streamed[-1]), inverse_dynamics(model, at_rest), atol=1e-6
+        rows(streamed[-1]), inverse_dynamics(model, at_rest), atol=1e-6
     )
 
 
@@ -500,9 +458,9 @@ def trajectory_with(field, values, point=1):
 BAD_TRAJECTORIES = [
     (JointTrajectory(), 'joint_names is empty'),
     (JointTrajectory(joint_names=list(NAMES)), 'no points'),
-    (trajectory(joint_names=['shoulder', 'wrist']), 'wrist'),
-    (trajectory(joint_names=['shoulder', 'shoulder']), 'shoulder'),
-    (trajectory(positions=((0.0,), (1.0,)), joint_names=['elbow']), 'shoulder'),
+    (trajectory(names=['shoulder', 'wrist']), 'wrist'),
+    (trajectory(names=['shoulder', 'shoulder']), 'shoulder'),
+    (trajectory(((0.0,), (1.0,)), names=['elbow']), 'shoulder'),
     (trajectory_with('positions', [0.1]), 'point 1 has 1 positions, expected 2'),
     (trajectory_with('positions', []), 'point 1 has 0 positions'),
     (trajectory_with('velocities', [0.1, 0.2, 0.3]), 'point 1 has 3 velocities'),
@@ -518,7 +476,7 @@ BAD_TRAJECTORIES = [
 
 def test_bad_trajectory_is_refused_and_the_node_goes_on(harness):
     for message, reason in (
-        (trajectory(joint_names=[]), 'joint_names is empty'),
+        (trajectory(names=[]), 'joint_names is empty'),
         # An empty one stops.
         *(item for item in BAD_TRAJECTORIES if item[0].points),
         (past_trajectory(), 'ended'),
@@ -529,7 +487,7 @@ def test_bad_trajectory_is_refused_and_the_node_goes_on(harness):
     assert not harness.messages['hodyn_node/effort_trajectory']
     assert not harness.messages['hodyn_node/joint_effort']
     harness.publishers['joint_trajectory'].publish(trajectory())
-    assert np.isfinite(samples_of(harness.received('effort_trajectory')[-1])).all()
+    assert np.isfinite(samples(harness.received('effort_trajectory')[-1])).all()
 
 
 def test_empty_trajectory_stops_the_motion_smoothly(harness):
@@ -539,10 +497,10 @@ def test_empty_trajectory_stops_the_motion_smoothly(harness):
     harness.publishers['joint_trajectory'].publish(JointTrajectory())
     whole = harness.received('effort_trajectory', 2)[-1]
     assert 'brings the motion to rest' in whole.remarks[0]
-    rest = samples_of(whole)[-1]
+    rest = samples(whole)[-1]
     harness.wait(
         lambda: np.allclose(
-            efforts_of(harness.messages['hodyn_node/joint_effort'][-1]), rest, atol=1e-9
+            rows(harness.messages['hodyn_node/joint_effort'][-1]), rest, atol=1e-9
         ),
         'the end of the stop',
     )
@@ -558,13 +516,13 @@ def test_wrench_adds_to_the_efforts(harness, model):
         for acting in ('on_environment', 'on_robot'):
             kinds = (getattr(WrenchMotion, kind.upper()) for kind in (expressed_in, acting))
             sent, motion = wrench_motion(WRENCH, 'tool', *kinds), joint_motion()
-            sent.header.stamp = motion.header.stamp = stamp(now(harness))
+            sent.header.stamp = motion.header.stamp = time_of(now(harness))
             count = total['received']
             harness.publishers['wrench_motion'].publish(sent)
             harness.wait(lambda count=count: total['received'] > count, 'wrench')
             wrench = Wrench('tool', WRENCH, expressed_in, acting)
             np.testing.assert_allclose(
-                efforts_of(answered(harness, motion)),
+                rows(answered(harness, motion)),
                 inverse_dynamics(model, MOTION, wrench),
                 rtol=1e-9,
             )
@@ -572,8 +530,8 @@ def test_wrench_adds_to_the_efforts(harness, model):
 
 def test_stale_wrench_stops_the_output_until_zeros_end_it(harness, model):
     sent, motion = wrench_motion(), joint_motion()
-    sent.header.stamp = stamp(now(harness))
-    motion.header.stamp = stamp(now(harness) + 200_000_000)
+    sent.header.stamp = time_of(now(harness))
+    motion.header.stamp = time_of(now(harness) + 200_000_000)
     harness.publishers['wrench_motion'].publish(sent)
     harness.wait(lambda: harness.wrenches.sources, 'wrench')
     harness.publishers['joint_motion'].publish(motion)
@@ -585,7 +543,7 @@ def test_stale_wrench_stops_the_output_until_zeros_end_it(harness, model):
     harness.publishers['wrench_motion'].publish(wrench_motion(np.zeros((3, 6))))
     harness.wait(lambda: not harness.wrenches.sources, 'end of the wrench')
     np.testing.assert_allclose(
-        efforts_of(answered(harness, motion)), inverse_dynamics(model, MOTION)
+        rows(answered(harness, motion)), inverse_dynamics(model, MOTION)
     )
 
 
@@ -603,7 +561,7 @@ def test_bad_wrench_is_refused_and_the_node_goes_on(harness, model):
         harness.publishers['wrench_motion'].publish(message)
         harness.refuses('wrench_motion', reason)
     np.testing.assert_allclose(
-        efforts_of(answered(harness, joint_motion())), inverse_dynamics(model, MOTION)
+        rows(answered(harness, joint_motion())), inverse_dynamics(model, MOTION)
     )
 
 
@@ -618,7 +576,7 @@ def stamped_motions(times, motions=None):
     messages = []
     for index, time in enumerate(times):
         messages.append(joint_motion(MOTION if motions is None else motions[index]))
-        messages[-1].header.stamp = stamp(5 * 10**9 + round(time * 1e9))
+        messages[-1].header.stamp = time_of(5 * 10**9 + round(time * 1e9))
     return messages
 
 
@@ -630,9 +588,9 @@ def test_service_answers_a_trajectory(harness, model):
     assert len(times) == 15
     assert times[-1] == 0.4
     assert np.diff(times).max() <= 0.03 + 1e-12
-    motion = motion_samples_of(whole)
+    motion = samples(whole, FIELDS)
     np.testing.assert_allclose(
-        samples_of(whole), inverse_dynamics(model, motion), rtol=1e-9, atol=1e-12
+        samples(whole), inverse_dynamics(model, motion), rtol=1e-9, atol=1e-12
     )
     assert not harness.messages['hodyn_node/joint_effort'], (
         'the service must not move anything'
@@ -658,7 +616,7 @@ def test_service_samples_a_trajectory_at_given_times(harness):
     response = harness.call(request(trajectory=trajectory(), sample_times=times))
     assert list(response.effort_trajectory.time_from_start) == times
     np.testing.assert_allclose(
-        motion_samples_of(response.effort_trajectory)[2, 0], [0.5, -0.4], atol=1e-9
+        samples(response.effort_trajectory, FIELDS)[2, 0], [0.5, -0.4], atol=1e-9
     )
 
 
@@ -668,9 +626,7 @@ def test_service_answers_motion_samples(harness, model):
     assert response.success, response.message
     whole = response.effort_trajectory
     np.testing.assert_allclose(whole.time_from_start, [0.0, 0.1, 0.2, 0.4])
-    np.testing.assert_allclose(
-        samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9
-    )
+    np.testing.assert_allclose(samples(whole), inverse_dynamics(model, motions), rtol=1e-9)
 
 
 def test_service_answers_a_motion_in_flat_arrays_like_its_samples(harness, model):
@@ -680,15 +636,13 @@ def test_service_answers_a_motion_in_flat_arrays_like_its_samples(harness, model
     response = harness.call(request(motion_trajectory=turned))
     assert response.success, response.message
     whole = response.effort_trajectory
-    assert whole.header.stamp == stamp(5 * 10**9)
+    assert whole.header.stamp == time_of(5 * 10**9)
     assert list(whole.time_from_start) == times
     assert whole.joint_names == list(NAMES)
-    assert np.array_equal(motion_samples_of(whole), motions)
-    np.testing.assert_allclose(
-        samples_of(whole), inverse_dynamics(model, motions), rtol=1e-9
-    )
+    assert np.array_equal(samples(whole, FIELDS), motions)
+    np.testing.assert_allclose(samples(whole), inverse_dynamics(model, motions), rtol=1e-9)
     listed = harness.call(request(motion=stamped_motions(times, motions))).effort_trajectory
-    assert np.array_equal(samples_of(whole), samples_of(listed))
+    assert np.array_equal(samples(whole), samples(listed))
     assert (whole.source, whole.limit_violations) == (
         listed.source,
         [
@@ -729,7 +683,7 @@ def test_service_takes_wrenches_with_flat_arrays_as_with_a_list(harness):
     ]
     start = wrench_motion(WRENCH, 'upper', WrenchMotion.HYBRID, WrenchMotion.ON_ROBOT)
     flat, listed, free = (
-        samples_of(harness.call(asked).effort_trajectory)
+        samples(harness.call(asked).effort_trajectory)
         for asked in (
             request(
                 motion_trajectory=motion_trajectory(times, motions), wrenches=[*each, start]
@@ -766,7 +720,7 @@ def test_service_takes_wrenches_for_every_sample_and_for_the_start(harness, mode
             Wrench('upper', continued, 'hybrid', 'on_robot'),
         ],
     )
-    np.testing.assert_allclose(samples_of(response.effort_trajectory), expected, rtol=1e-9)
+    np.testing.assert_allclose(samples(response.effort_trajectory), expected, rtol=1e-9)
 
 
 def test_service_returns_remarks_on_the_model(harness):

@@ -13,9 +13,9 @@ import pytest
 from geometry_msgs.msg import Vector3
 from hodyn_msgs.msg import WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
-from support import fault_tools, robots
+from support import robots
 from support.engine_cases import kernels_of
-from support.fault_tools import MOTION, joint_trajectory
+from support.messages import MOTION, joint_motion, joint_trajectory
 from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 
@@ -63,8 +63,8 @@ def gate(monkeypatch):
     made.opened.set()
 
 
-def joint_motion(number=0):
-    return fault_tools.joint_motion(stamp=10**9 + number)
+def sample(number=0):
+    return joint_motion(stamp=10**9 + number)
 
 
 def trajectory():
@@ -72,7 +72,7 @@ def trajectory():
 
 
 def request():
-    return ComputeInverseDynamics.Request(motion=[joint_motion()])
+    return ComputeInverseDynamics.Request(motion=[sample()])
 
 
 def efforts(urdf):
@@ -95,7 +95,7 @@ def test_first_answer_is_computed_by_compiled_code(start):
     answers = harness.messages['hodyn_node/joint_effort']
 
     def answered():
-        harness.publishers['joint_motion'].publish(joint_motion())
+        harness.publishers['joint_motion'].publish(sample())
         return answers
 
     harness.wait(answered, 'first answer')
@@ -116,7 +116,7 @@ def test_input_that_comes_before_the_first_robot_is_ready_is_refused_or_waits(st
     harness = start()
     harness.describe(robots.TWO_LINK)
     harness.status('model', lambda s: s.message == 'the model is being made ready')
-    harness.publishers['joint_motion'].publish(joint_motion())
+    harness.publishers['joint_motion'].publish(sample())
     assert 'being made ready' in harness.refusal('joint_motion')
     harness.publishers['joint_trajectory'].publish(trajectory())
     assert harness.service.wait_for_service(TIMEOUT)
@@ -158,7 +158,7 @@ def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
     def send(count):
         nonlocal sent
         for _ in range(count):
-            harness.publishers['joint_motion'].publish(joint_motion(sent))
+            harness.publishers['joint_motion'].publish(sample(sent))
             sent += 1
             time.sleep(0.002)
 
@@ -210,16 +210,16 @@ def test_node_works_where_compiling_fails(start, monkeypatch, capfd):
 
 PROCESS = """
 from support import fault_tools, robots
-from support.fault_tools import MOTION, joint_trajectory
+from support.messages import MOTION, joint_trajectory
 from support.ros_harness import Harness, dict_of
-from test_node_warm_up import efforts, efforts_of, joint_motion
+from test_node_warm_up import efforts, efforts_of, sample
 import numpy as np
 
 harness = Harness({'robot_description': robots.TWO_LINK, 'input_timeout': 0.0})
 for urdf in (robots.TWO_LINK, robots.HEAVIER_TWO_LINK):
     harness.describe_and_wait(urdf)
     harness.forget()
-    harness.publishers['joint_motion'].publish(joint_motion())
+    harness.publishers['joint_motion'].publish(sample())
     np.testing.assert_allclose(
         efforts_of(harness.received('joint_effort')[0]), efforts(urdf), rtol=1e-9
     )

@@ -7,24 +7,26 @@ from math import factorial
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Inertia, Vector3
-from hodyn_msgs.msg import JointMotion
 from hodyn_msgs.srv import SetPayload
 from numpy.polynomial import Polynomial
 from std_msgs.msg import Float64MultiArray
 from support import robots
+from support.messages import (
+    GRAVITY,
+    MOTION,
+    NAMES,
+    joint_motion,
+    joint_trajectory,
+    nanoseconds,
+    rows,
+)
 from support.oracles import taylor_rnea, taylor_terms
 from support.ros_harness import TIMEOUT, Harness, dict_of
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.streams import preparation as robot
 from hodyn_ros.trajectory import Waypoints, plan_motion
 
-NAMES = ('shoulder', 'elbow')
-GRAVITY = (0.0, 0.0, -9.81)
-MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
-FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 SECOND = 10**9
 # A weight on the tool, its description beside the links of the arm.
 WEIGHT = {
@@ -70,15 +72,12 @@ class Arm(Harness):
 
     def efforts(self, time):
         """Efforts at a time [ns], of the motion that all tests have there."""
-        message = JointMotion(joint_names=list(NAMES))
-        for field, values in zip(FIELDS, MOTION):
-            setattr(message, field, list(values))
-        message.header.stamp = Time(sec=time // SECOND, nanosec=time % SECOND)
+        message = joint_motion(stamp=time)
         count = len(self.messages['hodyn_node/joint_effort'])
         self.publishers['joint_motion'].publish(message)
         answer = self.received('joint_effort', count + 1)[-1]
         assert answer.header.stamp == message.header.stamp
-        return np.array([answer.effort, answer.effort_dot, answer.effort_ddot])
+        return rows(answer)
 
 
 @pytest.fixture
@@ -103,10 +102,6 @@ def empty(shared_arm):
     shared_arm.describe_and_wait(robots.TWO_LINK)
     shared_arm.forget()
     return shared_arm
-
-
-def nanoseconds(stamp):
-    return stamp.sec * SECOND + stamp.nanosec
 
 
 def series(x, duration):
@@ -249,11 +244,7 @@ def test_payload_that_changes_while_a_trajectory_runs():
         waypoints = Waypoints(
             NAMES, [0.0, 8.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
         )
-        message = JointTrajectory(joint_names=list(NAMES))
-        for time, position in zip(waypoints.times, waypoints.positions):
-            point = JointTrajectoryPoint(positions=list(position))
-            point.time_from_start = Duration(sec=int(time), nanosec=round(time % 1.0 * 1e9))
-            message.points.append(point)
+        message = joint_trajectory(waypoints.positions, waypoints.times)
         commands = 'hodyn_node/commands'
         arm.listen(Float64MultiArray, commands)
         arm.publishers['joint_trajectory'].publish(message)
@@ -275,7 +266,7 @@ def test_payload_that_changes_while_a_trajectory_runs():
                 for urdf in (robots.TWO_LINK, heavy)
             )
             x = min(max((stamp - start) / (2 * SECOND), 0.0), 1.0)
-            given = np.array([message.effort, message.effort_dot, message.effort_ddot])
+            given = rows(message)
             if 0.0 < x < 1.0:
                 checked += 1
                 expected = along(x, 2.0, empty.sum(axis=0), full.sum(axis=0))
@@ -296,11 +287,10 @@ def test_payload_that_changes_while_a_trajectory_runs():
 def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_step():
     arm = Arm(publish_rate=50.0)
     try:
-        message = JointTrajectory(joint_names=list(NAMES))
-        for number, position in enumerate(((0.0, 0.0), (0.9, -0.7), (0.2, 0.4))):
-            point = JointTrajectoryPoint(positions=list(position))
-            point.time_from_start = Duration(sec=10 * number)
-            message.points.append(point)
+        waypoints = Waypoints(
+            NAMES, [0.0, 10.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
+        )
+        message = joint_trajectory(waypoints.positions, waypoints.times)
         arm.publishers['joint_trajectory'].publish(message)
         arm.received('joint_effort', 10)
         arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
@@ -308,9 +298,6 @@ def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_s
         begin, name = nanoseconds(whole.header.stamp), 'hodyn_node/joint_effort'
         end = nanoseconds(arm.messages[name][-1].header.stamp) + SECOND
         arm.wait(lambda: nanoseconds(arm.messages[name][-1].header.stamp) >= end, 'its end')
-        waypoints = Waypoints(
-            NAMES, [0.0, 10.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
-        )
         motion = plan_motion(waypoints, NAMES).motion
         shares, times = [], []
         for item in list(arm.messages[name]):

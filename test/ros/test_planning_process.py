@@ -18,7 +18,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import rclpy
-from builtin_interfaces.msg import Duration
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
@@ -26,8 +25,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 from support import robots
+from support.messages import EFFORTS, FIELDS, joint_trajectory, samples
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.errors import MotionError
@@ -42,8 +41,6 @@ from hodyn_ros.streams.motion_stream import Task
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.trajectory.spline import fit_spline
 
-EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
-FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 
 Response = ComputeInverseDynamics.Response
@@ -65,14 +62,8 @@ def harness(started_as_users_do):
     made.close()
 
 
-def trajectory(seconds=1):
-    """There and back, so that it can be sent again."""
-    message = JointTrajectory(joint_names=['shoulder', 'elbow'])
-    for number, share in enumerate((0.0, 1.0, 0.0)):
-        point = JointTrajectoryPoint(positions=[0.2 * share, -0.4 * share])
-        point.time_from_start = Duration(sec=number * seconds)
-        message.points.append(point)
-    return message
+def trajectory():
+    return joint_trajectory(((0.0, 0.0), (0.2, -0.4), (0.0, 0.0)), (0.0, 1.0, 2.0))
 
 
 def process_of(harness):
@@ -99,13 +90,7 @@ def call_again(harness):
 
 def check(message):
     """Whether the efforts are those of the motion in the message."""
-    shape = (-1, len(message.joint_names))
-    motion = np.stack(
-        [np.reshape(getattr(message, name), shape) for name in FIELDS], axis=1
-    )
-    effort = np.stack(
-        [np.reshape(getattr(message, name), shape) for name in EFFORTS], axis=1
-    )
+    motion, effort = samples(message, FIELDS), samples(message)
     expected = inverse_dynamics(RobotModel.from_urdf(robots.TWO_LINK), motion)
     np.testing.assert_allclose(effort, expected, atol=1e-12 * np.abs(expected).max())
 
