@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -21,11 +22,12 @@ from support.fault_tools import (
     children,
     is_alive,
 )
-from support.messages import EFFORTS, FIELDS, GRAVITY, NAMES, joint_motion, joint_trajectory
+from support.messages import FIELDS, GRAVITY, NAMES, joint_motion, joint_trajectory
 from support.oracles import taylor_rnea
 from trajectory_msgs.msg import JointTrajectory
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
+NUMBERS = itertools.count(1)
 PEERS = Path(__file__).resolve().parents[1] / 'support' / 'fault_peers.py'
 
 
@@ -86,20 +88,21 @@ def answers_to_trajectory(pair):
     """Send a trajectory, wait for the whole answer and check it."""
     client = pair.client
     stop_trajectory(pair)  # it would be continued
-    begin = ((0.0, 0.0), (0.0, 0.0))
-    for message in (joint_trajectory(begin, (1.0, 1.1)), joint_trajectory()):
-        before = len(client.trajectories)
-        client.publishers['joint_trajectory'].publish(message)
-        client.wait(lambda count=before: len(client.trajectories) > count, 'whole answer')
+    hold, there_and_back = ((0.0, 0.0),) * 2, ((0.0, 0.0), (0.5, -0.4), (0.0, 0.0))
+    for positions, times in ((hold, [1.0, 1.1]), (there_and_back, [0.0, 0.1, 0.2])):
+        # By its end the answer is known among those to what was sent before.
+        times[-1] += 1e-6 * next(NUMBERS)
+        client.publishers['joint_trajectory'].publish(joint_trajectory(positions, times))
+
+        def find(end=times[-1]):
+            found = [
+                t for t in client.trajectories if abs(t.time_from_start[-1] - end) < 1e-8
+            ]
+            return found and found[0]
+
+        whole = client.wait(find, 'whole answer')
         client.wait(lambda: is_silent(client), 'end of the motion')
-    whole = client.trajectories[-1]
-    n = len(NAMES)
-    motion = np.stack(
-        [np.reshape(getattr(whole, field), (-1, n)) for field in FIELDS], 1
-    )
-    efforts = np.stack(
-        [np.reshape(getattr(whole, field), (-1, n)) for field in EFFORTS], 1
-    )
+    motion, efforts = samples(whole, FIELDS), samples(whole)
     np.testing.assert_allclose(motion[0, 0], 0.0, atol=1e-9)
     np.testing.assert_allclose(motion[-1, 0], 0.0, atol=1e-9)
     for sample, given in zip(motion[::5], efforts[::5]):
