@@ -229,9 +229,7 @@ def check_answer(message, given):
         np.abs(list(map(list, (given.position, given.velocity, given.acceleration)))).max()
         < 1e3
     ):
-        efforts = np.array(
-            [getattr(message, f) for f in EFFORTS[: len(expected)]]
-        )
+        efforts = np.array([getattr(message, f) for f in EFFORTS[: len(expected)]])
         scale = np.abs(expected).max(axis=1, keepdims=True)
         assert np.all(np.abs(efforts - expected) <= 1e-9 * scale + 1e-300), (
             efforts,
