@@ -20,7 +20,7 @@ LONG = """
 ros/test_faults_death.py             engine/test_engine.py
 ros/test_node.py                     cli/test_cli_motion.py
 ros/test_faults_overload.py          retiming/test_retiming.py
-ros/test_flatness_guard.py           codegen/test_generate.py
+streams/test_control_plant.py        codegen/test_generate.py
 ros/test_planning_process.py         trajectory/test_estimator.py
 ros/test_motor_reference.py          control/test_tracking.py
 ros/test_simulation_node.py          engine/test_engine_results.py

@@ -50,7 +50,8 @@ from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import String
 from support import fault_tools
 from support.fault_peers import PULSES
-from support.fault_tools import EFFORTS, EVERYTHING, GRAVITY, Client, NodeProcess
+from support.fault_tools import EVERYTHING, Client, NodeProcess
+from support.messages import EFFORTS, GRAVITY, joint_motion, nanoseconds
 from support.oracles import PinOracle, taylor_rnea
 from support.ros_harness import next_domain
 
@@ -258,7 +259,7 @@ class Checker:
         size = DIFFERENT_SAMPLES, 5, len(self.names)
         motions = self._motions = np.random.default_rng(3).normal(size=size)
         self._messages = [
-            bytearray(serialize_message(fault_tools.joint_motion(motion, self.names)))
+            bytearray(serialize_message(joint_motion(motion, self.names)))
             for motion in motions
         ]
         self._expected = [
@@ -327,7 +328,7 @@ class Checker:
                 if now >= due:
                     break  # the next sample waits
             while taken := self._echo.handle.take_message(Time, False):
-                self._note_pause(1e-9 * fault_tools.nanoseconds(taken[0]), time.time())
+                self._note_pause(1e-9 * nanoseconds(taken[0]), time.time())
         report.seconds = clock() - begin
         gc.enable()
 
@@ -347,7 +348,7 @@ class Checker:
         """Check an output; return whether it answers a sample of the stream."""
         report = self._report
         report.not_finite += not fault_tools.is_finite(message)
-        stamp = fault_tools.nanoseconds(message.header.stamp)
+        stamp = nanoseconds(message.header.stamp)
         number = stamp - 10**9 * FIRST_SECOND
         if not 0 <= number < report.sent:
             report.others += 1

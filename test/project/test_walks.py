@@ -50,7 +50,7 @@ def test_way_of_the_command_that_retimes(tmp_path):
         done = runner.invoke(hodyn, arguments)
         assert done.exit_code == 0, done.output
 
-    assert_within(walk_of(retime), 275, 41)
+    assert_within(walk_of(retime), 281, 43)
 
 
 def test_way_of_a_message_to_the_efforts():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -97,28 +98,28 @@ class Company:
         rclpy.shutdown(context=self.context)
 
 
-@pytest.fixture
-def company():
-    made = []
-
-    def make(**parameters):
-        made.append(Company(parameters))
-        company = made[-1]
+@contextmanager
+def running(**parameters):
+    """Company whose nodes are ready."""
+    made = Company(parameters)
+    try:
         for name in ROBOTS:
-            company.wait(
+            made.wait(
                 lambda name=name: (
-                    (status := company.status(name, 'model'))
+                    (status := made.status(name, 'model'))
                     and status.message == 'model loaded'
                 )
             )
-            company.wait(
-                lambda name=name: company.publishers[name].get_subscription_count()
-            )
-        return company
+            made.wait(made.publishers[name].get_subscription_count)
+        yield made
+    finally:
+        made.close()
 
-    yield make
-    for item in made:
-        item.close()
+
+@pytest.fixture(scope='module')
+def company():
+    with running(left={'publish_rate': 20.0, 'limits.elbow.jerk': 3.0}) as made:
+        yield made
 
 
 def motion_of(model):
@@ -132,7 +133,9 @@ def send(company, name, model, motion):
 
 
 def test_two_nodes_answer_for_their_own_robots(company):
-    made = company()
+    made = company
+    for efforts in made.efforts.values():
+        efforts.clear()
     models = {name: RobotModel.from_urdf(text) for name, text in ROBOTS.items()}
     for name, model in models.items():
         send(made, name, model, motion_of(model))
@@ -150,8 +153,7 @@ def test_two_nodes_answer_for_their_own_robots(company):
 
 
 def test_two_nodes_have_parameters_of_their_own(company):
-    made = company(left={'publish_rate': 20.0, 'limits.elbow.jerk': 3.0})
-    left, right = (made.nodes[name] for name in ('left', 'right'))
+    left, right = (company.nodes[name] for name in ('left', 'right'))
     assert left.get_parameter('publish_rate').value == 20.0
     assert right.get_parameter('publish_rate').value == 100.0
     assert left.has_parameter('limits.elbow.jerk')
@@ -162,27 +164,29 @@ def test_two_nodes_have_parameters_of_their_own(company):
 
 
 def test_two_nodes_report_their_own_health(company):
-    made = company()
-    motion = np.zeros((5, 1))
-    send(made, 'right', RobotModel.from_urdf(robots.OTHER_JOINTS), motion)
-    wrong = JointMotion(joint_names=['nobody'], position=[0.0])
-    made.publishers['left'].publish(wrong)
-
     def counts(name):
-        values = dict_of(made.status(name, 'joint_motion'))
-        return int(values['received']), int(values['refused'])
+        status = company.status(name, 'joint_motion')
+        values = dict_of(status) if status else {}
+        return np.array([int(values.get(key, 0)) for key in ('received', 'refused')])
 
-    made.wait(lambda: counts('left') == (0, 1) and counts('right') == (1, 0))
-    assert made.status('left', 'model').hardware_id == 'arm'
-    assert made.status('right', 'model').hardware_id == 'rail'
+    before = {name: counts(name) for name in ROBOTS}
+    motion = np.zeros((5, 1))
+    send(company, 'right', RobotModel.from_urdf(robots.OTHER_JOINTS), motion)
+    wrong = JointMotion(joint_names=['nobody'], position=[0.0])
+    company.publishers['left'].publish(wrong)
+    for name, change in (('left', [0, 1]), ('right', [1, 0])):
+        wanted = before[name] + change
+        company.wait(lambda n=name, w=wanted: np.array_equal(counts(n), w))
+    assert company.status('left', 'model').hardware_id == 'arm'
+    assert company.status('right', 'model').hardware_id == 'rail'
 
 
-def test_one_node_ends_and_the_other_goes_on(company):
-    made = company()
-    gone = made.nodes.pop('left')
-    made.executor.remove_node(gone)
-    gone.destroy_node()
-    model = RobotModel.from_urdf(robots.OTHER_JOINTS)
-    send(made, 'right', model, motion_of(model))
-    made.wait(lambda: made.efforts['right'])
-    assert not made.efforts['left']
+def test_one_node_ends_and_the_other_goes_on():
+    with running() as made:
+        gone = made.nodes.pop('left')
+        made.executor.remove_node(gone)
+        gone.destroy_node()
+        model = RobotModel.from_urdf(robots.OTHER_JOINTS)
+        send(made, 'right', model, motion_of(model))
+        made.wait(lambda: made.efforts['right'])
+        assert not made.efforts['left']

@@ -24,16 +24,13 @@ PERIOD = SECOND // 1000
 START = 100 * SECOND
 HOLD = {0.0: (0.0, 0.0), 0.1: (0.0, 0.0)}
 POINTS = {0.5: (0.6, -0.5), 1.0: (0.2, 0.4)}
-# So long that what replaces the first of them joins it on the way, however long planning takes.
-LONG = {2.0: (0.8, -0.7), 5.0: (0.2, 0.4)}
-LATER = {3.0: (0.1, 0.1), 4.5: (0.3, 0.2)}
 
 
 class Cell:
     """A robot that its controller moves, and the node that tells the controller how."""
 
     def __init__(self, content, compensates, with_effort=True):
-        self.compensates, self.with_effort = compensates, with_effort
+        self.compensates = compensates
         self.plant = ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {}, 2.5e-4)
         self.plant.reset(np.zeros(2))
         self.harness = Harness(
@@ -49,6 +46,7 @@ class Cell:
         self.node = JtcNode(
             controller,
             START,
+            with_effort,
             context=self.harness.context,
             namespace=self.harness.namespace,
             cli_args=['--ros-args', '-r', '__node:=controller'],
@@ -90,12 +88,6 @@ class Cell:
 
         self.harness.wait(is_taken, 'trajectory for the controller')
         assert not self.node.refusals
-        if not self.with_effort:
-            trajectory = self.node.controller._new
-            trajectory.points = [
-                type(p)(p.time, p.positions, p.velocities, p.accelerations)
-                for p in trajectory.points
-            ]
 
     def step(self):
         """Let a period pass: what is desired, its velocity and the error."""
@@ -151,25 +143,3 @@ def test_robot_follows_waypoints_by_the_efforts_that_come_with_them(
         assert np.all(rows[-1, 1] == 0.0)
         errors.append(np.abs(rows[:, 2]).max())
     assert errors[0] < 0.05 * errors[1]
-
-
-def test_new_waypoints_on_the_way_are_joined_without_a_step(cell):
-    made = cell('without_gravity', True)
-    made.send(HOLD)
-    made.run(0.2)
-    made.send(LONG)
-    before = made.run(1.0)
-    assert np.abs(before[-1, 1]).max() > 0.3  # on the way
-    made.send(LATER)
-    after = made.run(8.0)  # it may begin later than it was sent
-    steps = np.abs(np.diff(np.concatenate([before[-2:], after])[:, :2], axis=0)).max(
-        axis=(0, 2)
-    )
-    usual = np.abs(np.diff(after[40:, :2], axis=0)).max(axis=(0, 2))
-    assert np.all(steps < 2.0 * usual)
-    np.testing.assert_allclose(after[-1, 0], LATER[4.5], atol=1e-9)
-    # The controller says once more what it said the period before, and is late by that until the
-    # new motion begins.
-    late = max(np.abs(before[-1, 1]).max(), np.abs(after[:, 1]).max()) * PERIOD / SECOND
-    assert np.abs(after[:, 2]).max() < 1.5 * late
-    assert np.abs(after[-1000:, 2]).max() < 0.5 * late

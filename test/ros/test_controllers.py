@@ -6,63 +6,75 @@ from time import monotonic
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration
 from std_msgs.msg import Float64MultiArray
 from support import robots
+from support.messages import FIELDS, GRAVITY, NAMES, joint_trajectory, samples
 from support.oracles import taylor_rnea, taylor_terms
 from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.streams.motion_stream import LEAD_IN
 from hodyn_ros.streams.timeline import nanoseconds
 from hodyn_ros.trajectory.jtc import jtc_motion
 
-NAMES = ('shoulder', 'elbow')
-GRAVITY = (0.0, 0.0, -9.81)
 FRICTION = 0.4
 TIMES = (0.0, 0.4, 0.9)
 LONG = (0.0, 20.0, 60.0)  # of which a busy machine streams samples enough
 POSITIONS = ((0.0, 0.0), (0.5, -0.4), (0.2, 0.3))
 
 
+USUAL = {
+    'command.effort': 'full',
+    'command.friction': True,
+    'command.effort_tolerance': 0.02,
+    'command.joints': ['shoulder', 'elbow'],
+    'command.interfaces': ['effort'],
+    'max_trajectory_points': 10_000,
+    'interpolation': 'spline',
+    'publish_rate': 200.0,
+}
+
+
 class Station(Harness):
     """A node with the two-link arm and a listener to what it sends to controllers."""
 
-    def __init__(self, **parameters):
-        given = {name.replace('__', '.'): value for name, value in parameters.items()}
-        super().__init__(
-            {**{f'friction.{name}.viscous': FRICTION for name in NAMES}, **given}
-        )
+    def __init__(self):
+        super().__init__({f'friction.{name}.viscous': FRICTION for name in NAMES} | USUAL)
         self.listen(JointTrajectory, 'hodyn_node/controller_trajectory')
         self.listen(Float64MultiArray, 'hodyn_node/commands')
-        self.describe_and_wait(robots.TWO_LINK)
 
     def move(self, positions=POSITIONS, times=TIMES):
-        message = JointTrajectory(joint_names=list(NAMES))
-        for time, position in zip(times, positions):
-            point = JointTrajectoryPoint(positions=list(position))
-            point.time_from_start = Duration(sec=int(time), nanosec=round(time % 1.0 * 1e9))
-            message.points.append(point)
-        self.publishers['joint_trajectory'].publish(message)
+        """Send a trajectory and return the whole answer."""
+        count = len(self.messages['hodyn_node/effort_trajectory'])
+        self.publishers['joint_trajectory'].publish(joint_trajectory(positions, times))
+        return self.received('effort_trajectory', count + 1)[-1]
+
+
+@pytest.fixture(scope='module')
+def shared():
+    made = Station()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def station(shared):
+    """The same, with the usual parameters and nothing under way."""
+    # Another robot in between ends what still runs.
+    shared.describe_and_wait(robots.OTHER_JOINTS)
+    shared.describe_and_wait(robots.TWO_LINK)
+    assert shared.set(**USUAL).successful
+    # What is still on its way to the client was sent before the next report.
+    shared.messages['/diagnostics'].clear()
+    shared.status('model', lambda s: True)
+    shared.forget()
+    return shared
 
 
 @pytest.fixture
 def context():
     with own_domain() as made:
         yield made
-
-
-@pytest.fixture
-def start():
-    made = []
-
-    def make(**parameters):
-        made.append(Station(**parameters))
-        return made[-1]
-
-    yield make
-    for station in made:
-        station.close()
 
 
 def columns(message):
@@ -89,17 +101,12 @@ def content(motion, kind, friction):
         pytest.param('without_gravity', True, marks=pytest.mark.slow),
     ],
 )
-def test_efforts_between_the_points_are_exact_up_to_the_tolerance(start, kind, friction):
+def test_efforts_between_the_points_are_exact_up_to_the_tolerance(station, kind, friction):
     tolerance = 0.02
-    station = start(
-        command__effort=kind,
-        command__friction=friction,
-        command__effort_tolerance=tolerance,
-    )
-    station.move()
+    assert station.set(command__effort=kind, command__friction=friction).successful
+    whole = station.move()
     message = station.received('controller_trajectory')[0]
     assert tuple(message.joint_names) == NAMES
-    whole = station.received('effort_trajectory')[0]
     times, rows = columns(message)
     # The stamp comes before the first point: one that has passed is "now" for the controller.
     assert times[0] == LEAD_IN
@@ -121,32 +128,25 @@ def test_efforts_between_the_points_are_exact_up_to_the_tolerance(start, kind, f
     )
 
 
-def test_tolerance_that_needs_too_many_points_is_reported_with_one_that_would_do(start):
-    station = start(command__effort_tolerance=1e-6, max_trajectory_points=50)
-    station.move()
+def test_tolerance_that_needs_too_many_points_is_reported_with_one_that_would_do(station):
+    assert station.set(command__effort_tolerance=1e-6, max_trajectory_points=50).successful
     (remark,) = [
-        text
-        for text in station.received('effort_trajectory')[0].remarks
-        if 'no trajectory for a controller' in text
+        text for text in station.move().remarks if 'no trajectory for a controller' in text
     ]
     enough = float(remark.split('; ')[-1].split(' would')[0])
     assert not station.messages['hodyn_node/controller_trajectory']
-    other = start(command__effort_tolerance=enough, max_trajectory_points=50)
-    other.move()
-    assert len(other.received('controller_trajectory')[0].points) <= 50
-
-
-def test_motion_whose_efforts_jump_is_not_for_a_controller(start):
-    station = start(interpolation='jtc')
+    assert station.set(command__effort_tolerance=enough).successful
     station.move()
-    assert any(
-        'accelerations' in text for text in station.received('effort_trajectory')[0].remarks
-    )
+    assert len(station.received('controller_trajectory')[0].points) <= 50
+
+
+def test_motion_whose_efforts_jump_is_not_for_a_controller(station):
+    assert station.set(interpolation='jtc').successful
+    assert any('accelerations' in text for text in station.move().remarks)
     assert not station.messages['hodyn_node/controller_trajectory']
 
 
-def test_stop_reaches_the_controller_too(start):
-    station = start()
+def test_stop_reaches_the_controller_too(station):
     station.move(times=(0.0, 40.0, 90.0))
     station.received('controller_trajectory')
     station.publishers['joint_trajectory'].publish(JointTrajectory())
@@ -156,14 +156,13 @@ def test_stop_reaches_the_controller_too(start):
 
 
 @pytest.mark.parametrize('kind', ['full', 'without_gravity'])
-def test_commands_have_the_joints_and_interfaces_asked_for(start, kind):
+def test_commands_have_the_joints_and_interfaces_asked_for(station, kind):
     interfaces = ['effort', 'position', 'effort_dot', 'velocity']
-    station = start(
+    assert station.set(
         command__joints=['elbow', 'shoulder'],
         command__interfaces=interfaces,
         command__effort=kind,
-        publish_rate=200.0,
-    )
+    ).successful
     station.move()
     name, end = 'hodyn_node/commands', np.array(POSITIONS[-1])
     station.wait(
@@ -199,8 +198,8 @@ def rates_of(station, efforts):
     return station.wait(found, 'the same efforts')
 
 
-def test_commands_agree_with_the_efforts_of_the_same_instant(start):
-    station = start(command__interfaces=['effort', 'effort_dot'], publish_rate=200.0)
+def test_commands_agree_with_the_efforts_of_the_same_instant(station):
+    assert station.set(command__interfaces=['effort', 'effort_dot']).successful
     station.move(times=LONG)
     station.wait(
         lambda: (
@@ -217,11 +216,11 @@ def test_commands_agree_with_the_efforts_of_the_same_instant(start):
         np.testing.assert_array_equal(known[tuple(row[:, 0])], row[:, 1])
 
 
-def test_pid_controller_gets_efforts_with_their_rates(start):
+def test_pid_controller_gets_efforts_with_their_rates(station):
     messages = pytest.importorskip(
         'control_msgs.msg', reason='control_msgs is not installed'
     )
-    station = start(command__joints=['elbow', 'shoulder'], publish_rate=200.0)
+    assert station.set(command__joints=['elbow', 'shoulder']).successful
     name = 'hodyn_node/multi_dof_command'
     station.listen(messages.MultiDOFCommand, name)
     station.move(times=LONG)
@@ -235,27 +234,22 @@ def test_pid_controller_gets_efforts_with_their_rates(start):
         )
 
 
-def test_joints_that_the_robot_does_not_have_are_reported(start, capfd):
-    station = start(command__joints=['elbow', 'wrist'])
-    station.log(capfd, lambda text: "command.joints has 'wrist'" in text)
-    station.move()
+def test_joints_that_the_robot_does_not_have_are_reported(station, capfd):
+    # The elbow has another name; command.joints has not.
+    station.describe_and_wait(robots.TWO_LINK.replace('"elbow"', '"wrist"'))
+    station.log(capfd, lambda text: "command.joints has 'elbow'" in text)
+    message = joint_trajectory(POSITIONS, LONG, ('shoulder', 'wrist'))
+    station.publishers['joint_trajectory'].publish(message)
     station.received('joint_effort', 3)
     assert not station.messages['hodyn_node/commands']
 
 
-def test_limits_are_those_of_the_whole_effort(start):
-    station = start(command__effort='without_gravity')
+def test_limits_are_those_of_the_whole_effort(station):
+    assert station.set(command__effort='without_gravity').successful
     weak = robots.TWO_LINK.replace('effort="50"', 'effort="3"')
     station.describe_and_wait(weak)
-    station.move()
-    whole = station.received('effort_trajectory')[0]
-    motion = np.stack(
-        [
-            np.reshape(getattr(whole, name), (-1, 2))
-            for name in ('position', 'velocity', 'acceleration')
-        ],
-        axis=1,
-    )
+    whole = station.move()
+    motion = samples(whole, FIELDS[:3])
     full = (
         taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, motion)[:, 0] + FRICTION * motion[:, 1]
     )

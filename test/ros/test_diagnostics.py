@@ -82,33 +82,6 @@ def test_level_rises_at_once_and_falls_after_a_quiet_time(station):
     assert levels == [WARN, WARN, OK, OK]
 
 
-def test_level_is_seen_in_one_report_however_rare_they_are(station):
-    station.diagnostics.refused('joint_motion', 'no')
-    levels = [station.after(60.0)['joint_motion'].level for _ in range(2)]
-    assert levels == [ERROR, OK]
-
-
-def test_level_is_held_for_a_time_however_many_reports_there_are(station):
-    station.diagnostics.refused('joint_motion', 'no')
-    levels = [station.after(0.25)['joint_motion'].level for _ in range(14)]
-    assert levels == [ERROR] * 12 + [OK] * 2
-
-
-def test_refusals_that_come_and_go_do_not_let_the_level_flicker(station):
-    levels = set()
-    for number in range(20):
-        station.diagnostics.received('joint_motion')
-        if number % 2 == 0:
-            station.diagnostics.refused('joint_motion', 'no')
-        levels.add(station.after(1.0)['joint_motion'].level)
-    assert levels == {WARN}
-
-
-def test_input_that_is_refused_altogether_is_an_error(station):
-    station.diagnostics.refused('joint_motion', 'no')
-    assert station.after(1.0)['joint_motion'].level == ERROR
-
-
 def test_message_says_what_happened_last_and_how_often(station):
     station.diagnostics.received('joint_motion')
     for number in range(3):

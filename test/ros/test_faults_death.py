@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -15,19 +16,18 @@ from hodyn_msgs.srv import ComputeInverseDynamics
 from rosgraph_msgs.msg import Clock
 from support import fault_tools, robots
 from support.fault_tools import (
-    NAMES,
     Client,
     Pair,
     Stream,
     children,
     is_alive,
-    joint_motion,
-    joint_trajectory,
 )
+from support.messages import FIELDS, GRAVITY, NAMES, joint_motion, joint_trajectory, samples
 from support.oracles import taylor_rnea
 from trajectory_msgs.msg import JointTrajectory
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
+NUMBERS = itertools.count(1)
 PEERS = Path(__file__).resolve().parents[1] / 'support' / 'fault_peers.py'
 
 
@@ -88,24 +88,25 @@ def answers_to_trajectory(pair):
     """Send a trajectory, wait for the whole answer and check it."""
     client = pair.client
     stop_trajectory(pair)  # it would be continued
-    begin = ((0.0, 0.0), (0.0, 0.0))
-    for message in (joint_trajectory(begin, (1.0, 1.1)), joint_trajectory()):
-        before = len(client.trajectories)
-        client.publishers['joint_trajectory'].publish(message)
-        client.wait(lambda count=before: len(client.trajectories) > count, 'whole answer')
+    hold, there_and_back = ((0.0, 0.0),) * 2, ((0.0, 0.0), (0.5, -0.4), (0.0, 0.0))
+    for positions, times in ((hold, [1.0, 1.1]), (there_and_back, [0.0, 0.1, 0.2])):
+        # By its end the answer is known among those to what was sent before.
+        times[-1] += 1e-6 * next(NUMBERS)
+        client.publishers['joint_trajectory'].publish(joint_trajectory(positions, times))
+
+        def find(end=times[-1]):
+            found = [
+                t for t in client.trajectories if abs(t.time_from_start[-1] - end) < 1e-8
+            ]
+            return found and found[0]
+
+        whole = client.wait(find, 'whole answer')
         client.wait(lambda: is_silent(client), 'end of the motion')
-    whole = client.trajectories[-1]
-    n = len(NAMES)
-    motion = np.stack(
-        [np.reshape(getattr(whole, field), (-1, n)) for field in fault_tools.FIELDS], 1
-    )
-    efforts = np.stack(
-        [np.reshape(getattr(whole, field), (-1, n)) for field in fault_tools.EFFORTS], 1
-    )
+    motion, efforts = samples(whole, FIELDS), samples(whole)
     np.testing.assert_allclose(motion[0, 0], 0.0, atol=1e-9)
     np.testing.assert_allclose(motion[-1, 0], 0.0, atol=1e-9)
     for sample, given in zip(motion[::5], efforts[::5]):
-        expected = taylor_rnea(robots.TWO_LINK, NAMES, fault_tools.GRAVITY, sample)
+        expected = taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, sample)
         np.testing.assert_allclose(given, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -142,9 +143,8 @@ def call_until_answered(client):
 # Peers
 
 
-@pytest.mark.parametrize('what', [pytest.param('flood', marks=pytest.mark.slow), 'calls'])
-def test_peer_killed_in_mid_sentence_leaves_the_others_served(pair, what):
-    run_and_kill(pair, what)
+def test_peer_killed_in_mid_sentence_leaves_the_others_served(pair):
+    run_and_kill(pair, 'calls')
     with Stream(pair.client, robots.TWO_LINK):
         response = pair.client.call(Request(motion=[joint_motion()]))
         assert response.success
@@ -193,17 +193,16 @@ def test_killed_node_comes_back_under_load_with_the_latched_description(pair):
     answers_to_trajectory(pair)
 
 
-@pytest.mark.parametrize('is_busy', [pytest.param(False, marks=pytest.mark.slow), True])
-def test_killed_planning_process_is_replaced_and_the_stream_does_not_notice(pair, is_busy):
+def test_killed_planning_process_is_replaced_and_the_stream_does_not_notice(pair):
     client = pair.client
     long = joint_trajectory(times=(0.0, 50.0, 100.0))
     answers_to_trajectory(pair)
     killed = children(pair.node.pid)
     assert killed, 'the node plans in a process of its own'
     with Stream(client, robots.TWO_LINK):
-        if is_busy:  # what it is at is lost with it, but no more than that
-            client.service.call_async(Request(trajectory=long, sample_period=0.001))
-            client.publishers['joint_trajectory'].publish(long)
+        # What it is at is lost with it, but no more than that.
+        client.service.call_async(Request(trajectory=long, sample_period=0.001))
+        client.publishers['joint_trajectory'].publish(long)
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
         client.wait(lambda: set(children(pair.node.pid)) - set(killed), 'next process')

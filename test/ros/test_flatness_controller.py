@@ -1,646 +1,418 @@
-"""The flatness controller over real middleware: one command for each pair of measurements."""
+"""The flatness controller on real middleware: its topics, its parameters, and what it refuses.
 
-import threading
-import time
-import uuid
-from collections import defaultdict
-from dataclasses import replace
+How robots are stopped is tested without a node, in test/streams.
+"""
 
 import numpy as np
 import pytest
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from hodyn_msgs.msg import JointMotion
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.parameter import Parameter
+from geometry_msgs.msg import WrenchStamped
+from hodyn_msgs.msg import JointMotion, ObservedState
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.robots import HEAVIER_TWO_LINK, OTHER_JOINTS, TWO_LINK
-from support.ros_harness import TIMEOUT, dict_of, next_domain, spin_to_end
+from support.ros_harness import Peer, dict_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
+from hodyn_ros.actuators.config import actuators_from_config
 from hodyn_ros.control import FeedForwardController, FlatnessController, motor_gains
+from hodyn_ros.control.laws import TRACKING
+from hodyn_ros.errors import ControlError
+from hodyn_ros.kinematics import jacobian
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.conversions import MOTION_FIELDS, time_message
+from hodyn_ros.ros.base.parameters import make_settings
 from hodyn_ros.ros.nodes import flatness_controller
-from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
+from hodyn_ros.ros.nodes.flatness_controller import OBSERVED, FlatnessControllerNode
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.streams import laws
 from hodyn_ros.streams.inputs import LINKS, MOTORS
+from hodyn_ros.streams.timeline import nanoseconds
 
 # The laws warn of what the tests want.
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
 NAMES = ('shoulder', 'elbow')
-PARAMETERS = {
-    'robot_description': TWO_LINK,
+COMMAND = 'flatness_controller/motor_command'
+REFERENCES = 'flatness_controller/reference'
+USUAL = {
+    'controller': 'flatness',
+    'bandwidth': 12.0,
+    'bandwidths.elbow': 0.0,
+    'without_reference': 'stop',
+    'position_margin': 0.05,
+    'tool_link': '',
+    'torque_sensors': False,
+    'max_tracking_error': 100.0,  # this robot does not move
+    'max_gap': 1e6,  # and is measured now and then
+    'measurement_timeout': 0.0,  # stamps are the time
+}
+MIXED = {
     'actuators.shoulder.type': 'sea',
     'actuators.shoulder.stiffness': 200.0,
     'actuators.shoulder.motor_inertia': 0.3,
     'actuators.elbow.type': 'rigid',
     'actuators.elbow.motor_inertia': 0.1,
-    'controller': 'flatness',
-    'bandwidth': 12.0,
-    'max_tracking_error': 100.0,  # this robot does not move
-    'max_gap': 1e6,  # and is measured now and then
-    'measurement_timeout': 0.0,  # stamps are the time
-    'diagnostics_period': 0.05,
+}
+WEAK = {
+    **{f'actuators.{name}.type': 'sea' for name in NAMES},
+    **{f'actuators.{name}.stiffness': 1000.0 for name in NAMES},
+    **{f'actuators.{name}.motor_inertia': 0.3 for name in NAMES},
+    'actuators.shoulder.max_motor_torque': 9.0,
 }
 MODEL = RobotModel.from_urdf(TWO_LINK)
 DRIVES = Actuators(MODEL, {'shoulder': SeriesElastic(200.0, 0.3), 'elbow': RigidDrive(0.1)})
 LIMIT = 50.0  # N m, of the robot description
 STEP = 1_000_000  # ns
+LEAD = 0.5e-3  # s, half of the default of sample_period
+STATE = np.array([[0.3, -0.4], [0.1, 0.2], [0.35, -0.4], [0.1, 0.2]])
+STILL = np.array([[0.3, -0.4], [0.0, 0.0], [0.3, -0.4], [0.0, 0.0]])
+REFERENCE = np.array([[0.3, -0.5], [0.2, 0.1], [1.0, -0.5], [2.0, 3.0], [40.0, -20.0]])
 
 
-class Harness:
+class Robot(Peer):
     """A running flatness controller and a robot that only talks."""
 
     def __init__(self, **parameters):
-        self.messages = defaultdict(list)
-        self._arrived = threading.Condition()
-        self.context = Context()
-        rclpy.init(context=self.context, domain_id=next_domain())
-        self.namespace = f'test_{uuid.uuid4().hex}'
-        self.client = Node('robot', context=self.context, namespace=self.namespace)
-        self.publishers = {
-            topic: self.client.create_publisher(kind, topic, profile)
-            for topic, kind, profile in (
-                (LINKS, JointState, qos.OUTPUT),
-                (MOTORS, JointState, qos.OUTPUT),
-                ('flatness_controller/reference', JointMotion, qos.INPUT),
-                ('joint_trajectory', JointTrajectory, qos.INPUT),
-                ('robot_description', String, qos.ROBOT_DESCRIPTION),
-            )
-        }
-        for topic, kind in (
-            ('flatness_controller/motor_command', JointState),
-            ('/diagnostics', DiagnosticArray),
-        ):
-            self.client.create_subscription(kind, topic, self._keeper(topic), qos.OUTPUT)
-        values = {**PARAMETERS, **parameters}
-        self.node = FlatnessControllerNode(
-            context=self.context,
-            namespace=self.namespace,
-            parameter_overrides=[
-                Parameter(name, value=value) for name, value in values.items()
-            ],
-        )
-        self._executors = [SingleThreadedExecutor(context=self.context) for _ in range(2)]
-        self._threads = []
-        for executor, node in zip(self._executors, (self.client, self.node)):
-            executor.add_node(node)
-            thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        for name, publisher in self.publishers.items():
-            self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {name}')
-        self.wait(lambda: self.node._publisher.get_subscription_count() > 0, 'match output')
-
-    def _keeper(self, topic):
-        def keep(message):
-            with self._arrived:
-                self.messages[topic].append(message)
-                self._arrived.notify_all()
-
-        return keep
-
-    def wait(self, condition, what):
-        deadline = time.monotonic() + TIMEOUT
-        with self._arrived:
-            while not (value := condition()):
-                self._arrived.wait(0.02)
-                assert time.monotonic() < deadline, f'timed out: {what}'
-            return value
+        super().__init__('flatness_controller')
+        self.stamp = 10**9
+        for topic in (LINKS, MOTORS):
+            self.offer(JointState, topic)
+        self.offer(JointMotion, REFERENCES, qos.INPUT)
+        self.offer(JointTrajectory, 'joint_trajectory', qos.INPUT)
+        self.offer(String, 'robot_description', qos.ROBOT_DESCRIPTION)
+        self.keep(JointState, COMMAND)
+        self.keep(DiagnosticArray, '/diagnostics')
+        given = {'robot_description': TWO_LINK, **MIXED, **parameters}
+        self.run(FlatnessControllerNode, {**USUAL, 'diagnostics_period': 0.05, **given})
 
     def wait_for_robot(self):
         self.wait(lambda: self.node.control.laws is not None, 'robot')
+        return self
 
-    def measure(self, stamp, state, names=NAMES, topics=(LINKS, MOTORS)):
+    def measure(self, state, stamp=None, topics=(LINKS, MOTORS), **fields):
+        """Tell of a state at a stamp, by default a period later than the latest."""
+        self.stamp = self.stamp + STEP if stamp is None else stamp
         for topic, rows in ((LINKS, state[:2]), (MOTORS, state[2:])):
             if topic in topics:
-                message = JointState(
-                    name=list(names), position=list(rows[0]), velocity=list(rows[1])
-                )
-                message.header.stamp = time_message(stamp)
+                position, velocity = rows.tolist()
+                values = {'name': NAMES, 'position': position, 'velocity': velocity}
+                message = JointState(**{**values, **fields})
+                message.header.stamp = time_message(self.stamp)
                 self.publishers[topic].publish(message)
+        return self.stamp
 
     @property
     def commands(self):
-        return self.messages['flatness_controller/motor_command']
+        return self.messages[COMMAND]
 
     def command(self, stamp):
-        """Wait for the command that answers a measurement."""
+        """Torques that answer a measurement."""
 
         def find():
-            found = [m for m in self.commands if stamp_of(m) == stamp]
+            found = [m for m in self.commands if nanoseconds(m.header.stamp) == stamp]
             return found and found[0]
 
-        return self.wait(find, f'command of {stamp}')
+        return np.array(self.wait(find, f'command of {stamp}').effort)
 
-    def answer(self, stamp, state):
-        """Torques that answer a measurement."""
-        self.measure(stamp, state)
-        return np.array(self.command(stamp).effort)
+    def answer(self, state, **options):
+        return self.command(self.measure(state, **options))
 
-    def refer(self, stamp, motion, names=NAMES):
+    def refer(self, motion, names=NAMES):
         message = JointMotion(joint_names=list(names))
-        message.header.stamp = time_message(stamp)
-        for field, row in zip(
-            ('position', 'velocity', 'acceleration', 'jerk', 'snap'), motion
-        ):
+        message.header.stamp = time_message(self.stamp + STEP)
+        for field, row in zip(MOTION_FIELDS, motion):
             setattr(message, field, list(row))
-        self.publishers['flatness_controller/reference'].publish(message)
+        self.publishers[REFERENCES].publish(message)
 
-    def status(self, part, condition):
-        name = f'{self.namespace}/flatness_controller: {part}'
+    def follow(self, motion):
+        """Send a reference and wait until it is taken."""
+        total = self.node.diagnostics.input('~/reference').total
+        count = total['received']
+        self.refer(motion)
+        self.wait(lambda: total['received'] > count, 'reference')
 
-        def find():
-            for message in self.messages['/diagnostics']:
-                for status in message.status:
-                    if status.name == name and condition(status):
-                        return status
-            return None
+    def send(self, *points, seconds=1.0):
+        """Send a trajectory of a waypoint each that many seconds."""
+        message = JointTrajectory(joint_names=list(NAMES))
+        for k, positions in enumerate(points):
+            point = JointTrajectoryPoint(positions=list(map(float, positions)))
+            point.time_from_start = time_message_of(seconds * (k + 1))
+            message.points.append(point)
+        self.publishers['joint_trajectory'].publish(message)
 
-        return self.wait(find, f'diagnostics of {part}')
+    def says(self, part, key, text):
+        """Wait until the diagnostics of a part say something, and forget what they said."""
+        found = self.status(part, lambda s: text in dict_of(s).get(key, ''))
+        self.messages['/diagnostics'].clear()
+        return found
 
-    def close(self):
-        for executor in self._executors:
-            executor.shutdown()
-        for thread in self._threads:
-            thread.join(TIMEOUT)
-        self.node.destroy_node()
-        self.client.destroy_node()
-        rclpy.shutdown(context=self.context)
+    def refuses(self, topic, text):
+        self.says(topic, 'last error', text)
 
 
-def stamp_of(message):
-    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+def time_message_of(seconds):
+    point = JointTrajectoryPoint().time_from_start
+    point.sec, point.nanosec = divmod(round(1e9 * seconds), 10**9)
+    return point
+
+
+@pytest.fixture(scope='module')
+def shared():
+    made = Robot().wait_for_robot()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def robot(shared):
+    """A controller that knows of no measurement, reference and trajectory."""
+    shared.have(shared.node.on_time_jump, 'a test begins')
+    assert shared.set(**USUAL).successful
+    shared.forget()
+    shared.stamp += 10**9
+    return shared
 
 
 @pytest.fixture
 def start():
-    harnesses = []
+    made = []
 
     def make(**parameters):
-        harnesses.append(Harness(**parameters))
-        harnesses[-1].wait_for_robot()
-        return harnesses[-1]
+        made.append(Robot(**parameters))
+        return made[-1]
 
     yield make
-    for harness in harnesses:
-        harness.close()
-
-
-STATE = np.array([[0.3, -0.4], [0.1, 0.2], [0.35, -0.4], [0.15, 0.2]])
-REFERENCE = np.array([[0.3, -0.5], [0.2, 0.1], [1.0, -0.5], [2.0, 3.0], [40.0, -20.0]])
-
-
-LEAD = 0.5e-3  # s, half of the default of sample_period
+    for robot in made:
+        robot.close()
 
 
 def flatness(bandwidth=12.0):
     return FlatnessController(MODEL, DRIVES, bandwidth, torque_limits=LIMIT, lead=LEAD)
 
 
-def send_and_wait(harness, stamp, motion):
-    """Send a reference and wait until it is taken."""
-    harness.refer(stamp, motion)
-    harness.wait(
-        lambda: any(s.stamp == stamp for s in harness.node.control.references._stream),
-        'reference',
-    )
+def held(q=STATE[0]):
+    motion = np.zeros((5, 2))
+    motion[0] = q
+    return motion
 
 
-def test_every_pair_is_answered_once_by_the_law(start):
-    harness = start()
-    stamps = [10**9 + k * STEP for k in range(20)]
-    send_and_wait(harness, stamps[0], REFERENCE)
-    controller = flatness()
-    for k, stamp in enumerate(stamps):
-        reference = np.array(
-            [
-                [np.polyval(poly, k * 1e-3 + LEAD) for poly in polys]
-                for polys in taylor(REFERENCE)
-            ]
-        )
-        state = STATE + 1e-3 * k
-        state[2:, 1] = state[:2, 1]
-        np.testing.assert_allclose(
-            harness.answer(stamp, state), controller.command(reference, *state), rtol=1e-9
-        )
-    harness.measure(stamps[-1], STATE)  # once more, and an older one
-    harness.measure(stamps[3], STATE)
-    harness.answer(stamps[-1] + STEP, STATE)
-    assert [stamp_of(message) for message in harness.commands] == [
-        *stamps,
-        stamps[-1] + STEP,
-    ]
-    assert list(harness.commands[0].name) == list(NAMES)
+# Commands
 
 
-def taylor(motion):
-    """Polynomials in time, for numpy.polyval, of all derivatives of a motion (5, n)."""
+def taylor(motion, t):
+    """Motion (5, n) that goes on by its derivatives for a time."""
     polys = [np.array(column[::-1]) / [24.0, 6.0, 2.0, 1.0, 1.0] for column in motion.T]
-    return [[np.polyder(poly, k) for poly in polys] for k in range(5)]
+    return np.array([[np.polyval(np.polyder(p, k), t) for p in polys] for k in range(5)])
 
 
-def test_halves_that_do_not_belong_together_are_not_answered(start):
-    harness = start(without_reference='hold')
-    harness.measure(10**9, STATE, topics=[LINKS])
-    harness.measure(10**9 + STEP, STATE, topics=[MOTORS])
-    harness.answer(10**9 + 2 * STEP, STATE)
-    assert len(harness.commands) == 1
-    for topic in (LINKS, MOTORS):
-        harness.status(topic, lambda s: dict_of(s)['dropped late samples'] == '1')
-
-
-def test_names_may_come_in_any_order_and_with_others(start):
-    harness = start(without_reference='hold')
-    expected = harness.answer(10**9, STATE)
+def test_every_pair_is_answered_once_by_the_law(robot):
+    robot.follow(REFERENCE)
+    controller, stamps = flatness(), []
+    for k in range(20):
+        state = STATE + 1e-3 * k
+        found = robot.answer(state)
+        reference = taylor(REFERENCE, 1e-3 * k + LEAD)
+        np.testing.assert_allclose(found, controller.command(reference, *state), rtol=1e-9)
+        stamps.append(robot.stamp)
+    # Once more, and an older one; halves; other names among those of the robot.
+    robot.measure(STATE, stamps[-1])
+    robot.measure(STATE, stamps[3])
+    robot.measure(STATE, stamps[-1] + STEP, [LINKS])
+    robot.measure(STATE, stamps[-1] + 2 * STEP, [MOTORS])
+    stamps.append(robot.measure(STATE, stamps[-1] + 3 * STEP))
+    expected = robot.command(stamps[-1])
+    assert list(robot.commands[0].name) == list(NAMES)
+    assert [nanoseconds(message.header.stamp) for message in robot.commands] == stamps
+    robot.have(robot.node.on_time_jump, 'a step back')
+    robot.set(without_reference='hold')
+    expected = robot.answer(STATE)
     extra = np.hstack((STATE[:, ::-1], np.full((4, 1), 9.0)))
-    harness.measure(10**9 + STEP, extra, names=('elbow', 'shoulder', 'gripper'))
-    found = harness.command(10**9 + STEP)
-    np.testing.assert_allclose(found.effort, expected, rtol=1e-12)
+    found = robot.answer(extra, name=('elbow', 'shoulder', 'gripper'))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_a_fault_of_the_law_is_an_error_and_never_an_old_command(start, monkeypatch):
-    harness = start(without_reference='hold')
-    harness.answer(10**9, STATE)
+def test_without_a_reference_nothing_is_commanded_or_the_robot_is_held(robot):
+    robot.measure(STATE)
+    status = robot.says('motor_command', 'held back because', 'There is no reference')
+    assert status.level == DiagnosticStatus.ERROR
+    assert not robot.commands
+    robot.set(without_reference='hold')
+    for state in (STATE, STATE + 0.01):
+        np.testing.assert_allclose(
+            robot.answer(state), flatness().command(held(), *state), rtol=1e-9
+        )
+
+
+def test_a_fault_of_the_law_is_an_error_and_never_an_old_command(robot, monkeypatch):
+    robot.set(without_reference='hold')
+    robot.answer(STATE)
 
     def fail(*_, **options):
         raise np.linalg.LinAlgError('Singular matrix')
 
-    monkeypatch.setattr(FlatnessController, 'evaluate', fail)
-    harness.measure(10**9 + STEP, STATE)
-    status = harness.status('motor_command', lambda s: s.level == DiagnosticStatus.ERROR)
-    assert 'Singular matrix' in status.message
-    monkeypatch.undo()
-    harness.answer(10**9 + 2 * STEP, STATE)
-    assert [stamp_of(message) for message in harness.commands] == [10**9, 10**9 + 2 * STEP]
+    with monkeypatch.context() as patch:
+        patch.setattr(FlatnessController, 'evaluate', fail)
+        robot.measure(STATE)
+        robot.says('motor_command', 'held back because', 'Singular matrix')
+    robot.answer(STATE)
+    assert len(robot.commands) == 2
 
 
-def test_without_a_reference_nothing_is_commanded(start):
-    harness = start()
-    harness.measure(10**9, STATE)
-    status = harness.status('motor_command', lambda s: s.level == DiagnosticStatus.ERROR)
-    assert 'There is no reference' in dict_of(status)['held back because']
-    assert not harness.commands
-
-
-def test_without_a_reference_the_robot_may_be_held_where_it_is(start):
-    harness = start(without_reference='hold')
-    reference = np.zeros((5, 2))
-    reference[0] = STATE[0]
-    for stamp, state in ((10**9, STATE), (10**9 + STEP, STATE + 0.01)):
-        state = state.copy()
-        state[2:, 1] = state[:2, 1]
-        np.testing.assert_allclose(
-            harness.answer(stamp, state), flatness().command(reference, *state), rtol=1e-9
-        )
-
-
-def test_a_stream_that_ends_ends_the_commands(start):
-    harness = start(reference_timeout=0.01)
-    send_and_wait(harness, 10**9, REFERENCE)
-    harness.answer(10**9 + 9 * STEP, STATE)
-    harness.measure(10**9 + 11 * STEP, STATE)
-    status = harness.status('motor_command', lambda s: s.level == DiagnosticStatus.ERROR)
-    assert 'The stream of references has ended' in dict_of(status)['held back because']
-    assert len(harness.commands) == 1
-    send_and_wait(harness, 10**9 + 20 * STEP, REFERENCE)  # and goes on with the stream
-    harness.answer(10**9 + 20 * STEP, STATE)
-
-
-def test_a_stream_that_ends_may_end_at_rest(start):
-    harness = start(reference_timeout=0.01, without_reference='hold', stop_duration=0.5)
-    send_and_wait(harness, 10**9, REFERENCE)
-    harness.answer(10**9, STATE)
-    for stamp in (10**9 + 11 * STEP, 10**9 + 400 * STEP):
-        harness.answer(stamp, STATE)
-    late = 2 * 10**9
-    first, second = harness.answer(late, STATE), harness.answer(late + 100 * STEP, STATE)
-    np.testing.assert_array_equal(first, second)  # the reference rests
-    # Up to the timeout the stream is continued, and then the motion without a jump.
-    harness.status('motor_command', lambda s: dict_of(s)['reference'] == 'rest')
-
-
-def test_a_trajectory_is_followed_and_its_end_is_held(start):
-    harness = start(without_reference='hold', **{'bandwidths.elbow': 5.0})
-    now = 5 * 10**9
-    harness.answer(now, STATE)
-    message = JointTrajectory(joint_names=['elbow', 'shoulder'])
-    for k, positions in enumerate(([-0.2, 0.4], [0.1, 0.6])):
-        point = JointTrajectoryPoint(positions=positions)
-        point.time_from_start.sec = k + 1
-        message.points.append(point)
-    message.header.stamp = time_message(now)
-    harness.publishers['joint_trajectory'].publish(message)
-    harness.wait(lambda: harness.node.stream.timeline, 'planned')
-    controller = FlatnessController(
-        MODEL, DRIVES, [12.0, 5.0], torque_limits=LIMIT, lead=LEAD
-    )
-    state = STATE.copy()
-    state[2:, 1] = state[:2, 1]
-    via = np.zeros((5, 2))
-    planned = harness.node.stream.timeline.later(0)
-    for stamp, positions in ((now + 10**9, [0.4, -0.2]), (now + 4 * 10**9, [0.6, 0.1])):
-        found = harness.answer(stamp, state)
-        via[0] = positions
-        if stamp == now + 10**9:
-            np.testing.assert_allclose(planned.at(stamp)[0], positions, atol=1e-9)
+def test_a_trajectory_is_followed_and_its_end_is_held(robot):
+    robot.set(without_reference='hold', bandwidths__elbow=5.0)
+    robot.answer(STATE)
+    robot.send([0.4, -0.2], [0.6, 0.1])
+    timeline = robot.node.stream.timeline
+    robot.wait(lambda: timeline, 'planned')
+    controller = flatness([12.0, 5.0])
+    planned = timeline.later(0)
+    for seconds, end in ((1, [0.4, -0.2]), (4, [0.6, 0.1])):
+        stamp = planned.first + seconds * 10**9
+        found = robot.answer(STATE, stamp=stamp)
+        motion = held(end)
+        if seconds == 1:
+            np.testing.assert_allclose(planned.at(stamp)[0], end, atol=1e-9)
             motion = planned.at(stamp + round(1e9 * LEAD))
-        else:
-            motion = via
-        np.testing.assert_allclose(found, controller.command(motion, *state), rtol=1e-6)
+        np.testing.assert_allclose(found, controller.command(motion, *STATE), rtol=1e-6)
 
 
-def test_a_stream_that_begins_later_leaves_the_trajectory_alone_until_then(start):
-    harness = start(without_reference='hold', reference_timeout=0.01)
-    now = 5 * 10**9
-    harness.answer(now, STATE)
-    harness.publishers['joint_trajectory'].publish(trajectory(STATE[0], *[[0.6, 0.2]] * 9))
-    harness.wait(lambda: harness.node.stream.timeline, 'planned')
-    begin = now + 10**9
-    send_and_wait(harness, begin, REFERENCE)
-    origins = []
-    for stamp in (now + STEP, begin - 100 * STEP, begin, begin + STEP):
-        harness.answer(stamp, STATE)
-        origins.append(harness.node.control.references.origin)
-    assert origins == ['trajectory', 'trajectory', 'stream', 'stream']
-    assert not harness.node.stream.timeline
-    harness.refer(begin - 50 * STEP, REFERENCE)
-    status = harness.status('~/reference', lambda s: dict_of(s)['refused'] == '1')
-    assert 'older than the measurements' in dict_of(status)['last error']
+def test_limited_torques_are_reported(robot):
+    far = REFERENCE.copy()
+    far[4, 0] = 1e5
+    robot.follow(far)
+    assert abs(robot.answer(STATE)[0]) == LIMIT
+    key = 'samples beyond the limit of torque of shoulder'
+    robot.says('motor_command', key, '1')
+
+
+def test_a_lower_law_takes_a_reference_of_lower_order(robot):
+    assert robot.set(controller='feed_forward_0').successful
+    robot.follow(REFERENCE[:3])
+    assert np.isfinite(robot.answer(STATE)).all()
+
+
+def test_what_is_observed_is_published(robot):
+    topics = (ObservedState, 'observed_state'), (WrenchStamped, 'external_wrench')
+    for kind, topic in topics:
+        robot.listen(kind, f'flatness_controller/{topic}')
+    result = robot.set(
+        controller='tracking', bandwidth=0.0, without_reference='hold', tool_link='tool'
+    )
+    assert result.successful, result.reason
+    for _ in range(30):
+        robot.answer(STILL)
+    state, wrench = (
+        robot.wait(
+            lambda messages=robot.messages[f'flatness_controller/{topic}']: (
+                messages
+                and nanoseconds(messages[-1].header.stamp) == robot.stamp
+                and messages[-1]
+            ),
+            topic,
+        )
+        for _, topic in topics
+    )
+    assert list(state.joint_names) == list(state.motor_names) == list(NAMES)
+    np.testing.assert_allclose(state.position, STILL[0], atol=1e-2)
+    assert all(len(getattr(state, name)) == 2 for name in OBSERVED)
+    assert wrench.header.frame_id == 'tool'
+    J = jacobian(MODEL, np.array(state.position)[None], 'tool')[0]
+    torque, force = wrench.wrench.torque, wrench.wrench.force
+    acts = [torque.x, torque.y, torque.z, force.x, force.y, force.z]
+    np.testing.assert_allclose(J.T @ acts, state.external_torque, atol=1e-9)
+    # Torque sensors are used where there are any, and velocities need not be measured.
+    assert robot.set(torque_sensors=True).successful
+    robot.answer(STILL, effort=[3.0, 4.0], velocity=[])
+    np.testing.assert_array_equal(robot.node.control.measured.spring_torque, [3.0, 4.0])
 
 
 def test_time_that_jumps_back_begins_anew(start):
-    harness = start(use_sim_time=True, measurement_timeout=0.1, without_reference='hold')
-    clock = harness.client.create_publisher(Clock, '/clock', 10)
+    robot = start(use_sim_time=True, measurement_timeout=0.1, without_reference='hold')
+    clock = robot.wait_for_robot().advertise(Clock, '/clock')
+    for shift, stamp in ((0.0, 10**10), (0.01, 5 * 10**9)):
 
-    def set_clock(stamp):
-        def is_there():
+        def is_there(stamp=stamp):
             clock.publish(Clock(clock=time_message(stamp)))
-            return harness.node.get_clock().now().nanoseconds == stamp
+            return robot.node.get_clock().now().nanoseconds == stamp
 
-        harness.wait(is_there, 'clock')
-
-    set_clock(10**10)
-    first = harness.answer(10**10, STATE)
-    set_clock(5 * 10**9)
-    moved = STATE + 0.01
-    moved[2:, 1] = moved[:2, 1]
-    second = harness.answer(5 * 10**9, moved)
-    assert abs(second - first).max() > 0.0
-    reference = np.zeros((5, 2))
-    reference[0] = moved[0]
-    # Held where it is now, not where it was before.
-    np.testing.assert_allclose(second, flatness().command(reference, *moved), rtol=1e-9)
-
-
-@pytest.mark.parametrize('wrong', [10**18, 8 * 10**9])
-def test_stamps_that_go_back_begin_anew_where_they_are_the_time(start, wrong):
-    harness = start(without_reference='hold')
-    far = STATE + 1.0
-    harness.answer(wrong, far)
-    reference = np.zeros((5, 2))
-    reference[0] = STATE[0]
-    deadline, stamp = time.monotonic() + TIMEOUT, 5 * 10**9
-    while len(harness.commands) < 2:
-        stamp += STEP
-        harness.measure(stamp, STATE)
-        time.sleep(0.01)
-        assert time.monotonic() < deadline
-    # Held where it is now, not where it was in that other time.
-    for command in harness.commands[1:]:
-        assert stamp_of(command) <= stamp
-        expected = flatness().command(reference, *STATE)
-        np.testing.assert_allclose(command.effort, expected, rtol=1e-9)
-    status = harness.status(
-        'motor_command', lambda s: 'behind one that was answered' in str(s.values)
-    )
-    assert 'begins anew' in dict_of(status)['held back because']
-
-
-def test_a_trajectory_that_comes_before_the_robot_is_ready_is_followed(monkeypatch):
-    # A busy machine takes long to make a robot ready.
-    planning = ControlSettings.planning.func
-    patient = property(lambda self: replace(planning(self), trajectory_timeout=TIMEOUT))
-    monkeypatch.setattr(ControlSettings, 'planning', patient)
-    harness = Harness(
-        robot_description='', measurement_timeout=10.0, without_reference='hold'
-    )
-    try:
-        harness.publishers['joint_trajectory'].publish(trajectory([0.5, 0.5]))
-        status = harness.status('joint_trajectory', lambda s: dict_of(s)['refused'] == '1')
-        assert 'There is no robot model yet' in dict_of(status)['last error']
-        harness.publishers['robot_description'].publish(String(data=TWO_LINK))
-        control = harness.node.control
-        harness.wait(lambda: control.preparation.wanted or control.laws, 'wanted')
-        # It stays where the robot is, however late that is measured.
-        harness.publishers['joint_trajectory'].publish(
-            trajectory(*[STATE[0].tolist()] * 100)
+        robot.wait(is_there, 'clock')
+        # Held where it is now, not where it was before.
+        state = STATE + shift
+        np.testing.assert_allclose(
+            robot.answer(state, stamp=stamp),
+            flatness().command(held(state[0]), *state),
+            rtol=1e-9,
         )
-        harness.wait(lambda: harness.node.stream.timeline, 'planned')
-        harness.answer(harness.node.get_clock().now().nanoseconds, STATE)
-        harness.status('motor_command', lambda s: dict_of(s)['reference'] == 'trajectory')
-    finally:
-        harness.close()
 
 
-def trajectory(*positions):
-    """Trajectory of the shoulder and the elbow with a waypoint each second, from now on."""
-    message = JointTrajectory(joint_names=list(NAMES))
-    for k, values in enumerate(positions):
-        point = JointTrajectoryPoint(positions=values)
-        point.time_from_start.sec = k
-        message.points.append(point)
-    return message
+# What is refused
 
 
-def test_the_law_and_its_gains_can_be_changed_while_it_runs(start):
-    harness = start(without_reference='hold')
-    state = STATE.copy()
-    state[2:, 1] = state[:2, 1]
-    reference = np.zeros((5, 2))
-    reference[0] = STATE[0]
-    harness.answer(10**9, state)
-    moved = state + 0.02
-    results = harness.node.set_parameters(
-        [
-            Parameter('bandwidth', value=20.0),
-            Parameter('controller', value='feed_forward_2'),
-        ]
-    )
-    assert all(result.successful for result in results)
-    gains = motor_gains(MODEL, DRIVES, 20.0, np.zeros(2))
-    law = FeedForwardController(MODEL, DRIVES, gains, 2, torque_limits=LIMIT)
-    np.testing.assert_allclose(
-        harness.answer(10**9 + STEP, moved), law.command(reference, *moved), rtol=1e-9
-    )
-    for name, value, message in (
-        ('controller', 'magic', 'expected one of'),
-        ('bandwidth', -1.0, ''),  # rclpy's own words
-        ('sample_period', 'soon', 'expected a number from'),
-        ('bandwidths.elbow', 1e-6, 'expected 0 or a number'),
+def test_bad_messages_are_refused_and_the_loop_goes_on(robot):
+    robot.set(without_reference='hold')
+    three = {'name': ['shoulder', 'elbow', 'elbow'], 'position': [0.0] * 3}
+    for fields, text in (
+        ({'position': [0.1, np.nan]}, "position of joint 'elbow' is nan"),
+        ({'velocity': []}, 'velocity has 0 values, expected 2'),
+        ({'name': ['shoulder', 'wrist']}, 'missing: elbow'),
+        ({**three, 'velocity': [0.0] * 3}, 'repeated: elbow'),
+        ({'name': ['hip', 'knee']}, 'expected names shoulder, elbow'),
+        ({'stamp': 0}, 'there is no stamp'),
     ):
-        (result,) = harness.node.set_parameters([Parameter(name, value=value)])
-        assert not result.successful
-        assert name in result.reason and message in result.reason
-    np.testing.assert_allclose(
-        harness.answer(10**9 + 2 * STEP, moved), law.command(reference, *moved), rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize(
-    ('field', 'value', 'message'),
-    [
-        ('position', [0.1, float('nan')], "position of joint 'elbow' is nan"),
-        ('velocity', [], 'velocity has 0 values, expected 2'),
-        ('name', ['shoulder', 'wrist'], 'missing: elbow'),
-        ('name', ['shoulder', 'elbow', 'elbow'], 'repeated: elbow'),
-        ('name', ['hip', 'knee'], 'expected names shoulder, elbow'),
-        ('stamp', 0, 'there is no stamp'),
-    ],
-)
-def test_bad_measurements_are_refused_and_nothing_is_commanded(
-    start, field, value, message
-):
-    harness = start(without_reference='hold')
-    bad = JointState(name=list(NAMES), position=[0.0, 0.0], velocity=[0.0, 0.0])
-    bad.header.stamp = time_message(10**9)
-    if field == 'stamp':
-        bad.header.stamp = time_message(value)
-    else:
-        setattr(bad, field, value)
-        if field == 'name' and len(value) == 3:
-            bad.position, bad.velocity = [0.0] * 3, [0.0] * 3
-    harness.measure(10**9, STATE, topics=[LINKS])
-    harness.publishers[MOTORS].publish(bad)
-    status = harness.status(MOTORS, lambda s: dict_of(s)['refused'] == '1')
-    assert message in dict_of(status)['last error']
-    assert not harness.commands
-    harness.answer(10**9 + STEP, STATE)  # and the loop goes on
-
-
-@pytest.mark.parametrize(
-    ('motion', 'message'),
-    [
+        stamp = robot.stamp
+        robot.measure(STATE, topics=[MOTORS], **fields)
+        robot.refuses(MOTORS, text)
+        robot.stamp = max(robot.stamp, stamp)
+    assert not robot.commands
+    robot.answer(STATE)
+    for motion, text in (
         (REFERENCE[:4], 'snap is empty, but the control law needs everything up to snap'),
         (np.full((5, 2), np.nan), 'must be finite'),
-    ],
-)
-def test_bad_references_are_refused(start, motion, message):
-    harness = start()
-    harness.refer(10**9, motion)
-    status = harness.status('~/reference', lambda s: dict_of(s)['refused'] == '1')
-    assert message in dict_of(status)['last error']
-
-
-def test_a_lower_law_takes_a_reference_of_lower_order(start):
-    harness = start(controller='feed_forward_0')
-    send_and_wait(harness, 10**9, REFERENCE[:3])
-    harness.answer(10**9, STATE)
-
-
-def test_measurements_of_another_time_are_not_answered(start):
-    harness = start(measurement_timeout=0.1, without_reference='hold')
-    harness.measure(10**9, STATE)
-    status = harness.status('motor_command', lambda s: s.level == DiagnosticStatus.ERROR)
-    assert 's in the past' in dict_of(status)['held back because']
-    now = harness.node.get_clock().now().nanoseconds
-    harness.measure(now + 10**10, STATE)
-    harness.status(
-        'motor_command', lambda s: 's in the future' in dict_of(s)['held back because']
-    )
-    assert not harness.commands
-    harness.answer(harness.node.get_clock().now().nanoseconds, STATE)
-
-
-def test_limited_torques_are_reported(start):
-    harness = start()
-    far = REFERENCE.copy()
-    far[4, 0] = 1e5
-    send_and_wait(harness, 10**9, far)
-    torque = harness.answer(10**9, STATE)
-    assert abs(torque[0]) == LIMIT
-    status = harness.status(
-        'motor_command',
-        lambda s: 'samples beyond the limit of torque of shoulder' in dict_of(s),
-    )
-    assert status.level == DiagnosticStatus.WARN
-
-
-@pytest.mark.parametrize(
-    ('parameters', 'message'),
-    [
-        ({'actuators.shoulder.stiffness': -3.0}, 'stiffness'),
-        ({'robot_description': '<robot'}, ''),
-        ({'bandwidths.wrist': 3.0}, 'bandwidths.wrist is for no joint'),
-    ],
-)
-def test_unusable_robots_and_actuators_are_refused(parameters, message):
-    harness = Harness(**parameters)
-    try:
-        status = harness.status('robot_description', lambda s: dict_of(s)['refused'] == '1')
-        assert message in dict_of(status)['last error']
-        harness.measure(10**9, STATE)
-        harness.status(LINKS, lambda s: dict_of(s)['refused'] == '1')
-        assert not harness.commands
-    finally:
-        harness.close()
-
-
-def test_entries_are_declared_with_descriptions_and_ranges(start):
-    harness = start()
-    for name in (
-        *(
-            'controller',
-            'bandwidth',
-            'sample_period',
-            'without_reference',
-            'bandwidths.elbow',
-        ),
-        *('allow_limit_violations', 'max_tracking_error', 'max_tracking_errors.elbow'),
-        *('velocity_margin', 'position_margin', 'violation_samples'),
+        (held([0.3, 2.1]), 'position of elbow is 2.1, its limit 2'),
     ):
-        assert harness.node.describe_parameter(name).description
-    for joint in NAMES:
-        described = harness.node.describe_parameter(f'actuators.{joint}.motor_inertia')
-        assert described.read_only
-        assert '[kg m^2]: Inertia of the motor' in described.description
-    assert harness.node.describe_parameter('bandwidth').floating_point_range
+        robot.refer(motion)
+        robot.refuses('~/reference', text)
+    robot.send([0.1, 0.2], [np.nan, 0.0])
+    robot.refuses('joint_trajectory', 'finite')
+    robot.answer(STATE)
 
 
-def test_a_new_description_changes_the_robot_and_a_bad_one_does_not(start):
-    harness = start(without_reference='hold')
-    state = STATE.copy()
-    state[2:, 1] = state[:2, 1]
-    before = harness.answer(10**9, state)
-    loop = harness.node.control.laws
-    (result,) = harness.node.set_parameters(
-        [Parameter('robot_description', value=HEAVIER_TWO_LINK)]
-    )
-    assert result.successful
-    harness.wait(lambda: harness.node.control.laws is not loop, 'new robot')
-    heavier = harness.answer(10**9 + STEP, state)
-    assert abs(heavier - before).max() > 1.0
-    harness.publishers['robot_description'].publish(String(data=OTHER_JOINTS))
-    status = harness.status('robot_description', lambda s: dict_of(s)['refused'] == '1')
-    assert 'unknown joints: elbow, shoulder' in dict_of(status)['last error']
-    np.testing.assert_array_equal(harness.answer(10**9 + 2 * STEP, state), heavier)
+def test_trajectories_that_exceed_limits_are_refused(start):
+    robot = start(**WEAK, controller='tracking', bandwidth=0.0, without_reference='hold')
+    robot.wait_for_robot().answer(STILL)
+    for goal, seconds, text in (
+        (STILL[0] + [0.5, 0.0], 0.4, 'motor_torque of shoulder'),
+        ([2.3, -0.4], 5.0, 'position of shoulder'),
+    ):
+        robot.send(goal, seconds=seconds)
+        robot.refuses('joint_trajectory', text)
+    error = dict_of(robot.status('joint_trajectory', bool))['last error']
+    assert 'allow_limit_violations' in error
+    assert 'effort_trajectory' not in error  # a topic of another node
+    # A joint beyond its limit is stopped. With a margin in which it is already, it may return.
+    beyond = STILL + [[1.8, 0.0], [0.0, 0.0]] * 2
+    for _ in range(3):
+        robot.answer(beyond)
+    robot.says('motor_command', 'stopped because', 'The position of shoulder is 2.1')
+    robot.answer(beyond, stamp=robot.stamp + 10**9)
+    robot.send([1.5, -0.4])
+    robot.refuses('joint_trajectory', 'expected -2.05 to 2.05 (position_margin')
+    assert robot.set(position_margin=0.2).successful
+    robot.answer(beyond)
+    robot.send([2.15, -0.4])
+    robot.refuses('joint_trajectory', 'exceeds a limit')
+    robot.send([2.05, -0.4], seconds=20.0)
+    robot.refuses('joint_trajectory', 'exceeds a limit')
 
 
-FAULTS = [ZeroDivisionError('a fault of ours'), MemoryError(), SystemExit(3)]
+def test_faults_of_ours_refuse_what_they_concern_and_the_node_goes_on(start, monkeypatch):
+    error = SystemExit(3)
 
-
-@pytest.mark.parametrize('error', FAULTS, ids=lambda error: type(error).__name__)
-def test_it_refuses_what_fails_beside_the_control_and_goes_on(monkeypatch, error):
-    def fail_once(name, module=flatness_controller):
+    def fail_once(name, module):
         whole = getattr(module, name)
 
         def fail(*_):
@@ -649,26 +421,141 @@ def test_it_refuses_what_fails_beside_the_control_and_goes_on(monkeypatch, error
 
         monkeypatch.setattr(module, name, fail)
 
-    def refusal(topic):
-        status = harness.status(topic, lambda status: dict_of(status)['last error'])
-        return dict_of(status)['last error']
-
+    robot = start(robot_description='')
+    robot.send([0.1, 0.2])
+    robot.refuses('joint_trajectory', 'There is no measurement yet')
     fail_once('assemble', laws)
-    harness = Harness(robot_description='')
-    try:
-        harness.publishers['robot_description'].publish(String(data=TWO_LINK))
-        assert refusal('robot_description') == f'Internal error: {error!r}'
-        harness.publishers['robot_description'].publish(String(data=TWO_LINK))
-        harness.wait_for_robot()
-        fail_once('plan_trajectory')
-        harness.measure(10**9, np.zeros((4, 2)))
-        harness.wait(lambda: harness.node.control.measured, 'a measurement')
-        message = JointTrajectory(joint_names=NAMES)
-        message.points.append(JointTrajectoryPoint(positions=[0.1, 0.2]))
-        message.points[0].time_from_start.sec = 1
-        harness.publishers['joint_trajectory'].publish(message)
-        assert refusal('joint_trajectory') == f'Internal error: {error!r}'
-        harness.publishers['joint_trajectory'].publish(message)
-        harness.wait(lambda: harness.node.stream.timeline, 'planned')
-    finally:
-        harness.close()
+    robot.publishers['robot_description'].publish(String(data=TWO_LINK))
+    robot.refuses('robot_description', f'Internal error: {error!r}')
+    robot.publishers['robot_description'].publish(String(data=TWO_LINK))
+    robot.wait_for_robot()
+    fail_once('plan_trajectory', flatness_controller)
+    robot.measure(STILL)
+    robot.wait(lambda: robot.node.control.measured, 'a measurement')
+    robot.send([0.1, 0.2])
+    robot.refuses('joint_trajectory', f'Internal error: {error!r}')
+    robot.send([0.1, 0.2])
+    robot.wait(lambda: robot.node.stream.timeline, 'planned')
+
+
+# Robots and parameters
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'text'),
+    [
+        ({'actuators.shoulder.stiffness': -3.0}, 'stiffness'),
+        ({'bandwidths.wrist': 3.0}, 'bandwidths.wrist is for no joint'),
+    ],
+)
+def test_unusable_actuators_are_refused(start, parameters, text):
+    robot = start(**parameters)
+    robot.refuses('robot_description', text)
+    robot.measure(STATE)
+    robot.status(LINKS, lambda s: dict_of(s)['refused'] == '1')
+    assert not robot.commands
+
+
+def test_a_new_description_changes_the_robot_and_a_bad_one_does_not(robot):
+    robot.set(without_reference='hold')
+    before, loop = robot.answer(STATE), robot.node.control.laws
+    assert robot.set(robot_description=HEAVIER_TWO_LINK).successful
+    robot.wait(lambda: robot.node.control.laws is not loop, 'new robot')
+    heavier = robot.answer(STATE)
+    assert abs(heavier - before).max() > 1.0
+    for xml, text in (
+        (OTHER_JOINTS, 'unknown joints: elbow, shoulder'),
+        ('<robot', 'not XML'),
+    ):
+        robot.publishers['robot_description'].publish(String(data=xml))
+        robot.refuses('robot_description', text)
+    np.testing.assert_array_equal(robot.answer(STATE), heavier)
+    loop = robot.node.control.laws
+    robot.publishers['robot_description'].publish(String(data=TWO_LINK))
+    robot.wait(lambda: robot.node.control.laws is not loop, 'the first robot')
+
+
+def test_the_law_and_its_settings_can_be_changed_while_it_runs(robot):
+    robot.set(without_reference='hold')
+    robot.answer(STATE)
+    moved = STATE + 0.02
+    assert robot.set(bandwidth=20.0, controller='feed_forward_2').successful
+    gains = motor_gains(MODEL, DRIVES, 20.0, np.zeros(2))
+    law = FeedForwardController(MODEL, DRIVES, gains, 2, torque_limits=LIMIT)
+    expected = law.command(held(), *moved)
+    np.testing.assert_allclose(robot.answer(moved), expected, rtol=1e-9)
+    for values, text in (
+        ({'controller': 'magic'}, 'expected one of'),
+        ({'bandwidth': -1.0}, 'bandwidth'),  # rclpy's own words
+        ({'sample_period': 'soon'}, 'sample_period is .soon., expected a number from'),
+        ({'sample_period': 0.0}, 'out of range'),
+        ({'bandwidths.elbow': 1e-6}, 'bandwidths.elbow is 1e-06, expected 0 or a number'),
+        ({'max_tracking_errors.elbow': -1.0}, 'expected 0 or a number from'),
+        ({'max_tracking_errors.elbow': []}, 'expected 0 or'),
+        ({'tool_link': 'hand'}, "no link 'hand'"),
+        ({'controller': 'cartesian_impedance'}, 'needs tool_link'),
+        ({'controller': 'tracking', 'bandwidth': 150.0, 'delay': 0.02}, 'would'),
+        ({'controller': 'tracking', 'bandwidths.elbow': 30.0}, 'has one bandwidth'),
+    ):
+        result = robot.set(**values)
+        assert not result.successful
+        assert text.replace('.soon.', "'soon'") in result.reason
+    np.testing.assert_allclose(robot.answer(moved), expected, rtol=1e-9)
+    # Bounds of single joints.
+    assert robot.set(max_tracking_errors__elbow=0.01).successful
+    for _ in range(3):
+        robot.answer(moved + 0.05)
+    reason = robot.status('motor_command', lambda s: dict_of(s)['stopped because'])
+    assert 'tracking error of elbow' in dict_of(reason)['stopped because']
+    assert robot.set(max_tracking_errors__elbow=0.0).successful
+
+
+def test_entries_are_declared_with_descriptions_and_ranges(robot):
+    own = ('bandwidths.elbow', 'max_tracking_errors.elbow')
+    for name in ('controller', 'bandwidth', 'max_tracking_error', *own):
+        assert robot.node.describe_parameter(name).description
+    for joint in NAMES:
+        described = robot.node.describe_parameter(f'actuators.{joint}.motor_inertia')
+        assert described.read_only
+        assert '[kg m^2]: Inertia of the motor' in described.description
+    assert robot.node.describe_parameter('bandwidth').floating_point_range
+
+
+SPRING = {'type': 'sea', 'stiffness': 3000.0, 'motor_inertia': 0.3}
+ACTUATORS = actuators_from_config(MODEL, dict.fromkeys(NAMES, SPRING))
+
+
+def tracking(**values):
+    """The tracking law of settings whose names have an underscore in place of the dot."""
+    given = {name.replace('_', '.', 1): value for name, value in values.items()}
+    settings = make_settings(ControlSettings, given)
+    assert settings.lead == 0.0005
+    return laws.laws_of(ACTUATORS, settings, np.array([60.0, 30.0]))[TRACKING]
+
+
+def test_noise_of_encoders_lowers_the_default_bandwidth():
+    fine = tracking(resolution_links=[1e-7], resolution_motors=[1e-7])
+    coarse = tracking(resolution_links=[1e-3, 1e-4], resolution_motors=[1e-4])
+    unknown = tracking()
+    assert unknown.resolution is None
+    assert (unknown.lead, unknown.sample_period) == (0.0005, 0.001)
+    assert fine.bandwidth == unknown.bandwidth == 50.0
+    assert 2.5 <= coarse.bandwidth < 50.0
+    np.testing.assert_array_equal(coarse.resolution, [1e-3, 1e-4, 1e-4, 1e-4])
+
+
+def test_resolutions_that_do_not_fit_are_refused():
+    both = 'expected numbers above zero in both, or zeros alone'
+    steps = 'expected a list of numbers from 0 to 1'
+    for links, motors, text in (
+        ([1e-4], [0.0], both),
+        ([0.0], [1e-4], both),
+        ([1e-4, 0.0], [1e-4], both),
+        *(
+            (bad, [1e-4], steps)
+            for bad in ([], [-1e-4], [np.nan], 'fine', ['fine'], 1e-4, [2.0], [True])
+        ),
+        ([1e-4] * 3, [1e-4], 'expected one or 2 positive numbers'),
+    ):
+        with pytest.raises((ValueError, ControlError), match=text):
+            tracking(resolution_links=links, resolution_motors=motors)

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from hodyn_msgs.msg import JointEffort, MotionEstimate
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from support import robots
 from support.ros_harness import Harness, dict_of
@@ -44,8 +43,8 @@ def fresh(harness):
     """Harness whose node has taken all measurements and forgotten them."""
     settle(harness)
     harness.base += 1000 * 10**9  # what arrives of before is recognised by its stamp
-    harness.node.set_parameters([Parameter('estimator.enabled', value=False)])
-    harness.node.set_parameters([Parameter('estimator.enabled', value=True)])
+    harness.set(estimator__enabled=False)
+    harness.set(estimator__enabled=True)
     harness.forget()
     return harness
 
@@ -89,8 +88,8 @@ def settle(harness):
     """Wait until everything that was sent has been taken or refused."""
 
     def is_settled():
-        counts = harness.node.diagnostics._inputs.get('joint_states')
-        return counts and counts.total['received'] + counts.total['refused'] == harness.sent
+        total = harness.node.diagnostics.input('joint_states').total
+        return total['received'] + total['refused'] == harness.sent
 
     if harness.sent:
         harness.wait(is_settled, 'all joint states taken')
@@ -178,12 +177,12 @@ def test_nothing_above_the_vouched_order_is_published(fresh):
 
 
 def test_highest_order_is_bounded_by_the_parameter(fresh):
-    fresh.node.set_parameters([Parameter('estimator.highest_order', value=0)])
+    fresh.set(estimator__highest_order=0)
     try:
         stream(fresh, 400)
         assert {m.valid_order for m in wait_for_last(fresh, efforts, 400)} == {0}
     finally:
-        fresh.node.set_parameters([Parameter('estimator.highest_order', value=2)])
+        fresh.set(estimator__highest_order=2)
 
 
 def test_joints_are_matched_by_name_and_others_are_ignored(fresh):
@@ -194,29 +193,22 @@ def test_joints_are_matched_by_name_and_others_are_ignored(fresh):
     np.testing.assert_allclose(last.position, true, atol=1e-4)
 
 
-def test_messages_about_other_joints_are_passed_over(fresh):
-    refused = dict_of(fresh.status('joint_states', lambda s: True))['refused']
+def test_bad_measurement_is_refused_and_the_next_one_is_taken(fresh):
+    for fields, reason in (
+        ({'names': ['shoulder']}, 'missing: elbow'),
+        ({'names': ['shoulder', 'elbow', 'elbow']}, 'repeated: elbow'),
+        ({'position': [1.0]}, 'position has 1 values, expected 2'),
+        ({'position': [1.0, math.nan]}, "joint 'elbow' is nan"),
+        ({'position': [math.inf, 0.0]}, "joint 'shoulder' is inf"),
+    ):
+        send(fresh, joint_state(BEGIN, **fields))
+        fresh.refuses('joint_states', reason)
+    # Those of other joints alone are passed over.
+    refused = fresh.node.diagnostics.input('joint_states').total['refused']
     for stamp in stamps(fresh, 3):
         send(fresh, joint_state(stamp, names=['gripper']))
     settle(fresh)
-    assert not estimates(fresh)
-    fresh.forget()
-    assert dict_of(fresh.status('joint_states', lambda s: True))['refused'] == refused
-
-
-@pytest.mark.parametrize(
-    ('message', 'reason'),
-    [
-        (joint_state(BEGIN, names=['shoulder']), 'missing: elbow'),
-        (joint_state(BEGIN, names=['shoulder', 'elbow', 'elbow']), 'repeated: elbow'),
-        (joint_state(BEGIN, position=[1.0]), 'position has 1 values, expected 2'),
-        (joint_state(BEGIN, position=[1.0, math.nan]), "joint 'elbow' is nan"),
-        (joint_state(BEGIN, position=[math.inf, 0.0]), "joint 'shoulder' is inf"),
-    ],
-)
-def test_bad_measurement_is_refused_and_the_next_one_is_taken(fresh, message, reason):
-    send(fresh, message)
-    fresh.status('joint_states', lambda s: reason in dict_of(s)['last error'])
+    assert fresh.node.diagnostics.input('joint_states').total['refused'] == refused
     assert not estimates(fresh)
     stream(fresh, 400)
     found = wait_for_last(fresh, estimates, 400)
@@ -225,21 +217,18 @@ def test_bad_measurement_is_refused_and_the_next_one_is_taken(fresh, message, re
         assert np.isfinite(arrays(estimate, FIELDS)).all()
 
 
-def test_measurement_of_another_time_is_refused():
-    harness = Harness({'input_timeout': 0.5})
+def test_measurement_of_another_time_is_refused(fresh):
+    assert fresh.set(input_timeout=0.5).successful
     try:
-        harness.describe_and_wait(robots.TWO_LINK)
-        publisher = harness.advertise(JointState, 'joint_states')
-        now = harness.client.get_clock().now().nanoseconds
+        now = fresh.client.get_clock().now().nanoseconds
         for stamp in (now - 10**10, now + 10**10):
-            harness.forget()
-            publisher.publish(joint_state(stamp))
-            status = harness.status(
-                'joint_states', lambda s: dict_of(s)['refused as stale'] != '0'
-            )
-            assert 'input_timeout' in dict_of(status)['last error']
+            fresh.forget()
+            send(fresh, joint_state(stamp))
+            assert dict_of(fresh.refuses('joint_states', 'input_timeout'))[
+                'refused as stale'
+            ]
     finally:
-        harness.close()
+        fresh.set(input_timeout=0.0)
 
 
 def test_samples_in_the_wrong_order_do_no_harm(fresh):
@@ -255,13 +244,13 @@ def test_samples_in_the_wrong_order_do_no_harm(fresh):
 
 
 def test_estimation_can_be_switched_off(fresh):
-    fresh.node.set_parameters([Parameter('estimator.enabled', value=False)])
+    fresh.set(estimator__enabled=False)
     try:
         stream(fresh, 400)
         settle(fresh)
         assert not estimates(fresh)
     finally:
-        fresh.node.set_parameters([Parameter('estimator.enabled', value=True)])
+        fresh.set(estimator__enabled=True)
 
 
 WHEEL = """<robot name="wheel"><link name="base"/><link name="rim"><inertial>

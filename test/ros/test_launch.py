@@ -4,6 +4,8 @@ launch_ros is not on PyPI. Stand-ins for its classes, which only keep what they 
 what the files make of their arguments; a real node shows whether it understands that.
 """
 
+import itertools
+import math
 import os
 import runpy
 import signal
@@ -15,17 +17,27 @@ from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import rclpy
+import yaml
 from hodyn_msgs.msg import JointEffort
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from support.ros_harness import next_domain
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from support.ros_harness import own_domain, spin_to_end
 
 from hodyn_ros import RobotModel
+from hodyn_ros.actuators import actuators_from_config
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.nodes.trajectory_proxy import ProxySettings
+from hodyn_ros.streams.robot import actuators_config
+from hodyn_ros.streams.timeline import nanoseconds
+from hodyn_ros.trajectory.references import panda_sinusoids
 
 LAUNCH = Path(__file__).resolve().parents[2] / 'launch'
 try:
@@ -194,6 +206,12 @@ CLASSES = {
 
 
 @pytest.fixture
+def context():
+    with own_domain() as own:
+        yield own
+
+
+@pytest.fixture
 def load(monkeypatch):
     """Run a launch file and return its names."""
     for name, classes in CLASSES.items():
@@ -217,10 +235,9 @@ def started(load):
 
 
 @pytest.fixture
-def real_node():
+def real_node(context):
     """Make the real node as launch_ros would, with its options."""
-    context, made = Context(), []
-    rclpy.init(context=context, domain_id=next_domain())
+    made = []
 
     def make(options):
         arguments = ['--ros-args']
@@ -245,7 +262,6 @@ def real_node():
     yield make
     for node in made:
         node.destroy_node()
-    rclpy.shutdown(context=context)
 
 
 def subscribed(node):
@@ -255,14 +271,22 @@ def subscribed(node):
     }
 
 
-def test_every_argument_is_declared_with_a_description(load):
-    names = load('hodyn.launch.py')
+@pytest.mark.parametrize(
+    ('file', 'function'),
+    [
+        ('hodyn.launch.py', 'start_node'),
+        ('trajectory_proxy.launch.py', 'start_node'),
+        ('panda_sea.launch.py', 'start_nodes'),
+    ],
+)
+def test_every_argument_is_declared_with_a_description(load, file, function):
+    names = load(file)
     *declared, action = names['generate_launch_description']().arguments[0]
     assert [item.arguments[0] for item in declared] == [
         name for name, _, _ in names['ARGUMENTS']
     ]
     assert all(item.options['description'].endswith('.') for item in declared)
-    assert action.options['function'] is names['start_node']
+    assert action.options['function'] is names[function]
 
 
 def test_every_input_of_the_node_can_be_remapped(started, real_node):
@@ -368,15 +392,10 @@ def test_demo_adds_a_publisher_on_the_same_topic(load, started):
 
 def test_launch_of_the_proxy_passes_on_what_is_given(load, tmp_path):
     names = load('trajectory_proxy.launch.py')
-    *declared, action = names['generate_launch_description']().arguments[0]
-    assert [item.arguments[0] for item in declared] == [
-        name for name, _, _ in names['ARGUMENTS']
-    ]
-    assert all(item.options['description'].endswith('.') for item in declared)
     defaults = {name: default for name, default, _ in names['ARGUMENTS']}
 
     def start(**given):
-        (node,) = action.options['function']({**defaults, **given})
+        (node,) = names['start_node']({**defaults, **given})
         return node.options
 
     assert start()['parameters'] == [{'use_sim_time': False}]
@@ -433,7 +452,213 @@ def test_robot_launch_file_gives_its_description_and_limits(
     node = real_node(options)
     model = RobotModel.from_urdf(files['description_file'])
     assert model.name == robot
+    node.parameters.declare_joints(model.joint_names)
     for joint in model.joint_names:
-        assert f'limits.{joint}.acceleration' in node._parameter_overrides
+        assert node.get_parameter(f'limits.{joint}.acceleration').value < math.inf
     description = node.get_parameter('robot_description').value
     assert description == Path(files['description_file']).read_text(encoding='utf-8')
+
+
+# The Panda with elastic joints
+
+
+@pytest.fixture
+def sea(load):
+    return load('panda_sea.launch.py')
+
+
+@pytest.fixture
+def sea_nodes(sea):
+    """Nodes that panda_sea.launch.py starts with some arguments, by executable."""
+
+    def start(**given):
+        defaults = {name: default for name, default, _ in sea['ARGUMENTS']}
+        assert set(given) <= set(defaults)
+        nodes = [node.options for node in sea['start_nodes']({**defaults, **given})]
+        return {options['executable']: options for options in nodes}
+
+    return start
+
+
+@pytest.fixture
+def sea_node(tmp_path, context):
+    """Make a real node as launch_ros would, with its options."""
+    made, numbers = [], itertools.count()
+
+    def make(kind, options):
+        arguments = ['--ros-args']
+        for source, target in options['remappings']:
+            arguments += ['-r', f'{source}:={target}']
+        for item in options['parameters']:
+            if not isinstance(item, str):
+                # launch_ros writes a file for all nodes.
+                values = {
+                    key: value.arguments[0] if isinstance(value, Kept) else value
+                    for key, value in item.items()
+                }
+                item = str(tmp_path / f'parameters_{next(numbers)}.yaml')
+                Path(item).write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
+            arguments += ['--params-file', item]
+        made.append(
+            kind(
+                context=context, cli_args=arguments, namespace=options['namespace'] or None
+            )
+        )
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
+
+
+@pytest.fixture
+def spin(context):
+    """Spin nodes, each in a thread."""
+    executors, threads = [], []
+
+    def begin(node):
+        executors.append(SingleThreadedExecutor(context=context))
+        executors[-1].add_node(node)
+        threads.append(
+            threading.Thread(target=spin_to_end, args=(executors[-1],), daemon=True)
+        )
+        threads[-1].start()
+
+    yield begin
+    for executor in executors:
+        executor.shutdown()
+    for thread in threads:
+        thread.join(TIMEOUT)
+
+
+def test_files_of_the_panda_that_do_not_exist_end_the_launch(sea_nodes, tmp_path):
+    for name in ('description_file', 'params_file', 'limits_file'):
+        with pytest.raises(RuntimeError, match=f'{name} is .*missing., which is no file.'):
+            sea_nodes(**{name: str(tmp_path / 'missing')})
+
+
+def test_what_is_asked_for_is_sea_nodes(sea_nodes):
+    always = {'hodyn_node', 'flatness_controller'}
+    assert set(sea_nodes()) == always | {'simulated_robot', 'reference_publisher'}
+    assert set(sea_nodes(simulation='false', demo='false')) == always
+    nodes = sea_nodes(robot_state_publisher='true', namespace='arm')
+    assert nodes['robot_state_publisher']['package'] == 'robot_state_publisher'
+    assert {options['namespace'] for options in nodes.values()} == {'arm'}
+
+
+@pytest.mark.parametrize('namespace', ['', 'arm'])
+def test_the_controller_understands_what_it_is_given(sea_nodes, sea_node, namespace):
+    options = sea_nodes(controller='feed_forward_1', namespace=namespace)[
+        'flatness_controller'
+    ]
+    node = sea_node(FlatnessControllerNode, options)
+    assert not node.parameters.unknown()
+    settings = node.settings
+    assert settings.controller == 'feed_forward_1'
+    assert settings.without_reference == 'hold' and settings.lead == 0.0005
+    prefix = f'/{namespace}' if namespace else ''
+    assert [p.topic_name for p in node.publishers if 'command' in p.topic_name] == [
+        f'{prefix}/motor_command'
+    ]
+    for topic in ('joint_states', 'motor_states'):
+        (info,) = node.get_subscriptions_info_by_topic(f'{prefix}/{topic}')
+        assert info.qos_profile.reliability == rclpy.qos.ReliabilityPolicy.RELIABLE
+    model = RobotModel.from_urdf(node.get_parameter('robot_description').value)
+    actuators = actuators_from_config(model, actuators_config(node.settings.actuators))
+    assert all(actuators[name].spring.stiffness > 0.0 for name in model.joint_names)
+
+
+def test_the_simulated_robot_starts_where_the_reference_begins(sea_nodes, sea_node):
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.nodes.simulated_robot')
+    pytest.importorskip('mujoco')
+    node = sea_node(simulated_robot.SimulatedRobot, sea_nodes()['simulated_robot'])
+    begin = panda_sinusoids().motion([0.0])[0, 0]
+    found = [
+        node.get_parameter(f'initial_position.panda_joint{j}').value for j in range(1, 8)
+    ]
+    np.testing.assert_array_equal(found, begin)
+    controller = sea_nodes()['flatness_controller']
+    lead = sea_node(FlatnessControllerNode, controller).settings.lead
+    assert lead == node.get_parameter('sample_period').value / 2.0
+
+
+@pytest.mark.parametrize(
+    ('given', 'topic'),
+    [
+        ({}, '/clock'),
+        ({'namespace': 'arm'}, '/arm/clock'),
+        ({'namespace': '/left/arm/'}, '/left/arm/clock'),
+        ({'namespace': 'arm', 'clock': '/clock'}, '/clock'),
+        ({'clock': 'robots/time'}, '/robots/time'),
+    ],
+)
+def test_all_nodes_follow_the_clock_of_their_robot(sea_nodes, given, topic):
+    for options in sea_nodes(robot_state_publisher='true', **given).values():
+        remapped = dict(options['remappings']).get('/clock', '/clock')
+        assert remapped == topic
+
+
+def test_the_hodyn_node_takes_its_time_from_that_clock(sea_nodes, sea_node, context):
+    sea_node(HodynNode, sea_nodes(namespace='left')['hodyn_node'])
+    client = Node('client', context=context)
+    wait_for(lambda: client.get_subscriptions_info_by_topic('/left/clock'))
+    assert not client.get_subscriptions_info_by_topic('/clock')
+
+
+class Robot:
+    """What is seen of a robot in a namespace."""
+
+    def __init__(self, client, namespace):
+        self.clock, self.states, self.commands = [], [], []
+        for kind, topic, kept, profile in (
+            (Clock, 'clock', self.clock, qos.OUTPUT),
+            (JointState, 'joint_states', self.states, qos.OUTPUT),
+            (JointState, 'motor_command', self.commands, qos.OUTPUT),
+        ):
+            client.create_subscription(kind, f'/{namespace}/{topic}', kept.append, profile)
+
+
+def test_two_robots_at_a_time_have_each_their_own(sea_nodes, sea_node, context, spin):
+    simulated_robot = pytest.importorskip('hodyn_ros.ros.nodes.simulated_robot')
+    pytest.importorskip('mujoco')
+    client = Node('client', context=context)
+    shared = []
+    client.create_subscription(Clock, '/clock', shared.append, qos.OUTPUT)
+    robots = {name: Robot(client, name) for name in ('left', 'right')}
+    begins = dict(zip(robots, (5, 5000)))  # s
+    spin(client)
+    controllers = {}
+    for name in robots:
+        options = sea_nodes(namespace=name)
+        controllers[name] = sea_node(FlatnessControllerNode, options['flatness_controller'])
+        spin(controllers[name])
+    wait_for(lambda: all(node.control.laws is not None for node in controllers.values()))
+    for name in robots:
+        options = sea_nodes(namespace=name)['simulated_robot']
+        options['parameters'].append(
+            {'start_time': float(begins[name]), 'command_timeout': 60.0}
+        )
+        spin(sea_node(simulated_robot.SimulatedRobot, options))
+    wait_for(lambda: all(len(robot.commands) > 100 for robot in robots.values()))
+    assert not shared
+    for name, robot in robots.items():
+        first, period = begins[name] * 10**9, 10**6
+        for stamps in (
+            [nanoseconds(message.clock) for message in list(robot.clock)],
+            [nanoseconds(message.header.stamp) for message in list(robot.states)],
+            [nanoseconds(message.header.stamp) for message in list(robot.commands)],
+        ):
+            # Each sample once and in its order, but for those that waited for the controller.
+            later = [stamp for stamp in stamps if stamp > first]
+            assert later == list(
+                range(first + period, first + period * (len(later) + 1), period)
+            )
+        now = controllers[name].get_clock().now().nanoseconds
+        assert first <= now < first + 100 * 10**9
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        time.sleep(0.02)
+        assert time.monotonic() < deadline

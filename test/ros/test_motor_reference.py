@@ -7,9 +7,8 @@ import pytest
 from builtin_interfaces.msg import Time
 from hodyn_msgs.msg import JointEffort, StiffnessMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
-from rclpy.parameter import Parameter
 from support import robots
-from support.fault_tools import (
+from support.messages import (
     GRAVITY,
     MOTION,
     NAMES,
@@ -19,8 +18,11 @@ from support.fault_tools import (
 )
 from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros.base.inputs import StiffnessMessages as Stiffness
+from hodyn_ros.ros.base.node_settings import NodeSettings
+from hodyn_ros.ros.base.parameters import make_settings
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 
@@ -54,10 +56,8 @@ def start():
     """Make a node of its own with parameters."""
     made = []
 
-    def make(parameters, urdf=robots.TWO_LINK):
-        made.append(Harness({'input_timeout': 60.0, **parameters}))
-        if urdf:
-            made[-1].describe_and_wait(urdf)
+    def make(parameters):
+        made.append(Harness(parameters))
         return made[-1]
 
     yield make
@@ -67,13 +67,13 @@ def start():
 
 @pytest.fixture(scope='module')
 def nodes():
-    """Nodes with the two-link arm by their parameters, for tests that leave no motion behind."""
+    """Nodes with the two-link arm by their actuators, for tests that leave no motion behind."""
     made = {}
 
     def node_with(parameters):
         key = repr(sorted(parameters.items()))
         if key not in made:
-            made[key] = Harness({'input_timeout': 60.0, **parameters})
+            made[key] = Harness({'input_timeout': 60.0, 'answer_all': True, **parameters})
             made[key].describe_and_wait(robots.TWO_LINK)
         made[key].forget()
         return made[key]
@@ -111,12 +111,6 @@ def rows(trajectory, field):
     return values.reshape(len(trajectory.time_from_start), len(trajectory.motor_names))
 
 
-def set_parameters(harness, **values):
-    return harness.node.set_parameters_atomically(
-        [Parameter(name.replace('__', '.'), value=value) for name, value in values.items()]
-    )
-
-
 # The topic
 
 
@@ -133,18 +127,11 @@ def test_motor_reference_satisfies_both_equations_of_motion(nodes):
     assert len(message.torque_dot) == 0
 
 
-@pytest.mark.parametrize(
-    ('given', 'known'),
-    [
-        (3, ('position',)),
-        (4, ('position', 'velocity')),
-        (5, ('position', 'velocity', 'acceleration', 'torque')),
-    ],
-)
-def test_motor_reference_has_what_the_motion_determines(nodes, given, known):
-    message = answered(nodes(ELASTIC), joint_motion(MOTION[:given]))
+def test_motor_reference_has_what_the_motion_determines(nodes):
     fields = ('position', 'velocity', 'acceleration', 'torque', 'torque_dot')
-    assert tuple(name for name in fields if len(getattr(message, name))) == known
+    for given, known in ((3, 1), (4, 2), (5, 4)):
+        message = answered(nodes(ELASTIC), joint_motion(MOTION[:given]))
+        assert tuple(f for f in fields if len(getattr(message, f))) == fields[:known]
 
 
 def test_joints_of_all_kinds_in_one_robot(nodes):
@@ -167,39 +154,33 @@ def test_joints_of_all_kinds_in_one_robot(nodes):
     )
 
 
-def test_stiffness_that_is_asked_for_is_had_and_goes_on_by_its_derivatives(start):
-    harness = start({**MIXED, 'stiffness_timeout': 10.0})
-    begin = harness.node.get_clock().now().nanoseconds
-    message = stiffness_motion()
-    message.header.stamp = Time(sec=begin // 10**9, nanosec=begin % 10**9)
-    harness.publishers['stiffness_motion'].publish(message)
-    harness.wait(lambda: harness.node._stiffness._wanted, 'stiffness taken')
-    later = begin + 200_000_000
-    found = answered(harness, joint_motion(stamp=later))
-    d = MOTION[0, 1] - np.array(found.position[1:])
-    expected = SIGMA[0] + 0.2 * SIGMA[1] + 0.02 * SIGMA[2]
-    assert (a * k * np.cosh(a * d)).sum() == pytest.approx(expected)
-    dd = MOTION[1, 1] - np.array(found.velocity[1:])
-    rate = (a**2 * k * np.sinh(a * d) * dd).sum()
-    assert rate == pytest.approx(SIGMA[1] + 0.2 * SIGMA[2])
+def test_stiffness_goes_on_by_its_derivatives_and_comes_to_rest_without_news(nodes):
+    harness = nodes(MIXED)
+    total = harness.node.diagnostics.input('stiffness_motion').total
+
+    def found(timeout, seconds):
+        assert harness.set(stiffness_timeout=timeout, stiffness_rest_time=0.2).successful
+        begin, count = harness.node.get_clock().now().nanoseconds, total['received']
+        message = stiffness_motion()
+        message.header.stamp = Time(sec=begin // 10**9, nanosec=begin % 10**9)
+        harness.publishers['stiffness_motion'].publish(message)
+        harness.wait(lambda: total['received'] > count, 'stiffness taken')
+        harness.forget()
+        motor = answered(harness, joint_motion(stamp=begin + round(1e9 * seconds)))
+        d = MOTION[0, 1] - np.array(motor.position[1:])
+        dd = MOTION[1, 1] - np.array(motor.velocity[1:])
+        rate = (a**2 * k * np.sinh(a * d) * dd).sum()
+        return (a * k * np.cosh(a * d)).sum(), rate
+
+    assert found(10.0, 0.2) == pytest.approx(
+        (SIGMA[0] + 0.2 * SIGMA[1] + 0.02 * SIGMA[2], SIGMA[1] + 0.2 * SIGMA[2])
+    )
+    assert found(0.1, 5.0)[1] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_stiffness_comes_to_rest_without_news(start):
-    harness = start({**MIXED, 'stiffness_timeout': 0.1, 'stiffness_rest_time': 0.2})
-    begin = harness.node.get_clock().now().nanoseconds
-    message = stiffness_motion()
-    message.header.stamp = Time(sec=begin // 10**9, nanosec=begin % 10**9)
-    harness.publishers['stiffness_motion'].publish(message)
-    harness.wait(lambda: harness.node._stiffness._wanted, 'stiffness taken')
-    found = answered(harness, joint_motion(stamp=begin + 5 * 10**9))
-    d = MOTION[0, 1] - np.array(found.position[1:])
-    dd = MOTION[1, 1] - np.array(found.velocity[1:])
-    assert (a**2 * k * np.sinh(a * d) * dd).sum() == pytest.approx(0.0, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ('message', 'reason'),
-    [
+def test_bad_stiffness_is_refused_with_the_reason(nodes):
+    harness = nodes(MIXED)
+    for message, reason in (
         (stiffness_motion(names=('shoulder',)), 'has shoulder; the joints of variable'),
         (stiffness_motion(names=('elbow', 'elbow'), stiffness=[1.0, 1.0]), 'repeats'),
         (stiffness_motion(names=()), 'is empty'),
@@ -207,34 +188,31 @@ def test_stiffness_comes_to_rest_without_news(start):
         (stiffness_motion(stiffness_dot=[1.0, 2.0]), 'stiffness_dot has 2 values'),
         (stiffness_motion((np.nan, 0.0, 0.0)), 'must be finite'),
         (stiffness_motion((-3.0, 0.0, 0.0)), 'expected a number above zero'),
-    ],
-)
-def test_bad_stiffness_is_refused_with_the_reason(nodes, message, reason):
-    harness = nodes(MIXED)
-    harness.publishers['stiffness_motion'].publish(message)
-    harness.status('stiffness_motion', lambda s: reason in dict_of(s)['last error'])
+    ):
+        harness.publishers['stiffness_motion'].publish(message)
+        harness.refuses('stiffness_motion', reason)
     assert answered(harness, joint_motion()).motor_names
 
 
-def test_spring_out_of_its_range_holds_the_reference_back_but_not_the_efforts(start):
-    harness = start({**ELASTIC, 'actuators.elbow.max_deflection': 1e-4})
+def test_spring_out_of_its_range_holds_the_reference_back_but_not_the_efforts(nodes):
+    harness = nodes({**ELASTIC, 'actuators.elbow.max_deflection': 1e-4})
     harness.publishers['joint_motion'].publish(joint_motion())
     harness.received('joint_effort')
     status = harness.status('motor_reference', lambda s: dict_of(s)['held back'] != '0')
     assert 'elbow' in dict_of(status)['held back because']
     assert not harness.messages['hodyn_node/motor_reference']
+    response = harness.call(Request(motion=[joint_motion()]))
+    assert response.error_code == Response.INVALID_ACTUATION
+    assert 'elbow' in response.message
+    # A trajectory that the springs cannot bear never starts.
+    harness.forget()
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    assert 'elbow' in harness.refusal('joint_trajectory')
+    assert not harness.messages['hodyn_node/joint_effort']
 
 
-def test_limits_of_motors_show_in_the_diagnostics(start):
-    harness = start({**ELASTIC, 'actuators.shoulder.max_motor_torque': 1e-3})
-    answered(harness, joint_motion())
-    key = 'samples beyond the limit of motor_torque of shoulder'
-    harness.status('motor_reference', lambda s: dict_of(s).get(key) == '1')
-
-
-def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(start):
-    D = 20.0
-    harness = start({**ELASTIC, 'actuators.elbow.damping': D, 'answer_all': True})
+def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(nodes):
+    harness, D = nodes(DAMPED), DAMPED['actuators.elbow.damping']
     begin = harness.node.get_clock().now().nanoseconds
     step = 5_000_000
     t = np.arange(200) * step / 1e9
@@ -263,19 +241,25 @@ def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(start):
     assert np.abs(delta - Q[:, 0, 1] / K[1]).max() > 0.1 * np.abs(delta).max()
 
 
-def test_without_actuators_there_is_no_motor_reference(start):
-    harness = start({})
+def test_without_actuators_there_is_no_motor_reference(nodes):
+    harness = nodes({})
     harness.publishers['joint_motion'].publish(joint_motion())
     harness.received('joint_effort')
     harness.publishers['stiffness_motion'].publish(stiffness_motion())
     assert 'are none' in harness.refusal('stiffness_motion')
     assert not harness.messages['hodyn_node/motor_reference']
-    assert not harness.call(
-        Request(trajectory=trajectory())
-    ).effort_trajectory.motors.motor_names
+    response = harness.call(Request(trajectory=trajectory()))
+    assert not response.effort_trajectory.motors.motor_names
+    samples = [joint_motion(stamp=10**9)]
+    response = harness.call(Request(motion=samples, stiffness=[stiffness_motion()]))
+    assert response.error_code == Response.INVALID_JOINTS
+    assert 'none' in response.message
 
 
 # The service and whole answers
+
+
+DAMPED = {**ELASTIC, 'actuators.shoulder.damping': 800.0, 'actuators.elbow.damping': 40.0}
 
 
 def test_service_answers_with_the_motors_along_a_trajectory(nodes):
@@ -304,21 +288,16 @@ def test_service_answers_with_the_motors_along_a_trajectory(nodes):
         assert np.sum(np.any(np.abs(differences - means) > atol, axis=1)) <= 2
 
 
-def test_whole_answer_on_the_topic_has_the_motors_too(start):
-    harness = start(ELASTIC)
-    harness.publishers['joint_trajectory'].publish(trajectory())
-    answer = harness.received('effort_trajectory')[0]
-    assert answer.motors.motor_names == list(NAMES)
-    assert len(answer.motors.torque) == len(answer.effort)
-
-
-def test_motors_beyond_their_limits_are_reported_with_time(start):
+def test_motors_beyond_their_limits_are_reported_with_time(nodes):
     limits = {
         'actuators.shoulder.max_motor_velocity': 0.5,
         'actuators.shoulder.max_motor_torque_rate': 1.0,
         'actuators.elbow.deflection_limit': 1e-3,
     }
-    harness = start({**ELASTIC, **limits})
+    harness = nodes({**ELASTIC, **limits})
+    answered(harness, joint_motion())
+    key = 'samples beyond the limit of motor_velocity of shoulder'
+    harness.status('motor_reference', lambda s: dict_of(s).get(key) == '1')
     response = harness.call(Request(trajectory=trajectory(), sample_period=1e-3))
     motors = response.effort_trajectory.motors
     found = {
@@ -336,62 +315,41 @@ def test_motors_beyond_their_limits_are_reported_with_time(start):
         assert item.value == pytest.approx(values[worst])
         assert abs(item.limit) == limit
         assert item.time_from_start == pytest.approx(motors.time_from_start[worst])
-
-
-@pytest.mark.parametrize(
-    'samples',
-    [
-        {'motion': [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]},
-        {'motion_trajectory': motion_trajectory([0.0, 0.1, 0.2], [MOTION] * 3)},
-    ],
-)
-@pytest.mark.parametrize('entries', [1, 3])
-def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes, samples, entries):
-    harness = nodes(MIXED)
-    asked = [stiffness_motion((100.0 + 10 * i, 5.0, 0.0)) for i in range(entries)]
-    response = harness.call(Request(**samples, stiffness=asked))
-    assert response.success, response.message
-    theta = rows(response.effort_trajectory.motors, 'position')[:, 1:]
-    found = (a * k * np.cosh(a * (MOTION[0, 1] - theta))).sum(axis=1)
-    expected = [100.0, 100.5, 101.0] if entries == 1 else [100.0, 110.0, 120.0]
-    np.testing.assert_allclose(found, expected)
-
-
-@pytest.mark.parametrize(
-    ('parameters', 'stiffness', 'code', 'reason'),
-    [
-        (MIXED, [stiffness_motion((1e-3, 0.0, 0.0))], Response.INVALID_ACTUATION, 'elbow'),
-        (
-            MIXED,
-            [stiffness_motion()] * 2,
-            Response.INVALID_ACTUATION,
-            '2 entries of stiffness',
-        ),
-        (MIXED, [stiffness_motion(names=('x',))], Response.INVALID_JOINTS, 'has x'),
-        ({}, [stiffness_motion()], Response.INVALID_JOINTS, 'none'),
-        (
-            {**ELASTIC, 'actuators.elbow.max_deflection': 1e-4},
-            [],
-            Response.INVALID_ACTUATION,
-            'elbow',
-        ),
-    ],
-)
-def test_service_says_why_the_actuators_cannot_do_it(
-    nodes, parameters, stiffness, code, reason
-):
-    harness = nodes(parameters)
-    samples = [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]
-    response = harness.call(Request(motion=samples, stiffness=stiffness))
-    assert (response.success, response.error_code) == (False, code)
-    assert reason in response.message
-
-
-def test_trajectory_that_the_springs_cannot_bear_never_starts(start):
-    harness = start({**ELASTIC, 'actuators.elbow.max_deflection': 1e-4})
+    # So it is on the topic.
     harness.publishers['joint_trajectory'].publish(trajectory())
-    assert 'elbow' in harness.refusal('joint_trajectory')
-    assert not harness.messages['hodyn_node/joint_effort']
+    whole = harness.received('effort_trajectory')[0]
+    assert whole.motors.motor_names == list(NAMES)
+    assert len(whole.motors.torque) == len(whole.effort)
+    harness.publishers['joint_trajectory'].publish(JointTrajectory())
+    harness.wait(lambda: not harness.node.stream.timeline, 'the end of the motion')
+
+
+def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes):
+    harness = nodes(MIXED)
+    one_by_one = {'motion': [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]}
+    flat = {'motion_trajectory': motion_trajectory([0.0, 0.1, 0.2], [MOTION] * 3)}
+    for samples in (one_by_one, flat):
+        for expected in ([100.0, 100.5, 101.0], [100.0, 110.0, 120.0]):
+            entries = 1 if expected[1] == 100.5 else 3
+            asked = [stiffness_motion((value, 5.0, 0.0)) for value in expected[:entries]]
+            response = harness.call(Request(**samples, stiffness=asked))
+            assert response.success, response.message
+            theta = rows(response.effort_trajectory.motors, 'position')[:, 1:]
+            found = (a * k * np.cosh(a * (MOTION[0, 1] - theta))).sum(axis=1)
+            np.testing.assert_allclose(found, expected)
+
+
+def test_service_says_why_the_actuators_cannot_do_it(nodes):
+    harness = nodes(MIXED)
+    samples = [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]
+    for stiffness, code, reason in (
+        ([stiffness_motion((1e-3, 0.0, 0.0))], Response.INVALID_ACTUATION, 'elbow'),
+        ([stiffness_motion()] * 2, Response.INVALID_ACTUATION, '2 entries of stiffness'),
+        ([stiffness_motion(names=('x',))], Response.INVALID_JOINTS, 'has x'),
+    ):
+        response = harness.call(Request(motion=samples, stiffness=stiffness))
+        assert (response.success, response.error_code) == (False, code)
+        assert reason in response.message
 
 
 # Parameters
@@ -409,9 +367,9 @@ def test_trajectory_that_the_springs_cannot_bear_never_starts(start):
         ({'actuators.elbow': 5.0}, 'expected actuators.<joint>.<key>'),
     ],
 )
-def test_node_does_not_start_with_actuators_that_are_none(start, change, reason):
+def test_settings_of_actuators_that_are_none_are_refused(change, reason):
     with pytest.raises(ValueError, match='Parameter') as error:
-        start({**ELASTIC, **change})
+        make_settings(NodeSettings, {**ELASTIC, **change})
     assert reason in str(error.value)
 
 
@@ -422,11 +380,6 @@ def test_node_does_not_start_with_actuators_that_are_none(start, change, reason)
         (
             {k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k},
             'motor_inertia is missing',
-        ),
-        pytest.param(
-            {k: v for k, v in ELASTIC.items() if 'elbow.stiff' not in k},
-            'stiffness is missing',
-            marks=pytest.mark.slow,
         ),
         (
             {k: v for k, v in MIXED.items() if 'elbow.stiff' not in k},
@@ -444,24 +397,21 @@ def test_node_does_not_start_with_actuators_that_are_none(start, change, reason)
     ],
 )
 def test_robot_is_refused_with_actuators_that_do_not_fit(start, parameters, reason):
-    harness = start(parameters, urdf=None)
+    harness = start(parameters)
     harness.describe(robots.TWO_LINK)
     assert reason in harness.refusal('robot_description')
     assert harness.node.robot is None
 
 
-def test_changed_stiffness_takes_effect_and_a_bad_one_is_refused(start):
-    harness = start(ELASTIC)
-    result = set_parameters(harness, actuators__elbow__stiffness=-1.0)
+def test_changed_stiffness_takes_effect_and_a_bad_one_is_refused(nodes):
+    harness = nodes(ELASTIC)
+    result = harness.set(actuators__elbow__stiffness=-1.0)
     assert not result.successful
     assert 'actuators.elbow.stiffness is -1.0' in result.reason
-    assert set_parameters(harness, actuators__elbow__stiffness=600.0).successful
+    assert harness.set(actuators__elbow__stiffness=600.0).successful
     message = answered(harness, joint_motion())
     np.testing.assert_allclose(message.deflection, effort()[0] / [K[0], 600.0], rtol=1e-9)
-
-
-def test_parameters_of_actuators_describe_themselves(start):
-    harness = start(ELASTIC)
+    assert harness.set(actuators__elbow__stiffness=K[1]).successful
     (found,) = harness.node.describe_parameters(['actuators.elbow.stiffness'])
     assert 'Joint elbow' in found.description
     assert '[N m/rad]' in found.description
@@ -470,32 +420,25 @@ def test_parameters_of_actuators_describe_themselves(start):
 # What lies between the samples
 
 
-DAMPED = {**ELASTIC, 'actuators.shoulder.damping': 800.0, 'actuators.elbow.damping': 40.0}
-
-
-@pytest.mark.parametrize(
-    'asked',
-    [
-        pytest.param({'sample_times': [0.0, 2.0]}, marks=pytest.mark.slow),
+def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes):
+    harness = nodes(DAMPED)
+    asked = (
+        {'sample_times': [0.0, 2.0]},
         {'sample_times': [1.3, 1.4]},
         {'sample_period': 0.7},
-        pytest.param({'sample_times': [2.0]}, marks=pytest.mark.slow),
-    ],
-)
-def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes, asked):
-    harness = nodes(DAMPED)
-    fine = harness.call(
-        Request(trajectory=trajectory(), sample_period=1e-3)
-    ).effort_trajectory
-    coarse = harness.call(Request(trajectory=trajectory(), **asked)).effort_trajectory
+    )
+    fine, *others = (
+        harness.call(Request(trajectory=trajectory(), **how)).effort_trajectory
+        for how in ({'sample_period': 1e-3}, *asked, {'sample_times': [2.0]})
+    )
     t = np.array(fine.motors.time_from_start)
-    for field in ('deflection', 'position', 'velocity', 'torque'):
-        expected = rows(fine.motors, field)
-        found = rows(coarse.motors, field)
-        assert len(found) == len(coarse.time_from_start)
-        for instant, row in zip(coarse.motors.time_from_start, found):
-            exact = np.array([np.interp(instant, t, column) for column in expected.T])
-            np.testing.assert_allclose(row, exact, atol=1e-4 * np.abs(expected).max())
+    for coarse in others:
+        for field in ('deflection', 'position', 'velocity', 'torque'):
+            expected, found = rows(fine.motors, field), rows(coarse.motors, field)
+            assert len(found) == len(coarse.time_from_start)
+            for instant, row in zip(coarse.motors.time_from_start, found):
+                exact = np.array([np.interp(instant, t, column) for column in expected.T])
+                np.testing.assert_allclose(row, exact, atol=1e-4 * np.abs(expected).max())
 
 
 def test_stiffness_that_stops_does_not_turn_back_and_changes_little():

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from geometry_msgs.msg import Vector3
-from hodyn_msgs.msg import JointMotion, MotionEstimate, WrenchMotion
+from hodyn_msgs.msg import MotionEstimate, WrenchMotion
 from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from support import robots
+from support.messages import joint_motion, joint_trajectory, stamp_of
 from support.ros_harness import TIMEOUT, Harness, dict_of
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 NAMES = ['shoulder', 'elbow']
 SECOND = 10**9
@@ -68,22 +68,11 @@ def wait_for_arrival(harness: Harness) -> None:
     time.sleep(0.1)  # more than joint states need, which nobody acknowledges
 
 
-def joint_motion(stamp: int = 0) -> JointMotion:
-    message = JointMotion(joint_names=NAMES, position=[0.1, 0.2])
-    message.velocity, message.acceleration = [0.3, 0.4], [0.5, 0.6]
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, SECOND)
-    return message
-
-
 def joint_state(stamp: int) -> JointState:
     seconds = stamp / SECOND
     message = JointState(name=NAMES, position=[np.sin(seconds), 0.1])
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, SECOND)
     return message
-
-
-def stamp_of(message) -> int:
-    return message.header.stamp.sec * SECOND + message.header.stamp.nanosec
 
 
 def stamps(harness: Harness, topic: str = 'joint_effort') -> list[int]:
@@ -97,7 +86,7 @@ def now(harness: Harness) -> int:
 def answered(harness: Harness, stamp: int | None = None) -> int:
     """Send a motion and wait for its answer: all that was sent before has been taken."""
     stamp = now(harness) if stamp is None else stamp
-    harness.publishers['joint_motion'].publish(joint_motion(stamp))
+    harness.publishers['joint_motion'].publish(joint_motion(stamp=stamp))
     harness.wait(lambda: stamp in stamps(harness), 'the answer')
     return stamp
 
@@ -117,7 +106,7 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
     sent = [now(harness) + number for number in range(50)]
     with held_up(harness):
         for stamp in sent:
-            harness.publishers['joint_motion'].publish(joint_motion(stamp))
+            harness.publishers['joint_motion'].publish(joint_motion(stamp=stamp))
     harness.wait(lambda: sent[-1] in stamps(harness), 'the newest')
     answered(harness)
     assert stamps(harness)[:-1] == sent[-1:]
@@ -127,35 +116,29 @@ def test_newest_of_the_motions_that_wait_is_answered_and_the_others_are_counted(
     assert status.message.startswith('samples were left out, newer ones had come (49 times')
 
 
-@pytest.mark.parametrize(
-    'parameter',
-    ['answer_all', 'qos_overrides./{namespace}/joint_motion.subscription.depth'],
-)
-def test_series_is_answered_completely_where_that_is_wanted(start, parameter):
-    given = {parameter: True if parameter == 'answer_all' else 1000}
-    harness = start(input_timeout=60.0, **given)  # s; the machine may be slow
+def test_series_is_answered_completely_where_that_is_wanted(start):
+    depth = 'qos_overrides./{namespace}/joint_motion.subscription.depth'
+    harness = start(input_timeout=60.0, **{depth: 1000})  # s; the machine may be slow
     harness.forget()
     sent = [now(harness) + number for number in range(200)]
     with held_up(harness):
         for stamp in sent:
-            harness.publishers['joint_motion'].publish(joint_motion(stamp))
+            harness.publishers['joint_motion'].publish(joint_motion(stamp=stamp))
     harness.wait(lambda: len(stamps(harness)) >= len(sent), 'all answers')
     assert stamps(harness) == sent
     assert values_of(harness, 'joint_motion', received=201)['left out'] == '0'
 
 
 def test_how_late_the_node_is_stands_in_the_diagnostics(start):
-    harness = start(diagnostics_period=3600.0)
-    harness.node._report()  # a new interval begins
+    harness = start(input_timeout=60.0)
     with held_up(harness):
-        stamp = now(harness)
-        harness.publishers['joint_motion'].publish(joint_motion(stamp))
-    harness.wait(lambda: stamp in stamps(harness), 'the answer')
-    harness.forget()
-    harness.node._report()
-    values = values_of(harness, 'joint_motion', received=2)
-    late = [float(values[f'lateness p{share} [ms]']) for share in (50, 99)]
-    assert 90.0 < late[0] <= late[1] < 1e3 * TIMEOUT
+        harness.publishers['joint_motion'].publish(joint_motion(stamp=now(harness)))
+
+    def late(status, share):
+        return float(dict_of(status)[f'lateness p{share} [ms]'] or 0.0)
+
+    status = harness.status('joint_motion', lambda s: late(s, 99) > 90.0)
+    assert late(status, 50) <= late(status, 99) < 1e3 * TIMEOUT
 
 
 # Stamps
@@ -166,7 +149,7 @@ def test_stamp_of_zero_is_the_time_of_arrival(start):
     harness.forget()
     with held_up(harness):
         before = now(harness)
-        harness.publishers['joint_motion'].publish(joint_motion(0))
+        harness.publishers['joint_motion'].publish(joint_motion(stamp=0))
         harness.publishers['wrench_motion'].publish(wrench_motion('tool', 1.0))
         wait_for_arrival(harness)
         after = now(harness)
@@ -178,25 +161,19 @@ def test_stamp_of_zero_is_the_time_of_arrival(start):
     assert before <= source.stamp <= after
 
 
-@pytest.mark.parametrize('topic', ['joint_motion', 'joint_states'])
-def test_message_that_was_in_time_is_not_called_the_fault_of_its_sender(start, topic):
+def test_message_that_was_in_time_is_not_called_the_fault_of_its_sender(start):
+    topic = 'joint_motion'
     harness = start(input_timeout=60.0)
     # So long that the message comes in time to a busy machine too.
     harness.node.set_parameters([Parameter('input_timeout', value=1.0)])
     with held_up(harness):
-        if topic == 'joint_motion':
-            harness.publishers[topic].publish(joint_motion(now(harness)))
-        else:
-            harness.joint_states.publish(joint_state(now(harness)))
+        harness.publishers[topic].publish(joint_motion(stamp=now(harness)))
         time.sleep(1.1)
     values = values_of(harness, topic, refused_as_stale=1)
     assert 'has waited for the node for' in values['last error']
     assert 'clocks' not in values['last error']
     # The one that was late when it came is.
-    if topic == 'joint_motion':
-        harness.publishers[topic].publish(joint_motion(now(harness) - 9 * SECOND))
-    else:
-        harness.joint_states.publish(joint_state(now(harness) - 9 * SECOND))
+    harness.publishers[topic].publish(joint_motion(stamp=now(harness) - 9 * SECOND))
     values = values_of(harness, topic, refused_as_stale=2)
     assert 'clocks of sender and node must agree' in values['last error']
 
@@ -209,8 +186,7 @@ def test_all_joint_states_that_wait_are_used_and_the_newest_is_answered(start):
     period, count = 5_000_000, 15
 
     def taken():
-        entry = harness.node.diagnostics._inputs.get('joint_states')
-        return entry.total['received'] if entry else 0
+        return harness.node.diagnostics.input('joint_states').total['received']
 
     for number in range(200):
         harness.joint_states.publish(joint_state(SECOND + number * period))
@@ -267,7 +243,7 @@ def test_wrenches_on_several_links_do_not_push_each_other_out(start):
 
 def test_refusals_that_are_not_logged_are_counted_in_the_log(start, capfd):
     harness = start(answer_all=True)
-    message = joint_motion(now(harness))
+    message = joint_motion(stamp=now(harness))
     message.position = [np.nan, 0.0]
     for _ in range(300):
         harness.publishers['joint_motion'].publish(message)
@@ -287,13 +263,9 @@ def test_refusals_that_are_not_logged_are_counted_in_the_log(start, capfd):
 
 def test_no_timer_runs_while_nothing_moves(start):
     harness = start(publish_rate=200.0)
-    timer = harness.node._stream_timer
+    (timer,) = (t for t in harness.node.timers if t.timer_period_ns == SECOND // 200)
     assert timer.is_canceled()
-    message = JointTrajectory(joint_names=NAMES)
-    for number in range(3):
-        point = JointTrajectoryPoint(positions=[0.1 * number, 0.2])
-        point.time_from_start.nanosec = 250_000_000 * number
-        message.points.append(point)
+    message = joint_trajectory(((0.0, 0.2), (0.1, 0.2), (0.2, 0.2)), (0.0, 0.25, 0.5))
     for _ in range(2):
         harness.forget()
         harness.publishers['joint_trajectory'].publish(message)

@@ -13,9 +13,9 @@ import pytest
 from geometry_msgs.msg import Vector3
 from hodyn_msgs.msg import WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
-from support import fault_tools, robots
+from support import robots
 from support.engine_cases import kernels_of
-from support.fault_tools import MOTION, joint_trajectory
+from support.messages import MOTION, joint_motion, joint_trajectory
 from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 
@@ -63,8 +63,8 @@ def gate(monkeypatch):
     made.opened.set()
 
 
-def joint_motion(number=0):
-    return fault_tools.joint_motion(stamp=10**9 + number)
+def sample(number=0):
+    return joint_motion(stamp=10**9 + number)
 
 
 def trajectory():
@@ -72,7 +72,7 @@ def trajectory():
 
 
 def request():
-    return ComputeInverseDynamics.Request(motion=[joint_motion()])
+    return ComputeInverseDynamics.Request(motion=[sample()])
 
 
 def efforts(urdf):
@@ -95,7 +95,7 @@ def test_first_answer_is_computed_by_compiled_code(start):
     answers = harness.messages['hodyn_node/joint_effort']
 
     def answered():
-        harness.publishers['joint_motion'].publish(joint_motion())
+        harness.publishers['joint_motion'].publish(sample())
         return answers
 
     harness.wait(answered, 'first answer')
@@ -116,7 +116,7 @@ def test_input_that_comes_before_the_first_robot_is_ready_is_refused_or_waits(st
     harness = start()
     harness.describe(robots.TWO_LINK)
     harness.status('model', lambda s: s.message == 'the model is being made ready')
-    harness.publishers['joint_motion'].publish(joint_motion())
+    harness.publishers['joint_motion'].publish(sample())
     assert 'being made ready' in harness.refusal('joint_motion')
     harness.publishers['joint_trajectory'].publish(trajectory())
     assert harness.service.wait_for_service(TIMEOUT)
@@ -158,7 +158,7 @@ def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
     def send(count):
         nonlocal sent
         for _ in range(count):
-            harness.publishers['joint_motion'].publish(joint_motion(sent))
+            harness.publishers['joint_motion'].publish(sample(sent))
             sent += 1
             time.sleep(0.002)
 
@@ -178,42 +178,6 @@ def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
     ):
         np.testing.assert_allclose(efforts_of(message), efforts(urdf), rtol=1e-9)
     model_values(harness, algorithm=FAST, in_preparation='no')
-
-
-def test_of_many_descriptions_only_the_latest_is_made_ready(start, gate):
-    harness = start()
-    preparation = harness.node._preparation
-    harness.describe(robots.TWO_LINK)
-    harness.wait(lambda: gate.seen, 'the first description')
-    others = [robots.TWO_LINK.replace('value="0.7"', f'value="{k}.5"') for k in range(1, 6)]
-    for urdf in others:
-        harness.describe(urdf)
-        harness.wait(lambda urdf=urdf: preparation.wanted == urdf, 'description taken')
-    gate.opened.set()
-    harness.wait_until_in_use(others[-1])
-    assert gate.seen == [robots.TWO_LINK, others[-1]]
-
-
-def test_robot_in_use_that_is_described_again_stays(start, gate):
-    gate.opened.set()
-    harness = start(robot_description=robots.TWO_LINK)
-    gate.opened.clear()
-    preparation = harness.node._preparation
-    harness.describe(robots.HEAVIER_TWO_LINK)
-    harness.wait(lambda: preparation.wanted == robots.HEAVIER_TWO_LINK, 'description taken')
-    harness.describe(robots.TWO_LINK)
-    harness.wait(lambda: preparation.wanted is None, 'description taken back')
-    gate.opened.set()
-    # A further one is ready behind it.
-    third = robots.TWO_LINK.replace('value="0.7"', 'value="2.5"')
-    used = []
-    harness.node._preparation._changed = lambda remark: used.append(
-        harness.node._preparation.robot.description
-    )
-    harness.describe(third)
-    harness.wait(lambda: third in used, 'the third description')
-    assert used[-1] == third and robots.TWO_LINK not in used
-    assert harness.call(request()).success
 
 
 def test_wrenches_are_computed_by_compiled_code_soon(start):
@@ -246,16 +210,16 @@ def test_node_works_where_compiling_fails(start, monkeypatch, capfd):
 
 PROCESS = """
 from support import fault_tools, robots
-from support.fault_tools import MOTION, joint_trajectory
+from support.messages import MOTION, joint_trajectory
 from support.ros_harness import Harness, dict_of
-from test_node_warm_up import efforts, efforts_of, joint_motion
+from test_node_warm_up import efforts, efforts_of, sample
 import numpy as np
 
 harness = Harness({'robot_description': robots.TWO_LINK, 'input_timeout': 0.0})
 for urdf in (robots.TWO_LINK, robots.HEAVIER_TWO_LINK):
     harness.describe_and_wait(urdf)
     harness.forget()
-    harness.publishers['joint_motion'].publish(joint_motion())
+    harness.publishers['joint_motion'].publish(sample())
     np.testing.assert_allclose(
         efforts_of(harness.received('joint_effort')[0]), efforts(urdf), rtol=1e-9
     )
@@ -265,32 +229,15 @@ harness.close()
 """
 
 
-def run(**environment):
-    """What a node of its own process prints and logs, with other environment variables."""
+def test_node_compiles_without_a_directory_to_keep_the_code_in(tmp_path):
+    nowhere = dict.fromkeys(('NUMBA_CACHE_DIR', 'XDG_CACHE_HOME', 'HOME'))
     folders = [str(Path(__file__).parent), *filter(None, sys.path)]
     said, log = run_python(
         PROCESS,
         ROS_DOMAIN_ID=str(next_domain()),
         PYTHONPATH=os.pathsep.join(folders),
-        **environment,
+        ROS_LOG_DIR=str(tmp_path),
+        **nowhere,
     )
-    return said.strip(), log
-
-
-def test_node_without_a_compiler_works_and_says_so_once():
-    said, log = run(NUMBA_DISABLE_JIT='1')
-    assert said == 'nth_order the environment variable NUMBA_DISABLE_JIT is set'
-    assert log.count('without compiled code') == 1
-
-
-@pytest.mark.parametrize(
-    'environment',
-    [
-        {'NUMBA_CACHE_DIR': '/dev/null/cache'},
-        {'NUMBA_CACHE_DIR': None, 'XDG_CACHE_HOME': None, 'HOME': None},
-    ],
-)
-def test_node_compiles_without_a_directory_to_keep_the_code_in(environment, tmp_path):
-    said, log = run(ROS_LOG_DIR=str(tmp_path), **environment)
-    assert said == f'{FAST} {unavailable()}'
+    assert said.strip() == f'{FAST} {unavailable()}'
     assert ('without compiled code' in log) == bool(unavailable())

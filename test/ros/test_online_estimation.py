@@ -10,12 +10,9 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Inertia, Vector3
 from hodyn_msgs.msg import IdentifiedParameters
 from hodyn_msgs.srv import SetPayload
-from rcl_interfaces.msg import Parameter as ParameterMessage
-from rcl_interfaces.srv import SetParameters
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from support import robots
-from support.ros_harness import TIMEOUT, Harness, dict_of
+from support.ros_harness import Harness, dict_of
 
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import make_settings
@@ -56,14 +53,11 @@ class Arm(Harness):
         self.wait_until_in_use(XML)
         self.listen(IdentifiedParameters, TOPIC)
         self.states = self.advertise(JointState, 'joint_states')
-        self._payloads = self.client.create_client(SetPayload, 'hodyn_node/set_payload')
-        self._parameters = self.client.create_client(
-            SetParameters, 'hodyn_node/set_parameters'
-        )
         self.begin, self.count, self.sent = time.time_ns(), 0, 0
         self.rng = np.random.default_rng(0)
 
     def await_estimator(self):
+        """Wait until measurements are used, which nothing tells of that the node publishes."""
         self.wait(lambda: self.node._identification._estimator is not None, 'estimator')
 
     def move(self, seconds, mass=MASS, friction=0.0, with_efforts=True, names=NAMES):
@@ -98,25 +92,9 @@ class Arm(Harness):
             lambda: total['received'] + total['refused'] >= self.sent, 'joint states taken'
         )
 
-    def _ask(self, client, asked):
-        assert client.wait_for_service(TIMEOUT)
-        future = client.call_async(asked)
-        self.wait(future.done, 'answer')
-        return future.result()
-
     def carry(self, **fields):
-        return self._ask(self._payloads, SetPayload.Request(transition_time=0.5, **fields))
-
-    def set(self, **values):
-        parameters = [
-            ParameterMessage(
-                name=name, value=Parameter(name, value=value).get_parameter_value()
-            )
-            for name, value in values.items()
-        ]
-        return self._ask(
-            self._parameters, SetParameters.Request(parameters=parameters)
-        ).results
+        request = SetPayload.Request(transition_time=0.5, **fields)
+        return self.ask(SetPayload, 'hodyn_node/set_payload', request)
 
     def newest(self):
         """Parameters published last: what each is, and how large its error may be."""
@@ -205,14 +183,12 @@ def test_friction_is_told_as_the_parameters_that_it_would_be(arm):
     assert_found(
         found, {**truth, 'friction.second.viscous': 0.0, 'friction.third.viscous': 0.0}
     )
-    results = arm.set(
-        **{
-            'friction.second.viscous': 0.0,
-            'friction.second.coulomb': 1.2,
-            'friction.second.smoothing': 0.01,
-        }
+    result = arm.set(
+        friction__second__viscous=0.0,
+        friction__second__coulomb=1.2,
+        friction__second__smoothing=0.01,
     )
-    assert all(result.successful for result in results), results
+    assert result.successful, result.reason
     arm.wait(lambda: arm.node.robot.model.friction, 'friction')
     arm.await_estimator()
     before = len(arm.messages[TOPIC])
@@ -239,8 +215,6 @@ def test_joint_states_without_efforts_are_answered_and_told(arm):
 @pytest.mark.parametrize('arm', [{}], indirect=True)
 def test_nothing_is_done_unless_it_is_enabled(arm):
     arm.move(2.0)
-    assert arm.node._identification._estimator is None
-    assert not arm.node._identification._efforts
     assert not arm.messages[TOPIC]
     statuses = arm.node.statuses()
     assert not [item for item in statuses if item.name.endswith('identification')]
@@ -255,17 +229,11 @@ def test_nothing_is_done_unless_it_is_enabled(arm):
             'first, second',
         ),
     ):
-        parameters = [Parameter(name, value=value) for name, value in values.items()]
-        result = arm.node.set_parameters_atomically(parameters)
+        result = arm.set(**values)
         assert not result.successful
         assert why in result.reason
-    results = arm.node.set_parameters_atomically(
-        [
-            Parameter('identification.enabled', value=True),
-            Parameter('identification.payload_link', value='tool'),
-        ]
-    )
-    assert results.successful
+    looking = {'identification.enabled': True, 'identification.payload_link': 'tool'}
+    assert arm.set(**looking).successful
     arm.await_estimator()
     arm.move(2.0)
     assert arm.received('identified_parameters', 1)

@@ -21,14 +21,18 @@ from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from support import robots
-from support.ros_harness import TIMEOUT, Harness, next_domain, node_maker, own_domain
+from support.output_cases import DRIVES, FRICTION
+from support.ros_harness import Harness, dict_of, next_domain, node_maker, own_domain
 
 from hodyn_ros import RobotModel
+from hodyn_ros.actuators import Actuators
 from hodyn_ros.actuators.config import KEYS
 from hodyn_ros.errors import WrenchError
+from hodyn_ros.identification import actuator_config, friction_config, write_parameters
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.parameters import Parameters, entries, find_problems, make_settings
+from hodyn_ros.ros.base.parameters import Parameters, entries, find_problems
+from hodyn_ros.streams.robot import drives_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = entries(NodeSettings)
@@ -252,11 +256,6 @@ def test_values_reach_the_settings(plain_node):
     } == values
 
 
-def test_empty_links_are_no_links():
-    settings = make_settings(NodeSettings, {})
-    assert (settings.base_link, settings.tip_link) == ('', '')
-
-
 def test_whole_numbers_are_numbers(plain_node):
     node = plain_node(publish_rate=50, gravity=[0, 0, -10], limits__elbow__jerk=7)
     parameters = Parameters(node, NodeSettings)
@@ -297,39 +296,35 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(('name', 'value', 'reason'), INVALID)
-def test_invalid_value_is_refused_with_the_reason_and_changes_nothing(
-    plain_node, name, value, reason
-):
+def test_invalid_value_is_refused_with_the_reason_and_changes_nothing(plain_node, model):
     node = plain_node()
     changes = []
     parameters = Parameters(node, NodeSettings, lambda *change: changes.append(change))
-    before, stored = parameters.settings, node.get_parameter(name).value
-    (result,) = node.set_parameters([parameter(name, value)])
-    assert not result.successful
-    assert reason in result.reason
-    assert parameters.settings is before
-    assert node.get_parameter(name).value == stored
-    assert changes == []
-
-
-@pytest.mark.parametrize('name', [*NAMES, 'limits.elbow.jerk'])
-def test_parameter_cannot_be_removed(plain_node, model, name):
-    node = plain_node()
-    parameters = Parameters(node, NodeSettings)
     limits_of(parameters, model)
-    (result,) = node.set_parameters([Parameter(name, Parameter.Type.NOT_SET)])
-    assert not result.successful
-    assert node.has_parameter(name)
-
-
-@pytest.mark.parametrize('name', sorted(READ_ONLY))
-def test_structural_parameter_is_read_only(plain_node, name):
-    node = plain_node()
-    Parameters(node, NodeSettings)
-    (result,) = node.set_parameters([node.get_parameter(name)])
-    assert not result.successful
-    assert 'read-only' in result.reason
+    before = parameters.settings
+    limit = 'limits.elbow.jerk is {}, expected a number from 1e-09 to inf'
+    for name, value, reason in (
+        *INVALID,
+        *(
+            ('limits.elbow.jerk', value, limit.format(repr(value)))
+            for value in (0.0, -1.0, math.nan, 'high', True)
+        ),
+    ):
+        stored = node.get_parameter(name).value
+        (result,) = node.set_parameters([parameter(name, value)])
+        assert not result.successful
+        assert reason in result.reason
+        assert parameters.settings is before
+        assert node.get_parameter(name).value == stored
+    for name in [*NAMES, 'limits.elbow.jerk']:
+        (result,) = node.set_parameters([Parameter(name, Parameter.Type.NOT_SET)])
+        assert not result.successful
+        assert node.has_parameter(name)
+    for name in READ_ONLY:
+        (result,) = node.set_parameters([node.get_parameter(name)])
+        assert not result.successful
+        assert 'read-only' in result.reason
+    assert changes == []
 
 
 def test_start_error_names_all_that_is_wrong(plain_node):
@@ -526,17 +521,6 @@ def test_limits_are_declared_with_the_robot_and_can_be_changed(plain_node, model
     np.testing.assert_array_equal(limits.jerk, [math.inf, math.inf])
 
 
-@pytest.mark.parametrize('value', [0.0, -1.0, math.nan, 'high', True])
-def test_limit_that_is_none_is_refused(plain_node, model, value):
-    node = plain_node()
-    parameters = Parameters(node, NodeSettings)
-    limits_of(parameters, model)
-    (result,) = node.set_parameters([parameter('limits.elbow.jerk', value)])
-    assert not result.successful
-    assert 'limits.elbow.jerk' in result.reason
-    assert 'expected a number from 1e-09 to inf' in result.reason
-
-
 def test_numbers_of_joints_are_checked_before_there_is_a_robot(plain_node):
     node = plain_node(
         limits__elbow__jerk=-7.0,
@@ -588,28 +572,17 @@ def test_node_warns_of_unknown_names(hodyn_node, capfd):
     assert output.count('Unknown parameters') == 1
 
 
-def test_node_without_unknown_names_warns_of_none(hodyn_node, capfd):
-    hodyn_node('-p', 'publish_rate:=3.0')
-    assert 'Unknown parameters' not in capfd.readouterr().err
-
-
 @pytest.fixture
 def refusals():
     """Refusals of parameters, each alone and all at once, and a node to ask for them."""
     harness = Harness()
-    clients = [
-        harness.client.create_client(kind, f'hodyn_node/set_parameters{ending}')
-        for kind, ending in ((SetParameters, ''), (SetParametersAtomically, '_atomically'))
-    ]
 
     def ask(*names):
+        values = [Parameter(name, value=1.0).to_parameter_msg() for name in names]
         found = []
-        for client, kind in zip(clients, (SetParameters, SetParametersAtomically)):
-            assert client.wait_for_service(TIMEOUT)
-            values = [Parameter(name, value=1.0).to_parameter_msg() for name in names]
-            future = client.call_async(kind.Request(parameters=values))
-            harness.wait(future.done, 'an answer')
-            answer = future.result()
+        for kind, ending in ((SetParameters, ''), (SetParametersAtomically, '_atomically')):
+            request = kind.Request(parameters=values)
+            answer = harness.ask(kind, f'hodyn_node/set_parameters{ending}', request)
             found += answer.results if kind is SetParameters else [answer.result]
         assert not any(result.successful for result in found)
         return [result.reason for result in found]
@@ -641,6 +614,14 @@ def test_setting_an_unknown_parameter_says_which_and_what_exists(refusals):
         for joint in ('shoulder', 'elbow'):
             for quantity in ('acceleration', 'jerk', 'effort_dot'):
                 assert f'limits.{joint}.{quantity}' in reason
+    # A description that is refused together with another parameter is not used.
+    heavier = robots.HEAVIER_TWO_LINK
+    assert not harness.set(robot_description=heavier, publish_rate=-1.0).successful
+    model = dict_of(harness.status('model', lambda s: s.message == 'model loaded'))
+    assert model['in preparation'] == 'no'
+    assert harness.node.robot.description == robots.TWO_LINK
+    assert harness.set(robot_description=heavier, publish_rate=50.0).successful
+    harness.wait_until_in_use(heavier)
 
 
 def test_one_unknown_parameter_of_several_changes_nothing(hodyn_node):
@@ -747,31 +728,6 @@ def test_documentation_lists_every_parameter_with_type_default_and_range(hodyn_n
             assert bounds.replace('``', "'") in descriptor.additional_constraints, name
 
 
-def test_description_that_is_refused_together_with_another_parameter_is_not_used():
-    harness = Harness()
-    try:
-        harness.describe_and_wait(robots.TWO_LINK)
-        result = harness.node.set_parameters_atomically(
-            [
-                Parameter('robot_description', value=robots.HEAVIER_TWO_LINK),
-                Parameter('publish_rate', value=-1.0),
-            ]
-        )
-        assert not result.successful
-        assert not harness.node._preparation.wanted
-        assert harness.node.robot.description == robots.TWO_LINK
-        result = harness.node.set_parameters_atomically(
-            [
-                Parameter('robot_description', value=robots.HEAVIER_TWO_LINK),
-                Parameter('publish_rate', value=50.0),
-            ]
-        )
-        assert result.successful
-        harness.wait_until_in_use(robots.HEAVIER_TWO_LINK)
-    finally:
-        harness.close()
-
-
 def test_documentation_lists_every_key_of_actuators_with_its_unit_and_types():
     text = (ROOT / 'doc' / 'parameters.rst').read_text(encoding='utf-8')
     rows = re.findall(
@@ -788,3 +744,46 @@ def test_documentation_lists_every_key_of_actuators_with_its_unit_and_types():
     ]
     assert everywhere == ('rigid', 'sea', 'vsa')
     assert rows == expected
+
+
+# Files that identification writes
+
+
+WRITTEN = RobotModel.from_urdf('two_link')
+
+
+def made_from(path, context):
+    node = Node(
+        'reader',
+        context=context,
+        cli_args=['--ros-args', '--params-file', str(path)],
+        automatically_declare_parameters_from_overrides=True,
+    )
+    try:
+        parameters = Parameters(node, NodeSettings)
+        parameters.declare_joints(WRITTEN.joint_names)
+        return parameters.settings
+    finally:
+        node.destroy_node()
+
+
+@pytest.mark.parametrize('drive', DRIVES, ids=lambda drive: str(drive)[:60])
+def test_a_node_has_the_friction_and_the_actuators_that_are_written(
+    drive, context, tmp_path
+):
+    path = tmp_path / 'robot.yaml'
+    model = WRITTEN.with_friction(FRICTION)
+    actuators = actuator_config(Actuators(model, {'elbow': drive}))
+    write_parameters(path, {'friction': friction_config(model), 'actuators': actuators})
+    settings = made_from(path, context)
+    assert settings.friction_laws() == FRICTION
+    assert drives_of(model, settings.actuators).actuators['elbow'] == drive
+
+
+def test_friction_that_is_not_complete_at_the_start_is_refused(context, tmp_path):
+    path = tmp_path / 'robot.yaml'
+    write_parameters(path, {'friction': {'elbow': {'phi1': 0.5, 'phi2': 5.0}}})
+    with pytest.raises(
+        ValueError, match='friction.elbow: phi3 must be set, too, with phi1, phi2'
+    ):
+        made_from(path, context)

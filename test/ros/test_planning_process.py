@@ -18,18 +18,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import rclpy
-from builtin_interfaces.msg import Duration
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
 from support import robots
+from support.messages import EFFORTS, FIELDS, joint_trajectory, samples
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.errors import MotionError
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
@@ -37,18 +37,10 @@ from hodyn_ros.ros.planner import answers, client, process
 from hodyn_ros.ros.planner.answers import effort_trajectory
 from hodyn_ros.ros.planner.messages import STARTED, Begin, Version
 from hodyn_ros.ros.planner.process import GRACE, Planner
-from hodyn_ros.streams.process_watch import (
-    LONGEST_WORK,
-    LOOK_PERIOD,
-    SILENT_KILLED,
-    SILENT_SAID,
-    ProcessWatch,
-)
+from hodyn_ros.streams.motion_stream import Task
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.trajectory.spline import fit_spline
 
-EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
-FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 
 Response = ComputeInverseDynamics.Response
@@ -70,14 +62,8 @@ def harness(started_as_users_do):
     made.close()
 
 
-def trajectory(seconds=1):
-    """There and back, so that it can be sent again."""
-    message = JointTrajectory(joint_names=['shoulder', 'elbow'])
-    for number, share in enumerate((0.0, 1.0, 0.0)):
-        point = JointTrajectoryPoint(positions=[0.2 * share, -0.4 * share])
-        point.time_from_start = Duration(sec=number * seconds)
-        message.points.append(point)
-    return message
+def trajectory():
+    return joint_trajectory(((0.0, 0.0), (0.2, -0.4), (0.0, 0.0)), (0.0, 1.0, 2.0))
 
 
 def process_of(harness):
@@ -104,13 +90,7 @@ def call_again(harness):
 
 def check(message):
     """Whether the efforts are those of the motion in the message."""
-    shape = (-1, len(message.joint_names))
-    motion = np.stack(
-        [np.reshape(getattr(message, name), shape) for name in FIELDS], axis=1
-    )
-    effort = np.stack(
-        [np.reshape(getattr(message, name), shape) for name in EFFORTS], axis=1
-    )
+    motion, effort = samples(message, FIELDS), samples(message)
     expected = inverse_dynamics(RobotModel.from_urdf(robots.TWO_LINK), motion)
     np.testing.assert_allclose(effort, expected, atol=1e-12 * np.abs(expected).max())
 
@@ -120,7 +100,7 @@ def test_trajectory_is_planned_there_and_streamed_here(harness):
     harness.publishers['joint_trajectory'].publish(trajectory())
     (whole,) = harness.received('effort_trajectory')
     check(whole)
-    samples = harness.received('joint_effort', 10)
+    samples = harness.received('joint_effort', 5)[:5]
     start = whole.header.stamp.sec * 10**9 + whole.header.stamp.nanosec
     for sample in samples:
         # The same motion at the same instant, computed in another process.
@@ -130,16 +110,11 @@ def test_trajectory_is_planned_there_and_streamed_here(harness):
             trajectory=trajectory(), sample_times=[instant / 1e9]
         )
         offline = harness.call(asked).effort_trajectory
+        check(offline)
         for name in EFFORTS:
             np.testing.assert_allclose(
                 getattr(sample, name), getattr(offline, name), rtol=1e-9, atol=1e-8
             )
-
-
-def test_service_is_answered_there(harness):
-    response = harness.call(ComputeInverseDynamics.Request(trajectory=trajectory()))
-    assert response.success
-    check(response.effort_trajectory)
 
 
 def test_bad_requests_and_trajectories_are_counted_here(harness):
@@ -152,9 +127,16 @@ def test_bad_requests_and_trajectories_are_counted_here(harness):
     assert 'point 1 has 1 positions' in harness.refusal('compute_inverse_dynamics')
 
 
-def test_process_that_ends_is_started_again_with_the_robot(harness):
+def test_process_that_ends_is_started_again_with_the_robot_and_its_trajectory_refused(
+    harness,
+):
     before = process_of(harness)
+    os.kill(before.pid, signal.SIGSTOP)  # so that what comes is not planned before the end
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    waiting = 'waiting trajectories'
+    harness.status('planning', lambda s: dict_of(s).get(waiting) == '1')
     before.kill()
+    harness.refuses('joint_trajectory', 'has ended')
     harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
     harness.forget()
     assert call_again(harness).success
@@ -165,43 +147,18 @@ def test_process_that_ends_is_started_again_with_the_robot(harness):
     assert '-9' in dict_of(status)['last exit']
 
 
-def test_trajectory_that_the_process_dies_of_is_refused(harness):
+def test_signals_are_for_the_node_alone_and_parameters_for_both(harness):
     before = process_of(harness)
-    os.kill(before.pid, signal.SIGSTOP)  # so that it cannot be planned before the end
-    harness.publishers['joint_trajectory'].publish(trajectory())
-    harness.wait(lambda: harness.node.stream._open is not None, 'the trajectory')
-    before.kill()
-    harness.status('joint_trajectory', lambda s: 'has ended' in dict_of(s)['last error'])
-    harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
-    assert call_again(harness).success
-
-
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_signal_is_for_the_node_alone(harness, number):
-    before = process_of(harness)
-    before.send_signal(number)
-    assert call_again(harness).success
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before.send_signal(number)
+        assert call_again(harness).success
     assert process_of(harness).pid == before.pid
-
-
-def test_changed_parameters_hold_there_too(harness):
-    def call():
-        return harness.call(ComputeInverseDynamics.Request(trajectory=trajectory()))
-
-    for _ in range(10):
+    for _ in range(5):
         for period, count in ((0.5, 5), (0.01, 201)):
-            harness.node.set_parameters(
-                [Parameter('trajectory_sample_period', value=period)]
-            )
-            assert len(call().effort_trajectory.time_from_start) == count
-
-
-def test_process_ends_with_the_node():
-    harness = Harness()
-    assert harness.service.wait_for_service(TIMEOUT)
-    process = process_of(harness)
-    harness.close()
-    assert process.returncode == 0
+            assert harness.set(trajectory_sample_period=period).successful
+            asked = ComputeInverseDynamics.Request(trajectory=trajectory())
+            found = harness.call(asked).effort_trajectory
+            assert len(found.time_from_start) == count
 
 
 def test_process_that_still_imports_does_not_hold_up_the_end(monkeypatch):
@@ -230,57 +187,10 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
     try:
         assert call_again(harness).success
         status = harness.status('planning', lambda s: dict_of(s)['process'] == 'running')
-        assert dict_of(status)['restarts'] == '2'
+        # A busy machine may take longer than it is given for the third one, too.
+        assert int(dict_of(status)['restarts']) >= 2
     finally:
         harness.close()
-
-
-def looked(watch, begin, end, works=False):
-    """State and reason to kill a process at the end of a time in which it was looked after."""
-    for now in (*np.arange(begin, end, LOOK_PERIOD), end):
-        watch.look(now, 0.1 * now * works)
-    return watch.state, bool(watch.overdue)
-
-
-def test_a_process_is_silent_after_a_while_and_then_overdue():
-    watch = ProcessWatch()
-    assert looked(watch, 0.0, 9.0) == ('ended', False)
-    watch.begin(10.0, 5.0)
-    assert looked(watch, 10.0, 14.9) == ('starting', False)
-    watch.hear(15.0)
-    assert looked(watch, 15.0, 15.0 + SILENT_SAID) == ('running', False)
-    assert looked(watch, 16.0, 15.1 + SILENT_SAID) == ('silent', False)
-    watch.hear(18.0)
-    assert looked(watch, 18.0, 18.9) == ('running', False)
-    assert looked(watch, 19.0, 18.1 + SILENT_KILLED) == ('silent', True)
-    watch.end()
-    assert (watch.state, watch.silence) == ('ended', 0.0)
-    watch.begin(30.0, 5.0)
-    assert looked(watch, 30.0, 35.1) == ('starting', True)
-    assert watch.overdue == 'it was not ready within 5 s'
-
-
-def test_a_process_that_computes_may_be_silent_for_long():
-    watch = ProcessWatch()
-    watch.begin(0.0, 5.0)
-    watch.hear(0.1)
-    assert looked(watch, 0.2, 0.1 + LONGEST_WORK, works=True) == ('running', False)
-    assert looked(watch, 0.2 + LONGEST_WORK, 0.3 + LONGEST_WORK, works=True) == (
-        'silent',
-        True,
-    )
-
-
-def test_a_process_does_not_pay_for_a_node_that_was_held_up():
-    watch = ProcessWatch()
-    watch.begin(0.0, 5.0)
-    watch.hear(0.1)
-    watch.look(0.2, 0.0)
-    watch.look(60.0, 0.0)
-    assert not watch.overdue
-    watch.hear(60.0)
-    watch.look(60.2, 0.0)
-    assert watch.state == 'running'
 
 
 def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(capfd):
@@ -309,15 +219,7 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
         harness.close()
 
 
-@pytest.mark.parametrize(
-    'data',
-    [
-        pytest.param(b'\x80\x99', marks=pytest.mark.slow),
-        pytest.param(b'no pickle', marks=pytest.mark.slow),
-        pickle.dumps(('plan', 1)),
-    ],
-)
-def test_process_that_is_sent_nonsense_ends(data):
+def test_process_that_is_sent_nonsense_ends():
     # Here at first there is a planner, whose threads are not to keep the process.
     begin = Begin('node', '/', next_domain(), '/', ('/a', '/r'), '/b', (), NodeSettings())
     with subprocess.Popen(
@@ -329,7 +231,7 @@ def test_process_that_is_sent_nonsense_ends(data):
         process.stdin.write(pickle.dumps(('', (begin,))))
         process.stdin.flush()
         assert pickle.load(process.stdout) == STARTED
-        process.stdin.write(data)
+        process.stdin.write(pickle.dumps(('plan', 1)))
         process.stdin.flush()
         assert process.wait(TIMEOUT) == 1
         assert b'Traceback' in process.stderr.read()
@@ -386,8 +288,20 @@ def planner():
     def use(urdf):
         made.use(urdf, False, settings, ())
 
+    def call():
+        request = ComputeInverseDynamics.Request(trajectory=trajectory())
+        future = service.call_async(request)
+        wait(future.done)
+        return future.result()
+
     yield SimpleNamespace(
-        planner=made, settings=settings, service=service, wait=wait, events=events, use=use
+        planner=made,
+        settings=settings,
+        service=service,
+        wait=wait,
+        events=events,
+        use=use,
+        call=call,
     )
     made.close(GRACE)
     executor.shutdown()
@@ -436,7 +350,6 @@ def test_all_that_was_taken_is_answered_before_the_end(planner, monkeypatch):
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
     futures = [planner.service.call_async(request) for _ in range(3)]
     assert begun.wait(TIMEOUT)
-    planner.wait(lambda: planner.planner._waiting == 2)
     closing = threading.Thread(target=planner.planner.close, args=[TIMEOUT])
     closing.start()
     planner.wait(lambda: planner.planner._closed)
@@ -452,11 +365,7 @@ def test_an_answer_that_cannot_be_sent_is_replaced(planner, monkeypatch):
     bad = ComputeInverseDynamics.Response(success=True)
     bad.effort_trajectory._joint_names = [1.5]
     monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', lambda *_: bad)
-    future = planner.service.call_async(
-        ComputeInverseDynamics.Request(trajectory=trajectory())
-    )
-    planner.wait(future.done)
-    assert future.result().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
+    assert planner.call().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
     planner.wait(lambda: planner.events)
     assert [event.kind for event in planner.events] == ['internal']
 
@@ -476,42 +385,41 @@ def test_requests_that_cannot_be_unpacked_do_not_silence_the_service(planner, mo
             planner.service.call_async(request)
         planner.wait(lambda: len(planner.events) == 3)
     assert {event.error for event in planner.events} == {'The request cannot be unpacked.'}
-    future = planner.service.call_async(request)
-    planner.wait(future.done)
-    assert future.result().error_code == ComputeInverseDynamics.Response.NO_MODEL
+    assert planner.call().error_code == ComputeInverseDynamics.Response.NO_MODEL
 
 
 def test_a_robot_that_cannot_be_made_does_not_leave_the_one_before(planner, monkeypatch):
     def fail(*_):
-        assert planner.planner._robot is None
         raise MemoryError
 
     planner.use(robots.TWO_LINK)
-    planner.wait(lambda: planner.planner._robot is not None)
+    assert planner.call().success
     monkeypatch.setattr(process, 'robot_of', fail)
     planner.use(robots.HEAVIER_TWO_LINK)
-    future = planner.service.call_async(
-        ComputeInverseDynamics.Request(trajectory=trajectory())
-    )
-    planner.wait(future.done)
-    assert future.result().error_code == ComputeInverseDynamics.Response.NO_MODEL
+    assert planner.call().error_code == ComputeInverseDynamics.Response.NO_MODEL
 
 
-def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(planner):
-    planner.use(robots.TWO_LINK)
+def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(
+    planner, monkeypatch
+):
     begun, go_on = threading.Event(), threading.Event()
-    planner.planner._worker.put(lambda: (begun.set(), go_on.wait()))
+
+    def plan(*_):
+        begun.set()
+        go_on.wait()
+        raise MotionError('in vain')
+
+    planner.use(robots.TWO_LINK)
+    monkeypatch.setattr(process, 'plan_trajectory', plan)
+    data = serialize_message(trajectory())
+    planner.planner.plan(Task(1, data, 10**9, 10**9, None, 10**9))
     assert begun.wait(TIMEOUT)
     settings = dataclasses.replace(planner.settings, trajectory_sample_period=0.5)
     planner.planner.use(robots.TWO_LINK, False, settings, ())
-    future = planner.service.call_async(
-        ComputeInverseDynamics.Request(trajectory=trajectory())
-    )
     try:
-        planner.wait(future.done)
+        assert len(planner.call().effort_trajectory.time_from_start) == 5
     finally:
         go_on.set()
-    assert len(future.result().effort_trajectory.time_from_start) == 5
 
 
 def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_once(
@@ -524,7 +432,8 @@ def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_o
         return make_robot(*arguments)
 
     planner.use(robots.TWO_LINK)
-    planner.wait(lambda: planner.planner._robot is not None)
+    assert planner.call().success
+    planner.events.clear()
     monkeypatch.setattr(process, 'robot_of', make)
     planner.use(robots.HEAVIER_TWO_LINK)
     request = ComputeInverseDynamics.Request(trajectory=trajectory())
@@ -547,26 +456,19 @@ def test_requests_wait_for_the_robot_and_those_beyond_the_bound_are_refused_at_o
     assert sorted(event.kind for event in planner.events if event.error) == ['busy'] * 6
 
 
-@pytest.mark.parametrize(
-    'error',
-    [ValueError('a fault'), SystemExit('a fault')],
-    ids=lambda error: type(error).__name__,
-)
-def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch, error):
+def test_the_service_answers_what_fails_and_goes_on(planner, monkeypatch):
+    error = SystemExit('a fault')
+
     def answer(*_):
         monkeypatch.undo()
         raise error
 
     planner.use(robots.TWO_LINK)
     monkeypatch.setattr('hodyn_ros.ros.planner.process.answer', answer)
-    request = ComputeInverseDynamics.Request(trajectory=trajectory())
-    futures = [planner.service.call_async(request)]
-    planner.wait(futures[0].done)
-    assert futures[0].result().error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
-    assert futures[0].result().message == f'Internal error: {error!r}'
-    futures.append(planner.service.call_async(request))
-    planner.wait(futures[1].done)
-    assert futures[1].result().success
+    failed = planner.call()
+    assert failed.error_code == ComputeInverseDynamics.Response.INTERNAL_ERROR
+    assert failed.message == f'Internal error: {error!r}'
+    assert planner.call().success
 
 
 def test_limits_between_many_waypoints_are_found_with_little_memory():

@@ -2,6 +2,7 @@
 
 import importlib.util
 import time
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +21,7 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from support import robots  # noqa: E402
-from support.ros_harness import TIMEOUT, next_domain  # noqa: E402
+from support.ros_harness import TIMEOUT, next_domain, own_domain  # noqa: E402
 
 from hodyn_ros import RobotModel, inverse_dynamics  # noqa: E402
 from hodyn_ros.actuators.sea import SeriesElastic  # noqa: E402
@@ -32,13 +33,14 @@ from hodyn_ros.simulation.sampling import Sensors  # noqa: E402
 from hodyn_ros.simulation.tracking import simulate_tracking  # noqa: E402
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)
+NAMES = MODEL.joint_names
 STIFFNESS, INERTIA = 400.0, 0.3
 START = 2_000_000_000  # ns
 PERIOD = 1_000_000  # ns
 
 ELASTIC = {
     f'actuators.{joint}.{key}': value
-    for joint in MODEL.joint_names
+    for joint in NAMES
     for key, value in {
         'type': 'sea',
         'stiffness': STIFFNESS,
@@ -117,7 +119,7 @@ class Bench:
         self.wait(lambda: find('joint_states') and find('motor_states'), f'sample {stamp}')
         return find('joint_states'), find('motor_states')
 
-    def command(self, effort, stamp, names=MODEL.joint_names, **fields):
+    def command(self, effort, stamp, names=NAMES, **fields):
         message = JointState(
             name=list(names), effort=[float(value) for value in effort], **fields
         )
@@ -176,9 +178,8 @@ def start_at_rest(sampled):
     sampled.reset(q, torque=sampled.plant.holding_torque(q))
 
 
-@pytest.mark.parametrize('delay', [0, 2])
-def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
-    count = 100
+def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench):
+    count, delay = 60, 2
     robot = bench(
         **{
             'command_timeout': 60.0,
@@ -213,7 +214,7 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
     record = simulate_tracking(
         ElasticPlant(
             MODEL,
-            dict.fromkeys(MODEL.joint_names, actuator),
+            dict.fromkeys(NAMES, actuator),
             imperfections=Imperfections(
                 coulomb={'shoulder': 0.2, 'elbow': 1.0},
                 payload={'fore': 0.5},
@@ -228,7 +229,6 @@ def test_a_run_over_topics_is_that_of_one_process_to_the_last_bit(bench, delay):
         start=start_at_rest,
     )
     np.testing.assert_array_equal(torques, record.torque)
-    np.testing.assert_array_equal(robot.node._robot.plant.q, record.q[-1])
     assert np.ptp(record.torque) > 1.0
     expected = {START + k * PERIOD for k in range(count + 1)}
     robot.wait(
@@ -242,7 +242,7 @@ def test_brakes_hold_the_robot_until_the_first_command(bench):
     robot.wait(lambda: len(robot.received['joint_states']) > 3, 'repeated samples')
     assert {nanoseconds(m.header.stamp) for m in robot.received['joint_states']} == {START}
     links, motors = robot.sample(START)
-    assert list(links.name) == list(motors.name) == list(MODEL.joint_names)
+    assert list(links.name) == list(motors.name) == list(NAMES)
     assert links.header.frame_id == motors.header.frame_id == MODEL.base_link
     assert list(links.position) == [0.0, -0.5]
     q = np.array(links.position)
@@ -255,12 +255,10 @@ def test_brakes_hold_the_robot_until_the_first_command(bench):
 def test_without_an_answer_the_last_command_is_held_and_counted(bench):
     robot = bench()
     robot.sample(START)
-    robot.command([9.0, 2.0], START)
+    robot.command([2.0, 9.0], START, names=['elbow', 'shoulder'])  # matched by name
     robot.sample(START + 3 * PERIOD)
     robot.wait(lambda: (robot.value('samples without a command') or '0') >= '2', 'count')
-    reference = ElasticPlant(
-        MODEL, dict.fromkeys(MODEL.joint_names, SeriesElastic(STIFFNESS, INERTIA))
-    )
+    reference = ElasticPlant(MODEL, dict.fromkeys(NAMES, SeriesElastic(STIFFNESS, INERTIA)))
     reference.reset(np.zeros(2))
     for _ in range(3):
         reference.step([9.0, 2.0], 10)
@@ -269,89 +267,38 @@ def test_without_an_answer_the_last_command_is_held_and_counted(bench):
     robot.wait(lambda: robot.status().level == DiagnosticStatus.STALE, 'stale')
 
 
-def test_motors_are_matched_by_name(bench):
-    robot = bench()
+def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(bench):
+    robot = bench(namespace='left', publish_clock=False, command_timeout=100.0)
     robot.sample(START)
-    robot.command([2.0, 9.0], START, names=['elbow', 'shoulder'])
-    links, _ = robot.sample(START + PERIOD)
-    reference = ElasticPlant(
-        MODEL, dict.fromkeys(MODEL.joint_names, SeriesElastic(STIFFNESS, INERTIA))
-    )
-    reference.reset(np.zeros(2))
-    reference.step([9.0, 2.0], 10)
-    np.testing.assert_array_equal(links.position, reference.q)
-
-
-@pytest.mark.parametrize(
-    ('command', 'kind', 'reason'),
-    [
-        (
-            lambda b: b.command([1.0, 2.0], START + 1),
-            'stale',
-            'answers the sample at 2.000000001',
-        ),
-        (
-            lambda b: b.command([1.0, 2.0], 0),
-            'stale',
-            'expected an answer to that at 2.000000000',
-        ),
-        (lambda b: b.command([1.0], START), 'invalid', 'effort has 1 values, expected 2'),
-        (
-            lambda b: b.command([1.0, np.nan], START),
-            'invalid',
-            "effort of joint 'elbow' is nan",
-        ),
-        (
-            lambda b: b.command([1.0, np.inf], START),
-            'invalid',
-            "effort of joint 'elbow' is inf",
-        ),
-        (
-            lambda b: b.command([1.0, 1e11], START),
-            'invalid',
-            "motor 'elbow' is 1e+11, expected",
-        ),
-        (
-            lambda b: b.command([1.0], START, ['elbow']),
-            'unknown joints',
-            'missing: shoulder',
-        ),
-        (
-            lambda b: b.command([1.0, 2.0], START, ['elbow', 'wrist']),
-            'unknown joints',
-            'unknown: wrist',
-        ),
-        (
-            lambda b: b.command([1.0] * 40_000, START, ['x'] * 40_000),
-            'too large',
-            'expected no more than',
-        ),
-    ],
-)
-def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(
-    bench, command, kind, reason
-):
-    robot = bench(command_timeout=100.0)
-    robot.sample(START)
-    command(robot)
-    robot.wait(lambda: robot.value(f'refused: {kind}') == '1', f'refusal of {kind}')
-    assert reason in robot.value('last refusal')
+    both = [1.0, 2.0]
+    refused = Counter()
+    for effort, stamp, names, kind, reason in (
+        (both, START + 1, NAMES, 'stale', 'answers the sample at 2.000000001'),
+        (both, 0, NAMES, 'stale', 'expected an answer to that at 2.000000000'),
+        ([1.0], START, NAMES, 'invalid', 'effort has 1 values, expected 2'),
+        ([1.0, np.nan], START, NAMES, 'invalid', "effort of joint 'elbow' is nan"),
+        ([1.0, np.inf], START, NAMES, 'invalid', "effort of joint 'elbow' is inf"),
+        ([1.0, 1e11], START, NAMES, 'invalid', "motor 'elbow' is 1e+11, expected"),
+        ([1.0], START, ['elbow'], 'unknown joints', 'missing: shoulder'),
+        (both, START, ['elbow', 'wrist'], 'unknown joints', 'unknown: wrist'),
+        ([1.0] * 40_000, START, ['x'] * 40_000, 'too large', 'expected no more than'),
+        (None, START, NAMES, 'invalid', 'cannot be unpacked'),
+    ):
+        refused[kind] += 1
+        if effort is None:
+            robot.commands.publish(b'\x00\x01\x00\x00' + b'\xff' * 32)
+        else:
+            robot.command(effort, stamp, names)
+        robot.wait(
+            lambda kind=kind: robot.value(f'refused: {kind}') == str(refused[kind]),
+            f'refusal of {kind}',
+        )
+        assert reason in robot.value('last refusal')
     assert robot.value('samples') == '0'
-    robot.command([1.0, 2.0], START)
-    robot.sample(START + PERIOD)
-
-
-def test_the_report_names_the_namespace(bench):
-    robot = bench(namespace='left')
-    robot.wait(lambda: robot.received['/diagnostics'], 'report')
     assert robot.status().name == 'left/simulated_robot: simulation'
-
-
-def test_the_clock_is_left_to_others_if_so_asked(bench):
-    robot = bench(publish_clock=False)
-    robot.sample(START)
-    robot.command([0.0, 0.0], START)
+    robot.command(both, START)
     robot.sample(START + PERIOD)
+    # The clock is left to others, if so asked.
     assert not robot.received['/clock']
     assert not robot.client.get_publishers_info_by_topic('/clock')
 
@@ -365,14 +312,6 @@ def test_another_clock_is_an_error_that_says_what_to_do(bench):
     assert 'publish_clock' in robot.status().message
     robot.client.destroy_publisher(other)
     robot.wait(lambda: robot.status().level != DiagnosticStatus.ERROR, 'end of the error')
-
-
-def test_bytes_that_are_no_message_are_refused(bench):
-    robot = bench(command_timeout=100.0)
-    robot.sample(START)
-    robot.commands.publish(b'\x00\x01\x00\x00' + b'\xff' * 32)
-    robot.wait(lambda: robot.value('refused: invalid') == '1', 'refusal')
-    assert 'cannot be unpacked' in robot.value('last refusal')
 
 
 def test_in_real_time_samples_follow_the_clock(bench):
@@ -394,61 +333,52 @@ def test_in_real_time_samples_follow_the_clock(bench):
     assert abs(robot.received['joint_states'][-1].position[0]) > 0.01
 
 
+TICK = 10_000_000  # ns
+
+
 @pytest.fixture
 def clocked(bench, monkeypatch):
     """A robot in real time, and a clock for it that stands still until it is told."""
     clock = SimpleNamespace(now=10**18)
     monkeypatch.setattr(SimulatedRobot, 'now', lambda self: clock.now)
-    robot = bench(mode='real_time', sample_period=0.01, brake_time=60.0)
-    robot.node._timer.cancel()  # its ticks are those of the test
+    robot = bench(mode='real_time', sample_period=0.01, brake_time=600.0)
+    states = robot.received['joint_states']
 
     def tick(later):
+        """Let time go on, and wait for the sample that is the closest to it."""
         clock.now += later
-        robot.node._on_timer()
-        return robot.node._stamp(robot.node._robot) - clock.now
 
-    return robot, tick
+        def is_there():
+            latest = states and nanoseconds(states[-1].header.stamp)
+            return states and abs(latest - clock.now) <= TICK / 2
 
+        robot.wait(is_there, 'the latest sample')
 
-TICK = 10_000_000  # ns
-
-
-def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_brakes_hold(clocked):
-    robot, tick = clocked
-    late = [tick(later) for later in (TICK, 3 * TICK, TICK, 40 * TICK, 1000 * TICK, TICK)]
-    assert late == [0] * 6
-    for _ in range(1000):  # on a machine that makes every second tick
-        late.append(tick(2 * TICK + 1000))
-    assert max(map(abs, late)) <= TICK / 2
-    stamps = {robot.node._start}
-    robot.wait(
-        lambda: (
-            stamps <= {nanoseconds(m.header.stamp) for m in robot.received['joint_states']}
-        ),
-        'the latest sample',
-    )
+    return robot, clock, tick
 
 
-def test_stamps_are_the_time_whatever_ticks_are_missed_while_the_robot_moves(clocked):
-    robot, tick = clocked
-    tick(TICK)
+def test_stamps_are_the_time_whatever_ticks_are_missed(clocked):
+    robot, clock, tick = clocked
+    # While the brakes hold; then while it moves.
+    for later in (TICK, 3 * TICK, 40 * TICK, 1000 * TICK, 2 * TICK + 1000):
+        tick(later)
     robot.command([0.0, 0.0], 0)
-    robot.wait(lambda: robot.node._torque is not None, 'command')
-    for later, samples in ((TICK, 1), (TICK // 3, 0), (5 * TICK, 5), (2 * TICK // 3, 1)):
-        before = robot.node._robot.count
-        assert abs(tick(later)) <= TICK / 2
-        assert robot.node._robot.count - before == samples
+    robot.wait(lambda: robot.value('commands') == '1', 'command')
+    for later in (TICK, TICK // 3, 5 * TICK, 2 * TICK // 3):
+        tick(later)
+    robot.wait(lambda: robot.value('samples') == '7', 'samples')
+    missed = int(robot.value('missed samples'))
     # What is too much to make up for is left out, and said.
-    before = robot.node._robot.count
-    assert abs(tick(300 * TICK)) <= TICK / 2
-    assert robot.node._robot.count - before == 100
+    tick(300 * TICK)
     robot.wait(lambda: robot.value('samples left out') == '200', 'diagnostics')
-    assert robot.value('missed samples') == '303'
+    assert robot.value('samples') == '107'
+    assert int(robot.value('missed samples')) == missed + 299
     # Time that goes back is followed as well.
-    before = robot.node._robot.count
-    assert abs(tick(-(10**12))) <= TICK / 2
-    assert abs(tick(TICK)) <= TICK / 2
-    assert robot.node._robot.count - before == 1
+    clock.now -= 10**12
+    key = 'simulated time [s]'
+    robot.wait(lambda: abs(float(robot.value(key)) - clock.now / 1e9) < 0.006, 'the time')
+    tick(TICK)
+    robot.wait(lambda: robot.value('samples') == '108', 'samples')
 
 
 def test_a_torque_that_is_not_renewed_is_let_go_and_the_brakes_hold(bench, capfd):
@@ -472,69 +402,46 @@ def test_a_torque_that_is_not_renewed_is_let_go_and_the_brakes_hold(bench, capfd
     )
 
 
-def test_a_robot_that_falls_stops_at_the_limits_of_its_joints(bench):
-    robot = bench(mode='real_time', sample_period=0.01, brake_time=60.0)
-    robot.wait(lambda: robot.received['joint_states'], 'first sample')
-    robot.command([40.0, 40.0], 0)
-    moved = robot.received['joint_states']
-    robot.wait(lambda: abs(moved[-1].position[0]) > 1.9, 'end stop')
-    count = len(moved)
-    robot.wait(lambda: len(moved) > count + 100, 'samples')
-    assert np.abs([m.position for m in moved]).max() < 2.1  # rad, of 2
-
-
-def test_a_machine_that_is_too_slow_for_real_time_is_said(clocked, monkeypatch):
-    robot, tick = clocked
-    said = []
-    monkeypatch.setattr(
-        type(robot.node.get_logger()), 'warning', lambda self, text, **_: said.append(text)
-    )
-    tick(TICK)
+def test_a_machine_that_is_too_slow_for_real_time_is_said(clocked, capfd):
+    robot, _, tick = clocked
     robot.command([0.0, 0.0], 0)
-    robot.wait(lambda: robot.node._torque is not None, 'command')
-    tick(TICK)
-    robot.node._report()
-    time.sleep(0.2)  # in which there are samples for half of it
-    tick(10 * TICK)
-    robot.node._report()
-    assert any('cannot keep up' in text for text in said)
+    text = ''
+    deadline = time.monotonic() + TIMEOUT
+    while 'cannot keep up' not in text:
+        tick(TICK)
+        until = time.monotonic() + 0.02  # in which there are samples for half of it at most
+        robot.wait(lambda until=until: time.monotonic() > until, 'the time')
+        text += capfd.readouterr().err
+        assert time.monotonic() < deadline
 
 
-def test_a_run_in_lock_step_far_from_real_time_is_said_once(bench, monkeypatch):
+def test_a_run_in_lock_step_far_from_real_time_is_said_once(bench, capfd):
     robot = bench(command_timeout=60.0)
-    said = []
-    monkeypatch.setattr(
-        type(robot.node.get_logger()), 'warning', lambda self, text, **_: said.append(text)
-    )
-    robot.sample(START)
-    for k in range(20):
+    for k in range(3):
+        robot.sample(START + k * PERIOD)
         robot.command([0.0, 0.0], START + k * PERIOD)
-        robot.sample(START + (k + 1) * PERIOD)
-        if k % 5 == 0:
-            robot.node._report()
-    robot.wait(lambda: robot.value('real-time factor') == '0', 'a report without a sample')
-    assert [text.partition(' of real time')[1] for text in said] == [' of real time']
+    for _ in range(2):
+        robot.wait(
+            lambda: robot.value('real-time factor') == '0', 'report without a sample'
+        )
+        robot.received['/diagnostics'].clear()
+    assert capfd.readouterr().err.count(' of real time: in lock step') == 1
 
 
-def test_the_description_may_come_on_its_topic_and_stays(bench):
-    robot = bench(robot_description='')
-    robot.wait(lambda: 'Waiting for a robot' in robot.status().message, 'waiting')
-    robot.descriptions.publish(String(data='<robot'))
-    robot.wait(lambda: robot.value('refused: invalid') == '1', 'refusal of nonsense')
-    robot.descriptions.publish(String(data=robots.TWO_LINK))
-    robot.sample(START)
-    robot.descriptions.publish(String(data=robots.HEAVIER_TWO_LINK))
-    robot.wait(lambda: robot.value('refused: invalid') == '2', 'refusal of another robot')
-    assert 'keeps the first one' in robot.value('last refusal')
-
-
-def test_a_path_on_the_topic_is_no_description(bench, tmp_path):
+def test_the_description_may_come_on_its_topic_and_stays(bench, tmp_path):
     path = tmp_path / 'robot.urdf'
     path.write_text(robots.TWO_LINK)
     robot = bench(robot_description='')
-    robot.descriptions.publish(String(data=str(path)))
-    robot.wait(lambda: robot.value('refused: invalid') == '1', 'refusal')
-    assert 'not XML' in robot.value('last refusal')
+    robot.wait(lambda: 'Waiting for a robot' in robot.status().message, 'waiting')
+    for count, text in (('1', '<robot'), ('2', str(path))):  # a path is no description
+        robot.descriptions.publish(String(data=text))
+        robot.wait(lambda c=count: robot.value('refused: invalid') == c, 'refusal')
+        assert 'not XML' in robot.value('last refusal')
+    robot.descriptions.publish(String(data=robots.TWO_LINK))
+    robot.sample(START)
+    robot.descriptions.publish(String(data=robots.HEAVIER_TWO_LINK))
+    robot.wait(lambda: robot.value('refused: invalid') == '3', 'refusal of another robot')
+    assert 'keeps the first one' in robot.value('last refusal')
 
 
 def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
@@ -544,6 +451,12 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
     robot.wait(lambda: robot.status().level == DiagnosticStatus.ERROR, 'error')
     assert "'elbow'" in robot.status().message
     assert 'range of its spring' in robot.status().message
+
+
+@pytest.fixture(scope='module')
+def context():
+    with own_domain() as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -596,13 +509,8 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
         ),
     ],
 )
-def test_parameters_that_cannot_be_used_end_the_start(bench, parameters, message):
-    context = Context()
-    rclpy.init(context=context, domain_id=next_domain())
+def test_parameters_that_cannot_be_used_end_the_start(context, parameters, message):
     values = {'robot_description': robots.TWO_LINK, **ELASTIC, **parameters}
     overrides = [Parameter(name, value=value) for name, value in values.items()]
-    try:
-        with pytest.raises(ValueError, match=message):
-            SimulatedRobot(context=context, parameter_overrides=overrides)
-    finally:
-        rclpy.try_shutdown(context=context)
+    with pytest.raises(ValueError, match=message):
+        SimulatedRobot(context=context, parameter_overrides=overrides)

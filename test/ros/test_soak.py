@@ -9,6 +9,7 @@ import pytest
 import soak
 from support import robots
 from support.fault_peers import Chaos
+from support.messages import MOTION, NAMES
 from support.oracles import taylor_rnea
 
 
@@ -146,8 +147,7 @@ def test_stream_of_the_soak_notices_what_is_lost_wrong_or_not_finite(monkeypatch
 
 
 def test_power_of_right_efforts_is_that_of_the_energy():
-    names = ('shoulder', 'elbow')
-    motion = soak.fault_tools.MOTION
+    names, motion = NAMES, MOTION
     efforts = taylor_rnea(robots.TWO_LINK, names, soak.GRAVITY, motion)
     rates = soak.energy_rates(robots.TWO_LINK, names, motion)
     for terms, rate in zip(soak.power_terms(efforts, motion), rates):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
-from rclpy.parameter import Parameter
 from support import robots
 from support.ros_harness import Harness
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -101,34 +100,28 @@ def harness(shared_harness):
 
 
 @pytest.mark.parametrize('interpolation', ['spline', 'jtc'])
-def test_stream_equals_the_offline_answer_at_the_same_instants(interpolation):
-    harness = Harness({'publish_rate': 200.0, 'interpolation': interpolation})
-    try:
-        harness.describe_and_wait(robots.TWO_LINK)
-        message = waypoints(['elbow', 'shoulder'], 6, 0.8, ('velocities',))
-        whole, samples = streamed(harness, message)
-        assert len(samples) > 20  # of 800; a busy machine leaves many out
-        seconds = [(stamp_of(sample) - stamp_of(whole)) / 1e9 for sample in samples]
-        seconds = np.clip(seconds, 0.0, 4.0)
-        response = harness.call(
-            ComputeInverseDynamics.Request(
-                trajectory=message, sample_times=seconds.tolist()
-            )
-        )
-        assert response.success, response.message
-        for name in EFFORTS:
-            offline = np.reshape(getattr(response.effort_trajectory, name), (-1, 2))
-            online = np.array([getattr(sample, name) for sample in samples])
-            scale = np.abs(offline).max()
-            np.testing.assert_allclose(online, offline, atol=1e-12 * scale)
-        # Cubics: the acceleration jumps.
-        continuous = {'spline': 2, 'jtc': -1}[interpolation]
-        assert {sample.continuous_order for sample in samples} == {continuous}
-        assert {sample.valid_order for sample in samples} == {2}
-        assert response.effort_trajectory.continuous_order == continuous
-        assert response.effort_trajectory.interpolation == interpolation
-    finally:
-        harness.close()
+def test_stream_equals_the_offline_answer_at_the_same_instants(harness, interpolation):
+    assert harness.set(interpolation=interpolation).successful
+    message = waypoints(['elbow', 'shoulder'], 6, 0.4, ('velocities',))
+    whole, samples = streamed(harness, message)
+    assert harness.set(interpolation='spline').successful
+    assert len(samples) > 20  # of 200; a busy machine leaves many out
+    seconds = [(stamp_of(sample) - stamp_of(whole)) / 1e9 for sample in samples]
+    times = np.clip(seconds, 0.0, 2.0).tolist()
+    request = ComputeInverseDynamics.Request(trajectory=message, sample_times=times)
+    request.interpolation = interpolation
+    response = harness.call(request)
+    assert response.success, response.message
+    for name in EFFORTS:
+        offline = np.reshape(getattr(response.effort_trajectory, name), (-1, 2))
+        online = np.array([getattr(sample, name) for sample in samples])
+        np.testing.assert_allclose(online, offline, atol=1e-12 * np.abs(offline).max())
+    # Cubics: the acceleration jumps.
+    continuous = {'spline': 2, 'jtc': -1}[interpolation]
+    assert {sample.continuous_order for sample in samples} == {continuous}
+    assert {sample.valid_order for sample in samples} == {2}
+    assert response.effort_trajectory.continuous_order == continuous
+    assert response.effort_trajectory.interpolation == interpolation
 
 
 def test_derivatives_in_the_stream_are_those_of_the_efforts_in_it(harness):
@@ -152,7 +145,7 @@ def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
         harness.received('joint_effort', 120)
         harness.publishers['joint_trajectory'].publish(JointTrajectory())
 
-    harness.node.set_parameters([Parameter('stop_duration', value=1.0)])
+    harness.set(stop_duration=1.0)
     try:
         # Both motions are so long that what follows them joins them on the way, however long it is
         # planned.
@@ -164,7 +157,7 @@ def test_derivatives_fit_across_a_replacement_and_a_stop(harness):
         assert len(joins) == 2
         check_differences(samples, joins)
     finally:
-        harness.node.set_parameters([Parameter('stop_duration', value=0.5)])
+        harness.set(stop_duration=0.5)
 
 
 def check_differences(samples, joins=()):
@@ -226,15 +219,11 @@ def test_ten_thousand_waypoints_of_a_panda_are_planned_and_answered():
         harness.close()
 
 
-def test_changed_rate_holds_at_once():
-    harness = Harness({'publish_rate': 0.01})
-    try:
-        harness.describe_and_wait(robots.TWO_LINK)
-        harness.publishers['joint_trajectory'].publish(
-            waypoints(['shoulder', 'elbow'], 5, 5.0)
-        )
-        harness.received('effort_trajectory')
-        harness.node.set_parameters([Parameter('publish_rate', value=100.0)])
-        harness.received('joint_effort', 10)
-    finally:
-        harness.close()
+def test_changed_rate_holds_at_once(harness):
+    harness.forget()
+    assert harness.set(publish_rate=0.01).successful
+    message = waypoints(['shoulder', 'elbow'], 5, 5.0)
+    harness.publishers['joint_trajectory'].publish(message)
+    harness.received('effort_trajectory')
+    assert harness.set(publish_rate=100.0).successful
+    harness.received('joint_effort', 10)

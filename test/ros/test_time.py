@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Vector3
-from hodyn_msgs.msg import JointMotion, WrenchMotion
+from hodyn_msgs.msg import JointMotion, MotionEstimate, WrenchMotion
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from support import robots
@@ -43,17 +43,23 @@ class Simulation:
         return [seconds_of(m) for m in self.harness.messages['hodyn_node/joint_effort']]
 
 
+@pytest.fixture(scope='module')
+def shared():
+    made = Simulation(publish_rate=20.0, wrench_timeout=5.0)
+    yield made
+    made.harness.close()
+
+
 @pytest.fixture
-def simulate():
-    made = []
-
-    def make(**parameters):
-        made.append(Simulation(**parameters))
-        return made[-1]
-
-    yield make
-    for simulation in made:
-        simulation.harness.close()
+def simulation(shared):
+    """A simulation at 100 s in which nothing moves."""
+    shared.harness.describe_and_wait(robots.OTHER_JOINTS)
+    shared.harness.describe_and_wait(robots.TWO_LINK)
+    shared.at(100.0)
+    shared.harness.have(shared.harness.node.on_time_jump, 'a test begins')
+    flush(shared, 100.0)
+    shared.harness.forget()
+    return shared
 
 
 def stamp(seconds):
@@ -96,8 +102,7 @@ def flush(simulation, seconds):
     simulation.harness.wait(lambda: seconds in simulation.streamed(), 'an answer')
 
 
-def test_stream_follows_simulated_time_and_stands_still_with_it(simulate):
-    simulation = simulate(publish_rate=20.0)
+def test_stream_follows_simulated_time_and_stands_still_with_it(simulation):
     started(simulation)
     flush(simulation, 101.6)
     simulation.harness.forget()
@@ -113,8 +118,7 @@ def test_stream_follows_simulated_time_and_stands_still_with_it(simulate):
     assert times[0] >= 101.55
 
 
-def test_jump_back_leaves_nothing_of_before(simulate):
-    simulation = simulate(publish_rate=20.0, wrench_timeout=5.0)
+def test_jump_back_leaves_nothing_of_before(simulation):
     started(simulation)
     wrench = WrenchMotion()
     wrench.header.frame_id, wrench.header.stamp = 'tool', stamp(101.5)
@@ -125,28 +129,23 @@ def test_jump_back_leaves_nothing_of_before(simulate):
     simulation.harness.publishers['joint_trajectory'].publish(trajectory(105.0))
     simulation.harness.received('effort_trajectory', 2)
 
+    jumps = dict_of(simulation.harness.status('node', bool))['time jumps']
     simulation.at(50.0)
-    simulation.harness.status('node', lambda s: dict_of(s)['time jumps'] != '0')
+    simulation.harness.status('node', lambda s: dict_of(s)['time jumps'] != jumps)
     simulation.harness.forget()
     simulation.run(50.0, 50.5, 0.05)
     simulation.run(101.0, 110.0, 0.5)
     flush(simulation, 110.0)
     assert simulation.streamed() == [110.0]
     assert not simulation.harness.wrenches.latest()
-
-
-def test_trajectories_of_after_a_jump_back_are_streamed(simulate):
-    simulation = simulate(publish_rate=20.0)
-    started(simulation)
+    # Trajectories of after the jump are streamed.
     simulation.at(50.0)
-    simulation.harness.status('node', lambda s: dict_of(s)['time jumps'] != '0')
     simulation.harness.forget()
     started(simulation, 51.0)
     assert 51.0 <= simulation.streamed()[0] <= 51.1
 
 
-def test_jump_forward_ends_a_trajectory_that_is_over_by_then(simulate):
-    simulation = simulate(publish_rate=20.0)
+def test_jump_forward_ends_a_trajectory_that_is_over_by_then(simulation):
     started(simulation)
     simulation.harness.forget()
     simulation.at(500.0)
@@ -156,13 +155,12 @@ def test_jump_forward_ends_a_trajectory_that_is_over_by_then(simulate):
     assert simulation.streamed() == [111.0, 501.0]
 
 
-def test_estimate_starts_anew_after_a_jump_back(simulate):
-    simulation = simulate()
-    measured = simulation.harness.node._measured
+def test_estimate_starts_anew_after_a_jump_back(simulation):
+    simulation.harness.listen(MotionEstimate, 'hodyn_node/motion_estimate')
+    estimates = simulation.harness.messages['hodyn_node/motion_estimate']
 
     def play(begin):
-        count = 300
-        for number in range(count):
+        for number in range(300):
             seconds = begin + 0.005 * number
             if number % 20 == 0:
                 simulation.at(seconds)
@@ -170,16 +168,17 @@ def test_estimate_starts_anew_after_a_jump_back(simulate):
             message.header.stamp = stamp(seconds)
             simulation.joint_states.publish(message)
         simulation.at(seconds)
-        simulation.harness.wait(
-            lambda: measured._last_stamp > (begin + 1.2) * SECOND, 'the measurements'
-        )
+
+        def is_played():
+            return estimates and 1.2 < seconds_of(estimates[-1]) - begin < 1.5
+
+        simulation.harness.wait(is_played, 'the estimates')
 
     play(200.0)
+    begin = len(estimates)
     simulation.at(100.0)
-    simulation.harness.wait(lambda: not measured._last_stamp, 'that it is forgotten')
-    simulation.harness.forget()
     play(100.0)
-    estimates = simulation.harness.messages['hodyn_node/joint_effort']
-    assert all(100.0 <= seconds_of(message) <= 102.0 for message in estimates)
-    state = measured.state(measured._last_stamp, 0.0)
-    np.testing.assert_allclose(state.motion[0, 0], np.sin(3e-9 * state.time), atol=1e-4)
+    found = [message for message in estimates[begin:] if seconds_of(message) < 150.0]
+    assert 100.0 <= seconds_of(found[0])
+    expected = np.sin(3.0 * seconds_of(found[-1]))
+    np.testing.assert_allclose(found[-1].position[0], expected, atol=1e-4)

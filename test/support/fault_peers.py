@@ -38,16 +38,14 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 from support.fault_tools import (
     INPUTS,
-    MOTION,
     NAMESPACE,
     children,
     command,
-    joint_motion,
-    joint_trajectory,
     motion_bytes,
     motion_with_names_bytes,
     trajectory_bytes,
 )
+from support.messages import MOTION, joint_motion, joint_trajectory
 
 from hodyn_ros import RobotModel
 

@@ -23,14 +23,12 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import (
     JointEffort,
     JointEffortTrajectory,
     JointMotion,
-    JointMotionTrajectory,
     WrenchMotion,
 )
 from hodyn_msgs.srv import ComputeInverseDynamics
@@ -39,9 +37,17 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from support.messages import (
+    EFFORTS,
+    GRAVITY,
+    MOTION,
+    NAMES,
+    joint_motion,
+    nanoseconds,
+)
 from support.oracles import taylor_rnea
 from support.ros_harness import next_domain, spin_to_end
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros.base import qos
 
@@ -54,11 +60,6 @@ ADDRESS_SPACE = 6 * 2**30
 # Other test processes on the machine may have the same domain, but not the same names.
 NAMESPACE = os.environ.get('FAULT_NAMESPACE') or f'faults_{uuid.uuid4().hex}'
 
-FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
-GRAVITY = (0.0, 0.0, -9.81)
-NAMES = ('shoulder', 'elbow')
-MOTION = np.array([[0.3, -0.8], [1.1, 0.4], [-0.6, 2.0], [3.0, -1.0], [0.5, 7.0]])
 # What the client cannot take at once shall wait and not look as if it had never been sent.
 EVERYTHING = QoSProfile(depth=100_000, reliability=ReliabilityPolicy.RELIABLE)
 INPUTS = {
@@ -451,42 +452,6 @@ class Pair:
 
 
 # Messages
-
-
-def nanoseconds(stamp: Time) -> int:
-    """Stamp as a number."""
-    return stamp.sec * 10**9 + stamp.nanosec
-
-
-def joint_motion(motion=MOTION, names=NAMES, stamp: int = 0) -> JointMotion:
-    """Sample with a stamp [ns]."""
-    message = JointMotion(joint_names=list(names))
-    message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
-    for field, values in zip(FIELDS, motion):
-        setattr(message, field, [float(value) for value in values])
-    return message
-
-
-def motion_trajectory(times, motions, names=NAMES, stamp: int = 0) -> JointMotionTrajectory:
-    """Samples (N, K, n) in flat arrays, with a stamp [ns]."""
-    message = JointMotionTrajectory(joint_names=list(names), time_from_start=list(times))
-    message.header.stamp = Time(sec=stamp // 10**9, nanosec=stamp % 10**9)
-    for field, values in zip(FIELDS, np.moveaxis(np.asarray(motions), 1, 0)):
-        setattr(message, field, values.ravel().tolist())
-    return message
-
-
-def joint_trajectory(
-    positions=((0.0, 0.0), (0.5, -0.4), (0.0, 0.0)), times=(0.0, 0.1, 0.2), names=NAMES
-) -> JointTrajectory:
-    """Trajectory with positions alone; there and back, so that it can be sent again."""
-    message = JointTrajectory(joint_names=list(names))
-    for instant, position in zip(times, positions):
-        point = JointTrajectoryPoint(positions=list(position))
-        seconds, rest = divmod(round(instant * 1e9), 10**9)
-        point.time_from_start.sec, point.time_from_start.nanosec = seconds, rest
-        message.points.append(point)
-    return message
 
 
 def is_finite(message: object) -> bool:

@@ -12,14 +12,17 @@ class JtcNode(Node):
     sent before it was found: tests need not wait for that.
     """
 
-    def __init__(self, controller, now, **options):
+    def __init__(self, controller, now, takes_effort=True, **options):
         super().__init__('joint_trajectory_controller', **options)
-        self.controller, self.now = controller, now
+        self.controller, self.now, self.takes_effort = controller, now, takes_effort
         self.messages, self.refusals = [], []
         profile = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(JointTrajectory, '~/joint_trajectory', self._take, profile)
 
     def _take(self, message):
+        if not self.takes_effort:
+            for point in message.points:
+                point.effort = []
         try:
             self.controller.take(message, self.now)
             self.messages.append(message)

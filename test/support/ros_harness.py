@@ -28,12 +28,14 @@ from hodyn_msgs.msg import (
     WrenchMotion,
 )
 from hodyn_msgs.srv import ComputeInverseDynamics
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.context import Context
 from rclpy.exceptions import InvalidHandle
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
+from rclpy.subscription import Subscription
 from std_msgs.msg import String
 from support.planning_forks import SUBPROCESS
 from trajectory_msgs.msg import JointTrajectory
@@ -91,84 +93,65 @@ def node_maker(context: Context) -> Iterator[Callable[..., HodynNode]]:
         node.destroy_node()
 
 
-class Harness:
-    """A running node and everything that a client of it needs."""
+class Peer:
+    """A node in a domain of its own and a client of it, each spinning in a thread.
 
-    def __init__(
-        self,
-        parameters: dict[str, Any] | None = None,
-        description_first: str | None = None,
-        cli_args: list[str] | None = None,
-    ) -> None:
+    Attributes
+    ----------
+    client : Node
+    messages : dict
+        What has come, by topic.
+    """
+
+    def __init__(self, node_name: str) -> None:
         self.messages: dict[str, list[Any]] = defaultdict(list)
         self._arrived = threading.Condition()
         self.context = Context()
         rclpy.init(context=self.context, domain_id=next_domain())
         # Also in the same domain, another test process uses other names.
         self.namespace = f'test_{uuid.uuid4().hex}'
+        self.full_name = f'{self.namespace}/{node_name}'
         self.client = Node('client', context=self.context, namespace=self.namespace)
-        self.publishers = {
-            topic: self.client.create_publisher(kind, topic, profile)
-            for topic, kind, profile in (
-                ('robot_description', String, qos.ROBOT_DESCRIPTION),
-                ('joint_motion', JointMotion, qos.OUTPUT),
-                ('joint_trajectory', JointTrajectory, qos.OUTPUT),
-                ('wrench_motion', WrenchMotion, qos.OUTPUT),
-                ('stiffness_motion', StiffnessMotion, qos.OUTPUT),
-            )
-        }
-        self._subscriptions = {
-            topic: self.client.create_subscription(
-                kind, topic, self._keeper(topic), profile
-            )
-            for topic, kind, profile in (
-                ('hodyn_node/joint_effort', JointEffort, qos.OUTPUT),
-                ('hodyn_node/motor_reference', MotorReference, qos.OUTPUT),
-                (
-                    'hodyn_node/effort_trajectory',
-                    JointEffortTrajectory,
-                    qos.EFFORT_TRAJECTORY,
-                ),
-                ('/diagnostics', DiagnosticArray, qos.OUTPUT),
-            )
-        }
-        self.service = self.client.create_client(
-            ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics'
+        self.publishers: dict[str, Publisher] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._spinning: list[tuple[Any, threading.Thread, Node]] = []
+        self.node: Any = None
+
+    def offer(self, kind: type, topic: str, profile: Any = qos.OUTPUT) -> None:
+        """Make a publisher of the client."""
+        self.publishers[topic] = self.client.create_publisher(kind, topic, profile)
+
+    def keep(self, kind: type, topic: str, profile: Any = qos.OUTPUT) -> None:
+        """Keep the messages on a topic."""
+        self._subscriptions[topic] = self.client.create_subscription(
+            kind, topic, self._keeper(topic), profile
         )
-        if description_first is not None:
-            self.describe(description_first)
-        # On a busy machine the planning process takes long to start.
-        values = {
-            'diagnostics_period': 0.1,
-            'trajectory_timeout': TIMEOUT,
-            **(parameters or {}),
-        }
-        overrides = [
-            Parameter(name.format(namespace=self.namespace), value=value)
-            for name, value in values.items()
-        ]
-        self.node = HodynNode(
+
+    def spin(self, node: Node, kind: type = StreamExecutor) -> None:
+        """Spin a node in a thread."""
+        executor = kind(context=self.context)
+        executor.add_node(node)
+        thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
+        self._spinning.append((executor, thread, node))
+        thread.start()
+
+    def run(self, kind: type, parameters: dict[str, Any], **options: Any) -> None:
+        """Make the node, and wait until it and the client know each other."""
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        self.node = kind(
             context=self.context,
             namespace=self.namespace,
             parameter_overrides=overrides,
-            cli_args=cli_args,
+            **options,
         )
-        self._executors = [
-            SingleThreadedExecutor(context=self.context),
-            StreamExecutor(context=self.context),
-        ]
-        self._threads = []
-        for executor, node in zip(self._executors, (self.client, self.node)):
-            executor.add_node(node)
-            thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self.spin(self.client, SingleThreadedExecutor)
+        self.spin(self.node)
         for topic in self.publishers:
             self._match_input(topic)
-        for topic in ('hodyn_node/joint_effort', '/diagnostics'):
-            self._match_output(topic)
-        if values.get('robot_description'):
-            self.wait_until_in_use(values['robot_description'])
+        own = {publisher.topic_name for publisher in self.node.publishers}
+        for topic in self._subscriptions:
+            if self._subscriptions[topic].topic_name in own:
+                self._match_output(topic)
 
     def _match_input(self, topic: str) -> None:
         self.wait(self.publishers[topic].get_subscription_count, f'match {topic}')
@@ -225,6 +208,103 @@ class Harness:
         self.wait(condition, 'lines of the log')
         return ''.join(text)
 
+    def forget(self) -> None:
+        """Drop the messages received so far."""
+        with self._arrived:
+            self.messages.clear()
+
+    def status(
+        self, part: str, condition: Callable[[DiagnosticStatus], bool]
+    ) -> DiagnosticStatus:
+        """Wait for a diagnostic status of one part of the node that meets a condition."""
+
+        def find() -> DiagnosticStatus | None:
+            for message in self.messages['/diagnostics']:
+                for status in message.status:
+                    if status.name == f'{self.full_name}: {part}' and condition(status):
+                        return status
+            return None
+
+        return self.wait(find, f'diagnostics of {part}')
+
+    def refusal(self, topic: str) -> str:
+        """Wait until an input was refused and return the reason."""
+        status = self.status(topic, lambda s: dict_of(s)['refused'] != '0')
+        return dict_of(status)['last error']
+
+    def refuses(self, topic: str, reason: str) -> DiagnosticStatus:
+        """Wait until an input was refused for a reason, and return the status that says so."""
+        return self.status(topic, lambda s: reason in dict_of(s)['last error'])
+
+    def ask(self, kind: type, name: str, request: Any) -> Any:
+        """Call a service, once it is there, and wait for the answer."""
+        client = self.client.create_client(kind, name)
+        assert client.wait_for_service(TIMEOUT)
+        future = client.call_async(request)
+        self.wait(future.done, 'answer')
+        return future.result()
+
+    def have(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Have the thread of the node call something, and wait until it has."""
+        called: list[Any] = []
+        self.node.soon(lambda: called.append(call(*arguments)))
+        self.wait(lambda: called, 'the call')
+
+    def set(self, **values: Any) -> SetParametersResult:
+        """Set parameters of the node together; a double underscore stands for a dot."""
+        return self.node.set_parameters_atomically(
+            [Parameter(name.replace('__', '.'), value=v) for name, v in values.items()]
+        )
+
+    def close(self) -> None:
+        """Stop everything."""
+        for executor, _, _ in self._spinning:
+            executor.shutdown()
+        for _, thread, _ in self._spinning:
+            thread.join(TIMEOUT)
+        for _, _, node in reversed(self._spinning):
+            node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+class Harness(Peer):
+    """A running node and everything that a client of it needs."""
+
+    def __init__(
+        self,
+        parameters: dict[str, Any] | None = None,
+        description_first: str | None = None,
+        cli_args: list[str] | None = None,
+    ) -> None:
+        super().__init__('hodyn_node')
+        self.offer(String, 'robot_description', qos.ROBOT_DESCRIPTION)
+        for topic, kind in (
+            ('joint_motion', JointMotion),
+            ('joint_trajectory', JointTrajectory),
+            ('wrench_motion', WrenchMotion),
+            ('stiffness_motion', StiffnessMotion),
+        ):
+            self.offer(kind, topic)
+        self.keep(JointEffort, 'hodyn_node/joint_effort')
+        self.keep(MotorReference, 'hodyn_node/motor_reference')
+        whole = 'hodyn_node/effort_trajectory'
+        self.keep(JointEffortTrajectory, whole, qos.EFFORT_TRAJECTORY)
+        self.keep(DiagnosticArray, '/diagnostics')
+        self.service = self.client.create_client(
+            ComputeInverseDynamics, 'hodyn_node/compute_inverse_dynamics'
+        )
+        if description_first is not None:
+            self.describe(description_first)
+        # On a busy machine the planning process takes long to start.
+        values = {'diagnostics_period': 0.1, 'trajectory_timeout': TIMEOUT}
+        values |= {
+            name.format(namespace=self.namespace): value
+            for name, value in (parameters or {}).items()
+        }
+        self.run(HodynNode, values, cli_args=cli_args)
+        if values.get('robot_description'):
+            self.wait_until_in_use(values['robot_description'])
+
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""
         self.publishers['robot_description'].publish(String(data=urdf))
@@ -252,11 +332,6 @@ class Harness:
         """What the node knows of wrenches."""
         return self.node._wrenches
 
-    def forget(self) -> None:
-        """Drop the messages received so far."""
-        with self._arrived:
-            self.messages.clear()
-
     def call(
         self, request: ComputeInverseDynamics.Request
     ) -> ComputeInverseDynamics.Response:
@@ -265,37 +340,6 @@ class Harness:
         future = self.service.call_async(request)
         self.wait(future.done, 'service response')
         return future.result()
-
-    def status(
-        self, part: str, condition: Callable[[DiagnosticStatus], bool]
-    ) -> DiagnosticStatus:
-        """Wait for a diagnostic status of one part of the node that meets a condition."""
-
-        def find() -> DiagnosticStatus | None:
-            for message in self.messages['/diagnostics']:
-                for status in message.status:
-                    if status.name == f'{self.namespace}/hodyn_node: {part}' and condition(
-                        status
-                    ):
-                        return status
-            return None
-
-        return self.wait(find, f'diagnostics of {part}')
-
-    def refusal(self, topic: str) -> str:
-        """Wait until an input was refused and return the reason."""
-        status = self.status(topic, lambda s: dict_of(s)['refused'] != '0')
-        return dict_of(status)['last error']
-
-    def close(self) -> None:
-        """Stop everything."""
-        for executor in self._executors:
-            executor.shutdown()
-        for thread in self._threads:
-            thread.join(TIMEOUT)
-        self.node.destroy_node()
-        self.client.destroy_node()
-        rclpy.shutdown(context=self.context)
 
 
 def dict_of(status: DiagnosticStatus) -> dict[str, str]:

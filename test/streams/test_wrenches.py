@@ -201,52 +201,6 @@ def test_contact_wrench_is_recovered_from_what_a_sensor_measures(
         )
 
 
-@pytest.mark.parametrize('acting', ['on_environment', 'on_robot'])
-def test_tool_at_rest_without_contact_is_a_wrench_of_zero(model, acting):
-    R, _ = PinPoses()(MOTION[0], 'panda_link8')
-    force = -MASS * R.T @ GRAVITY * (1.0 if acting == 'on_environment' else -1.0)
-    reading = np.zeros((3, 6))
-    reading[0] = [*np.cross(CENTER, force), *force]
-    wrenches = wrenches_with(
-        lambda: KnownSignal(reading),
-        acting=acting,
-        tool_mass=MASS,
-        tool_center_of_mass=tuple(CENTER),
-    )
-    wrenches.take_stamped(stamped(reading[0]), model, START)
-    measured = only(wrenches.at(START, at_rest(), model))
-    np.testing.assert_allclose(measured.values, 0.0, atol=1e-12)
-
-
-def test_effort_with_compensated_tool_is_that_of_the_robot_without_it_under_the_raw_wrench(
-    model,
-):
-    loaded = model.with_payload('panda_link8', MASS, CENTER)
-    reading = np.zeros((3, 6))
-    reading[0] = VALUES[0]
-    wrenches = wrenches_with(
-        lambda: KnownSignal(reading), tool_mass=MASS, tool_center_of_mass=tuple(CENTER)
-    )
-    wrenches.take_stamped(stamped(reading[0]), loaded, START)
-    rest = at_rest()
-    effort = inverse_dynamics(loaded, rest, wrenches.at(START, rest, loaded).wrenches)
-    np.testing.assert_allclose(
-        effort, inverse_dynamics(model, rest, Wrench('panda_link8', reading)), atol=1e-12
-    )
-
-
-def test_values_reach_the_estimator_as_moment_and_force_with_their_time(model):
-    wrenches = wrenches_with()
-    message = WrenchStamped(
-        wrench=WrenchMessage(force=Vector3(x=1.0, y=2.0, z=3.0), torque=Vector3(x=4.0))
-    )
-    message.header.frame_id, message.header.stamp = 'panda_link8', stamp(START + 7)
-    wrenches.take_stamped(message, model, START)
-    ((time, values),) = wrenches.made[0].samples
-    assert time == START + 7
-    np.testing.assert_array_equal(values, [4.0, 0.0, 0.0, 1.0, 2.0, 3.0])
-
-
 # Orders
 
 
@@ -289,7 +243,7 @@ def test_without_an_estimate_the_latest_sample_stands_without_derivatives(model)
         np.testing.assert_allclose(only(result).values, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize('rate', [125, 500])
+@pytest.mark.parametrize('rate', [125])
 def test_estimated_wrench_of_a_noisy_sensor_is_close_to_the_true_one(model, rate):
     estimator = pytest.importorskip('hodyn_ros.trajectory.estimator')
     wrenches = wrenches_with(
@@ -634,12 +588,12 @@ BAD_GIVEN = [
 ]
 
 
-@pytest.mark.parametrize(('message', 'reason'), BAD_GIVEN)
-def test_bad_given_wrench_is_refused_with_the_reason(model, message, reason):
+def test_bad_given_wrench_is_refused_with_the_reason(model):
     wrenches = wrenches_with()
-    with pytest.raises(WrenchError, match=reason):
-        wrenches.take_motion(message, model, START)
-    assert wrenches.latest() == []
+    for message, reason in BAD_GIVEN:
+        with pytest.raises(WrenchError, match=reason):
+            wrenches.take_motion(message, model, START)
+        assert wrenches.latest() == []
 
 
 @pytest.mark.parametrize('make', [given, stamped])

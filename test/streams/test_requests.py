@@ -1,4 +1,4 @@
-"""The head of a serialized trajectory is read without unpacking the message."""
+"""What is taken of a serialized trajectory, whose head is read without unpacking it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros.streams.requests import trajectory_head
+from hodyn_ros import HodynError
+from hodyn_ros.streams.motion_stream import CHUNK
+from hodyn_ros.streams.requests import request_of, trajectory_head
 
 
 def trajectory(n_points=0, names=(), frame_id='', seconds=0, nanoseconds=0):
@@ -69,3 +71,35 @@ def test_message_in_the_other_byte_order_is_read():
 def test_so_many_names_are_not_looked_through():
     head = trajectory_head(serialize_message(trajectory(0, ['a'] * 5000)))
     assert (head.n_names, head.n_points) == (5000, None)
+
+
+# What is taken of them
+
+
+def serialized(n_points, seconds=0):
+    return serialize_message(trajectory(n_points, ('a', 'b'), seconds=seconds))
+
+
+def test_stamp_and_content_are_kept():
+    data = serialized(3, 7)
+    assert request_of(data, 5) == (data, 7 * 10**9, 'joint_trajectory')
+
+
+def test_trajectory_without_points_is_a_stop():
+    assert request_of(serialized(0), 5).data == b''
+
+
+def test_chunk_without_points_is_refused():
+    with pytest.raises(HodynError, match='to stop, send an empty trajectory'):
+        request_of(serialized(0), 5, CHUNK)
+
+
+def test_too_many_points_are_refused_before_they_are_unpacked():
+    with pytest.raises(HodynError, match='6 points, more than max_trajectory_points'):
+        request_of(serialized(6), 5)
+
+
+@pytest.mark.parametrize('data', [b'', b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 50])
+def test_bytes_that_are_no_trajectory_are_refused(data):
+    with pytest.raises(HodynError):
+        request_of(data, 5)
