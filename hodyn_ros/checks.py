@@ -6,12 +6,14 @@ They raise the error of whoever asks, with a message of what was given and what 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.typing import Array as Array
+
+T = TypeVar('T', bound=np.generic)
 
 
 def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
@@ -187,6 +189,12 @@ def check_choice(
     known = list(choices)
     if value not in known:
         raise error(f'{what} is {value!r}, expected one of {", ".join(known)}.')
+
+
+def frozen(array: NDArray[T]) -> NDArray[T]:
+    """The same array, read-only from now on."""
+    array.setflags(write=False)
+    return array
 
 
 def exact_poses(what: str, C: Array, error: type[ValueError]) -> Array:

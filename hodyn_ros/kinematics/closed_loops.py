@@ -7,21 +7,22 @@ closed loops knows, and how a tree is closed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from math import comb
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import checked_number
+from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.model.assembly import frozen
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
-from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.robot import RobotModel
 
 # Ratio of singular values below which dependent joints are not determined by the independent ones,
 # and of pivots below which it is looked at.
@@ -32,7 +33,9 @@ _RANK = 1e-7
 
 def _kernels() -> ModuleType:
     """Kernels of loops; those who close none do not load Numba."""
-    return import_module('hodyn_ros.kinematics.loop_kernels')
+    from hodyn_ros.kinematics import loop_kernels
+
+    return loop_kernels
 
 
 class Tables:

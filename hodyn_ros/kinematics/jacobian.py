@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
@@ -79,6 +78,9 @@ def jacobian(
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     samples = motion.reshape(-1, K, n)
     if model.closure is not None:
+        # Loaded for those few robots that have loops.
+        from hodyn_ros.kinematics.closed_loops import ClosedMotion
+
         closed = ClosedMotion(model, samples)
         of_tree = jacobian(model.closure.tree, closed.motion, link, expressed_in)
         of_independent = leibniz.products([*np.moveaxis(of_tree, 1, 0)], closed.G(K))

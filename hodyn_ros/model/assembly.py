@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hodyn_ros.checks import frozen
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
@@ -25,7 +25,6 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.model.loops import Coupling, Loop
 
-T = TypeVar('T', bound=np.generic)
 
 BASE = -1
 """Index of the base, which does not move, where the index of a body is expected."""
@@ -475,9 +474,3 @@ def _screw(joint: Joint) -> Array:
         return joint.screw
     halves = (np.zeros(3), joint.axis)
     return np.concatenate(halves if joint.type == 'prismatic' else halves[::-1])
-
-
-def frozen(array: NDArray[T]) -> NDArray[T]:
-    """The same array, read-only from now on."""
-    array.setflags(write=False)
-    return array

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import check_choice, exact_poses, finite_array
+from hodyn_ros.checks import check_choice, exact_poses, finite_array, frozen
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.assembly import frozen
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:

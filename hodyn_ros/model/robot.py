@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import checked_number, finite_array
+from hodyn_ros.checks import checked_number, finite_array, frozen
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE as BASE
@@ -26,7 +26,6 @@ from hodyn_ros.model.assembly import (
     Assembly,
     LinkFrame,
     RobotDescription,
-    frozen,
     massless_joints,
 )
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous

@@ -16,10 +16,10 @@ from hodyn_ros.actuators.config import (
 )
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
+from hodyn_ros.checks import frozen
 from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
 from hodyn_ros.errors import ActuatorError, ModelError
-from hodyn_ros.model.assembly import frozen
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import MotionLimits

@@ -109,6 +109,7 @@ def test_loops_around_pinocchio_are_right(benchmark_module, case):
     assert np.triu(by_a) == pytest.approx(np.triu(expected[:, :, 2]), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_command_writes_tables_and_picture(
     benchmark_module, without_pinocchio, tmp_path, capsys
 ):

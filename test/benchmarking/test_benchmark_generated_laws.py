@@ -15,6 +15,7 @@ def benchmark_module(monkeypatch):
     return importlib.import_module('benchmarks.generated_laws')
 
 
+@pytest.mark.slow
 def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys, monkeypatch):
     core = pytest.importorskip('docutils.core')
     monkeypatch.setattr(benchmark_module, 'TIMES', 30)

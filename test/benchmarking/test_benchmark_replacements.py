@@ -3,6 +3,7 @@
 import pytest
 
 
+@pytest.mark.slow
 def test_benchmark_writes_its_table(benchmark_module, tmp_path, capsys):
     core = pytest.importorskip('docutils.core')
     path = tmp_path / 'replacements.inc'

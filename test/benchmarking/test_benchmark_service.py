@@ -17,6 +17,7 @@ def service(monkeypatch):
     return importlib.import_module('benchmarks.service')
 
 
+@pytest.mark.slow
 def test_a_tiny_run_measures_all_ways_to_call_and_writes_the_tables(
     service, tmp_path, capsys
 ):

@@ -226,7 +226,7 @@ def test_what_is_doubtful_is_said_as_soon_as_the_robot_is_known(start, capfd):
     text = robots.TWO_LINK.replace(
         '<limit lower="-2" upper="2" velocity="3" effort="50"/>', ''
     )
-    text = text.replace('</robot>', '<loop name="l"/></robot>')
+    text = text.replace('</robot>', '<belt name="b"/></robot>')
     harness = start(
         {
             'robot_description': text,
@@ -239,7 +239,7 @@ def test_what_is_doubtful_is_said_as_soon_as_the_robot_is_known(start, capfd):
     said = (
         "wrench.link is 'hand'",
         "Joints 'shoulder', 'elbow': a revolute joint without <limit>",
-        "Loop 'l': <loop> (URDF+) closes a loop",
+        "Element 'b': <belt> in <robot> is no element of URDF",
         'Parameter limits.elbwo.jerk limits nothing',
     )
     log = harness.log(capfd, lambda text: all(words in text for words in said))
@@ -325,8 +325,11 @@ def test_joint_motion_far_ahead_is_answered_with_a_warning(harness, capfd):
     before = ahead(harness.status('joint_motion', bool))
     sent = joint_motion(stamp=now(harness) + 120 * 10**9)
     assert answered(harness, sent).header.stamp == sent.header.stamp
-    status = harness.status('joint_motion', lambda s: ahead(s) > before)
-    assert 'more than a minute ahead' in status.message
+    # Messages of tests before may be counted late.
+    harness.status(
+        'joint_motion',
+        lambda s: ahead(s) > before and 'more than a minute ahead' in s.message,
+    )
     assert 'lies 120 s in the future' in capfd.readouterr().err
 
 

@@ -545,3 +545,23 @@ def test_a_missing_mujoco_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, 'mujoco', None)
     with pytest.raises(HodynError, match=r'pip install hodyn_ros\[simulation\]'):
         ElasticPlant(RobotModel.from_urdf(robots.TWO_LINK), {})
+
+
+@needs_mujoco
+def test_joints_go_no_farther_than_their_end_stops():
+    model = RobotModel.from_urdf(robots.TWO_LINK)
+    upper = model.limits.upper
+    assert np.isfinite(upper).all()
+    farthest = {}
+    for stops in (False, True):
+        drives = {name: SeriesElastic(500.0, 0.2, 1.0) for name in model.joint_names}
+        plant = ElasticPlant(model, drives, end_stops=stops)
+        start = upper - 0.05
+        plant.reset(start, theta=start)
+        positions = []
+        for _ in range(60):
+            plant.step([30.0, 30.0], 50)
+            positions.append(plant.q)
+        farthest[stops] = np.max(positions, axis=0) - upper
+    assert (farthest[False] > 0.1).any()
+    assert (farthest[True] < 0.02).all()
