@@ -52,7 +52,11 @@ TIMEOUT = (
 
 client.subprocess = SUBPROCESS
 
-_DOMAINS = itertools.cycle(np.roll(np.arange(1, 100), os.getpid()).tolist())
+# Each of the processes that share the tests has domains that no other one has.
+_WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw'))
+_WORKERS = int(os.environ.get('PYTEST_XDIST_WORKER_COUNT', '1'))
+_OWN = np.arange(1, 100)[_WORKER::_WORKERS]
+_DOMAINS = itertools.cycle(np.roll(_OWN, os.getpid()).tolist())
 
 
 def next_domain() -> int:
