@@ -1,11 +1,13 @@
 """The benchmarks, which are no part of what is installed."""
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT))  # at the end: the package itself is the installed one
 
 
 @pytest.fixture(scope='module')
