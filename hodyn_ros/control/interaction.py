@@ -163,22 +163,7 @@ class InteractionController(ObserverController):
         self.begin()
 
     def added_to(self, code: Code) -> Code:
-        """Code of the dynamics and of this law; for `generate_code`.
-
-        Parameters
-        ----------
-        code : Code
-            Of the dynamics of the same robot.
-
-        Returns
-        -------
-        Code
-
-        Raises
-        ------
-        ControlError
-            If there is no code of this law, or of its actuators.
-        """
+        """Code of the dynamics and of this law; see `ObserverController.added_to`."""
         from hodyn_ros.control.c_laws import with_interaction
 
         if not self._wants:

@@ -274,7 +274,7 @@ class ClosedMotion:
         )
         self.L = L.reshape(samples, K, m, N)
         if stuck >= 0:
-            _refuse_open(closure, tables, motion[stuck, 0], stuck, reached[stuck])
+            _refuse_open(closure, motion[stuck, 0], stuck, reached[stuck])
         for sample in np.flatnonzero(ratio < _DOUBTFUL):
             _refuse_singular(closure, self.L[sample, 0], int(sample))
 
@@ -355,16 +355,10 @@ def _refuse_singular(closure: Closure, L: Array, sample: int) -> None:
     )
 
 
-def _refuse_open(
-    closure: Closure, tables: Tables, wanted: Array, sample: int, reached: float
-) -> None:
+def _refuse_open(closure: Closure, wanted: Array, sample: int, reached: float) -> None:
     """Refusal of positions to which the loops cannot be followed; says how far and why."""
     names, u = closure.tree.joint_names, closure.independent
     asked = ', '.join(f'{names[j]} = {value:.6g}' for j, value in zip(u, wanted))
-    if not np.isfinite(wanted).all():
-        raise MotionError(
-            f'The positions of sample {sample} are {asked}, expected numbers.'
-        )
     between = closure.start[u] + reached * (wanted - closure.start[u])
     there = ', '.join(f'{names[j]} = {value:.6g}' for j, value in zip(u, between))
     raise MotionError(

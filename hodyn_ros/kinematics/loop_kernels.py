@@ -23,7 +23,7 @@ from typing import Any
 from numpy import empty, float64, int64, zeros
 from numpy.typing import NDArray
 
-from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
+from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE
 from hodyn_ros.resources import compiled_function
 
 Vector = NDArray[float64]
@@ -31,9 +31,7 @@ Matrix = NDArray[float64]
 Index = NDArray[Any]
 Tables = tuple[Any, ...]
 
-WELD, HINGE, BALL, SLIDER = range(4)
-CLOSED, STUCK = range(2)
-"""What `follow` returns."""
+HINGE = KINDS.index('hinge')
 
 # Farthest position from the start [rad, m] to which there is a way in a reasonable time.
 _FARTHEST = 1e4
@@ -68,7 +66,7 @@ def joint_pose(X: Vector, q: float, C: Vector) -> None:
     half = sin(0.5 * q)
     c = 2.0 * half * half if turns else 0.0  # 1 - cos(q)
     rest = q - s  # along the axis
-    C[0], C[4], C[8] = 1.0 - c * (w1 * w1 + w2 * w2), 0.0, 0.0
+    C[0] = 1.0 - c * (w1 * w1 + w2 * w2)
     C[4] = 1.0 - c * (w0 * w0 + w2 * w2)
     C[8] = 1.0 - c * (w0 * w0 + w1 * w1)
     C[1], C[3] = c * w0 * w1 - s * w2, c * w0 * w1 + s * w2
