@@ -29,11 +29,12 @@ from hodyn_ros.engine.engine import (
     HIGHEST_ORDER,
     Efforts,
     Engine,
+    Loops,
 )
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, closed_positions
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
 from hodyn_ros.kinematics.joints import (
@@ -513,7 +514,15 @@ def _choose(
     order = samples.K - 3
     if model.closure is not None:
         of_tree = _choose(model.closure.tree, algorithm, samples, num_threads, ask)
-        return _Choice(of_tree.name, partial(_through_loops, model, of_tree.compute), BLOCK)
+        through = partial(_through_loops, model, of_tree.compute)
+        kernel = None
+        if algorithm == 'auto' and order <= HIGHEST_ORDER:
+            loops = Loops(order, samples.links)
+            kernel = model.kept(Engine).kernel(loops, 0 if ask else samples.N)
+        if kernel is None or not kernel.friction:
+            return _Choice(of_tree.name, through, BLOCK)
+        closed = partial(_closed, model, kernel, through)
+        return _Choice(kernel.name, closed, COMPILED_BLOCK)
     kernel = None
     if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
         engine, links = model.kept(Engine), samples.links
@@ -570,6 +579,36 @@ def _through_loops(
     return finite
 
 
+def _closed(
+    model: RobotModel,
+    kernel: Kernel,
+    through: _Compute,
+    motion: Array,
+    loads: _Loads,
+    results: Array,
+) -> bool:
+    """Compute samples of a robot with closed loops by compiled code, or `through` its tree."""
+    assert model.closure is not None
+    if not np.all(np.isfinite(motion)):
+        return False
+    found = closed_positions(model, motion[:, 0])
+    if found is None or not found[1].all():
+        return through(motion, loads, results)
+    whole = np.zeros((*motion.shape[:2], model.closure.tree.n_joints))
+    whole[:, 1:, model.closure.independent] = motion[:, 1:]
+    whole[:, 0] = found[0]
+    packed = _packed(model.closure.tree, loads) if kernel.wrench_size else None
+    if kernel.evaluate(whole, packed, results):
+        return True
+    return through(motion, loads, results)  # where the factors are not good
+
+
+def _packed(model: RobotModel, loads: _Loads) -> Array:
+    """Wrenches on links that move, side by side as they are given."""
+    moving = [values for item, values in loads or () if model.link(item.link).body != BASE]
+    return np.ascontiguousarray(np.stack(moving, axis=1), dtype=np.float64)
+
+
 def _by_formulation(
     model: RobotModel,
     compute: Callable[[Array, Mapping[int, Array]], Array],
@@ -596,12 +635,11 @@ def _by_kernel(
     """Compute samples by compiled code, with wrenches and friction that it does not include."""
     packed = None
     if kernel.wrench_size:
-        moving = [pair for pair in loads or () if model.link(pair[0].link).body != BASE]
         if kernel.name == COMPILED_TREE:
+            moving = [pair for pair in loads or () if model.link(pair[0].link).body != BASE]
             packed = _on_bodies(model, motion, moving)
-        else:  # side by side as they are given
-            given = np.stack([values for _, values in moving], axis=1)
-            packed = np.ascontiguousarray(given, dtype=np.float64)
+        else:
+            packed = _packed(model, loads)
     finite = kernel.evaluate(motion, packed, efforts, num_threads)
     if finite and not kernel.friction:
         for start in range(0, len(motion), BLOCK):

@@ -288,7 +288,36 @@ class BodyDynamics(NamedTuple):
             model.derived.forward[shape] = kernel.single(shape, forward=True)
 
 
-ProgramRequest = LinkResult | Term | BodyDynamics
+class Loops(NamedTuple):
+    """Request, of a model with closed loops, for what closes them or for its efforts.
+
+    Attributes
+    ----------
+    order : int or None
+        Highest derivative of the efforts; None: a step that closes the loops.
+    wrenches : tuple of Attachment
+    """
+
+    order: int | None
+    wrenches: tuple[Attachment, ...] = ()
+
+    def program(self, model: RobotModel) -> RobotProgram:
+        """Program of it, which works on the motion of the tree."""
+        from hodyn_ros.engine import loop_program
+
+        if self.order is None:
+            return loop_program.closing_program(model)
+        return loop_program.closed_effort_program(model, self.order, self.wrenches)
+
+    def make(self, model: RobotModel) -> Kernel | None:
+        """Kernel; None for a program that is too long to compile, or for sliders."""
+        return _program_kernel(model, self)
+
+    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+        """Nothing: positions have to be closed before."""
+
+
+ProgramRequest = LinkResult | Term | BodyDynamics | Loops
 Request = Efforts | ProgramRequest
 
 
@@ -298,12 +327,13 @@ def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None
 
     try:
         program = request.program(model)
-    except (ModelError, ProgramTooLong):  # a friction law of one's own
+    except (ModelError, ProgramTooLong):  # a friction law of one's own, a loop that slides
         return None
     # To write results takes a compiler as long as to compute them.
     if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
         return None
-    return kernels.robot_kernel(model, program)
+    tree = model if model.closure is None else model.closure.tree
+    return kernels.robot_kernel(tree, program)
 
 
 @cache
@@ -498,6 +528,8 @@ def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]
     if not unavailable():
         for k in range(min(order, HIGHEST_ORDER) + 1):
             engine_of(model).prepare(Efforts(k))
+            if model.closure is not None:
+                model.kept(Engine).prepare(Loops(k))
     token = _preparing.set(True)
     try:
         for call in calls:

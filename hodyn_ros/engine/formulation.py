@@ -308,7 +308,7 @@ def load_from_base(wrench: Load, place: Place, motion: BodyMotion) -> Load:
             for coordinate, axis in zip(v, place.axes):
                 result = plus_scaled(result, coordinate, axis)
             turned.append(result)
-        return _differentiated(turned, lambda k, v: cross(v, motion.w[k]))
+        return differentiated(turned, lambda k, v: cross(v, motion.w[k]))
 
     return Load(moving(wrench.n), moving(wrench.f))
 
@@ -384,10 +384,10 @@ def _turned(series: Series, turn: Turn, direction: float) -> Series:
         x, y = turn.rates[k] * v[1], turn.rates[k] * v[0]
         return (x, -y, 0.0) if direction < 0.0 else (-x, y, 0.0)
 
-    return _differentiated(turned, rate)
+    return differentiated(turned, rate)
 
 
-def _differentiated(turned: Series, rate: Any) -> Series:
+def differentiated(turned: Series, rate: Any) -> Series:
     """D^k v_0 of components in axes that turn.
 
     With v_j the components of the j-th derivative in the axes from which it comes, turned into the

@@ -122,6 +122,23 @@ class Kernel:
         )
         return shapes[-1], call, int(self._single_table.ctypes.data)
 
+    def block(self, samples: int) -> tuple[int, Array, Array]:
+        """What `evaluate` of this module takes for blocks of samples side by side.
+
+        Returns
+        -------
+        lanes : int
+            Samples in a block: 1, or as many as the vector registers take.
+        table, scratch : ndarray
+            The address of the first is the first argument, for one thread at a time; it holds as
+            long as both, and the kernel, live.
+        """
+        which = int(samples > 1)
+        code, size = self.codes[which]
+        scratch = aligned(size)
+        pointers = (array.ctypes.data for array in (*self._robot, scratch))
+        return self._lanes[which], np.array([code.address, *pointers], np.int64), scratch
+
     def evaluate(
         self,
         motion: Array,

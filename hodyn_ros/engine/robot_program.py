@@ -15,6 +15,8 @@ from contextlib import suppress
 from math import comb, tanh
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn
@@ -134,6 +136,7 @@ class RigidBodies:
     """Records the efforts of rigid bodies, with wrenches, on a base that may move.
 
     The wrenches are given as `robot_program` has them, for as many orders as there are numbers.
+    Places and motions of the bodies are found where a wrench needs them, or they are asked for.
     """
 
     def __init__(
@@ -143,8 +146,10 @@ class RigidBodies:
         wrenches: Sequence[Attachment] = (),
         given: Sequence[Number] = (),
         frames: Frames | None = None,
+        placed: bool = False,
     ) -> None:
         self.recorder, self.model, self.wrenches = recorder, model, wrenches
+        self._placed = placed or any(item.expressed_in != 'body' for item in wrenches)
         self.frames = frames_of(model) if frames is None else frames
         count = len(given) // max(1, len(wrenches))
         self._given = [given[w * count : (w + 1) * count] for w in range(len(wrenches))]
@@ -165,15 +170,21 @@ class RigidBodies:
         base : BodyMotion, optional
             Of a base that moves, gravity included; by default it is at rest.
         """
-        q = self._positions(motion)
-        swept = self._outwards(q, order, base)
+        swept = self.outwards(motion, order, base)
         for wrench, values in zip(self.wrenches, self._given):
             i, pose = self.model.link(wrench.link)
             if i != BASE or base is not None:
                 given = values[: 6 * (order + 1)]
                 applied = self._applied(wrench, given, i, pose, swept)
                 swept.loads[i] = formulation.sum_loads(swept.loads[i], applied)
-        return self._inwards(q, order, swept, base is not None), swept.loads[BASE]
+        armature = self.model.armature
+        efforts = self._inwards(motion, order, swept, armature, base is not None)
+        return efforts, swept.loads[BASE]
+
+    def of_loads(self, motion: Rows, order: int, loads: dict[int, Load]) -> Rows:
+        """Efforts that belong to loads on the bodies and the base alone."""
+        swept = self.outwards(motion, order)._replace(loads=loads)
+        return self._inwards(motion, order, swept, np.zeros(self.model.n_bodies), False)
 
     def _positions(self, motion: Rows) -> Rows:
         """Positions of the joints of all bodies and derivatives; a row for each body."""
@@ -186,9 +197,10 @@ class RigidBodies:
             q[i][0] = q[i][0] + float(model.offset[i])
         return q
 
-    def _outwards(self, q: Rows, order: int, base: BodyMotion | None) -> _Swept:
+    def outwards(self, motion: Rows, order: int, base: BodyMotion | None = None) -> _Swept:
         """Sweep from the base outwards: motions, places and inertial loads of the bodies."""
         model, frames, recorder = self.model, self.frames, self.recorder
+        q = self._positions(motion)
         up = scaled(-1.0, vector(frames.gravity))
         rest = formulation.base_motion(up, order)
         motions = {BASE: rest if base is None else base}
@@ -205,7 +217,6 @@ class RigidBodies:
         loads = {BASE: nothing}
         if base is not None:
             loads[BASE] = formulation.inertial_load(frames.base_body, base)
-        placed = any(wrench.expressed_in != 'body' for wrench in self.wrenches)
         for i in range(model.n_bodies):
             p = int(model.parent[i])
             joint = frames.joints[i]
@@ -214,7 +225,7 @@ class RigidBodies:
             )
             turns.append(turn)
             motions[i] = formulation.forward(joint, turn, q[i], motions[p])
-            if placed:
+            if self._placed:
                 relative[i] = motions[i]
                 if base is not None:
                     relative[i] = formulation.forward(joint, turn, q[i], relative[p])
@@ -248,15 +259,18 @@ class RigidBodies:
             arm = [frame_position(pose)]
         return formulation.load_about_origin(applied, arm)
 
-    def _inwards(self, q: Rows, order: int, swept: _Swept, to_base: bool) -> Rows:
+    def _inwards(
+        self, motion: Rows, order: int, swept: _Swept, armature: Array, to_base: bool
+    ) -> Rows:
         """Sweep towards the base: efforts, while loads are summed up, on the base if so asked."""
         model, frames, loads = self.model, self.frames, swept.loads
+        q = self._positions(motion)
         efforts: Rows = [[0.0] * model.n_joints for _ in range(order + 1)]
         for i in reversed(range(model.n_bodies)):
             own = formulation.effort(frames.joints[i], loads[i])
-            armature, multiplier = float(model.armature[i]), float(model.multiplier[i])
+            rotor, multiplier = float(armature[i]), float(model.multiplier[i])
             for k in range(order + 1):
-                value = own[k] + armature * q[i][k + 2]
+                value = own[k] + rotor * q[i][k + 2]
                 j = int(model.coordinate[i])
                 efforts[k][j] = efforts[k][j] + multiplier * value
             p = int(model.parent[i])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number, frozen
+from hodyn_ros.engine.engine import Engine, Loops, unavailable
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
@@ -225,6 +226,45 @@ def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
     return model.closure.tree, complete_motion(model, motion)
 
 
+def _branch_of(closure: Closure) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Independent and dependent joints, and the positions at which the loops start."""
+    return (
+        np.asarray(closure.independent, dtype=np.int64),
+        np.asarray(closure.dependent, dtype=np.int64),
+        np.array(closure.start),
+    )
+
+
+def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | None:
+    """Positions of all joints at which loops are closed, by compiled code if there is some.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With closed loops.
+    wanted : ndarray, shape (samples, n)
+        Positions of the independent joints.
+
+    Returns
+    -------
+    closed : ndarray, shape (samples, N)
+    reached : ndarray, shape (samples,)
+        1 where they are closed, otherwise 0. None of both if there is no such code.
+    """
+    closure, kernel = closure_of(model), model.kept(Engine).kernel(Loops(None), len(wanted))
+    if kernel is None:
+        return None
+    lanes, table, scratch = kernel.block(len(wanted))
+    closed = np.empty((len(wanted), closure.tree.n_joints))
+    reached = np.zeros(len(wanted))
+    wanted = np.ascontiguousarray(wanted)
+    _kernels().close_all(
+        table.ctypes.data, lanes, _branch_of(closure), wanted, closed, reached
+    )
+    del scratch  # until here it was written
+    return closed, reached
+
+
 class ClosedMotion:
     """Motion of all joints of a mechanism, with the matrix of its loops along it.
 
@@ -252,15 +292,15 @@ class ClosedMotion:
         closure, tables = closure_of(model), model.kept(tables_of)
         samples, K, _ = motion.shape
         m, N = len(closure.dependent), closure.tree.n_joints
-        self._branch = (
-            np.asarray(closure.independent, dtype=np.int64),
-            np.asarray(closure.dependent, dtype=np.int64),
-            np.array(closure.start),
-        )
+        self._branch = _branch_of(closure)
         self.motion = np.zeros((samples, K, N))
+        reached = np.zeros(samples)
+        found = closed_positions(model, motion[:, 0])
+        if found is not None:
+            self.motion[:, 0], reached = found
         L = np.empty((samples, K * m, N))
         self._factors = np.empty((samples, m, m)), np.empty((samples, m), dtype=np.int64)
-        reached, ratio = np.empty(samples), np.empty(samples)
+        ratio = np.empty(samples)
         stuck = _kernels().follow_all(
             tables.tree,
             tables.loops,
@@ -333,6 +373,8 @@ class ClosedMotion:
 
 def prepare(model: RobotModel) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
+    if not unavailable():
+        model.kept(Engine).prepare(Loops(None))
     motion = np.zeros((1, 2, model.n_joints))
     motion[:, 0] = closure_of(model).start[closure_of(model).independent]
     closed = ClosedMotion(model, motion)

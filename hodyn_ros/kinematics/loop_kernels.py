@@ -20,9 +20,10 @@ from __future__ import annotations
 from math import atan2, pi, sin, sqrt
 from typing import Any
 
-from numpy import empty, float64, int64, zeros
+from numpy import bool_, empty, float64, int64, zeros
 from numpy.typing import NDArray
 
+from hodyn_ros.engine.kernels import evaluate
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE
 from hodyn_ros.resources import compiled_function
 
@@ -36,7 +37,9 @@ HINGE = KINDS.index('hinge')
 # Farthest position from the start [rad, m] to which there is a way in a reasonable time.
 _FARTHEST = 1e4
 # How small steps of the way may become, and how often each is corrected, before it is given up.
-_SMALLEST_STEP, _CORRECTIONS = 1e-4, 12
+SMALLEST_STEP, CORRECTIONS = 1e-4, 12
+# How far apart [rad, m] samples may be for one to start from the other.
+NEAR = 0.1
 
 
 def _compiled(function: Any) -> Any:
@@ -371,7 +374,7 @@ def correct(tree: Tables, loops: Tables, d: Index, q: Matrix, work: Tables) -> b
     """Close the loops by Newton's method in the joints d, in place; whether that went well."""
     poses, S, R, L, A, pivot, b = work
     before = LARGEST_STEP
-    for _ in range(_CORRECTIONS):
+    for _ in range(CORRECTIONS):
         place(tree, q[0], poses)
         left_open(loops, poses, q[0], b)
         first_order(tree, loops, poses, q, S, R, L)
@@ -453,7 +456,7 @@ def close_position(
             if correct(tree, loops, d, q, work):
                 break
             step = 0.5 * ahead
-            if step < _SMALLEST_STEP * largest:
+            if step < SMALLEST_STEP * largest:
                 return reached
         for j in range(n):
             good[j] = q[0, j]
@@ -462,6 +465,211 @@ def close_position(
     for j in range(n):
         q[0, j] = good[j]
     return reached
+
+
+@_compiled
+def predict(
+    n: int,
+    m: int,
+    u: Index,
+    d: Index,
+    origin: Vector,
+    wanted: Vector,
+    good: Vector,
+    tangent: Vector,
+    state: Vector,
+    q: Vector,
+) -> None:
+    """Positions q a step ahead of the good ones, see `advance`."""
+    rest = 1.0 - state[0] - state[1]
+    if rest < 1e-12:
+        rest = 0.0
+    for i in range(n):
+        q[u[i]] = wanted[i] - rest * (wanted[i] - origin[u[i]])
+    for i in range(m):
+        q[d[i]] = good[d[i]] + state[1] * tangent[i]
+
+
+@_compiled
+def advance(
+    n: int,
+    m: int,
+    u: Index,
+    d: Index,
+    origin: Vector,
+    wanted: Vector,
+    change: Vector,
+    good: Vector,
+    tangent: Vector,
+    state: Vector,
+    q: Vector,
+) -> float:
+    """A step on the way from closed positions to wanted ones of the n independent joints.
+
+    In q are those of all joints, in `change` what `loop_program.closing_program` says of them. The
+    state is how far the way was gone, the step ahead, the last correction, their number and the
+    largest step. Returns 1 where the way ends, -1 where there is none, otherwise 0.
+    """
+    size = 0.0
+    unknown = 0.0
+    for i in range(m):
+        size = max(size, abs(change[i]))
+        unknown += 0.0 * change[i] + 0.0 * change[m + i]
+    if size + unknown <= state[2]:  # not if one of them is not finite
+        state[2] = size
+        state[3] += 1.0
+        for i in range(m):
+            q[d[i]] -= change[i]
+        if size < TOLERANCE:
+            state[0] += state[1]
+            if state[0] > 1.0 - 1e-12:
+                return 1.0
+            slope = 0.0
+            for i in range(n):
+                good[u[i]] = q[u[i]]
+                slope = max(slope, abs(wanted[i] - origin[u[i]]))
+            for i in range(m):
+                good[d[i]] = q[d[i]]
+                tangent[i] = change[m + i]
+                slope = max(slope, abs(tangent[i]))
+            state[4] = LARGEST_STEP / max(slope, LARGEST_STEP)
+            if state[1] > 0.0:
+                state[1] = min(2.0 * state[1], state[4])
+            else:
+                state[1] = state[4]
+            state[1] = min(state[1], 1.0 - state[0])
+            state[2] = LARGEST_STEP
+            state[3] = 0.0
+            predict(n, m, u, d, origin, wanted, good, tangent, state, q)
+            return 0.0
+        if state[3] < CORRECTIONS:
+            return 0.0
+    state[1] *= 0.5
+    if state[1] <= SMALLEST_STEP * state[4]:
+        return -1.0
+    state[2] = LARGEST_STEP
+    state[3] = 0.0
+    predict(n, m, u, d, origin, wanted, good, tangent, state, q)
+    return 0.0
+
+
+@_compiled
+def begin(
+    s: int,
+    first: int,
+    branch: Tables,
+    wanted: Matrix,
+    closed: Matrix,
+    reached: Vector,
+    good: Vector,
+    tangent: Vector,
+    state: Vector,
+    motion: Matrix,
+) -> bool:
+    """Whether sample s starts from those before it, which are near, or where the loops start."""
+    u, d, start = branch
+    motion[1, :] = 0.0
+    near = 0.0 if s > first and reached[s - 1] == 1.0 else 1.0
+    for i in range(len(u)):
+        motion[1, u[i]] = wanted[s, i] - start[u[i]]
+        if near < 1.0:
+            near = max(near, abs(wanted[s, i] - wanted[s - 1, i]))
+    state[:] = (0.0, 0.0, LARGEST_STEP, 0.0, 1.0)
+    good[:] = start
+    tangent[:] = 0.0
+    motion[0, :] = start
+    if near > NEAR:
+        return False
+    state[1], state[2], state[4] = 1.0, NEAR, 1.0 / SMALLEST_STEP
+    motion[0, :] = closed[s - 1]
+    if s > first + 1 and reached[s - 2] == 1.0:
+        for i in range(len(d)):
+            step = closed[s - 1, d[i]] - closed[s - 2, d[i]]
+            motion[0, d[i]] += max(-NEAR, min(NEAR, step))
+    for i in range(len(u)):
+        motion[0, u[i]] = wanted[s, i]
+    return True
+
+
+@_compiled
+def close_all(
+    table: int, lanes: int, branch: Tables, wanted: Matrix, closed: Matrix, reached: Vector
+) -> None:
+    """Positions of all joints of many samples, side by side, by a compiled closing program.
+
+    Each lane goes through a part of the samples in their order. Samples near the one before start
+    from there, otherwise, and where that fails, from where the loops start.
+    """
+    u, d, start = branch
+    n, m, samples = len(u), len(d), len(wanted)
+    motion, change = zeros((lanes, 2, len(start))), empty((lanes, 2 * m))
+    good, tangent, state = empty((lanes, len(start))), empty((lanes, m)), empty((lanes, 5))
+    sample, end, warm = empty(lanes, int64), empty(lanes, int64), zeros(lanes, bool_)
+    left = 0
+    for lane in range(lanes):
+        sample[lane] = lane * samples // lanes
+        end[lane] = (lane + 1) * samples // lanes
+        motion[lane, 0] = start
+        if sample[lane] < end[lane]:
+            left += 1
+            s = sample[lane]
+            begin(
+                s,
+                s,
+                branch,
+                wanted,
+                closed,
+                reached,
+                good[lane],
+                tangent[lane],
+                state[lane],
+                motion[lane],
+            )
+    while left > 0:
+        evaluate(table, int64(motion.ctypes.data), int64(0), int64(change.ctypes.data))
+        for lane in range(lanes):
+            s = sample[lane]
+            if s >= end[lane]:
+                continue
+            q = motion[lane, 0]
+            outcome = advance(
+                n,
+                m,
+                u,
+                d,
+                start,
+                wanted[s],
+                change[lane],
+                good[lane],
+                tangent[lane],
+                state[lane],
+                q,
+            )
+            if outcome == 0.0:
+                continue
+            first = lane * samples // lanes
+            if outcome < 0.0 and warm[lane]:
+                first = s
+            else:
+                reached[s] = 1.0 if outcome > 0.0 else 0.0
+                closed[s] = q
+                s += 1
+                sample[lane] = s
+                if s == end[lane]:
+                    left -= 1
+                    continue
+            warm[lane] = begin(
+                s,
+                first,
+                branch,
+                wanted,
+                closed,
+                reached,
+                good[lane],
+                tangent[lane],
+                state[lane],
+                motion[lane],
+            )
 
 
 @_compiled
@@ -576,7 +784,7 @@ def follow_all(
 
     Of motions (N, K, n) of the independent joints: `whole` (N, K, joints), L (N, K * m, joints)
     with its factors A (N, m, m) and `pivot` (N, m), how far the way was gone, and the ratio of
-    pivots.
+    pivots. Where the way has been gone, the positions in `whole` are closed ones.
     """
     N, K = motion.shape[0], motion.shape[1]
     u = branch[0]
@@ -584,7 +792,8 @@ def follow_all(
     V = empty((K * (len(tree[0]) + 1), 6))
     for s in range(N):
         q = whole[s]
-        reached[s] = close_position(tree, loops, branch, motion[s, 0], q, work)
+        if reached[s] < 1.0:
+            reached[s] = close_position(tree, loops, branch, motion[s, 0], q, work)
         if reached[s] < 1.0:
             return s
         for k in range(K):

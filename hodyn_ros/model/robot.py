@@ -244,13 +244,11 @@ class RobotModel:
         # The engine builds on models, not they on it: it is loaded when it is asked for.
         from hodyn_ros.engine.engine import warm_up
 
-        if self.closure is None:
-            warm_up(self, order, calls)
-        else:
+        if self.closure is not None:
             from hodyn_ros.kinematics.closed_loops import prepare
 
             prepare(self)
-            warm_up(self.closure.tree, order, calls)
+        warm_up(self, order, calls)
 
     @classmethod
     def from_urdf(

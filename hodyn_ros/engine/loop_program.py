@@ -1,0 +1,587 @@
+"""Programs of robots with closed loops: what closes them, and the efforts of the motors.
+
+The relative motion of the frames that a loop holds together is written in the axes of the body of
+A. With R the rotation from the body of B, w_r = R w_B - w_A its angular velocity, and a_A, a_B the
+accelerations of the two points,
+
+    D(R x) = R D x + w_r x R x,    D^2 p = R a_B - a_A,
+
+since the place p of B's point stays zero. The rows of a loop pick what must vanish of D^k w_r and
+D^(k+1) p; without the highest derivatives of the dependent joints these are the right side of the
+equations for them. What the loops carry is a load on both bodies, whose derivatives follow in the
+same way. One factor of the rows of the dependent joints serves all orders. Its pivots are chosen
+where the loops start; where one gets so small that they are no longer good, results are NaN.
+
+Source: Mueller 2019, "An overview of formulae for the higher-order kinematics of lower-pair
+chains", and Featherstone 2008, chapter 8; here in frames along the joint axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from hodyn_ros.checks import Array
+from hodyn_ros.engine import formulation
+from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Series
+from hodyn_ros.engine.frames import vector, without_rounding
+from hodyn_ros.engine.program import (
+    LONGEST,
+    NO_ARRAY,
+    SINGULAR,
+    Attachment,
+    Number,
+    Part,
+    Recorder,
+    RobotProgram,
+    StraightLineProgram,
+    run,
+)
+from hodyn_ros.engine.robot_program import (
+    RecordedFriction,
+    RigidBodies,
+    Rows,
+    motion_inputs,
+)
+from hodyn_ros.engine.taylor import derivatives, from_derivatives
+from hodyn_ros.engine.vectors import (
+    ZERO,
+    Matrix,
+    Vector,
+    cross,
+    dot,
+    outer,
+    plus,
+    plus_cross,
+    plus_matrix,
+    plus_product,
+    plus_scaled,
+    product,
+    scaled,
+    transposed,
+)
+from hodyn_ros.errors import ModelError
+from hodyn_ros.lie import se3
+from hodyn_ros.model.assembly import BASE
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.loops import Coupling, Loop
+    from hodyn_ros.model.robot import RobotModel
+
+# A pivot that is so much smaller than where the loops start is not used, nor, where pivots are
+# chosen, an entry that is so much smaller than the largest one of its column.
+_WEAK, _THRESHOLD = 1e-3, 0.1
+
+
+def closing_program(model: RobotModel) -> RobotProgram:
+    """Program of a step that closes loops.
+
+    It reads the positions of all joints of the tree, and in the next row of its motion changes of
+    the independent ones. Output 'change': what Newton's method takes from the dependent joints,
+    then the changes of these that go with those of the others.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With closed loops.
+
+    Raises
+    ------
+    ModelError
+        If a loop is a slider, which has no program.
+    ProgramTooLong
+        If it takes more steps than `program.LONGEST`.
+    """
+    recorder = Recorder(LONGEST)
+    bodies = ClosedBodies(recorder, model)
+    motion = motion_inputs(recorder, bodies.tree, 2)
+    rows = bodies.rows(motion)
+    factors = bodies.factors(rows)
+    step = factors.solve(bodies.missing(motion))
+    along = factors.solve(_combined(rows, motion[1], bodies.independent))
+    recorder.outputs('change', [*step, *(-value for value in along)])
+    size = len(step) + len(along)
+    return _program(recorder, bodies, 2, NO_ARRAY, Part('change', size, True))
+
+
+def closed_effort_program(
+    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+) -> RobotProgram:
+    """Program of the efforts of a robot with closed loops.
+
+    It reads the motion of all joints of the tree, (order + 3) rows, at positions where the loops
+    are closed; of the dependent joints the positions alone. Output 'effort': of the independent
+    joints, derivative k of the j-th at k n + j, with friction if all laws are of this package.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With closed loops.
+    order : int
+        Highest derivative of the efforts.
+    wrenches : sequence of Attachment
+
+    Raises
+    ------
+    ModelError, ProgramTooLong
+        As `closing_program`.
+    """
+    recorder = Recorder(LONGEST)
+    assert model.closure is not None
+    given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
+    bodies = ClosedBodies(recorder, model, wrenches, given)
+    motion = motion_inputs(recorder, bodies.tree, order + 3)
+    rows = bodies.rows(motion)
+    factors = bodies.factors(rows)
+    whole = bodies.complete(motion, rows, factors)
+    of_tree, _ = bodies.rigid.efforts(whole, order)
+    friction: RecordedFriction | None = None
+    with suppress(ModelError):
+        friction = RecordedFriction(recorder, bodies.tree)
+        friction.add_to(of_tree, whole)
+    efforts = bodies.of_motors(of_tree, whole, rows, factors)
+    recorder.outputs('effort', [value for row in efforts for value in row])
+    size = (order + 1) * len(bodies.independent)
+    return _program(
+        recorder,
+        bodies,
+        order + 3,
+        Part('wrench', len(given), False),
+        Part('effort', size, True),
+        friction,
+    )
+
+
+def _program(
+    recorder: Recorder,
+    bodies: ClosedBodies,
+    orders: int,
+    middle: Part,
+    result: Part,
+    friction: RecordedFriction | None = None,
+) -> RobotProgram:
+    """Program of the tree with what has been recorded."""
+    arguments = friction.arguments() if friction else StraightLineProgram((), ())
+    return RobotProgram(
+        recorder.program(),
+        range(bodies.tree.n_bodies),
+        orders,
+        middle,
+        result,
+        arguments,
+        friction=friction is not None or not bodies.tree.friction,
+    )
+
+
+class _Side(NamedTuple):
+    """A frame of a loop on one of its bodies: axes, a coordinate a row, and origin there."""
+
+    body: int
+    axes: Matrix
+    origin: Vector
+
+
+class _Held(NamedTuple):
+    """A loop with the rows that are kept, as moments and forces in the axes of the body of A."""
+
+    loop: Loop
+    a: _Side
+    b: _Side
+    rows: list[tuple[Vector, Vector]]
+    signs: list[float]
+    """Of each body 1 if it carries B alone, -1 if it carries A alone, else 0."""
+
+
+class ClosedBodies:
+    """Records the rows of loops, the motion that they make, and what they carry.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    model : RobotModel
+        With closed loops.
+    wrenches, given
+        As in `RigidBodies`, on links of the tree.
+
+    Raises
+    ------
+    ModelError
+        If a loop is a slider.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        model: RobotModel,
+        wrenches: Sequence[Attachment] = (),
+        given: Sequence[Number] = (),
+    ) -> None:
+        closure = model.closure
+        assert closure is not None
+        if any(loop.kind == 'slider' for loop in closure.loops):
+            raise ModelError('Loops that slide have no program.')
+        self.recorder, self.tree, self._start = recorder, closure.tree, closure.start
+        self.rigid = RigidBodies(recorder, self.tree, wrenches, given, placed=True)
+        self.independent = [int(j) for j in closure.independent]
+        self.dependent = [int(j) for j in closure.dependent]
+        kept, first = {int(row) for row in closure.rows}, 0
+        self._held = []
+        for loop in closure.loops:
+            rows = [row for k, row in enumerate(loop.rows, first) if k in kept]
+            self._held.append(self._with_rows(loop, rows))
+            first += len(loop.rows)
+        self._couplings = [c for k, c in enumerate(closure.couplings, first) if k in kept]
+
+    def _with_rows(self, loop: Loop, rows: Sequence[Array]) -> _Held:
+        a, b = (
+            self._side(link, pose)
+            for link, pose in zip((loop.link_a, loop.link_b), loop.poses)
+        )
+        parts = [
+            (product(a.axes, vector(row[:3])), product(a.axes, vector(row[3:])))
+            for row in rows
+        ]
+        on_a, on_b = self._carriers(a.body), self._carriers(b.body)
+        signs = [float((i in on_b) - (i in on_a)) for i in range(self.tree.n_bodies)]
+        return _Held(loop, a, b, parts, signs)
+
+    def _side(self, link: str, pose: Array) -> _Side:
+        frames, place = self.rigid.frames, self.tree.link(link)
+        own = frames.base if place.body == BASE else frames.poses[place.body]
+        inside = se3.inverse(own) @ place.pose @ pose
+        x, y, z = (vector(without_rounding(row, 1.0)) for row in inside[:3, :3])
+        size = float(np.abs(inside[:3, 3]).max())
+        return _Side(place.body, (x, y, z), vector(without_rounding(inside[:3, 3], size)))
+
+    def _carriers(self, body: int) -> set[int]:
+        """A body and those that carry it."""
+        found = set[int]()
+        while body != BASE:
+            found.add(body)
+            body = int(self.tree.parent[body])
+        return found
+
+    # --- Positions and velocities ---------------------------------------------------------------
+
+    def rows(self, motion: Rows) -> Rows:
+        """Rows that are kept, an entry for each joint of the tree, at some positions."""
+        tree, joints, places = self.tree, self.rigid.frames.joints, self._places(motion)
+        arms = {}
+        for i in range(tree.n_bodies):
+            (_, _, x), (_, _, y), (_, _, z) = places[i].axes
+            arms[i] = (x, y, z), _to_base(places[i], places[i].p[0])
+        found = []
+        for held in self._held:
+            at_b = places[held.b.body]
+            point = _to_base(at_b, plus(at_b.p[0], held.b.origin))
+            for parts in held.rows:
+                moment, force = (_to_base(places[held.a.body], part) for part in parts)
+                row: list[Number] = [0.0] * tree.n_joints
+                for i, sign in enumerate(held.signs):
+                    if sign:
+                        axis, origin = arms[i]
+                        about = plus_cross(moment, plus_scaled(point, -1.0, origin), force)
+                        value = joints[i].turn * dot(about, axis)
+                        value = value + joints[i].slide * dot(force, axis)
+                        j = int(tree.coordinate[i])
+                        row[j] = row[j] + sign * float(tree.multiplier[i]) * value
+                found.append(row)
+        for coupling in self._couplings:
+            row = [0.0] * tree.n_joints
+            row[tree.joint_names.index(coupling.joint)] = 1.0
+            j = tree.joint_names.index(coupling.follows)
+            row[j] = -_slope(coupling, motion[0][j])
+            found.append(row)
+        return found
+
+    def missing(self, motion: Rows) -> list[Number]:
+        """What is left open of each row that is kept, exact to second order where it is small."""
+        places = self._places(motion)
+        found: list[Number] = []
+        for held in self._held:
+            a, b = held.a, held.b
+            R = _rotation(places[a.body], places[b.body])
+            there = product(R, plus(places[b.body].p[0], b.origin))
+            p = plus_scaled(there, -1.0, plus(places[a.body].p[0], a.origin))
+            direction = vector(held.loop.direction)
+            turn = cross(product(a.axes, direction), product(R, product(b.axes, direction)))
+            if held.loop.kind == 'weld':
+                turn = ZERO
+                for own, other in zip(transposed(a.axes), transposed(b.axes)):
+                    turn = plus_scaled(turn, 0.5, cross(own, product(R, other)))
+            found += [dot(moment, turn) + dot(force, p) for moment, force in held.rows]
+        return found + [self._coupled(coupling, motion[:1]) for coupling in self._couplings]
+
+    def _coupled(self, coupling: Coupling, motion: Rows) -> Number:
+        """Highest derivative of the position of a joint less that which its coupling asks for."""
+        names, k = self.tree.joint_names, len(motion) - 1
+        x = from_derivatives([row[names.index(coupling.follows)] for row in motion])
+        value: Number = 0.0
+        for coefficient in reversed(coupling.coefficients):
+            value = value * x + coefficient
+        return motion[k][names.index(coupling.joint)] - derivatives(value, k + 1)[k]
+
+    def factors(self, rows: Rows) -> Factors:
+        """Factors of the columns of the dependent joints."""
+        square = [[row[j] for j in self.dependent] for row in rows]
+        size = len(square)
+        recorder = self.recorder.apart()
+        recorder.outputs('row', [value for row in square for value in row])
+        tree, start = self.tree, np.asarray(self._start)
+        angle = start[tree.coordinate] * tree.multiplier + tree.offset
+        arrays = {
+            'motion': start[:, None],
+            'sine': np.sin(angle)[:, None],
+            'cosine': np.cos(angle)[:, None],
+            'row': np.zeros((size * size, 1)),
+        }
+        run(recorder.program(), arrays)
+        return Factors(self.recorder, square, arrays['row'].reshape(size, size))
+
+    # --- Motion and loads -----------------------------------------------------------------------
+
+    def complete(self, motion: Rows, rows: Rows, factors: Factors) -> Rows:
+        """Motion of all joints; of the dependent ones the positions alone need be known.
+
+        Parameters
+        ----------
+        motion : Rows
+            Of all joints of the tree.
+        rows, factors
+            At these positions.
+        """
+        whole = [motion[0]]
+        for given in motion[1:]:
+            row = [0.0 if j in self.dependent else x for j, x in enumerate(given)]
+            whole.append(row)
+            first = len(whole) == 2
+            right = _combined(rows, row, self.independent) if first else self._right(whole)
+            for j, value in zip(self.dependent, factors.solve(right)):
+                row[j] = -value
+        return whole
+
+    def _right(self, whole: Rows) -> list[Number]:
+        """Rows of the highest derivatives, those of the dependent joints left out."""
+        k = len(whole) - 3
+        motions, found = self._motions(whole), list[Number]()
+        for held in self._held:
+            a, b = motions[held.a.body], motions[held.b.body]
+            R, w = self._relative(held, whole, k + 2)
+            points = [plus_product(x, B, held.b.origin) for x, B in zip(b.a, b.B)]
+            point = _turned(R, w, points)[k]
+            own = plus_product(a.a[k], a.B[k], held.a.origin)
+            x = plus_scaled(point, -1.0, own)
+            found += [dot(moment, w[k + 1]) + dot(force, x) for moment, force in held.rows]
+        return found + [self._coupled(coupling, whole) for coupling in self._couplings]
+
+    def _relative(self, held: _Held, whole: Rows, count: int) -> tuple[Matrix, Series]:
+        """Rotation from the body of B to that of A, and w_r with its derivatives."""
+        places, motions = self._places(whole), self._motions(whole)
+        R = _rotation(places[held.a.body], places[held.b.body])
+        return R, _turning(R, motions[held.b.body].w, motions[held.a.body].w, count)
+
+    def of_motors(self, of_tree: Rows, whole: Rows, rows: Rows, factors: Factors) -> Rows:
+        """Efforts of the independent joints that, with what loops carry, are those of the tree.
+
+        Parameters
+        ----------
+        of_tree : Rows
+            Efforts of the joints of the open tree.
+        whole : Rows
+            Motion of its joints.
+        rows, factors
+            At the same positions.
+        """
+        carried, found = Rows(), Rows()
+        for k, efforts in enumerate(of_tree):
+            lower = self._of_loops([*carried, [0.0] * len(rows)], whole)[k]
+            rest = [x - y for x, y in zip(efforts, lower)]
+            carried.append(factors.solve_transposed([rest[j] for j in self.dependent]))
+            own = [
+                sum((row[j] * value for row, value in zip(rows, carried[k])), 0.0)
+                for j in self.independent
+            ]
+            found.append([rest[j] - value for j, value in zip(self.independent, own)])
+        return found
+
+    def _of_loops(self, carried: Rows, whole: Rows) -> Rows:
+        """Efforts of the tree's joints that belong to what the rows carry."""
+        order, n_bodies = len(carried) - 1, self.tree.n_bodies
+        nothing = Load([ZERO] * (order + 1), [ZERO] * (order + 1))
+        loads = dict.fromkeys(range(-1, n_bodies), nothing)
+        first = 0
+        for held in self._held:
+            parts = [row[first : first + len(held.rows)] for row in carried]
+            first += len(held.rows)
+            n, f = (
+                [_weighted(part, [row[k] for row in held.rows]) for part in parts]
+                for k in range(2)
+            )
+            R, w = self._relative(held, whole, order + 1)
+            back = transposed(R)
+            w_b = _turning(back, w, [ZERO] * len(w), order + 1, -1.0)
+            on_b = [_turned(back, w_b, series, -1.0) for series in (n, f)]
+            on_a = [[scaled(-1.0, v) for v in series] for series in (n, f)]
+            for side, (moment, force) in ((held.a, on_a), (held.b, on_b)):
+                load = formulation.load_about_origin(Load(moment, force), [side.origin])
+                loads[side.body] = formulation.sum_loads(loads[side.body], load)
+        efforts = self.rigid.of_loads(whole, order, loads)
+        for number, coupling in enumerate(self._couplings, first):
+            values = from_derivatives([row[number] for row in carried])
+            j, i = map(self.tree.joint_names.index, (coupling.joint, coupling.follows))
+            x = from_derivatives([row[i] for row in whole])
+            following = derivatives(_slope(coupling, x) * values, order + 1)
+            for k, row in enumerate(efforts):
+                row[j] = row[j] + carried[k][number]
+                row[i] = row[i] - following[k]
+        return efforts
+
+    def _places(self, motion: Rows) -> dict[int, Place]:
+        """Places of all bodies, without derivatives."""
+        still = [motion[0], *[[0.0] * len(motion[0])] * 2]
+        return self.rigid.outwards(still, 0).places
+
+    def _motions(self, whole: Rows) -> dict[int, BodyMotion]:
+        """Motions of all bodies, with as many derivatives as there are rows."""
+        return self.rigid.outwards(whole, len(whole) - 3).relative
+
+
+def _slope(coupling: Coupling, x: Number) -> Number:
+    """Derivative of a coupling's polynomial, of a number or its series."""
+    slope: Number = 0.0
+    for power in range(len(coupling.coefficients) - 1, 0, -1):
+        slope = slope * x + power * coupling.coefficients[power]
+    return slope
+
+
+def _combined(rows: Rows, values: Sequence[Number], joints: Sequence[int]) -> list[Number]:
+    """Products of rows with the values of some joints."""
+    return [sum((row[j] * values[j] for j in joints), 0.0) for row in rows]
+
+
+def _turned(R: Matrix, w: Series, series: Series, direction: float = 1.0) -> Series:
+    """Vectors R v with their derivatives, in axes that turn by w against those before.
+
+    Direction -1: w is the other way round.
+    """
+    return formulation.differentiated(
+        [product(R, v) for v in series], lambda i, v: scaled(direction, cross(w[i], v))
+    )
+
+
+def _weighted(weights: Sequence[Number], vectors: Sequence[Vector]) -> Vector:
+    """Sum of vectors, each with its weight."""
+    total = ZERO
+    for weight, v in zip(weights, vectors):
+        total = plus_scaled(total, weight, v)
+    return total
+
+
+def _to_base(place: Place, v: Vector) -> Vector:
+    """Vector in the axes of the base, from its components in those of a body."""
+    x, y, z = (dot(axis, v) for axis in place.axes)
+    return (x, y, z)
+
+
+def _rotation(a: Place, b: Place) -> Matrix:
+    """Rotation from the axes of a body B to those of a body A."""
+    R = outer(a.axes[0], b.axes[0])
+    for k in (1, 2):
+        R = plus_matrix(R, outer(a.axes[k], b.axes[k]))
+    return R
+
+
+def _turning(
+    R: Matrix, w: Series, own: Series, count: int, direction: float = 1.0
+) -> Series:
+    """Difference R w - own, whose derivatives are those in axes that turn with it themselves.
+
+    Direction 1: w_r, by which R turns; -1: the turned w_r, against which it does.
+    """
+    found: Series = []
+    for k in range(count):
+        turned = _turned(R, found, w[: k + 1], direction)
+        found.append(plus_scaled(turned[k], -1.0, own[k]))
+    return found
+
+
+class Factors:
+    """Factors of a square matrix of numbers that a recorder follows, without what is zero.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    rows : Rows
+    values : ndarray
+        Of the entries, somewhere: there pivots are chosen, so that few zeros are filled in.
+    """
+
+    def __init__(self, recorder: Recorder, rows: Rows, values: Array) -> None:
+        self._rows, values = [row[:] for row in rows], np.array(values)
+        n = len(rows)
+        self._steps: list[tuple[int, int, Number, list[tuple[int, Number]]]] = []
+        left, columns = [*range(n)], [*range(n)]
+        while left:
+            i, j = self._pivot(values, left, columns)
+            left.remove(i)
+            columns.remove(j)
+            pivot, size = self._rows[i][j], abs(float(values[i, j]))
+            least = (_WEAK * size) ** 2 / SINGULAR
+            inverse = pivot * recorder.inverse(pivot * pivot, least)
+            below = []
+            for r in left:
+                factor = self._rows[r][j] * inverse
+                if _is_zero(factor):
+                    continue
+                below.append((r, factor))
+                values[r, columns] -= values[r, j] / values[i, j] * values[i, columns]
+                for c in columns:
+                    self._rows[r][c] = self._rows[r][c] - factor * self._rows[i][c]
+            self._steps.append((i, j, inverse, below))
+
+    def _pivot(
+        self, values: Array, left: Sequence[int], columns: Sequence[int]
+    ) -> tuple[int, int]:
+        """Entry that is not small in its column and touches few others: Markowitz's rule."""
+        active = np.abs(values[np.ix_(left, columns)])
+        used = np.array([[not _is_zero(self._rows[i][j]) for j in columns] for i in left])
+        cost = np.outer(used.sum(1) - 1, used.sum(0) - 1).astype(float)
+        large = active >= _THRESHOLD * active.max(axis=0)
+        cost[~(used & large & (active > 0.0))] = np.inf
+        # Of those that touch the fewest the largest one.
+        best = np.where(cost == cost.min(), active, -1.0).argmax()
+        row, column = np.unravel_index(best, active.shape)
+        return left[int(row)], columns[int(column)]
+
+    def solve(self, right: Sequence[Number]) -> list[Number]:
+        """Solution of the equations with the matrix."""
+        b, x = list(right), [0.0] * len(right)
+        for i, _, _, below in self._steps:
+            for r, factor in below:
+                b[r] = b[r] - factor * b[i]
+        done = list[int]()
+        for i, j, inverse, _ in reversed(self._steps):
+            for c in done:
+                b[i] = b[i] - self._rows[i][c] * x[c]
+            x[j] = b[i] * inverse
+            done.append(j)
+        return x
+
+    def solve_transposed(self, right: Sequence[Number]) -> list[Number]:
+        """Solution of the equations with the transposed matrix."""
+        b, y = list(right), [0.0] * len(right)
+        for number, (i, j, inverse, _) in enumerate(self._steps):
+            y[i] = b[j] * inverse
+            for _, c, _, _ in self._steps[number + 1 :]:
+                b[c] = b[c] - self._rows[i][c] * y[i]
+        for i, _, _, below in reversed(self._steps):
+            for r, factor in below:
+                y[i] = y[i] - factor * y[r]
+        return y
+
+
+def _is_zero(value: Number) -> bool:
+    return isinstance(value, float) and value == 0.0
