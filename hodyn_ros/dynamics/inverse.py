@@ -34,7 +34,11 @@ from hodyn_ros.engine.engine import (
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closed_positions
+from hodyn_ros.kinematics.closed_loops import (
+    ClosedMotion,
+    closed_positions,
+    offer_efforts,
+)
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
 from hodyn_ros.kinematics.joints import (
@@ -521,6 +525,8 @@ def _choose(
             kernel = model.kept(Engine).kernel(loops, 0 if ask else samples.N)
         if kernel is None or not kernel.friction:
             return _Choice(of_tree.name, through, BLOCK)
+        if not (samples.wrenches or ask):
+            offer_efforts(model, order, kernel)
         closed = partial(_closed, model, kernel, through)
         return _Choice(kernel.name, closed, COMPILED_BLOCK)
     kernel = None

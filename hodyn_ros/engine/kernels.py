@@ -122,7 +122,7 @@ class Kernel:
         )
         return shapes[-1], call, int(self._single_table.ctypes.data)
 
-    def block(self, samples: int) -> tuple[int, Array, Array]:
+    def block(self, samples: int) -> tuple[int, NDArray[np.int64], Array]:
         """What `evaluate` of this module takes for blocks of samples side by side.
 
         Returns
@@ -133,11 +133,12 @@ class Kernel:
             The address of the first is the first argument, for one thread at a time; it holds as
             long as both, and the kernel, live.
         """
-        which = int(samples > 1)
-        code, size = self.codes[which]
+        if samples == 1:
+            return 1, self._single_table, self._single_scratch
+        code, size = self.codes[1]
         scratch = aligned(size)
         pointers = (array.ctypes.data for array in (*self._robot, scratch))
-        return self._lanes[which], np.array([code.address, *pointers], np.int64), scratch
+        return self._lanes[1], np.array([code.address, *pointers], np.int64), scratch
 
     def evaluate(
         self,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -319,10 +319,11 @@ class ClosedBodies:
         """Highest derivative of the position of a joint less that which its coupling asks for."""
         names, k = self.tree.joint_names, len(motion) - 1
         x = from_derivatives([row[names.index(coupling.follows)] for row in motion])
-        value: Number = 0.0
+        value: Any = 0.0
         for coefficient in reversed(coupling.coefficients):
             value = value * x + coefficient
-        return motion[k][names.index(coupling.joint)] - derivatives(value, k + 1)[k]
+        asked: Number = derivatives(value, k + 1)[k]
+        return motion[k][names.index(coupling.joint)] - asked
 
     def factors(self, rows: Rows) -> Factors:
         """Factors of the columns of the dependent joints."""
@@ -441,7 +442,8 @@ class ClosedBodies:
 
     def _places(self, motion: Rows) -> dict[int, Place]:
         """Places of all bodies, without derivatives."""
-        still = [motion[0], *[[0.0] * len(motion[0])] * 2]
+        rest: Rows = [[0.0] * len(motion[0])] * 2
+        still = [motion[0], *rest]
         return self.rigid.outwards(still, 0).places
 
     def _motions(self, whole: Rows) -> dict[int, BodyMotion]:
@@ -449,9 +451,9 @@ class ClosedBodies:
         return self.rigid.outwards(whole, len(whole) - 3).relative
 
 
-def _slope(coupling: Coupling, x: Number) -> Number:
+def _slope(coupling: Coupling, x: Any) -> Any:
     """Derivative of a coupling's polynomial, of a number or its series."""
-    slope: Number = 0.0
+    slope: Any = 0.0
     for power in range(len(coupling.coefficients) - 1, 0, -1):
         slope = slope * x + power * coupling.coefficients[power]
     return slope
@@ -558,7 +560,7 @@ class Factors:
 
     def solve(self, right: Sequence[Number]) -> list[Number]:
         """Solution of the equations with the matrix."""
-        b, x = list(right), [0.0] * len(right)
+        b, x = list(right), list[Number](right)
         for i, _, _, below in self._steps:
             for r, factor in below:
                 b[r] = b[r] - factor * b[i]
@@ -572,7 +574,7 @@ class Factors:
 
     def solve_transposed(self, right: Sequence[Number]) -> list[Number]:
         """Solution of the equations with the transposed matrix."""
-        b, y = list(right), [0.0] * len(right)
+        b, y = list(right), list[Number](right)
         for number, (i, j, inverse, _) in enumerate(self._steps):
             y[i] = b[j] * inverse
             for _, c, _, _ in self._steps[number + 1 :]:

@@ -23,6 +23,7 @@ from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
+    from hodyn_ros.engine.kernels import Kernel
     from hodyn_ros.model.robot import RobotModel
 
 # Ratio of singular values below which dependent joints are not determined by the independent ones,
@@ -229,8 +230,8 @@ def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
 def _branch_of(closure: Closure) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     """Independent and dependent joints, and the positions at which the loops start."""
     return (
-        np.asarray(closure.independent, dtype=np.int64),
-        np.asarray(closure.dependent, dtype=np.int64),
+        np.array(closure.independent, dtype=np.int64),
+        np.array(closure.dependent, dtype=np.int64),
         np.array(closure.start),
     )
 
@@ -263,6 +264,20 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
     )
     del scratch  # until here it was written
     return closed, reached
+
+
+def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
+    """Keep the call for one sample of a robot with closed loops in `Derived.efforts`."""
+    closing = model.kept(Engine).kernel(Loops(None))
+    if closing is not None:
+        tables = (
+            int(closing.block(1)[1].ctypes.data),
+            int(kernel.block(1)[1].ctypes.data),
+            _branch_of(closure_of(model)),
+        )
+        shape = order + 1, model.n_joints
+        call = _kernels().closed_efforts()
+        model.derived.efforts[order + 3, model.n_joints] = shape, call, tables
 
 
 class ClosedMotion:

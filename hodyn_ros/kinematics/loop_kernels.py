@@ -17,9 +17,11 @@ base is the body behind all others. What the tables hold is said in `closed_loop
 
 from __future__ import annotations
 
+from functools import cache
 from math import atan2, pi, sin, sqrt
 from typing import Any
 
+from numba import types
 from numpy import bool_, empty, float64, int64, zeros
 from numpy.typing import NDArray
 
@@ -625,8 +627,9 @@ def close_all(
                 state[lane],
                 motion[lane],
             )
+    read, written = int64(motion.ctypes.data), int64(change.ctypes.data)
     while left > 0:
-        evaluate(table, int64(motion.ctypes.data), int64(0), int64(change.ctypes.data))
+        evaluate(table, read, int64(0), written)  # type: ignore[call-arg]
         for lane in range(lanes):
             s = sample[lane]
             if s >= end[lane]:
@@ -670,6 +673,40 @@ def close_all(
                 state[lane],
                 motion[lane],
             )
+
+
+def _closed_efforts(tables: Tables, motion: Matrix, effort: Matrix) -> int:
+    """Efforts of one sample by compiled programs; 0 if they are there, otherwise 1.
+
+    The tables are the addresses of those for closing and for efforts, and the branch.
+    """
+    closing, dynamics, branch = tables
+    K, n = motion.shape
+    u, start = branch[0], branch[2]
+    if effort.shape[0] != K - 2 or effort.shape[1] != n or n != len(u):
+        return 1
+    whole, reached = zeros((K, len(start))), zeros(1)
+    close_all(closing, 1, branch, motion[:1], whole[:1], reached)
+    for k in range(1, K):
+        for i in range(n):
+            whole[k, u[i]] = motion[k, i]
+    if reached[0] < 1.0:
+        return 1
+    read, written = int64(whole.ctypes.data), int64(effort.ctypes.data)
+    status: int = evaluate(dynamics, read, int64(0), written)  # type: ignore[call-arg]
+    return status
+
+
+@cache
+def closed_efforts() -> Any:
+    """`_closed_efforts`, which raises an error for arrays of another type or layout."""
+    indices, numbers = (types.Array(kind, 1, 'C') for kind in (types.int64, types.float64))
+    branch = types.Tuple([indices, indices, numbers])  # type: ignore[no-untyped-call]
+    tables = types.Tuple([types.int64, types.int64, branch])  # type: ignore[no-untyped-call]
+    motion = types.Array(types.float64, 2, 'C', readonly=True)
+    return compiled_function(
+        _closed_efforts, types.int64(tables, motion, types.float64[:, ::1])
+    )
 
 
 @_compiled

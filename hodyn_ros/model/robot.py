@@ -54,7 +54,7 @@ from hodyn_ros.typing import Array
 
 T = TypeVar('T')
 
-SingleCall = tuple[tuple[int, ...], Callable[..., int], int]
+SingleCall = tuple[tuple[int, ...], Callable[..., int], Any]
 """Computation of a single sample: shape of its result, compiled call, first argument of this."""
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import Request, engine_of, unavailable
+from hodyn_ros.engine.engine import Efforts, Engine, Loops, Request, engine_of, unavailable
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.closed_loops import prepare
@@ -351,6 +351,10 @@ def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | 
             engine_of(model).prepare(request)
         if model.closure is not None and not node.worker.is_closed:
             prepare(model)
+            for request in () if unavailable() else wanted:
+                if isinstance(request, Efforts):
+                    loops = Loops(request.order, request.wrenches)
+                    model.kept(Engine).prepare(loops)
     except Exception as error:  # compilers fail in many ways; NumPy computes the same
         return f'compiling failed: {error}'
     return unavailable()
