@@ -23,12 +23,15 @@ from hodyn_ros import (
     regressor,
     to_urdf,
 )
-from hodyn_ros.dynamics import distribute_efforts, loop_efforts
+from hodyn_ros.dynamics import chosen_algorithm, distribute_efforts, loop_efforts
+from hodyn_ros.engine.engine import Engine, Loops
+from hodyn_ros.engine.program import Attachment, interpret
 from hodyn_ros.errors import HodynError, ModelError, MotionError
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.kinematics.closed_loops import ClosedMotion
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model import Coupling, Loop
+from hodyn_ros.model.friction import Coulomb, Viscous
 from hodyn_ros.model.loops import KINDS
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -393,3 +396,102 @@ def test_motors_that_cannot_be_are_refused(five_bar, motors, options, said):
     effort = inverse_dynamics(five_bar, motion)
     with pytest.raises(ModelError, match=said):
         distribute_efforts(five_bar, motion, effort, motors, **options)
+
+
+# --- Compiled programs --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('seed', seeds([0, 2, 6, 9], 2))
+def test_compiled_efforts_agree_with_power_series(seed):
+    tree, model, xml, q = random_mechanism(seed)
+    model.warm_up(2)
+    motion = random_motion(seed, model.n_joints, 5)
+    motion[0] = q[model.closure.independent] + 0.003 * motion[0] / np.pi
+    whole = complete_motion(model, motion)
+    expected, efforts = oracle_of(model, xml)(motion, whole[0])
+    assert relative(whole, expected).max() < 1e-9
+    many = np.repeat(motion[None], 40, axis=0)
+    for found in (inverse_dynamics(model, motion), *inverse_dynamics(model, many)):
+        assert (relative(found, efforts) < [1e-12, 1e-10, 1e-8]).all()
+    assert chosen_algorithm(model, motion) == 'compiled_robot'
+
+
+@pytest.fixture(scope='module')
+def compiled(five_bar):
+    """A five-bar with a geared fifth joint, friction and rotors, whose programs are compiled."""
+    tree = five_bar.closure.tree.with_friction({'right_rod': Viscous(0.3), 'left': COULOMB})
+    gear = Coupling('gear', 'left_rod', 'left', (-0.4, -0.2, 0.05))
+    geared = tree.with_loops([gear], independent=['left', 'right', 'right_rod'])
+    pinned = tree.with_armature({'left': 0.1, 'right_rod': 0.02}).with_loops(
+        [PIN], independent=['left', 'right'], start=START
+    )
+    for model in (geared, pinned):
+        model.warm_up(2)
+    return geared, pinned
+
+
+COULOMB = Coulomb(0.5, 0.1)
+
+
+def test_compiled_efforts_agree_with_those_through_the_tree(compiled):
+    for model in compiled:
+        motion = some_motion(model, (300,))
+        tool = Wrench('right_tip', random_motion(5, 6, 3, (300,)), 'hybrid')
+        model.kept(Engine).prepare(Loops(2, (Attachment('right_tip', 'hybrid'),)))
+        for wrench in (None, tool):
+            found = inverse_dynamics(model, motion, wrench)
+            through = inverse_dynamics(model, motion, wrench, algorithm='nth_order')
+            np.testing.assert_allclose(found, through, rtol=1e-11, atol=1e-10)
+
+
+def test_samples_that_follow_each_other_are_those_that_come_alone(compiled):
+    _, model = compiled
+    along = 0.3 * np.sin(np.linspace(0.0, 7.0, 500))[:, None, None] * [[1.0, -0.7]]
+    motion = some_motion(model, (500,))
+    motion[:, :1] = model.closure.start[model.closure.independent] + along
+    together = inverse_dynamics(model, motion)
+    order = np.random.default_rng(0).permutation(500)
+    np.testing.assert_allclose(inverse_dynamics(model, motion[order]), together[order])
+    for sample in (0, 77, 499):
+        alone = inverse_dynamics(model, motion[sample])
+        np.testing.assert_allclose(alone, together[sample], rtol=1e-9, atol=1e-9)
+
+
+def test_compiled_closing_refuses_what_is_out_of_reach(compiled):
+    _, model = compiled
+    motion = some_motion(model, (200,))
+    motion[120, 0] = 3.0, 0.0  # the tips are further apart than the rods reach
+    with pytest.raises(MotionError, match='cannot be closed at sample 120, left = 3'):
+        inverse_dynamics(model, motion)
+    with pytest.raises(MotionError, match='cannot be closed at sample 0, left = 3'):
+        inverse_dynamics(model, motion[120])
+    motion[120, 0] = np.nan
+    with pytest.raises(MotionError, match='nan'):
+        inverse_dynamics(model, motion)
+    with pytest.raises(MotionError, match='nan'):
+        inverse_dynamics(model, motion[120])
+
+
+def test_weak_pivots_are_left_to_code_that_chooses_others():
+    # Pivots are chosen where the loop starts; both cranks turn round, so that one goes through 0.
+    rods = [(1.0, (0.2, 0.01, 0.0), np.diag([0.001, 0.02, 0.021]))] * 3
+    links = {'joint_names': ['crank', 'coupler', 'rocker'], 'link_names': ['a', 'b', 'c']}
+    tree = RobotModel.from_body_screws(
+        [ABOUT_Z] * 3, [at(0.0), at(0.3), at(0.4)], inertias=rods, **links
+    )
+    pin = Loop('pin', 'hinge', 'base', 'c', at(0.1), at(0.35))
+    model = tree.with_loops(
+        [pin], ['crank'], {'crank': 1.0, 'coupler': -1.5, 'rocker': -1.5}
+    )
+    motion = some_motion(model, (8000,))
+    motion[:, 0, 0] = model.closure.start[0] + np.linspace(0.0, 2.0 * np.pi, 8000)
+    model.warm_up(2)
+    whole = complete_motion(model, motion)
+    alone = np.empty((8000, 3, 1))
+    interpret(tree, model.kept(Engine).program(Loops(2)), whole, None, alone)
+    weak = ~np.isfinite(alone).all(axis=(1, 2))
+    assert 0 < weak.sum() < 40
+    through = inverse_dynamics(model, motion, algorithm='nth_order')
+    size = 1e-8 * np.abs(through).max(axis=0)
+    assert (np.abs(inverse_dynamics(model, motion) - through) < size).all()
+    assert (np.abs(alone - through)[~weak] < size).all()
