@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hodyn_ros.codegen.loops import closing_code, closing_declaration
 from hodyn_ros.codegen.statements import (
     Expression,
     Precision,
@@ -27,6 +28,7 @@ from hodyn_ros.dynamics.forward import regular_mass_matrix
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.forward_program import forward_program
+from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import effort_program
 from hodyn_ros.model.robot import RobotModel
@@ -67,6 +69,11 @@ class Code(NamedTuple):
     declarations: str = ''
     definitions: str = ''
     forward: bool = False
+
+    @property
+    def tree(self) -> RobotModel:
+        """The robot, or its open tree if it has closed loops."""
+        return self.model if self.model.closure is None else self.model.closure.tree
 
     @property
     def unit(self) -> str:
@@ -170,7 +177,8 @@ def _functions(code: Code) -> list[_Function]:
             name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" if loaded else ""}'
             what = f'{RESULTS[r]}{", with wrenches" if loaded else ""}.'
             wrench = {'wrench': (r + 1) * links * 6} if loaded else {}
-            sizes = {'motion': (r + 3) * n, **wrench, 'effort': (r + 1) * n}
+            closed = {'closed': code.tree.n_joints} if code.model.closure else {}
+            sizes = {'motion': (r + 3) * n, **closed, **wrench, 'effort': (r + 1) * n}
             found.append(_Function(name, what, sizes, r, loaded))
     for r in code.orders if code.forward else ():
         what = f'{RESULTS[r].replace("Efforts", "Accelerations")}.'
@@ -218,6 +226,11 @@ def _header(code: Code) -> str:
             '    as efforts cause it at a motion of positions and velocities; NaN where the mass',
             '    matrix is singular.',
         ]
+    closing = ''
+    if code.model.closure:
+        layout.append(f'closed[j]: position of joint j of all; see {code.name}_close.')
+        names += f'\nextern {_strings(code, code.tree.joint_names, "all_joint_names")};'
+        closing = closing_declaration(code.name, code.model.closure)
     layout.append('The arrays must not overlap.')
     functions = '\n\n'.join(
         f'/* {function.what} */\n{_declaration(code, function.name, function.sizes)};'
@@ -238,7 +251,7 @@ extern "C" {{
 extern const {code.precision.type} {code.name}_gravity[3];
 
 {functions}
-{code.declarations}
+{closing}{code.declarations}
 #ifdef __cplusplus
 }}
 #endif
@@ -288,10 +301,29 @@ constexpr std::size_t n_joints = {code.model.n_joints};
 template <std::size_t K>
 using Joints = std::array<std::array<Real, n_joints>, K>;
 static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
-{wrenches}{_cpp_functions(code)}
+{wrenches}{_cpp_closing(code)}{_cpp_functions(code)}
 }}  // namespace {unit}
 
 #endif"""
+
+
+def _cpp_closing(code: Code) -> str:
+    """Names of all joints, and what closes loops, if there are any."""
+    if not code.model.closure:
+        return ''
+    N = code.tree.n_joints
+    start = ', '.join(repr(float(value)) for value in code.model.closure.start)
+    return f"""
+// Positions of all joints, at which the loops are closed.
+using Positions = std::array<Real, {N}>;
+{_cpp_strings(code.tree.joint_names, 'all_joint_names', str(N))}
+constexpr Positions start{{{{{start}}}}};
+// See {code.name}_close.
+inline bool close(const Joints<1> & wanted, Positions & closed) noexcept
+{{
+  return {code.name}_close(wanted[0].data(), closed.data()) != 0;
+}}
+"""
 
 
 def _cpp_functions(code: Code) -> str:
@@ -306,6 +338,9 @@ def _cpp_functions(code: Code) -> str:
         else:
             arguments = f'const Joints<{function.order + 3}> & motion'
             what, result, given = 'inverse_dynamics', 'effort', 'motion[0].data()'
+        if code.model.closure:
+            arguments += ', const Positions & closed'
+            given += ', closed.data()'
         if function.loaded:
             arguments += f', const Wrenches<{function.order + 1}> & wrench'
             given += ', wrench[0][0].data()'
@@ -346,12 +381,18 @@ def _description(code: Code, layout: Sequence[str]) -> str:
     for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
         units = 'm, N' if kind == 'prismatic' else 'rad, N m'
         lines.append(f'  {j:2d}  {in_comment(name)}, {kind} [{units}]')
-    for i, name in enumerate(model.body_names):
-        if name not in model.joint_names:
-            followed = model.joint_names[int(model.coordinate[i])]
+    tree = code.tree
+    if model.closure:
+        lines += [
+            'All joints of the tree that the closed loops are made of, as `closed` has them:',
+            *(f'  {j:2d}  {in_comment(name)}' for j, name in enumerate(tree.joint_names)),
+        ]
+    for i, name in enumerate(tree.body_names):
+        if name not in tree.joint_names:
+            followed = tree.joint_names[int(tree.coordinate[i])]
             lines.append(
                 f'Joint {in_comment(name)} follows {in_comment(followed)}: position = '
-                f'{float(model.multiplier[i])!r} * q + {float(model.offset[i])!r};'
+                f'{float(tree.multiplier[i])!r} * q + {float(tree.offset[i])!r};'
             )
             lines.append('  its effort is counted there.')
     lines += ['', *layout, '']
@@ -406,11 +447,13 @@ def model_hash(model: RobotModel) -> str:
     These are numbers, friction laws, and the names and types of the joints.
     """
     friction = sorted((name, repr(law)) for name, law in model.friction.items())
+    closure = model.closure
+    tree = model if closure is None else closure.tree
     arrays = (
-        model.parent,
-        model.coordinate,
-        model.multiplier,
-        model.offset,
+        tree.parent,
+        tree.coordinate,
+        tree.multiplier,
+        tree.offset,
         model.B,
         model.X,
         model.M_body,
@@ -420,6 +463,12 @@ def model_hash(model: RobotModel) -> str:
     # Adding zero makes a positive zero of a negative one.
     numbers = [(np.asarray(array, dtype=np.float64) + 0.0).tolist() for array in arrays]
     names = model.joint_names, model.joint_types, model.body_names
+    if closure is not None:
+        parts = (*closure.loops, *closure.couplings)
+        loops = [
+            {name: np.asarray(x).tolist() for name, x in vars(p).items()} for p in parts
+        ]
+        numbers += [loops, closure.rows.tolist(), closure.start.tolist()]
     return hashlib.sha256(repr((names, friction, numbers)).encode()).hexdigest()
 
 
@@ -434,15 +483,30 @@ def _source(code: Code) -> str:
         robot = (
             forward_program(code.model, order + 1)
             if forward
+            else closed_effort_program(
+                code.model, order, attachments if loaded else (), None
+            )
+            if code.model.closure
             else effort_program(code.model, order, attachments if loaded else ())
         )
         functions += program_function(code, name, sizes, robot)
+    closure, start = code.model.closure, ''
+    if closure:
+        m, N = len(closure.dependent), code.tree.n_joints
+        sizes = {'closed': N, 'way': code.model.n_joints, 'change': 2 * m}
+        closing = closing_program(code.model, None)
+        functions += program_function(code, 'closing', sizes, closing, True)
+        functions += closing_code(code.name, closure)
+        values = ', '.join(repr(float(value)) for value in closure.start)
+        start = f'const double {code.name}_start[{N}] = {{{values}}};\n'
     functions += code.definitions
     used = names_in([functions])
     f, literal = code.precision.suffix, code.precision.literal
     gravity = ', '.join(literal(g) for g in code.model.gravity)
     names = {'joint_names': code.model.joint_names, 'wrench_links': code.wrench_links}
-    constants = ''
+    if closure:
+        names['all_joint_names'] = code.tree.joint_names
+    constants = start
     for name, texts in names.items():
         if texts:
             rows = ''.join(f'    {string_literal(text)},\n' for text in texts)
@@ -532,10 +596,13 @@ def _braced(lines: Sequence[str], arguments: Sequence[str]) -> str:
 
 def _body(code: Code, robot: RobotProgram) -> tuple[list[tuple[str, str]], list[str]]:
     """Constants of a function, names and expressions, and an expression for each result."""
-    model, precision = code.model, code.precision
+    model, precision, closure = code.tree, code.precision, code.model.closure
+    place = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
     needed = {(operation.a, operation.b) for operation in robot.program.operations}
     statements = Statements(precision)
     zero = precision.literal(0.0)
+
+    closes = robot.result.array == 'change'
 
     def element(array: str, index: int) -> str:
         if array == 'wrench':
@@ -545,6 +612,11 @@ def _body(code: Code, robot: RobotProgram) -> tuple[list[tuple[str, str]], list[
             return f'wrench[{6 * (k * len(code.wrench_links) + link) + i}]'
         if array == 'given':
             return f'effort[{index}]'
+        if array == 'motion' and closure:
+            k, j = divmod(index, model.n_joints)
+            if not k:
+                return f'closed[{j}]'
+            return f'way[{place[j]}]' if closes else f'motion[{k * len(place) + place[j]}]'
         return f'motion[{index}]' if array == 'motion' else f'{array}{index}'
 
     def define(what: str, index: int, argument: Expression, calls: dict[str, str]) -> None:
@@ -582,6 +654,7 @@ _TEST = Template("""$comment
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define TOLERANCE $tolerance
 
@@ -634,6 +707,9 @@ def _test(code: Code) -> str:
     rng = np.random.default_rng(0)
     motion = rng.integers(-128, 129, (SAMPLES, highest + 3, n)) / 64.0
     motion[:, 0] *= 1.5
+    closure = model.closure
+    if closure:  # near the start, where there is a way
+        motion[:, 0] = closure.start[closure.independent] + motion[:, 0] / 64.0
     wrench = rng.integers(-640, 641, (SAMPLES, highest + 1, len(links), 6)) / 64.0
     wrenches = [Wrench(link, wrench[:, :, i]) for i, link in enumerate(links)]
     effort = inverse_dynamics(model, motion, algorithm='nth_order')
@@ -653,10 +729,16 @@ def _test(code: Code) -> str:
         largest = np.abs(motion[:, 2:]).max() * conditions
         tables += _table(code, 'forward_scale', np.full((1, highest + 1), largest.max()))
     calls = ''
+    if closure:
+        calls = f"""        double closed[{code.tree.n_joints}];
+        memcpy(closed, {code.name}_start, sizeof closed);
+        wrong |= !{code.name}_close(motions[i], closed);
+"""
     for name, _, _, order, loaded, forward in _functions(code):
-        arguments, expected = 'motions[i], effort', 'efforts[i], effort_scale'
+        closed = ', closed' if closure else ''
+        arguments, expected = f'motions[i]{closed}, effort', 'efforts[i], effort_scale'
         if loaded:
-            arguments = 'motions[i], wrenches[i], effort'
+            arguments = f'motions[i]{closed}, wrenches[i], effort'
             expected = 'loaded_efforts[i], effort_scale'
         if forward:
             arguments = 'motions[i], efforts[i], effort'

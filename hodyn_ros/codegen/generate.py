@@ -79,7 +79,8 @@ def generate_code(
     Raises
     ------
     RequestError
-        If an option is unknown, a file cannot be written or belongs to something else.
+        If an option is unknown or not there for a robot with closed loops, a file cannot be
+        written or belongs to something else.
     WrenchError
         If a link does not exist or is named twice.
     ModelError
@@ -95,6 +96,10 @@ def generate_code(
     code = _checked_code(
         model, language, order, precision, name, wrench_links, bool(forward_dynamics)
     )
+    if controller is not None and model.closure:
+        raise RequestError(
+            f'The model {model.name!r} has closed loops: no controller is generated for it.'
+        )
     if hasattr(controller, 'added_to'):
         code = controller.added_to(code)
     elif controller is not None:
@@ -136,7 +141,14 @@ def _checked_code(
             f'The name is {name!r}, expected letters, digits and single underscores in between, '
             f'with a letter first, {LONGEST_NAME} characters at most.'
         )
-    friction_laws(model)  # refuses those that cannot be generated
+    if model.closure and (forward or precision != 'double'):
+        raise RequestError(
+            f'The model {model.name!r} has closed loops: its code is inverse dynamics in double '
+            'precision. Leave out forward_dynamics and precision.'
+        )
+    friction_laws(
+        model if model.closure is None else model.closure.tree
+    )  # refuses those that cannot be generated
     orders = _checked_orders(order)
     return Code(model, name, orders, PRECISIONS[precision], links, forward=forward)
 

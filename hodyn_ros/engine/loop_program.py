@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 _WEAK, _THRESHOLD = 1e-3, 0.1
 
 
-def closing_program(model: RobotModel) -> RobotProgram:
+def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotProgram:
     """Program of a step that closes loops.
 
     It reads the positions of all joints of the tree, and in the next row of its motion changes of
@@ -87,15 +87,17 @@ def closing_program(model: RobotModel) -> RobotProgram:
     ----------
     model : RobotModel
         With closed loops.
+    longest : int or None
+        Of `Recorder`.
 
     Raises
     ------
     ModelError
         If a loop is a slider, which has no program.
     ProgramTooLong
-        If it takes more steps than `program.LONGEST`.
+        If it takes more steps.
     """
-    recorder = Recorder(LONGEST)
+    recorder = Recorder(longest)
     bodies = ClosedBodies(recorder, model)
     motion = motion_inputs(recorder, bodies.tree, 2)
     rows = bodies.rows(motion)
@@ -108,7 +110,10 @@ def closing_program(model: RobotModel) -> RobotProgram:
 
 
 def closed_effort_program(
-    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+    model: RobotModel,
+    order: int,
+    wrenches: Sequence[Attachment] = (),
+    longest: int | None = LONGEST,
 ) -> RobotProgram:
     """Program of the efforts of a robot with closed loops.
 
@@ -123,13 +128,15 @@ def closed_effort_program(
     order : int
         Highest derivative of the efforts.
     wrenches : sequence of Attachment
+    longest : int or None
+        Of `Recorder`.
 
     Raises
     ------
     ModelError, ProgramTooLong
         As `closing_program`.
     """
-    recorder = Recorder(LONGEST)
+    recorder = Recorder(longest)
     assert model.closure is not None
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
     bodies = ClosedBodies(recorder, model, wrenches, given)
@@ -221,8 +228,12 @@ class ClosedBodies:
     ) -> None:
         closure = model.closure
         assert closure is not None
-        if any(loop.kind == 'slider' for loop in closure.loops):
-            raise ModelError('Loops that slide have no program.')
+        sliders = [loop.name for loop in closure.loops if loop.kind == 'slider']
+        if sliders:
+            raise ModelError(
+                f'Loop {sliders[0]!r} slides: there is no compiled or generated code for such '
+                'loops. Make the sliding joint one of the tree and close the loop elsewhere.'
+            )
         self.recorder, self.tree, self._start = recorder, closure.tree, closure.start
         self.rigid = RigidBodies(recorder, self.tree, wrenches, given, placed=True)
         self.independent = [int(j) for j in closure.independent]

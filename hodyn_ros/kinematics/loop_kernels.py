@@ -526,15 +526,15 @@ def advance(
             state[0] += state[1]
             if state[0] > 1.0 - 1e-12:
                 return 1.0
-            slope = 0.0
+            steepest = 0.0
             for i in range(n):
                 good[u[i]] = q[u[i]]
-                slope = max(slope, abs(wanted[i] - origin[u[i]]))
+                steepest = max(steepest, abs(wanted[i] - origin[u[i]]))
             for i in range(m):
                 good[d[i]] = q[d[i]]
                 tangent[i] = change[m + i]
-                slope = max(slope, abs(tangent[i]))
-            state[4] = LARGEST_STEP / max(slope, LARGEST_STEP)
+                steepest = max(steepest, abs(tangent[i]))
+            state[4] = LARGEST_STEP / max(steepest, LARGEST_STEP)
             if state[1] > 0.0:
                 state[1] = min(2.0 * state[1], state[4])
             else:

@@ -1,0 +1,90 @@
+"""C of what closes the loops of a robot, beside its dynamics."""
+
+from __future__ import annotations
+
+import inspect
+from string import Template
+from typing import TYPE_CHECKING
+
+from hodyn_ros.codegen.translation import HELPERS, translated
+from hodyn_ros.kinematics import loop_kernels
+from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
+
+if TYPE_CHECKING:
+    from hodyn_ros.model.loops import Closure
+
+_CLOSE = Template("""
+$helpers
+static const double TOLERANCE = $tolerance, LARGEST_STEP = $largest;
+static const double CORRECTIONS = $corrections, SMALLEST_STEP = $smallest;
+
+$kernels
+int ${name}_close(const double wanted[$n], double closed[$N])
+{
+    static const int u[$n] = {$u}, d[$m] = {$d};
+    double q[$N], good[$N], tangent[$m] = {0.0}, change[2 * $m], way[$n];
+    double state[5] = {0.0, 0.0, 0.3, 0.0, 1.0}, outcome = 0.0;
+    int i;
+    state[2] = LARGEST_STEP;
+    for (i = 0; i < $N; ++i) {
+        q[i] = good[i] = closed[i];
+    }
+    for (i = 0; i < $n; ++i) {
+        way[i] = wanted[i] - closed[u[i]];
+    }
+    for (i = 0; i < $most && outcome == 0.0; ++i) {
+        closing(q, way, change);
+        outcome = advance($n, $m, u, d, closed, wanted, change, good, tangent, state, q);
+    }
+    if (!(outcome > 0.0)) {
+        return 0;
+    }
+    for (i = 0; i < $N; ++i) {
+        closed[i] = q[i];
+    }
+    return 1;
+}
+""")
+
+# Evaluations after which the way is given up: more than a turn of all joints takes.
+_MOST = 1000
+
+
+def closing_code(name: str, closure: Closure) -> str:
+    """Function that closes the loops, and those that it calls, but `closing`.
+
+    Parameters
+    ----------
+    name : str
+        Begins its name.
+    closure : Closure
+    """
+    source = inspect.getsource(loop_kernels)
+    helpers = [line for line in HELPERS.splitlines() if 'pi =' not in line]
+    return _CLOSE.substitute(
+        name=name,
+        helpers='\n'.join(helpers).strip(),
+        kernels=translated(source, ['predict', 'advance'], {}),
+        tolerance=TOLERANCE,
+        largest=LARGEST_STEP,
+        corrections=float(loop_kernels.CORRECTIONS),
+        smallest=loop_kernels.SMALLEST_STEP,
+        n=len(closure.independent),
+        m=len(closure.dependent),
+        N=closure.tree.n_joints,
+        u=', '.join(map(str, closure.independent)),
+        d=', '.join(map(str, closure.dependent)),
+        most=_MOST,
+    )
+
+
+def closing_declaration(name: str, closure: Closure) -> str:
+    """Declarations of what closes the loops."""
+    n, N = len(closure.independent), closure.tree.n_joints
+    return f"""
+/* Where the loops start: positions of all joints at which they are closed. */
+extern const double {name}_start[{N}];
+/* Positions of all joints for wanted ones of the independent joints, followed from closed
+ * ones, which begin as the start. Returns 1; 0, with `closed` as it was, where there is no way. */
+int {name}_close(const double wanted[{n}], double closed[{N}]);
+"""
