@@ -18,6 +18,7 @@ from support.random_trees import (
     random_robot,
     seeds,
 )
+from support.robots import FIVE_BAR
 
 from hodyn_ros import (
     HodynError,
@@ -32,7 +33,9 @@ from hodyn_ros import (
 from hodyn_ros.codegen.c_source import model_hash
 from hodyn_ros.codegen.statements import identifier, in_parts, is_identifier, string_literal
 from hodyn_ros.errors import ModelError
+from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.lie import so3
+from hodyn_ros.model import Coupling
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 LAWS = (
@@ -613,3 +616,64 @@ def test_examples_of_the_documentation_compile(tmp_path):
     run(
         CPP_COMPILERS[0], '-std=c++11', '-Wall', '-Wextra', '-c', '-o', '/dev/null', example
     )
+
+
+# --- Closed loops -------------------------------------------------------------------------------
+
+
+def closed(kind='five-bar'):
+    """A five-bar whose second elbow is a belt instead, or as it is, with losses and rotors."""
+    model = quiet(RobotModel.from_urdf, FIVE_BAR)
+    laws = {'left': LAWS[0], 'right_elbow': LAWS[1]}
+    tree = model.closure.tree.with_friction(laws).with_armature({'left_elbow': 0.01})
+    if kind == 'belt':
+        belt = Coupling('belt', 'left_elbow', 'left', (0.1, -1.0, 0.2))
+        return tree.with_loops([belt], independent=['left', 'right', 'right_elbow'])
+    return tree.with_loops(model.closure.loops, independent=['left', 'right'])
+
+
+@pytest.mark.parametrize('kind', ['five-bar', 'belt'])
+@pytest.mark.parametrize('language', ['c', 'cpp'])
+def test_closed_loops_compile_and_pass_their_test(kind, language, tmp_path):
+    model = closed(kind)
+    links = links_of(model.closure.tree)
+    paths = generate_code(model, tmp_path, language, name='five', wrench_links=links)
+    compilers, standard = (
+        (C_COMPILERS, 'c99') if language == 'c' else (CPP_COMPILERS, 'c++11')
+    )
+    assert 'correct' in run(build_test(paths, compilers[0], standard, '-O1'))
+
+
+def test_closed_loops_in_c_are_followed_and_refused_as_in_python(tmp_path):
+    model = closed()
+    code = Library(generate_code(model, tmp_path, name='five'), 'five').functions
+    start = model.closure.start
+    closed_at = (ctypes.c_double * 4).in_dll(code, 'five_start')
+    np.testing.assert_array_equal(closed_at[:], start)
+    q, effort = np.array(start), np.empty((3, 2))
+    for angle in np.linspace(
+        0.0, 3.0, 40
+    ):  # from one position to the next, as in a controller
+        motion = random_motion(5, 2, 5)
+        motion[0] = 0.4 * np.sin(angle), 0.2 * np.sin(2.0 * angle)
+        pointers = (x.ctypes.data_as(ctypes.c_void_p) for x in (motion, q, effort))
+        wanted, at, result = pointers
+        assert code.five_close(wanted, at) == 1
+        np.testing.assert_allclose(q, complete_motion(model, motion)[0], atol=1e-12)
+        code.five_inverse_dynamics_2(wanted, at, result)
+        expected = inverse_dynamics(model, motion)
+        np.testing.assert_allclose(effort, expected, rtol=1e-11, atol=1e-10)
+    before = q.copy()
+    for unreachable in ([1.5, -1.5], [np.nan, 0.0], [np.inf, 0.0]):
+        motion[0] = unreachable
+        assert code.five_close(wanted, at) == 0
+        np.testing.assert_array_equal(q, before)
+
+
+def test_what_there_is_not_for_closed_loops_is_refused(tmp_path):
+    for option in ({'precision': 'float'}, {'forward_dynamics': True}):
+        with pytest.raises(HodynError, match='closed loops: its code is inverse dynamics'):
+            generate_code(closed(), tmp_path, **option)
+    with pytest.raises(HodynError, match='closed loops: no controller'):
+        generate_code(closed(), tmp_path, controller=object())
+    assert model_hash(closed()) != model_hash(closed('belt'))
