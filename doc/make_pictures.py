@@ -79,7 +79,6 @@ def ankle() -> Figure:
     page = FOLDER.parent / 'tutorials' / 'parallel_ankle.rst'
     found: dict[str, np.ndarray] = {}
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter('ignore', ModelWarning)
         for code in examples(page.read_text(encoding='utf-8')):
             exec(code, found)  # noqa: S102
     figure, axes = pyplot.subplots(1, 2, figsize=(9.6, 3.4), layout='constrained')
