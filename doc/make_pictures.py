@@ -1,14 +1,18 @@
-"""Draw the pictures of pages and README.md into doc/images: motions of the Panda, and a stop."""
+"""Draw the pictures of pages and README.md into doc/images: the Panda, a stop, an ankle."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import runpy
 import warnings
 from pathlib import Path
 
 import numpy as np
 import yaml
-from matplotlib import rc_context
+from matplotlib import pyplot, rc_context
+from matplotlib.figure import Figure
+from run_examples import examples
 
 from hodyn_ros import ModelWarning, RobotModel, friction, inverse_dynamics
 from hodyn_ros.actuators import actuators_from_config, find_motor_violations, motor_limits
@@ -70,6 +74,27 @@ def stop(model: RobotModel, limits: MotionLimits) -> StopAnalysis:
     return find_stop_causes(model, limits, sent, measured)
 
 
+def ankle() -> Figure:
+    """Draw what the page on the parallel ankle computes, for its first motor."""
+    page = FOLDER.parent / 'tutorials' / 'parallel_ankle.rst'
+    found: dict[str, np.ndarray] = {}
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        for code in examples(page.read_text(encoding='utf-8')):
+            exec(code, found)  # noqa: S102
+    figure, axes = pyplot.subplots(1, 2, figsize=(9.6, 3.4), layout='constrained')
+    for k, (panel, what) in enumerate(zip(axes, ('torque [N m]', 'torque rate [N m/s]'))):
+        exact, rule = found['torque'][:, k, 0], found['rule'][:, k, 0]
+        panel.plot(found['times'], exact, label='whole mechanism')
+        panel.plot(found['times'], rule, '--', label='serial ankle and Jacobian')
+        panel.fill_between(
+            found['times'], rule - exact, alpha=0.4, color='C3', label='difference'
+        )
+        panel.set(xlabel='time [s]', ylabel=f'{what} of motor_a', xmargin=0.0)
+        panel.grid(alpha=0.3)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc='outside upper center', ncols=3)
+    return figure
+
+
 def main() -> None:
     """Write the pictures."""
     with warnings.catch_warnings():
@@ -104,6 +129,7 @@ def main() -> None:
     with rc_context({'font.size': 11, 'axes.titlesize': 10, 'axes.labelsize': 11}):
         figure = plot_efforts(model, kept, limits, [f'panda_joint{j}' for j in (2, 4, 6)])
         figure.savefig(FOLDER / 'panda_efforts.png', dpi=95, metadata={'Software': None})
+    ankle().savefig(FOLDER / 'parallel_ankle.png', dpi=95, metadata={'Software': None})
     for name, figure in figures.items():
         path = FOLDER / f'plot_{name}.png'
         figure.savefig(path, dpi=80, metadata={'Software': None})

@@ -17,7 +17,16 @@ EFFORT_NAMES = ('effort', 'effort_dot', 'effort_ddot')
 """Names of the time derivatives of an effort."""
 
 # What the command line offers is what the library takes; here, since it imports nothing.
-BUNDLED_ROBOTS = ('panda', 'panda_with_hand', 'iiwa14', 'two_link')
+BUNDLED_ROBOTS = (
+    'panda',
+    'panda_with_hand',
+    'iiwa14',
+    'two_link',
+    'parallel_ankle',
+    'five_bar',
+    'delta',
+    'palletiser',
+)
 """Robots that come with this package."""
 DERIVATIVES = ('auto', 'given', 'spline', 'estimate')
 """Where the derivatives of a motion come from."""

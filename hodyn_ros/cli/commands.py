@@ -323,6 +323,8 @@ def info() -> None:
       robot.urdf, robot.urdf.xacro     a file; xacro files need the package xacro
       panda, panda_with_hand, iiwa14, two_link
                                        robots that come with hodyn_ros
+      parallel_ankle, five_bar, delta, palletiser
+                                       such robots with closed loops
       ur5, talos_left_arm, ...         of the package example-robot-data
       ur5e, fr3, ...                   of the package robot_descriptions
       my_package/urdf/robot.urdf       of a ROS package; my_package if it has one only

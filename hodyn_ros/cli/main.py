@@ -81,7 +81,8 @@ def hodyn(context: click.Context) -> None:
     """Joint torques of robots with their exact time derivatives.
 
     ROBOT is a URDF or xacro file, a robot that comes with hodyn_ros (panda, panda_with_hand,
-    iiwa14, two_link), or one of an installed package: `hodyn info` lists them.
+    iiwa14, two_link; with closed loops parallel_ankle, five_bar, delta, palletiser), or one of an
+    installed package: `hodyn info` lists them.
 
     Begin with
       hodyn demo                                # a motion of the Panda for what follows

@@ -278,9 +278,10 @@ class RobotModel:
         ----------
         xml_or_path : str, bytes or path-like
             XML text, the path of a URDF or xacro file, or the name of a robot of this package
-            (``'panda'``, ``'panda_with_hand'``, ``'iiwa14'``, ``'two_link'``) or an installed one
-            (``hodyn info --help``), such as ``'ur5'`` of example-robot-data. A path-like object
-            is a path in any case.
+            (``'panda'``, ``'panda_with_hand'``, ``'iiwa14'``, ``'two_link'``; with closed loops
+            ``'parallel_ankle'``, ``'five_bar'``, ``'delta'``, ``'palletiser'``) or an installed
+            one (``hodyn info --help``), such as ``'ur5'`` of example-robot-data. A path-like
+            object is a path in any case.
         base_link, tip_link : str, optional
             The base does not move.
         gravity : array-like, shape (3,)

@@ -25,6 +25,10 @@ BUNDLED = {
     'panda_with_hand': 'config/panda.yaml',
     'iiwa14': 'config/iiwa14.yaml',
     'two_link': None,
+    'parallel_ankle': None,
+    'five_bar': None,
+    'delta': None,
+    'palletiser': None,
 }
 """Robots that come with this package, and the files with limits that a URDF cannot hold."""
 

@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
+from support.loop_robots import BUNDLED as LOOP_ROBOTS
 from support.robots import OTHER_JOINTS, TWO_LINK
 
-from hodyn_ros import HodynError, RobotModel, friction
+from hodyn_ros import HodynError, RobotModel, friction, inverse_dynamics
 from hodyn_ros.cli.main import run
 from hodyn_ros.cli.problem import (
     Given,
@@ -548,3 +549,35 @@ def test_inertias_that_no_body_has_need_an_option(tmp_path, capsys):
     assert '--allow-impossible-inertia' in capsys.readouterr().err
     assert run(['info', str(path), '--allow-impossible-inertia']) == 0
     assert 'not positive semi-definite' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('name', LOOP_ROBOTS)
+def test_robots_with_closed_loops_are_shown_computed_checked_and_retimed(
+    name, tmp_path, capsys
+):
+    model = RobotModel.from_urdf(name)
+    assert run(['info', name]) == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in (*model.joint_names, model.closure.loops[0].name))
+    start = model.closure.start[model.closure.independent] + 0.2  # within all limits
+    times = np.linspace(0.0, 1.0, 101)
+    rise = times**5 * (126 - 420 * times + 540 * times**2 - 315 * times**3 + 70 * times**4)
+    motion, out, slow = (str(tmp_path / file) for file in ('m.csv', 'q.csv', 'slow.csv'))
+    np.savetxt(
+        motion,
+        np.column_stack([times, start + 0.3 * rise[:, None] * np.ones(len(start))]),
+        delimiter=',',
+        header=','.join(['time', *(f'{joint}.position' for joint in model.joint_names)]),
+        comments='',
+    )
+    assert run(['compute', name, motion, '-o', out]) == 0
+    titles, *rows = (line.split(',') for line in Path(out).read_text().splitlines())
+    values = np.array(rows[50][1:], dtype=float).reshape(
+        8, -1
+    )  # 5 orders of motion, 3 of torque
+    assert titles[-1].startswith(f'{model.joint_names[-1]}.effort_ddot')
+    expected = inverse_dynamics(model, values[:5])
+    np.testing.assert_allclose(values[5:], expected, rtol=1e-9, atol=1e-9)
+    assert run(['check', name, motion]) == 0
+    assert run(['retime', name, motion, '-o', slow]) == 0
+    assert run(['check', name, slow]) == 0

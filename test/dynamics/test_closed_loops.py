@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.loop_oracle import LoopEquation, LoopOracle
+from support.loop_oracle import oracle_of
 from support.random_trees import random_motion, random_robot, seeds
 
 from hodyn_ros import (
@@ -74,19 +74,6 @@ def random_mechanism(seed):
         except HodynError:
             continue  # links of one body, singular, or nothing left to move
     raise AssertionError('no mechanism found')
-
-
-def oracle_of(model, xml):
-    closure = model.closure
-    equations = [
-        LoopEquation(
-            loop.kind, loop.link_a, loop.link_b, loop.pose_a, loop.pose_b, loop.axis
-        )
-        for loop in closure.loops
-    ]
-    return LoopOracle(
-        xml, closure.tree.joint_names, model.joint_names, equations, closure.tree.gravity
-    )
 
 
 def relative(found, expected):
