@@ -28,6 +28,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array, Indices
 
+
 class DrivenJoint(NamedTuple):
     """A joint with its actuator and motors, at their places in the arrays of a robot."""
 

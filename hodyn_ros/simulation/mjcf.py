@@ -545,7 +545,7 @@ def _add_loops(spec: Any, tree: RobotModel, closure: Closure) -> None:
     """Close loops by equalities: of points and frames of links, and of joints."""
     library = mujoco()
     for coupling in closure.couplings:
-        data = np.zeros(11)
+        data = np.zeros(library.mjNEQDATA)
         if len(coupling.coefficients) > 5:
             raise SimulationError(
                 f'Coupling {coupling.name!r} has {len(coupling.coefficients)} coefficients; '
@@ -566,16 +566,16 @@ def _add_loops(spec: Any, tree: RobotModel, closure: Closure) -> None:
             )
         levers = (-_LEVER, _LEVER) if loop.kind == 'hinge' else (0.0,)
         for number, lever in enumerate(levers):
-            at, sites = se3.pose(np.eye(3), lever * loop.direction), []
-            for side, link, pose in zip('ab', (loop.link_a, loop.link_b), loop.poses):
-                place, sites = tree.link(link), [*sites, f'{loop.name}: {side}{number}']
+            at = se3.pose(np.eye(3), lever * loop.direction)
+            sites = [f'{loop.name}: {side}{number}' for side in 'ab']
+            links = loop.link_a, loop.link_b
+            for site, link, pose in zip(sites, links, loop.poses):
+                place = tree.link(link)
                 carrier = spec.worldbody
                 if place.body != BASE:
                     carrier = spec.body(tree.body_names[place.body])
                 frame = place.pose @ pose @ at
-                carrier.add_site(
-                    name=sites[-1], pos=frame[:3, 3], quat=_quat(frame[:3, :3])
-                )
+                carrier.add_site(name=site, pos=frame[:3, 3], quat=_quat(frame[:3, :3]))
             kind = 'WELD' if loop.kind == 'weld' else 'CONNECT'
             spec.add_equality(
                 type=getattr(library.mjtEq, f'mjEQ_{kind}'),

@@ -336,7 +336,8 @@ class ElasticPlant:
         if self.model.closure is None:
             return weight
         closed = ClosedMotion(self.model, position[None, None])
-        return closed.efforts(weight[None, None])[0][0, 0]
+        efforts: Array = closed.efforts(weight[None, None])[0][0, 0]
+        return efforts
 
     def holding_torque(
         self, q: ArrayLike, stiffness: Mapping[str, float] | None = None
