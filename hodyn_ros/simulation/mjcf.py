@@ -571,11 +571,11 @@ def _add_loops(spec: Any, tree: RobotModel, closure: Closure) -> None:
             links = loop.link_a, loop.link_b
             for site, link, pose in zip(sites, links, loop.poses):
                 place = tree.link(link)
-                carrier = spec.worldbody
-                if place.body != BASE:
-                    carrier = spec.body(tree.body_names[place.body])
+                name = 'world' if place.body == BASE else tree.body_names[place.body]
                 frame = place.pose @ pose @ at
-                carrier.add_site(name=site, pos=frame[:3, 3], quat=_quat(frame[:3, :3]))
+                spec.body(name).add_site(
+                    name=site, pos=frame[:3, 3], quat=_quat(frame[:3, :3])
+                )
             kind = 'WELD' if loop.kind == 'weld' else 'CONNECT'
             spec.add_equality(
                 type=getattr(library.mjtEq, f'mjEQ_{kind}'),

@@ -302,7 +302,7 @@ class ElasticPlant:
         force : array-like, shape (3,)
             In the axes of the base [N].
         """
-        check_choice('The joint', joint, self.joint_names, SimulationError)
+        check_choice('The joint', joint, self.model.body_names, SimulationError)
         body = self.mujoco_model.joint(link_joint(joint)).bodyid[0]
         vector = self._vector('force', force, ('x', 'y', 'z'))
         self.mujoco_data.xfrc_applied[:] = 0.0

@@ -145,6 +145,44 @@ def test_what_reflected_inertia_leaves_out_is_the_turning_of_the_carrier():
     np.testing.assert_allclose(left_out, expected, rtol=0.0, atol=1e-13)
 
 
+def test_behind_springs_rotors_are_joints_of_their_own():
+    # Torques of springs on the links, and of motors on the rotors, in MuJoCo with the same rotors.
+    pytest.importorskip('mujoco')
+    from hodyn_ros.actuators import SeriesElastic
+    from hodyn_ros.simulation import ElasticPlant, Imperfections
+
+    ratio, stiffness = np.array([50.0, 80.0, 30.0]), np.array([900.0, 700.0, 500.0])
+    arm = RobotModel.from_urdf(robots.robot(*ARM), gravity=GRAVITY)
+    axes = np.einsum('nij,nj->ni', arm.B[:, :3, :3], arm.X[:, :3])
+    ball = ''.join(f' i{a}{a}="{SPIN}"' for a in 'xyz') + ' ixy="0" ixz="0" iyz="0"'
+    rotors = [
+        f'<link name="rotor{j}"><inertial><mass value="0"/><inertia{ball}/></inertial></link>'
+        f'<joint name="turn{j}" type="continuous"><parent link="{LINKS[j]}"/>'
+        f'<child link="rotor{j}"/><axis xyz="{" ".join(map(str, axes[j]))}"/></joint>'
+        for j in range(3)
+    ]
+    tree = RobotModel.from_urdf(robots.robot(*ARM, *rotors), gravity=GRAVITY)
+    order = tree.joint_order((*JOINTS, 'turn0', 'turn1', 'turn2'))
+    M = arm.M_body.copy()
+    M[:2, :3, :3] += SPIN * np.eye(3)
+    springs = {
+        name: SeriesElastic(k, SPIN * n**2)
+        for name, k, n in zip(JOINTS, stiffness.tolist(), ratio.tolist())
+    }
+    gears = Imperfections(gear_ratio=dict(zip(JOINTS, ratio.tolist())))
+    plant = ElasticPlant(arm.changed(M_body=M), springs, imperfections=gears)
+    rng = np.random.default_rng(1)
+    q, qd, thetad, tau = rng.uniform(-1.0, 1.0, (4, 3))
+    theta = q + rng.uniform(-0.05, 0.05, 3)
+    plant.reset(q, qd, theta, thetad)
+    links, motors = plant.acceleration(tau)
+    Q = stiffness * (theta - q)
+    state = np.array([[*q, *(ratio * theta)], [*qd, *(ratio * thetad)]])[:, order]
+    found = forward_dynamics(tree, state, np.array([[*Q, *((tau - Q) / ratio)]])[:, order])
+    expected = np.array([*links, *(ratio * motors)])[order]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-9)
+
+
 def test_rotors_in_robots_with_closed_loops():
     model = RobotModel.from_urdf(robots.FIVE_BAR)
     rotors = [

@@ -7,7 +7,15 @@ import pytest
 from support import robots
 from support.parallel_ankle import PARALLEL_ANKLE
 
-from hodyn_ros import RobotModel, friction, gravity_effort, inverse_dynamics
+from hodyn_ros import (
+    RobotModel,
+    Wrench,
+    forward_kinematics,
+    friction,
+    generate_code,
+    gravity_effort,
+    inverse_dynamics,
+)
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic, motor_motion
 from hodyn_ros.control import (
     FeedForwardController,
@@ -16,7 +24,7 @@ from hodyn_ros.control import (
     TrackingController,
     motor_gains,
 )
-from hodyn_ros.errors import SimulationError
+from hodyn_ros.errors import HodynError, SimulationError
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.model import Coupling, Loop
 from hodyn_ros.simulation import ElasticPlant, Imperfections, simulate_tracking
@@ -162,6 +170,13 @@ def test_torques_without_feedback_reproduce_the_motion_and_loops_stay_closed(mod
     assert opened_by(model, order=0)[0] > 100.0 * error
 
 
+def test_laws_are_not_written_in_c(tmp_path):
+    model = five_bar('hinge')
+    law = TrackingController(driven(model), 1e-3)
+    with pytest.raises(HodynError, match='closed loops'):
+        generate_code(model, tmp_path, controller=law)
+
+
 @pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 @pytest.mark.parametrize('name', ['hinge', 'ankle'])
 def test_laws_in_closed_loop(name):
@@ -197,6 +212,24 @@ def test_friction_of_dependent_joints_is_simulated():
     without = inverse_dynamics(model, np.stack([q, qd, acceleration]))[0]
     assert np.abs(without).max() > 0.05
     np.testing.assert_allclose(needed, 0.0, atol=1e-3)
+
+
+def test_links_of_dependent_joints_are_pushed():
+    model = five_bar('hinge')
+    q, qd = path(model)([0.1])[0, :2]
+    plant, force = ElasticPlant(model, driven(model), 2e-4), np.array([5.0, -8.0, 0.0])
+    plant.reset(q, qd, q, qd)
+    plant.push('left_elbow', force)
+    acceleration, _ = plant.acceleration(np.zeros(2))
+    motion = np.stack([q, qd, acceleration])
+    pose = forward_kinematics(model, motion[:1], 'left_rod').pose
+    moment = np.cross(pose[:3, :3] @ [0.2, 0.0, 0.0], force)
+    pushed = Wrench('left_rod', np.concatenate([moment, force])[None], 'hybrid', 'on_robot')
+    needed = inverse_dynamics(model, motion, pushed)[0]
+    assert np.abs(inverse_dynamics(model, motion)[0]).max() > 0.5
+    np.testing.assert_allclose(needed, 0.0, atol=2e-3)
+    with pytest.raises(SimulationError, match="'right_elbow'"):
+        plant.push('elbow', force)
 
 
 def test_rigid_drives_imperfections_and_end_stops():
