@@ -485,6 +485,15 @@ def elastic_model(
         result = spec.compile()
     except ValueError as error:
         raise SimulationError(f'MuJoCo refuses the robot: {error}') from error
+    _write_inertias(result, model, joints)
+    library.mj_setConst(result, library.MjData(result))
+    return result
+
+
+def _write_inertias(
+    result: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint]
+) -> None:
+    """Write what the compiler would not take: some inertias of links, and those of rotors."""
     for i, name in enumerate(model.body_names):
         inertia = _body_inertia(model, i)
         if not inertia.is_accepted:
@@ -499,8 +508,6 @@ def elastic_model(
             result.body_mass[body] = 0.0
             result.body_inertia[body] = 0.0, 0.0, rotor_inertia(joint)
             result.body_iquat[body] = 1.0, 0.0, 0.0, 0.0  # the compiler turned the stand-in
-    library.mj_setConst(result, library.MjData(result))
-    return result
 
 
 def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint]) -> None:
