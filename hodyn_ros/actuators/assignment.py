@@ -22,18 +22,11 @@ from hodyn_ros.actuators.sea import Dampers, SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import ActuatorError, JointNameError
+from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array, Indices
-
-# By what a robot is known as the same.
-_OF_THE_ROBOT = {
-    'joints': ('joint_names',),
-    'types of joints': ('joint_types',),
-    'bodies': ('body_names',),
-    'kinematics': ('parent', 'coordinate', 'multiplier', 'X', 'B'),
-}
 
 
 class DrivenJoint(NamedTuple):
@@ -274,10 +267,9 @@ class Actuators:
         """
         if model is self.model:
             return
-        for kind, names in _OF_THE_ROBOT.items():
-            if not all(
-                np.array_equal(getattr(model, n), getattr(self.model, n)) for n in names
-            ):
+        known = _identity(self.model)
+        for kind, values in _identity(model).items():
+            if not all(map(np.array_equal, values, known[kind])):
                 raise ActuatorError(
                     f'The actuators are those of a robot with other {kind}: {self.model!r}, given '
                     f'is {model!r}. If they are meant for it, make them for it: Actuators(model, '
@@ -285,6 +277,20 @@ class Actuators:
                 )
         for name, actuator in self.by_joint.items():
             _refuse_twice(model, name, actuator)
+
+
+def _identity(model: RobotModel) -> dict[str, Sequence[Any]]:
+    """By what a robot is known as the same."""
+    closure = model.closure
+    tree = model if closure is None else closure.tree
+    loops = [()] if closure is None else model.kept(tables_of).loops
+    return {
+        'joints': [model.joint_names],
+        'types of joints': [model.joint_types],
+        'bodies': [model.body_names],
+        'kinematics': [tree.parent, tree.coordinate, tree.multiplier, tree.X, tree.B],
+        'loops': loops,
+    }
 
 
 def _check_actuators(model: RobotModel, by_joint: object) -> None:

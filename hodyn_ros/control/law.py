@@ -307,8 +307,11 @@ def middle_of_range(model: RobotModel) -> Array:
     Returns
     -------
     ndarray, shape (n,)
-        [rad] or [m]; zero for joints that lack a limit.
+        [rad] or [m]; zero for joints that lack a limit. With closed loops, which may not let the
+        robot be there, where these start.
     """
+    if model.closure is not None:
+        return model.closure.start[model.closure.independent]
     with np.errstate(invalid='ignore'):
         middle: Array = 0.5 * (model.limits.lower + model.limits.upper)
     return np.where(np.isfinite(middle), middle, 0.0)

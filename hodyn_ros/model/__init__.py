@@ -7,7 +7,7 @@
 from hodyn_ros.model import friction
 from hodyn_ros.model.assembly import BASE, LinkFrame
 from hodyn_ros.model.friction import friction_from_config
-from hodyn_ros.model.inertia import Inertia
+from hodyn_ros.model.inertia import Inertia, Rotor
 from hodyn_ros.model.limits import (
     LimitCheck,
     Limits,
@@ -37,6 +37,7 @@ __all__ = [
     'MotionLimits',
     'Provenance',
     'RobotModel',
+    'Rotor',
     'Violation',
     'find_position_violations',
     'find_violations',

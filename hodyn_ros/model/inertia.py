@@ -31,6 +31,23 @@ class Inertia(NamedTuple):
     """[kg m^2]"""
 
 
+class Rotor(NamedTuple):
+    """A balanced rotor that moves a joint through a rigid gear, for `RobotModel.with_rotors`."""
+
+    joint: str
+    inertia: float
+    """About its axis, in front of the gear [kg m^2]."""
+    ratio: float
+    """How far it turns in its carrier for one rad or m of the joint; negative: the other way."""
+    carrier: str | None = None
+    """Link that it turns in, by default that in front of the joint."""
+    axis: ArrayLike | None = None
+    """In the frame of the carrier, or without one in that of the joint at zero position, shape
+    (3,); by default that of the joint."""
+    is_in_carrier: bool = True
+    """Whether the inertia of the carrier has been stated with a rotor that stands still in it."""
+
+
 class Payload(NamedTuple):
     """A rigid body that a link carries, as `RobotModel.with_payload` takes it."""
 

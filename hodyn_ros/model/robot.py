@@ -32,6 +32,7 @@ from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
 from hodyn_ros.model.inertia import (
     PARAMETERS,
     GivenInertia,
+    Rotor,
     checked_inertia,
     parametric_inertia,
     remarks_on_inertia,
@@ -771,7 +772,7 @@ class RobotModel:
 
         `inverse_dynamics` adds armature * acceleration and its time derivatives to the efforts.
         What the rotors do apart from that (gyroscopic effects, and the coupling with the motion of
-        the links that carry them) is left out; for high gear ratios it is small.
+        the links that carry them) is left out, see `with_rotors`.
 
         Parameters
         ----------
@@ -796,6 +797,81 @@ class RobotModel:
         changes = (f'armature of {listed(armature)}',) if armature else ()
         provenance = self.provenance.changed(*changes)
         return self.changed(armature=frozen(values), provenance=provenance)
+
+    def with_rotors(self, rotors: Sequence[Rotor]) -> RobotModel:
+        """Return the same robot with rotors that are bodies, named <joint>_rotor.
+
+        A rotor that is balanced and symmetric differs from a part of its carrier by how it spins
+        alone: its body has no mass, and about its axis the inertia. It follows its joint as a
+        mimic joint does.
+
+        Parameters
+        ----------
+        rotors : sequence of Rotor
+            At most one a joint, whose armature they replace. Their masses are those of the links.
+
+        Raises
+        ------
+        ModelError
+            If a joint or link does not exist, a joint has a rotor, or a number cannot be used.
+
+        Returns
+        -------
+        RobotModel
+            With the same joints.
+        """
+        model = self
+        for rotor in rotors:
+            model = model._with_rotor(rotor)
+        return model
+
+    def _with_rotor(self, rotor: Rotor) -> RobotModel:
+        tree = self if self.closure is None else self.closure.tree
+        i, name = tree._moving_joint(rotor.joint), f'{rotor.joint}_rotor'
+        what = f'The rotor of joint {rotor.joint!r}'
+        if name in tree.body_names or name in tree.links:
+            raise ModelError(f'{what}: there is a joint or link {name!r} already.')
+        body, pose = LinkFrame(int(tree.parent[i]), tree.B[i])
+        given = rotor.axis
+        if rotor.carrier is not None:
+            body, pose = tree.link(rotor.carrier)
+        elif given is None:
+            given = tree.X[i, :3]
+        direction = np.zeros(3) if given is None else given
+        axis = finite_array(f'{what}: the axis', direction, ModelError)
+        if axis.shape != (3,) or not axis.any():
+            raise ModelError(f'{what}: the axis is {given!r}, expected a direction.')
+        J = checked_number(f'{what}: the inertia', rotor.inertia, ModelError, least=0.0)
+        ratio = checked_number(f'{what}: the ratio', rotor.ratio, ModelError)
+        X = np.zeros(6)
+        X[:3] = pose[:3, :3] @ axis / np.linalg.norm(axis)
+        M_base, M_body, armature = (
+            np.array(a) for a in (tree.M_base, tree.M_body, tree.armature)
+        )
+        carrier, spin = M_base if body == BASE else M_body[body], J * np.outer(X, X)
+        carrier -= spin * rotor.is_in_carrier
+        armature[i] = 0.0
+        more = {
+            'parent': body,
+            'coordinate': tree.coordinate[i],
+            'multiplier': ratio * tree.multiplier[i],
+            'offset': ratio * tree.offset[i],
+            'B': np.eye(4),
+            'X': X,
+        }
+        fields = {
+            key: frozen(np.concatenate([getattr(tree, key), [value]]))
+            for key, value in more.items()
+        }
+        return self.changed(
+            **fields,
+            M_base=frozen(M_base),
+            M_body=frozen(np.concatenate([M_body, [spin]])),
+            armature=frozen(np.append(armature, 0.0)),
+            body_names=(*tree.body_names, name),
+            links={**tree.links, name: LinkFrame(len(tree.parent), np.eye(4))},
+            provenance=self.provenance.changed(f'rotor of {rotor.joint}'),
+        )
 
     def _moving_joint(self, name: str) -> int:
         """Index of the body that a joint moves; a `ModelError` says which joints there are."""

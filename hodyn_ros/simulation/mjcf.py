@@ -22,9 +22,10 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.actuators.springs import LinearSpring
 from hodyn_ros.actuators.vsa.model import VariableStiffness
 from hodyn_ros.errors import SimulationError
-from hodyn_ros.lie.se3 import pitches
+from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Sum, Viscous
 from hodyn_ros.model.inertia import inertia_parts
+from hodyn_ros.model.loops import Closure
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.resources import optional_import_module
 from hodyn_ros.simulation.imperfections import Imperfections
@@ -43,6 +44,8 @@ _STAND_IN = (1.0, (1.0, 1.0, 1.0))
 # constraint there: with the 20 ms that it has by default it even drives what brakes faster. And
 # its impedance, as high as it may be: by default what sticks creeps a thousand times faster.
 _STICTION, _HARDNESS = 2.0, 0.9999
+# Half the distance of the points that make a hinge of two balls [m].
+_LEVER = 0.1
 # Likewise of end stops; and how far those are that a joint has on one side only [rad, m].
 _END_STOP, _NO_STOP = 4.0, 1e6
 
@@ -118,6 +121,10 @@ class SimulatedJoint:
         if self.law is not None:
             return self.law(deflection)
         return self.stiffness * slack(deflection, self.backlash)
+
+
+PASSIVE = SimulatedJoint((), (0.0,), (None,), is_elastic=False)
+"""A joint without motor, which closed loops move."""
 
 
 def slack(deflection: Array, backlash: float) -> Array:
@@ -416,8 +423,8 @@ def _check_model(model: RobotModel) -> None:
             f'The joints {", ".join(mimic)} follow other joints. MuJoCo couples joints only '
             'approximately, so they are not simulated; choose a chain without them (tip_link).'
         )
-    if np.any(pitches(model.X)):
-        name = model.body_names[int(np.flatnonzero(pitches(model.X))[0])]
+    if np.any(se3.pitches(model.X)):
+        name = model.body_names[int(np.flatnonzero(se3.pitches(model.X))[0])]
         raise SimulationError(f'Joint {name!r} is helical; MuJoCo has no such joints.')
 
 
@@ -427,6 +434,7 @@ def elastic_model(
     time_step: float,
     integrator: str = 'RK4',
     end_stops: bool = False,
+    closure: Closure | None = None,
 ) -> Any:
     """Robot with its motors and springs, compiled for MuJoCo.
 
@@ -445,6 +453,8 @@ def elastic_model(
         One of `INTEGRATORS`.
     end_stops : bool
         Whether joints go no farther than the limits of their positions.
+    closure : Closure, optional
+        Closed loops, of which the model is the tree.
 
     Returns
     -------
@@ -469,10 +479,21 @@ def elastic_model(
     _add_robot(spec, model, joints)
     if end_stops:
         _add_end_stops(spec, model)
+    if closure is not None:
+        _add_loops(spec, model, closure)
     try:
         result = spec.compile()
     except ValueError as error:
         raise SimulationError(f'MuJoCo refuses the robot: {error}') from error
+    _write_inertias(result, model, joints)
+    library.mj_setConst(result, library.MjData(result))
+    return result
+
+
+def _write_inertias(
+    result: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint]
+) -> None:
+    """Write what the compiler would not take: some inertias of links, and those of rotors."""
     for i, name in enumerate(model.body_names):
         inertia = _body_inertia(model, i)
         if not inertia.is_accepted:
@@ -487,8 +508,6 @@ def elastic_model(
             result.body_mass[body] = 0.0
             result.body_inertia[body] = 0.0, 0.0, rotor_inertia(joint)
             result.body_iquat[body] = 1.0, 0.0, 0.0, 0.0  # the compiler turned the stand-in
-    library.mj_setConst(result, library.MjData(result))
-    return result
 
 
 def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint]) -> None:
@@ -527,6 +546,53 @@ def _add_robot(spec: Any, model: RobotModel, joints: Mapping[str, SimulatedJoint
     for joint in spec.joints:
         joint.solref_friction = (_STICTION * spec.option.timestep, 1.0)
         joint.solimp_friction = (_HARDNESS, _HARDNESS, 1.0, 0.5, 1.0)
+
+
+def _add_loops(spec: Any, tree: RobotModel, closure: Closure) -> None:
+    """Close loops by equalities: of points and frames of links, and of joints."""
+    library = mujoco()
+    for coupling in closure.couplings:
+        data = np.zeros(library.mjNEQDATA)
+        if len(coupling.coefficients) > 5:
+            raise SimulationError(
+                f'Coupling {coupling.name!r} has {len(coupling.coefficients)} coefficients; '
+                'MuJoCo has polynomials of up to five.'
+            )
+        data[: len(coupling.coefficients)] = coupling.coefficients
+        spec.add_equality(
+            type=library.mjtEq.mjEQ_JOINT,
+            name1=link_joint(coupling.joint),
+            name2=link_joint(coupling.follows),
+            data=data,
+        )
+    for loop in closure.loops:
+        if loop.kind == 'slider':
+            raise SimulationError(
+                f'Loop {loop.name!r} is a slider, which MuJoCo does not have: make it a joint of '
+                'the tree, and close the loop by a weld.'
+            )
+        levers = (-_LEVER, _LEVER) if loop.kind == 'hinge' else (0.0,)
+        for number, lever in enumerate(levers):
+            at = se3.pose(np.eye(3), lever * loop.direction)
+            sites = [f'{loop.name}: {side}{number}' for side in 'ab']
+            links = loop.link_a, loop.link_b
+            for site, link, pose in zip(sites, links, loop.poses):
+                place = tree.link(link)
+                name = 'world' if place.body == BASE else tree.body_names[place.body]
+                frame = place.pose @ pose @ at
+                spec.body(name).add_site(
+                    name=site, pos=frame[:3, 3], quat=_quat(frame[:3, :3])
+                )
+            kind = 'WELD' if loop.kind == 'weld' else 'CONNECT'
+            spec.add_equality(
+                type=getattr(library.mjtEq, f'mjEQ_{kind}'),
+                objtype=library.mjtObj.mjOBJ_SITE,
+                name1=sites[0],
+                name2=sites[1],
+            )
+    for equality in spec.equalities:
+        equality.solref = (_STICTION * spec.option.timestep, 1.0)
+        equality.solimp = (_HARDNESS, _HARDNESS, 1.0, 0.5, 1.0)
 
 
 def _add_end_stops(spec: Any, model: RobotModel) -> None:

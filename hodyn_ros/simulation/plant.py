@@ -14,12 +14,14 @@ from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.errors import DeflectionError, SimulationError
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, opened
 from hodyn_ros.model.friction import FrictionLaw, joint_friction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.simulation.mjcf import (
     INTEGRATORS,
+    PASSIVE,
     callbacks,
     elastic_model,
     link_joint,
@@ -47,7 +49,8 @@ class ElasticPlant:
     ----------
     model : RobotModel, str or path-like
         Without mimic and helical joints; or a URDF, read without friction. Its friction and
-        armature are those of the links.
+        armature are those of the links. Closed loops are equalities of MuJoCo, as stiff as its
+        time step lets them be; those that slide are refused.
     actuators : Actuators or mapping of joint name to Actuator
         Joints that are not named are rigid and have motors without inertia.
     time_step : float
@@ -96,24 +99,31 @@ class ElasticPlant:
         self.model, self.actuators = model, actuators
         self.time_step = float(time_step)
         faults = imperfections or Imperfections()
-        joints = simulated_joints(model, actuators, faults)
-        self._joints = tuple(joints.values())
+        driven = simulated_joints(model, actuators, faults)
+        self._joints = tuple(driven.values())
         self.joint_names = model.joint_names
         self.motor_names = tuple(motor for joint in self._joints for motor in joint.motors)
         self._library = mujoco()
-        rotors = [joint.is_carried * rotor_inertia(joint) for joint in self._joints]
-        links = faults.links(model, np.array(rotors))
+        closure = model.closure
+        tree = model if closure is None else closure.tree
+        joints = {name: driven.get(name, PASSIVE) for name in tree.joint_names}
+        rotors = [joint.is_carried * rotor_inertia(joint) for joint in joints.values()]
+        links = faults.links(tree, np.array(rotors))
         self.mujoco_model = elastic_model(
-            links, joints, self.time_step, integrator, end_stops
+            links, joints, self.time_step, integrator, end_stops, closure
         )
         self.mujoco_data = self._library.MjData(self.mujoco_model)
-        self._find_addresses()
+        self._find_addresses(tree)
         self._find_laws(links)
         self._find_drives(faults)
-        self.reset(np.zeros(model.n_joints), theta=np.zeros(len(self.motor_names)))
+        start = np.zeros(model.n_joints)
+        if closure is not None:
+            start = closure.start[closure.independent]
+        self.reset(start, theta=start[self._joint])
 
-    def _find_addresses(self) -> None:
+    def _find_addresses(self, tree: RobotModel) -> None:
         """Find where joints and motors are in MuJoCo's arrays."""
+        self._links = self._addresses(link_joint(name) for name in tree.joint_names)
         self._link = self._addresses(link_joint(name) for name in self.joint_names)
         self._motor = self._addresses(
             motor_joint(motor) if joint.is_elastic else link_joint(name)
@@ -143,18 +153,22 @@ class ElasticPlant:
         """Collect what MuJoCo does not compute itself: it is added while it steps."""
         self._laws = []
         self._friction: dict[int, FrictionLaw] = {}
-        for j, (name, joint) in enumerate(zip(self.joint_names, self._joints)):
+        frictions = [
+            (links.friction.get(name), address)
+            for name, address in zip(links.joint_names, self._links)
+        ]
+        for j, joint in enumerate(self._joints):
             motors = self._motor[self._joint == j]
             if joint.law is not None:
                 self._laws.append(
                     (joint.law, np.array(joint.coupling), motors, self._link[j])
                 )
-            of_link = [(links.friction.get(name), self._link[j])]
-            for law, address in of_link + list(zip(joint.frictions, motors)):
-                rest = split_friction(law).rest
-                if rest is not None:
-                    before = self._friction.get(int(address))
-                    self._friction[int(address)] = rest if before is None else before + rest
+            frictions += zip(joint.frictions, motors)
+        for law, address in frictions:
+            rest = split_friction(law).rest
+            if rest is not None:
+                before = self._friction.get(int(address))
+                self._friction[int(address)] = rest if before is None else before + rest
 
     def _find_drives(self, faults: Imperfections) -> None:
         """Collect what motors are subject to that changes from step to step."""
@@ -272,7 +286,8 @@ class ElasticPlant:
             motor_position / turns,
             motor_velocity / turns,
         )
-        data.qpos[self._link], data.qvel[self._link] = position, velocity
+        state = opened(self.model, np.stack([position, velocity]))[1]
+        data.qpos[self._links], data.qvel[self._links] = state
         # Where drives begin whose torque rates are limited.
         data.ctrl[:] = self._motor_load()
         self._check()
@@ -287,7 +302,7 @@ class ElasticPlant:
         force : array-like, shape (3,)
             In the axes of the base [N].
         """
-        check_choice('The joint', joint, self.joint_names, SimulationError)
+        check_choice('The joint', joint, self.model.body_names, SimulationError)
         body = self.mujoco_model.joint(link_joint(joint)).bodyid[0]
         vector = self._vector('force', force, ('x', 'y', 'z'))
         self.mujoco_data.xfrc_applied[:] = 0.0
@@ -313,11 +328,16 @@ class ElasticPlant:
         """
         position = self._vector('q', q, self.joint_names)
         data = self._library.MjData(self.mujoco_model)
-        data.qpos[self._link] = position
+        data.qpos[self._links] = opened(self.model, position[None])[1][0]
         self._library.mj_kinematics(self.mujoco_model, data)
         self._library.mj_comPos(self.mujoco_model, data)
         self._library.mj_fwdVelocity(self.mujoco_model, data)
-        return self._of(data.qfrc_bias, self._link)
+        weight = self._of(data.qfrc_bias, self._links)
+        if self.model.closure is None:
+            return weight
+        closed = ClosedMotion(self.model, position[None, None])
+        efforts: Array = closed.efforts(weight[None, None])[0][0, 0]
+        return efforts
 
     def holding_torque(
         self, q: ArrayLike, stiffness: Mapping[str, float] | None = None

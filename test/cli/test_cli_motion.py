@@ -296,6 +296,49 @@ def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
     assert 'motor torque' in out
 
 
+@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+def test_motors_of_a_robot_with_closed_loops(tmp_path, capsys):
+    robot, actuators = tmp_path / 'five_bar.urdf', tmp_path / 'actuators.yaml'
+    robot.write_text(robots.FIVE_BAR)
+    left = '{type: sea, stiffness: 300.0, motor_inertia: 0.1, max_motor_torque: 4.0}'
+    right = '{type: sea, stiffness: 200.0, motor_inertia: 0.1, deflection_limit: 0.05}'
+    actuators.write_text(f'actuators: {{left: {left}, right: {right}}}')
+    model = RobotModel.from_urdf(robots.FIVE_BAR)
+    t, k = np.linspace(0.0, 1.0, 101), np.arange(5)[:, None]
+    phase = 2.0 * np.pi * t[:, None, None] + 0.5 * np.pi * k
+    wave = (2.0 * np.pi) ** k * np.sin(phase)
+    motion = np.array([0.2, -0.15]) * wave
+    motion[:, 0] += model.closure.start[model.closure.independent]
+    path, computed, faster = (tmp_path / f'{name}.csv' for name in 'abc')
+    titles = [f'{name}.{order}' for order in ORDERS for name in ('left', 'right')]
+    rows = np.column_stack([t, motion.reshape(101, -1)])
+    np.savetxt(
+        path,
+        rows,
+        delimiter=',',
+        header=','.join(['time', *titles]),
+        comments='',
+        fmt='%.17g',
+    )
+    arguments = (robot, path, '--actuators', actuators)
+    code, _, _ = command(capsys, 'compute', *arguments, '-o', computed)
+    columns = read_table(computed)
+    Q = inverse_dynamics(model, motion)
+    theta = motion[:, 2] + Q[:, 2] / [300.0, 200.0]
+    tau = np.column_stack([columns['left.motor_torque'], columns['right.motor_torque']])
+    assert code == 0
+    np.testing.assert_allclose(tau, Q[:, 0] + 0.1 * theta, rtol=1e-9, atol=1e-9)
+    data = as_json(capsys, 'check', *arguments, code=0)
+    assert data['violations'] == []
+    code, _, _ = command(capsys, 'retime', *arguments, '-o', faster, '--uniform')
+    assert code == 0
+    data = as_json(capsys, 'check', robot, faster, '--actuators', actuators, code=0)
+    shares = {item['quantity']: item['shares'] for item in data['used']}
+    assert shares['motor_torque']['left'] == pytest.approx(1.0, abs=1e-6)
+    assert 0.1 < shares['deflection']['right'] < 1.0
+    assert data['end'] < 0.95
+
+
 def test_torque_rates_of_motors_are_checked_where_the_motion_determines_them(
     tmp_path, capsys
 ):

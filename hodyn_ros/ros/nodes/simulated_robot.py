@@ -230,10 +230,10 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         )
         sensors = Sensors(**asdict(settings.sensors))
         robot = SampledPlant(plant, settings.sample_period, sensors, settings.command_delay)
-        # By default a joint is at zero, or at the limit that is closest to zero.
+        # By default a joint is where the plant begins, or at the limit that is closest to it.
         names, position = (
             model.joint_names,
-            np.clip(0.0, model.limits.lower, model.limits.upper),
+            np.clip(plant.q, model.limits.lower, model.limits.upper),
         )
         for joint, value in joint_values(
             POSITION, settings.initial_position, names
