@@ -289,22 +289,27 @@ class BodyDynamics(NamedTuple):
 
 
 class Loops(NamedTuple):
-    """Request, of a model with closed loops, for what closes them or for its efforts.
+    """Request, of a model with closed loops, for what closes them, a motion, or efforts.
 
     Attributes
     ----------
     order : int or None
         Highest derivative of the efforts; None: a step that closes the loops.
     wrenches : tuple of Attachment
+    K : int
+        Instead of efforts, the motion of the dependent joints with so many derivatives.
     """
 
-    order: int | None
+    order: int | None = None
     wrenches: tuple[Attachment, ...] = ()
+    K: int = 0
 
     def program(self, model: RobotModel) -> RobotProgram:
         """Program of it, which works on the motion of the tree."""
         from hodyn_ros.engine import loop_program
 
+        if self.K:
+            return loop_program.completing_program(model, self.K)
         if self.order is None:
             return loop_program.closing_program(model)
         return loop_program.closed_effort_program(model, self.order, self.wrenches)

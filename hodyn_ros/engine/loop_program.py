@@ -109,6 +109,28 @@ def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotPr
     return _program(recorder, bodies, 2, NO_ARRAY, Part('change', size, True))
 
 
+def completing_program(model: RobotModel, K: int) -> RobotProgram:
+    """Program of the motion of all joints of the tree.
+
+    It reads this motion, K rows, at positions where the loops are closed; of the dependent joints
+    the positions alone. Output 'completed': derivative k of the i-th dependent joint at
+    (k - 1) m + i.
+
+    Raises
+    ------
+    ModelError, ProgramTooLong
+        As `closing_program`.
+    """
+    recorder = Recorder(LONGEST)
+    bodies = ClosedBodies(recorder, model)
+    motion = motion_inputs(recorder, bodies.tree, K)
+    rows = bodies.rows(motion)
+    whole = bodies.complete(motion, rows, bodies.factors(rows))
+    found = [row[j] for row in whole[1:] for j in bodies.dependent]
+    recorder.outputs('completed', found)
+    return _program(recorder, bodies, K, NO_ARRAY, Part('completed', len(found), True))
+
+
 def closed_effort_program(
     model: RobotModel,
     order: int,

@@ -200,8 +200,28 @@ def complete_motion(model: RobotModel, motion: ArrayLike) -> Array:
     closure_of(model)
     array = checked_motion(model, motion, 1)
     flat = array.reshape(-1, *array.shape[-2:])
-    closed = ClosedMotion(model, flat).motion
+    closed = _completed(model, flat)
+    if closed is None:
+        closed = ClosedMotion(model, flat).motion
     return closed.reshape(*array.shape[:-1], closed.shape[-1])
+
+
+def _completed(model: RobotModel, motion: Array) -> Array | None:
+    """Motion of all joints by compiled code, None where there is none or it is not good enough."""
+    closure, (samples, K, _) = closure_of(model), motion.shape
+    positions = closed_positions(model, motion[:, 0])
+    if positions is None or not positions[1].all():
+        return None
+    whole = np.zeros((samples, K, closure.tree.n_joints))
+    whole[:, 1:, closure.independent] = motion[:, 1:]
+    whole[:, 0] = positions[0]
+    if K > 1:
+        kernel = model.kept(Engine).kernel(Loops(K=K), samples)
+        found = np.empty((samples, K - 1, len(closure.dependent)))
+        if kernel is None or not kernel.evaluate(whole, None, found):
+            return None
+        whole[:, 1:, closure.dependent] = found
+    return whole
 
 
 def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:

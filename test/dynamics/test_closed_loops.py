@@ -438,6 +438,9 @@ def test_samples_that_follow_each_other_are_those_that_come_alone(compiled):
     motion[:, :1] = model.closure.start[model.closure.independent] + along
     together = inverse_dynamics(model, motion)
     order = np.random.default_rng(0).permutation(500)
+    model.kept(Engine).prepare(Loops(K=5))
+    whole, closed = complete_motion(model, motion), ClosedMotion(model, motion)
+    np.testing.assert_allclose(whole, closed.motion, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(inverse_dynamics(model, motion[order]), together[order])
     for sample in (0, 77, 499):
         alone = inverse_dynamics(model, motion[sample])
