@@ -410,6 +410,7 @@ def prepare(model: RobotModel) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
     if not unavailable():
         model.kept(Engine).prepare(Loops(None))
+        _kernels().closed_efforts()
     motion = np.zeros((1, 2, model.n_joints))
     motion[:, 0] = closure_of(model).start[closure_of(model).independent]
     closed = ClosedMotion(model, motion)
