@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 SINGULAR, _DOUBTFUL = 1e-7, 1e-4
 # Ratio of singular values below which rows follow from others.
 _RANK = 1e-7
+# A derivative of positions [rad/s^r] or [m/s^r] beside which no other counts.
+_STEEP = 1e60
 
 
 def _kernels() -> ModuleType:
@@ -308,6 +311,21 @@ class ClosedMotion:
             result.append(G)
         return result
 
+    def projected(self, of_tree: Sequence[Array]) -> list[Array]:
+        """Rows of the independent joints, G^T times those of the tree, with derivatives.
+
+        Parameters
+        ----------
+        of_tree : sequence of ndarray, shape (samples, N, ...)
+            Entry k is the k-th time derivative, at most K.
+
+        Returns
+        -------
+        list of ndarray, shape (samples, n, ...)
+        """
+        G = self.G(len(of_tree))
+        return products([np.swapaxes(Gk, -1, -2) for Gk in G], of_tree)
+
     def efforts(self, of_tree: Array) -> tuple[Array, Array]:
         """Efforts of the independent joints, and what the loops carry.
 
@@ -329,6 +347,38 @@ class ClosedMotion:
         of_tree = np.ascontiguousarray(of_tree)
         _kernels().efforts_all(u, d, L, *self._factors, of_tree, efforts, carried)
         return efforts, carried
+
+
+def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Array]:
+    """Derivatives of `ClosedMotion.G` by the positions of the independent joints.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With closed loops.
+    motion : ndarray, shape (samples, K, n)
+        Of the independent joints.
+    orders : int
+        How many time derivatives, from the zeroth on, at most K.
+
+    Returns
+    -------
+    list of ndarray, shape (samples, n, N, n)
+        `[k][:, j]` is the k-th time derivative of that of G by the position of joint j.
+
+    Notes
+    -----
+    With r orders, G^(k+r), k < r, is linear in the derivative r of the positions, and its slope is
+    binomial(k + r, k) (dG/du)^(k). So that derivative is given a value beside which nothing else
+    counts, exactly as in complex steps a small one is given.
+    """
+    samples, _, n = motion.shape
+    steep = np.zeros((samples, n, 2 * orders, n))
+    steep[:, :, :orders] = motion[:, None, :orders]
+    steep[:, range(n), orders, range(n)] = _STEEP
+    G = ClosedMotion(model, steep.reshape(-1, 2 * orders, n)).G(2 * orders)[orders:]
+    slopes = [Gk / (comb(k + orders, k) * _STEEP) for k, Gk in enumerate(G)]
+    return [slope.reshape(samples, n, *slope.shape[1:]) for slope in slopes]
 
 
 def prepare(model: RobotModel) -> None:
