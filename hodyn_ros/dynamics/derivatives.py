@@ -16,7 +16,12 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import Term, computed
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, velocity_partials
-from hodyn_ros.kinematics.joints import checked_motion, checked_result, motion_array, overflow
+from hodyn_ros.kinematics.joints import (
+    checked_motion,
+    checked_result,
+    motion_array,
+    overflow,
+)
 from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -95,12 +100,14 @@ def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
     Q = inverse_dynamics(tree, closed.motion, wrenches)
     G, turning = closed.G(K), velocity_partials(model, given.motion, orders)
     of_Q = products(
-        [np.swapaxes(dG, -1, -2) for dG in turning], [*np.moveaxis(Q, 1, 0)[:, :, None, :, None]]
+        [np.swapaxes(dG, -1, -2) for dG in turning],
+        [*np.moveaxis(Q, 1, 0)[:, :, None, :, None]],
     )
     result = np.empty((given.N, orders, model.n_joints, K, model.n_joints))
     for j in range(K):
-        by_tree = sum(comb(k, j) * (P[..., k, :] @ G[k - j][:, None]) for k in range(j, K))
-        for m, part in enumerate(closed.projected([*np.moveaxis(by_tree, 1, 0)])):
+        terms = [comb(k, j) * (P[..., k, :] @ G[k - j][:, None]) for k in range(j, K)]
+        by_tree = np.moveaxis(np.sum(terms, axis=0), 1, 0)
+        for m, part in enumerate(closed.projected([*by_tree])):
             if j <= m:
                 part = part + comb(m, j) * np.swapaxes(of_Q[m - j][..., 0], -1, -2)
             result[:, m, :, j] = part

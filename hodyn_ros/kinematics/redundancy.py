@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
-from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
+from hodyn_ros.kinematics.jacobian import LinkChain, LoopChain, chain_to, jacobian
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.names import listed
@@ -118,7 +118,7 @@ class TaskSystem(NamedTuple):
     """
 
     model: RobotModel
-    chain: LinkChain
+    chain: LinkChain | LoopChain
     rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
     # The u joints to solve for; others do not move the link and stay.
     unknown: NDArray[np.intp]
@@ -158,8 +158,8 @@ class TaskSystem(NamedTuple):
         JointNameError
             If a joint task names a joint that is not an independent one.
         """
-        chain = LinkChain.of(model, link)
-        if len(chain.X) == 0:
+        chain = chain_to(model, link)
+        if len(chain.coordinate) == 0:
             raise HodynError(
                 f'No joint moves the link {link!r}, so its motion determines no joint motion.'
             )
@@ -224,17 +224,8 @@ class TaskSystem(NamedTuple):
         -------
         ndarray of bool, shape (n,)
         """
-        turns = np.zeros(self.chain.n_joints, dtype=bool)
-        for i, j in enumerate(self.chain.coordinate):
-            omega, v = self.chain.X[i, :3], self.chain.X[i, 3:]
-            # A helical joint advances, a mimic joint of another ratio does not turn fully.
-            pure = np.linalg.norm(omega) > 0.5 and abs(omega @ v) < 1e-12
-            once = (
-                np.sum(self.chain.coordinate == j) == 1
-                and abs(self.chain.multiplier[i]) == 1.0
-            )
-            turns[j] = pure and once and not np.any(self.A[:, j])
-        return turns & (upper - lower >= 2.0 * np.pi)
+        free = self.chain.turning & ~np.any(self.A, axis=0)
+        return np.asarray(free & (upper - lower >= 2.0 * np.pi))
 
     def matrix(self, J: Array) -> Array:
         """Matrix of the equations, dimensionless.
@@ -284,7 +275,7 @@ class TaskSystem(NamedTuple):
         if len(self.ignored_rotations):
             # Angular velocities about some axes alone are no derivatives of any orientation,
             # unless the link turns about these axes only.
-            q = np.random.default_rng(0).uniform(-1.0, 1.0, (4, self.chain.n_joints))
+            q = self.chain.some_positions
             turning = np.abs(self.chain.pose_and_jacobian(q)[1][:, self.ignored_rotations])
             if turning.max() > 1e-9:
                 raise HodynError(
