@@ -228,6 +228,41 @@ def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
     return model.closure.tree, complete_motion(model, motion)
 
 
+def within_reach(model: RobotModel, positions: Array) -> Array:
+    """Positions at which loops close: halfway to their start, as often as need be.
+
+    They are no singular ones either: no joint is more than ten times faster, for velocities of
+    the independent ones, than the fastest at the start.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With or without closed loops.
+    positions : ndarray, shape (..., n)
+        Of the independent joints [rad] or [m].
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+    """
+    if model.closure is None:
+        return positions
+    found, start = positions.copy(), model.closure.start[model.closure.independent]
+    most = 10.0 * _fastest(model, start)
+    for q in found.reshape(-1, len(start)):
+        while not _fastest(model, q) <= most:
+            q[:] = 0.5 * (start + q)
+    return found
+
+
+def _fastest(model: RobotModel, q: Array) -> float:
+    """Largest entry of G at positions (n,), infinite where the loops do not close."""
+    try:
+        return float(np.abs(ClosedMotion(model, q[None, None]).G(1)[0]).max())
+    except MotionError:
+        return np.inf
+
+
 class ClosedMotion:
     """Motion of all joints of a mechanism, with the matrix of its loops along it.
 

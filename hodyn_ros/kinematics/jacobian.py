@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_reach
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
@@ -265,8 +265,8 @@ class LoopChain:
     def some_positions(self) -> Array:
         """Positions (4, n) near the start of the loops that are in no way special [rad], [m]."""
         closure = closure_of(self.model)
-        ways = np.random.default_rng(0).uniform(-0.01, 0.01, (4, self.n_joints))
-        return np.asarray(closure.start[closure.independent] + ways)
+        ways = np.random.default_rng(0).uniform(-0.1, 0.1, (4, self.n_joints))
+        return within_reach(self.model, closure.start[closure.independent] + ways)
 
     @cached_property
     def coordinate(self) -> NDArray[np.intp]:
