@@ -20,6 +20,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import BodyDynamics, computed
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
+from hodyn_ros.kinematics.closed_loops import through_tree
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import checked_link_motion, hybrid_from
 from hodyn_ros.kinematics.joints import motion_array, overflow
@@ -98,15 +99,18 @@ def moving_base_inverse_dynamics(
     K = array.shape[-2]
     twist, up = _body_twist(model, base, expressed_in, K - 1)
     given = DynamicsInputs(model, array, (twist, up), K - 2, wrench)
-    result = np.empty((given.N, K - 2, model.n_joints + 6))
+    if model.closure is not None:
+        given.refuse_not_finite()
+    tree, whole, of_independent = through_tree(model, given.motion)
+    result = np.empty((given.N, K - 2, tree.n_joints + 6))
     request = BodyDynamics(MOVING, K - 2, given.links)
-    if not computed(model, request, given.motion, given.packed(*given.others), result):
+    if not computed(tree, request, whole, given.packed(*given.others), result):
         given.refuse_not_finite()
         raise overflow(given.motion)
     if model.friction:
-        result[..., 6:] += friction_efforts(model, given.motion)
-    result = result.reshape(*given.batch, *result.shape[1:])
-    return MovingBaseEfforts(result[..., 6:].copy(), result[..., :6].copy())
+        result[..., 6:] += friction_efforts(tree, whole)
+    parts = of_independent(result[..., 6:]), result[..., :6]
+    return MovingBaseEfforts(*(x.reshape(*given.batch, *x.shape[1:]).copy() for x in parts))
 
 
 def floating_base_forward_dynamics(

@@ -6,7 +6,7 @@ closed loops knows, and how a tree is closed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -226,6 +226,35 @@ def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
     if model.closure is None:
         return model, motion
     return model.closure.tree, complete_motion(model, motion)
+
+
+def through_tree(
+    model: RobotModel, motion: Array
+) -> tuple[RobotModel, Array, Callable[[Array], Array]]:
+    """What efforts of a robot are computed by: its tree, whose joints may all be its own.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (samples, K, n)
+
+    Returns
+    -------
+    tree : RobotModel
+    motion : ndarray, shape (samples, K, n of the tree)
+    of_independent : callable
+        From efforts of the tree and their derivatives, shape (samples, orders, n of the tree),
+        to those of the independent joints, shape (samples, orders, n).
+
+    Raises
+    ------
+    MotionError
+        As `complete_motion`.
+    """
+    if model.closure is None:
+        return model, motion, lambda efforts: efforts
+    closed = ClosedMotion(model, motion)
+    return model.closure.tree, closed.motion, lambda efforts: closed.efforts(efforts)[0]
 
 
 def within_reach(model: RobotModel, positions: Array) -> Array:
