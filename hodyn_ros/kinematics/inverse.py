@@ -353,7 +353,7 @@ def _starting_positions(
         lower, upper = model.limits.lower, model.limits.upper
         bounded = np.isfinite(lower) & np.isfinite(upper)
         middle = np.clip(0.0, lower, upper)
-        middle[bounded] = 0.5 * (lower + upper)[bounded]
+        middle[bounded] = 0.5 * (lower[bounded] + upper[bounded])
         if model.closure is not None:
             middle = np.clip(model.closure.start[model.closure.independent], lower, upper)
         return np.broadcast_to(middle, (M, 1, n))

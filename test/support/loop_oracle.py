@@ -131,6 +131,20 @@ class LoopOracle:
         return position, rotation
 
 
+def oracle_of(model, xml):
+    """Oracle of a model with closed loops, whose tree the URDF describes."""
+    closure = model.closure
+    equations = [
+        LoopEquation(
+            loop.kind, loop.link_a, loop.link_b, loop.pose_a, loop.pose_b, loop.axis
+        )
+        for loop in closure.loops
+    ]
+    return LoopOracle(
+        xml, closure.tree.joint_names, model.joint_names, equations, closure.tree.gravity
+    )
+
+
 def _constant(value, K):
     series = np.zeros((K, *np.shape(value)), dtype=COMPLEX)
     series[0] = value
