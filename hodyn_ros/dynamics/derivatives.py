@@ -69,7 +69,7 @@ def inverse_dynamics_derivatives(
         from hodyn_ros.engine.robot_program import friction_laws
 
         model.kept(friction_laws)  # refuses those that are not of this package
-    if model.closure is not None:
+    if getattr(model, 'closure', None) is not None:
         return _of_loops(model, motion, wrench)
     if wrench is None:
         return along(model, motion, PARTIALS)

@@ -101,7 +101,8 @@ def inter_body_wrenches(
     """Wrenches that the joints transmit to the bodies behind them, with two time derivatives.
 
     All six components, constraint reactions included, for the design of bearings and to monitor
-    loads. Their sum over the bodies on the base is the reaction of the base.
+    loads. Their sum over the bodies on the base, with what loops that close on it carry, is the
+    reaction of the base.
 
     Parameters
     ----------
