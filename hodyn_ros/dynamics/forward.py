@@ -228,9 +228,8 @@ def hybrid_dynamics(
         regular_mass_matrix(model, given.motion, free)
         raise overflow(given.motion)
     efforts[..., which] = found[..., which]
-    return HybridDynamics(
-        *(item.reshape(*given.batch, *item.shape[1:]) for item in (whole, efforts))
-    )
+    parts = (x.reshape(*given.batch, *x.shape[1:]) for x in (whole, efforts))
+    return HybridDynamics(*parts)
 
 
 def given_efforts(

@@ -181,7 +181,6 @@ def floating_base_forward_dynamics(
     packed = given.packed(*given.others)
     request = BodyDynamics(FLOATING, m, given.links)
     if model.closure is not None:
-        given.refuse_not_finite()
         _order_by_order(model, given, found)
     elif not computed(model, request, given.motion, packed, found):
         given.refuse_not_finite()
@@ -196,6 +195,7 @@ def _order_by_order(model: RobotModel, given: DynamicsInputs, found: Array) -> N
 
     As in `forward`, with a matrix that comes column by column, at rest and without weight.
     """
+    given.refuse_not_finite()
     N, size = len(found), found.shape[-1]
     efforts, on_base, V, up = given.others
     wanted = np.concatenate([on_base, efforts], axis=-1)

@@ -7,8 +7,6 @@ derivatives follow from those of the twist of body i, dS_i/dt = ad_{V_i} S_i (Mu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.errors import HodynError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_reach
-from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
@@ -82,6 +78,9 @@ def jacobian(
     batch, (K, n) = motion.shape[:-2], motion.shape[-2:]
     samples = motion.reshape(-1, K, n)
     if model.closure is not None:
+        # Loaded for those few robots that have loops.
+        from hodyn_ros.kinematics.closed_loops import ClosedMotion
+
         closed = ClosedMotion(model, samples)
         of_tree = jacobian(model.closure.tree, closed.motion, link, expressed_in)
         of_independent = leibniz.products([*np.moveaxis(of_tree, 1, 0)], closed.G(K))
@@ -231,56 +230,3 @@ class LinkChain(NamedTuple):
         """Sum of the distances between successive joints up to the link, 1 m if it is zero."""
         offsets = [*self.B[:, :3, 3], self.frame[:3, 3]]
         return float(sum(np.linalg.norm(offset) for offset in offsets)) or 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class LoopChain:
-    """What `LinkChain` is, of a robot with closed loops.
-
-    Attributes
-    ----------
-    model : RobotModel
-    link : str
-    """
-
-    model: RobotModel
-    link: str
-
-    @property
-    def n_joints(self) -> int:
-        """Number n of independent joints."""
-        return self.model.n_joints
-
-    @property
-    def reach(self) -> float:
-        """That of the tree [m]."""
-        return LinkChain.of(closure_of(self.model).tree, self.link).reach
-
-    @property
-    def turning(self) -> NDArray[np.bool_]:
-        """None: loops may be on another branch after a full turn, shape (n,)."""
-        return np.zeros(self.n_joints, dtype=bool)
-
-    @property
-    def some_positions(self) -> Array:
-        """Positions (4, n) near the start of the loops that are in no way special [rad], [m]."""
-        closure = closure_of(self.model)
-        ways = np.random.default_rng(0).uniform(-0.1, 0.1, (4, self.n_joints))
-        return within_reach(self.model, closure.start[closure.independent] + ways)
-
-    @cached_property
-    def coordinate(self) -> NDArray[np.intp]:
-        """Independent joints that move the link."""
-        _, J = self.pose_and_jacobian(self.some_positions)
-        return np.flatnonzero(np.abs(J).max(axis=(0, 1)) > 1e-9)
-
-    def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
-        """As that of `LinkChain`; a `MotionError` where the loops do not close."""
-        J = jacobian(self.model, q[:, None], self.link, 'hybrid')[:, 0]
-        return forward_kinematics(self.model, q[:, None], self.link).pose, J
-
-
-def chain_to(model: RobotModel, link: str) -> LinkChain | LoopChain:
-    """What moves a link, for repeated evaluation; a `ModelError` if there is no such link."""
-    model.link(link)
-    return LinkChain.of(model, link) if model.closure is None else LoopChain(model, link)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
-from hodyn_ros.kinematics.jacobian import LinkChain, LoopChain, chain_to, jacobian
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_reach
+from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.names import listed
@@ -108,6 +110,65 @@ class LeastNorm:
     weights: ArrayLike | None = None
     posture: ArrayLike | None = None
     rate: ArrayLike = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LoopChain:
+    """What `LinkChain` is, of a robot with closed loops.
+
+    Attributes
+    ----------
+    model : RobotModel
+    link : str
+    """
+
+    model: RobotModel
+    link: str
+
+    @property
+    def n_joints(self) -> int:
+        """Number n of independent joints."""
+        return self.model.n_joints
+
+    @cached_property
+    def of_tree(self) -> LinkChain:
+        """Chain of the tree."""
+        return LinkChain.of(closure_of(self.model).tree, self.link)
+
+    @property
+    def reach(self) -> float:
+        """That of the tree [m]."""
+        return self.of_tree.reach
+
+    @property
+    def turning(self) -> NDArray[np.bool_]:
+        """None: loops may be on another branch after a full turn, shape (n,)."""
+        return np.zeros(self.n_joints, dtype=bool)
+
+    @property
+    def some_positions(self) -> Array:
+        """Positions (4, n) near the start of the loops that are in no way special [rad], [m]."""
+        closure = closure_of(self.model)
+        ways = np.random.default_rng(0).uniform(-0.1, 0.1, (4, self.n_joints))
+        return within_reach(self.model, closure.start[closure.independent] + ways)
+
+    @cached_property
+    def coordinate(self) -> NDArray[np.intp]:
+        """Independent joints that move the link."""
+        _, J = self.pose_and_jacobian(self.some_positions)
+        return np.flatnonzero(np.abs(J).max(axis=(0, 1)) > 1e-9)
+
+    def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
+        """As that of `LinkChain`; a `MotionError` where the loops do not close."""
+        closed = ClosedMotion(self.model, q[:, None])
+        pose, J = self.of_tree.pose_and_jacobian(closed.motion[:, 0])
+        return pose, J @ closed.G(1)[0]
+
+
+def chain_to(model: RobotModel, link: str) -> LinkChain | LoopChain:
+    """What moves a link, for repeated evaluation; a `ModelError` if there is no such link."""
+    model.link(link)
+    return LinkChain.of(model, link) if model.closure is None else LoopChain(model, link)
 
 
 class TaskSystem(NamedTuple):

@@ -17,7 +17,7 @@ from hodyn_ros import (
 )
 from hodyn_ros.errors import InverseKinematicsError, MotionError
 from hodyn_ros.kinematics import InverseKinematicsOptions, JointTask
-from hodyn_ros.kinematics.jacobian import LoopChain
+from hodyn_ros.kinematics.redundancy import LoopChain
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
