@@ -10,11 +10,15 @@ from hodyn_ros.dynamics.inverse import (
     Formulation,
     LinkMotionEfforts,
     chosen_algorithm,
-    inter_body_wrenches,
     inverse_dynamics,
     inverse_dynamics_from_link_motion,
 )
-from hodyn_ros.dynamics.loops import LoopEfforts, distribute_efforts, loop_efforts
+from hodyn_ros.dynamics.loops import (
+    LoopEfforts,
+    distribute_efforts,
+    inter_body_wrenches,
+    loop_efforts,
+)
 from hodyn_ros.dynamics.matrices import coriolis_matrix, gravity_effort, mass_matrix
 from hodyn_ros.dynamics.moving_base import (
     FloatingBaseMotion,

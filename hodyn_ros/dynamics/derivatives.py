@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.forward import DynamicsInputs
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import Term, computed
 from hodyn_ros.engine.program import PARTIALS
-from hodyn_ros.kinematics.joints import motion_array, overflow
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, velocity_partials
+from hodyn_ros.kinematics.joints import (
+    checked_motion,
+    checked_result,
+    motion_array,
+    overflow,
+)
+from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -59,6 +69,8 @@ def inverse_dynamics_derivatives(
         from hodyn_ros.engine.robot_program import friction_laws
 
         model.kept(friction_laws)  # refuses those that are not of this package
+    if getattr(model, 'closure', None) is not None:
+        return _of_loops(model, motion, wrench)
     if wrench is None:
         return along(model, motion, PARTIALS)
     array = np.asarray(motion_array(model, motion, 3), dtype=np.float64)
@@ -71,3 +83,32 @@ def inverse_dynamics_derivatives(
         given.refuse_not_finite()
         raise overflow(array)
     return result.reshape(*given.batch, *result.shape[1:])
+
+
+def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
+    """Partial derivatives of the efforts of the independent joints of closed loops.
+
+    With those P of the tree's efforts Q and the velocities G,
+
+        sum_k G^T P_k binomial(k, j) G^(k-j)  +  binomial(m, j) (dG^T/du Q)^(m-j).
+    """
+    array = checked_motion(model, motion)
+    given = DynamicsInputs(model, array, (), array.shape[-2] - 2, wrench)
+    closed, orders, K = ClosedMotion(model, given.motion), given.count, given.count + 2
+    tree, wrenches = closure_of(model).tree, given.wrenches(orders)
+    P = inverse_dynamics_derivatives(tree, closed.motion, wrenches)
+    Q = inverse_dynamics(tree, closed.motion, wrenches)
+    G, turning = closed.G(K), velocity_partials(model, given.motion, orders)
+    of_Q = products(
+        [np.swapaxes(dG, -1, -2) for dG in turning],
+        [*np.moveaxis(Q, 1, 0)[:, :, None, :, None]],
+    )
+    result = np.empty((given.N, orders, model.n_joints, K, model.n_joints))
+    for j in range(K):
+        terms = [comb(k, j) * (P[..., k, :] @ G[k - j][:, None]) for k in range(j, K)]
+        by_tree = np.moveaxis(np.sum(terms, axis=0), 1, 0)
+        for m, part in enumerate(closed.projected([*by_tree])):
+            if j <= m:
+                part = part + comb(m, j) * np.swapaxes(of_Q[m - j][..., 0], -1, -2)
+            result[:, m, :, j] = part
+    return checked_result(result, array).reshape(*given.batch, *result.shape[1:])

@@ -115,7 +115,9 @@ def forward_dynamics(
     request = _request(model, algorithm, given)
     if not compute(model, request, given.motion, given.packed(*given.others), flat):
         given.refuse_not_finite()
-        _order_by_order(model, given, flat)
+        motion = np.zeros((given.N, given.count + 2, model.n_joints))
+        motion[:, :2] = given.motion
+        flat[...] = _order_by_order(model, given, motion, range(model.n_joints))[:, 2:]
     return result
 
 
@@ -195,10 +197,6 @@ def hybrid_dynamics(
     -------
     HybridDynamics
     """
-    if model.closure is not None:
-        raise ModelError(
-            f'The model {model.name!r} has closed loops: hybrid dynamics knows trees alone.'
-        )
     listed = isinstance(prescribed, Iterable) and not isinstance(prescribed, str)
     if not listed or any(name not in model.joint_names for name in prescribed):
         raise JointNameError(
@@ -216,18 +214,22 @@ def hybrid_dynamics(
             efforts = values = values.astype(np.float64)
             values[..., which] = 0.0
     given = given_efforts(model, array, efforts, wrench, K=array.shape[-2])
-    found = np.empty((given.N, given.count, model.n_joints))
+    whole, efforts = given.motion.copy(), given.others[0].copy()
+    found = np.empty_like(efforts)
     request = BodyDynamics(FORWARD, given.count, given.links, tuple(which))
-    if not computed(model, request, given.motion, given.packed(*given.others), found):
+    if model.closure is not None:
+        given.refuse_not_finite()
+        whole = _order_by_order(model, given, whole, free)
+        found[...] = inverse_dynamics(model, whole, given.wrenches(given.count))
+    elif computed(model, request, given.motion, given.packed(*given.others), found):
+        whole[:, 2:, free] = found[..., free]
+    else:
         given.refuse_not_finite()
         regular_mass_matrix(model, given.motion, free)
         raise overflow(given.motion)
-    whole, efforts = given.motion.copy(), given.others[0].copy()
-    whole[:, 2:, free] = found[..., free]
     efforts[..., which] = found[..., which]
-    return HybridDynamics(
-        *(item.reshape(*given.batch, *item.shape[1:]) for item in (whole, efforts))
-    )
+    parts = (x.reshape(*given.batch, *x.shape[1:]) for x in (whole, efforts))
+    return HybridDynamics(*parts)
 
 
 def given_efforts(
@@ -364,19 +366,22 @@ class DynamicsInputs:
         refuse_not_finite(self._model, self.motion, self.batch)
 
 
-def _order_by_order(model: RobotModel, given: DynamicsInputs, result: Array) -> None:
-    """Recursion of the orders with `inverse_dynamics` and `mass_matrix`."""
-    M = regular_mass_matrix(model, given.motion)
+def _order_by_order(
+    model: RobotModel, given: DynamicsInputs, motion: Array, free: Sequence[int]
+) -> Array:
+    """Recursion of the orders with `inverse_dynamics` and `mass_matrix`.
+
+    What the joints that are free do from order 2 on is zero in the motion; it is filled in.
+    """
+    M = regular_mass_matrix(model, given.motion, free)
     with np.errstate(over='ignore', invalid='ignore'):
-        motion = np.zeros((given.N, given.count + 2, model.n_joints))
-        motion[:, :2] = given.motion
         for k in range(given.count):
             bias = inverse_dynamics(model, motion[:, : k + 3], given.wrenches(k + 1))[:, k]
-            rest = given.others[0][:, k] - bias
-            motion[:, k + 2] = np.linalg.solve(M, rest[..., None])[..., 0]
-    result[...] = motion[:, 2:]
-    if not np.all(np.isfinite(result)):
+            rest = (given.others[0][:, k] - bias)[:, free]
+            motion[:, k + 2, free] = np.linalg.solve(M, rest[..., None])[..., 0]
+    if not np.all(np.isfinite(motion)):
         raise overflow(given.motion)
+    return motion
 
 
 def regular_mass_matrix(

@@ -333,42 +333,10 @@ def effort_deviations(
     return result
 
 
-def inter_body_wrenches(
+def wrenches_in_tree(
     model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
 ) -> Array:
-    """Wrenches that the joints transmit to the bodies behind them, with two time derivatives.
-
-    All six components, constraint reactions included, for the design of bearings and to monitor
-    loads. Their sum over the bodies on the base is the reaction of the base.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : array-like, shape (..., K, n)
-        Time derivatives of the joint positions in model order, 3 <= K <= 5.
-    wrench : Wrench or sequence of Wrench, optional
-        Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
-
-    Returns
-    -------
-    ndarray, shape (..., K-2, n_bodies, 6)
-        `[..., m, i, :]` is the m-th time derivative of the wrench (moment, force) [N m, N] that
-        body i gets through its joint, the drive included, in the order of `model.body_names`.
-        Spatial: base link axes, moment about the base link origin.
-
-    Raises
-    ------
-    MotionError
-        If the motion has a wrong shape or holds NaN or infinite values, or a result overflows.
-    WrenchError
-        If a wrench does not fit the model or the motion.
-    HodynError
-        If K is above 5.
-
-    Notes
-    -----
-    Source: Mueller 2021, eq. (30), and Algorithm 3.
-    """
+    """What `inter_body_wrenches` returns, for a model without closed loops."""
     samples = _Samples(model, motion, wrench)
     K = samples.K
     if K > 5:

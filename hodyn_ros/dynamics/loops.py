@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import finite_array
-from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.dynamics.inverse import inverse_dynamics, wrenches_in_tree
+from hodyn_ros.dynamics.wrenches import Wrench, wrench_from_frame
 from hodyn_ros.errors import ModelError, MotionError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, tables_of
+from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -91,6 +93,59 @@ def loop_efforts(
     for number, coupling in enumerate(closure.couplings, first):
         wrenches[coupling.name] = rows[..., number].reshape(*batch, -1)
     return LoopEfforts(effort.reshape(*batch, *effort.shape[1:]), wrenches, whole)
+
+
+def inter_body_wrenches(
+    model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
+) -> Array:
+    """Wrenches that the joints transmit to the bodies behind them, with two time derivatives.
+
+    All six components, constraint reactions included, for the design of bearings and to monitor
+    loads. Their sum over the bodies on the base, with what loops that close on it carry, is the
+    reaction of the base.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : array-like, shape (..., K, n)
+        Time derivatives of the joint positions in model order, 3 <= K <= 5.
+    wrench : Wrench or sequence of Wrench, optional
+        Wrenches on links, with derivatives; leading axes broadcast with those of the motion.
+
+    Returns
+    -------
+    ndarray, shape (..., K-2, n_bodies, 6)
+        `[..., m, i, :]` is the m-th time derivative of the wrench (moment, force) [N m, N] that
+        body i gets through its joint, the drive included, in the order of `model.body_names`.
+        Closed loops take their part of it; see `loop_efforts` for what is not determined there.
+        Spatial: base link axes, moment about the base link origin.
+
+    Raises
+    ------
+    MotionError
+        If the motion has a wrong shape or holds NaN or infinite values, or a result overflows.
+    WrenchError
+        If a wrench does not fit the model or the motion.
+    HodynError
+        If K is above 5.
+
+    Notes
+    -----
+    Source: Mueller 2021, eq. (30), and Algorithm 3.
+    """
+    if model.closure is None:
+        return wrenches_in_tree(model, motion, wrench)
+    tree, found = model.closure.tree, loop_efforts(model, motion, wrench)
+    W = wrenches_in_tree(tree, found.motion, wrench)
+    # Of each loop and body, 1 where what A exerts on B is all that the joint need not transmit.
+    behind = model.kept(tables_of).loops[-1]
+    for loop, signs in zip(model.closure.loops, behind):
+        on_link = wrench_from_frame(found.wrenches[loop.name], loop.poses[0])
+        pose, V = forward_kinematics(tree, found.motion, loop.link_a)
+        in_base = leibniz.from_moving_frame(on_link, V, lambda V, y: -se3.coadjoint(V, y))
+        spatial = in_base @ se3.Ad(se3.inverse(pose))
+        W -= signs[:, None] * spatial[..., None, :]
+    return W
 
 
 def distribute_efforts(

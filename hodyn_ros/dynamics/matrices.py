@@ -25,7 +25,7 @@ from hodyn_ros.engine.program import (
     REGRESSOR,
     WEIGHT,
 )
-from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
@@ -204,27 +204,18 @@ def _of_loops(model: RobotModel, motion: Array, name: str) -> Array:
     def of_tree(name: str) -> list[Array]:
         return list(np.moveaxis(along(tree, closed.motion, name), 1, 0))
 
-    G = closed.G(motion.shape[1])
-    transposed = [np.swapaxes(Gk, -1, -2) for Gk in G]
-    if name == PARTIALS:
-        raise ModelError(
-            f'The model {model.name!r} has closed loops, of which derivatives by the state are '
-            'not supported.'
-        )
-    terms = of_tree(name)
+    terms, G = of_tree(name), closed.G(motion.shape[1])
     if name == WEIGHT:
-        orders = [Q[..., 0] for Q in products(transposed, [Q[..., None] for Q in terms])]
+        orders = [Q[..., 0] for Q in closed.projected([Q[..., None] for Q in terms])]
     elif name == REGRESSOR:
-        orders = products(transposed, terms)
+        orders = closed.projected(terms)
     elif name == MASS_MATRIX:
-        orders = [
-            0.5 * (M + np.swapaxes(M, -1, -2)) for M in products(transposed, terms, G)
-        ]
+        M = closed.projected(products(terms, G))
+        orders = [0.5 * (Mk + np.swapaxes(Mk, -1, -2)) for Mk in M]
     else:
-        inertial = products(transposed, of_tree(MASS_MATRIX), G[1:])
-        orders = [
-            a + b for a, b in zip(products(transposed, terms, G), inertial, strict=True)
-        ]
+        inertial = products(of_tree(MASS_MATRIX), G[1:])
+        both = zip(products(terms, G), inertial, strict=True)
+        orders = closed.projected([a + b for a, b in both])
     return np.stack(orders, axis=1)
 
 

@@ -20,6 +20,7 @@ from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.engine import BodyDynamics, computed
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
+from hodyn_ros.kinematics.closed_loops import through_tree
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import checked_link_motion, hybrid_from
 from hodyn_ros.kinematics.joints import motion_array, overflow
@@ -98,15 +99,23 @@ def moving_base_inverse_dynamics(
     K = array.shape[-2]
     twist, up = _body_twist(model, base, expressed_in, K - 1)
     given = DynamicsInputs(model, array, (twist, up), K - 2, wrench)
-    result = np.empty((given.N, K - 2, model.n_joints + 6))
-    request = BodyDynamics(MOVING, K - 2, given.links)
-    if not computed(model, request, given.motion, given.packed(*given.others), result):
+    if model.closure is not None:
+        given.refuse_not_finite()
+    parts = _needed(model, given)
+    return MovingBaseEfforts(*(x.reshape(*given.batch, *x.shape[1:]).copy() for x in parts))
+
+
+def _needed(model: RobotModel, given: DynamicsInputs) -> tuple[Array, Array]:
+    """Joint efforts and wrench on the base, of its twist and -g in its axes."""
+    tree, whole, of_independent = through_tree(model, given.motion)
+    result = np.empty((given.N, given.count, tree.n_joints + 6))
+    request = BodyDynamics(MOVING, given.count, given.links)
+    if not computed(tree, request, whole, given.packed(*given.others), result):
         given.refuse_not_finite()
         raise overflow(given.motion)
     if model.friction:
-        result[..., 6:] += friction_efforts(model, given.motion)
-    result = result.reshape(*given.batch, *result.shape[1:])
-    return MovingBaseEfforts(result[..., 6:].copy(), result[..., :6].copy())
+        result[..., 6:] += friction_efforts(tree, whole)
+    return of_independent(result[..., 6:]), result[..., :6]
 
 
 def floating_base_forward_dynamics(
@@ -171,12 +180,50 @@ def floating_base_forward_dynamics(
     found = np.empty((given.N, m, model.n_joints + 6))
     packed = given.packed(*given.others)
     request = BodyDynamics(FLOATING, m, given.links)
-    if not computed(model, request, given.motion, packed, found):
+    if model.closure is not None:
+        _order_by_order(model, given, found)
+    elif not computed(model, request, given.motion, packed, found):
         given.refuse_not_finite()
         _refuse_singular(model, given, request, packed)
         raise overflow(given.motion)
     found = found.reshape(*given.batch, *found.shape[1:])
     return FloatingBaseMotion(found[..., 6:].copy(), found[..., :6].copy())
+
+
+def _order_by_order(model: RobotModel, given: DynamicsInputs, found: Array) -> None:
+    """Accelerations of base and joints from what `moving_base_inverse_dynamics` computes.
+
+    As in `forward`, with a matrix that comes column by column, at rest and without weight.
+    """
+    given.refuse_not_finite()
+    N, size = len(found), found.shape[-1]
+    efforts, on_base, V, up = given.others
+    wanted = np.concatenate([on_base, efforts], axis=-1)
+    motion = np.zeros((N, given.count + 2, model.n_joints))
+    motion[:, :2] = given.motion
+    twist = np.zeros((N, given.count + 1, 6))
+    twist[:, :1] = V
+
+    def needed(model: RobotModel, motion: Array, *base: Array, orders: int = 0) -> Array:
+        wrenches = given.wrenches(orders) if orders else None
+        own = DynamicsInputs(model, motion, base, motion.shape[-2] - 2, wrenches)
+        effort, wrench = _needed(model, own)
+        return np.concatenate([wrench, effort], axis=-1).reshape(*own.batch, -1, size)
+
+    still, turned = np.zeros((N, size, 3, size - 6)), np.zeros((size, 2, 6))
+    still[:, :, 0] = motion[:, None, 0]
+    still[:, :, 2], turned[:, 1] = np.eye(size)[:, 6:], np.eye(size)[:, :6]
+    bare = model.changed(friction={})
+    M = needed(bare, still, turned, np.zeros((1, 3)))[..., 0, :]
+    scale = 1.0 / np.sqrt(np.maximum(np.einsum('nii->ni', M), 1e-300))
+    if np.linalg.eigvalsh(M * scale[:, :, None] * scale[:, None]).min(initial=1.0) < 1e-12:
+        regular_mass_matrix(model, given.motion)
+        raise _singular_base()
+    for k in range(given.count):
+        series = motion[:, : k + 3], twist[:, : k + 2], up
+        rest = wanted[:, k] - needed(model, *series, orders=k + 1)[:, k]
+        found[:, k] = np.linalg.solve(M, rest[..., None])[..., 0]
+        twist[:, k + 1], motion[:, k + 2] = found[:, k, :6], found[:, k, 6:]
 
 
 def _refuse_singular(
@@ -190,11 +237,15 @@ def _refuse_singular(
     found = np.empty((given.N, request.orders, model.n_joints + 6))
     at_rest = 0.0 * given.motion, np.zeros_like(packed)
     if not computed(model, request, *at_rest, found):
-        raise ModelError(
-            'The mass matrix of the floating base is singular: give the base link an inertia, '
-            'with model.with_payload if the description has none, that is not negligible '
-            'beside those of the other links.'
-        )
+        raise _singular_base()
+
+
+def _singular_base() -> ModelError:
+    return ModelError(
+        'The mass matrix of the floating base is singular: give the base link an inertia, '
+        'with model.with_payload if the description has none, that is not negligible '
+        'beside those of the other links.'
+    )
 
 
 def _body_twist(

@@ -13,6 +13,7 @@ from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.engine.program import REGRESSOR
 from hodyn_ros.errors import IdentificationError, ModelError
 from hodyn_ros.kinematics import joints
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, within_reach
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import FrictionLaw
@@ -114,6 +115,11 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
     """
     terms = _checked_terms(terms)
     motion = joints.checked_motion(model, motion)
+    if model.closure is not None:
+        closed = ClosedMotion(model, motion.reshape(-1, *motion.shape[-2:]))
+        of_tree = joint_regressor(model.closure.tree, closed.motion, terms)
+        found = np.stack(closed.projected([*np.moveaxis(of_tree, 1, 0)]), axis=1)
+        return found.reshape(*motion.shape[:-2], *found.shape[1:])
     series = np.swapaxes(joints.body_coordinates(model, motion), -1, -2)
     columns = np.empty((*series[..., 2:].shape, len(terms)))
     for place, term in enumerate(terms):
@@ -160,10 +166,11 @@ def base_parameters(
     terms : sequence of FrictionLaw, 'armature' or 'stiffness'
         Those of `joint_regressor`, whose columns come behind those of `regressor`.
     tolerance : float
-        Pivots below it, relative to the first, are zero.
+        Pivots below it, relative to the first, are zero. Closed loops that hardly move may have
+        smaller ones: see the gap in `pivots`.
     seed : int
-        Of the random states: positions within the limits (-pi to pi where there are none),
-        velocities and accelerations with the standard deviation 1.
+        Of the random states: positions within the limits (-pi to pi where there are none) and the
+        reach of closed loops, velocities and accelerations with the standard deviation 1.
 
     Raises
     ------
@@ -185,7 +192,7 @@ def base_parameters(
     states = rng.normal(size=(count, 3, n))
     limits = np.array([model.limits.lower, model.limits.upper])
     low, high = np.where(np.isfinite(limits).all(axis=0), limits, [[-np.pi], [np.pi]])
-    states[:, 0] = rng.uniform(low, high, (count, n))
+    states[:, 0] = within_reach(model, rng.uniform(low, high, (count, n)))
     parts = regressor(model, states), joint_regressor(model, states, terms)
     Y = np.concatenate(parts, axis=-1).reshape(count * n, -1)
     R, order = qr(Y, mode='r', pivoting=True)

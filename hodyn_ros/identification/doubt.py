@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
+from hodyn_ros.errors import MotionError
 from hodyn_ros.identification.equations import Equations, Rows
 from hodyn_ros.identification.recording import Flags, Stretch
 from hodyn_ros.model.assembly import BASE
@@ -305,7 +306,10 @@ def _tried_data(sums: _Sums, most: float) -> list[_Tried]:
     """Other data in the place of the given ones, those that leave less than so much."""
     tried = []
     for text, change in _other_data(sums.found):
-        again = _summed(sums.found, change=change)
+        try:
+            again = _summed(sums.found, change=change)
+        except MotionError:  # positions at which closed loops do not close
+            continue
         after = again.fitted()[1] * sums.count / np.maximum(again.count, 1.0)
         if after.sum() < most:
             count = sums.count.sum()

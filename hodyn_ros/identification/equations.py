@@ -11,7 +11,6 @@ developed into powers of the delay. Source of Y: `dynamics.regressor`; of the sp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from hodyn_ros.dynamics.matrices import mass_matrix
 from hodyn_ros.dynamics.regressor import BODY_PARAMETERS, payload_in_body, regressor
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.identification.recording import Flags, Stretch
+from hodyn_ros.kinematics.closed_loops import within_reach
 from hodyn_ros.model.friction import Coulomb, JointFriction, Stribeck
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import FRICTION, GROUPS, SPRING, listed
@@ -385,10 +385,13 @@ class Equations:
                 X[..., self.of('payload', 10)] = Y[..., own] @ to_body
         if 'bodies' not in self.first:
             fixed += inverse_dynamics(self._frictionless, motion)[:, 0]
+        elif model.closure is not None:  # what joints without motors have
+            passive = inverse_dynamics(self._frictionless, motion)[:, 0]
+            fixed += passive - Y @ model.inertial_parameters
         if 'gravity' in self.first:
             still = motion * np.array([1.0, 0.0, 0.0])[:, None]
             for k, direction in enumerate(self._tilts):
-                tilted = replace(self._frictionless, gravity=direction)
+                tilted = self._frictionless.changed(gravity=direction, friction={})
                 X[..., self.first['gravity'] + k] = inverse_dynamics(tilted, still)[:, 0]
         if not stretch.deviations[0].any():
             return X, fixed, np.zeros_like(fixed)
@@ -408,8 +411,10 @@ class Equations:
 
     @cached_property
     def _frictionless(self) -> RobotModel:
-        model = self.model.with_friction(dict.fromkeys(self.model.friction))
-        return model.with_armature(dict.fromkeys(model.body_names, 0.0))
+        model = self.model
+        driven = model.body_names if model.closure is None else model.joint_names
+        model = model.with_friction(dict.fromkeys(driven))
+        return model.with_armature(dict.fromkeys(driven, 0.0))
 
     @cached_property
     def known_drives(self) -> dict[str, Array]:
@@ -510,7 +515,7 @@ class Equations:
         bounded = np.isfinite(low) & np.isfinite(high)
         motion = rng.normal(size=(M, 3, n))
         low, high = np.where(bounded, [low, high], [[-np.pi], [np.pi]])
-        motion[:, 0] = rng.uniform(low, high, (M, n))
+        motion[:, 0] = within_reach(self.model, rng.uniform(low, high, (M, n)))
         stretch = Stretch(
             0.0,
             1.0,

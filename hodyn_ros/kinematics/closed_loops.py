@@ -6,7 +6,7 @@ closed loops knows, and how a tree is closed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.engine.engine import Engine, Loops, unavailable
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 SINGULAR, _DOUBTFUL = 1e-7, 1e-4
 # Ratio of singular values below which rows follow from others.
 _RANK = 1e-7
+# A derivative of positions [rad/s^r] or [m/s^r] beside which no other counts.
+_STEEP = 1e60
 
 
 def _kernels() -> ModuleType:
@@ -300,6 +303,70 @@ def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
         model.derived.efforts[order + 3, model.n_joints] = shape, call, tables
 
 
+def through_tree(
+    model: RobotModel, motion: Array
+) -> tuple[RobotModel, Array, Callable[[Array], Array]]:
+    """What efforts of a robot are computed by: its tree, whose joints may all be its own.
+
+    Parameters
+    ----------
+    model : RobotModel
+    motion : ndarray, shape (samples, K, n)
+
+    Returns
+    -------
+    tree : RobotModel
+    motion : ndarray, shape (samples, K, n of the tree)
+    of_independent : callable
+        From efforts of the tree and their derivatives, shape (samples, orders, n of the tree),
+        to those of the independent joints, shape (samples, orders, n).
+
+    Raises
+    ------
+    MotionError
+        As `complete_motion`.
+    """
+    if model.closure is None:
+        return model, motion, lambda efforts: efforts
+    closed = ClosedMotion(model, motion)
+    return model.closure.tree, closed.motion, lambda efforts: closed.efforts(efforts)[0]
+
+
+def within_reach(model: RobotModel, positions: Array) -> Array:
+    """Positions at which loops close: halfway to their start, as often as need be.
+
+    They are no singular ones either: no joint is more than ten times faster, for velocities of
+    the independent ones, than the fastest at the start.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With or without closed loops.
+    positions : ndarray, shape (..., n)
+        Of the independent joints [rad] or [m].
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+    """
+    if model.closure is None:
+        return positions
+    found, start = positions.copy(), model.closure.start[model.closure.independent]
+    most = 10.0 * _fastest(model, start)
+    for q in found.reshape(-1, len(start)):
+        while not _fastest(model, q) <= most:
+            q[:] = 0.5 * (start + q)
+    return found
+
+
+def _fastest(model: RobotModel, q: Array) -> float:
+    """Largest entry of G at positions (n,), infinite where the loops do not close."""
+    try:
+        return float(np.abs(ClosedMotion(model, q[None, None]).G(1)[0]).max())
+    except MotionError:
+        return np.inf
+
+
 class ClosedMotion:
     """Motion of all joints of a mechanism, with the matrix of its loops along it.
 
@@ -383,6 +450,21 @@ class ClosedMotion:
             result.append(G)
         return result
 
+    def projected(self, of_tree: Sequence[Array]) -> list[Array]:
+        """Rows of the independent joints, G^T times those of the tree, with derivatives.
+
+        Parameters
+        ----------
+        of_tree : sequence of ndarray, shape (samples, N, ...)
+            Entry k is the k-th time derivative, at most K.
+
+        Returns
+        -------
+        list of ndarray, shape (samples, n, ...)
+        """
+        G = self.G(len(of_tree))
+        return products([np.swapaxes(Gk, -1, -2) for Gk in G], of_tree)
+
     def efforts(self, of_tree: Array) -> tuple[Array, Array]:
         """Efforts of the independent joints, and what the loops carry.
 
@@ -404,6 +486,38 @@ class ClosedMotion:
         of_tree = np.ascontiguousarray(of_tree)
         _kernels().efforts_all(u, d, L, *self._factors, of_tree, efforts, carried)
         return efforts, carried
+
+
+def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Array]:
+    """Derivatives of `ClosedMotion.G` by the positions of the independent joints.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With closed loops.
+    motion : ndarray, shape (samples, K, n)
+        Of the independent joints.
+    orders : int
+        How many time derivatives, from the zeroth on, at most K.
+
+    Returns
+    -------
+    list of ndarray, shape (samples, n, N, n)
+        `[k][:, j]` is the k-th time derivative of that of G by the position of joint j.
+
+    Notes
+    -----
+    With r orders, G^(k+r), k < r, is linear in the derivative r of the positions, and its slope is
+    binomial(k + r, k) (dG/du)^(k). So that derivative is given a value beside which nothing else
+    counts, exactly as in complex steps a small one is given.
+    """
+    samples, _, n = motion.shape
+    steep = np.zeros((samples, n, 2 * orders, n))
+    steep[:, :, :orders] = motion[:, None, :orders]
+    steep[:, range(n), orders, range(n)] = _STEEP
+    G = ClosedMotion(model, steep.reshape(-1, 2 * orders, n)).G(2 * orders)[orders:]
+    slopes = [Gk / (comb(k + orders, k) * _STEEP) for k, Gk in enumerate(G)]
+    return [slope.reshape(samples, n, *slope.shape[1:]) for slope in slopes]
 
 
 def prepare(model: RobotModel) -> None:

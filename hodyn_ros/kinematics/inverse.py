@@ -151,10 +151,11 @@ def inverse_kinematics(
         Expression of the twist, as in `forward_kinematics`. The derivatives are those of its
         coordinates.
     guess : array-like, shape (n,) or (..., T or 1, n), optional
-        Where the search for the joint positions starts; by default the middle of the limits. One
-        for each trajectory (each further sample starts from the one before), or one for each of
-        the T samples of a trajectory, which are then independent of each other (but a least norm
-        along times starts from the first). Joints that do not move the link stay there.
+        Where the search for the joint positions starts; by default the middle of the limits, with
+        closed loops the start of these. One for each trajectory (each further sample starts from
+        the one before), or one for each of the T samples of a trajectory, which are then
+        independent of each other (but a least norm along times starts from the first). Joints
+        that do not move the link stay there.
     task : sequence of str
         What of the motion is prescribed: rotation about (rx, ry, rz) and translation along (x, y,
         z) the axes of the base link. The other rows of the hybrid twist are ignored. A planar arm
@@ -352,7 +353,9 @@ def _starting_positions(
         lower, upper = model.limits.lower, model.limits.upper
         bounded = np.isfinite(lower) & np.isfinite(upper)
         middle = np.clip(0.0, lower, upper)
-        middle[bounded] = 0.5 * (lower + upper)[bounded]
+        middle[bounded] = 0.5 * (lower[bounded] + upper[bounded])
+        if model.closure is not None:
+            middle = np.clip(model.closure.start[model.closure.independent], lower, upper)
         return np.broadcast_to(middle, (M, 1, n))
     array = finite_array('The guess', guess, MotionError)
     samples = array.shape[-2] if array.ndim > 1 and batch else 1
@@ -470,7 +473,12 @@ class _Problem(NamedTuple):
         spread, wanted = np.pi * self.system.joint_scale, (self.pose[s], self.c[s, 0])
         bounds = np.where(periodic, -np.inf, lower), np.where(periodic, np.inf, upper)
         for start in _starts(guess, lower, upper, spread, restarts, options.seed):
-            solution = _solve_position(self.system, *wanted, start, *bounds, options)
+            try:
+                solution = _solve_position(self.system, *wanted, start, *bounds, options)
+            except MotionError:  # loops do not close at this start
+                if best is None:
+                    raise
+                continue
             solution = solution._replace(
                 q=_within(solution.q, guess, lower, upper, periodic)
             )
@@ -656,7 +664,11 @@ def _solve_position(
             break
         q_next = q.copy()
         q_next[unknown] = np.clip(x_next * scale, lower[unknown], upper[unknown])
-        error_next, e_next, M_next = _linearised(system, C, c, q_next)
+        try:
+            error_next, e_next, M_next = _linearised(system, C, c, q_next)
+        except MotionError:  # loops do not close there: a shorter step
+            damping *= 5.0
+            continue
         residual_next = float(np.linalg.norm(e_next))
         stalled = residual <= options.tolerance and residual_next > 0.5 * residual
         slow_steps = slow_steps + 1 if residual_next > 0.999 * residual else 0

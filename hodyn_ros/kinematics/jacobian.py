@@ -209,6 +209,23 @@ class LinkChain(NamedTuple):
         return pose, J
 
     @property
+    def turning(self) -> NDArray[np.bool_]:
+        """Joints of which a full turn changes nothing, shape (n,)."""
+        turns = np.zeros(self.n_joints, dtype=bool)
+        for i, j in enumerate(self.coordinate):
+            omega, v = self.X[i, :3], self.X[i, 3:]
+            # A helical joint advances, a mimic joint of another ratio does not turn fully.
+            pure = np.linalg.norm(omega) > 0.5 and abs(omega @ v) < 1e-12
+            once = np.sum(self.coordinate == j) == 1 and abs(self.multiplier[i]) == 1.0
+            turns[j] = pure and once
+        return turns
+
+    @property
+    def some_positions(self) -> Array:
+        """Positions (4, n) that are in no way special [rad] or [m]."""
+        return np.random.default_rng(0).uniform(-1.0, 1.0, (4, self.n_joints))
+
+    @property
     def reach(self) -> float:
         """Sum of the distances between successive joints up to the link, 1 m if it is zero."""
         offsets = [*self.B[:, :3, 3], self.frame[:3, 3]]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_reach
 from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
@@ -110,6 +112,65 @@ class LeastNorm:
     rate: ArrayLike = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class LoopChain:
+    """What `LinkChain` is, of a robot with closed loops.
+
+    Attributes
+    ----------
+    model : RobotModel
+    link : str
+    """
+
+    model: RobotModel
+    link: str
+
+    @property
+    def n_joints(self) -> int:
+        """Number n of independent joints."""
+        return self.model.n_joints
+
+    @cached_property
+    def of_tree(self) -> LinkChain:
+        """Chain of the tree."""
+        return LinkChain.of(closure_of(self.model).tree, self.link)
+
+    @property
+    def reach(self) -> float:
+        """That of the tree [m]."""
+        return self.of_tree.reach
+
+    @property
+    def turning(self) -> NDArray[np.bool_]:
+        """None: loops may be on another branch after a full turn, shape (n,)."""
+        return np.zeros(self.n_joints, dtype=bool)
+
+    @property
+    def some_positions(self) -> Array:
+        """Positions (4, n) near the start of the loops that are in no way special [rad], [m]."""
+        closure = closure_of(self.model)
+        ways = np.random.default_rng(0).uniform(-0.1, 0.1, (4, self.n_joints))
+        return within_reach(self.model, closure.start[closure.independent] + ways)
+
+    @cached_property
+    def coordinate(self) -> NDArray[np.intp]:
+        """Independent joints that move the link."""
+        _, J = self.pose_and_jacobian(self.some_positions)
+        return np.flatnonzero(np.abs(J).max(axis=(0, 1)) > 1e-9)
+
+    def pose_and_jacobian(self, q: Array) -> tuple[Array, Array]:
+        """As that of `LinkChain`; a `MotionError` where the loops do not close."""
+        closed = ClosedMotion(self.model, q[:, None])
+        pose, J = self.of_tree.pose_and_jacobian(closed.motion[:, 0])
+        return pose, J @ closed.G(1)[0]
+
+
+def chain_to(model: RobotModel, link: str) -> LinkChain | LoopChain:
+    """What moves a link, for repeated evaluation; a `ModelError` if there is no such link."""
+    model.link(link)
+    return LinkChain.of(model, link) if model.closure is None else LoopChain(model, link)
+
+
 class TaskSystem(NamedTuple):
     """The linear equations for the unknown joints, made dimensionless.
 
@@ -118,7 +179,7 @@ class TaskSystem(NamedTuple):
     """
 
     model: RobotModel
-    chain: LinkChain
+    chain: LinkChain | LoopChain
     rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
     # The u joints to solve for; others do not move the link and stay.
     unknown: NDArray[np.intp]
@@ -158,8 +219,8 @@ class TaskSystem(NamedTuple):
         JointNameError
             If a joint task names a joint that is not an independent one.
         """
-        chain = LinkChain.of(model, link)
-        if len(chain.X) == 0:
+        chain = chain_to(model, link)
+        if len(chain.coordinate) == 0:
             raise HodynError(
                 f'No joint moves the link {link!r}, so its motion determines no joint motion.'
             )
@@ -224,17 +285,8 @@ class TaskSystem(NamedTuple):
         -------
         ndarray of bool, shape (n,)
         """
-        turns = np.zeros(self.chain.n_joints, dtype=bool)
-        for i, j in enumerate(self.chain.coordinate):
-            omega, v = self.chain.X[i, :3], self.chain.X[i, 3:]
-            # A helical joint advances, a mimic joint of another ratio does not turn fully.
-            pure = np.linalg.norm(omega) > 0.5 and abs(omega @ v) < 1e-12
-            once = (
-                np.sum(self.chain.coordinate == j) == 1
-                and abs(self.chain.multiplier[i]) == 1.0
-            )
-            turns[j] = pure and once and not np.any(self.A[:, j])
-        return turns & (upper - lower >= 2.0 * np.pi)
+        free = self.chain.turning & ~np.any(self.A, axis=0)
+        return np.asarray(free & (upper - lower >= 2.0 * np.pi))
 
     def matrix(self, J: Array) -> Array:
         """Matrix of the equations, dimensionless.
@@ -284,7 +336,7 @@ class TaskSystem(NamedTuple):
         if len(self.ignored_rotations):
             # Angular velocities about some axes alone are no derivatives of any orientation,
             # unless the link turns about these axes only.
-            q = np.random.default_rng(0).uniform(-1.0, 1.0, (4, self.chain.n_joints))
+            q = self.chain.some_positions
             turning = np.abs(self.chain.pose_and_jacobian(q)[1][:, self.ignored_rotations])
             if turning.max() > 1e-9:
                 raise HodynError(

@@ -17,9 +17,8 @@ from support.spatial_cases import (
 )
 
 from hodyn_ros import Wrench, forward_kinematics
-from hodyn_ros.dynamics import hybrid
+from hodyn_ros.dynamics import hybrid, inter_body_wrenches
 from hodyn_ros.dynamics.hybrid import hybrid_kinematics
-from hodyn_ros.dynamics.inverse import inter_body_wrenches
 from hodyn_ros.kinematics.joints import body_coordinates
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')

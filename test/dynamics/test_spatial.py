@@ -37,9 +37,8 @@ from hodyn_ros import (
     forward_kinematics,
     inverse_dynamics,
 )
-from hodyn_ros.dynamics import hybrid, spatial
+from hodyn_ros.dynamics import hybrid, inter_body_wrenches, spatial
 from hodyn_ros.dynamics.hybrid import hybrid_kinematics
-from hodyn_ros.dynamics.inverse import inter_body_wrenches
 from hodyn_ros.dynamics.spatial import spatial_kinematics
 from hodyn_ros.dynamics.wrenches import wrenches_on_bodies
 from hodyn_ros.errors import MotionError, WrenchError

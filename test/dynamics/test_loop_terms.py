@@ -1,0 +1,289 @@
+"""What is built on the dynamics of robots with closed loops: derivatives, regressors, bases."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from support import mechanisms
+from support.loop_oracle import oracle_of
+from support.mechanisms import (
+    PIN,
+    START,
+    at,
+    random_mechanism,
+    some_closed_motion,
+    some_motion,
+)
+from support.random_trees import random_motion, seeds
+
+from hodyn_ros import (
+    RobotModel,
+    Wrench,
+    base_parameters,
+    floating_base_forward_dynamics,
+    forward_kinematics,
+    hybrid_dynamics,
+    inverse_dynamics,
+    inverse_dynamics_derivatives,
+    jacobian,
+    joint_regressor,
+    mass_matrix,
+    moving_base_inverse_dynamics,
+    regressor,
+)
+from hodyn_ros.dynamics import inter_body_wrenches
+from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.kinematics import complete_motion
+from hodyn_ros.lie import se3
+from hodyn_ros.model import Coupling
+from hodyn_ros.model.friction import Coulomb, Viscous
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+
+# Of central differences of order 8.
+STENCIL = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
+
+
+@pytest.fixture(scope='module')
+def five_bar():
+    return mechanisms.five_bar()
+
+
+def slope(function, step):
+    """Derivative at zero by central differences."""
+    return sum(c * (function(k * step) - function(-k * step)) for k, c in STENCIL) / step
+
+
+def assert_partials(model, motion, wrench=None, tolerance=(1e-8, 1e-7, 1e-6)):
+    found = inverse_dynamics_derivatives(model, motion, wrench)
+    for k, j in np.ndindex(motion.shape):
+        way = np.zeros_like(motion)
+        way[k, j] = 1.0
+        # Efforts are polynomials of the accelerations and their derivatives; positions close to
+        # singular ones need small steps.
+        expected = slope(
+            lambda step, way=way: inverse_dynamics(model, motion + step * way, wrench),
+            (3e-5, 4e-4, 0.3, 0.3, 0.3)[k],
+        )
+        for m in range(len(found)):
+            scale = max(1.0, np.abs(found[m, :, k, j]).max())
+            difference = np.abs(found[m, :, k, j] - expected[m]).max()
+            assert difference < tolerance[m] * scale, (m, k, j)
+    M = mass_matrix(model, motion[:1])[0]
+    for m in range(len(found)):
+        difference = np.abs(found[m, :, m + 2] - M).max()
+        assert difference < 1e-12 * np.abs(M).max()
+        assert not found[m, :, m + 3 :].any()
+
+
+@pytest.mark.parametrize('seed', seeds(range(10), 4))
+def test_partial_derivatives_are_those_of_differences(seed):
+    model, motion = some_closed_motion(seed)
+    link = model.closure.loops[0].link_b
+    given = random_motion(seed, 6, 3)
+    assert_partials(model, motion, [Wrench(link, given), Wrench(link, given, 'spatial')])
+
+
+@pytest.mark.parametrize('seed', seeds(range(10), 6))
+def test_partial_derivatives_along_the_motion_are_rates(seed):
+    model, motion = some_closed_motion(seed, 6)
+    partials = inverse_dynamics_derivatives(model, motion[:5])
+    rates = np.einsum('mikj,kj->mi', partials, motion[1:])
+    expected = inverse_dynamics(model, motion)[1:]
+    scale = np.einsum('mikj,kj->m', np.abs(partials), np.abs(motion[1:]))
+    assert (np.abs(rates - expected).max(axis=1) < [3e-13 * x for x in scale]).all()
+
+
+def test_random_mechanisms_have_loops_with_a_ball():
+    kinds = [
+        loop.kind for seed in range(4) for loop in random_mechanism(seed)[1].closure.loops
+    ]
+    assert 'ball' in kinds
+
+
+@pytest.mark.parametrize('seed', seeds(range(6), 2))
+def test_partial_derivatives_are_those_of_power_series(seed):
+    tree, model, xml, q = random_mechanism(seed)
+    oracle, motion = oracle_of(model, xml), random_motion(seed, model.n_joints, 5)
+    motion[0] = q[model.closure.independent]
+    way = random_motion(seed + 1, model.n_joints, 5)
+    found = np.einsum('mikj,kj->mi', inverse_dynamics_derivatives(model, motion), way)
+    expected = slope(lambda step: oracle(motion + step * way, q)[1], 3e-5)
+    error = np.abs(found - expected).max(axis=1) / np.abs(expected).max(axis=1)
+    assert (error < [1e-9, 1e-8, 1e-6]).all()
+
+
+def test_partial_derivatives_know_friction_armature_and_couplings(five_bar):
+    laws = {'left': Coulomb(0.5, 0.3) + Viscous(0.1), 'right_rod': Viscous(0.2)}
+    model = five_bar.with_friction(laws).with_armature({'left': 0.1, 'left_rod': 0.02})
+    assert_partials(model, some_motion(model, ()))
+    law = Coupling('gear', 'left_rod', 'left', (0.3, -0.5, 0.2, 0.1))
+    model = mechanisms.planar().with_loops([law])
+    assert_partials(model, some_motion(model, ()))
+
+
+def test_partial_derivatives_of_batches_are_those_of_samples(five_bar):
+    motion = some_motion(five_bar, (2, 3))
+    wrench = Wrench('left_tip', random_motion(1, 6, 3, (3,)))
+    found = inverse_dynamics_derivatives(five_bar, motion, wrench)
+    alone = inverse_dynamics_derivatives(
+        five_bar, motion[1, 2], Wrench('left_tip', np.asarray(wrench.values)[2])
+    )
+    assert found.shape == (2, 3, 3, 2, 5, 2)
+    np.testing.assert_allclose(found[1, 2], alone, rtol=1e-12, atol=1e-12)
+    motion[1, 2, 0] = [np.pi, 0.0]
+    with pytest.raises(MotionError, match='cannot be closed at sample 5'):
+        inverse_dynamics_derivatives(five_bar, motion)
+
+
+@pytest.mark.parametrize('seed', [None, *seeds([4, 6, 8, 10], 2)])
+def test_efforts_are_linear_in_base_parameters_and_those_of_joints(seed):
+    model = mechanisms.five_bar() if seed is None else random_mechanism(seed)[1]
+    motion = random_motion(1, model.n_joints, 5, (4,))
+    motion[:, 0] = model.closure.start[model.closure.independent]
+    if seed is None:
+        motion = some_motion(model)
+    base = base_parameters(model)
+    assert base.pivots[base.rank - 1] > 1e-7
+    assert base.pivots[base.rank :].max(initial=0.0) < 1e-14
+    expected = inverse_dynamics(model, motion)
+    Y = regressor(model, motion)[..., base.independent]
+    found = Y @ (base.mapping @ model.inertial_parameters)
+    np.testing.assert_allclose(
+        found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
+    )
+    count = np.arange(model.n_bodies)
+    rubbing = model.with_friction(
+        {name: Viscous(0.3 + i) for i, name in enumerate(model.body_names)}
+    ).with_armature({name: 0.1 * i for i, name in enumerate(model.body_names)})
+    values = np.stack([0.3 + count, 0.1 * count], axis=-1).ravel()
+    of_joints = joint_regressor(model, motion, [Viscous(1.0), 'armature']) @ values
+    expected = inverse_dynamics(rubbing, motion) - expected
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(of_joints, expected, rtol=1e-9, atol=1e-11 * size)
+
+
+@pytest.mark.parametrize('seed', [None, *seeds(range(4))])
+def test_hybrid_dynamics_gives_what_was_not_given(seed):
+    if seed is None:
+        model = mechanisms.five_bar().with_friction({'left_rod': Viscous(0.3)})
+        motion = some_motion(model)
+    else:
+        model, motion = some_closed_motion(seed)
+    wrench = Wrench(model.closure.loops[0].link_b, random_motion(2, 6, 3))
+    effort = inverse_dynamics(model, motion, wrench)
+    moved, pushed = motion.copy(), effort.copy()
+    moved[..., 2:, 1:] = np.nan
+    pushed[..., 0] = np.nan
+    found = hybrid_dynamics(model, moved, pushed, [model.joint_names[0]], wrench)
+    scale = np.abs(motion).max()
+    np.testing.assert_allclose(found.motion, motion, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(found.effort, effort, rtol=1e-10, atol=1e-9)
+
+
+def carried_five_bar():
+    """A five-bar, its base on a joint that turns and one that slides, and the same on the ground.
+
+    Base link of the second is the link of the carrier that the cranks are on.
+    """
+    plain = mechanisms.five_bar().closure.tree
+    tree = RobotModel.from_body_screws(
+        [(0, 1, 0, 0, 0, 0), (0, 0, 0, 1, 0, 0), *plain.X],
+        [at(0.1, 0.3), at(0.2), *plain.B],
+        parents=[-1, 0, 1, 2, 1, 4],
+        inertias=[
+            (3.0, (0.1, 0.0, 0.2), 0.1 * np.eye(3)),
+            (2.0, (0.0, 0.1, 0.0), np.eye(3)),
+        ]
+        + [
+            (1.0 + k, (0.2, 0.01 * k, 0.0), np.diag([0.001, 0.02, 0.021])) for k in range(4)
+        ],
+        joint_names=['turn', 'slide', *plain.joint_names],
+        link_names=[
+            'turned',
+            'carrier',
+            'left_crank',
+            'left_tip',
+            'right_crank',
+            'right_tip',
+        ],
+        gravity=plain.gravity,
+    )
+    names = ['turn', 'slide', 'left', 'right']
+    return tree.with_loops([PIN], independent=names, start=START)
+
+
+def test_a_moving_base_needs_what_its_carrier_gives(five_bar):
+    carried = carried_five_bar()
+    motion = random_motion(2, 4, 5, (3,))
+    motion[:, 0, 2:] = [2.1, 1.1]
+    base = forward_kinematics(carried, motion, 'carrier')
+    model = five_bar.with_payload(five_bar.base_link, 2.0, (0.0, 0.1, 0.0), np.eye(3))
+    tool = Wrench('right_tip', random_motion(5, 6, 3), 'body')
+    found = moving_base_inverse_dynamics(model, motion[..., 2:], base, tool)
+    expected = inverse_dynamics(carried, motion, tool)
+    np.testing.assert_allclose(found.effort, expected[..., 2:], rtol=1e-10, atol=1e-9)
+    # The joint that slides is along x of the carrier.
+    pushed = found.base_wrench[..., 3]
+    np.testing.assert_allclose(pushed, expected[..., 1], rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize('seed', seeds(range(5)))
+def test_a_floating_base_moves_as_it_is_pushed(seed):
+    model, motion = some_closed_motion(seed)
+    inertia = np.diag([0.1, 0.2, 0.15])
+    model = model.with_payload(model.base_link, 2.0, (0.1, 0.0, 0.05), inertia)
+    model = model.with_friction({model.joint_names[0]: Viscous(0.3)})
+    base = se3.exp(random_motion(seed, 6, 1)[0] / np.pi), random_motion(seed + 1, 6, 4)
+    link = model.closure.loops[0].link_b
+    wrenches = [Wrench(link, random_motion(3, 6, 3), kind) for kind in ('body', 'hybrid')]
+    needed = moving_base_inverse_dynamics(model, motion, base, wrenches)
+    found = floating_base_forward_dynamics(
+        model,
+        motion[:2],
+        (base[0], base[1][:1]),
+        needed.effort,
+        wrenches,
+        base_wrench=needed.base_wrench,
+    )
+    np.testing.assert_allclose(found.acceleration, motion[2:], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(found.twist_rate, base[1][1:], rtol=1e-8, atol=1e-9)
+
+
+def test_a_floating_base_without_inertia_is_refused(five_bar):
+    bare = five_bar.with_inertial_parameters(0.0 * five_bar.inertial_parameters)
+    bare = bare.with_armature(dict.fromkeys(bare.body_names, 0.1))
+    state, effort = some_motion(five_bar, (), 2), np.zeros((1, 2))
+    with pytest.raises(ModelError, match='floating base is singular'):
+        floating_base_forward_dynamics(bare, state, (np.eye(4), np.zeros((1, 6))), effort)
+
+
+@pytest.mark.parametrize('seed', [None, *seeds(range(6))])
+def test_joints_without_motors_transmit_nothing_along_their_screws(seed):
+    if seed is None:
+        model = mechanisms.five_bar()
+        motion = some_motion(model)
+    else:
+        model, motion = some_closed_motion(seed)
+        motion = motion[None]
+    wrench = Wrench(model.closure.loops[0].link_b, random_motion(2, 6, 3))
+    transmitted = inter_body_wrenches(model, motion, wrench)
+    tree, whole = model.closure.tree, complete_motion(model, motion)[:, :3]
+    assert transmitted.shape == (*whole.shape[:2], tree.n_bodies, 6)
+    efforts = np.zeros(whole.shape)
+    for i, p in enumerate(tree.parent):
+        screws = spatial_jacobian(tree, whole, i)
+        if p >= 0:
+            screws = screws - spatial_jacobian(tree, whole, p)
+        for k, j in zip(*np.tril_indices(3)):
+            along = np.einsum('sai,sa->si', screws[:, j], transmitted[:, k - j, i])
+            efforts[:, k] += comb(k, j) * along
+    expected = np.zeros(whole.shape)
+    expected[..., model.closure.independent] = inverse_dynamics(model, motion, wrench)
+    scale = np.abs(transmitted).max()
+    np.testing.assert_allclose(efforts, expected, rtol=1e-9, atol=1e-12 * scale)
+
+
+def spatial_jacobian(tree, motion, body):
+    link = next(name for name, frame in tree.links.items() if frame.body == body)
+    return jacobian(tree, motion, link, 'spatial')
