@@ -87,9 +87,9 @@ _OF_TREES = ('coordinate', 'multiplier', 'offset')
 class RobotModel:
     """Kinematic tree and inertias of a robot; immutable.
 
-    Make one with `from_urdf`, `from_mjcf`, `from_screws`, `from_body_screws` or `from_dh`. The
-    first attributes are what users need; from `body_names` on they are the tree of n_bodies moving
-    bodies that the algorithms work on.
+    Make one with `from_urdf`, `from_mjcf`, `from_sdf`, `from_screws`, `from_body_screws` or
+    `from_dh`. The first attributes are what users need; from `body_names` on they are the tree of
+    n_bodies moving bodies that the algorithms work on.
 
     Attributes
     ----------
@@ -317,11 +317,7 @@ class RobotModel:
         model = cls.from_description(
             description, base_link, tip_link, gravity, loops, independent, start
         )
-        if joint_friction:
-            model = model.with_friction(_described_friction(description, model.body_names))
-        for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=2)
-        return model
+        return _read(model, description, joint_friction)
 
     @classmethod
     def from_mjcf(
@@ -369,13 +365,56 @@ class RobotModel:
             for name, value in found.armature.items()
             if value and name in model.body_names
         }
-        model = model.with_armature(armature)
-        if joint_friction:
-            laws = _described_friction(found.description, model.body_names)
-            model = model.with_friction(laws)
-        for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=2)
-        return model
+        return _read(model.with_armature(armature), found.description, joint_friction)
+
+    @classmethod
+    def from_sdf(
+        cls,
+        xml_or_path: str | bytes | os.PathLike[str],
+        base_link: str | None = None,
+        tip_link: str | None = None,
+        gravity: ArrayLike | None = None,
+        joint_friction: bool = False,
+        *,
+        loops: GivenLoops | None = None,
+        independent: Sequence[str] | None = None,
+        start: Mapping[str, float] | None = None,
+    ) -> RobotModel:
+        """Read a robot from an SDF, whose links may have several parents: they close loops.
+
+        The base is the world if a joint is tied to it, else the canonical link. At zero position,
+        where the description has its links, the loops are closed.
+
+        Parameters
+        ----------
+        xml_or_path : str, bytes or path-like
+            XML text, or the path of a file, with one model.
+        base_link, tip_link, joint_friction, loops, independent, start
+            As in `from_urdf`.
+        gravity : array-like, shape (3,), optional
+            In base link axes [m/s^2]; by default 9.81 against z of the world.
+
+        Raises
+        ------
+        ModelError
+            If the description cannot be used; the message says where and why.
+
+        Warns
+        -----
+        ModelWarning
+            As `from_urdf`, for links without inertia, and for springs of joints, which are not
+            read.
+        """
+        from hodyn_ros.model.sdf_reading import read_sdf  # few read an SDF
+
+        found = read_sdf(xml_or_path, base_link)
+        if gravity is None:
+            axes = found.rotations.get(base_link or found.root, np.eye(3))
+            gravity = axes.T @ (0.0, 0.0, -9.81)
+        model = cls.from_description(
+            found.description, base_link, tip_link, gravity, loops, independent, start
+        )
+        return _read(model, found.description, joint_friction)
 
     @classmethod
     def from_description(
@@ -891,6 +930,17 @@ def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[st
         f'The description states that {listed(stated, 3)} are independent joints, but not how '
         'others depend on them: all are independent.'
     ]
+
+
+def _read(
+    model: RobotModel, description: RobotDescription, joint_friction: bool
+) -> RobotModel:
+    """Model that was read, with friction if it is asked for; its remarks are printed."""
+    if joint_friction:
+        model = model.with_friction(_described_friction(description, model.body_names))
+    for warning in model.warnings:
+        python_warnings.warn(warning, ModelWarning, stacklevel=3)
+    return model
 
 
 def _described_friction(
