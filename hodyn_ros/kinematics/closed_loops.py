@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 # Ratio of singular values below which dependent joints are not determined by the independent ones,
 # and of pivots below which it is looked at.
 SINGULAR, _DOUBTFUL = 1e-7, 1e-4
-# Ratio of singular values below which rows follow from others.
-_RANK = 1e-7
+# Ratio of singular values below which rows follow from others, and what these may leave open
+# [rad, m]: axes in descriptions are parallel to a few digits.
+_RANK = _IMPRECISE = 1e-5
 
 
 def _kernels() -> ModuleType:
@@ -57,8 +59,8 @@ class Tables:
     loops : tuple of ndarray
         Of each loop the bodies of A and B (the base behind the others), kind, axis, and frames in
         both bodies; of each row of a loop the combination P of twists and the loop; of each
-        coupling the joint, the one that it follows and the coefficients; of each loop and body 1
-        if the body carries B alone, -1 if it carries A alone.
+        coupling factors of all joints, the joint of which a polynomial is subtracted and its
+        coefficients; of each loop and body 1 if the body carries B alone, -1 if A alone.
     owners : list of str
         Names of the loops and couplings of the rows.
     """
@@ -129,16 +131,22 @@ def _sides(
 
 def _polynomials(
     tree: RobotModel, couplings: Sequence[Coupling]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Joints of couplings, those that they follow, and coefficients, padded with zeros."""
+) -> tuple[Array, NDArray[np.int64], Array]:
+    """Couplings: factors of all joints less polynomials of one, padded with zeros, are zero."""
     index = tree.joint_names.index
-    joints = np.array([index(c.joint) for c in couplings], dtype=np.int64)
-    follows = np.array([index(c.follows) for c in couplings], dtype=np.int64)
+    factors = np.zeros((len(couplings), tree.n_joints))
+    follows = np.array([index(c.followed[0]) for c in couplings], dtype=np.int64)
     count = max((len(c.coefficients) for c in couplings), default=1)
     coefficients = np.zeros((len(couplings), count))
-    for row, coupling in zip(coefficients, couplings):
-        row[: len(coupling.coefficients)] = coupling.coefficients
-    return joints, follows, coefficients
+    for coupling, of_joints, row in zip(couplings, factors, coefficients):
+        first, *ratios = coupling.coefficients
+        of_joints[index(coupling.joint)] = 1.0
+        if len(coupling.followed) > 1:
+            for joint, ratio in zip(coupling.followed, ratios):
+                of_joints[index(joint)] -= ratio
+            ratios = []
+        row[: 1 + len(ratios)] = first, *ratios
+    return factors, follows, coefficients
 
 
 def _packed(poses: Array) -> Array:
@@ -404,18 +412,36 @@ def close_loops(
     _check_loops(tree, loops, joints, couplings)
     tables = Tables(tree, joints, couplings)
     owners = tables.owners
-    q = _first_closed(tree, tables, start or {})
+    q = _closed(tables, _start_of(tree, start or {}), 200)
     kept = _kept_rows(tables, q)
-    u = _independent(tree, tables.at(q)[1][kept], independent)
-    d = np.setdiff1d(np.arange(tree.n_joints), u)
+    q = _checked_closed(tables, Tables(tree, joints, couplings, kept), kept, q)
     dropped = sorted({owners[i] for i in range(len(owners)) if i not in kept})
-    remark = (
-        f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} follow '
-        'from the others, as in planar loops: the loop forces along them are not determined, and '
-        'are given as zero.'
+    remarks = (
+        [
+            f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} '
+            'follow from the others, as in planar loops: the loop forces along them are not '
+            'determined, and are given as zero.'
+        ]
         if dropped
-        else ''
+        else []
     )
+    L = tables.at(q)[1][kept]
+    held, turning = _held(tree, joints, q, L, independent)
+    if held:
+        remarks.append(
+            f'{listed(turning)} may turn about the lines through their balls, which moves '
+            f'nothing else: {listed(tree.joint_names[j] for j in held)} are held where the loops '
+            'start.'
+        )
+        couplings += tuple(
+            Coupling(f'{name} held', name, name, (q[tree.joint_names.index(name)],))
+            for name in (tree.joint_names[j] for j in held)
+        )
+        kept = np.concatenate([kept, len(owners) + np.arange(len(held))])
+        L = np.concatenate([L, np.eye(tree.n_joints)[held]])
+    u = _independent(tree, L, independent)
+    d = np.setdiff1d(np.arange(tree.n_joints), u)
+    remark = ' '.join(remarks)
     return tree.closed(
         Closure(
             tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q), remark
@@ -443,7 +469,7 @@ def _check_loops(
                 f'Loop {loop.name!r}: {loop.link_a!r} and {loop.link_b!r} are one body.'
             )
     for coupling in couplings:
-        for joint in (coupling.joint, coupling.follows):
+        for joint in (coupling.joint, *coupling.followed):
             if joint not in tree.joint_names:
                 raise ModelError(
                     f'Coupling {coupling.name!r}: there is no joint {joint!r}; the joints are '
@@ -451,8 +477,8 @@ def _check_loops(
                 )
 
 
-def _first_closed(tree: RobotModel, tables: Tables, start: Mapping[str, float]) -> Array:
-    """Joint positions (N,) near the given ones at which all loops are closed."""
+def _start_of(tree: RobotModel, start: Mapping[str, float]) -> Array:
+    """Joint positions (N,) as they are given, else zero."""
     q = np.zeros(tree.n_joints)
     for name, value in start.items():
         if name not in tree.joint_names:
@@ -461,10 +487,21 @@ def _first_closed(tree: RobotModel, tables: Tables, start: Mapping[str, float]) 
             )
         what = f'The start of joint {name!r}'
         q[tree.joint_names.index(name)] = checked_number(what, value, ModelError)
-    q = _closed(tables, q, 200)
+    return q
+
+
+def _checked_closed(
+    tables: Tables, of_kept: Tables, kept: NDArray[np.intp], q: Array
+) -> Array:
+    """Joint positions (N,) at which the kept rows are closed, and the others nearly so."""
     missing = np.abs(tables.at(q)[0])
-    if missing.max(initial=0.0) > TOLERANCE:
-        row = int(missing.argmax())
+    if TOLERANCE < missing.max(initial=0.0) < _IMPRECISE:
+        q = _closed(of_kept, q, 20)
+        missing = np.abs(tables.at(q)[0])
+    allowed = np.full(len(missing), _IMPRECISE)
+    allowed[kept] = TOLERANCE
+    if (missing > allowed).any():
+        row = int((missing / allowed).argmax())
         raise ModelError(
             f'Loop {tables.owners[row]!r} cannot be closed: near the start, {missing[row]:.3g} (m '
             'or rad) stay open. Check its links and poses, or give the start: positions of joints '
@@ -477,7 +514,7 @@ def _closed(tables: Tables, q: Array, steps: int) -> Array:
     """Positions (N,) that Gauss's and Newton's method reaches in so many steps."""
     for _ in range(steps):
         missing, L = tables.at(q)
-        step = -np.linalg.pinv(L, rcond=1e-9) @ missing
+        step = -np.linalg.pinv(L, rcond=_RANK) @ missing
         size = np.abs(step).max(initial=0.0)
         q = q + step * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
         if size < 1e-13:
@@ -508,6 +545,46 @@ def _kept_rows(tables: Tables, q: Array) -> NDArray[np.intp]:
 def _rank(L: Array) -> int:
     values = np.linalg.svd(L, compute_uv=False)
     return int((values > _RANK * max(1e-300, values.max(initial=0.0))).sum())
+
+
+def _held(
+    tree: RobotModel,
+    loops: Sequence[Loop],
+    q: Array,
+    L: Array,
+    independent: Sequence[str] | None,
+) -> tuple[list[int], list[str]]:
+    """Joints to be held where links between balls may turn about themselves, and these links.
+
+    None, unless too few independent joints are named and all else stands still with them.
+    """
+    from scipy.linalg import null_space, qr
+
+    named = [tree.joint_names.index(x) for x in independent or () if x in tree.joint_names]
+    left = null_space(np.concatenate([L, np.eye(tree.n_joints)[named]]), rcond=_RANK)
+    balls = [loop for loop in loops if loop.kind == 'ball']
+    spare = tree.n_joints - len(L) - len(named)
+    if not named or not balls or not spare or left.shape[1] != spare:
+        return [], []
+    links_of = reversed([*tree.links.items()])
+    bodies = {frame.body: link for link, frame in links_of if frame.body != BASE}
+    ends = {tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)}
+    links = [bodies[i] for i in bodies if i in ends or tree.M_body[i].any()]
+    # Of a weld to the base L has the twist of a link, and what is open the place of a point.
+    frames = [(link, None) for link in links] + [(x.link_b, x.pose_b) for x in balls]
+    at_base = [Loop('', 'weld', tree.base_link, link, None, pose) for link, pose in frames]
+    places, J = Tables(tree, at_base, ()).at(q)
+    points = places.reshape(-1, 6)[len(links) :, 3:]
+    turning = []
+    for link, twists in zip(links, J.reshape(-1, 6, tree.n_joints) @ left):
+        directions, sizes, _ = np.linalg.svd(twists)
+        if sizes[0] < _RANK:
+            continue
+        away = directions[3:, 0] + np.cross(directions[:3, 0], points)
+        if sizes[1:].max(initial=0.0) > _RANK or np.abs(away).max(axis=1).min() > _RANK:
+            return [], []
+        turning.append(link)
+    return sorted(qr(left.T, pivoting=True)[2][: left.shape[1]].tolist()), turning
 
 
 def _independent(

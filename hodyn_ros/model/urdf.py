@@ -58,6 +58,7 @@ from hodyn_ros.model.urdf_loops import (
     TYPES,
     read_loops,
 )
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -509,19 +510,20 @@ class _Writer:
         for coupling in closure.couplings:
             element = ElementTree.SubElement(self.robot, 'coupling', name=coupling.name)
             ratio = repr(self._ratio(coupling))
-            for side, name in zip(ENDS, (coupling.follows, coupling.joint)):
+            for side, name in zip(ENDS, (coupling.followed[0], coupling.joint)):
                 ends = needed_child(joints[name], 'child').attrib
                 ElementTree.SubElement(element, side, ends)
             ElementTree.SubElement(element, 'ratio', value=ratio)
 
     def _ratio(self, coupling: Coupling) -> float:
         """Ratio of a coupling of two joints on the same body; others are refused."""
-        pair = coupling.joint, coupling.follows
-        carriers = {int(self.model.parent[self.model.body_names.index(j)]) for j in pair}
+        joints = coupling.joint, *coupling.followed
+        carriers = {int(self.model.parent[self.model.body_names.index(j)]) for j in joints}
         offset, ratio, *others = *coupling.coefficients, 0.0
-        if offset or any(others) or len(carriers) > 1:
+        if offset or any(others) or len(joints) > 2 or len(carriers) > 1:
             raise ModelError(
-                f'Coupling {coupling.name!r} of {pair[0]!r} to {pair[1]!r} with the coefficients '
+                f'Coupling {coupling.name!r} of {joints[0]!r} to '
+                f'{listed(map(repr, joints[1:]))} with the coefficients '
                 f'{coupling.coefficients} cannot be written as URDF: expected a ratio alone, of '
                 'two joints on the same link.'
             )

@@ -233,22 +233,27 @@ def _loop(element: Element, _: _Tree) -> Loop:
 
 
 def _coupling(element: Element, tree: _Tree) -> Coupling:
-    """URDF+: the joint of the successor turns by ratio times that of the predecessor.
+    """URDF+: the successor turns by ratio times the predecessor.
 
-    Joints are those on the ways to both links from where these part; of several, their sums are
-    coupled there (`explicitRollingConstraint` in generalized_rbda), which is not supported.
+    Sums of the joints on the ways to both links from where these part, without signs for the
+    directions of their axes (`explicitRollingConstraint` in generalized_rbda).
     """
     name = text_of(element, 'name')
     before, after = (text_of(needed_child(element, side), 'link') for side in ENDS)
     ways = tree.moving(before, after), tree.moving(after, before)
     for link, way in zip((before, after), ways):
-        if len(way) != 1:
+        if not way:
             raise ModelError(
-                f'<coupling> {name!r}: from where its links part, {len(way)} joints '
-                f'({listed(way)}) move {link!r}, expected one. Sums of joints cannot be coupled.'
+                f'<coupling> {name!r}: no joint moves {link!r} from where its links part, '
+                'expected one at least.'
             )
     ratio = float(numbers_of(child_of(element, 'ratio'), 'value', [1.0])[0])
-    return Coupling(name, ways[1][0], ways[0][0], (0.0, ratio))
+    *others, joint = ways[1]
+    follows = (*ways[0], *others)
+    ratios = [ratio] * len(ways[0]) + [-1.0] * len(others)
+    return Coupling(
+        name, joint, follows if len(follows) > 1 else follows[0], (0.0, *ratios)
+    )
 
 
 def _constraint(element: Element, _: _Tree) -> Loop:
@@ -480,7 +485,8 @@ def usable_loops(
         if isinstance(item, Loop):
             missing = [link for link in (item.link_a, item.link_b) if link not in links]
         elif isinstance(item, Coupling):
-            missing = [joint for joint in (item.joint, item.follows) if joint not in joints]
+            ends = item.joint, *item.followed
+            missing = [joint for joint in ends if joint not in joints]
         if missing:
             raise ModelError(
                 f'{type(item).__name__} {item.name!r} needs {listed(missing)}, which the model '
