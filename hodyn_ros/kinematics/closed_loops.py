@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.lie import so3
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
 from hodyn_ros.names import listed
@@ -547,6 +548,14 @@ def _rank(L: Array) -> int:
     return int((values > _RANK * max(1e-300, values.max(initial=0.0))).sum())
 
 
+def _left_free(L: Array, held: Sequence[int]) -> Array:
+    """Directions (n, f) in which joints may still move if some are held."""
+    from scipy.linalg import null_space
+
+    free: Array = null_space(np.concatenate([L, np.eye(L.shape[1])[held]]), rcond=_RANK)
+    return free
+
+
 def _held(
     tree: RobotModel,
     loops: Sequence[Loop],
@@ -558,33 +567,65 @@ def _held(
 
     None, unless too few independent joints are named and all else stands still with them.
     """
-    from scipy.linalg import null_space, qr
+    from scipy.linalg import qr
 
     named = [tree.joint_names.index(x) for x in independent or () if x in tree.joint_names]
-    left = null_space(np.concatenate([L, np.eye(tree.n_joints)[named]]), rcond=_RANK)
-    balls = [loop for loop in loops if loop.kind == 'ball']
     spare = tree.n_joints - len(L) - len(named)
-    if not named or not balls or not spare or left.shape[1] != spare:
+    free = _left_free(L, named)
+    if not named or not spare or free.shape[1] != spare:
         return [], []
-    links_of = reversed([*tree.links.items()])
-    bodies = {frame.body: link for link, frame in links_of if frame.body != BASE}
-    ends = {tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)}
-    links = [bodies[i] for i in bodies if i in ends or tree.M_body[i].any()]
+    turning = _turning(tree, loops, q, free)
+    if not turning:
+        return [], []
+    return sorted(qr(free.T, pivoting=True)[2][:spare].tolist()), turning
+
+
+def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
+    """Links that turn about lines through centres of two balls, if joints move in `free` (n, f).
+
+    None, if a link with inertia or in a loop moves otherwise.
+    """
+    bodies = {frame.body: link for link, frame in reversed([*tree.links.items()])}
+    links = [bodies[i] for i in range(tree.n_bodies)]
+    balls = [(loop.link_b, loop.pose_b) for loop in loops if loop.kind == 'ball']
     # Of a weld to the base L has the twist of a link, and what is open the place of a point.
-    frames = [(link, None) for link in links] + [(x.link_b, x.pose_b) for x in balls]
+    frames = [*((link, None) for link in links), *balls]
     at_base = [Loop('', 'weld', tree.base_link, link, None, pose) for link, pose in frames]
-    places, J = Tables(tree, at_base, ()).at(q)
-    points = places.reshape(-1, 6)[len(links) :, 3:]
+    open_, J = Tables(tree, at_base, ()).at(q)
+    J = J.reshape(-1, 6, tree.n_joints)
+    ends = {tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)}
+    matter = [i in ends or M.any() for i, M in enumerate(tree.M_body)]
+    screws = [J[i, :, tree.coordinate[i]] for i in range(tree.n_bodies)]
+    centres = [
+        *open_.reshape(-1, 6)[len(links) :, 3:],
+        *(
+            _crossing(screws[p], screws[i])
+            for i, p in enumerate(tree.parent)
+            if p != BASE and not matter[p]
+        ),
+    ]
+    points = np.array(centres).reshape(-1, 3)
     turning = []
-    for link, twists in zip(links, J.reshape(-1, 6, tree.n_joints) @ left):
-        directions, sizes, _ = np.linalg.svd(twists)
+    for i in np.flatnonzero(matter):
+        directions, sizes, _ = np.linalg.svd(J[i] @ free)
         if sizes[0] < _RANK:
             continue
         away = directions[3:, 0] + np.cross(directions[:3, 0], points)
-        if sizes[1:].max(initial=0.0) > _RANK or np.abs(away).max(axis=1).min() > _RANK:
-            return [], []
-        turning.append(link)
-    return sorted(qr(left.T, pivoting=True)[2][: left.shape[1]].tolist()), turning
+        on_line = points[np.abs(away).max(axis=1) < _RANK]
+        length = np.ptp(on_line, axis=0).max() if len(on_line) else 0.0
+        if sizes[1:].max(initial=0.0) > _RANK or length < _RANK:
+            return []
+        turning.append(links[i])
+    return turning
+
+
+def _crossing(a: Array, b: Array) -> Array:
+    """Point (3,) in which two axes (6,) cross; infinite if they slide or are parallel."""
+    if np.linalg.norm(np.cross(a[:3], b[:3])) < _RANK:
+        return np.full(3, np.inf)
+    sides = np.concatenate([so3.hat(a[:3]), so3.hat(b[:3])])
+    point: Array = np.linalg.lstsq(sides, -np.concatenate([a[3:], b[3:]]), rcond=None)[0]
+    return point
 
 
 def _independent(
@@ -600,9 +641,13 @@ def _independent(
         return _first_independent(L, freedom)
     unknown = [name for name in names if name not in tree.joint_names]
     if unknown or len({*names}) != freedom or len(names) != freedom:
+        known = [tree.joint_names.index(x) for x in names if x not in unknown]
+        free = np.abs(_left_free(L, known)).max(axis=1, initial=0.0)
+        moving = [name for name, size in zip(tree.joint_names, free) if size > _RANK]
         raise ModelError(
             f'The independent joints are {listed(names)}, expected {freedom} of '
             f'{listed(tree.joint_names)}: {n} joints less {len(L)} independent rows of loops.'
+            + (f' With these, {listed(moving)} are left free.' if moving else '')
         )
     u = np.sort([tree.joint_names.index(name) for name in names])
     if _ratio(L[:, np.setdiff1d(np.arange(n), u)]) < SINGULAR:
