@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.lie import so3
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
 from hodyn_ros.names import listed
@@ -417,32 +416,19 @@ def close_loops(
     kept = _kept_rows(tables, q)
     q = _checked_closed(tables, Tables(tree, joints, couplings, kept), kept, q)
     dropped = sorted({owners[i] for i in range(len(owners)) if i not in kept})
-    remarks = (
-        [
-            f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} '
-            'follow from the others, as in planar loops: the loop forces along them are not '
-            'determined, and are given as zero.'
-        ]
+    remark = (
+        f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} follow '
+        'from the others, as in planar loops: the loop forces along them are not determined, and '
+        'are given as zero.'
         if dropped
-        else []
+        else ''
     )
-    L = tables.at(q)[1][kept]
-    held, turning = _held(tree, joints, q, L, independent)
-    if held:
-        remarks.append(
-            f'{listed(turning)} may turn about the lines through their balls, which moves '
-            f'nothing else: {listed(tree.joint_names[j] for j in held)} are held where the loops '
-            'start.'
-        )
-        couplings += tuple(
-            Coupling(f'{name} held', name, name, (q[tree.joint_names.index(name)],))
-            for name in (tree.joint_names[j] for j in held)
-        )
-        kept = np.concatenate([kept, len(owners) + np.arange(len(held))])
-        L = np.concatenate([L, np.eye(tree.n_joints)[held]])
-    u = _independent(tree, L, independent)
+    held, on_held = _held(tree, joints, q, tables.at(q)[1][kept], independent)
+    couplings += held
+    kept = np.concatenate([kept, len(owners) + np.arange(len(held))])
+    remark = f'{remark} {on_held}'.strip()
+    u = _independent(tree, Tables(tree, joints, couplings, kept).at(q)[1], independent)
     d = np.setdiff1d(np.arange(tree.n_joints), u)
-    remark = ' '.join(remarks)
     return tree.closed(
         Closure(
             tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q), remark
@@ -562,28 +548,31 @@ def _held(
     q: Array,
     L: Array,
     independent: Sequence[str] | None,
-) -> tuple[list[int], list[str]]:
-    """Joints to be held where links between balls may turn about themselves, and these links.
+) -> tuple[tuple[Coupling, ...], str]:
+    """Couplings that hold links which may turn about themselves between balls, and a remark.
 
     None, unless too few independent joints are named and all else stands still with them.
     """
     from scipy.linalg import qr
 
-    named = [tree.joint_names.index(x) for x in independent or () if x in tree.joint_names]
-    spare = tree.n_joints - len(L) - len(named)
-    free = _left_free(L, named)
-    if not named or not spare or free.shape[1] != spare:
-        return [], []
-    turning = _turning(tree, loops, q, free)
+    names = tree.joint_names
+    named = [names.index(name) for name in independent or () if name in names]
+    spare, free = tree.n_joints - len(L) - len(named), _left_free(L, named)
+    turning = _turning(tree, loops, q, free) if named and spare == free.shape[1] > 0 else []
     if not turning:
-        return [], []
-    return sorted(qr(free.T, pivoting=True)[2][:spare].tolist()), turning
+        return (), ''
+    held = sorted(qr(free.T, pivoting=True)[2][:spare].tolist())
+    return tuple(Coupling(f'{names[j]} held', names[j], names[j], [q[j]]) for j in held), (
+        f'{listed(turning)} may turn about the lines between their balls, which moves nothing '
+        f'else: {listed(names[j] for j in held)} are held where the loops start.'
+    )
 
 
 def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
     """Links that turn about lines through centres of two balls, if joints move in `free` (n, f).
 
-    None, if a link with inertia or in a loop moves otherwise.
+    None, if a link with inertia or in a loop moves otherwise. A ball is a loop, or joints with
+    massless links between them at its centre.
     """
     bodies = {frame.body: link for link, frame in reversed([*tree.links.items()])}
     links = [bodies[i] for i in range(tree.n_bodies)]
@@ -591,41 +580,23 @@ def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> 
     # Of a weld to the base L has the twist of a link, and what is open the place of a point.
     frames = [*((link, None) for link in links), *balls]
     at_base = [Loop('', 'weld', tree.base_link, link, None, pose) for link, pose in frames]
-    open_, J = Tables(tree, at_base, ()).at(q)
-    J = J.reshape(-1, 6, tree.n_joints)
-    ends = {tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)}
-    matter = [i in ends or M.any() for i, M in enumerate(tree.M_body)]
-    screws = [J[i, :, tree.coordinate[i]] for i in range(tree.n_bodies)]
-    centres = [
-        *open_.reshape(-1, 6)[len(links) :, 3:],
-        *(
-            _crossing(screws[p], screws[i])
-            for i, p in enumerate(tree.parent)
-            if p != BASE and not matter[p]
-        ),
-    ]
-    points = np.array(centres).reshape(-1, 3)
-    turning = []
+    places, J = (
+        values.reshape(len(frames), 6, -1) for values in Tables(tree, at_base, ()).at(q)
+    )
+    matter = np.zeros(len(frames), dtype=bool)
+    matter[: len(links)] = tree.M_body.any(axis=(1, 2))
+    ends = [tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)]
+    matter[[body for body in ends if body != BASE]] = True
+    centres, turning = places[~matter, 3:, 0], []
     for i in np.flatnonzero(matter):
         directions, sizes, _ = np.linalg.svd(J[i] @ free)
-        if sizes[0] < _RANK:
-            continue
-        away = directions[3:, 0] + np.cross(directions[:3, 0], points)
-        on_line = points[np.abs(away).max(axis=1) < _RANK]
-        length = np.ptp(on_line, axis=0).max() if len(on_line) else 0.0
-        if sizes[1:].max(initial=0.0) > _RANK or length < _RANK:
+        away = directions[3:, 0] + np.cross(directions[:3, 0], centres)
+        on_line = centres[np.abs(away).max(axis=1) < _RANK]
+        is_line = len(on_line) > 0 and np.ptp(on_line, axis=0).max() > _RANK
+        if sizes[0] > _RANK and (sizes[1:].max(initial=0.0) > _RANK or not is_line):
             return []
-        turning.append(links[i])
+        turning += [links[i]] if sizes[0] > _RANK else []
     return turning
-
-
-def _crossing(a: Array, b: Array) -> Array:
-    """Point (3,) in which two axes (6,) cross; infinite if they slide or are parallel."""
-    if np.linalg.norm(np.cross(a[:3], b[:3])) < _RANK:
-        return np.full(3, np.inf)
-    sides = np.concatenate([so3.hat(a[:3]), so3.hat(b[:3])])
-    point: Array = np.linalg.lstsq(sides, -np.concatenate([a[3:], b[3:]]), rcond=None)[0]
-    return point
 
 
 def _independent(

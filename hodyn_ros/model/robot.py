@@ -407,14 +407,12 @@ class RobotModel:
         """
         from hodyn_ros.model.sdf_reading import read_sdf  # few read an SDF
 
-        found = read_sdf(xml_or_path, base_link)
-        if gravity is None:
-            axes = found.rotations.get(base_link or found.root, np.eye(3))
-            gravity = axes.T @ (0.0, 0.0, -9.81)
+        description, down = read_sdf(xml_or_path, base_link)
+        gravity = down if gravity is None else gravity
         model = cls.from_description(
-            found.description, base_link, tip_link, gravity, loops, independent, start
+            description, base_link, tip_link, gravity, loops, independent, start
         )
-        return _read(model, found.description, joint_friction)
+        return _read(model, description, joint_friction)
 
     @classmethod
     def from_description(

@@ -64,23 +64,6 @@ _KINDS = {
 _NO_LIMIT = 1e16
 
 
-class SdfRobot(NamedTuple):
-    """What is read of an SDF.
-
-    Attributes
-    ----------
-    description : RobotDescription
-    rotations : dict of str to ndarray
-        Axes (3, 3) of all links in those of the world, at zero position.
-    root : str
-        Link that the tree grows from.
-    """
-
-    description: RobotDescription
-    rotations: dict[str, Array]
-    root: str
-
-
 class _Tie(NamedTuple):
     """A joint between two links, with its frame (4, 4) in the world at zero position."""
 
@@ -88,13 +71,13 @@ class _Tie(NamedTuple):
     kind: str
     ends: tuple[str, str]
     frame: Array
-    axes: tuple[Array, ...]
+    axes: Array
     element: Element
 
 
 def read_sdf(
     given: str | bytes | os.PathLike[str], base_link: str | None = None
-) -> SdfRobot:
+) -> tuple[RobotDescription, Array]:
     """Robot of an SDF file or text.
 
     Parameters
@@ -102,29 +85,33 @@ def read_sdf(
     given : str, bytes or path-like
         Text that begins with <, or the path of a file.
     base_link : str, optional
-        Where the tree grows from unless the world is tied to it, by default the canonical link.
+        Where the tree grows from unless a joint is tied to the world, by default the canonical
+        link.
 
     Returns
     -------
-    SdfRobot
+    description : RobotDescription
+    gravity : ndarray, shape (3,)
+        9.81 against z of the world, in the axes of the base link [m/s^2].
 
     Raises
     ------
     ModelError
-        If it cannot be read, or has what is not supported.
+        If it cannot be read, or has what is not supported; the message names the file.
     """
     text, path = xml_text(given, None)
-    file = f'File {path!r}: ' if path else ''
     try:
         root, raw = parse_xml(text, 'an SDF')
-        provenance = Provenance(file=path, digest=sha256(raw).hexdigest())
-        return _Reader(root).robot(provenance, base_link)
-    except InvalidError as problem:
-        raise ModelError(
-            f'{file}The robot description is not a valid SDF: {problem}.'
-        ) from None
-    except ModelError as error:
-        raise ModelError(f'{file}{error}') from error
+        reader = _Reader(root)
+        description = reader.description(base_link)
+    except (InvalidError, ModelError) as error:
+        is_sdf = isinstance(error, ModelError)
+        said = error if is_sdf else f'The robot description is not a valid SDF: {error}.'
+        raise ModelError(f'File {path!r}: {said}' if path else str(said)) from error
+    provenance = Provenance(file=path, digest=sha256(raw).hexdigest())
+    base = base_link if base_link in reader.elements else reader.root
+    gravity: Array = reader.frame(base)[:3, :3].T @ (0.0, 0.0, -9.81)
+    return replace(description, provenance=provenance), gravity
 
 
 class _Reader:
@@ -135,15 +122,13 @@ class _Reader:
             raise InvalidError(f'it starts with <{root.tag}>, expected <sdf>')
         version = [int(x) for x in text_of(root, 'version').split('.') if x.isdigit()]
         self.axes_of_model = version < [1, 5]
-        models = [*root.iter('model')]
-        if len(models) != 1 or next(root.iter('include'), None) is not None:
+        models, included = [*root.iter('model')], [*root.iter('include')]
+        if len(models) != 1 or included or 'placement_frame' in models[0].attrib:
             raise ModelError(
-                f'The SDF has {len(models)} models and {len([*root.iter("include")])} elements '
-                '<include>; expected one model that holds all of its links.'
+                f'The SDF has {len(models)} models and {len(included)} elements <include>; '
+                'expected one model that holds all of its links, without placement_frame.'
             )
         self.model = models[0]
-        if 'placement_frame' in self.model.attrib:
-            raise ModelError('The placement_frame of an SDF is not supported.')
         self.warnings: list[str] = []
         self.elements = {
             text_of(element, 'name'): element
@@ -152,6 +137,7 @@ class _Reader:
         }
         # None while a frame is looked for.
         self.frames: dict[str, Array | None] = {'world': np.eye(4)}
+        self.root = ''
 
     def frame(self, name: str) -> Array:
         """Pose (4, 4) in the world of a link, frame, joint or the model, at zero position."""
@@ -171,51 +157,29 @@ class _Reader:
                 f'there is no link, frame or joint {name!r}; there are {listed(self.elements)}'
             )
         element = self.elements[name]
-        carrier = (
-            element.get('attached_to') or element.findtext('child', '__model__').strip()
-        )
-        return sdf_frame(element, carrier, self.frame)
+        carrier = element.findtext('child', '__model__').strip()
+        return sdf_frame(element, element.get('attached_to') or carrier, self.frame)
 
-    def robot(self, provenance: Provenance, base_link: str | None) -> SdfRobot:
+    def description(self, base_link: str | None) -> RobotDescription:
         """All that is read."""
         links = [self._link(element) for element in self.model.iterfind('link')]
         ties = [self._tie(element) for element in self.model.iterfind('joint')]
-        if any('world' in tie.ends for tie in ties):
+        ends = {end for tie in ties for end in tie.ends}
+        if 'world' in ends:
             links.insert(0, Link('world'))
-        names = {link.name: None for link in links}
-        for tie in ties:
-            for end in tie.ends:
-                if end not in names:
-                    raise ModelError(
-                        f'Joint {tie.name!r} is tied to {end!r}, which is no link; the links are '
-                        f'{listed(names)}.'
-                    )
-        if not links:
-            raise ModelError('The model of the SDF has no links.')
-        canonical = self.model.get('canonical_link') or links[0].name
-        wanted = 'world' if 'world' in names else base_link
-        root = wanted if wanted in names else canonical
-        joints, closing = self._grow(root, ties)
+        names = [link.name for link in links]
+        if ends - {*names} or not names:
+            raise ModelError(
+                f'The model of the SDF has the links {listed(names)}, and its joints are tied to '
+                f'{listed(sorted(ends - {*names}))}; expected links at both ends of each.'
+            )
+        first = base_link if base_link in names else self.model.get('canonical_link')
+        self.root = 'world' if 'world' in ends else first or names[0]
+        joints, closing = self._grow(ties)
         links += [Link(joint.child) for joint in joints if joint.child not in names]
-        springs = [
-            tie.name
-            for tie in ties
-            for value in tie.element.iter('spring_stiffness')
-            if _number(value, '.')
-        ]
-        if springs:
-            self.warnings.append(f'Springs of joints {listed(springs)} are not read.')
-        description = RobotDescription(
-            text_of(self.model, 'name'),
-            tuple(links),
-            tuple(joints),
-            tuple(self.warnings),
-            provenance=provenance,
-            loops=tuple(map(self._loop, closing)),
-        )
-        return SdfRobot(
-            description, {name: self.frame(name)[:3, :3] for name in names}, root
-        )
+        name = text_of(self.model, 'name')
+        parts = tuple(links), tuple(joints), tuple(self.warnings)
+        return RobotDescription(name, *parts, loops=tuple(map(self._loop, closing)))
 
     def _link(self, element: Element) -> Link:
         """Link of an element; of one that is silent the inertia of the specification."""
@@ -244,30 +208,28 @@ class _Reader:
                 f'Joint {name!r} is of type {kind!r}, which is not supported; expected one of '
                 f'{listed(_KINDS)}.'
             )
+        if any(_number(x, '.') for x in element.iter('spring_stiffness')):
+            self.warnings.append(f'Joint {name!r}: its spring is not read.')
         parent, child = (element.findtext(end, '').strip() for end in ('parent', 'child'))
         placed = sdf_frame(element, child, self.frame)
-        if kind == 'ball':
-            axes = tuple(np.eye(3))
-        else:
-            axes = tuple(
-                sdf_axis(child_of(element, tag), placed, self.frame, self.axes_of_model)
-                for tag in _KINDS[kind].axes
-            )
-        lengths = np.array([np.linalg.norm(axis) for axis in axes])
+        axes = np.eye(3)
+        if kind != 'ball':
+            tags = [child_of(element, tag) for tag in _KINDS[kind].axes]
+            args = placed, self.frame, self.axes_of_model
+            axes = np.array([sdf_axis(tag, *args) for tag in tags]).reshape(-1, 3)
+        lengths = np.linalg.norm(axes, axis=1, keepdims=True)
         if not (np.isfinite(lengths) & (lengths > 0.0)).all():
             raise InvalidError(f'joint {name!r} has an axis without direction')
-        units = tuple(axis / length for axis, length in zip(axes, lengths))
-        return _Tie(name, kind, (parent, child), placed, units, element)
+        return _Tie(name, kind, (parent, child), placed, axes / lengths, element)
 
-    def _grow(self, root: str, ties: list[_Tie]) -> tuple[list[Joint], list[_Tie]]:
+    def _grow(self, ties: list[_Tie]) -> tuple[list[Joint], list[_Tie]]:
         """Joints of the tree from the base, and those that are left to close loops."""
-        depth, left = {root: 0}, list(ties)
+        depth, left = {self.root: 0}, list(ties)
         joints: list[Joint] = []
 
         def rank(tie: _Tie) -> tuple[int, int]:
-            return -_KINDS[tie.kind].rows, min(
-                depth.get(end, len(ties)) for end in tie.ends
-            )
+            near = min(depth.get(end, len(ties)) for end in tie.ends)
+            return -_KINDS[tie.kind].rows, near
 
         while rim := [tie for tie in left if len({*tie.ends} & {*depth}) == 1]:
             tie = min(rim, key=rank)
@@ -279,22 +241,21 @@ class _Reader:
 
     def _joints(self, tie: _Tie, parent: str, child: str) -> Iterator[Joint]:
         """Joints of the tree, one behind the other, between two links."""
-        origin = se3.inverse(self.frame(parent)) @ self.frame(child)
-        to_child = se3.Ad(se3.inverse(self.frame(child)) @ tie.frame)
+        before, after = self.frame(parent), self.frame(child)
         parts = [*enumerate(zip(tie.axes, _KINDS[tie.kind].axes), 1)]
         if not parts:
-            yield Joint(tie.name, 'fixed', parent, child, origin)
-        forwards = child == tie.ends[1]
+            yield Joint(tie.name, 'fixed', parent, child, se3.inverse(before) @ after)
+        forwards, slides = child == tie.ends[1], tie.kind == 'prismatic'
         for number, (axis, tag) in parts if forwards else parts[::-1]:
             name = tie.name if len(parts) == 1 else f'{tie.name}_{number}'
             last = number == (len(parts) if forwards else 1)
-            behind = child if last else f'{child}_behind_{name}'
-            slides = tie.kind == 'prismatic'
+            behind, here = (child, after) if last else (f'{child}_behind_{name}', tie.frame)
             twist = np.concatenate([0.0 * axis, axis] if slides else [axis, 0.0 * axis])
-            screw = to_child @ (twist if forwards else -twist)
+            screw = se3.Ad(se3.inverse(here) @ tie.frame) @ (twist if forwards else -twist)
+            origin = se3.inverse(before) @ here
             joint = Joint(name, 'prismatic', parent, behind, origin, screw=screw)
             yield _described(joint, tie.element.find(tag), slides)
-            parent, origin = behind, np.eye(4)
+            parent, before = behind, here
 
     def _loop(self, tie: _Tie) -> Loop | ModelError:
         kind = _KINDS[tie.kind].loop
@@ -305,7 +266,8 @@ class _Reader:
                 f'Joint {tie.name!r} closes a loop and {what}: not supported.'
             )
         pose_a, pose_b = (se3.inverse(self.frame(end)) @ tie.frame for end in tie.ends)
-        axis = tie.axes[0] if len(tie.axes) == 1 else (0.0, 0.0, 1.0)
+        # Of a ball the last, which says nothing.
+        axis = tie.axes[-1] if len(tie.axes) else (0.0, 0.0, 1.0)
         return Loop(tie.name, kind, *tie.ends, pose_a, pose_b, axis)
 
 
@@ -313,14 +275,11 @@ def _described(joint: Joint, axis: Element | None, slides: bool) -> Joint:
     """Joint with the type, limits, friction and mimic of its axis."""
     if axis is None:
         return joint if slides else replace(joint, type='continuous')
-    given = {
-        what: _number(axis, f'limit/{what}', default)
-        for what, default in Limits()._asdict().items()
-        if what in ('lower', 'upper', 'velocity', 'effort')
-    }
-    for what, value in given.items():
-        if abs(value) >= _NO_LIMIT or (value < 0.0 and what in ('velocity', 'effort')):
-            given[what] = -np.inf if what == 'lower' else np.inf
+    given: dict[str, float] = {}
+    for what in ('lower', 'upper', 'velocity', 'effort'):
+        value = _number(axis, f'limit/{what}', np.inf)
+        stated = abs(value) < _NO_LIMIT and (value >= 0.0 or what in ('lower', 'upper'))
+        given |= {what: value} if stated else {}
     limits = Limits(**given)
     limits.check(f'Joint {joint.name!r}')
     turns = 'revolute' if np.isfinite(limits[:2]).any() else 'continuous'
