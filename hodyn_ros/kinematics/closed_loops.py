@@ -588,14 +588,15 @@ def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> 
     ends = [tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)]
     matter[[body for body in ends if body != BASE]] = True
     centres, turning = places[~matter, 3:, 0], []
-    for i in np.flatnonzero(matter):
+    moving = [i for i in np.flatnonzero(matter) if np.abs(J[i] @ free).max() > _RANK]
+    for i in moving:
         directions, sizes, _ = np.linalg.svd(J[i] @ free)
         away = directions[3:, 0] + np.cross(directions[:3, 0], centres)
         on_line = centres[np.abs(away).max(axis=1) < _RANK]
-        is_line = len(on_line) > 0 and np.ptp(on_line, axis=0).max() > _RANK
-        if sizes[0] > _RANK and (sizes[1:].max(initial=0.0) > _RANK or not is_line):
+        apart = np.abs(on_line - on_line[:1]).max(initial=0.0)
+        if sizes[1:].max(initial=0.0) > _RANK or apart < _RANK:
             return []
-        turning += [links[i]] if sizes[0] > _RANK else []
+        turning.append(links[i])
     return turning
 
 

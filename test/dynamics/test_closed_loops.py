@@ -255,6 +255,27 @@ def test_couplings_are_polynomials_of_another_joint():
     )
 
 
+def test_couplings_are_sums_of_several_joints():
+    tree = planar()
+    belt = Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5, 0.5))
+    model = tree.with_loops([belt])
+    assert model.joint_names == ('left', 'left_rod', 'right')
+    motion = some_motion(model)
+    whole = complete_motion(model, motion)
+    carried = motion[..., :2] @ [-1.5, 0.5]
+    carried[:, 0] += 0.3
+    np.testing.assert_allclose(whole[..., 3], carried, atol=1e-13)
+    of_tree = inverse_dynamics(tree, whole)
+    efforts = of_tree[..., :3] + of_tree[..., 3:] * [-1.5, 0.5, 0.0]
+    np.testing.assert_allclose(
+        inverse_dynamics(model, motion), efforts, rtol=1e-12, atol=1e-10
+    )
+    with pytest.raises(ModelError, match='cannot be written as URDF'):
+        to_urdf(model)
+    with pytest.raises(ModelError, match='expected c_0 and one for each of left, left_rod'):
+        Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5))
+
+
 @pytest.mark.parametrize(
     ('loops', 'options', 'said'),
     [
@@ -264,7 +285,11 @@ def test_couplings_are_polynomials_of_another_joint():
         ([Loop('a', 'ball', 'left_tip', 'foot')], {}, "no link 'foot'"),
         ([Coupling('c', 'left', 'elbow', (0.0, 1.0))], {}, "no joint 'elbow'"),
         ([PIN], {'start': {'elbow': 1.0}}, "names joint 'elbow'"),
-        ([PIN], {'start': START, 'independent': ['left']}, 'expected 2 of'),
+        (
+            [PIN],
+            {'start': START, 'independent': ['left']},
+            'expected 2 of .* are left free',
+        ),
         ([PIN], {'start': START, 'independent': ['left', 'left']}, 'expected 2 of'),
         (
             [Loop('far', 'ball', 'left_tip', 'right_tip', at(9.0), at(0.5))],
