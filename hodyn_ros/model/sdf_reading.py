@@ -278,8 +278,9 @@ def _described(joint: Joint, axis: Element | None, slides: bool) -> Joint:
     given: dict[str, float] = {}
     for what in ('lower', 'upper', 'velocity', 'effort'):
         value = _number(axis, f'limit/{what}', np.inf)
-        stated = abs(value) < _NO_LIMIT and (value >= 0.0 or what in ('lower', 'upper'))
-        given |= {what: value} if stated else {}
+        without = value < 0.0 if what in ('velocity', 'effort') else False
+        if abs(value) < _NO_LIMIT and not without:
+            given[what] = value
     limits = Limits(**given)
     limits.check(f'Joint {joint.name!r}')
     turns = 'revolute' if np.isfinite(limits[:2]).any() else 'continuous'
@@ -305,4 +306,7 @@ def _number(element: Element, path: str, default: float | None = None) -> float:
     text = element.findtext(path)
     if text is None and default is not None:
         return default
-    return float(numbers_in(f'<{path}> in <{element.tag}> is', text or '', 1)[0])
+    value = float(numbers_in(f'<{path}> in <{element.tag}> is', text or '', 1)[0])
+    if np.isnan(value):
+        raise InvalidError(f'<{path}> in <{element.tag}> is {text!r}, expected a number')
+    return value

@@ -404,6 +404,11 @@ REFUSED = {
         {},
         "'heavy', expected a number",
     ),
+    'no number': (
+        sdf(arm().replace('<upper>2', '<upper>nan')),
+        {},
+        "'nan', expected a number",
+    ),
     'negative mass': (sdf(arm().replace('<mass>2.0', '<mass>-1')), {}, 'negative mass'),
     'automatic': (
         sdf(arm().replace('<inertial>', '<inertial auto="true">')),
