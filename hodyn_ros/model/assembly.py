@@ -16,7 +16,6 @@ import numpy as np
 from hodyn_ros.checks import frozen
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
-from hodyn_ros.model.inertia import check_inertia, spatial_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
@@ -86,43 +85,6 @@ class Link:
     mass: float = 0.0
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
     defect: str = ''
-
-
-def described_link(
-    name: str,
-    mass: float,
-    frame: Array,
-    inertia_com: Array,
-    warnings: list[str],
-    allow_impossible: bool = False,
-) -> Link:
-    """Link with an inertia as descriptions give it; one that cannot be used is a defect.
-
-    Parameters
-    ----------
-    name : str
-    mass : float
-        [kg]
-    frame : ndarray, shape (4, 4)
-        Pose in the link of the axes in which the inertia is given, at the centre of mass.
-    inertia_com : ndarray, shape (3, 3)
-        [kg m^2]
-    warnings : list of str
-        Remarks on it are added.
-    allow_impossible : bool
-        As in `check_inertia`.
-
-    Returns
-    -------
-    Link
-    """
-    owner = f'Link {name!r}'
-    try:
-        warnings += check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
-    except ModelError as error:
-        return Link(name, defect=str(error))
-    own = spatial_inertia(mass, np.zeros(3), inertia_com)
-    return Link(name, mass, transform_inertia(own, frame))
 
 
 @dataclass(frozen=True)

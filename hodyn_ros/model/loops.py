@@ -173,7 +173,7 @@ class Closure:
     start : ndarray, shape (N,)
         Joint positions of the tree at which the loops are closed: the branch of the mechanism.
     remark : str
-        On rows that were left out; empty if none were.
+        On rows that were left out and joints that are held; empty if there are none.
     """
 
     tree: RobotModel

@@ -17,13 +17,8 @@ import numpy as np
 
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.assembly import (
-    Dynamics,
-    Joint,
-    Link,
-    RobotDescription,
-    described_link,
-)
+from hodyn_ros.model.assembly import Dynamics, Joint, Link, RobotDescription
+from hodyn_ros.model.inertia import check_inertia, spatial_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling, Loop
 from hodyn_ros.model.provenance import Provenance
@@ -165,7 +160,9 @@ class _Reader:
         m, name, mass = self.m, self.name('body', body), float(self.m.body_mass[body])
         frame = self.pose(m.body_ipos[body], m.body_iquat[body])
         inertia_com = np.diag(m.body_inertia[body])
-        return described_link(name, mass, frame, inertia_com, self.warnings)
+        self.warnings += check_inertia(f'Link {name!r}', mass, frame[:3, 3], inertia_com)
+        own = spatial_inertia(mass, np.zeros(3), inertia_com)
+        return Link(name, mass, se3.transform_inertia(own, frame))
 
     def _joints(self, body: int) -> Iterator[Joint]:
         """Joints of a body, one behind the other, with massless links between them."""

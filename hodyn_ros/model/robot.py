@@ -317,7 +317,11 @@ class RobotModel:
         model = cls.from_description(
             description, base_link, tip_link, gravity, loops, independent, start
         )
-        return _read(model, description, joint_friction)
+        if joint_friction:
+            model = model.with_friction(_described_friction(description, model.body_names))
+        for warning in model.warnings:
+            python_warnings.warn(warning, ModelWarning, stacklevel=2)
+        return model
 
     @classmethod
     def from_mjcf(
@@ -365,7 +369,13 @@ class RobotModel:
             for name, value in found.armature.items()
             if value and name in model.body_names
         }
-        return _read(model.with_armature(armature), found.description, joint_friction)
+        model = model.with_armature(armature)
+        if joint_friction:
+            laws = _described_friction(found.description, model.body_names)
+            model = model.with_friction(laws)
+        for warning in model.warnings:
+            python_warnings.warn(warning, ModelWarning, stacklevel=2)
+        return model
 
     @classmethod
     def from_sdf(
@@ -412,7 +422,11 @@ class RobotModel:
         model = cls.from_description(
             description, base_link, tip_link, gravity, loops, independent, start
         )
-        return _read(model, description, joint_friction)
+        if joint_friction:
+            model = model.with_friction(_described_friction(description, model.body_names))
+        for warning in model.warnings:
+            python_warnings.warn(warning, ModelWarning, stacklevel=2)
+        return model
 
     @classmethod
     def from_description(
@@ -626,7 +640,8 @@ class RobotModel:
             All of them.
         independent : sequence of str, optional
             Names of the joints with motors, as many as the mechanism has degrees of freedom; by
-            default the first joints of the tree that determine the others.
+            default the first joints of the tree that determine the others. Rods between balls that
+            may still turn about themselves are held.
         start : mapping of str to float, optional
             Positions of joints [rad] or [m] near which the loops are closed; others are zero.
 
@@ -641,7 +656,7 @@ class RobotModel:
         -------
         RobotModel
             Its `closure` has the tree and what closes it, and a remark on rows that follow from
-            others, as in planar loops.
+            others, as in planar loops, and on rods that are held.
         """
         # Kinematics builds on models, not they on it: it is loaded when it is asked for.
         from hodyn_ros.kinematics.closed_loops import close_loops
@@ -928,17 +943,6 @@ def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[st
         f'The description states that {listed(stated, 3)} are independent joints, but not how '
         'others depend on them: all are independent.'
     ]
-
-
-def _read(
-    model: RobotModel, description: RobotDescription, joint_friction: bool
-) -> RobotModel:
-    """Model that was read, with friction if it is asked for; its remarks are printed."""
-    if joint_friction:
-        model = model.with_friction(_described_friction(description, model.body_names))
-    for warning in model.warnings:
-        python_warnings.warn(warning, ModelWarning, stacklevel=3)
-    return model
 
 
 def _described_friction(

@@ -26,8 +26,8 @@ from hodyn_ros.model.assembly import (
     Link,
     Mimic,
     RobotDescription,
-    described_link,
 )
+from hodyn_ros.model.inertia import check_inertia, spatial_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Loop
 from hodyn_ros.model.provenance import Provenance
@@ -104,7 +104,7 @@ def read_sdf(
         root, raw = parse_xml(text, 'an SDF')
         reader = _Reader(root)
         description = reader.description(base_link)
-    except (InvalidError, ModelError) as error:
+    except (InvalidError, ModelError, RecursionError) as error:
         is_sdf = isinstance(error, ModelError)
         said = error if is_sdf else f'The robot description is not a valid SDF: {error}.'
         raise ModelError(f'File {path!r}: {said}' if path else str(said)) from error
@@ -199,7 +199,9 @@ class _Reader:
         )
         inertia_com = np.array([(xx, xy, xz), (xy, yy, yz), (xz, yz, zz)])
         mass = _number(inertial, 'mass', 1.0)
-        return described_link(name, mass, frame, inertia_com, self.warnings)
+        self.warnings += check_inertia(f'Link {name!r}', mass, frame[:3, 3], inertia_com)
+        own = spatial_inertia(mass, np.zeros(3), inertia_com)
+        return Link(name, mass, se3.transform_inertia(own, frame))
 
     def _tie(self, element: Element) -> _Tie:
         name, kind = text_of(element, 'name'), text_of(element, 'type')

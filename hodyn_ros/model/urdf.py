@@ -37,9 +37,8 @@ from hodyn_ros.model.assembly import (
     Link,
     Mimic,
     RobotDescription,
-    described_link,
 )
-from hodyn_ros.model.inertia import Inertia, inertia_parts
+from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import RobotSource, find_robot
@@ -293,16 +292,22 @@ def _link(element: ElementTree.Element, reading: _Reading) -> Link:
     inertial = child_of(element, 'inertial')
     if inertial is None:
         return Link(name)
-    frame = origin_of(f'Link {name!r}', inertial)
+    owner = f'Link {name!r}'
+    frame = origin_of(owner, inertial)
     mass = number_of(needed_child(inertial, 'mass'), 'value')
     inertia = child_of(inertial, 'inertia')
     inertia_com = np.zeros((3, 3))
     if inertia is not None:
         xx, xy, xz, yy, yz, zz = (number_of(inertia, key) for key in INERTIA)
         inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-    return described_link(
-        name, mass, frame, inertia_com, reading.warnings, reading.allow_impossible_inertia
-    )
+    allow_impossible = reading.allow_impossible_inertia
+    try:
+        remarks = check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
+    except ModelError as error:
+        return Link(name, defect=str(error))
+    reading.warnings.extend(remarks)
+    M_body = se3.transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
+    return Link(name, mass, M_body)
 
 
 def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
