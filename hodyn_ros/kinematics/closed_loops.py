@@ -429,11 +429,9 @@ def close_loops(
     remark = f'{remark} {on_held}'.strip()
     u = _independent(tree, Tables(tree, joints, couplings, kept).at(q)[1], independent)
     d = np.setdiff1d(np.arange(tree.n_joints), u)
-    return tree.closed(
-        Closure(
-            tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q), remark
-        )
-    )
+    parts = frozen(u), frozen(d), frozen(kept), frozen(q)
+    names = tuple(coupling.joint for coupling in held)
+    return tree.closed(Closure(tree, joints, couplings, *parts, remark, names))
 
 
 def _check_loops(

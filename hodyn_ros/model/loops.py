@@ -174,6 +174,8 @@ class Closure:
         Joint positions of the tree at which the loops are closed: the branch of the mechanism.
     remark : str
         On rows that were left out and joints that are held; empty if there are none.
+    held : tuple of str
+        Joints of rods that may turn about themselves, which couplings hold at the start.
     """
 
     tree: RobotModel
@@ -184,6 +186,7 @@ class Closure:
     rows: NDArray[np.intp]
     start: Array = field(repr=False)
     remark: str = ''
+    held: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -512,7 +512,8 @@ class _Writer:
                 end = ElementTree.SubElement(element, side, {'link': link})
                 _write_origin(end, pose)
             ElementTree.SubElement(element, 'axis', xyz=_numbers(loop.direction))
-        for coupling in closure.couplings:
+        # Who reads it holds the same joints again.
+        for coupling in (x for x in closure.couplings if x.joint not in closure.held):
             element = ElementTree.SubElement(self.robot, 'coupling', name=coupling.name)
             ratio = repr(self._ratio(coupling))
             for side, name in zip(ENDS, (coupling.followed[0], coupling.joint)):

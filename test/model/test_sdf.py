@@ -625,7 +625,7 @@ def test_rods_that_turn_between_balls_are_held(struts):
     motors = [f'motor{k}' for k in range(6)]
     model = RobotModel.from_sdf(platform(struts), independent=motors)
     closure = model.closure
-    held = [coupling.joint for coupling in closure.couplings]
+    held = closure.held
     assert (model.n_joints, len(held)) == (6, 6)
     assert 'may turn about the lines between their balls' in closure.remark
     assert all(f'rod{k}' in closure.remark for k in range(6))
@@ -645,6 +645,11 @@ def test_rods_that_turn_between_balls_are_held(struts):
     efforts = oracle(with_held, found.motion[0])[1][:, columns]
     error = np.abs(found.effort - efforts).max(axis=1)
     assert (error < np.array([1e-12, 1e-10, 1e-8]) * np.abs(efforts).max(axis=1)).all()
+    again = RobotModel.from_urdf(to_urdf(model), gravity=model.gravity)
+    assert again.closure.held == held
+    np.testing.assert_allclose(
+        inverse_dynamics(again, motion), found.effort, atol=1e-8 * np.abs(efforts).max()
+    )
     # Without inertia about their lines nothing is needed to hold them.
     for coupling in closure.couplings:
         np.testing.assert_allclose(
