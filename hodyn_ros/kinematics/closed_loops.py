@@ -569,33 +569,44 @@ def _held(
 def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
     """Links that turn about lines through centres of two balls, if joints move in `free` (n, f).
 
-    None, if a link with inertia or in a loop moves otherwise. A ball is a loop, or joints with
-    massless links between them at its centre.
+    None, if a link with inertia or in a loop moves otherwise.
     """
-    bodies = {frame.body: link for link, frame in reversed([*tree.links.items()])}
-    links = [bodies[i] for i in range(tree.n_bodies)]
-    balls = [(loop.link_b, loop.pose_b) for loop in loops if loop.kind == 'ball']
-    # Of a weld to the base L has the twist of a link, and what is open the place of a point.
-    frames = [*((link, None) for link in links), *balls]
-    at_base = [Loop('', 'weld', tree.base_link, link, None, pose) for link, pose in frames]
-    places, J = (
-        values.reshape(len(frames), 6, -1) for values in Tables(tree, at_base, ()).at(q)
-    )
-    matter = np.zeros(len(frames), dtype=bool)
-    matter[: len(links)] = tree.M_body.any(axis=(1, 2))
-    ends = [tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)]
-    matter[[body for body in ends if body != BASE]] = True
-    centres, turning = places[~matter, 3:, 0], []
-    moving = [i for i in np.flatnonzero(matter) if np.abs(J[i] @ free).max() > _RANK]
-    for i in moving:
-        directions, sizes, _ = np.linalg.svd(J[i] @ free)
+    jacobians, centres = _twists_and_balls(tree, loops, q)
+    turning = []
+    for link, J in jacobians.items():
+        directions, sizes, _ = np.linalg.svd(J @ free)
+        if sizes[0] < _RANK:
+            continue
         away = directions[3:, 0] + np.cross(directions[:3, 0], centres)
         on_line = centres[np.abs(away).max(axis=1) < _RANK]
         apart = np.abs(on_line - on_line[:1]).max(initial=0.0)
         if sizes[1:].max(initial=0.0) > _RANK or apart < _RANK:
             return []
-        turning.append(links[i])
+        turning.append(link)
     return turning
+
+
+def _twists_and_balls(
+    tree: RobotModel, loops: Sequence[Loop], q: Array
+) -> tuple[dict[str, Array], Array]:
+    """Jacobians (6, n) of links with inertia or in loops, and centres of balls, at the base.
+
+    A ball is a loop, or joints with massless links between them at its centre.
+    """
+    bodies = {frame.body: link for link, frame in reversed([*tree.links.items()])}
+    frames = [(bodies[i], None) for i in range(tree.n_bodies)]
+    balls = [(loop.link_b, loop.pose_b) for loop in loops if loop.kind == 'ball']
+    # Of a weld to the base L has the twist of a link, and what is open the place of a point.
+    at_base = [
+        Loop('', 'weld', tree.base_link, link, None, pose)
+        for link, pose in (*frames, *balls)
+    ]
+    places, J = Tables(tree, at_base, ()).at(q)
+    ends = {tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)}
+    matter = [i for i, M in enumerate(tree.M_body) if M.any() or i in ends]
+    of_links = J.reshape(-1, 6, tree.n_joints)
+    centres = np.delete(places.reshape(-1, 6)[:, 3:], matter, axis=0)
+    return {bodies[i]: of_links[i] for i in matter}, centres
 
 
 def _independent(
