@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
