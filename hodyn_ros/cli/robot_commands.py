@@ -166,7 +166,7 @@ def _loops(model: RobotModel) -> list[dict[str, str]]:
         for loop in model.closure.loops
     ]
     couplings = [
-        {'name': c.name, 'kind': 'coupling', 'between': f'{c.follows}, {c.joint}'}
+        {'name': c.name, 'kind': 'coupling', 'between': ', '.join((*c.followed, c.joint))}
         for c in model.closure.couplings
     ]
     return loops + couplings

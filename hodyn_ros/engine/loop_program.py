@@ -325,8 +325,9 @@ class ClosedBodies:
         for coupling in self._couplings:
             row = [0.0] * tree.n_joints
             row[tree.joint_names.index(coupling.joint)] = 1.0
-            j = tree.joint_names.index(coupling.follows)
-            row[j] = -_slope(coupling, motion[0][j])
+            for name, polynomial in coupling.polynomials.items():
+                j = tree.joint_names.index(name)
+                row[j] = row[j] - _slope(polynomial, motion[0][j])
             found.append(row)
         return found
 
@@ -351,12 +352,14 @@ class ClosedBodies:
     def _coupled(self, coupling: Coupling, motion: Rows) -> Number:
         """Highest derivative of the position of a joint less that which its coupling asks for."""
         names, k = self.tree.joint_names, len(motion) - 1
-        x = from_derivatives([row[names.index(coupling.follows)] for row in motion])
-        value: Any = 0.0
-        for coefficient in reversed(coupling.coefficients):
-            value = value * x + coefficient
-        asked: Number = derivatives(value, k + 1)[k]
-        return motion[k][names.index(coupling.joint)] - asked
+        found: Number = motion[k][names.index(coupling.joint)]
+        for name, polynomial in coupling.polynomials.items():
+            x = from_derivatives([row[names.index(name)] for row in motion])
+            value: Any = 0.0
+            for coefficient in reversed(polynomial):
+                value = value * x + coefficient
+            found = found - derivatives(value, k + 1)[k]
+        return found
 
     def factors(self, rows: Rows) -> Factors:
         """Factors of the columns of the dependent joints."""
@@ -465,12 +468,16 @@ class ClosedBodies:
         efforts = self.rigid.of_loads(whole, order, loads)
         for number, coupling in enumerate(self._couplings, first):
             values = from_derivatives([row[number] for row in carried])
-            j, i = map(self.tree.joint_names.index, (coupling.joint, coupling.follows))
-            x = from_derivatives([row[i] for row in whole])
-            following = derivatives(_slope(coupling, x) * values, order + 1)
-            for k, row in enumerate(efforts):
-                row[j] = row[j] + carried[k][number]
-                row[i] = row[i] - following[k]
+            index = self.tree.joint_names.index
+            j = index(coupling.joint)
+            for row, of_row in zip(efforts, carried):
+                row[j] = row[j] + of_row[number]
+            for name, polynomial in coupling.polynomials.items():
+                j = index(name)
+                x = from_derivatives([row[j] for row in whole])
+                following = derivatives(_slope(polynomial, x) * values, order + 1)
+                for row, value in zip(efforts, following):
+                    row[j] = row[j] - value
         return efforts
 
     def _places(self, motion: Rows) -> dict[int, Place]:
@@ -484,11 +491,11 @@ class ClosedBodies:
         return self.rigid.outwards(whole, len(whole) - 3).relative
 
 
-def _slope(coupling: Coupling, x: Any) -> Any:
-    """Derivative of a coupling's polynomial, of a number or its series."""
+def _slope(polynomial: Sequence[float], x: Any) -> Any:
+    """Derivative of a polynomial, of a number or its series."""
     slope: Any = 0.0
-    for power in range(len(coupling.coefficients) - 1, 0, -1):
-        slope = slope * x + power * coupling.coefficients[power]
+    for power in range(len(polynomial) - 1, 0, -1):
+        slope = slope * x + power * polynomial[power]
     return slope
 
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 # Ratio of singular values below which dependent joints are not determined by the independent ones,
 # and of pivots below which it is looked at.
 SINGULAR, _DOUBTFUL = 1e-7, 1e-4
-# Ratio of singular values below which rows follow from others.
-_RANK = 1e-7
+# Ratio of singular values below which rows follow from others, and what these may leave open
+# [rad, m]: axes in descriptions are parallel to a few digits.
+_RANK = _IMPRECISE = 1e-5
 # A derivative of positions [rad/s^r] or [m/s^r] beside which no other counts.
 _STEEP = 1e60
 
@@ -62,8 +63,8 @@ class Tables:
     loops : tuple of ndarray
         Of each loop the bodies of A and B (the base behind the others), kind, axis, and frames in
         both bodies; of each row of a loop the combination P of twists and the loop; of each
-        coupling the joint, the one that it follows and the coefficients; of each loop and body 1
-        if the body carries B alone, -1 if it carries A alone.
+        coupling factors of all joints, the joint of which a polynomial is subtracted and its
+        coefficients; of each loop and body 1 if the body carries B alone, -1 if A alone.
     owners : list of str
         Names of the loops and couplings of the rows.
     """
@@ -134,16 +135,22 @@ def _sides(
 
 def _polynomials(
     tree: RobotModel, couplings: Sequence[Coupling]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Joints of couplings, those that they follow, and coefficients, padded with zeros."""
+) -> tuple[Array, NDArray[np.int64], Array]:
+    """Couplings: factors of all joints less polynomials of one, padded with zeros, are zero."""
     index = tree.joint_names.index
-    joints = np.array([index(c.joint) for c in couplings], dtype=np.int64)
-    follows = np.array([index(c.follows) for c in couplings], dtype=np.int64)
+    factors = np.zeros((len(couplings), tree.n_joints))
+    follows = np.array([index(c.followed[0]) for c in couplings], dtype=np.int64)
     count = max((len(c.coefficients) for c in couplings), default=1)
     coefficients = np.zeros((len(couplings), count))
-    for row, coupling in zip(coefficients, couplings):
-        row[: len(coupling.coefficients)] = coupling.coefficients
-    return joints, follows, coefficients
+    for coupling, of_joints, row in zip(couplings, factors, coefficients):
+        first, *ratios = coupling.coefficients
+        of_joints[index(coupling.joint)] = 1.0
+        if len(coupling.followed) > 1:
+            for joint, ratio in zip(coupling.followed, ratios):
+                of_joints[index(joint)] -= ratio
+            ratios = []
+        row[: 1 + len(ratios)] = first, *ratios
+    return factors, follows, coefficients
 
 
 def _packed(poses: Array) -> Array:
@@ -596,10 +603,9 @@ def close_loops(
     _check_loops(tree, loops, joints, couplings)
     tables = Tables(tree, joints, couplings)
     owners = tables.owners
-    q = _first_closed(tree, tables, start or {})
+    q = _closed(tables, _start_of(tree, start or {}), 200)
     kept = _kept_rows(tables, q)
-    u = _independent(tree, tables.at(q)[1][kept], independent)
-    d = np.setdiff1d(np.arange(tree.n_joints), u)
+    q = _checked_closed(tables, Tables(tree, joints, couplings, kept), kept, q)
     dropped = sorted({owners[i] for i in range(len(owners)) if i not in kept})
     remark = (
         f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} follow '
@@ -608,11 +614,15 @@ def close_loops(
         if dropped
         else ''
     )
-    return tree.closed(
-        Closure(
-            tree, joints, couplings, frozen(u), frozen(d), frozen(kept), frozen(q), remark
-        )
-    )
+    held, on_held = _held(tree, joints, q, tables.at(q)[1][kept], independent)
+    couplings += held
+    kept = np.concatenate([kept, len(owners) + np.arange(len(held))])
+    remark = f'{remark} {on_held}'.strip()
+    u = _independent(tree, Tables(tree, joints, couplings, kept).at(q)[1], independent)
+    d = np.setdiff1d(np.arange(tree.n_joints), u)
+    parts = frozen(u), frozen(d), frozen(kept), frozen(q)
+    names = tuple(coupling.joint for coupling in held)
+    return tree.closed(Closure(tree, joints, couplings, *parts, remark, names))
 
 
 def _check_loops(
@@ -635,7 +645,7 @@ def _check_loops(
                 f'Loop {loop.name!r}: {loop.link_a!r} and {loop.link_b!r} are one body.'
             )
     for coupling in couplings:
-        for joint in (coupling.joint, coupling.follows):
+        for joint in (coupling.joint, *coupling.followed):
             if joint not in tree.joint_names:
                 raise ModelError(
                     f'Coupling {coupling.name!r}: there is no joint {joint!r}; the joints are '
@@ -643,8 +653,8 @@ def _check_loops(
                 )
 
 
-def _first_closed(tree: RobotModel, tables: Tables, start: Mapping[str, float]) -> Array:
-    """Joint positions (N,) near the given ones at which all loops are closed."""
+def _start_of(tree: RobotModel, start: Mapping[str, float]) -> Array:
+    """Joint positions (N,) as they are given, else zero."""
     q = np.zeros(tree.n_joints)
     for name, value in start.items():
         if name not in tree.joint_names:
@@ -653,10 +663,21 @@ def _first_closed(tree: RobotModel, tables: Tables, start: Mapping[str, float]) 
             )
         what = f'The start of joint {name!r}'
         q[tree.joint_names.index(name)] = checked_number(what, value, ModelError)
-    q = _closed(tables, q, 200)
+    return q
+
+
+def _checked_closed(
+    tables: Tables, of_kept: Tables, kept: NDArray[np.intp], q: Array
+) -> Array:
+    """Joint positions (N,) at which the kept rows are closed, and the others nearly so."""
     missing = np.abs(tables.at(q)[0])
-    if missing.max(initial=0.0) > TOLERANCE:
-        row = int(missing.argmax())
+    if TOLERANCE < missing.max(initial=0.0) < _IMPRECISE:
+        q = _closed(of_kept, q, 20)
+        missing = np.abs(tables.at(q)[0])
+    allowed = np.full(len(missing), _IMPRECISE)
+    allowed[kept] = TOLERANCE
+    if (missing > allowed).any():
+        row = int((missing / allowed).argmax())
         raise ModelError(
             f'Loop {tables.owners[row]!r} cannot be closed: near the start, {missing[row]:.3g} (m '
             'or rad) stay open. Check its links and poses, or give the start: positions of joints '
@@ -669,7 +690,7 @@ def _closed(tables: Tables, q: Array, steps: int) -> Array:
     """Positions (N,) that Gauss's and Newton's method reaches in so many steps."""
     for _ in range(steps):
         missing, L = tables.at(q)
-        step = -np.linalg.pinv(L, rcond=1e-9) @ missing
+        step = -np.linalg.pinv(L, rcond=_RANK) @ missing
         size = np.abs(step).max(initial=0.0)
         q = q + step * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
         if size < 1e-13:
@@ -702,6 +723,83 @@ def _rank(L: Array) -> int:
     return int((values > _RANK * max(1e-300, values.max(initial=0.0))).sum())
 
 
+def _left_free(L: Array, held: Sequence[int]) -> Array:
+    """Directions (n, f) in which joints may still move if some are held."""
+    from scipy.linalg import null_space
+
+    free: Array = null_space(np.concatenate([L, np.eye(L.shape[1])[held]]), rcond=_RANK)
+    return free
+
+
+def _held(
+    tree: RobotModel,
+    loops: Sequence[Loop],
+    q: Array,
+    L: Array,
+    independent: Sequence[str] | None,
+) -> tuple[tuple[Coupling, ...], str]:
+    """Couplings that hold links which may turn about themselves between balls, and a remark.
+
+    None, unless too few independent joints are named and all else stands still with them.
+    """
+    from scipy.linalg import qr
+
+    names = tree.joint_names
+    named = [names.index(name) for name in independent or () if name in names]
+    spare, free = tree.n_joints - len(L) - len(named), _left_free(L, named)
+    turning = _turning(tree, loops, q, free) if named and spare == free.shape[1] > 0 else []
+    if not turning:
+        return (), ''
+    held = sorted(qr(free.T, pivoting=True)[2][:spare].tolist())
+    return tuple(Coupling(f'{names[j]} held', names[j], names[j], [q[j]]) for j in held), (
+        f'{listed(turning)} may turn about the lines between their balls, which moves nothing '
+        f'else: {listed(names[j] for j in held)} are held where the loops start.'
+    )
+
+
+def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
+    """Links that turn about lines through centres of two balls, if joints move in `free` (n, f).
+
+    None, if a link with inertia or in a loop moves otherwise.
+    """
+    jacobians, centres = _twists_and_balls(tree, loops, q)
+    turning = []
+    for link, J in jacobians.items():
+        directions, sizes, _ = np.linalg.svd(J @ free)
+        if sizes[0] < _RANK:
+            continue
+        away = directions[3:, 0] + np.cross(directions[:3, 0], centres)
+        on_line = centres[np.abs(away).max(axis=1) < _RANK]
+        apart = np.abs(on_line - on_line[:1]).max(initial=0.0)
+        if sizes[1:].max(initial=0.0) > _RANK or apart < _RANK:
+            return []
+        turning.append(link)
+    return turning
+
+
+def _twists_and_balls(
+    tree: RobotModel, loops: Sequence[Loop], q: Array
+) -> tuple[dict[str, Array], Array]:
+    """Jacobians (6, n) of links with inertia or in loops, and centres of balls, at the base.
+
+    A ball is a loop, or joints with massless links between them at its centre.
+    """
+    bodies = {frame.body: link for link, frame in reversed([*tree.links.items()])}
+    frames = [(bodies[i], None) for i in range(tree.n_bodies)]
+    balls = [(loop.link_b, loop.pose_b) for loop in loops if loop.kind == 'ball']
+    # Of a weld to the base L has the twist of a link, and what is open the place of a point.
+    at_base = [
+        Loop('', 'weld', tree.base_link, link, None, pose)
+        for link, pose in (*frames, *balls)
+    ]
+    places, J = Tables(tree, at_base, ()).at(q)
+    ends = {tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)}
+    matter = [i for i, M in enumerate(tree.M_body) if M.any() or i in ends]
+    of_links = J.reshape(-1, 6, tree.n_joints)
+    centres = np.delete(places.reshape(-1, 6)[:, 3:], matter, axis=0)
+    return {bodies[i]: of_links[i] for i in matter}, centres
+
+
 def _independent(
     tree: RobotModel, L: Array, names: Sequence[str] | None
 ) -> NDArray[np.intp]:
@@ -715,9 +813,13 @@ def _independent(
         return _first_independent(L, freedom)
     unknown = [name for name in names if name not in tree.joint_names]
     if unknown or len({*names}) != freedom or len(names) != freedom:
+        known = [tree.joint_names.index(x) for x in names if x not in unknown]
+        free = np.abs(_left_free(L, known)).max(axis=1, initial=0.0)
+        moving = [name for name, size in zip(tree.joint_names, free) if size > _RANK]
         raise ModelError(
             f'The independent joints are {listed(names)}, expected {freedom} of '
             f'{listed(tree.joint_names)}: {n} joints less {len(L)} independent rows of loops.'
+            + (f' With these, {listed(moving)} are left free.' if moving else '')
         )
     u = np.sort([tree.joint_names.index(name) for name in names])
     if _ratio(L[:, np.setdiff1d(np.arange(n), u)]) < SINGULAR:

@@ -158,7 +158,7 @@ def turn_between(kind: int, axis: Vector, C: Vector, turn: Vector) -> None:
 @_compiled
 def left_open(loops: Tables, poses: Matrix, q: Vector, missing: Vector) -> None:
     """What is left open in each row [rad] or [m]: zero where the loops are closed."""
-    body_a, body_b, kind, axis, frame_a, frame_b, P, owner, joint, follows, c, _ = loops
+    body_a, body_b, kind, axis, frame_a, frame_b, P, owner, factors, follows, c, _ = loops
     errors = zeros((len(kind), 6))
     A, B = empty(12), empty(12)
     relative = empty(12)
@@ -183,11 +183,13 @@ def left_open(loops: Tables, poses: Matrix, q: Vector, missing: Vector) -> None:
         for i in range(6):
             s += P[r, i] * errors[owner[r], i]
         missing[r] = s
-    for r in range(len(joint)):
+    for r in range(len(c)):
         s = 0.0
         for i in range(c.shape[1]):
             s = s * q[follows[r]] + c[r, c.shape[1] - 1 - i]
-        missing[rows + r] = q[joint[r]] - s
+        missing[rows + r] = -s
+        for j in range(len(q)):
+            missing[rows + r] += factors[r, j] * q[j]
 
 
 @_compiled
@@ -228,9 +230,9 @@ def close_order(
 ) -> None:
     """Derivative k of L from those of screws and rows."""
     coordinate, multiplier, signs = tree[1], tree[2], loops[11]
-    owner, joint, follows, c = loops[7], loops[8], loops[9], loops[10]
+    owner, factors, follows, c = loops[7], loops[8], loops[9], loops[10]
     nb, rows, n = len(coordinate), len(owner), L.shape[1]
-    m = rows + len(joint)
+    m = rows + len(c)
     for r in range(rows):
         for j in range(n):
             L[k * m + r, j] = 0.0
@@ -245,11 +247,9 @@ def close_order(
                     s += weight * part
                     weight = weight * (k - j) / (j + 1)
                 L[k * m + r, coordinate[i]] += sign * s
-    for r in range(len(joint)):
+    for r in range(len(c)):
         for j in range(n):
-            L[k * m + rows + r, j] = 0.0
-        if k == 0:
-            L[rows + r, joint[r]] = 1.0
+            L[k * m + rows + r, j] = factors[r, j] if k == 0 else 0.0
         # The slope, a polynomial of the position: Horner's rule on series, times factorials.
         value = zeros(k + 1)
         for i in range(c.shape[1] - 1):

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import check_choice, exact_poses, finite_array, frozen
 from hodyn_ros.errors import ModelError
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -108,25 +109,30 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """A joint whose position is a polynomial of that of another one: gears, belts, linkages.
+    """A joint whose position is a polynomial of that of another one, or a sum of several.
+
+    Gears, belts, linkages. Of one joint q_joint = c_0 + c_1 q_follows + c_2 q_follows^2 + ...,
+    of several q_joint = c_0 + c_1 q_first + c_2 q_second + ...
 
     Parameters
     ----------
     name : str
-    joint, follows : str
-        Joints of the tree: q_joint = c_0 + c_1 q_follows + c_2 q_follows^2 + ...
+    joint : str
+        Joint of the tree.
+    follows : str or sequence of str
+        Joint of the tree that it follows, or several.
     coefficients : sequence of float
         c_0 [rad] or [m], c_1, ...
 
     Raises
     ------
     ModelError
-        If the coefficients are no finite numbers.
+        If the coefficients are no finite numbers, or not one more than there are several joints.
     """
 
     name: str
     joint: str
-    follows: str
+    follows: str | Sequence[str]
     coefficients: Sequence[float]
 
     def __post_init__(self) -> None:
@@ -134,7 +140,28 @@ class Coupling:
         values = finite_array(what, self.coefficients, ModelError)
         if values.ndim != 1 or len(values) == 0:
             raise ModelError(f'{what} are {self.coefficients!r}, expected c_0, c_1, ...')
+        if not isinstance(self.follows, str):
+            object.__setattr__(self, 'follows', tuple(self.follows))
+            if len(values) != 1 + len(self.follows):
+                raise ModelError(
+                    f'{what} are {self.coefficients!r}, expected c_0 and one for each of '
+                    f'{listed(self.follows)}.'
+                )
         object.__setattr__(self, 'coefficients', tuple(values.tolist()))
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """Joint that it follows, or all of several."""
+        return (self.follows,) if isinstance(self.follows, str) else tuple(self.follows)
+
+    @property
+    def polynomials(self) -> dict[str, tuple[float, ...]]:
+        """By the joints that it follows: coefficients of what their sum has of each."""
+        first, *others = self.coefficients
+        if len(self.followed) == 1:
+            return {self.followed[0]: (first, *others)}
+        constants = (first, *[0.0] * (len(others) - 1))
+        return dict(zip(self.followed, zip(constants, others)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +182,9 @@ class Closure:
     start : ndarray, shape (N,)
         Joint positions of the tree at which the loops are closed: the branch of the mechanism.
     remark : str
-        On rows that were left out; empty if none were.
+        On rows that were left out and joints that are held; empty if there are none.
+    held : tuple of str
+        Joints of rods that may turn about themselves, which couplings hold at the start.
     """
 
     tree: RobotModel
@@ -166,6 +195,7 @@ class Closure:
     rows: NDArray[np.intp]
     start: Array = field(repr=False)
     remark: str = ''
+    held: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

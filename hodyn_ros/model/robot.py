@@ -88,9 +88,9 @@ _OF_TREES = ('coordinate', 'multiplier', 'offset')
 class RobotModel:
     """Kinematic tree and inertias of a robot; immutable.
 
-    Make one with `from_urdf`, `from_mjcf`, `from_screws`, `from_body_screws` or `from_dh`. The
-    first attributes are what users need; from `body_names` on they are the tree of n_bodies moving
-    bodies that the algorithms work on.
+    Make one with `from_urdf`, `from_mjcf`, `from_sdf`, `from_screws`, `from_body_screws` or
+    `from_dh`. The first attributes are what users need; from `body_names` on they are the tree of
+    n_bodies moving bodies that the algorithms work on.
 
     Attributes
     ----------
@@ -378,6 +378,57 @@ class RobotModel:
         return model
 
     @classmethod
+    def from_sdf(
+        cls,
+        xml_or_path: str | bytes | os.PathLike[str],
+        base_link: str | None = None,
+        tip_link: str | None = None,
+        gravity: ArrayLike | None = None,
+        joint_friction: bool = False,
+        *,
+        loops: GivenLoops | None = None,
+        independent: Sequence[str] | None = None,
+        start: Mapping[str, float] | None = None,
+    ) -> RobotModel:
+        """Read a robot from an SDF, whose links may have several parents: they close loops.
+
+        The base is the world if a joint is tied to it, else the canonical link. At zero position,
+        where the description has its links, the loops are closed.
+
+        Parameters
+        ----------
+        xml_or_path : str, bytes or path-like
+            XML text, or the path of a file, with one model.
+        base_link, tip_link, joint_friction, loops, independent, start
+            As in `from_urdf`.
+        gravity : array-like, shape (3,), optional
+            In base link axes [m/s^2]; by default 9.81 against z of the world.
+
+        Raises
+        ------
+        ModelError
+            If the description cannot be used; the message says where and why.
+
+        Warns
+        -----
+        ModelWarning
+            As `from_urdf`, for links without inertia, and for springs of joints, which are not
+            read.
+        """
+        from hodyn_ros.model.sdf_reading import read_sdf  # few read an SDF
+
+        description, down = read_sdf(xml_or_path, base_link)
+        gravity = down if gravity is None else gravity
+        model = cls.from_description(
+            description, base_link, tip_link, gravity, loops, independent, start
+        )
+        if joint_friction:
+            model = model.with_friction(_described_friction(description, model.body_names))
+        for warning in model.warnings:
+            python_warnings.warn(warning, ModelWarning, stacklevel=2)
+        return model
+
+    @classmethod
     def from_description(
         cls,
         description: RobotDescription,
@@ -589,7 +640,8 @@ class RobotModel:
             All of them.
         independent : sequence of str, optional
             Names of the joints with motors, as many as the mechanism has degrees of freedom; by
-            default the first joints of the tree that determine the others.
+            default the first joints of the tree that determine the others. Rods between balls that
+            may still turn about themselves are held.
         start : mapping of str to float, optional
             Positions of joints [rad] or [m] near which the loops are closed; others are zero.
 
@@ -604,7 +656,7 @@ class RobotModel:
         -------
         RobotModel
             Its `closure` has the tree and what closes it, and a remark on rows that follow from
-            others, as in planar loops.
+            others, as in planar loops, and on rods that are held.
         """
         # Kinematics builds on models, not they on it: it is loaded when it is asked for.
         from hodyn_ros.kinematics.closed_loops import close_loops

@@ -57,6 +57,7 @@ from hodyn_ros.model.urdf_loops import (
     TYPES,
     read_loops,
 )
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ T = TypeVar('T')
 
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
 
-_INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 
 
 def read_urdf(
@@ -124,14 +125,7 @@ def parse_urdf(
     ModelError
         If the text is no XML, no URDF or one of xacro, or an element cannot be used.
     """
-    raw = xml.encode('utf-8', errors='surrogatepass') if isinstance(xml, str) else xml
-    if isinstance(xml, str):
-        # The text is decoded already: an encoding declaration in it no longer holds.
-        xml = re.sub(
-            r'^[\ufeff \t\r\n]*(<\?xml.*?\?>\s*)?', '', xml, count=1, flags=re.DOTALL
-        )
-        xml = xml.encode('utf-8', errors='surrogatepass')
-    root = _parse_xml(xml)
+    root, raw = parse_xml(xml)
     # A default namespace says nothing about a URDF.
     namespace = root.tag.removesuffix('robot')
     if namespace.startswith('{') and 'xacro' not in namespace:
@@ -144,7 +138,7 @@ def parse_urdf(
         )
     _refuse_xacro(root)
     links, joints = root.findall('link'), root.findall('joint')
-    if not links and 'xmlns:xacro' in xml.decode('utf-8', errors='replace'):
+    if not links and 'xmlns:xacro' in raw.decode('utf-8', errors='replace'):
         raise ModelError(
             'The robot description has no links, but declares the prefix xacro: it comes from a '
             'xacro file that defines macros and uses none. Run one that uses them through xacro.'
@@ -240,13 +234,38 @@ def xml_text(
         ) from error
 
 
-def _parse_xml(text: bytes) -> ElementTree.Element:
-    """Root element of an XML text; document types and entities are refused."""
+def parse_xml(
+    xml: str | bytes, language: str = 'a URDF'
+) -> tuple[ElementTree.Element, bytes]:
+    """Root element of an XML text, and its bytes.
+
+    Parameters
+    ----------
+    xml : str or bytes
+        Bytes are decoded as the text declares.
+    language : str
+        What is expected, for messages.
+
+    Raises
+    ------
+    ModelError
+        If it is no XML, or has document types or entities.
+    """
+    raw = text = xml if isinstance(xml, bytes) else xml.encode(errors='surrogatepass')
+    if isinstance(xml, str):
+        # The text is decoded already: an encoding declaration in it no longer holds.
+        text = re.sub(
+            rb'^(\xef\xbb\xbf|[ \t\r\n])*(<\?xml.*?\?>\s*)?',
+            b'',
+            raw,
+            count=1,
+            flags=re.DOTALL,
+        )
 
     def refuse(*_: Any) -> None:
         raise ModelError(
             'The robot description contains a document type declaration or entities; remove '
-            '<!DOCTYPE ...>, a URDF needs none.'
+            f'<!DOCTYPE ...>, {language} needs none.'
         )
 
     guard = expat.ParserCreate()
@@ -254,7 +273,7 @@ def _parse_xml(text: bytes) -> ElementTree.Element:
     guard.EntityDeclHandler = refuse
     try:
         guard.Parse(text, True)
-        return ElementTree.fromstring(text)
+        return ElementTree.fromstring(text), raw
     except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
@@ -262,7 +281,7 @@ def _parse_xml(text: bytes) -> ElementTree.Element:
         hint = (
             ''
             if start in (b'<', b'')
-            else ' Expected the text of a URDF, which starts with <.'
+            else f' Expected the text of {language}, which starts with <.'
         )
         raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
@@ -279,7 +298,7 @@ def _link(element: ElementTree.Element, reading: _Reading) -> Link:
     inertia = child_of(inertial, 'inertia')
     inertia_com = np.zeros((3, 3))
     if inertia is not None:
-        xx, xy, xz, yy, yz, zz = (number_of(inertia, key) for key in _INERTIA)
+        xx, xy, xz, yy, yz, zz = (number_of(inertia, key) for key in INERTIA)
         inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     allow_impossible = reading.allow_impossible_inertia
     try:
@@ -493,22 +512,24 @@ class _Writer:
                 end = ElementTree.SubElement(element, side, {'link': link})
                 _write_origin(end, pose)
             ElementTree.SubElement(element, 'axis', xyz=_numbers(loop.direction))
-        for coupling in closure.couplings:
+        # Who reads it holds the same joints again.
+        for coupling in (x for x in closure.couplings if x.joint not in closure.held):
             element = ElementTree.SubElement(self.robot, 'coupling', name=coupling.name)
             ratio = repr(self._ratio(coupling))
-            for side, name in zip(ENDS, (coupling.follows, coupling.joint)):
+            for side, name in zip(ENDS, (coupling.followed[0], coupling.joint)):
                 ends = needed_child(joints[name], 'child').attrib
                 ElementTree.SubElement(element, side, ends)
             ElementTree.SubElement(element, 'ratio', value=ratio)
 
     def _ratio(self, coupling: Coupling) -> float:
         """Ratio of a coupling of two joints on the same body; others are refused."""
-        pair = coupling.joint, coupling.follows
-        carriers = {int(self.model.parent[self.model.body_names.index(j)]) for j in pair}
+        joints = coupling.joint, *coupling.followed
+        carriers = {int(self.model.parent[self.model.body_names.index(j)]) for j in joints}
         offset, ratio, *others = *coupling.coefficients, 0.0
-        if offset or any(others) or len(carriers) > 1:
+        if offset or any(others) or len(joints) > 2 or len(carriers) > 1:
             raise ModelError(
-                f'Coupling {coupling.name!r} of {pair[0]!r} to {pair[1]!r} with the coefficients '
+                f'Coupling {coupling.name!r} of {joints[0]!r} to '
+                f'{listed(map(repr, joints[1:]))} with the coefficients '
                 f'{coupling.coefficients} cannot be written as URDF: expected a ratio alone, of '
                 'two joints on the same link.'
             )
@@ -568,7 +589,7 @@ def inertial_element(inertia: Inertia) -> ElementTree.Element:
     ElementTree.SubElement(inertial, 'origin', xyz=_numbers(inertia.com))
     ElementTree.SubElement(inertial, 'mass', value=_numbers([inertia.mass]))
     entries = np.asarray(inertia.inertia_com)[np.triu_indices(3)].tolist()
-    ElementTree.SubElement(inertial, 'inertia', dict(zip(_INERTIA, map(repr, entries))))
+    ElementTree.SubElement(inertial, 'inertia', dict(zip(INERTIA, map(repr, entries))))
     return inertial
 
 

@@ -233,22 +233,27 @@ def _loop(element: Element, _: _Tree) -> Loop:
 
 
 def _coupling(element: Element, tree: _Tree) -> Coupling:
-    """URDF+: the joint of the successor turns by ratio times that of the predecessor.
+    """URDF+: the successor turns by ratio times the predecessor.
 
-    Joints are those on the ways to both links from where these part; of several, their sums are
-    coupled there (`explicitRollingConstraint` in generalized_rbda), which is not supported.
+    Sums of the joints on the ways to both links from where these part, without signs for the
+    directions of their axes (`explicitRollingConstraint` in generalized_rbda).
     """
     name = text_of(element, 'name')
     before, after = (text_of(needed_child(element, side), 'link') for side in ENDS)
     ways = tree.moving(before, after), tree.moving(after, before)
     for link, way in zip((before, after), ways):
-        if len(way) != 1:
+        if not way:
             raise ModelError(
-                f'<coupling> {name!r}: from where its links part, {len(way)} joints '
-                f'({listed(way)}) move {link!r}, expected one. Sums of joints cannot be coupled.'
+                f'<coupling> {name!r}: no joint moves {link!r} from where its links part, '
+                'expected one at least.'
             )
     ratio = float(numbers_of(child_of(element, 'ratio'), 'value', [1.0])[0])
-    return Coupling(name, ways[1][0], ways[0][0], (0.0, ratio))
+    *others, joint = ways[1]
+    follows = (*ways[0], *others)
+    ratios = [ratio] * len(ways[0]) + [-1.0] * len(others)
+    return Coupling(
+        name, joint, follows if len(follows) > 1 else follows[0], (0.0, *ratios)
+    )
 
 
 def _constraint(element: Element, _: _Tree) -> Loop:
@@ -307,29 +312,63 @@ def _gazebo_joint(element: Element, tree: _Tree) -> Loop | None:
             return None
         parent = tree.way(child)[0].parent
     name, kind, _ = _named(element)
-    placed = _placed(element, child, tree)
-    axis = numbers_in('<xyz> is', element.findtext('axis/xyz', '0 0 1'), 3)
-    of_model = element.findtext('axis/use_parent_model_frame', '').strip() in ('1', 'true')
-    xyz = element.find('axis/xyz')
-    expressed = '' if xyz is None else xyz.get('expressed_in', '')
-    if of_model or expressed:
-        R = tree.frame(expressed or '__model__')[:3, :3]
-        axis = placed[:3, :3].T @ R @ axis
+    placed = sdf_frame(element, child, tree.frame)
+    axis = sdf_axis(child_of(element, 'axis'), placed, tree.frame)
     ends = [(link, se3.inverse(tree.frame(link)) @ placed) for link in (parent, child)]
     return _between(name, kind, ends, axis)
 
 
-def _placed(element: Element, child: str, tree: _Tree) -> Array:
-    """Frame (4, 4) of a joint of SDFormat at the zero position of the tree."""
+def sdf_frame(element: Element, carrier: str, frame: Callable[[str], Array]) -> Array:
+    """Frame (4, 4) of an element of SDFormat with a <pose>, at zero position.
+
+    Parameters
+    ----------
+    element : Element
+    carrier : str
+        What the pose is relative to, unless it says so.
+    frame : callable
+        Of a name.
+    """
     pose = child_of(element, 'pose')
     if pose is None:
-        return tree.frame(child)
-    if {*pose.attrib} - {'relative_to'}:
-        raise InvalidError(f'<pose> has {listed(pose.attrib)}, expected relative_to only')
+        return frame(carrier)
+    stated = {key: value for key, value in pose.attrib.items() if value}
+    if {*stated} - {'relative_to'}:
+        raise InvalidError(f'<pose> has {listed(stated)}, expected relative_to only')
     values = numbers_in('<pose> is', pose.text or '0 0 0 0 0 0', 6)
+    if not np.isfinite(values).all():
+        raise InvalidError(f'<pose> is {pose.text!r}, expected finite numbers')
     local = se3.pose(so3.from_rpy(values[3:]), values[:3])
-    placed: Array = tree.frame(pose.get('relative_to') or child) @ local
+    placed: Array = frame(pose.get('relative_to') or carrier) @ local
     return placed
+
+
+def sdf_axis(
+    axis: Element | None,
+    placed: Array,
+    frame: Callable[[str], Array],
+    of_model: bool = False,
+) -> Array:
+    """Direction (3,) of an <axis> of SDFormat in the frame of its joint.
+
+    Parameters
+    ----------
+    axis : Element or None
+    placed, frame
+        Frame (4, 4) of the joint, and that of a name.
+    of_model : bool
+        Whether axes are in that of the model unless they say otherwise.
+    """
+    xyz = None if axis is None else axis.find('xyz')
+    if axis is None or xyz is None:
+        return np.array([0.0, 0.0, 1.0])
+    direction = numbers_in('<xyz> is', xyz.text or '', 3)
+    stated = axis.findtext('use_parent_model_frame', str(of_model)).strip()
+    expressed = xyz.get('expressed_in') or '__model__' * (stated in ('1', 'true', 'True'))
+    if not expressed:
+        return direction
+    turned: Array = placed[:3, :3].T @ frame(expressed)[:3, :3] @ direction
+    return turned
 
 
 def _ball_constraint(element: Element, _: _Tree) -> Loop:
@@ -446,7 +485,8 @@ def usable_loops(
         if isinstance(item, Loop):
             missing = [link for link in (item.link_a, item.link_b) if link not in links]
         elif isinstance(item, Coupling):
-            missing = [joint for joint in (item.joint, item.follows) if joint not in joints]
+            ends = item.joint, *item.followed
+            missing = [joint for joint in ends if joint not in joints]
         if missing:
             raise ModelError(
                 f'{type(item).__name__} {item.name!r} needs {listed(missing)}, which the model '

@@ -27,6 +27,7 @@ from hodyn_ros.model.friction import Coulomb, FrictionLaw, Sum, Viscous
 from hodyn_ros.model.inertia import inertia_parts
 from hodyn_ros.model.loops import Closure
 from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.names import listed
 from hodyn_ros.resources import optional_import_module
 from hodyn_ros.simulation.imperfections import Imperfections
 from hodyn_ros.typing import Array
@@ -553,16 +554,17 @@ def _add_loops(spec: Any, tree: RobotModel, closure: Closure) -> None:
     library = mujoco()
     for coupling in closure.couplings:
         data = np.zeros(library.mjNEQDATA)
-        if len(coupling.coefficients) > 5:
+        if len(coupling.coefficients) > 5 or len(coupling.followed) > 1:
             raise SimulationError(
-                f'Coupling {coupling.name!r} has {len(coupling.coefficients)} coefficients; '
-                'MuJoCo has polynomials of up to five.'
+                f'Coupling {coupling.name!r} has {len(coupling.coefficients)} coefficients and '
+                f'follows {listed(coupling.followed)}; MuJoCo has polynomials of up to five '
+                'coefficients of one joint.'
             )
         data[: len(coupling.coefficients)] = coupling.coefficients
         spec.add_equality(
             type=library.mjtEq.mjEQ_JOINT,
             name1=link_joint(coupling.joint),
-            name2=link_joint(coupling.follows),
+            name2=link_joint(coupling.followed[0]),
             data=data,
         )
     for loop in closure.loops:

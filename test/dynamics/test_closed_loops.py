@@ -175,6 +175,27 @@ def test_couplings_are_polynomials_of_another_joint():
     )
 
 
+def test_couplings_are_sums_of_several_joints():
+    tree = planar()
+    belt = Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5, 0.5))
+    model = tree.with_loops([belt])
+    assert model.joint_names == ('left', 'left_rod', 'right')
+    motion = some_motion(model)
+    whole = complete_motion(model, motion)
+    carried = motion[..., :2] @ [-1.5, 0.5]
+    carried[:, 0] += 0.3
+    np.testing.assert_allclose(whole[..., 3], carried, atol=1e-13)
+    of_tree = inverse_dynamics(tree, whole)
+    efforts = of_tree[..., :3] + of_tree[..., 3:] * [-1.5, 0.5, 0.0]
+    np.testing.assert_allclose(
+        inverse_dynamics(model, motion), efforts, rtol=1e-12, atol=1e-10
+    )
+    with pytest.raises(ModelError, match='cannot be written as URDF'):
+        to_urdf(model)
+    with pytest.raises(ModelError, match='expected c_0 and one for each of left, left_rod'):
+        Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5))
+
+
 @pytest.mark.parametrize(
     ('loops', 'options', 'said'),
     [
@@ -184,7 +205,11 @@ def test_couplings_are_polynomials_of_another_joint():
         ([Loop('a', 'ball', 'left_tip', 'foot')], {}, "no link 'foot'"),
         ([Coupling('c', 'left', 'elbow', (0.0, 1.0))], {}, "no joint 'elbow'"),
         ([PIN], {'start': {'elbow': 1.0}}, "names joint 'elbow'"),
-        ([PIN], {'start': START, 'independent': ['left']}, 'expected 2 of'),
+        (
+            [PIN],
+            {'start': START, 'independent': ['left']},
+            'expected 2 of .* are left free',
+        ),
         ([PIN], {'start': START, 'independent': ['left', 'left']}, 'expected 2 of'),
         (
             [Loop('far', 'ball', 'left_tip', 'right_tip', at(9.0), at(0.5))],
@@ -326,16 +351,18 @@ def test_compiled_efforts_agree_with_power_series(seed):
 
 @pytest.fixture(scope='module')
 def compiled(five_bar):
-    """A five-bar with a geared fifth joint, friction and rotors, whose programs are compiled."""
+    """Five-bars with friction and rotors, whose programs are compiled: geared, belted, pinned."""
     tree = five_bar.closure.tree.with_friction({'right_rod': Viscous(0.3), 'left': COULOMB})
     gear = Coupling('gear', 'left_rod', 'left', (-0.4, -0.2, 0.05))
     geared = tree.with_loops([gear], independent=['left', 'right', 'right_rod'])
     pinned = tree.with_armature({'left': 0.1, 'right_rod': 0.02}).with_loops(
         [PIN], independent=['left', 'right'], start=START
     )
-    for model in (geared, pinned):
+    belt = Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5, 0.5))
+    belted = tree.with_loops([belt], independent=['left', 'left_rod', 'right'])
+    for model in (geared, belted, pinned):
         model.warm_up(2)
-    return geared, pinned
+    return geared, belted, pinned
 
 
 COULOMB = Coulomb(0.5, 0.1)
@@ -353,7 +380,7 @@ def test_compiled_efforts_agree_with_those_through_the_tree(compiled):
 
 
 def test_samples_that_follow_each_other_are_those_that_come_alone(compiled):
-    _, model = compiled
+    *_, model = compiled
     along = 0.3 * np.sin(np.linspace(0.0, 7.0, 500))[:, None, None] * [[1.0, -0.7]]
     motion = some_motion(model, (500,))
     motion[:, :1] = model.closure.start[model.closure.independent] + along
@@ -369,7 +396,7 @@ def test_samples_that_follow_each_other_are_those_that_come_alone(compiled):
 
 
 def test_compiled_closing_refuses_what_is_out_of_reach(compiled):
-    _, model = compiled
+    *_, model = compiled
     motion = some_motion(model, (200,))
     motion[120, 0] = 3.0, 0.0  # the tips are further apart than the rods reach
     with pytest.raises(MotionError, match='cannot be closed at sample 120, left = 3'):

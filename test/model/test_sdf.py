@@ -1,0 +1,662 @@
+"""Robots read from SDF, against the same robots in URDF and with loops that are given."""
+
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.loop_oracle import LoopEquation, LoopOracle
+from support.random_trees import random_motion
+
+from hodyn_ros import (
+    ModelWarning,
+    RobotModel,
+    forward_kinematics,
+    inverse_dynamics,
+    to_urdf,
+)
+from hodyn_ros.dynamics import loop_efforts
+from hodyn_ros.errors import ModelError
+from hodyn_ros.kinematics import complete_motion
+from hodyn_ros.lie import se3, so3
+from hodyn_ros.model import Loop
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+
+POSE = '.1 .02 -.03 .2 -.1 .3'
+INERTIA = '<ixx>.03</ixx><iyy>.04</iyy><izz>.05</izz><ixy>.001</ixy><ixz>-.002</ixz>'
+
+
+def link(name, mass=1.0, pose='', more=''):
+    return (
+        f'<link name="{name}">{pose}<inertial><pose>{POSE}</pose><mass>{mass}</mass>'
+        f'<inertia>{INERTIA}<iyz>.003</iyz></inertia></inertial>{more}</link>'
+    )
+
+
+def joint(name, kind, parent, child, inner='', attributes=''):
+    return (
+        f'<joint name="{name}" type="{kind}"{attributes}><parent>{parent}</parent>'
+        f'<child>{child}</child>{inner}</joint>'
+    )
+
+
+def axis(xyz, more='', tag='axis', attributes=''):
+    return f'<{tag}><xyz{attributes}>{xyz}</xyz>{more}</{tag}>'
+
+
+def sdf(*elements, version='1.10', attributes='', outside=''):
+    inner = ''.join(elements)
+    model = f'<model name="robot"{attributes}>{inner}</model>'
+    return f'<sdf version="{version}">{model}{outside}</sdf>'
+
+
+def pose(values, relative_to=''):
+    attribute = f' relative_to="{relative_to}"' if relative_to else ''
+    return f'<pose{attribute}>{values}</pose>'
+
+
+def frame_of(values):
+    x = np.array(values.split(), dtype=float)
+    return se3.pose(so3.from_rpy(x[3:]), x[:3])
+
+
+def urdf_link(name, mass=1.0):
+    x = POSE.split()
+    return (
+        f'<link name="{name}"><inertial><origin xyz="{" ".join(x[:3])}" rpy="{" ".join(x[3:])}"/>'
+        f'<mass value="{mass}"/><inertia ixx=".03" iyy=".04" izz=".05" ixy=".001" ixz="-.002" '
+        'iyz=".003"/></inertial></link>'
+    )
+
+
+def urdf_joint(name, kind, parent, child, origin, xyz, more=''):
+    x = origin.split()
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{" ".join(x[:3])}" rpy="{" ".join(x[3:])}"/><axis xyz="{xyz}"/>{more}'
+        '</joint>'
+    )
+
+
+LIMITED = (
+    '<limit><lower>-1</lower><upper>2</upper><effort>20</effort><velocity>-1</velocity></limit>'
+    '<dynamics><damping>.3</damping><friction>.4</friction></dynamics>'
+)
+TURN, SLIDE, WRIST = '.1 .2 .3 .3 -.2 .5', '.3 0 .1 -.4 .1 0', '.2 .1 0 .1 .2 .3'
+EXPECTED = (
+    urdf_link('base')
+    + urdf_link('upper', 2.0)
+    + urdf_link('fore')
+    + urdf_link('hand')
+    + '<link name="between"/>'
+    + urdf_joint(
+        'turn',
+        'revolute',
+        'base',
+        'upper',
+        TURN,
+        '0 .6 .8',
+        '<limit lower="-1" upper="2" effort="20"/><dynamics damping=".3" friction=".4"/>',
+    )
+    + urdf_joint('slide', 'prismatic', 'upper', 'fore', SLIDE, '1 0 0', '<limit/>')
+    + urdf_joint('wrist_1', 'continuous', 'fore', 'between', WRIST, '1 0 0')
+    + urdf_joint('wrist_2', 'continuous', 'between', 'hand', '0 0 0 0 0 0', '0 0 1')
+)
+
+
+def expected():
+    return RobotModel.from_urdf(
+        f'<robot name="r" version="1.2">{EXPECTED}</robot>', joint_friction=True
+    )
+
+
+TURNS = axis('0 .6 .8', LIMITED)
+
+
+def arm(*, links=('', '', ''), turn=TURNS, more=''):
+    """The same arm, with its links where they say or in each other."""
+    places = [
+        given or pose(values, carrier)
+        for given, values, carrier in zip(
+            links, (TURN, SLIDE, WRIST), ('base', 'upper', 'fore')
+        )
+    ]
+    return (
+        link('base')
+        + link('upper', 2.0, places[0])
+        + link('fore', 1.0, places[1])
+        + link('hand', 1.0, places[2])
+        + joint('turn', 'revolute', 'base', 'upper', turn)
+        + joint('slide', 'prismatic', 'upper', 'fore', axis('1 0 0'))
+        + joint(
+            'wrist', 'universal', 'fore', 'hand', axis('2 0 0') + axis('0 0 1', tag='axis2')
+        )
+        + more
+    )
+
+
+def check_same(found, wanted, names=None):
+    """Joints and efforts of a motion are the same; `names` are those of the found one."""
+    motion = random_motion(2, wanted.n_joints, 5)
+    columns = [found.joint_names.index(name) for name in names or wanted.joint_names]
+    own = np.zeros((5, found.n_joints))
+    own[:, columns] = motion
+    efforts = inverse_dynamics(wanted, motion)
+    np.testing.assert_allclose(
+        inverse_dynamics(found, own)[:, columns],
+        efforts,
+        atol=1e-12 * np.abs(efforts).max(),
+    )
+
+
+def in_base(*poses):
+    """Pose of a frame behind others, as an element."""
+    C = np.eye(4)
+    for values in poses:
+        C = C @ frame_of(values)
+    R = C[:3, :3]
+    pitch = np.arcsin(-R[2, 0])
+    roll, yaw = np.arctan2(R[2, 1], R[2, 2]), np.arctan2(R[1, 0], R[0, 0])
+    return pose(' '.join(f'{x:.17g}' for x in (*C[:3, 3], roll, pitch, yaw)))
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        sdf(arm()),
+        sdf(
+            arm(
+                links=(in_base(TURN), in_base(TURN, SLIDE), in_base(TURN, SLIDE, WRIST)),
+            ),
+            version='1.6',
+        ),
+        sdf(
+            arm(
+                links=(
+                    '<pose relative_to="on_base"/>',
+                    '<pose relative_to="slide_at"/>',
+                    '',
+                ),
+                more=f'<frame name="on_base" attached_to="base">{pose(TURN)}</frame>'
+                f'<frame name="slide_at">{pose(SLIDE, "turn")}</frame>',
+            )
+        ),
+    ],
+    ids=['relative', 'in the model', 'frames'],
+)
+def test_an_arm_is_the_same_as_in_urdf(text):
+    wanted, found = expected(), RobotModel.from_sdf(text, joint_friction=True)
+    assert found.joint_names == ('turn', 'slide', 'wrist_1', 'wrist_2')
+    assert found.joint_types == wanted.joint_types
+    np.testing.assert_array_equal(found.limits, wanted.limits)
+    assert repr(found.friction) == repr(wanted.friction)
+    check_same(found, wanted)
+
+
+def test_axes_are_in_the_frame_of_the_joint_unless_they_say_otherwise():
+    in_joint = np.array([0.0, 0.6, 0.8])
+    in_model = ' '.join(map(str, frame_of(TURN)[:3, :3] @ in_joint))
+    of_model = '<use_parent_model_frame>1</use_parent_model_frame>'
+    others = [
+        sdf(arm(turn=axis(in_model, LIMITED, attributes=' expressed_in="__model__"'))),
+        sdf(arm(turn=axis(in_model, LIMITED + of_model)), version='1.6'),
+    ]
+    for text in others:
+        check_same(RobotModel.from_sdf(text, joint_friction=True), expected())
+    slide = se3.pose(np.eye(3), [0.0, 0.0, 0.0])[:3, :3] @ frame_of(TURN)[:3, :3]
+    old = arm(turn=axis(in_model)).replace('>1 0 0<', f'>{_of(slide, SLIDE, 0)}<')
+    old = old.replace('2 0 0', _of(slide, SLIDE, 0, WRIST)).replace(
+        '0 0 1', _of(slide, SLIDE, 2, WRIST)
+    )
+    check_same(
+        RobotModel.from_sdf(sdf(old, version='1.4')),
+        expected().with_friction({'turn': None}),
+    )
+
+
+def _of(R, values, column, after=None):
+    R = R @ frame_of(values)[:3, :3]
+    R = R if after is None else R @ frame_of(after)[:3, :3]
+    return ' '.join(map(str, R[:, column]))
+
+
+def test_the_frame_of_a_joint_and_a_ball_in_the_tree():
+    at = '.1 .2 -.1 .3 .2 .1'
+    text = sdf(
+        link('a'),
+        link('b', pose=pose(TURN)),
+        joint('ball', 'ball', 'a', 'b', pose(at)),
+    )
+    found = RobotModel.from_sdf(text)
+    assert found.joint_names == ('ball_1', 'ball_2', 'ball_3')
+    q = np.array([[0.3, -0.4, 0.5]])
+    C = forward_kinematics(found, q[None], 'b').pose[0]
+    R = so3.exp([0.3, 0, 0]) @ so3.exp([0, -0.4, 0]) @ so3.exp([0, 0, 0.5])
+    turned = frame_of(TURN) @ frame_of(at) @ se3.pose(R, np.zeros(3))
+    np.testing.assert_allclose(C, turned @ se3.inverse(frame_of(at)), atol=1e-14)
+
+
+def test_a_tree_against_the_direction_of_its_joints():
+    pieces = arm()
+    found = RobotModel.from_sdf(sdf(pieces), base_link='hand', gravity=(0, 0, 0))
+    assert found.base_link == 'hand'
+    forwards = RobotModel.from_sdf(sdf(pieces), gravity=(0, 0, 0))
+    q = random_motion(4, 4, 1)
+    back = [forwards.joint_names.index(name) for name in found.joint_names]
+    there = forward_kinematics(forwards, q, 'hand').pose
+    here = forward_kinematics(found, q[:, back], 'base').pose
+    np.testing.assert_allclose(here @ there, np.eye(4), atol=1e-14)
+
+
+def test_the_base_is_the_world_where_something_is_tied_to_it():
+    elements = arm(), joint('rail', 'prismatic', 'world', 'base', axis('0 1 0'))
+    placed = '<pose>0 0 1 .3 0 0</pose>'
+    tied = RobotModel.from_sdf(sdf(placed, *elements))
+    assert (tied.base_link, tied.joint_names[0]) == ('world', 'rail')
+    np.testing.assert_array_equal(tied.gravity, [0.0, 0.0, -9.81])
+    free = RobotModel.from_sdf(sdf(placed, *elements), base_link='base')
+    np.testing.assert_allclose(free.gravity, so3.exp([-0.3, 0, 0]) @ [0, 0, -9.81])
+    np.testing.assert_array_equal(
+        RobotModel.from_sdf(sdf(placed, arm())).gravity, free.gravity
+    )
+    motion = random_motion(7, 4, 4)
+    whole = np.concatenate([np.zeros((4, 1)), motion], axis=1)
+    np.testing.assert_allclose(
+        inverse_dynamics(tied, whole)[:, 1:], inverse_dynamics(free, motion), atol=1e-11
+    )
+
+
+def test_mimic_joints():
+    follows = (
+        '<mimic joint="turn"><multiplier>-2</multiplier><offset>.1</offset>'
+        '<reference>.3</reference></mimic>'
+    )
+    text = arm().replace('<xyz>1 0 0</xyz>', f'<xyz>1 0 0</xyz>{follows}')
+    found = RobotModel.from_sdf(sdf(text))
+    assert found.joint_names == ('turn', 'wrist_1', 'wrist_2')
+    slide = found.body_names.index('slide')
+    assert (found.multiplier[slide], found.offset[slide]) == (-2.0, pytest.approx(0.7))
+
+
+@pytest.mark.parametrize(
+    ('kind', 'type_'),
+    [('hinge', 'revolute'), ('slider', 'prismatic'), ('ball', 'ball'), ('weld', 'fixed')],
+)
+def test_a_second_parent_closes_a_loop(kind, type_):
+    rng, at = np.random.default_rng(8), '.1 0 .2 .3 -.1 .2'
+    arms = [
+        link(f'{side}{k}', pose=pose(' '.join(map(str, rng.uniform(-0.6, 0.6, 6)))))
+        for side in 'ab'
+        for k in range(5)
+    ]
+    ways = [
+        joint(
+            f'q{side}{k}',
+            'revolute',
+            f'{side}{k - 1}' if k else 'base',
+            f'{side}{k}',
+            axis(xyz),
+        )
+        for side in 'ab'
+        for k, xyz in enumerate(['0 0 1', '0 1 0', '1 0 0', '0 1 .2', '.3 0 1'])
+    ]
+    closing = joint('closing', type_, 'a4', 'b4', axis('0 .6 .8') + pose(at))
+    given = [link('base'), *arms, *ways]
+    tree = RobotModel.from_sdf(sdf(*given))
+    C_a, C_b = (
+        forward_kinematics(tree, np.zeros((1, 10)), name).pose for name in ('a4', 'b4')
+    )
+    loop = Loop(
+        'closing',
+        kind,
+        'a4',
+        'b4',
+        se3.inverse(C_a) @ C_b @ frame_of(at),
+        frame_of(at),
+        (0.0, 0.6, 0.8),
+    )
+    # In the tree a fixed joint comes first, and the last joint of the arm closes the loop.
+    closes = 'qb4' if kind == 'weld' else 'closing'
+    wanted = tree.with_loops([loop])
+    model = RobotModel.from_sdf(sdf(*given, closing), independent=wanted.joint_names)
+    assert [(x.name, x.kind) for x in model.closure.loops] == [
+        (closes, 'hinge' if kind == 'weld' else kind)
+    ]
+    motion = 0.01 * random_motion(3, model.n_joints, 5)
+    efforts = inverse_dynamics(wanted, motion)
+    np.testing.assert_allclose(
+        inverse_dynamics(model, motion), efforts, atol=1e-8 * np.abs(efforts).max()
+    )
+    open_tree = RobotModel.from_sdf(sdf(*given, closing), loops=())
+    assert open_tree.n_joints == (9 if kind == 'weld' else 10)
+
+
+REFUSED = {
+    'no XML': ('not a file and no text', {}, 'no_such|not a file|no robot'),
+    'another format': ('<robot name="r"/>', {}, 'starts with <robot>, expected <sdf>'),
+    'no version': ('<sdf><model name="a"/></sdf>', {}, '<sdf> has no version'),
+    'document type': ('<!DOCTYPE sdf><sdf version="1.6"/>', {}, 'an SDF needs none'),
+    'half a text': ('<sdf version="1.6">', {}, 'is not XML'),
+    'no model': ('<sdf version="1.6"/>', {}, 'has 0 models'),
+    'no links': (sdf(), {}, 'the links , and|has the links'),
+    'two models': (sdf(arm(), outside='<model name="b"/>'), {}, 'has 2 models'),
+    'nested': (sdf(arm(), '<model name="b"/>'), {}, 'has 2 models'),
+    'include': (sdf(arm(), '<include/>'), {}, '1 elements <include>'),
+    'placement': (sdf(arm(), attributes=' placement_frame="hand"'), {}, 'placement_frame'),
+    'screw': (
+        sdf(arm(), joint('nut', 'screw', 'base', 'hand')),
+        {},
+        "'nut' is of type 'screw', which is not supported",
+    ),
+    'universal closes': (
+        sdf(arm(), *(joint(name, 'universal', 'base', 'hand') for name in 'uv')),
+        {},
+        "'[uv]|wrist' closes a loop and is of type 'universal'",
+    ),
+    'mimic closes': (
+        sdf(
+            arm(),
+            joint(
+                'u',
+                'revolute',
+                'base',
+                'upper',
+                axis('0 0 1', '<mimic joint="turn"><multiplier>1</multiplier></mimic>'),
+            ),
+        ),
+        {},
+        'closes a loop and mimics another one',
+    ),
+    'missing link': (
+        sdf(arm(), joint('far', 'revolute', 'hand', 'hook')),
+        {},
+        "there is no link, frame or joint 'hook'|tied to hook",
+    ),
+    'frame for a link': (
+        sdf(arm(), '<frame name="tip"/>', joint('far', 'fixed', 'tip', 'hand')),
+        {},
+        'tied to tip; expected links',
+    ),
+    'frames in a circle': (
+        sdf(
+            arm(),
+            '<frame name="one" attached_to="two"/><frame name="two" attached_to="one"/>',
+            joint('far', 'revolute', 'hand', 'base', pose('0 0 0 0 0 0', 'one')),
+        ),
+        {},
+        "the pose of '(one|two)' is relative to itself",
+    ),
+    'unconnected': (sdf(arm(), link('loose')), {}, 'is not connected'),
+    'twice': (sdf(arm(), link('hand')), {}, "two links 'hand'"),
+    'base': (sdf(arm()), {'base_link': 'foot'}, "base_link 'foot' is not a link"),
+    'quaternion': (
+        sdf(
+            arm().replace('<pose relative_to="base">', '<pose rotation_format="quat_xyzw">')
+        ),
+        {},
+        '<pose> has rotation_format, expected relative_to only',
+    ),
+    'numbers': (sdf(arm().replace(TURN, '0 0 0')), {}, "'0 0 0', expected 6 numbers"),
+    'not finite': (sdf(arm().replace(TURN, '0 0 0 0 0 nan')), {}, 'expected finite'),
+    'mass': (
+        sdf(arm().replace('<mass>2.0', '<mass>heavy')),
+        {},
+        "'heavy', expected a number",
+    ),
+    'no number': (
+        sdf(arm().replace('<upper>2', '<upper>nan')),
+        {},
+        "'nan', expected a number",
+    ),
+    'negative mass': (sdf(arm().replace('<mass>2.0', '<mass>-1')), {}, 'negative mass'),
+    'automatic': (
+        sdf(arm().replace('<inertial>', '<inertial auto="true">')),
+        {},
+        'the inertia of its shapes',
+    ),
+    'no direction': (sdf(arm(turn=axis('0 0 0'))), {}, 'an axis without direction'),
+    'limits': (
+        sdf(arm().replace('<upper>2', '<upper>-2')),
+        {},
+        'lies above the upper limit',
+    ),
+}
+
+
+@pytest.mark.parametrize('case', REFUSED)
+def test_what_cannot_be_read_is_refused(case):
+    text, options, reason = REFUSED[case]
+    with pytest.raises(ModelError, match=reason):
+        RobotModel.from_sdf(text, **options)
+
+
+def test_what_is_not_read_is_said(tmp_path):
+    spring = axis('0 .6 .8', '<dynamics><spring_stiffness>3</spring_stiffness></dynamics>')
+    path = tmp_path / 'arm.sdf'
+    path.write_text(
+        sdf(arm(turn=spring), '<link name="tip"/>', joint('t', 'fixed', 'hand', 'tip'))
+    )
+    with pytest.warns(ModelWarning) as remarks:
+        found = RobotModel.from_sdf(path)
+    assert {str(remark.message) for remark in remarks} == {
+        "Link 'tip' has no <inertial>: it has 1 kg and 1 kg m^2, as SDF has it.",
+        "Joint 'turn': its spring is not read.",
+    }
+    assert found.provenance.file == str(path)
+    path.write_text(sdf())
+    with pytest.raises(ModelError, match=f'^File {str(path)!r}: '):
+        RobotModel.from_sdf(path)
+
+
+# --- Cassie, a walking robot of example-robot-data ----------------------------------------------
+
+SIDES = 'left-', 'right-'
+MOTORS = [
+    'roll-op',
+    'yaw-op',
+    'pitch-op',
+    'knee-op',
+    'knee-shin-joint',
+    'tarsus-crank-joint',
+]
+
+
+@pytest.fixture(scope='module')
+def cassie():
+    """Its pelvis at rest; with the spring of the shin six joints of a leg are independent."""
+    try:
+        files = metadata.distribution('example-robot-data').files or []
+    except metadata.PackageNotFoundError:
+        pytest.skip('example-robot-data is not installed')
+    (file,) = [str(file.locate()) for file in files if file.name == 'cassie_v2.sdf']
+    bent = {'foot-op': -1.5, 'tarsus-crank-joint': -1.5, 'crank-rod-joint': 1.5}
+    return RobotModel.from_sdf(
+        Path(file),
+        independent=[side + name for side in SIDES for name in MOTORS],
+        start={side + name: value for side in SIDES for name, value in bent.items()},
+    )
+
+
+def motion_of(model):
+    motion = random_motion(3, model.n_joints, 5)
+    closure = model.closure
+    motion[0] = closure.start[closure.independent] + 0.1 * motion[0] / np.pi
+    return motion
+
+
+def test_cassie_has_its_rods_and_springs(cassie):
+    closure = cassie.closure
+    assert cassie.base_link == 'pelvis'
+    assert closure.tree.n_joints == 22
+    assert {(loop.name, loop.kind) for loop in closure.loops} == {
+        (f'{side}{rod}-joint', 'ball')
+        for side in SIDES
+        for rod in ('pitch-rod', 'plantar-foot')
+    }
+    springs = [remark for remark in cassie.warnings if 'its spring is not read' in remark]
+    assert len(springs) == 4
+    mass = cassie.M_base[3, 3] + cassie.M_body[:, 3, 3].sum()
+    assert mass == pytest.approx(33.0, abs=0.5)
+
+
+def test_efforts_of_cassie_agree_with_power_series(cassie):
+    closure, motion = cassie.closure, motion_of(cassie)
+    equations = [
+        LoopEquation(x.kind, x.link_a, x.link_b, x.pose_a, x.pose_b, x.axis)
+        for x in closure.loops
+    ]
+    names, xml = closure.tree.joint_names, to_urdf(closure.tree)
+    oracle = LoopOracle(xml, names, cassie.joint_names, equations, closure.tree.gravity)
+    whole = complete_motion(cassie, motion)
+    expected_motion, efforts = oracle(motion, whole[0])
+    np.testing.assert_allclose(whole, expected_motion, atol=1e-9)
+    error = np.abs(inverse_dynamics(cassie, motion) - efforts).max(axis=1)
+    assert (error < np.array([1e-12, 1e-10, 1e-8]) * np.abs(efforts).max(axis=1)).all()
+
+
+def test_efforts_of_cassie_agree_with_pinocchio(cassie):
+    pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
+    closure, motion = cassie.closure, motion_of(cassie)
+    tree, whole = closure.tree, complete_motion(cassie, motion)
+    reference = pin.buildModelFromXML(to_urdf(tree))
+    q, (v, a) = pin.neutral(reference), np.zeros((2, reference.nv))
+    columns = []
+    for name, angle, rate, acceleration in zip(tree.joint_names, *whole[:3]):
+        moved = reference.joints[reference.getJointId(name)]
+        turns = (np.cos(angle), np.sin(angle)) if moved.nq == 2 else angle
+        q[moved.idx_q : moved.idx_q + moved.nq] = turns
+        v[moved.idx_v], a[moved.idx_v] = rate, acceleration
+        columns.append(moved.idx_v)
+    points = []
+    for loop in closure.loops:
+        for name, place in zip((loop.link_a, loop.link_b), loop.poses):
+            link_frame = reference.frames[reference.getFrameId(name)]
+            here = link_frame.placement * pin.SE3(place)
+            point = pin.Frame(
+                f'{loop.name} on {name}',
+                link_frame.parentJoint,
+                0,
+                here,
+                pin.FrameType.OP_FRAME,
+            )
+            points.append(reference.addFrame(point))
+    data = reference.createData()
+    efforts = pin.rnea(reference, data, q, v, a)[columns]
+    sides = np.array(
+        [
+            pin.computeFrameJacobian(reference, data, q, point, pin.LOCAL_WORLD_ALIGNED)[:3]
+            for point in points
+        ]
+    )
+    J = (sides[1::2] - sides[::2]).reshape(-1, reference.nv)[:, columns]
+    # Across the planes of the feet the balls are held twice, to the digits of the file.
+    np.testing.assert_allclose(J @ whole[1], 0.0, atol=1e-7)
+    u, d = closure.independent, closure.dependent
+    forces = np.linalg.lstsq(J[:, d].T, efforts[d], rcond=1e-6)[0]
+    found = inverse_dynamics(cassie, motion)[0]
+    expected_efforts = efforts[u] - J[:, u].T @ forces
+    np.testing.assert_allclose(
+        found, expected_efforts, atol=1e-8 * np.abs(expected_efforts).max()
+    )
+
+
+# --- Platforms on rods and struts between balls -------------------------------------------------
+
+
+def between(points):
+    """Pose of a frame at a point whose axis x points to another one."""
+    x, y, z = (points[1] - points[0]) / np.linalg.norm(points[1] - points[0])
+    values = *points[0], 0.0, np.arctan2(-z, np.hypot(x, y)), np.arctan2(y, x)
+    return pose(' '.join(f'{value:.17g}' for value in values))
+
+
+def slender(name, mass, length, place):
+    """A link along its axis x without inertia about it."""
+    across = mass * length**2 / 12.0
+    return (
+        f'<link name="{name}">{place}<inertial><pose>{length / 2} 0 0 0 0 0</pose><mass>{mass}'
+        f'</mass><inertia><ixx>0</ixx><iyy>{across}</iyy><izz>{across}</izz></inertia></inertial>'
+        '</link>'
+    )
+
+
+def platform(struts):
+    """Six legs between the world and a plate: cranks with rods, or struts that slide."""
+    elements = [link('plate', 4.0, pose('.01 -.02 .4 .05 -.03 .1'))]
+    for k in range(6):
+        turn = np.pi / 3.0 * (k + (-1) ** k * 0.3)
+        away = np.array([np.cos(turn), np.sin(turn), 0.0])
+        foot, knee = 0.3 * away, 0.4 * away + [0.0, 0.0, 0.05]
+        turn = np.pi / 3.0 * (k - (-1) ** k * 0.25)
+        hip = np.array([0.15 * np.cos(turn), 0.15 * np.sin(turn), 0.42])
+        first, long = (foot, hip) if struts else (knee, hip), f'rod{k}'
+        length = np.linalg.norm(first[1] - first[0])
+        if struts:
+            middle = 0.5 * (foot + hip)
+            elements += [
+                slender(f'tube{k}', 0.8, 0.5 * length, between((foot, hip))),
+                slender(long, 0.5, 0.5 * length, between((middle, hip))),
+                joint(f'foot{k}', 'ball', 'world', f'tube{k}'),
+                joint(f'motor{k}', 'prismatic', f'tube{k}', long, axis('1 0 0')),
+            ]
+        else:
+            across = f'{-np.sin(turn):.17g} {np.cos(turn):.17g} 0'
+            elements += [
+                slender(f'crank{k}', 0.8, 0.11, between((foot, knee))),
+                slender(long, 0.5, length, between((knee, hip))),
+                joint(
+                    f'motor{k}',
+                    'revolute',
+                    'world',
+                    f'crank{k}',
+                    axis(across, attributes=' expressed_in="__model__"'),
+                ),
+                joint(f'knee{k}', 'ball', f'crank{k}', long),
+            ]
+        reach = 0.5 * length if struts else length
+        hips = pose(f'{reach:.17g} 0 0 0 0 0', long)
+        elements.append(joint(f'hip{k}', 'ball', long, 'plate', hips))
+    return sdf(*elements)
+
+
+@pytest.mark.parametrize('struts', [False, True], ids=['rods', 'struts'])
+def test_rods_that_turn_between_balls_are_held(struts):
+    motors = [f'motor{k}' for k in range(6)]
+    model = RobotModel.from_sdf(platform(struts), independent=motors)
+    closure = model.closure
+    held = closure.held
+    assert (model.n_joints, len(held)) == (6, 6)
+    assert 'may turn about the lines between their balls' in closure.remark
+    assert all(f'rod{k}' in closure.remark for k in range(6))
+    motion = motion_of(model)
+    found = loop_efforts(model, motion)
+    equations = [
+        LoopEquation(x.kind, x.link_a, x.link_b, x.pose_a, x.pose_b, x.axis)
+        for x in closure.loops
+    ]
+    names, tree = closure.tree.joint_names, closure.tree
+    independent = sorted([*motors, *held], key=names.index)
+    oracle = LoopOracle(to_urdf(tree), names, independent, equations, tree.gravity)
+    with_held = np.zeros((5, 12))
+    with_held[0] = closure.start[[names.index(name) for name in independent]]
+    columns = [independent.index(name) for name in model.joint_names]
+    with_held[:, columns] = motion
+    efforts = oracle(with_held, found.motion[0])[1][:, columns]
+    error = np.abs(found.effort - efforts).max(axis=1)
+    assert (error < np.array([1e-12, 1e-10, 1e-8]) * np.abs(efforts).max(axis=1)).all()
+    again = RobotModel.from_urdf(to_urdf(model), gravity=model.gravity)
+    assert again.closure.held == held
+    np.testing.assert_allclose(
+        inverse_dynamics(again, motion), found.effort, atol=1e-8 * np.abs(efforts).max()
+    )
+    # Without inertia about their lines nothing is needed to hold them.
+    for coupling in closure.couplings:
+        np.testing.assert_allclose(
+            found.wrenches[coupling.name], 0.0, atol=1e-9 * np.abs(efforts).max()
+        )
+
+
+def test_what_moves_more_than_rods_is_refused():
+    with pytest.raises(ModelError, match='expected 12 of .* motor5'):
+        RobotModel.from_sdf(platform(True), independent=[f'motor{k}' for k in range(5)])
