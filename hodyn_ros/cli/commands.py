@@ -320,7 +320,7 @@ def info() -> None:
 
     Without ROBOT, list the robots that need no file. ROBOT is one of
 
-      robot.urdf, robot.urdf.xacro     a file; xacro files need the package xacro
+      robot.urdf, .urdf.xacro, .sdf    a file; xacro files need the package xacro
       panda, panda_with_hand, iiwa14, two_link
                                        robots that come with hodyn_ros
       parallel_ankle, five_bar, delta, palletiser

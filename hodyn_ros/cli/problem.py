@@ -277,13 +277,16 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
         raise ModelError(f'{error}\nFor example: {line}') from error
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
-        model = RobotModel.from_urdf(
-            source.description(dict(given.xacro_arguments)),
-            given.base_link,
-            given.tip_link,
-            given.gravity,
-            joint_friction=given.joint_friction,
-            allow_impossible_inertia=given.allow_impossible_inertia,
+        description = source.description(dict(given.xacro_arguments))
+        chosen = description, given.base_link, given.tip_link, given.gravity
+        model = (
+            RobotModel.from_sdf(*chosen, given.joint_friction)
+            if source.path.suffix == '.sdf'
+            else RobotModel.from_urdf(
+                *chosen,
+                joint_friction=given.joint_friction,
+                allow_impossible_inertia=given.allow_impossible_inertia,
+            )
         )
     # A xacro file is handed over as the text that it stands for.
     known = model.provenance

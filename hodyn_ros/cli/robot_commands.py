@@ -22,7 +22,6 @@ from hodyn_ros.model.limits import MAGNITUDES
 from hodyn_ros.model.loops import Closure
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
-from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.labels import label_of
 from hodyn_ros.trajectory.references import panda_sinusoids
@@ -80,7 +79,7 @@ def _text_of_robots() -> str:
         [
             *lines,
             'Also robots of robot_descriptions (ur5e, fr3, ...), of ROS packages',
-            '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro).',
+            '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro, robot.sdf).',
             'hodyn info ROBOT shows what is known of one, hodyn info --help how they are named.',
         ]
     )
@@ -225,13 +224,8 @@ def _friction_from(problem: Problem) -> str:
     used += [str(given.friction)] if given.friction is not None else []
     if model.friction:
         return ' and '.join(used)
-    xml = problem.source.description(dict(given.xacro_arguments))
-    joints = read_urdf(xml, None, given.allow_impossible_inertia).joints
-    known = [
-        joint.name
-        for joint in joints
-        if joint.name in model.body_names and any(joint.dynamics)
-    ]
+    with_friction = replace(given, joint_friction=True, friction=None, actuators=None)
+    known = [*load_problem(with_friction, quiet=True).model.friction]
     if not known or given.joint_friction:
         return 'none'
     return (
