@@ -490,23 +490,14 @@ def _source(code: Code) -> str:
             else effort_program(code.model, order, attachments if loaded else ())
         )
         functions += program_function(code, name, sizes, robot)
-    closure, start = code.model.closure, ''
-    if closure:
-        m, N = len(closure.dependent), code.tree.n_joints
-        sizes = {'closed': N, 'way': code.model.n_joints, 'change': 2 * m}
-        closing = closing_program(code.model, None)
-        functions += program_function(code, 'closing', sizes, closing, True)
-        functions += closing_code(code.name, closure)
-        values = ', '.join(repr(float(value)) for value in closure.start)
-        start = f'const double {code.name}_start[{N}] = {{{values}}};\n'
-    functions += code.definitions
+    functions += _closing(code) + code.definitions
     used = names_in([functions])
     f, literal = code.precision.suffix, code.precision.literal
     gravity = ', '.join(literal(g) for g in code.model.gravity)
     names = {'joint_names': code.model.joint_names, 'wrench_links': code.wrench_links}
-    if closure:
+    if code.model.closure:
         names['all_joint_names'] = code.tree.joint_names
-    constants = start
+    constants = ''
     for name, texts in names.items():
         if texts:
             rows = ''.join(f'    {string_literal(text)},\n' for text in texts)
@@ -521,6 +512,21 @@ def _source(code: Code) -> str:
         f'{_comment([code.made])}\n#include "{code.unit}.h"\n\n#include <math.h>\n'
         f'{"#include <string.h>" if code.definitions else ""}\n{constants}{functions}'
     )
+
+
+def _closing(code: Code) -> str:
+    """Where loops start and what closes them; nothing for a tree."""
+    closure = code.model.closure
+    if closure is None:
+        return ''
+    N = code.tree.n_joints
+    sizes = {'closed': N, 'way': code.model.n_joints, 'change': 2 * len(closure.dependent)}
+    step = program_function(
+        code, 'closing', sizes, closing_program(code.model, None), is_static=True
+    )
+    values = ', '.join(repr(float(value)) for value in closure.start)
+    start = f'\nconst double {code.name}_start[{N}] = {{{values}}};\n'
+    return start + step + closing_code(code.name, closure)
 
 
 # A compiler that put the parts of a function together again would take as long as without them.

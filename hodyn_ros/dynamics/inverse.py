@@ -27,9 +27,9 @@ from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
     HIGHEST_ORDER,
+    ClosedLoops,
     Efforts,
     Engine,
-    Loops,
 )
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Attachment
@@ -487,16 +487,10 @@ def _choose(
     if model.closure is not None:
         of_tree = _choose(model.closure.tree, algorithm, samples, num_threads, ask)
         through = partial(_through_loops, model, of_tree.compute)
-        kernel = None
-        if algorithm == 'auto' and order <= HIGHEST_ORDER:
-            loops = Loops(order, samples.links)
-            kernel = model.kept(Engine).kernel(loops, 0 if ask else samples.N)
-        if kernel is None or not kernel.friction:
-            return _Choice(of_tree.name, through, BLOCK)
-        if not (samples.wrenches or ask):
-            offer_efforts(model, order, kernel)
-        closed = partial(_closed, model, kernel, through)
-        return _Choice(kernel.name, closed, COMPILED_BLOCK)
+        choice = _Choice(of_tree.name, through, BLOCK)
+        return (
+            _choose_closed(model, samples, ask, choice) if algorithm == 'auto' else choice
+        )
     kernel = None
     if algorithm in ENGINE or algorithm == 'auto' and order <= HIGHEST_ORDER:
         engine, links = model.kept(Engine), samples.links
@@ -529,6 +523,22 @@ def _choose(
         return independent_efforts(model, joint_efforts)
 
     return _Choice(algorithm, partial(_by_formulation, model, efforts), BLOCK)
+
+
+def _choose_closed(
+    """Compiled code of a robot with closed loops if there is some, else `through` its tree."""
+) -> _Choice:
+    """Compiled code of a robot with closed loops if there is some, otherwise `through` its tree."""
+    order, kernel = samples.K - 3, None
+    if order <= HIGHEST_ORDER:
+        loops = ClosedLoops(order, samples.links)
+        kernel = model.kept(Engine).kernel(loops, 0 if ask else samples.N)
+    if kernel is None or not kernel.friction:
+        return through
+    if not (samples.wrenches or ask):
+        offer_efforts(model, order, kernel)
+    closed = partial(_closed, model, kernel, through.compute)
+    return _Choice(kernel.name, closed, COMPILED_BLOCK)
 
 
 def _check_order(algorithm: str, highest: int, order: int) -> None:

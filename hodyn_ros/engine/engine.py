@@ -288,7 +288,7 @@ class BodyDynamics(NamedTuple):
             model.derived.forward[shape] = kernel.single(shape, forward=True)
 
 
-class Loops(NamedTuple):
+class ClosedLoops(NamedTuple):
     """Request, of a model with closed loops, for what closes them, a motion, or efforts.
 
     Attributes
@@ -322,7 +322,7 @@ class Loops(NamedTuple):
         """Nothing: positions have to be closed before."""
 
 
-ProgramRequest = LinkResult | Term | BodyDynamics | Loops
+ProgramRequest = LinkResult | Term | BodyDynamics | ClosedLoops
 Request = Efforts | ProgramRequest
 
 
@@ -534,7 +534,7 @@ def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]
         for k in range(min(order, HIGHEST_ORDER) + 1):
             engine_of(model).prepare(Efforts(k))
             if model.closure is not None:
-                model.kept(Engine).prepare(Loops(k))
+                model.kept(Engine).prepare(ClosedLoops(k))
     token = _preparing.set(True)
     try:
         for call in calls:

@@ -466,9 +466,14 @@ class ClosedBodies:
                 load = formulation.load_about_origin(Load(moment, force), [side.origin])
                 loads[side.body] = formulation.sum_loads(loads[side.body], load)
         efforts = self.rigid.of_loads(whole, order, loads)
-        for number, coupling in enumerate(self._couplings, first):
+        self._add_couplings(efforts, [row[first:] for row in carried], whole)
+        return efforts
+
+    def _add_couplings(self, efforts: Rows, carried: Rows, whole: Rows) -> None:
+        """Add the efforts that belong to what the rows of couplings carry."""
+        index, order = self.tree.joint_names.index, len(carried) - 1
+        for number, coupling in enumerate(self._couplings):
             values = from_derivatives([row[number] for row in carried])
-            index = self.tree.joint_names.index
             j = index(coupling.joint)
             for row, of_row in zip(efforts, carried):
                 row[j] = row[j] + of_row[number]
@@ -478,7 +483,6 @@ class ClosedBodies:
                 following = derivatives(_slope(polynomial, x) * values, order + 1)
                 for row, value in zip(efforts, following):
                     row[j] = row[j] - value
-        return efforts
 
     def _places(self, motion: Rows) -> dict[int, Place]:
         """Places of all bodies, without derivatives."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number, frozen
-from hodyn_ros.engine.engine import Engine, Loops, unavailable
+from hodyn_ros.engine.engine import ClosedLoops, Engine, unavailable
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.lie.leibniz import products
@@ -226,7 +226,7 @@ def _completed(model: RobotModel, motion: Array) -> Array | None:
     whole[:, 1:, closure.independent] = motion[:, 1:]
     whole[:, 0] = positions[0]
     if K > 1:
-        kernel = model.kept(Engine).kernel(Loops(K=K), samples)
+        kernel = model.kept(Engine).kernel(ClosedLoops(K=K), samples)
         found = np.empty((samples, K - 1, len(closure.dependent)))
         if kernel is None or not kernel.evaluate(whole, None, found):
             return None
@@ -282,7 +282,10 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
     reached : ndarray, shape (samples,)
         1 where they are closed, otherwise 0. None of both if there is no such code.
     """
-    closure, kernel = closure_of(model), model.kept(Engine).kernel(Loops(None), len(wanted))
+    closure, kernel = (
+        closure_of(model),
+        model.kept(Engine).kernel(ClosedLoops(None), len(wanted)),
+    )
     if kernel is None:
         return None
     lanes, table, scratch = kernel.block(len(wanted))
@@ -298,7 +301,7 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
 
 def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
     """Keep the call for one sample of a robot with closed loops in `Derived.efforts`."""
-    closing = model.kept(Engine).kernel(Loops(None))
+    closing = model.kept(Engine).kernel(ClosedLoops(None))
     if closing is not None:
         tables = (
             int(closing.block(1)[1].ctypes.data),
@@ -530,7 +533,7 @@ def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Arr
 def prepare(model: RobotModel) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
     if not unavailable():
-        model.kept(Engine).prepare(Loops(None))
+        model.kept(Engine).prepare(ClosedLoops(None))
         _kernels().closed_efforts()
     motion = np.zeros((1, 2, model.n_joints))
     motion[:, 0] = closure_of(model).start[closure_of(model).independent]

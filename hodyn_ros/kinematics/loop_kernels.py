@@ -563,13 +563,15 @@ def begin(
     wanted: Matrix,
     closed: Matrix,
     reached: Vector,
-    good: Vector,
-    tangent: Vector,
-    state: Vector,
-    motion: Matrix,
+    own: Tables,
 ) -> bool:
-    """Whether sample s starts from those before it, which are near, or where the loops start."""
+    """Whether sample s starts from those before it, which are near, or where the loops start.
+
+    What its lane has of its own is set: good positions, tangent and state of `advance`, and the
+    motion that is read next.
+    """
     u, d, start = branch
+    good, tangent, state, motion = own
     motion[1, :] = 0.0
     near = 0.0 if s > first and reached[s - 1] == 1.0 else 1.0
     for i in range(len(u)):
@@ -615,18 +617,8 @@ def close_all(
         if sample[lane] < end[lane]:
             left += 1
             s = sample[lane]
-            begin(
-                s,
-                s,
-                branch,
-                wanted,
-                closed,
-                reached,
-                good[lane],
-                tangent[lane],
-                state[lane],
-                motion[lane],
-            )
+            own = (good[lane], tangent[lane], state[lane], motion[lane])
+            begin(s, s, branch, wanted, closed, reached, own)
     read, written = int64(motion.ctypes.data), int64(change.ctypes.data)
     while left > 0:
         evaluate(table, read, int64(0), written)  # type: ignore[call-arg]
@@ -634,20 +626,9 @@ def close_all(
             s = sample[lane]
             if s >= end[lane]:
                 continue
-            q = motion[lane, 0]
-            outcome = advance(
-                n,
-                m,
-                u,
-                d,
-                start,
-                wanted[s],
-                change[lane],
-                good[lane],
-                tangent[lane],
-                state[lane],
-                q,
-            )
+            q, found = motion[lane, 0], change[lane]
+            own = (good[lane], tangent[lane], state[lane], motion[lane])
+            outcome = advance(n, m, u, d, start, wanted[s], found, *own[:3], q)
             if outcome == 0.0:
                 continue
             first = lane * samples // lanes
@@ -661,18 +642,7 @@ def close_all(
                 if s == end[lane]:
                     left -= 1
                     continue
-            warm[lane] = begin(
-                s,
-                first,
-                branch,
-                wanted,
-                closed,
-                reached,
-                good[lane],
-                tangent[lane],
-                state[lane],
-                motion[lane],
-            )
+            warm[lane] = begin(s, first, branch, wanted, closed, reached, own)
 
 
 def _closed_efforts(tables: Tables, motion: Matrix, effort: Matrix) -> int:

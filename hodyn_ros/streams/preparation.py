@@ -10,7 +10,14 @@ from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from hodyn_ros.dynamics.wrenches import Wrench
-from hodyn_ros.engine.engine import Efforts, Engine, Loops, Request, engine_of, unavailable
+from hodyn_ros.engine.engine import (
+    ClosedLoops,
+    Efforts,
+    Engine,
+    Request,
+    engine_of,
+    unavailable,
+)
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.closed_loops import prepare
@@ -353,7 +360,7 @@ def _compile(node: Host, model: RobotModel, wanted: Sequence[Request]) -> str | 
             prepare(model)
             for request in () if unavailable() else wanted:
                 if isinstance(request, Efforts):
-                    loops = Loops(request.order, request.wrenches)
+                    loops = ClosedLoops(request.order, request.wrenches)
                     model.kept(Engine).prepare(loops)
     except Exception as error:  # compilers fail in many ways; NumPy computes the same
         return f'compiling failed: {error}'

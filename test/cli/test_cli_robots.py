@@ -101,6 +101,21 @@ def test_a_file_of_the_name_of_a_bundled_robot_does_not_hide_it(tmp_path, monkey
     assert joint_names('./panda') == ('shoulder', 'elbow')
 
 
+def test_robots_of_sdf_are_read(tmp_path, capsys):
+    link = '<inertial><mass>1</mass></inertial>'
+    axis = '<axis><xyz>0 0 1</xyz><dynamics><damping>0.2</damping></dynamics></axis>'
+    file = tmp_path / 'robot.sdf'
+    file.write_text(
+        f'<sdf version="1.9"><model name="gate"><link name="post"/><link name="door">{link}'
+        '</link><joint name="hinge" type="revolute"><parent>post</parent><child>door</child>'
+        f'{axis}</joint></model></sdf>'
+    )
+    assert run(['info', str(file)]) == 0
+    said = capsys.readouterr().out
+    assert 'gate: 1 joint, 1 kg in motion' in said
+    assert 'the description has some of hinge' in said
+
+
 @pytest.mark.parametrize(
     'name, words',
     [

@@ -31,7 +31,7 @@ from hodyn_ros import (
     to_urdf,
 )
 from hodyn_ros.dynamics import chosen_algorithm, distribute_efforts, loop_efforts
-from hodyn_ros.engine.engine import Engine, Loops
+from hodyn_ros.engine.engine import ClosedLoops, Engine
 from hodyn_ros.engine.program import Attachment, interpret
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics import complete_motion
@@ -372,7 +372,7 @@ def test_compiled_efforts_agree_with_those_through_the_tree(compiled):
     for model in compiled:
         motion = some_motion(model, (300,))
         tool = Wrench('right_tip', random_motion(5, 6, 3, (300,)), 'hybrid')
-        model.kept(Engine).prepare(Loops(2, (Attachment('right_tip', 'hybrid'),)))
+        model.kept(Engine).prepare(ClosedLoops(2, (Attachment('right_tip', 'hybrid'),)))
         for wrench in (None, tool):
             found = inverse_dynamics(model, motion, wrench)
             through = inverse_dynamics(model, motion, wrench, algorithm='nth_order')
@@ -386,7 +386,7 @@ def test_samples_that_follow_each_other_are_those_that_come_alone(compiled):
     motion[:, :1] = model.closure.start[model.closure.independent] + along
     together = inverse_dynamics(model, motion)
     order = np.random.default_rng(0).permutation(500)
-    model.kept(Engine).prepare(Loops(K=5))
+    model.kept(Engine).prepare(ClosedLoops(K=5))
     whole, closed = complete_motion(model, motion), ClosedMotion(model, motion)
     np.testing.assert_allclose(whole, closed.motion, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(inverse_dynamics(model, motion[order]), together[order])
@@ -426,7 +426,7 @@ def test_weak_pivots_are_left_to_code_that_chooses_others():
     model.warm_up(2)
     whole = complete_motion(model, motion)
     alone = np.empty((8000, 3, 1))
-    interpret(tree, model.kept(Engine).program(Loops(2)), whole, None, alone)
+    interpret(tree, model.kept(Engine).program(ClosedLoops(2)), whole, None, alone)
     weak = ~np.isfinite(alone).all(axis=(1, 2))
     assert 0 < weak.sum() < 40
     through = inverse_dynamics(model, motion, algorithm='nth_order')
