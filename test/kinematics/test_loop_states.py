@@ -221,6 +221,8 @@ def test_a_stretched_leg_cannot_move_the_output(five_bar):
     assert np.abs(columns[:, 0]).max() < 1e-5 < 0.1 < np.abs(columns[:, 1]).max()
 
 
-def test_positions_out_of_reach_are_refused_by_the_sample(five_bar):
-    with pytest.raises(MotionError, match='closed at sample 1'):
-        loop_singularity(five_bar, [[[0.0, 0.0]], [[np.pi, 0.0]]])
+def test_refusals_say_which_sample_and_how_far_from_it_the_singularity_is(five_bar):
+    direction = np.array([1.0, -1.0]) / np.sqrt(2.0)
+    beyond = farthest(five_bar, direction) + 0.25
+    with pytest.raises(MotionError, match=r'closed at sample 1.* 0\.25 \(rad, m\) before'):
+        loop_singularity(five_bar, [[[0.0, 0.0]], [beyond * direction]])
