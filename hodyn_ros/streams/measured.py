@@ -200,6 +200,8 @@ class Mechanism:
 
     Attributes
     ----------
+    joint_names : tuple of str
+        All joints of the tree; none of a robot without closed loops.
     deviations : mapping of str to float
         Latest measured position of each joint minus what the loops say [rad] or [m].
     """
@@ -208,19 +210,15 @@ class Mechanism:
         self._model: RobotModel | None = None
         self._near: Array | None = None
         self._measured_at: int | None = None
+        self.joint_names: tuple[str, ...] = ()
         self.deviations: Mapping[str, float] = {}
 
     def use(self, model: RobotModel) -> None:
         """Complete states of a robot from now on."""
         before, self._model = self._model, model
+        self.joint_names = model.closure.tree.joint_names if model.closure else ()
         if before is None or before.joint_names != model.joint_names:
             self._near = self._measured_at = None
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """All joints of the tree; none of a robot without closed loops."""
-        closure = self._model and self._model.closure
-        return closure.tree.joint_names if closure else ()
 
     def take(self, names: Sequence[str], values: Array, now: int) -> Array | None:
         """State of all joints from measured ones; joints of others are ignored.

@@ -538,9 +538,10 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._identification.update(motion, stamp, found.wrenches, std)
         write_efforts(self._message, effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(self._message)
-        state = self._mechanism.asked(motion, self.now(), settings.input_timeout)
-        if state is not None:
-            self._state_publisher.publish(self._mechanism.message(state, stamp))
+        if self._mechanism.joint_names:
+            state = self._mechanism.asked(motion, self.now(), settings.input_timeout)
+            if state is not None:
+                self._state_publisher.publish(self._mechanism.message(state, stamp))
         if self._mirrors:
             self._publish_mirrors(len(effort))
         self.diagnostics.output.published(time.perf_counter() - begin)
