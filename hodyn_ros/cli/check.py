@@ -177,6 +177,23 @@ def _singularity(model: RobotModel, results: Results) -> dict[str, Any] | None:
     }
 
 
+def _singularity_lines(nearest: dict[str, Any] | None) -> list[str]:
+    """What is said of it."""
+    if nearest is None:
+        return []
+    near = (
+        f' That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as the '
+        'independent ones, and accelerate by far more.'
+    )
+    return [
+        f'Closed loops: at {instant(nearest["time"])} s the independent joints are about '
+        f'{number(nearest["distance"], 3)} (rad, m) away from where they do not determine '
+        f'{nearest["joint"]} (ratio of singular values {number(nearest["ratio"], 3)}).'
+        + near
+        * nearest['is_near']
+    ]
+
+
 def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
     """Everything for people."""
     lines = [
@@ -221,17 +238,7 @@ def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
         )
     elif not violations:
         lines.append('All limits that could be checked are kept.')
-    if (nearest := data['singularity']) is not None:
-        lines.append(
-            f'Closed loops: at {instant(nearest["time"])} s the independent joints are about '
-            f'{number(nearest["distance"], 3)} (rad, m) away from where they do not determine '
-            f'{nearest["joint"]} (ratio of singular values {number(nearest["ratio"], 3)}).'
-        )
-        if nearest['is_near']:
-            lines.append(
-                f'That is near: below a ratio of {NEAR:g} dependent joints move many times as '
-                'fast as the independent ones, and accelerate by far more.'
-            )
+    lines += _singularity_lines(data['singularity'])
     unlimited: tuple[Unlimited, ...] = data['unlimited']
     lines += [no_limit(unlimited)] * bool(unlimited)
     return '\n'.join(lines)
