@@ -182,16 +182,14 @@ def _singularity_lines(nearest: dict[str, Any] | None) -> list[str]:
     if nearest is None:
         return []
     near = (
-        f' That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as the '
-        'independent ones, and accelerate by far more.'
+        f'That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as '
+        'the independent ones, and accelerate by far more.'
     )
     return [
         f'Closed loops: at {instant(nearest["time"])} s the independent joints are about '
         f'{number(nearest["distance"], 3)} (rad, m) away from where they do not determine '
         f'{nearest["joint"]} (ratio of singular values {number(nearest["ratio"], 3)}).'
-        + near
-        * nearest['is_near']
-    ]
+    ] + [near] * nearest['is_near']
 
 
 def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:

@@ -539,9 +539,7 @@ class HodynNode(RobotNode[NodeSettings]):
         write_efforts(self._message, effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(self._message)
         if self._mechanism.joint_names:
-            state = self._mechanism.asked(motion, self.now(), settings.input_timeout)
-            if state is not None:
-                self._state_publisher.publish(self._mechanism.message(state, stamp))
+            self._publish_state(motion, stamp)
         if self._mirrors:
             self._publish_mirrors(len(effort))
         self.diagnostics.output.published(time.perf_counter() - begin)
@@ -551,6 +549,13 @@ class HodynNode(RobotNode[NodeSettings]):
             self._publish_motors(robot, motion, effort, stamp, source)
         if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command:
             self._publish_commands(robot, found, motion, effort)
+
+    def _publish_state(self, motion: Array, stamp: int) -> None:
+        """Publish what closed loops make of a motion, unless states are measured."""
+        timeout = self.settings.input_timeout
+        state = self._mechanism.asked(motion, self.now(), timeout)
+        if state is not None:
+            self._state_publisher.publish(self._mechanism.message(state, stamp))
 
     def _publish_commands(
         self, robot: Robot, found: Circumstances, motion: Array, effort: Array
