@@ -30,6 +30,12 @@ ARGUMENTS = (
     ('use_sim_time', 'false', 'Use the time of the topic /clock.'),
     ('base_link', '', 'First link of the chain. Empty: the root link.'),
     ('tip_link', '', 'Last link of the chain. Empty: the whole tree.'),
+    (
+        'loops',
+        '',
+        'YAML file with loops beside those of the description; open: the tree alone. Empty: those '
+        'of the description.',
+    ),
     ('joint_trajectory', 'joint_trajectory', 'Topic on which trajectories arrive.'),
     ('position_chunk', 'position_chunk', 'Topic on which chunks of positions arrive.'),
     ('joint_motion', 'joint_motion', 'Topic on which motions with all derivatives arrive.'),
@@ -74,7 +80,7 @@ def start_node(context):
     refuse_missing(value, *filter(value.get, ('description_file', 'params_file')))
     # The arguments win over the parameter file, but only where they are given.
     parameters = {'use_sim_time': switch('use_sim_time', value['use_sim_time'])}
-    for name in ('base_link', 'tip_link'):
+    for name in ('base_link', 'tip_link', 'loops'):
         if value[name]:
             parameters[name] = value[name]
     if value['description_file']:

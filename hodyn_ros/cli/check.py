@@ -35,6 +35,8 @@ from hodyn_ros.files import Results
 from hodyn_ros.files.derivatives import in_model_order
 from hodyn_ros.files.files import read_motion
 from hodyn_ros.files.samples import Samples, times_from
+from hodyn_ros.kinematics.loop_states import NEAR, loop_singularity
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed, name_of
 from hodyn_ros.plotting.checks import Check, all_checks, all_violations, unlimited_in
 from hodyn_ros.plotting.labels import label_of
@@ -153,9 +155,41 @@ def _data(problem: Problem, results: Results, checks: Sequence[Check]) -> dict[s
             for check in checks
         ],
         'unlimited': unlimited_in(results, problem.model, **problem.limiting),
+        'singularity': _singularity(problem.model, results),
         'remarks': list(results.remarks),
         'provenance': problem.model.provenance.lines(),
     }
+
+
+def _singularity(model: RobotModel, results: Results) -> dict[str, Any] | None:
+    """Where a motion is nearest to a singular position of closed loops; None without any."""
+    known = np.flatnonzero(np.isfinite(results.motion[:, 0]).all(axis=-1))
+    if model.closure is None or not len(known):
+        return None
+    found = loop_singularity(model, results.motion[known])
+    nearest = int(found.distance.argmin())
+    return {
+        'distance': found.distance[nearest],
+        'ratio': found.ratio[nearest],
+        'joint': str(found.joint[nearest]),
+        'time': results.times[known[nearest]],
+        'is_near': bool((found.ratio < NEAR).any()),
+    }
+
+
+def _singularity_lines(nearest: dict[str, Any] | None) -> list[str]:
+    """What is said of it."""
+    if nearest is None:
+        return []
+    near = (
+        f'That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as '
+        'the independent ones, and accelerate by far more.'
+    )
+    return [
+        f'Closed loops: at {instant(nearest["time"])} s the independent joints are about '
+        f'{number(nearest["distance"], 3)} (rad, m) away from where they do not determine '
+        f'{nearest["joint"]} (ratio of singular values {number(nearest["ratio"], 3)}).'
+    ] + [near] * nearest['is_near']
 
 
 def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
@@ -202,6 +236,7 @@ def _text(data: dict[str, Any], checks: Sequence[Check]) -> str:
         )
     elif not violations:
         lines.append('All limits that could be checked are kept.')
+    lines += _singularity_lines(data['singularity'])
     unlimited: tuple[Unlimited, ...] = data['unlimited']
     lines += [no_limit(unlimited)] * bool(unlimited)
     return '\n'.join(lines)

@@ -11,16 +11,26 @@ from hodyn_ros.kinematics.inverse import (
     inverse_kinematics,
 )
 from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.kinematics.loop_states import (
+    CompletedJointState,
+    LoopSingularity,
+    complete_joint_state,
+    loop_singularity,
+)
 from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
 
 __all__ = [
+    'CompletedJointState',
     'InverseKinematicsOptions',
     'InverseKinematicsSolution',
     'JointTask',
     'LeastNorm',
     'LinkMotion',
+    'LoopSingularity',
+    'complete_joint_state',
     'complete_motion',
     'forward_kinematics',
     'inverse_kinematics',
     'jacobian',
+    'loop_singularity',
 ]

@@ -563,10 +563,11 @@ def _refuse_open(closure: Closure, wanted: Array, sample: int, reached: float) -
     asked = ', '.join(f'{names[j]} = {value:.6g}' for j, value in zip(u, wanted))
     between = closure.start[u] + reached * (wanted - closure.start[u])
     there = ', '.join(f'{names[j]} = {value:.6g}' for j, value in zip(u, between))
+    distance = np.linalg.norm(wanted - between)
     raise MotionError(
         f'The loops cannot be closed at sample {sample}, {asked}: on the straight way there from '
-        f'the start of the loops they close up to {there}. Behind it there is no such position, '
-        'or another branch of the mechanism: give another start.'
+        f'the start of the loops they close up to {there}, {distance:.3g} (rad, m) before. Behind '
+        'it there is no such position, or another branch of the mechanism: give another start.'
     )
 
 

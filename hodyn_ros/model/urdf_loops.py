@@ -501,7 +501,8 @@ def _side_file(given: str | os.PathLike[str]) -> Mapping[str, Any]:
     """Contents of a text or file in YAML with loops."""
     import yaml  # takes longer than to read a URDF
 
-    is_text = isinstance(given, str) and 'closed_loop' in given
+    names_loops = isinstance(given, str) and 'closed_loop' in given
+    is_text = names_loops and not os.path.isfile(given)  # which may have this name
     try:
         text = given if is_text else Path(given).expanduser().read_text(encoding='utf-8')
         contents = yaml.safe_load(str(text))

@@ -43,6 +43,8 @@ LOST, MISSED = 'lost by the middleware', 'missed samples of the stream'
 LEFT_OUT = 'left out'
 AHEAD = 'stamps far ahead'
 _BEYOND = 'samples beyond the limit of'
+OFF_LOOPS = 'measured off the loops: '
+"""Begin of what is counted of a joint that is measured where closed loops do not allow it."""
 
 # What is counted of an input and worth a warning.
 _WARNINGS = {
@@ -261,6 +263,7 @@ class InputHealth(Health):
         for what, text in _WARNINGS.items():
             yield Cause(WARN, text, 0 if what == LEFT_OUT and is_little else recent[what])
         yield from (Cause(WARN, text) for text in self.unheard)
+        yield from (Cause(WARN, what) for what in recent if what.startswith(OFF_LOOPS))
         if len(publishers) > 1:
             names = ', '.join(sorted(publishers))
             yield Cause(WARN, f'{len(publishers)} publishers on {topic}: {names}')
@@ -295,6 +298,7 @@ class InputHealth(Health):
         values.update(
             (what, self.total[what]) for what in ('received', 'refused', *_WARNINGS)
         )
+        values.update(item for item in self.total.items() if item[0].startswith(OFF_LOOPS))
         self._lateness.clear()
         fine = 'input is taken' if self.total['received'] else 'no input yet'
         return *self.level(self._causes(topic, now), now, fine), values

@@ -1,11 +1,15 @@
-"""Joint positions as measured, and their derivatives, estimated."""
+"""Joint positions as measured, those that loops give, and their derivatives, estimated."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
+from hodyn_ros.kinematics.closed_loops import complete_motion
+from hodyn_ros.kinematics.loop_states import complete_joint_state
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.timeline import NANOSECONDS, State, check_age
 from hodyn_ros.trajectory.estimator import DerivativeEstimator, Estimate
 from hodyn_ros.typing import Array
@@ -189,3 +193,87 @@ class MeasuredMotion:
             return position
         turns = np.round((self._last_position - position) / TURN)
         return np.where(self._turns, position + TURN * turns, position)
+
+
+class Mechanism:
+    """States of all joints of a robot with closed loops: as measured, or else as asked for.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+        All joints of the tree; none of a robot without closed loops.
+    deviations : mapping of str to float
+        Latest measured position of each joint minus what the loops say [rad] or [m].
+    """
+
+    def __init__(self) -> None:
+        self._model: RobotModel | None = None
+        self._near: Array | None = None
+        self._measured_at: int | None = None
+        self.joint_names: tuple[str, ...] = ()
+        self.deviations: Mapping[str, float] = {}
+
+    def use(self, model: RobotModel) -> None:
+        """Complete states of a robot from now on."""
+        before, self._model = self._model, model
+        self.joint_names = model.closure.tree.joint_names if model.closure else ()
+        if before is None or before.joint_names != model.joint_names:
+            self._near = self._measured_at = None
+
+    def take(self, names: Sequence[str], values: Array, now: int) -> Array | None:
+        """State of all joints from measured ones; joints of others are ignored.
+
+        Parameters
+        ----------
+        names : sequence of str
+        values : ndarray, shape (K, M)
+            Positions, and velocities if K is 2. Joints with a position of NaN are not measured,
+            and with one velocity of NaN no velocity is.
+        now : int
+            [ns]
+
+        Returns
+        -------
+        ndarray, shape (K, N)
+            None if no joint of the robot is measured.
+
+        Raises
+        ------
+        JointNameError, MotionError
+            As `complete_joint_state`.
+        """
+        model, known = self._model, self.joint_names
+        is_known = ~np.isnan(values[0])
+        used = [i for i, name in enumerate(names) if name in known and is_known[i]]
+        if not used or model is None:
+            return None
+        rows = values[: 1 if np.isnan(values[:, used]).any() else None, used]
+        given = [names[i] for i in used]
+        motion, off = complete_joint_state(model, given, rows, near=self._near)
+        self._near = motion[0, [known.index(name) for name in model.joint_names]]
+        self._measured_at = now
+        self.deviations = dict(zip(given, off[0].tolist()))
+        return motion
+
+    def asked(self, motion: Array, now: int, timeout: float) -> Array | None:
+        """State of all joints of a motion (K, n), where none is measured.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (K, n)
+        now : int
+            [ns]
+        timeout : float
+            For how long a measurement counts [s]; 0: for ever.
+
+        Returns
+        -------
+        ndarray, shape (2, N)
+            None while measurements come, and without closed loops.
+        """
+        if self._model is None or not self.joint_names:
+            return None
+        at = self._measured_at
+        if at is not None and not (timeout and abs(now - at) > timeout * NANOSECONDS):
+            return None
+        return complete_motion(self._model, motion[:2])

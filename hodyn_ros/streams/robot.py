@@ -35,6 +35,9 @@ REMEMBERED = (
     8  # robots that are taken up again at once, with and without what a gripper holds
 )
 
+LEFT_OPEN = 'open'
+"""Instead of loops: those of the description are left open."""
+
 _START = 'actuators'
 _STIFFNESS = 'stiffness'
 
@@ -57,6 +60,10 @@ class RobotSettings(Protocol):
     @property
     def allow_impossible_inertia(self) -> bool:
         """Whether inertia tensors of no body are used as given."""
+
+    @property
+    def loops(self) -> str:
+        """File or text with loops beside those of the description, or `LEFT_OPEN`."""
 
     @property
     def actuators(self) -> Sequence[tuple[str, str, Any]]:
@@ -198,6 +205,7 @@ def assemble(
     tip_link: str,
     gravity: tuple[float, float, float],
     allow_impossible_inertia: bool = False,
+    loops: str = '',
 ) -> RobotModel:
     """Model of a robot description.
 
@@ -211,6 +219,9 @@ def assemble(
         In the axes of the base link [m/s^2].
     allow_impossible_inertia : bool
         Whether inertia tensors of no body are used as given.
+    loops : str
+        File or text with loops as of `RobotModel.from_urdf`, beside those of the description; or
+        `LEFT_OPEN`.
 
     Returns
     -------
@@ -222,15 +233,16 @@ def assemble(
         If the description cannot be used.
     """
     description = parse_urdf(xml, allow_impossible_inertia)
+    closed = () if loops == LEFT_OPEN else loops or None
     return RobotModel.from_description(
-        description, base_link or None, tip_link or None, gravity
+        description, base_link or None, tip_link or None, gravity, closed
     )
 
 
 def model_settings(settings: RobotSettings) -> tuple[Any, ...]:
     """Arguments of `assemble` behind the description."""
     links = settings.base_link, settings.tip_link
-    return *links, settings.gravity, settings.allow_impossible_inertia
+    return *links, settings.gravity, settings.allow_impossible_inertia, settings.loops
 
 
 def robot_of(

@@ -42,11 +42,11 @@ def swinging(times, amplitude=0.5, frequency=2.0):
     return motion
 
 
-def write_table(path, times, motion, extra=()):
+def write_table(path, times, motion, extra=(), names=NAMES):
     """Write a table as a user would, without anything of this package."""
     columns, titles = [times], ['time']
     for k, order in enumerate(ORDERS[: motion.shape[1]]):
-        for j, name in enumerate(NAMES):
+        for j, name in enumerate(names):
             titles.append(f'{name}.{order}')
             columns.append(motion[:, k, j])
     for title, values in extra:
@@ -174,6 +174,32 @@ def test_check_is_silent_about_a_motion_that_keeps_its_limits(motion, capsys):
     assert '81 samples from 0 s to 2 s, at most 0.025 s apart' in out
     assert 'are kept' in out
     assert 'exceeded' not in out
+
+
+@pytest.mark.parametrize(
+    ('amplitude', 'is_near'), [(0.3, False), (0.49384306 - 1e-3, True)]
+)
+def test_check_says_how_near_closed_loops_come_to_a_singularity(
+    amplitude, is_near, tmp_path, capsys
+):
+    # The rods are in line where the cranks have turned by 0.49384306 in all, in opposite ways.
+    times = np.linspace(0.0, 1.0, 41)
+    phase = np.pi * times[:, None] + 0.5 * np.pi * np.arange(5)
+    turned = amplitude * np.pi ** np.arange(5) * np.sin(phase)
+    motion = turned[..., None] * np.array([1.0, -1.0]) / np.sqrt(2.0)
+    robot = tmp_path / 'five_bar.urdf'
+    robot.write_text(robots.FIVE_BAR)
+    path = write_table(tmp_path / 'm.csv', times, motion, names=('left', 'right'))
+    found = json.loads(command(capsys, 'check', robot, path, '--json')[1])['singularity']
+    assert found['time'] == 0.5
+    assert found['distance'] == pytest.approx(0.49384306 - amplitude, rel=0.03)
+    assert found['joint'] in ('left_elbow', 'right_elbow')
+    assert found['is_near'] is is_near
+    out = command(capsys, 'check', robot, path)[1]
+    assert (
+        f'at 0.5 s the independent joints are about {number(found["distance"], 3)}' in out
+    )
+    assert ('That is near' in out) is is_near
 
 
 def test_check_says_where_and_by_how_much_each_limit_is_exceeded(fast, capsys):

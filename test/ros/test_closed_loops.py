@@ -3,30 +3,164 @@
 import numpy as np
 import pytest
 from hodyn_msgs.msg import JointMotion
+from sensor_msgs.msg import JointState
 from support import robots
-from support.ros_harness import Harness
+from support.ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.kinematics import complete_motion
+
+FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+JOINTS = ['left', 'left_elbow', 'right', 'right_elbow']
+STATES = 'hodyn_node/joint_states'
+MOTION = np.array([[0.1, -0.2], [1.0, 0.5], [-2.0, 1.0], [3.0, -1.0], [0.5, 7.0]])
+MODEL = RobotModel.from_urdf(robots.FIVE_BAR)
+
+
+def make(**parameters):
+    harness = Harness({'input_timeout': 60.0, **parameters})
+    harness.listen(JointState, STATES)
+    harness.advertise(JointState, 'joint_states')
+    harness.describe_and_wait(robots.FIVE_BAR)
+    return harness
 
 
 @pytest.fixture(scope='module')
-def harness():
-    harness = Harness({'input_timeout': 60.0})
-    harness.describe_and_wait(robots.FIVE_BAR)
+def shared():
+    harness = make()
     yield harness
     harness.close()
 
 
-def test_motions_of_the_independent_joints_are_answered(harness):
-    motion = np.array([[0.1, -0.2], [1.0, 0.5], [-2.0, 1.0], [3.0, -1.0], [0.5, 7.0]])
-    fields = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-    message = JointMotion(
-        joint_names=['left', 'right'], **dict(zip(fields, map(list, motion)))
+@pytest.fixture
+def harness(shared):
+    shared.have(shared.node.on_time_jump, 'a test begins')
+    shared.forget()
+    return shared
+
+
+def send_motion(harness, motion=MOTION):
+    harness.publishers['joint_motion'].publish(
+        JointMotion(joint_names=['left', 'right'], **dict(zip(FIELDS, map(list, motion))))
     )
-    harness.publishers['joint_motion'].publish(message)
+
+
+def measure(harness, names, *rows):
+    values = {field: list(map(float, row)) for field, row in zip(FIELDS, rows)}
+    harness.publishers['joint_states'].publish(JointState(name=names, **values))
+
+
+def state(harness, count=1):
+    """State of all joints in the latest of so many messages."""
+    harness.wait(lambda: len(harness.messages[STATES]) >= count, 'states')
+    message = harness.messages[STATES][count - 1]
+    assert list(message.name) == JOINTS and not message.effort
+    return [row for row in (message.position, message.velocity) if row]
+
+
+def test_motions_of_the_independent_joints_are_answered(harness):
+    send_motion(harness)
     answers = harness.messages['hodyn_node/joint_effort']
     harness.wait(lambda: answers, 'efforts')
-    expected = inverse_dynamics(RobotModel.from_urdf(robots.FIVE_BAR), motion)
+    expected = inverse_dynamics(MODEL, MOTION)
     found = [answers[0].effort, answers[0].effort_dot, answers[0].effort_ddot]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
     assert list(answers[0].joint_names) == ['left', 'right']
+
+
+def test_joint_states_are_those_that_are_measured_or_else_those_asked_for(harness):
+    send_motion(harness)
+    expected = complete_motion(MODEL, MOTION[:2])
+    np.testing.assert_allclose(state(harness), expected, rtol=1e-12)
+    measured = np.array([[0.05, 0.1], [0.3, -0.4]])
+    measure(harness, ['right', 'finger', 'left'], *np.insert(measured[:, ::-1], 1, 9.0, 1))
+    expected = complete_motion(MODEL, measured)
+    np.testing.assert_allclose(state(harness, 2), expected, rtol=1e-12)
+    # From now on those of motions are not shown.
+    harness.forget()
+    send_motion(harness)
+    harness.received('joint_effort')
+    measure(harness, ['left', 'right'], *measured)
+    np.testing.assert_allclose(state(harness), expected, rtol=1e-12)
+
+
+def test_measured_joints_need_not_be_the_motors(harness):
+    whole = complete_motion(MODEL, MOTION[:1])[0]
+    measure(harness, ['left_elbow', 'right_elbow', 'right'], [whole[1], whole[3], np.nan])
+    (position,) = state(harness)
+    np.testing.assert_allclose(position, whole, atol=1e-9)
+    # The motion of the motors is estimated from them.
+    harness.wait(lambda: harness.node._measured.latest, 'measurement')
+    np.testing.assert_allclose(harness.node._measured.latest[0], whole[::2], atol=1e-9)
+
+
+def test_measured_joints_off_the_loops_are_in_the_diagnostics(harness):
+    whole = complete_motion(MODEL, MOTION[:1])[0]
+    measure(harness, JOINTS, whole + [0.0, 0.01, 0.0, 0.06])
+    what = 'measured off the loops: right_elbow'
+    status = harness.status('joint_states', lambda s: what in dict_of(s))
+    assert status.message == what
+    assert 'measured off the loops: left_elbow' not in dict_of(status)
+    np.testing.assert_allclose(state(harness)[0], whole, rtol=1e-12)
+    count = int(dict_of(status)[what])
+    harness.set(loop_tolerance=0.0)
+    measure(harness, JOINTS, whole + [0.0, 1.0, 0.0, 1.0])
+    state(harness, 2)
+    harness.set(loop_tolerance=0.005)
+    measure(harness, JOINTS, whole + [0.0, -0.01, 0.0, 0.0])
+    also = 'measured off the loops: left_elbow'
+    status = harness.status('joint_states', lambda s: also in dict_of(s))
+    assert dict_of(status)[what] == str(count)
+    harness.set(loop_tolerance=0.05)
+
+
+def test_joints_that_do_not_determine_the_others_are_refused(harness):
+    measure(harness, ['left_elbow'], [0.1])
+    harness.refuses('joint_states', 'left_elbow do not determine')
+    measure(harness, ['left', 'right'], [1.5, -1.5])
+    harness.refuses('joint_states', 'cannot be closed')
+    measure(harness, ['finger'], [0.1])
+    measure(harness, ['left', 'right'], [0.0, 0.0], [np.nan, 0.0])
+    assert len(state(harness)) == 1
+
+
+def test_states_are_completed_without_an_estimate(harness):
+    harness.set(estimator__enabled=False)
+    measure(harness, ['left', 'right'], [0.1, 0.2])
+    expected = complete_motion(MODEL, [[0.1, 0.2]])
+    np.testing.assert_allclose(state(harness), expected, rtol=1e-12)
+    harness.set(estimator__enabled=True)
+
+
+@pytest.mark.parametrize('as_file', [False, True])
+def test_loops_are_given_beside_a_description_or_left_open(as_file, tmp_path):
+    xml, loop = robots.FIVE_BAR.split('<loop')
+    tips = ''.join(
+        f'<link name="{side}_tip"/><joint name="{side}_end" type="fixed">'
+        f'<parent link="{side}_rod"/><child link="{side}_tip"/><origin xyz="0.5 0 0"/></joint>'
+        for side in ('left', 'right')
+    )
+    text = 'closed_loop: [[left_tip, right_tip]]\ntype: [3d]\nname_mot: [left, right]'
+    if as_file:
+        (tmp_path / 'loops.yaml').write_text(text)
+    given = str(tmp_path / 'loops.yaml') if as_file else text
+    harness = Harness({'loops': given, 'input_timeout': 60.0})
+    try:
+        harness.describe_and_wait(f'{xml}{tips}</robot>')
+        model = harness.node.robot.model
+        assert model.joint_names == ('left', 'right')
+        expected = complete_motion(MODEL, MOTION)
+        np.testing.assert_allclose(complete_motion(model, MOTION), expected, atol=1e-9)
+    finally:
+        harness.close()
+
+
+def test_loops_of_a_description_are_left_open(harness):
+    opened = make(loops='open')
+    try:
+        assert opened.node.robot.model.joint_names == tuple(JOINTS)
+        measure(opened, JOINTS, np.zeros(4))
+        opened.wait(lambda: opened.node._measured.latest, 'measurement')
+        assert not opened.messages[STATES]
+    finally:
+        opened.close()

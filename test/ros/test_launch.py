@@ -27,10 +27,12 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from support import robots
 from support.ros_harness import own_domain, spin_to_end
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import actuators_from_config
+from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
@@ -287,6 +289,44 @@ def test_every_argument_is_declared_with_a_description(load, file, function):
     ]
     assert all(item.options['description'].endswith('.') for item in declared)
     assert action.options['function'] is names[function]
+
+
+def test_a_robot_with_closed_loops_is_launched_and_its_states_are_completed(
+    started, real_node, context, tmp_path
+):
+    # Its loop is given beside the description, by a file; the motors alone are measured.
+    xml, loop = robots.FIVE_BAR.split('<loop')
+    tips = ''.join(
+        f'<link name="{side}_tip"/><joint name="{side}_end" type="fixed">'
+        f'<parent link="{side}_rod"/><child link="{side}_tip"/><origin xyz="0.5 0 0"/></joint>'
+        for side in ('left', 'right')
+    )
+    description, loops = tmp_path / 'five_bar.urdf', tmp_path / 'closed_loops.yaml'
+    description.write_text(f'{xml}{tips}</robot>')
+    loops.write_text(
+        'closed_loop: [[left_tip, right_tip]]\ntype: [3d]\nname_mot: [left, right]'
+    )
+    (options,) = started(description_file=str(description), loops=str(loops))
+    peer, states = Node('peer', context=context), []
+    peer.create_subscription(JointState, 'hodyn_node/joint_states', states.append, 10)
+    publisher = peer.create_publisher(JointState, 'joint_states', 10)
+    node = real_node(options)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(peer)
+    executor.add_node(node)
+
+    def spin_until(condition):
+        deadline = time.monotonic() + TIMEOUT
+        while not condition() and time.monotonic() < deadline:
+            executor.spin_once(timeout_sec=0.1)
+
+    spin_until(lambda: node.robot and publisher.get_subscription_count())
+    publisher.publish(JointState(name=['right', 'left'], position=[-0.2, 0.1]))
+    spin_until(lambda: states)
+    peer.destroy_node()
+    assert list(states[0].name) == ['left', 'left_elbow', 'right', 'right_elbow']
+    whole = complete_motion(RobotModel.from_urdf(robots.FIVE_BAR), [[0.1, -0.2]])
+    np.testing.assert_allclose(states[0].position, whole[0], atol=1e-9)
 
 
 def test_every_input_of_the_node_can_be_remapped(started, real_node):

@@ -12,8 +12,11 @@ from std_msgs.msg import Header
 
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.ros.base.conversions import (
+    fill,
     moment_force,
     motion_of_base,
+    read_rows,
+    time_message,
     values_of,
     wrench_from_message,
 )
@@ -21,6 +24,9 @@ from hodyn_ros.ros.base.motor_messages import stiffness_from_message
 from hodyn_ros.streams import base_motion, measured, motors, wrenches
 from hodyn_ros.streams.timeline import nanoseconds
 from hodyn_ros.trajectory.estimator import Estimate
+from hodyn_ros.typing import Array
+
+_STATE = ('position', 'velocity')
 
 
 def _stamp(header: Header) -> wrenches.Time:
@@ -141,6 +147,42 @@ class JointStateMessages(measured.MeasuredMotion):
         if values is None or not self.is_in_use:
             return None
         return self.take(values[0], nanoseconds(message.header.stamp) or now, now, timeout)
+
+
+class MechanismMessages(measured.Mechanism):
+    """States of all joints of a robot with closed loops, from messages and as messages."""
+
+    def completed(self, message: JointState, stamp: int, now: int) -> JointState | None:
+        """State of all joints from a measurement.
+
+        Parameters
+        ----------
+        message : JointState
+        stamp, now : int
+            [ns]
+
+        Returns
+        -------
+        JointState or None
+            As of `take`.
+
+        Raises
+        ------
+        JointNameError, MotionError
+            If it cannot be used.
+        """
+        names, count = message.name, 1 + bool(message.velocity)
+        fields = _STATE[:count]
+        values = read_rows('joint_states', message, fields, len(names), count, 'name')
+        motion = self.take(names, values, now)
+        return None if motion is None else self.message(motion, stamp)
+
+    def message(self, motion: Array, stamp: int) -> JointState:
+        """Positions and velocities (K, N) of all joints at a time [ns]."""
+        message = JointState(name=self.joint_names)
+        message.header.stamp = time_message(stamp)
+        fill(message, _STATE, motion)
+        return message
 
 
 class StiffnessMessages(motors.Stiffness):

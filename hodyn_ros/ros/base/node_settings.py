@@ -298,6 +298,19 @@ class NodeSettings:
         'Inertia tensors with a negative principal moment are used as given, with a warning.',
         read_only=True,
     )
+    loops: str = entry(
+        '',
+        'Loops beside those of the robot description: path or text of a YAML file with '
+        'closed_loop, type and name_mot. open: the tree alone. Empty: those of the description.',
+        read_only=True,
+    )
+    loop_tolerance: float = entry(
+        0.05,
+        'How far measured joints may be from where closed loops have them before diagnostics warn '
+        '[rad, m]; 0: any.',
+        0.0,
+        1e6,
+    )
     mirror_efforts: bool = entry(
         False,
         'Efforts are published once more as sensor_msgs/JointState for plotting tools, on '

@@ -59,6 +59,7 @@ from hodyn_ros.ros.base.conversions import (
 from hodyn_ros.ros.base.inputs import (
     BaseMotionMessages,
     JointStateMessages,
+    MechanismMessages,
     StiffnessMessages,
     WrenchMessages,
 )
@@ -71,7 +72,7 @@ from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
-from hodyn_ros.streams.health import AHEAD, MISSED, StreamHealth
+from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS, StreamHealth
 from hodyn_ros.streams.identification import estimator_of
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
@@ -135,6 +136,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._wrenches = WrenchMessages(settings)
         self._base = BaseMotionMessages()
         self._measured = JointStateMessages()
+        self._mechanism = MechanismMessages()
         self._transitions = Transitions()
         acting = self._wrenches, self._base, self._transitions
         self._efforts = InstantEfforts(*acting)
@@ -145,6 +147,7 @@ class HodynNode(RobotNode[NodeSettings]):
             self.advertise(JointState, f'~/joint_effort/order_{order}')
             for order in range(len(EFFORT_FIELDS) if settings.mirror_efforts else 0)
         ]
+        self._state_publisher = self.advertise(JointState, '~/joint_states')
         self._estimate_publisher = self.advertise(MotionEstimate, '~/motion_estimate')
         self._motor_publisher = self.advertise(MotorReference, '~/motor_reference')
         self._commands = CommandStream(self)
@@ -256,6 +259,7 @@ class HodynNode(RobotNode[NodeSettings]):
             self._note_limit_hits()
             self._limit_check = LimitCheck(robot.model, robot.limits)
             self._message = message_of_joints(JointEffort, robot.model)
+            self._mechanism.use(robot.model)
             if self.robot is None or self.robot.model.base_link != robot.model.base_link:
                 self._base.clear()
             drives, before = robot.drives, self.robot and self.robot.drives
@@ -413,13 +417,22 @@ class HodynNode(RobotNode[NodeSettings]):
         return stamp, arrival
 
     def _take_joint_states(self, message: JointState) -> None:
-        if not self.settings.estimator.enabled or self._preparation.is_awaited:
+        has_loops = bool(self._mechanism.joint_names)
+        is_used = self.settings.estimator.enabled or has_loops
+        if self._preparation.is_awaited or not is_used:
             return
         self._preparation.ready()
-        measured = self._measured
+        measured, state = self._measured, message
         dropped = measured.dropped
         stamp, arrival = self._times(message)
-        estimate = measured.update(message, arrival, self.settings.input_timeout)
+        if has_loops:
+            completed = self._mechanism.completed(message, stamp, arrival)
+            if completed is None:
+                return
+            state = completed
+            self._state_publisher.publish(state)
+            self._compare_with_loops()
+        estimate = measured.update(state, arrival, self.settings.input_timeout)
         self._identification.take_message(message, stamp)
         self.diagnostics.dropped('joint_states', measured.dropped - dropped)
         if measured.is_behind_gap:
@@ -428,6 +441,19 @@ class HodynNode(RobotNode[NodeSettings]):
             self._estimate = estimate
             if self.settings.answer_all:
                 self._answer_joint_states()
+
+    def _compare_with_loops(self) -> None:
+        """Count and log joints that are measured where closed loops do not allow it."""
+        bound = self.settings.loop_tolerance
+        for joint, off in self._mechanism.deviations.items():
+            if bound and abs(off) > bound:
+                self.diagnostics.input('joint_states').add(OFF_LOOPS + joint)
+                self.get_logger().warning(
+                    f'joint_states: joint {joint!r} is measured {off:.3g} (rad, m) from where the '
+                    'closed loops have it, more than loop_tolerance. Are the zeros of the '
+                    'encoders right, and the loops of the description?',
+                    throttle_duration_sec=_WARNING_PERIOD,
+                )
 
     def _answer_joint_states(self) -> None:
         """Answer the latest of the joint states that have been taken."""
@@ -512,6 +538,8 @@ class HodynNode(RobotNode[NodeSettings]):
                 self._identification.update(motion, stamp, found.wrenches, std)
         write_efforts(self._message, effort, stamp, source, continuous, std, delay)
         self._effort_publisher.publish(self._message)
+        if self._mechanism.joint_names:
+            self._publish_state(motion, stamp)
         if self._mirrors:
             self._publish_mirrors(len(effort))
         self.diagnostics.output.published(time.perf_counter() - begin)
@@ -521,6 +549,13 @@ class HodynNode(RobotNode[NodeSettings]):
             self._publish_motors(robot, motion, effort, stamp, source)
         if source == JointEffort.SOURCE_JOINT_TRAJECTORY and self._can_command:
             self._publish_commands(robot, found, motion, effort)
+
+    def _publish_state(self, motion: Array, stamp: int) -> None:
+        """Publish what closed loops make of a motion, unless states are measured."""
+        timeout = self.settings.input_timeout
+        state = self._mechanism.asked(motion, self.now(), timeout)
+        if state is not None:
+            self._state_publisher.publish(self._mechanism.message(state, stamp))
 
     def _publish_commands(
         self, robot: Robot, found: Circumstances, motion: Array, effort: Array
