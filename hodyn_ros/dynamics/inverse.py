@@ -526,9 +526,9 @@ def _choose(
 
 
 def _choose_closed(
-    """Compiled code of a robot with closed loops if there is some, else `through` its tree."""
+    model: RobotModel, samples: _Samples, ask: bool, through: _Choice
 ) -> _Choice:
-    """Compiled code of a robot with closed loops if there is some, otherwise `through` its tree."""
+    """Compiled code of a robot with closed loops if there is some, else `through` its tree."""
     order, kernel = samples.K - 3, None
     if order <= HIGHEST_ORDER:
         loops = ClosedLoops(order, samples.links)
