@@ -20,7 +20,9 @@ def test_all_ways_return_the_same_efforts_and_accelerations(benchmark_module):
     expected = inverse_dynamics(case.model, case.motion)
     inverse, forward = benchmark_module.theirs(case)
     np.testing.assert_allclose(inverse.result(), expected[:, :1], rtol=1e-9, atol=1e-8)
-    np.testing.assert_allclose(forward.result()[:, 0], case.whole[:, 2], rtol=1e-7, atol=1e-6)
+    np.testing.assert_allclose(
+        forward.result()[:, 0], case.whole[:, 2], rtol=1e-7, atol=1e-6
+    )
     for entry in benchmark_module.ours(case):
         if entry.name.startswith('closed loops'):
             found = entry.result()
