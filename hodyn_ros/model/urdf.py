@@ -131,7 +131,7 @@ def parse_urdf(
             r'^[\ufeff \t\r\n]*(<\?xml.*?\?>\s*)?', '', xml, count=1, flags=re.DOTALL
         )
         xml = xml.encode('utf-8', errors='surrogatepass')
-    root = _parse_xml(xml)
+    root = parse_xml(xml)
     # A default namespace says nothing about a URDF.
     namespace = root.tag.removesuffix('robot')
     if namespace.startswith('{') and 'xacro' not in namespace:
@@ -240,8 +240,14 @@ def xml_text(
         ) from error
 
 
-def _parse_xml(text: bytes) -> ElementTree.Element:
-    """Root element of an XML text; document types and entities are refused."""
+def parse_xml(text: bytes) -> ElementTree.Element:
+    """Root element of an XML text; document types and entities are refused.
+
+    Raises
+    ------
+    ModelError
+        If the text is no XML, or has one of these.
+    """
 
     def refuse(*_: Any) -> None:
         raise ModelError(
