@@ -22,8 +22,6 @@ import numpy as np
 from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
-from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.plotting.checks import all_checks, all_violations, unlimited_in
@@ -37,6 +35,7 @@ from hodyn_ros.plotting.panels import (
     panels_over_time,
     portrait_panels,
 )
+from hodyn_ros.plotting.scene import moving_bodies
 from hodyn_ros.plotting.series import (
     checked_results,
     effort_series,
@@ -339,7 +338,7 @@ def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[s
     with np.errstate(invalid='ignore', divide='ignore'):
         shares = np.abs(results.effort[rows, 0]) / limits.effort
     shares[:, ~np.isfinite(limits.effort)] = np.nan
-    points, lines = _skeleton(model, results.motion[rows, :1])
+    points, lines = _skeleton(model, results.motion[rows, 0])
     packed = {'times': times[rows], 'points': points, 'shares': shares}
     return {
         'lines': lines,
@@ -347,14 +346,11 @@ def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[s
     }
 
 
-def _skeleton(model: RobotModel, motion: Array) -> tuple[Array, list[list[int]]]:
+def _skeleton(model: RobotModel, positions: Array) -> tuple[Array, list[list[int]]]:
     """Points (F, P, 3): the base, the origin of each body, and the far ends of the last ones."""
-    names = model.joint_names
-    model, motion = opened(model, motion)
-    poses = body_poses(model, body_coordinates(model, motion)[:, 0])
-    moves = [names.index(name) if name in names else -1 for name in model.joint_names]
-    moved_by = [-1, *(moves[j] for j in model.coordinate)]
-    points = [np.zeros((len(motion), 3)), *(pose[:, :3, 3] for pose in poses)]
+    model, poses, joints = moving_bodies(model, positions)
+    moved_by = [-1, *joints]
+    points = [np.zeros((len(positions), 3)), *(pose[:, :3, 3] for pose in poses)]
     parents = model.parent.tolist()
     lines = []
     for body, parent in enumerate(parents):

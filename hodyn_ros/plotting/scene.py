@@ -43,16 +43,16 @@ _ARROW = 0.3  # length of the largest force, as part of the size of the robot
 _PARTS = 'parts of limits'
 _UNUSED, _USED, _EXCEEDED = (205, 209, 213), (0, 158, 115), (213, 40, 30)
 _UNKNOWN = (150, 153, 158)
-_Colour = tuple[int, int, int]
-_LINES: tuple[_Colour, ...] = (
-    (86, 180, 233),
-    (240, 228, 66),
-    (0, 158, 115),
-    (204, 121, 167),
-    (0, 114, 178),
-    (230, 159, 0),
-    (170, 170, 170),
+_LINES = (
+    0x56B4E9FF,
+    0xF0E442FF,
+    0x009E73FF,
+    0xCC79A7FF,
+    0x0072B2FF,
+    0xE69F00FF,
+    0xAAAAAAFF,
 )
+"""Of joints, and of motions where one joint alone is drawn; red is left to limits."""
 _MOTOR, _FORCE, _MOMENT = (230, 159, 0), (0, 114, 178), (204, 121, 167)
 _MEDIA = {
     '.dae': 'model/vnd.collada+xml',
@@ -173,17 +173,9 @@ def view(
     place, middle = 0.0, np.zeros(3)
     for number, (name, given) in enumerate(motions.items()):
         checked = checked_results(given, model)
-        shown = [
-            *effort_series(checked, model, limits),
-            *motor_series(checked, model, motor_limits)[1:],  # not their positions
-            *motion_series(checked, model, limits)[1:],
-        ]
+        shown = _shown(checked, model, limits, motor_limits)
         motion = _Motion(recording, name, number, model, checked)
-        motion.record_place([0.0, place, 0.0])
-        motion.record_robot(visuals, _shares(shown, model.joint_names, motion.rows))
-        motion.record_wrenches()
-        motion.record_springs()
-        motion.record_series(shown)
+        motion.record(visuals, shown, place)
         place, middle = place + 1.5 * motion.size, motion.middle
         ends += checked.times[[0, -1]].tolist()
     _record_limits(recording, shown, [min(ends), max(ends)])
@@ -223,6 +215,21 @@ def _visuals(
         if visual.mesh is None or visual.mesh.suffix.lower() in _MEDIA:
             found.setdefault(visual.link, []).append(visual)
     return found
+
+
+def _shown(
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits,
+    motor_limits: MotorLimits | None,
+) -> list[Series]:
+    """Efforts, motors and motion, as far as they may have limits, without positions."""
+    series = (
+        *effort_series(results, model, limits),
+        *motor_series(results, model, motor_limits)[1:],
+        *motion_series(results, model, limits)[1:],
+    )
+    return [item for item in series if item.quantity]
 
 
 def _shares(
@@ -267,7 +274,8 @@ class _Motion:
         """Samples whose poses and colours are recorded, F of them."""
         self.bodies = moving_bodies(model, results.motion[self.rows, 0])
         origins = np.concatenate([pose[:, :3, 3] for pose in self.bodies.poses])
-        self.size, self.middle = float(np.abs(origins).max()), origins.mean(axis=0)
+        self.size = float(np.abs(origins).max()) or 1.0
+        self.middle = origins.mean(axis=0)
 
     def _record(self, path: Sequence[str], *what: Any) -> None:
         """Record what does not change."""
@@ -281,14 +289,20 @@ class _Motion:
         index = [self.rr.TimeColumn('time', duration=times)]
         self.recording.send_columns(_path(self.name, *path), index, columns)
 
-    def record_place(self, place: Sequence[float]) -> None:
-        """Place the base of the robot [m], with the name of the motion above it."""
-        self._record([], self.rr.Transform3D(translation=place))
+    def record(
+        self, visuals: Mapping[str, list[Visual]], series: Sequence[Series], place: float
+    ) -> None:
+        """Everything, with the base of the robot at a place on the y axis [m]."""
+        self._record([], self.rr.Transform3D(translation=[0.0, place, 0.0]))
         above = [0.0, 0.0, 1.2 * self.size]
         name = self.rr.Points3D([above], labels=[self.name], show_labels=True, radii=0.0)
         self._record(['name'], name)
+        self._record_robot(visuals, _shares(series, self.model.joint_names, self.rows))
+        self._record_wrenches()
+        self._record_springs()
+        self._record_series(series)
 
-    def record_robot(self, visuals: Mapping[str, list[Visual]], shares: Array) -> None:
+    def _record_robot(self, visuals: Mapping[str, list[Visual]], shares: Array) -> None:
         """Poses and shapes of all bodies, with the colours of the parts (F, n)."""
         tree, poses, joints = self.bodies
         colours = share_colours(shares)
@@ -308,7 +322,7 @@ class _Motion:
                 ends += [tree.B[i][:3, 3] for i in np.flatnonzero(tree.parent == body)]
                 strips = [[np.zeros(3), end] for end in ends if end.any()]
                 sticks = self.rr.LineStrips3D(strips, radii=0.02 * self.size)
-                self._record_shape([*path, 'sticks'], sticks, len(strips), colour)
+                self._record_shape([*path, 'sticks'], sticks, colour)
 
     def _transform(self, pose: Array) -> Any:
         """Pose (4, 4) that does not change."""
@@ -337,12 +351,12 @@ class _Motion:
         else:
             of_kind = {'cylinder': rr.Cylinders3D, 'capsule': rr.Capsules3D}[visual.kind]
             shape = of_kind(radii=size[:1], lengths=size[1:], fill_mode='solid')
-        self._record_shape(path, shape, 1, colour)
+        self._record_shape(path, shape, colour)
 
     def _record_shape(
-        self, path: Sequence[str], shape: Any, count: int, colour: NDArray[np.uint8] | None
+        self, path: Sequence[str], shape: Any, colour: NDArray[np.uint8] | None
     ) -> None:
-        """So many shapes in one colour (3,) at each of the samples (F, 3)."""
+        """Shapes with a colour at each of the samples (F, 3)."""
         self._record(path, shape)
         what = 'albedo_factor' if isinstance(shape, self.rr.Asset3D) else 'colors'
         if colour is None:
@@ -350,7 +364,7 @@ class _Motion:
             return
         self._record_along(path, type(shape).columns(**{what: colour}))
 
-    def record_wrenches(self) -> None:
+    def _record_wrenches(self) -> None:
         """Forces and moments that act on the robot, as arrows at their links."""
         for wrench in self.results.wrenches:
             body, frame = self.model.links[wrench.link]
@@ -367,7 +381,7 @@ class _Motion:
             )
             self._record_along(path, columns.partition([2] * len(self.rows)))
 
-    def record_springs(self) -> None:
+    def _record_springs(self) -> None:
         """Pins that turn, or slide, by the magnified deflections of springs."""
         if self.results.motors is None:
             return
@@ -385,25 +399,24 @@ class _Motion:
             turned = se3.exp(X * (_MAGNIFIED * deflection)[:, None])
             self._record_along(['bodies', name, 'spring'], self._transforms(turned))
 
-    def record_series(self, series: Sequence[Series]) -> None:
+    def _record_series(self, series: Sequence[Series]) -> None:
         """Quantities with their units by joint or motor, and all as parts of their limits."""
         for item in series:
             for name, label, values in zip(item.names, item.labels, item.values.T):
                 title = f'{self.name}: {label.title} [{label.unit}]'
                 path = [item.quantity, name]
                 self._record_scalars(path, {title: _LINES[self.number]}, values[:, None])
-            limited = np.flatnonzero(np.isfinite(item.upper))
-            if limited.size:
-                lines = {item.names[i]: _LINES[i % len(_LINES)] for i in limited}
-                parts = _parts(item)[:, limited]
-                self._record_scalars([_PARTS, item.quantity], lines, parts)
+            parts = _parts(item)
+            limited = np.flatnonzero(~np.isnan(parts).all(axis=0))
+            lines = {item.names[i]: _LINES[i % len(_LINES)] for i in limited}
+            self._record_scalars([_PARTS, item.quantity], lines, parts[:, limited])
 
     def _record_scalars(
-        self, path: Sequence[str], lines: Mapping[str, _Colour], values: Array
+        self, path: Sequence[str], lines: Mapping[str, int], values: Array
     ) -> None:
         """Values (N, m) with m names and colours; unknown ones are left out."""
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
-        if known.size:
+        if lines and known.size:
             names, colours = [*lines], [*lines.values()]
             self._record(path, self.rr.SeriesLines(names=names, colors=colours))
             columns = self.rr.Scalars.columns(scalars=values[known].ravel())
