@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -120,13 +122,16 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
         problem = load_problem(given)
         results = problem.results()
         violations = all_violations(results, problem.model, **problem.limiting)
+        # Folders are private.
+        file = given.limits or ''
+        limits_from = problem.limits_from.replace(file, Path(file).name)
         text = plotting.html_report(
             problem.model,
             results,
             **problem.limiting,
             violations=violations,
-            remarks=(f'Limits: {problem.limits_from}.',),
-            title=title,
+            remarks=(f'Limits: {limits_from}.',),
+            title=title or f'{problem.model.name}: {given.motion.name}',
         )
         target.write_text(text, encoding='utf-8', errors='replace')
     count = len(violations) + (results.continuous_order < 0)
@@ -184,11 +189,14 @@ def view(given: Given, motions: tuple[Path, ...], output: Path | None, serve: bo
     if serve:
         address = recording.serve_grpc()
         rerun.serve_web_viewer(connect_to=address, open_browser=False)
-        click.echo(f'Served at http://localhost:9090/?url={address} until Ctrl-C.')
+        page = f'http://localhost:9090/?url={quote(address, safe="")}'
+        click.echo(f'Served at {page} until Ctrl-C.')
         while True:
             time.sleep(1.0)
     if output is None:
-        recording.spawn()
+        # Its viewer is installed beside Python, which need not be on the path.
+        viewer = shutil.which('rerun', path=os.path.dirname(sys.executable))
+        rerun.spawn(recording=recording, executable_path=viewer)
         return
     with written(output) as target:
         recording.save(target)

@@ -305,12 +305,13 @@ class _Motion:
     def _record_robot(self, visuals: Mapping[str, list[Visual]], shares: Array) -> None:
         """Poses and shapes of all bodies, with the colours of the parts (F, n)."""
         tree, poses, joints = self.bodies
-        colours = share_colours(shares)
+        # The last column is for what no joint alone moves: -1 is its index.
+        colours = share_colours(np.pad(shares, ((0, 0), (0, 1)), constant_values=np.nan))
         for body in (BASE, *range(tree.n_bodies)):
             links = {name: pose for name, (of, pose) in tree.links.items() if of == body}
             path = ['base'] if body == BASE else ['bodies', tree.body_names[body]]
             joint = -1 if body == BASE else joints[body]
-            colour = None if joint < 0 else colours[:, joint]
+            colour = colours[:, joint]
             if body != BASE:
                 self._record_along(path, self._transforms(poses[body]))
             for link, pose in links.items():
@@ -335,7 +336,7 @@ class _Motion:
         )
 
     def _record_visual(
-        self, path: Sequence[str], visual: Visual, colour: NDArray[np.uint8] | None
+        self, path: Sequence[str], visual: Visual, colour: NDArray[np.uint8]
     ) -> None:
         """Shape of a link."""
         rr, size = self.rr, visual.size
@@ -348,20 +349,20 @@ class _Motion:
             shape = rr.Boxes3D(half_sizes=[0.5 * size], fill_mode='solid')
         elif visual.kind == 'sphere':
             shape = rr.Ellipsoids3D(radii=size, fill_mode='solid')
+        elif visual.kind == 'cylinder':
+            shape = rr.Cylinders3D(radii=size[:1], lengths=size[1:], fill_mode='solid')
         else:
-            of_kind = {'cylinder': rr.Cylinders3D, 'capsule': rr.Capsules3D}[visual.kind]
-            shape = of_kind(radii=size[:1], lengths=size[1:], fill_mode='solid')
+            middle = [[0.0, 0.0, -0.5 * size[1]]]  # else it is at one end
+            ends = {'radii': size[:1], 'lengths': size[1:], 'translations': middle}
+            shape = rr.Capsules3D(**ends, fill_mode='solid')
         self._record_shape(path, shape, colour)
 
     def _record_shape(
-        self, path: Sequence[str], shape: Any, colour: NDArray[np.uint8] | None
+        self, path: Sequence[str], shape: Any, colour: NDArray[np.uint8]
     ) -> None:
         """Shapes with a colour at each of the samples (F, 3)."""
         self._record(path, shape)
         what = 'albedo_factor' if isinstance(shape, self.rr.Asset3D) else 'colors'
-        if colour is None:
-            self._record(path, type(shape).from_fields(**{what: [_UNKNOWN]}))
-            return
         self._record_along(path, type(shape).columns(**{what: colour}))
 
     def _record_wrenches(self) -> None:

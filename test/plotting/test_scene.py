@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import robots
-from support.plotting_tools import results_of
+from support.plotting_tools import results_of, swinging
 from support.processes import run_python
 from support.rerun_files import pose_of, read_recording
 
 from hodyn_ros import RobotModel, Wrench
 from hodyn_ros.actuators import Actuators, SeriesElastic, motor_limits
 from hodyn_ros.errors import ModelError, ResourceError
+from hodyn_ros.files import Samples, compute
 from hodyn_ros.lie import se3
-from hodyn_ros.model import motion_limits
+from hodyn_ros.model import Loop, motion_limits
 from hodyn_ros.model.visuals import find_mesh, read_visuals
 from hodyn_ros.plotting import view
 from hodyn_ros.plotting.scene import moving_bodies, share_colours, wrench_arrows
@@ -131,7 +132,8 @@ def test_links_are_red_exactly_where_a_limit_of_their_joint_is_exceeded(recorded
     assert 0 < sum(is_red) < len(rows)
     for colour in colours_of(entities['/it/bodies/shoulder/sticks'], 'LineStrips3D:colors'):
         assert colour != RED
-    assert colours_of(entities['/it/base/sticks'], 'LineStrips3D:colors') == [UNKNOWN]
+    base = colours_of(entities['/it/base/sticks'], 'LineStrips3D:colors')
+    assert base == [UNKNOWN] * len(rows)
 
 
 def test_colours_go_from_grey_to_green_and_jump_to_red():
@@ -200,10 +202,19 @@ def test_shapes_have_their_sizes_and_what_moves_has_no_sticks(recorded):
     urdf = robots.TWO_LINK.replace(
         '<link name="tool"/>',
         f'<link name="tool">{BOX}<visual><origin xyz="0 0 1"/><geometry>'
-        '<cylinder radius="0.1" length="0.4"/></geometry></visual></link>',
+        '<cylinder radius="0.1" length="0.4"/></geometry></visual><visual><geometry>'
+        '<capsule radius="0.1" length="0.4"/></geometry></visual><visual><geometry>'
+        '<sphere radius="0.3"/></geometry></visual></link>',
     )
     entities = recorded(MODEL, {'it': results_of(MODEL)}, description=urdf)
-    box, cylinder = (entities[f'/it/bodies/elbow/tool/{i}'] for i in range(2))
+    box, cylinder, capsule, sphere = (
+        entities[f'/it/bodies/elbow/tool/{i}'] for i in range(4)
+    )
+    # Rerun begins a capsule at the origin.
+    np.testing.assert_allclose(
+        capsule['Capsules3D:translations'], [[[0.0, 0.0, -0.2]]], rtol=1e-7
+    )
+    np.testing.assert_allclose(sphere['Ellipsoids3D:half_sizes'], [[[0.3] * 3]], rtol=1e-7)
     assert box['Boxes3D:half_sizes'] == [[[0.5, 1.0, 1.5]]]
     np.testing.assert_allclose(cylinder['Cylinders3D:radii'], [[0.1]], rtol=1e-7)
     np.testing.assert_allclose(cylinder['Cylinders3D:lengths'], [[0.4]], rtol=1e-7)
@@ -294,3 +305,30 @@ def test_the_command_refuses_other_files(tmp_path):
     assert done.returncode == 2
     assert '.rrd' in done.stderr
     assert not list(Path(tmp_path).iterdir())
+
+
+def test_links_between_loops_move_and_have_no_colour_of_a_joint(recorded):
+    tree = RobotModel.from_body_screws(
+        [(0, 0, 1, 0, 0, 0)] * 3,
+        [se3.pose(np.eye(3), [x, 0.0, 0.0]) for x in (0.0, 0.4, 1.0)],
+        parents=[-1, 0, -1],
+        inertias=[(1.0, (0.2, 0.0, 0.0), np.diag([0.001, 0.02, 0.02]))] * 3,
+        joint_names=['left', 'rod', 'right'],
+        link_names=['left_crank', 'rod_tip', 'right_crank'],
+    )
+    rod_end, crank_end = (se3.pose(np.eye(3), [x, 0.0, 0.0]) for x in (1.0, 0.4))
+    loop = Loop('pin', 'hinge', 'rod_tip', 'right_crank', rod_end, crank_end)
+    start = {'left': 1.5, 'rod': -1.5, 'right': 1.5}
+    model = tree.with_loops([loop], independent=['left'], start=start)
+    times, motion = swinging(1, amplitude=0.1)
+    motion[:, 0] += 1.5
+    results = compute(model, Samples(model.joint_names, times, motion))
+    entities = recorded(model, {'it': results})
+    rod, right = (pose_of(entities[f'/it/bodies/{name}']) for name in ('rod', 'right'))
+    closed = [(pose @ end)[:, :3, 3] for pose, end in ((rod, rod_end), (right, crank_end))]
+    np.testing.assert_allclose(*closed, atol=1e-6)
+    assert np.ptp(rod[:, :3, 3], axis=0).max() > 0.03
+    for name in ('rod', 'right'):
+        sticks = entities[f'/it/bodies/{name}/sticks']
+        found = colours_of(sticks, 'LineStrips3D:colors')
+        assert found == [UNKNOWN] * len(sticks['time'])
