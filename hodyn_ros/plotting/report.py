@@ -152,6 +152,7 @@ def html_report(
         'violations': violations,
         'unlimited': unlimited_in(results, model, limits, actuators, motor_limits),
         'limits': limits,
+        'worst': _worst_moment(results, model, limits, motor_limits),
         'remarks': (*results.remarks, *remarks),
         'comparison': comparison,
         'identification': identification,
@@ -183,6 +184,7 @@ def _page(
         data={
             'panels': [_data(panel, n_stretches) for panel in panels],
             'robot': _frames(results, model, content['limits']),
+            'worst': content['worst']['time'],
         },
         # A script cannot end the element that it stands in.
         plotly=re.sub(
@@ -323,6 +325,34 @@ def _packed(values: Array) -> dict[str, object]:
     first = float(known[0]) if known.size else 0.0
     offsets = (values - first).astype('<f4')
     return {'first': first, 'offsets': base64.b64encode(offsets.tobytes()).decode('ascii')}
+
+
+def _worst_moment(
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits,
+    motor_limits: MotorLimits | None,
+) -> dict[str, Any]:
+    """Time [s] at which most of a limit is used, and a text on what uses it.
+
+    Without any limit it is the beginning, and the text is empty.
+    """
+    share, time, text = 0.0, float(results.times[0]), ''
+    for item in (
+        *motion_series(results, model, limits),
+        *effort_series(results, model, limits),
+        *motor_series(results, model, motor_limits),
+    ):
+        has_limits = np.isfinite(item.upper - item.lower) & (item.lower < item.upper)
+        for j in np.flatnonzero(has_limits).tolist():
+            middle, half = item.lower[j] + item.upper[j], item.upper[j] - item.lower[j]
+            parts = np.nan_to_num(np.abs(2.0 * item.values[:, j] - middle) / half)
+            sample = int(parts.argmax())
+            if parts[sample] > share:
+                share, time = float(parts[sample]), float(results.times[sample])
+                used = f'{percent(share)} of its limit'
+                text = f'{item.labels[j].name} of {item.names[j]}, {used}'
+    return {'time': time, 'text': text}
 
 
 def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
