@@ -110,6 +110,10 @@ soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: t
 pictures: venv ## Set up and draw pictures of pages into doc/images
 	$(VENV)/bin/python doc/make_pictures.py
 
+.PHONY: film
+film: venv ## Set up and draw the films of README.md into doc/images
+	$(VENV)/bin/python doc/make_film.py
+
 .PHONY: doc
 doc: venv ## Set up and build the documentation into build/doc
 	$(VENV)/bin/pip install --quiet '.[doc]'

@@ -70,6 +70,8 @@ setup(
         'bags': ['rosbags>=0.11.9,<0.12'],
         'plot': ['matplotlib>=3.5'],
         'report': ['Jinja2>=3.0', 'plotly>=5.0'],
+        # Robots in motion; its interface changes between minor versions. Python 3.10: 0.39.
+        'view': ['rerun-sdk>=0.39,<0.42'],
         # Parameters of bodies that bodies can have, by a conic program.
         'identify': ['clarabel>=0.6'],
         # Robots with elastic joints on a simulator that shares no code with hodyn_ros.
@@ -110,6 +112,7 @@ setup(
             'pytest>=7.0',
             'pytest-rerunfailures>=12.0',
             'pytest-xdist>=3.0',
+            'rerun-sdk>=0.39,<0.42',
             'rosbags>=0.11.9,<0.12',
             'ruff>=0.5',
             'sphinx>=5.0',

@@ -1,9 +1,11 @@
-"""Layouts for PlotJuggler and Foxglove that show the efforts and their derivatives.
+r"""Layouts for PlotJuggler and Foxglove that show the efforts and their derivatives.
 
 They fit the bags that ``hodyn compute`` writes; that of Foxglove also fits a running node, whose
-topics have the same names. Those in config/ are for the Panda::
+topics have the same names, and shows limits, the robot and the diagnostics then. Those in config/
+are for the Panda::
 
-    python doc/make_layouts.py urdf/panda.urdf --tip-link panda_link8 --folder config
+    python doc/make_layouts.py urdf/panda.urdf --tip-link panda_link8 --limits panda \
+      --folder config
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+import numpy as np
+
 from hodyn_ros import RobotModel
+from hodyn_ros.cli.problem import read_limits
 from hodyn_ros.files.bags import (
     EFFORT_MIRROR,
     EFFORT_TOPIC,
@@ -23,6 +28,7 @@ from hodyn_ros.files.bags import (
     MOTOR_MIRROR,
     MOTOR_TOPIC,
 )
+from hodyn_ros.model.limits import MotionLimits
 
 # Distinguishable with deficient colour vision as well. Source: Okabe and Ito, "Color Universal
 # Design", 2008; the darker ones first.
@@ -92,6 +98,34 @@ _FOXGLOVE = (
 )
 """Tabs with plots: title, topic and field with a value for each joint or motor."""
 
+_LIMIT = '#d5281e'
+
+_NODE: dict[str, Any] = {
+    '3D!Robot': {
+        'layers': {
+            'robot': {
+                'layerId': 'foxglove.Urdf',
+                'instanceId': 'robot',
+                'label': 'robot',
+                'visible': True,
+                'sourceType': 'topic',
+                'topic': '/robot_description',
+                'framePrefix': '',
+            },
+            'grid': {'layerId': 'foxglove.Grid', 'instanceId': 'grid', 'visible': True},
+        },
+        'topics': {},
+    },
+    'DiagnosticSummary!Diagnostics': {
+        'minLevel': 0,
+        'pinnedIds': [],
+        'hardwareIdFilter': '',
+        'topicToRender': '/diagnostics',
+        'sortByLevel': True,
+    },
+}
+"""Panels for what bags of ``hodyn compute`` do not have: each is a tab."""
+
 
 def plotjuggler_layout(joint_names: Sequence[str], motor_names: Sequence[str] = ()) -> str:
     """Layout for PlotJuggler: efforts, motion and motors, a curve for each joint.
@@ -141,13 +175,19 @@ def plotjuggler_layout(joint_names: Sequence[str], motor_names: Sequence[str] = 
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{text}\n"
 
 
-def foxglove_layout(joint_names: Sequence[str], motor_names: Sequence[str] = ()) -> str:
-    """Layout for Foxglove: efforts, motion and motors, a series for each joint.
+def foxglove_layout(
+    joint_names: Sequence[str],
+    motor_names: Sequence[str] = (),
+    limits: MotionLimits | None = None,
+) -> str:
+    """Layout for Foxglove: efforts, motion and motors, the robot, and diagnostics of the node.
 
     Parameters
     ----------
     joint_names, motor_names : sequence of str
         See `plotjuggler_layout`.
+    limits : MotionLimits, optional
+        Of the joints, drawn as lines.
 
     Returns
     -------
@@ -173,7 +213,8 @@ def foxglove_layout(joint_names: Sequence[str], motor_names: Sequence[str] = ())
                         'timestampMethod': 'headerStamp',
                     }
                     for i, name in enumerate(names)
-                ],
+                ]
+                + _limit_lines(joint_names, getattr(limits, field, ())),
                 'showXAxisLabels': True,
                 'showYAxisLabels': True,
                 'showLegend': True,
@@ -184,6 +225,8 @@ def foxglove_layout(joint_names: Sequence[str], motor_names: Sequence[str] = ())
                 'sidebarDimension': 240,
             }
         tabs.append({'title': tab_name, 'layout': _column(panel_names)})
+    panels |= _NODE
+    tabs += [{'title': name.partition('!')[2], 'layout': name} for name in _NODE]
     panels['Tab!hodyn'] = {'activeTabIdx': 0, 'tabs': tabs}
     layout = {
         'configById': panels,
@@ -193,6 +236,25 @@ def foxglove_layout(joint_names: Sequence[str], motor_names: Sequence[str] = ())
         'layout': 'Tab!hodyn',
     }
     return json.dumps(layout, indent=1) + '\n'
+
+
+def _limit_lines(joint_names: Sequence[str], limits: Sequence[float]) -> list[Any]:
+    """Lines at both signs of every finite limit, once for all joints that have it."""
+    joints: dict[float, list[str]] = {}
+    for name, limit in zip(joint_names, limits):
+        if np.isfinite(limit):
+            joints.setdefault(float(limit), []).append(name)
+    return [
+        {
+            'value': repr(sign * limit),
+            'label': f'limit of {", ".join(names)}',
+            'color': _LIMIT,
+            'enabled': True,
+            'timestampMethod': 'receiveTime',
+        }
+        for limit, names in joints.items()
+        for sign in (1.0, -1.0)
+    ]
 
 
 def _column(panels: Sequence[str]) -> Any:
@@ -221,12 +283,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=[],
         help='name of a motor, repeated; default: each joint has one motor of its name',
     )
+    parser.add_argument('--limits', help='as of hodyn check; default: the description')
     parser.add_argument('--folder', type=Path, default=Path('.'))
     given = parser.parse_args(arguments)
-    joints = RobotModel.from_urdf(given.robot, given.base_link, given.tip_link).joint_names
+    model = RobotModel.from_urdf(given.robot, given.base_link, given.tip_link)
+    joints, (limits, _, _) = model.joint_names, read_limits(model, given.limits, None)
     for name, text in (
         ('plotjuggler_hodyn.xml', plotjuggler_layout(joints, given.motor)),
-        ('foxglove_hodyn.json', foxglove_layout(joints, given.motor)),
+        ('foxglove_hodyn.json', foxglove_layout(joints, given.motor, limits)),
     ):
         (given.folder / name).write_text(text, encoding='utf-8')
 

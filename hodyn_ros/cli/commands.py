@@ -780,6 +780,47 @@ def report() -> None:
 
 
 @_command(
+    'pictures',
+    'See robots move, with their torques and limits on a time line.',
+    *_ROBOT,
+    click.Argument(
+        ['motions'],
+        nargs=-1,
+        required=True,
+        metavar='MOTION...',
+        type=click.Path(path_type=Path),
+    ),
+    *_MOTION[1:],
+    _LIMITS,
+    _file(
+        '-o',
+        '--output',
+        metavar='FILE',
+        help='Recording (.rrd) instead of a window; without a display, and without this option, '
+        'it is <motion>.rrd.',
+    ),
+    _option(
+        '--serve',
+        is_flag=True,
+        help='Show it in a browser, also of another machine, until Ctrl-C.',
+    ),
+)
+def view() -> None:
+    """See ROBOT move along each MOTION, side by side, in the viewer Rerun.
+
+    Links have the colour of the largest part of a limit that their joint uses: grey to green, red
+    beyond it. Arrows are wrenches that act on the robot; with --actuators pins show how far the
+    springs of the joints are turned, magnified twenty times. Beside the robots are torques and
+    their derivatives with limits, on one time line. MOTION is a file as for `hodyn compute`.
+
+    For example
+      hodyn view panda motion.csv
+      hodyn view panda fast.csv retimed.csv
+      hodyn view robot.urdf motion.csv -o motion.rrd     # open it with: rerun motion.rrd
+    """
+
+
+@_command(
     'robot_commands',
     'Write a motion of the Franka Panda for the other commands.',
     _file(

@@ -1,8 +1,15 @@
-"""`hodyn plot` and `hodyn report`: pictures of a motion and its torques."""
+"""`hodyn plot`, `hodyn report` and `hodyn view`: pictures of a motion and its torques."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -14,6 +21,7 @@ from hodyn_ros.errors import RequestError
 from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
 from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
+from hodyn_ros.plotting.scene import view_library
 from hodyn_ros.plotting.series import checked_results
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
@@ -114,13 +122,16 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
         problem = load_problem(given)
         results = problem.results()
         violations = all_violations(results, problem.model, **problem.limiting)
+        # Folders are private.
+        file = given.limits or ''
+        limits_from = problem.limits_from.replace(file, Path(file).name)
         text = plotting.html_report(
             problem.model,
             results,
             **problem.limiting,
             violations=violations,
-            remarks=(f'Limits: {problem.limits_from}.',),
-            title=title,
+            remarks=(f'Limits: {limits_from}.',),
+            title=title or f'{problem.model.name}: {given.motion.name}',
         )
         target.write_text(text, encoding='utf-8', errors='replace')
     count = len(violations) + (results.continuous_order < 0)
@@ -133,3 +144,75 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
         click.echo(no_limit(unlimited))
     if show:
         click.launch(str(path))
+
+
+def view(given: Given, motions: tuple[Path, ...], output: Path | None, serve: bool) -> None:
+    """Show robots in motion in the viewer, or write a recording of it.
+
+    Parameters
+    ----------
+    given : Given
+        Robot.
+    motions : tuple of pathlib.Path
+        Motions, side by side.
+    output : pathlib.Path or None
+        Recording (.rrd); None: the viewer is opened, or where there is no display a recording
+        is written beside.
+    serve : bool
+        Whether it is shown in browsers until the command is interrupted.
+
+    Raises
+    ------
+    RequestError
+        If the suffix of the output is another one, or it is to be served too.
+    """
+    rerun = view_library()  # or the work would be done for nothing
+    if output is not None and (serve or output.suffix.lower() != '.rrd'):
+        raise RequestError(
+            f'{output}: expected a name that ends with .rrd, and no --serve beside it.'
+        )
+    if output is None and not serve and not _has_display():
+        output = Path(f'{motions[0].stem}.rrd')
+    problem = load_problem(given)
+    results = {}
+    for name, motion in zip(_distinct([path.stem for path in motions]), motions):
+        of_motion = replace(problem, given=replace(given, motion=motion))
+        results[name] = of_motion.results()
+        show_remarks(results[name].remarks)
+    recording = plotting.view(
+        problem.model,
+        results,
+        problem.limits,
+        motor_limits=problem.motor_limits,
+        description=problem.source.description(dict(given.xacro_arguments)),
+    )
+    if serve:
+        address = recording.serve_grpc()
+        rerun.serve_web_viewer(connect_to=address, open_browser=False)
+        page = f'http://localhost:9090/?url={quote(address, safe="")}'
+        click.echo(f'Served at {page} until Ctrl-C.')
+        while True:
+            time.sleep(1.0)
+    if output is None:
+        # Its viewer is installed beside Python, which need not be on the path.
+        viewer = shutil.which('rerun', path=os.path.dirname(sys.executable))
+        rerun.spawn(recording=recording, executable_path=viewer)
+        return
+    with written(output) as target:
+        recording.save(target)
+        recording.disconnect()
+    click.echo(f'Written: {output}; see it with: rerun {output}')
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of which those that were there before have a number."""
+    return [
+        name if name not in names[:i] else f'{name}_{i + 1}' for i, name in enumerate(names)
+    ]
+
+
+def _has_display() -> bool:
+    """Whether a window can be opened."""
+    if sys.platform != 'linux':
+        return True
+    return bool(os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY'))

@@ -352,6 +352,7 @@ def demo(folder: Path) -> None:
         f'  hodyn check panda {folder}/motion.csv\n'
         f'  hodyn check panda {folder}/fast.csv\n'
         f'  hodyn retime panda {folder}/fast.csv -o {folder}/retimed.csv\n'
+        f'  hodyn view panda {folder}/fast.csv {folder}/retimed.csv\n'
         f'  hodyn plot panda {folder}/motion.csv\n'
         f'  hodyn report panda {folder}/motion.csv -o {folder}/report.html'
     )

@@ -1,7 +1,7 @@
-"""Pictures and reports of a motion and its efforts: Matplotlib figures and an HTML page.
+"""Pictures of a motion and its efforts: Matplotlib figures, an HTML page, robots in motion.
 
-Matplotlib and Plotly are imported only where they are used; they come with the extras ``plot`` and
-``report``.
+Matplotlib, Plotly and Rerun are imported only where they are used; they come with the extras
+``plot``, ``report`` and ``view``.
 """
 
 from hodyn_ros.plotting.figures import (
@@ -15,6 +15,7 @@ from hodyn_ros.plotting.figures import (
     plot_stop,
 )
 from hodyn_ros.plotting.report import html_report
+from hodyn_ros.plotting.scene import view
 
 __all__ = [
     'html_report',
@@ -26,4 +27,5 @@ __all__ = [
     'plot_motors',
     'plot_portraits',
     'plot_stop',
+    'view',
 ]

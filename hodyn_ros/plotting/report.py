@@ -22,8 +22,6 @@ import numpy as np
 from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import MotionError
-from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import body_coordinates, body_poses
 from hodyn_ros.model.limits import MotionLimits, Violation, motion_limits
 from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.plotting.checks import all_checks, all_violations, unlimited_in
@@ -37,6 +35,7 @@ from hodyn_ros.plotting.panels import (
     panels_over_time,
     portrait_panels,
 )
+from hodyn_ros.plotting.scene import moving_bodies
 from hodyn_ros.plotting.series import (
     checked_results,
     effort_series,
@@ -153,6 +152,7 @@ def html_report(
         'violations': violations,
         'unlimited': unlimited_in(results, model, limits, actuators, motor_limits),
         'limits': limits,
+        'worst': _worst_moment(results, model, limits, motor_limits),
         'remarks': (*results.remarks, *remarks),
         'comparison': comparison,
         'identification': identification,
@@ -184,6 +184,7 @@ def _page(
         data={
             'panels': [_data(panel, n_stretches) for panel in panels],
             'robot': _frames(results, model, content['limits']),
+            'worst': content['worst']['time'],
         },
         # A script cannot end the element that it stands in.
         plotly=re.sub(
@@ -326,6 +327,34 @@ def _packed(values: Array) -> dict[str, object]:
     return {'first': first, 'offsets': base64.b64encode(offsets.tobytes()).decode('ascii')}
 
 
+def _worst_moment(
+    results: Results,
+    model: RobotModel,
+    limits: MotionLimits,
+    motor_limits: MotorLimits | None,
+) -> dict[str, Any]:
+    """Time [s] at which most of a limit is used, and a text on what uses it.
+
+    Without any limit it is the beginning, and the text is empty.
+    """
+    share, time, text = 0.0, float(results.times[0]), ''
+    for item in (
+        *motion_series(results, model, limits),
+        *effort_series(results, model, limits),
+        *motor_series(results, model, motor_limits),
+    ):
+        has_limits = np.isfinite(item.upper - item.lower) & (item.lower < item.upper)
+        for j in np.flatnonzero(has_limits).tolist():
+            middle, half = item.lower[j] + item.upper[j], item.upper[j] - item.lower[j]
+            parts = np.nan_to_num(np.abs(2.0 * item.values[:, j] - middle) / half)
+            sample = int(parts.argmax())
+            if parts[sample] > share:
+                share, time = float(parts[sample]), float(results.times[sample])
+                used = f'{percent(share)} of its limit'
+                text = f'{item.labels[j].name} of {item.names[j]}, {used}'
+    return {'time': time, 'text': text}
+
+
 def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[str, Any]:
     """Skeleton of the robot at F instants that are evenly spaced in time.
 
@@ -339,7 +368,7 @@ def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[s
     with np.errstate(invalid='ignore', divide='ignore'):
         shares = np.abs(results.effort[rows, 0]) / limits.effort
     shares[:, ~np.isfinite(limits.effort)] = np.nan
-    points, lines = _skeleton(model, results.motion[rows, :1])
+    points, lines = _skeleton(model, results.motion[rows, 0])
     packed = {'times': times[rows], 'points': points, 'shares': shares}
     return {
         'lines': lines,
@@ -347,14 +376,11 @@ def _frames(results: Results, model: RobotModel, limits: MotionLimits) -> dict[s
     }
 
 
-def _skeleton(model: RobotModel, motion: Array) -> tuple[Array, list[list[int]]]:
+def _skeleton(model: RobotModel, positions: Array) -> tuple[Array, list[list[int]]]:
     """Points (F, P, 3): the base, the origin of each body, and the far ends of the last ones."""
-    names = model.joint_names
-    model, motion = opened(model, motion)
-    poses = body_poses(model, body_coordinates(model, motion)[:, 0])
-    moves = [names.index(name) if name in names else -1 for name in model.joint_names]
-    moved_by = [-1, *(moves[j] for j in model.coordinate)]
-    points = [np.zeros((len(motion), 3)), *(pose[:, :3, 3] for pose in poses)]
+    model, poses, joints = moving_bodies(model, positions)
+    moved_by = [-1, *joints]
+    points = [np.zeros((len(positions), 3)), *(pose[:, :3, 3] for pose in poses)]
     parents = model.parent.tolist()
     lines = []
     for body, parent in enumerate(parents):

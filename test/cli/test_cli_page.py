@@ -98,7 +98,7 @@ def _agree(shown, printed):
 
 @pytest.mark.slow
 def test_page_shows_what_the_commands_print(tmp_path):
-    for module in ('matplotlib', 'plotly', 'pyarrow'):
+    for module in ('matplotlib', 'plotly', 'pyarrow', 'rerun'):
         pytest.importorskip(module, reason=f'{module} is not installed')
     text = PAGE.read_text(encoding='utf-8')
     before, after = text.splitlines(), with_outputs(text, tmp_path).splitlines()

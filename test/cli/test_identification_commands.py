@@ -148,7 +148,7 @@ def test_an_identified_robot_is_as_limited_as_before(identified):
 def test_the_page_of_an_identification_has_what_it_leaves_of_both_recordings(identified):
     page = Page(identified.with_suffix('.html').read_text(encoding='utf-8'))
     assert page.mistakes == []
-    assert page.text_of_all('h2')[:2] == ['Measured and computed', 'Identified parameters']
+    assert page.text_of_all('h2')[:2] == ['Identified parameters', 'Measured and computed']
     for caption in ('rigid.csv, torques', 'Not used to identify: another.csv, torques'):
         _, *rows = page.table(caption)
         assert len(rows) == 7

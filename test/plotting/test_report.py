@@ -295,6 +295,25 @@ def test_robot_is_shown_in_motion_with_the_shares_of_its_torques(page):
     assert used == ['shoulder–', 'elbow–']
 
 
+def test_the_robot_is_at_first_where_most_of_a_limit_is_used():
+    limits = motion_limits(MODEL, {'elbow': {'effort_dot': 1.0}})
+    page = Page(html_report(MODEL, RESULTS, limits))
+    rate = np.abs(RESULTS.effort[:, 1, 1])
+    time = RESULTS.times[rate.argmax()]
+    assert page.data()['worst'] == pytest.approx(time)
+    (section,) = page.indices('section', 'robot')
+    said = page.text_of(section)
+    assert f'Torque rate of elbow, {100.0 * rate.max():.0f} % of its limit' in said
+    assert f'at {time:.4f} s' in said
+    unlimited = limits._replace(
+        **{name: np.full(2, np.inf) for name in limits._fields if name != 'lower'},
+        lower=np.full(2, -np.inf),
+    )
+    page = Page(html_report(MODEL, results_of(MODEL), unlimited))
+    assert page.data()['worst'] == 0.0
+    assert 'The worst moment' not in page.visible_text()
+
+
 def test_shares_are_not_shown_where_there_are_no_limits_or_no_torques():
     bounds = motion_limits(MODEL)._replace(effort=np.array([np.inf, 50.0]))
     results = results_of(MODEL)
@@ -417,10 +436,10 @@ def compared():
     return Page(html)
 
 
-def test_a_page_with_measured_efforts_begins_with_them_and_holds_the_rest(compared, plain):
+def test_a_page_of_an_identification_begins_with_it_and_holds_the_rest(compared, plain):
     assert compared.mistakes == []
     headings = compared.text_of_all('h2')
-    assert headings[:2] == ['Measured and computed', 'Identified parameters']
+    assert headings[:2] == ['Identified parameters', 'Measured and computed']
     rest = [title for title in plain.text_of_all('h2') if title != 'Torque over its rate']
     assert [title for title in headings[2:] if title != 'Remarks'] == rest
     links = [attributes['href'] for attributes in compared.attributes('a')]

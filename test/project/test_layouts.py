@@ -12,6 +12,7 @@ from support.scripts import load
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, LinearSpring, SeriesElastic
 from hodyn_ros.files import Samples, compute, write_results
+from hodyn_ros.model import MotionLimits
 from hodyn_ros.resources import share_file
 
 layouts = load(Path(__file__).resolve().parents[2] / 'doc' / 'make_layouts.py')
@@ -41,7 +42,8 @@ def messages(panda, tmp_path_factory):
 
 def test_installed_layouts_are_those_of_the_panda(tmp_path):
     robot = str(share_file('urdf/panda.urdf'))
-    layouts.main([robot, '--tip-link', 'panda_link8', '--folder', str(tmp_path)])
+    chain = ['--tip-link', 'panda_link8', '--limits', 'panda']
+    layouts.main([robot, *chain, '--folder', str(tmp_path)])
     for name in ('plotjuggler_hodyn.xml', 'foxglove_hodyn.json'):
         assert (tmp_path / name).read_text() == share_file(f'config/{name}').read_text()
 
@@ -74,6 +76,24 @@ def test_every_series_of_foxglove_is_in_the_bag(panda, messages):
             assert np.isfinite(getattr(message, field)[int(index)])
             names = getattr(message, 'motor_names', None) or message.joint_names
             assert names[int(index)] == path['label']
+
+
+def test_limits_of_foxglove_are_lines_at_both_signs_of_each():
+    limits = MotionLimits(*(np.array([2.0, 2.0, np.inf]) for _ in MotionLimits._fields))
+    layout = json.loads(foxglove_layout(['a', 'b', 'c'], limits=limits))
+    for panel in layout['configById'].values():
+        title = panel.get('foxglovePanelTitle', '')
+        lines = {
+            path['value']: path['label']
+            for path in panel.get('paths', ())
+            if 'limit' in path['label']
+        }
+        is_limited = title.startswith(('effort', 'velocity', 'acceleration'))
+        expected = dict.fromkeys(('2.0', '-2.0'), 'limit of a, b') if is_limited else {}
+        assert lines == expected, title
+    tabs = layout['configById'][layout['layout']]['tabs']
+    assert [tab['title'] for tab in tabs][-2:] == ['Robot', 'Diagnostics']
+    assert all(tab['layout'] in layout['configById'] for tab in tabs[-2:])
 
 
 def test_layouts_of_robots_with_more_motors_than_joints_show_them_all():

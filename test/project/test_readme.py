@@ -67,7 +67,8 @@ def test_table_of_names_is_walked():
 
 
 def test_pictures_and_files_that_are_named_exist():
-    for path in re.findall(r'\]\(([^):]+)\)', README):
+    for path in re.findall(r'\]\(([^):]+)\)|src(?:set)?="([^":]+)"', README):
+        path = ''.join(path)
         assert (ROOT / path).exists(), path
     for path in re.findall(r'`((?:config|launch|urdf|examples|doc)/[\w./]*)`', README):
         assert (ROOT / path).exists(), path

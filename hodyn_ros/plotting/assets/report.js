@@ -48,6 +48,17 @@
         line: { color: colour, width: 1.5, dash: 'dash' },
       }));
 
+  // Range of the values within the range of time that is shown; null if there are none.
+  const within = (panel) => {
+    const [from, to] = times;
+    const seen = panel.curves.flatMap(({ values: { x, y } }) =>
+      y.filter((value, i) => x[i] >= from && x[i] <= to && !Number.isNaN(value)));
+    if (seen.length < 2) return null;
+    const [low, high] = [Math.min, Math.max].map((f) => seen.reduce((a, b) => f(a, b)));
+    const margin = 0.06 * (high - low) || 0.06 * Math.abs(high) || 1;
+    return [low - margin, high + margin];
+  };
+
   const picture = (panel, size) => {
     const look = theme();
     const several = panel.curves.length > 1;
@@ -121,7 +132,7 @@
       font: { color: look.text, size: 11, family: getComputedStyle(document.body).fontFamily },
       margin: { l: 52, r: 12, t: several || !(hovers || size) ? 28 : 8, b: 40 },
       xaxis: axis(panel.xTitle, (!panel.portrait && times) || panel.xRange),
-      yaxis: axis(panel.yTitle, panel.yRange),
+      yaxis: axis(panel.yTitle, (!panel.portrait && times && within(panel)) || panel.yRange),
       shapes: [
         ...lines(panel.xLimits, 'x', look.limit),
         ...lines(panel.yLimits, 'y', look.limit),
@@ -194,7 +205,7 @@
     const radius = 1.05 * far || 1;
     const front = { turn: -0.9, tilt: 0.35 };
     let view = { ...front };
-    let now = first;
+    let now = report.worst;
     let playing = 0;
 
     const svg = (tag, parent) =>

@@ -1,0 +1,334 @@
+"""Recordings of robots in motion, read back by Rerun's own reader; nothing opens a window."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import robots
+from support.plotting_tools import results_of, swinging
+from support.processes import run_python
+from support.rerun_files import pose_of, read_recording
+
+from hodyn_ros import RobotModel, Wrench
+from hodyn_ros.actuators import Actuators, SeriesElastic, motor_limits
+from hodyn_ros.errors import ModelError, ResourceError
+from hodyn_ros.files import Samples, compute
+from hodyn_ros.lie import se3
+from hodyn_ros.model import Loop, motion_limits
+from hodyn_ros.model.visuals import find_mesh, read_visuals
+from hodyn_ros.plotting import view
+from hodyn_ros.plotting.scene import moving_bodies, share_colours, wrench_arrows
+
+pytestmark = pytest.mark.filterwarnings('ignore:Python 3.10:DeprecationWarning')
+MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
+ACTUATORS = Actuators(MODEL, {'elbow': SeriesElastic(80.0, 0.2)})
+GREY, GREEN, RED, UNKNOWN = share_colours(np.array([0.0, 1.0, 1.1, np.nan])).tolist()
+BOX = '<visual><geometry><box size="1 2 3"/></geometry></visual>'
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """What `view` records, by the path of the entity."""
+    pytest.importorskip('rerun', reason='Rerun (PyPI: rerun-sdk) is not installed')
+
+    def record(*arguments, **options):
+        recording = view(*arguments, **options)
+        recording.save(tmp_path / 'motion.rrd')
+        recording.disconnect()
+        return read_recording(tmp_path / 'motion.rrd')
+
+    return record
+
+
+def colours_of(entity, kind):
+    packed = np.array(entity[kind]).ravel().astype('>u4')
+    return packed.view(np.uint8).reshape(-1, 4)[:, :3].tolist()
+
+
+def pinocchio_poses(urdf, model, positions):
+    """Pose of each link in the base at each sample, by its name."""
+    pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
+    other = pin.buildModelFromUrdf(str(urdf))
+    data, poses = other.createData(), {}
+    columns = [other.joints[other.getJointId(name)].idx_q for name in model.joint_names]
+    for q in positions:
+        full = pin.neutral(other)
+        full[columns] = q
+        pin.framesForwardKinematics(other, data, full)
+        for frame, pose in zip(other.frames, data.oMf):
+            if frame.name in model.links and frame.type == pin.FrameType.BODY:
+                poses.setdefault(frame.name, []).append(pose.homogeneous)
+    return {name: np.array(found) for name, found in poses.items()}
+
+
+def panda_results():
+    model = RobotModel.from_urdf('panda')
+    results = results_of(model, N=121)
+    return model, replace(
+        results, motion=results.motion[:, :4], effort=results.effort[:, :2]
+    )
+
+
+def test_poses_of_links_are_those_of_pinocchio(recorded):
+    model, results = panda_results()
+    positions = results.motion[:, 0]
+    expected = pinocchio_poses(model.provenance.file, model, positions)
+    assert set(expected) == set(model.links)
+    bodies = moving_bodies(model, positions)
+    entities = recorded(model, {'here': results})
+    for name, (body, frame) in model.links.items():
+        if body < 0:
+            found = pose_of(entities[f'/here/base/{name}'])
+        else:
+            path = f'/here/bodies/{model.body_names[body]}'
+            np.testing.assert_allclose(
+                bodies.poses[body] @ frame, expected[name], atol=1e-12
+            )
+            np.testing.assert_allclose(entities[path]['time'], results.times, atol=1e-9)
+            found = pose_of(entities[path]) @ pose_of(entities[f'{path}/{name}'])
+        # Rerun has poses of float32.
+        np.testing.assert_allclose(
+            np.broadcast_to(found, expected[name].shape), expected[name], atol=3e-7
+        )
+
+
+def test_scalars_have_all_digits_units_and_limits(recorded):
+    limits = motion_limits(MODEL, {'elbow': {'effort_dot': 30.0}})
+    results = results_of(MODEL, name='swing.csv')
+    entities = recorded(MODEL, results, limits)
+    for order, (quantity, unit) in enumerate(
+        (('effort', 'N m'), ('effort_dot', 'N m/s'), ('effort_ddot', 'N m/s²'))
+    ):
+        for joint, name in enumerate(MODEL.joint_names):
+            entity = entities[f'/swing/{quantity}/{name}']
+            values = np.ravel(entity['Scalars:scalars'])
+            assert values.tolist() == results.effort[:, order, joint].tolist()
+            np.testing.assert_allclose(entity['time'], results.times, atol=1e-9)
+            assert entity['SeriesLines:names'][0][0].endswith(f'[{unit}]')
+    assert entities['/limits/effort/shoulder']['Scalars:scalars'] == [[-50.0, 50.0]] * 2
+    assert entities['/limits/effort_dot/elbow']['Scalars:scalars'] == [[-30.0, 30.0]] * 2
+    assert '/limits/effort_dot/shoulder' not in entities
+    parts = entities['/swing/parts\\ of\\ limits/effort_dot']
+    assert parts['SeriesLines:names'] == [['elbow']]
+    np.testing.assert_array_equal(
+        np.ravel(parts['Scalars:scalars']), results.effort[:, 1, 1] / 30.0
+    )
+
+
+def test_links_are_red_exactly_where_a_limit_of_their_joint_is_exceeded(recorded):
+    results = results_of(MODEL)
+    rate = np.abs(results.effort[:, 1, 1])
+    limit = float(np.median(rate))
+    limits = motion_limits(MODEL, {'elbow': {'effort_dot': limit}})
+    entities = recorded(MODEL, {'it': results}, limits)
+    entity = entities['/it/bodies/elbow/sticks']
+    rows = np.searchsorted(results.times, entity['time'] - 1e-6)
+    colours = colours_of(entity, 'LineStrips3D:colors')
+    is_red = [colour == RED for colour in colours]
+    assert is_red == (rate[rows] > limit).tolist()
+    assert 0 < sum(is_red) < len(rows)
+    for colour in colours_of(entities['/it/bodies/shoulder/sticks'], 'LineStrips3D:colors'):
+        assert colour != RED
+    base = colours_of(entities['/it/base/sticks'], 'LineStrips3D:colors')
+    assert base == [UNKNOWN] * len(rows)
+
+
+def test_colours_go_from_grey_to_green_and_jump_to_red():
+    halfway = share_colours(np.array(0.5))
+    assert np.abs(halfway - np.mean([GREY, GREEN], axis=0)).max() <= 1.0
+    assert share_colours(np.array(1.0 + 1e-9)).tolist() == GREEN
+    assert len({tuple(colour) for colour in (GREY, GREEN, RED, UNKNOWN)}) == 4
+
+
+def test_motions_stand_beside_each_other(recorded):
+    first, second = results_of(MODEL), results_of(MODEL, amplitude=0.2)
+    entities = recorded(MODEL, {'first': first, 'second one': second})
+    first_place, second_place = (
+        np.ravel(entities[path]['Transform3D:translation'])
+        for path in ('/first', '/second\\ one')
+    )
+    apart = second_place - first_place
+    assert np.flatnonzero(apart).tolist() == [1]  # along y
+    reach = max(
+        np.abs(pose[:, :3, 3]).max() for pose in moving_bodies(MODEL, first.motion[:, 0])[1]
+    )
+    assert apart[1] > reach
+    assert {'/first/name', '/second\\ one/name'} <= set(entities)
+
+
+@pytest.mark.parametrize('expressed_in', ['body', 'hybrid', 'spatial'])
+def test_arrows_are_the_wrench_that_acts_on_the_robot(expressed_in):
+    rng = np.random.default_rng(1)
+    pose = se3.exp(rng.normal(size=(4, 6)))
+    R, p = pose[:, :3, :3], pose[:, :3, 3]
+    force, moment = rng.normal(size=(2, 4, 3))  # in axes of the base, about the link
+    given = {
+        'body': [np.linalg.solve(R, each[..., None])[..., 0] for each in (moment, force)],
+        'hybrid': [moment, force],
+        'spatial': [moment + np.cross(p, force), force],
+    }[expressed_in]
+    values = np.concatenate(given, axis=1)[:, None]
+    for acting, sign in (('on_robot', 1.0), ('on_environment', -1.0)):
+        arrows = wrench_arrows(
+            Wrench('fore', values, expressed_in, acting), pose, np.arange(4)
+        )
+        np.testing.assert_allclose(arrows, sign * np.stack([force, moment], 1), atol=1e-12)
+
+
+def test_wrenches_and_springs_are_recorded(recorded):
+    values = np.zeros((201, 3, 6))
+    values[:, 0, 5] = np.linspace(0.0, 2.0, 201)
+    wrench = Wrench('tool', values, 'hybrid', 'on_robot')
+    results = replace(results_of(MODEL, ACTUATORS), wrenches=(wrench,))
+    limits = motor_limits(ACTUATORS, {'elbow': {'deflection': 5.0}})
+    entities = recorded(MODEL, {'it': results}, motor_limits=limits)
+    vectors = np.array(entities['/it/wrenches/tool']['Arrows3D:vectors'])
+    assert vectors.shape[1:] == (2, 3)
+    assert np.abs(vectors[:, 0, :2]).max() == np.abs(vectors[:, 1]).max() == 0.0
+    assert (np.diff(vectors[:, 0, 2]) > 0.0).all()
+    spring = entities['/it/bodies/elbow/spring']
+    rows = np.searchsorted(results.times, spring['time'] - 1e-6)
+    turned = se3.exp(MODEL.X[1] * 20.0 * results.motors.deflection[rows, 0, 1:])
+    np.testing.assert_allclose(pose_of(spring), turned, atol=1e-6)
+    assert '/it/bodies/shoulder/spring' not in entities
+    assert entities['/limits/deflection/elbow']['Scalars:scalars'] == [[-5.0, 5.0]] * 2
+    assert '/it/motor_torque/elbow' in entities
+
+
+def test_shapes_have_their_sizes_and_what_moves_has_no_sticks(recorded):
+    urdf = robots.TWO_LINK.replace(
+        '<link name="tool"/>',
+        f'<link name="tool">{BOX}<visual><origin xyz="0 0 1"/><geometry>'
+        '<cylinder radius="0.1" length="0.4"/></geometry></visual><visual><geometry>'
+        '<capsule radius="0.1" length="0.4"/></geometry></visual><visual><geometry>'
+        '<sphere radius="0.3"/></geometry></visual></link>',
+    )
+    entities = recorded(MODEL, {'it': results_of(MODEL)}, description=urdf)
+    box, cylinder, capsule, sphere = (
+        entities[f'/it/bodies/elbow/tool/{i}'] for i in range(4)
+    )
+    # Rerun begins a capsule at the origin.
+    np.testing.assert_allclose(
+        capsule['Capsules3D:translations'], [[[0.0, 0.0, -0.2]]], rtol=1e-7
+    )
+    np.testing.assert_allclose(sphere['Ellipsoids3D:half_sizes'], [[[0.3] * 3]], rtol=1e-7)
+    assert box['Boxes3D:half_sizes'] == [[[0.5, 1.0, 1.5]]]
+    np.testing.assert_allclose(cylinder['Cylinders3D:radii'], [[0.1]], rtol=1e-7)
+    np.testing.assert_allclose(cylinder['Cylinders3D:lengths'], [[0.4]], rtol=1e-7)
+    assert pose_of(cylinder)[0, :3, 3].tolist() == [0.0, 0.0, 1.0]
+    assert len(box['Boxes3D:colors']) == len(box['time']) > 50
+    assert '/it/bodies/elbow/sticks' not in entities
+    assert '/it/bodies/shoulder/sticks' in entities
+
+
+def test_meshes_are_in_the_recording(recorded, tmp_path):
+    (tmp_path / 'arm_description' / 'meshes').mkdir(parents=True)
+    mesh = tmp_path / 'arm_description' / 'meshes' / 'tool.STL'
+    mesh.write_bytes(b'solid tool\nendsolid tool\n')
+    (mesh.parent / 'tool.ply').write_text('ply')
+    geometry = (
+        '<visual><geometry><mesh scale="0.1 0.2 0.3" filename="{}"/></geometry></visual>'
+    )
+    shapes = ''.join(
+        geometry.format(f'package://arm_description/meshes/{name}')
+        for name in ('tool.ply', 'missing.stl', 'tool.STL')
+    )
+    path = tmp_path / 'arm_description' / 'urdf' / 'arm.urdf'
+    path.parent.mkdir()
+    path.write_text(
+        robots.TWO_LINK.replace('<link name="tool"/>', f'<link name="tool">{shapes}</link>')
+    )
+    model = RobotModel.from_urdf(path)
+    entities = recorded(model, {'it': results_of(model)})
+    assert '/it/bodies/elbow/tool/1' not in entities  # Rerun knows no PLY
+    entity = entities['/it/bodies/elbow/tool/0']
+    assert entity['Asset3D:media_type'] == [['model/stl']]
+    assert bytes(entity['Asset3D:blob'][0][0]) == mesh.read_bytes()
+    assert len(entity['Asset3D:albedo_factor']) == len(entity['time'])
+    np.testing.assert_allclose(np.diag(pose_of(entity)[0]), [0.1, 0.2, 0.3, 1.0], rtol=1e-7)
+
+
+def test_files_are_named_from_the_folder_of_the_description(tmp_path):
+    (tmp_path / 'my mesh.obj').write_text('o')
+    for name in ('my mesh.obj', f'file://{tmp_path}/my%20mesh.obj'):
+        assert find_mesh(name, tmp_path).read_text() == 'o'
+    assert find_mesh('package://nothing/my mesh.obj', tmp_path) is None
+    text = robots.robot(
+        '<link name="a"><visual><geometry><box/></geometry></visual></link>'
+    )
+    (empty,) = read_visuals(text, tmp_path)
+    assert empty.size.tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(ModelError, match='3 numbers'):
+        read_visuals(text.replace('<box/>', '<box size="1 2"/>'), tmp_path)
+
+
+def test_without_rerun_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'rerun', None)
+    with pytest.raises(ResourceError, match=r'A view needs Rerun.*hodyn_ros\[view\]'):
+        view(MODEL, results_of(MODEL))
+
+
+def test_plotting_is_imported_without_rerun():
+    code = 'import sys, hodyn_ros.plotting; print("rerun" in sys.modules)'
+    assert run_python(code) == ('False\n', '')
+
+
+def hodyn(folder, *arguments, **environment):
+    """Run the command in a folder, without a display."""
+    pytest.importorskip('rerun', reason='Rerun (PyPI: rerun-sdk) is not installed')
+    import os
+
+    variables = {**os.environ, **environment}
+    for name in ('DISPLAY', 'WAYLAND_DISPLAY'):
+        variables.pop(name, None)
+    command = [sys.executable, '-m', 'hodyn_ros.cli.main', *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_the_command_writes_a_recording_where_there_is_no_display(tmp_path):
+    assert hodyn(tmp_path, 'demo').returncode == 0
+    motions = ('hodyn_demo/fast.csv', 'hodyn_demo/motion.csv', 'hodyn_demo/motion.csv')
+    done = hodyn(tmp_path, 'view', 'panda', *motions)
+    assert 'Written: fast.rrd' in done.stdout, done.stderr
+    entities = read_recording(tmp_path / 'fast.rrd')
+    assert {'/fast', '/motion', '/motion_3'} <= set(entities)
+    assert entities['/limits/effort_dot/panda_joint1']['Scalars:scalars'][0] == [-1e3, 1e3]
+
+
+def test_the_command_refuses_other_files(tmp_path):
+    done = hodyn(tmp_path, 'view', 'panda', 'motion.csv', '-o', 'motion.png')
+    assert done.returncode == 2
+    assert '.rrd' in done.stderr
+    assert not list(Path(tmp_path).iterdir())
+
+
+def test_links_between_loops_move_and_have_no_colour_of_a_joint(recorded):
+    tree = RobotModel.from_body_screws(
+        [(0, 0, 1, 0, 0, 0)] * 3,
+        [se3.pose(np.eye(3), [x, 0.0, 0.0]) for x in (0.0, 0.4, 1.0)],
+        parents=[-1, 0, -1],
+        inertias=[(1.0, (0.2, 0.0, 0.0), np.diag([0.001, 0.02, 0.02]))] * 3,
+        joint_names=['left', 'rod', 'right'],
+        link_names=['left_crank', 'rod_tip', 'right_crank'],
+    )
+    rod_end, crank_end = (se3.pose(np.eye(3), [x, 0.0, 0.0]) for x in (1.0, 0.4))
+    loop = Loop('pin', 'hinge', 'rod_tip', 'right_crank', rod_end, crank_end)
+    start = {'left': 1.5, 'rod': -1.5, 'right': 1.5}
+    model = tree.with_loops([loop], independent=['left'], start=start)
+    times, motion = swinging(1, amplitude=0.1)
+    motion[:, 0] += 1.5
+    results = compute(model, Samples(model.joint_names, times, motion))
+    entities = recorded(model, {'it': results})
+    rod, right = (pose_of(entities[f'/it/bodies/{name}']) for name in ('rod', 'right'))
+    closed = [(pose @ end)[:, :3, 3] for pose, end in ((rod, rod_end), (right, crank_end))]
+    np.testing.assert_allclose(*closed, atol=1e-6)
+    assert np.ptp(rod[:, :3, 3], axis=0).max() > 0.03
+    for name in ('rod', 'right'):
+        sticks = entities[f'/it/bodies/{name}/sticks']
+        found = colours_of(sticks, 'LineStrips3D:colors')
+        assert found == [UNKNOWN] * len(sticks['time'])
