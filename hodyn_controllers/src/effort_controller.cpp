@@ -1,0 +1,359 @@
+#include "hodyn_controllers/effort_controller.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "pluginlib/class_list_macros.hpp"
+
+namespace hodyn_controllers
+{
+
+using controller_interface::CallbackReturn;
+using controller_interface::InterfaceConfiguration;
+using controller_interface::interface_configuration_type;
+using controller_interface::return_type;
+using diagnostic_msgs::msg::DiagnosticArray;
+using diagnostic_msgs::msg::DiagnosticStatus;
+using diagnostic_msgs::msg::KeyValue;
+using hodyn_msgs::msg::JointEffort;
+
+namespace
+{
+
+constexpr auto kDiagnosticsPeriod = std::chrono::seconds(1);
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr const char * kReferences[kOrders] = {"effort", "effort_dot", "effort_ddot"};
+
+EffortOptions options_of(const effort_controller::Params & given)
+{
+  EffortOptions options;
+  options.joints = given.joints;
+  for (const std::string & joint : given.joints) {
+    const auto & limits = given.limits.joints_map.at(joint);
+    options.limits.push_back({limits.effort, limits.effort_rate});
+  }
+  options.extrapolation =
+    given.extrapolation == "hold" ? 0 : given.extrapolation == "linear" ? 1 : 2;
+  options.max_age = given.max_age;
+  options.max_ahead = given.max_ahead;
+  options.max_period = given.max_period;
+  options.ease_time = given.ease_time;
+  options.fallback = given.fallback == "hold" ? Fallback::hold : Fallback::zero;
+  return options;
+}
+
+KeyValue key_value(const std::string & key, const std::string & value)
+{
+  KeyValue pair;
+  pair.key = key;
+  pair.value = value;
+  return pair;
+}
+
+template<typename Interface>
+double value_of(const Interface & interface)
+{
+#if HODYN_CONTROLLERS_HUMBLE
+  return interface.get_value();
+#else
+  return interface.get_optional().value_or(kUnknown);
+#endif
+}
+
+template<typename Interface>
+bool put(Interface & interface, double value)
+{
+#if HODYN_CONTROLLERS_HUMBLE
+  interface.set_value(value);
+  return true;
+#else
+  return interface.set_value(value);
+#endif
+}
+
+}  // namespace
+
+EffortController::Parts::Parts(const EffortOptions & options, const std::string & base_link)
+: intake(options, base_link), follower(options), reader(options.joints.size()),
+  samples(EffortSample(options.joints.size())), reports(EffortReport(options.joints.size())),
+  references(kOrders * options.joints.size(), kUnknown) {}
+
+CallbackReturn EffortController::on_init()
+{
+  try {
+    parameters_ = std::make_shared<effort_controller::ParamListener>(get_node());
+  } catch (const std::exception & error) {
+    RCLCPP_ERROR(get_node()->get_logger(), "%s", error.what());
+    return CallbackReturn::ERROR;
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn EffortController::on_configure(const rclcpp_lifecycle::State &)
+{
+  const auto given = parameters_->get_params();
+  const EffortOptions options = options_of(given);
+  const std::string fault = fault_of(options);
+  if (!fault.empty()) {
+    RCLCPP_ERROR(get_node()->get_logger(), "%s", fault.c_str());
+    return CallbackReturn::ERROR;
+  }
+  joints_ = given.joints;
+  command_interface_ = given.command_interface;
+  parts_ = std::make_unique<Parts>(options, given.base_link);
+#if HODYN_CONTROLLERS_HUMBLE
+  reference_interfaces_.assign(kOrders * joints_.size(), kUnknown);
+#endif
+  // Of what waits only the newest message counts; publishers of either reliability are heard.
+  subscription_ = get_node()->create_subscription<JointEffort>(
+    given.topic, rclcpp::QoS(1).best_effort(),
+    [this](const JointEffort & message) {receive(message);});
+  diagnostics_ = get_node()->create_publisher<DiagnosticArray>("/diagnostics", rclcpp::QoS(1));
+  timer_ = get_node()->create_wall_timer(kDiagnosticsPeriod, [this]() {tell();});
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn EffortController::on_activate(const rclcpp_lifecycle::State &)
+{
+  if (command_interfaces_.size() != joints_.size()) {
+    RCLCPP_ERROR(
+      get_node()->get_logger(), "The hardware has %zu of %zu interfaces %s.",
+      command_interfaces_.size(), joints_.size(), command_interface_.c_str());
+    return CallbackReturn::ERROR;
+  }
+  Parts & parts = *parts_;
+  // A controller before this one may have left efforts that the robot needs.
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    parts.references[j] = value_of(command_interfaces_[j]);
+  }
+  parts.follower.reset(parts.references.data());
+  parts.reader.reset();
+  parts.samples.take();  // What came before does not count.
+  parts.is_refusing = false;
+#if HODYN_CONTROLLERS_HUMBLE
+  reference_interfaces_.assign(reference_interfaces_.size(), kUnknown);
+#else
+  for (auto & interface : ordered_exported_reference_interfaces_) {
+    put(*interface, kUnknown);
+  }
+#endif
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn EffortController::on_deactivate(const rclcpp_lifecycle::State &)
+{
+  // As joint_trajectory_controller does: nobody renews these efforts from now on.
+  for (auto & interface : command_interfaces_) {
+    put(interface, 0.0);
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn EffortController::on_cleanup(const rclcpp_lifecycle::State &)
+{
+  timer_.reset();
+  subscription_.reset();
+  diagnostics_.reset();
+  parts_.reset();
+  return CallbackReturn::SUCCESS;
+}
+
+InterfaceConfiguration EffortController::command_interface_configuration() const
+{
+  InterfaceConfiguration configuration;
+  configuration.type = interface_configuration_type::INDIVIDUAL;
+  for (const std::string & joint : joints_) {
+    configuration.names.push_back(joint + "/" + command_interface_);
+  }
+  return configuration;
+}
+
+InterfaceConfiguration EffortController::state_interface_configuration() const
+{
+  return {interface_configuration_type::NONE, {}};
+}
+
+bool EffortController::on_set_chained_mode(bool) {return true;}
+
+#if HODYN_CONTROLLERS_HUMBLE
+
+std::vector<hardware_interface::CommandInterface>
+EffortController::on_export_reference_interfaces()
+{
+  std::vector<hardware_interface::CommandInterface> interfaces;
+  double * value = reference_interfaces_.data();
+  for (const char * reference : kReferences) {
+    for (const std::string & joint : joints_) {
+      interfaces.emplace_back(get_node()->get_name(), joint + "/" + reference, value++);
+    }
+  }
+  return interfaces;
+}
+
+return_type EffortController::update_reference_from_subscribers()
+#else
+
+std::vector<hardware_interface::CommandInterface::SharedPtr>
+EffortController::on_export_reference_interfaces_list()
+{
+  std::vector<hardware_interface::CommandInterface::SharedPtr> interfaces;
+  for (const char * reference : kReferences) {
+    for (const std::string & joint : joints_) {
+      interfaces.push_back(
+        std::make_shared<hardware_interface::CommandInterface>(
+          get_node()->get_name(), joint + "/" + reference));
+    }
+  }
+  return interfaces;
+}
+
+std::vector<hardware_interface::StateInterface::SharedPtr>
+EffortController::on_export_state_interfaces_list()
+{
+  const std::string name = get_node()->get_name();
+  const auto interface_of = [&](const std::string & kind) {
+      return std::make_shared<hardware_interface::StateInterface>(name, kind);
+    };
+  std::vector<hardware_interface::StateInterface::SharedPtr> interfaces{
+    interface_of("state"), interface_of("age")};
+  for (const std::string & joint : joints_) {
+    interfaces.push_back(interface_of(joint + "/limited"));
+  }
+  return interfaces;
+}
+
+return_type EffortController::update_reference_from_subscribers(
+  const rclcpp::Time &, const rclcpp::Duration &)
+#endif
+{
+  if (parts_->samples.take()) {
+    parts_->follower.give(parts_->samples.front());
+  }
+  return return_type::OK;
+}
+
+return_type EffortController::update_and_write_commands(
+  const rclcpp::Time & time, const rclcpp::Duration & period)
+{
+  Parts & parts = *parts_;
+  if (is_in_chained_mode()) {
+    read_references(time.nanoseconds());
+  }
+  write(parts.follower.update(time.nanoseconds(), period.seconds(), parts.is_refusing));
+  parts.reports.back() = parts.follower.report();
+  parts.reports.publish();
+  show_states();
+  return return_type::OK;
+}
+
+void EffortController::count(Refusal refusal)
+{
+  Parts & parts = *parts_;
+  parts.is_refusing = refusal != Refusal::none;
+  if (refusal == Refusal::none) {
+    ++parts.accepted;
+  } else {
+    ++parts.refused;
+    parts.refusal = refusal;
+  }
+}
+
+void EffortController::receive(const JointEffort & message)
+{
+  if (is_in_chained_mode()) {
+    return;
+  }
+  const rclcpp::Time stamp(message.header.stamp);
+  const Refusal refusal = parts_->intake.read(
+    {stamp.nanoseconds(), message.header.frame_id, message.joint_names,
+      {&message.effort, &message.effort_dot, &message.effort_ddot}, message.valid_order},
+    get_node()->now().nanoseconds(), parts_->samples.back());
+  if (refusal == Refusal::none) {
+    parts_->samples.publish();
+  }
+  count(refusal);
+}
+
+void EffortController::read_references(Nanoseconds now)
+{
+  Parts & parts = *parts_;
+#if HODYN_CONTROLLERS_HUMBLE
+  parts.references = reference_interfaces_;
+#else
+  for (std::size_t i = 0; i < parts.references.size(); ++i) {
+    parts.references[i] = value_of(*ordered_exported_reference_interfaces_[i]);
+  }
+#endif
+  if (parts.reader.read(parts.references, now)) {
+    parts.follower.give(parts.reader.sample());
+    count(Refusal::none);
+  } else {
+    count(Refusal::not_finite);
+  }
+}
+
+void EffortController::write(const std::vector<double> & efforts)
+{
+  for (std::size_t j = 0; j < efforts.size(); ++j) {
+    if (!put(command_interfaces_[j], efforts[j])) {
+      ++parts_->unwritten;
+    }
+  }
+}
+
+void EffortController::show_states()
+{
+#if !HODYN_CONTROLLERS_HUMBLE
+  const EffortReport & report = parts_->follower.report();
+  put(*ordered_exported_state_interfaces_[0], static_cast<double>(report.state));
+  put(*ordered_exported_state_interfaces_[1], report.age);
+  for (std::size_t j = 0; j < report.limited.size(); ++j) {
+    put(*ordered_exported_state_interfaces_[2 + j], static_cast<double>(report.limited[j]));
+  }
+#endif
+}
+
+void EffortController::tell()
+{
+  Parts & parts = *parts_;
+  parts.reports.take();
+  const EffortReport & report = parts.reports.front();
+  DiagnosticStatus status;
+  status.name = std::string(get_node()->get_name()) + ": efforts";
+  status.hardware_id = get_node()->get_name();
+  status.level =
+    report.state == State::following ? DiagnosticStatus::OK : DiagnosticStatus::WARN;
+  status.message = name_of(report.state);
+  if (report.state == State::refused) {
+    status.message += std::string(": the last message ") + text_of(parts.refusal);
+  }
+  status.values = {
+    key_value("age [s]", std::to_string(report.age)),
+    key_value("accepted", std::to_string(parts.accepted)),
+    key_value("refused", std::to_string(parts.refused)),
+    key_value("last refusal", text_of(parts.refusal)),
+    key_value("losses", std::to_string(report.losses)),
+    key_value("efforts not taken by the hardware", std::to_string(parts.unwritten))};
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    status.values.push_back(
+      key_value(
+        joints_[j] + ": ticks at limits of effort, rate",
+        std::to_string(report.at_effort[j]) + ", " + std::to_string(report.at_effort_rate[j])));
+  }
+  if (report.state != parts.told) {
+    RCLCPP_INFO(get_node()->get_logger(), "%s", status.message.c_str());
+    parts.told = report.state;
+  }
+  DiagnosticArray array;
+  array.header.stamp = get_node()->now();
+  array.status.push_back(std::move(status));
+  diagnostics_->publish(array);
+}
+
+}  // namespace hodyn_controllers
+
+PLUGINLIB_EXPORT_CLASS(
+  hodyn_controllers::EffortController, controller_interface::ChainableControllerInterface)
