@@ -133,6 +133,7 @@ CallbackReturn EffortController::on_activate(const rclcpp_lifecycle::State &)
   parts.reader.reset();
   parts.samples.take();  // What came before does not count.
   parts.is_refusing = false;
+  parts.is_active = true;
 #if HODYN_CONTROLLERS_HUMBLE
   reference_interfaces_.assign(reference_interfaces_.size(), kUnknown);
 #else
@@ -145,6 +146,7 @@ CallbackReturn EffortController::on_activate(const rclcpp_lifecycle::State &)
 
 CallbackReturn EffortController::on_deactivate(const rclcpp_lifecycle::State &)
 {
+  parts_->is_active = false;
   // As joint_trajectory_controller does: nobody renews these efforts from now on.
   for (auto & interface : command_interfaces_) {
     put(interface, 0.0);
@@ -319,6 +321,9 @@ void EffortController::show_states()
 void EffortController::tell()
 {
   Parts & parts = *parts_;
+  if (!parts.is_active) {
+    return;
+  }
   parts.reports.take();
   const EffortReport & report = parts.reports.front();
   DiagnosticStatus status;

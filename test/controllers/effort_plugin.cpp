@@ -132,6 +132,9 @@ struct Robot
     node.timer->callback();
     const auto publisher = std::static_pointer_cast<rclcpp::Publisher<DiagnosticArray>>(
       node.publishers.at("/diagnostics"));
+    if (publisher->published.empty()) {
+      return "";
+    }
     const auto status = publisher->published.back().status.at(0);
     for (const auto & value : status.values) {
       if (value.key == key) {
@@ -160,6 +163,7 @@ void follows_the_topic()
   CHECK(robot.configure() == CallbackReturn::SUCCESS);
   CHECK(robot.controller->state_interface_configuration().names.empty());
   robot.send(robot.message(9.0, 9.0));  // Before it is active: does not count.
+  CHECK(robot.told().empty());
   CHECK(robot.activate(4.0, NAN) == CallbackReturn::SUCCESS);
   robot.tick();
   CHECK(near(robot.values[0], 4.0) || robot.values[0] < 4.0);

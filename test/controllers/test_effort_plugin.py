@@ -94,7 +94,6 @@ def test_plugin_lives_through_all_states(version, tmp_path):
         CPP_COMPILERS[0],
         '-std=c++17',
         *WARNINGS,
-        '-O1',
         '-g',
         *CHECKED,
         f'-DRCLCPP_VERSION_MAJOR={version}',

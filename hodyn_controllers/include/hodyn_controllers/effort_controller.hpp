@@ -80,6 +80,7 @@ private:
     std::atomic<std::uint64_t> unwritten{0};  ///< Efforts that an interface did not take.
     std::atomic<bool> is_refusing{false};     ///< Whether the last one was refused.
     std::atomic<Refusal> refusal{Refusal::none};  ///< The last one.
+    std::atomic<bool> is_active{false};
     State told = State::waiting;
   };
 
