@@ -1,4 +1,4 @@
-"""The plugin runs, with small stand-ins for what it uses of ROS, in the forms of all distributions."""
+"""The plugin runs with small stand-ins for what it uses of ROS, as in Humble and later."""
 
 import re
 from pathlib import Path
@@ -77,7 +77,9 @@ def write_stand_ins(folder, sources):
                 continue
             header.parent.mkdir(parents=True, exist_ok=True)
             if name.endswith('_parameters.hpp'):
-                header.write_text(parameters_header(PACKAGE / 'src' / f'{header.stem}.yaml'))
+                header.write_text(
+                    parameters_header(PACKAGE / 'src' / f'{header.stem}.yaml')
+                )
             else:
                 header.write_text('#include "ros2_control.hpp"\n')
 
