@@ -1,9 +1,7 @@
 #include "hodyn_controllers/effort_controller.hpp"
 
 #include <chrono>
-#include <cmath>
 #include <exception>
-#include <limits>
 #include <utility>
 
 #include "pluginlib/class_list_macros.hpp"
@@ -17,15 +15,12 @@ using controller_interface::interface_configuration_type;
 using controller_interface::return_type;
 using diagnostic_msgs::msg::DiagnosticArray;
 using diagnostic_msgs::msg::DiagnosticStatus;
-using diagnostic_msgs::msg::KeyValue;
 using hodyn_msgs::msg::JointEffort;
 
 namespace
 {
 
 constexpr auto kDiagnosticsPeriod = std::chrono::seconds(1);
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-constexpr const char * kReferences[kOrders] = {"effort", "effort_dot", "effort_ddot"};
 
 EffortOptions options_of(const effort_controller::Params & given)
 {
@@ -45,41 +40,12 @@ EffortOptions options_of(const effort_controller::Params & given)
   return options;
 }
 
-KeyValue key_value(const std::string & key, const std::string & value)
-{
-  KeyValue pair;
-  pair.key = key;
-  pair.value = value;
-  return pair;
-}
-
-template<typename Interface>
-double value_of(const Interface & interface)
-{
-#if HODYN_CONTROLLERS_HUMBLE
-  return interface.get_value();
-#else
-  return interface.get_optional().value_or(kUnknown);
-#endif
-}
-
-template<typename Interface>
-bool put(Interface & interface, double value)
-{
-#if HODYN_CONTROLLERS_HUMBLE
-  interface.set_value(value);
-  return true;
-#else
-  return interface.set_value(value);
-#endif
-}
-
 }  // namespace
 
 EffortController::Parts::Parts(const EffortOptions & options, const std::string & base_link)
 : intake(options, base_link), follower(options), reader(options.joints.size()),
   samples(EffortSample(options.joints.size())), reports(EffortReport(options.joints.size())),
-  references(kOrders * options.joints.size(), kUnknown) {}
+  before(options.joints.size(), 0.0) {}
 
 CallbackReturn EffortController::on_init()
 {
@@ -101,18 +67,22 @@ CallbackReturn EffortController::on_configure(const rclcpp_lifecycle::State &)
     RCLCPP_ERROR(get_node()->get_logger(), "%s", fault.c_str());
     return CallbackReturn::ERROR;
   }
-  joints_ = given.joints;
+  set_references(given.joints, {"effort", "effort_dot", "effort_ddot"});
   command_interface_ = given.command_interface;
-  parts_ = std::make_unique<Parts>(options, given.base_link);
-#if HODYN_CONTROLLERS_HUMBLE
-  reference_interfaces_.assign(kOrders * joints_.size(), kUnknown);
-#endif
+  parts_ = std::make_shared<Parts>(options, given.base_link);
+  // Callbacks may still run in another thread when this controller is cleaned up.
+  const auto parts = parts_;
   // Of what waits only the newest message counts; publishers of either reliability are heard.
   subscription_ = get_node()->create_subscription<JointEffort>(
     given.topic, rclcpp::QoS(1).best_effort(),
-    [this](const JointEffort & message) {receive(message);});
+    [this, parts](const JointEffort & message) {receive(*parts, message);});
   diagnostics_ = get_node()->create_publisher<DiagnosticArray>("/diagnostics", rclcpp::QoS(1));
-  timer_ = get_node()->create_wall_timer(kDiagnosticsPeriod, [this]() {tell();});
+  timer_ = get_node()->create_wall_timer(
+    kDiagnosticsPeriod, [this, parts]() {
+      if (parts->is_active) {
+        diagnostics_->publish(diagnostics(*parts));
+      }
+    });
   return CallbackReturn::SUCCESS;
 }
 
@@ -127,20 +97,14 @@ CallbackReturn EffortController::on_activate(const rclcpp_lifecycle::State &)
   Parts & parts = *parts_;
   // A controller before this one may have left efforts that the robot needs.
   for (std::size_t j = 0; j < joints_.size(); ++j) {
-    parts.references[j] = value_of(command_interfaces_[j]);
+    parts.before[j] = value_of(command_interfaces_[j]);
   }
-  parts.follower.reset(parts.references.data());
+  parts.follower.reset(parts.before.data());
   parts.reader.reset();
   parts.samples.take();  // What came before does not count.
   parts.is_refusing = false;
   parts.is_active = true;
-#if HODYN_CONTROLLERS_HUMBLE
-  reference_interfaces_.assign(reference_interfaces_.size(), kUnknown);
-#else
-  for (auto & interface : ordered_exported_reference_interfaces_) {
-    put(*interface, kUnknown);
-  }
-#endif
+  forget_references();
   return CallbackReturn::SUCCESS;
 }
 
@@ -158,7 +122,6 @@ CallbackReturn EffortController::on_cleanup(const rclcpp_lifecycle::State &)
 {
   timer_.reset();
   subscription_.reset();
-  diagnostics_.reset();
   parts_.reset();
   return CallbackReturn::SUCCESS;
 }
@@ -178,39 +141,7 @@ InterfaceConfiguration EffortController::state_interface_configuration() const
   return {interface_configuration_type::NONE, {}};
 }
 
-bool EffortController::on_set_chained_mode(bool) {return true;}
-
-#if HODYN_CONTROLLERS_HUMBLE
-
-std::vector<hardware_interface::CommandInterface>
-EffortController::on_export_reference_interfaces()
-{
-  std::vector<hardware_interface::CommandInterface> interfaces;
-  double * value = reference_interfaces_.data();
-  for (const char * reference : kReferences) {
-    for (const std::string & joint : joints_) {
-      interfaces.emplace_back(get_node()->get_name(), joint + "/" + reference, value++);
-    }
-  }
-  return interfaces;
-}
-
-return_type EffortController::update_reference_from_subscribers()
-#else
-
-std::vector<hardware_interface::CommandInterface::SharedPtr>
-EffortController::on_export_reference_interfaces_list()
-{
-  std::vector<hardware_interface::CommandInterface::SharedPtr> interfaces;
-  for (const char * reference : kReferences) {
-    for (const std::string & joint : joints_) {
-      interfaces.push_back(
-        std::make_shared<hardware_interface::CommandInterface>(
-          get_node()->get_name(), joint + "/" + reference));
-    }
-  }
-  return interfaces;
-}
+#if !HODYN_CONTROLLERS_HUMBLE
 
 std::vector<hardware_interface::StateInterface::SharedPtr>
 EffortController::on_export_state_interfaces_list()
@@ -227,14 +158,13 @@ EffortController::on_export_state_interfaces_list()
   return interfaces;
 }
 
-return_type EffortController::update_reference_from_subscribers(
-  const rclcpp::Time &, const rclcpp::Duration &)
 #endif
+
+void EffortController::take_messages()
 {
   if (parts_->samples.take()) {
     parts_->follower.give(parts_->samples.front());
   }
-  return return_type::OK;
 }
 
 return_type EffortController::update_and_write_commands(
@@ -242,7 +172,7 @@ return_type EffortController::update_and_write_commands(
 {
   Parts & parts = *parts_;
   if (is_in_chained_mode()) {
-    read_references(time.nanoseconds());
+    refer(time.nanoseconds());
   }
   write(parts.follower.update(time.nanoseconds(), period.seconds(), parts.is_refusing));
   parts.reports.back() = parts.follower.report();
@@ -251,9 +181,8 @@ return_type EffortController::update_and_write_commands(
   return return_type::OK;
 }
 
-void EffortController::count(Refusal refusal)
+void EffortController::count(Parts & parts, Refusal refusal)
 {
-  Parts & parts = *parts_;
   parts.is_refusing = refusal != Refusal::none;
   if (refusal == Refusal::none) {
     ++parts.accepted;
@@ -263,38 +192,29 @@ void EffortController::count(Refusal refusal)
   }
 }
 
-void EffortController::receive(const JointEffort & message)
+void EffortController::receive(Parts & parts, const JointEffort & message)
 {
   if (is_in_chained_mode()) {
     return;
   }
   const rclcpp::Time stamp(message.header.stamp);
-  const Refusal refusal = parts_->intake.read(
+  const Refusal refusal = parts.intake.read(
     {stamp.nanoseconds(), message.header.frame_id, message.joint_names,
       {&message.effort, &message.effort_dot, &message.effort_ddot}, message.valid_order},
-    get_node()->now().nanoseconds(), parts_->samples.back());
+    get_node()->now().nanoseconds(), parts.samples.back());
   if (refusal == Refusal::none) {
-    parts_->samples.publish();
+    parts.samples.publish();
   }
-  count(refusal);
+  count(parts, refusal);
 }
 
-void EffortController::read_references(Nanoseconds now)
+void EffortController::refer(Nanoseconds now)
 {
-  Parts & parts = *parts_;
-#if HODYN_CONTROLLERS_HUMBLE
-  parts.references = reference_interfaces_;
-#else
-  for (std::size_t i = 0; i < parts.references.size(); ++i) {
-    parts.references[i] = value_of(*ordered_exported_reference_interfaces_[i]);
+  const bool is_finite = parts_->reader.read(read_references(), now);
+  if (is_finite) {
+    parts_->follower.give(parts_->reader.sample());
   }
-#endif
-  if (parts.reader.read(parts.references, now)) {
-    parts.follower.give(parts.reader.sample());
-    count(Refusal::none);
-  } else {
-    count(Refusal::not_finite);
-  }
+  count(*parts_, is_finite ? Refusal::none : Refusal::not_finite);
 }
 
 void EffortController::write(const std::vector<double> & efforts)
@@ -318,12 +238,8 @@ void EffortController::show_states()
 #endif
 }
 
-void EffortController::tell()
+DiagnosticArray EffortController::diagnostics(Parts & parts)
 {
-  Parts & parts = *parts_;
-  if (!parts.is_active) {
-    return;
-  }
   parts.reports.take();
   const EffortReport & report = parts.reports.front();
   DiagnosticStatus status;
@@ -355,7 +271,7 @@ void EffortController::tell()
   DiagnosticArray array;
   array.header.stamp = get_node()->now();
   array.status.push_back(std::move(status));
-  diagnostics_->publish(array);
+  return array;
 }
 
 }  // namespace hodyn_controllers

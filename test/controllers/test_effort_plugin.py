@@ -88,7 +88,7 @@ def write_stand_ins(folder, sources):
 @pytest.mark.parametrize('version', [HUMBLE, KILTED])
 def test_plugin_lives_through_all_states(version, tmp_path):
     source = PACKAGE / 'src' / 'effort_controller.cpp'
-    headers = [*(PACKAGE / 'include' / 'hodyn_controllers').glob('effort_*.hpp')]
+    headers = [*(PACKAGE / 'include' / 'hodyn_controllers').glob('*.hpp')]
     write_stand_ins(tmp_path, [source, *headers])
     folders = (PACKAGE / 'include', tmp_path, HERE / 'stand_ins', HERE)
     program = tmp_path / 'test'

@@ -10,18 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "controller_interface/chainable_controller_interface.hpp"
-#include "diagnostic_msgs/msg/diagnostic_array.hpp"
 #include "hodyn_controllers/effort_controller_parameters.hpp"
 #include "hodyn_controllers/effort_follower.hpp"
 #include "hodyn_controllers/effort_intake.hpp"
+#include "hodyn_controllers/interfaces.hpp"
 #include "hodyn_controllers/triple_buffer.hpp"
 #include "hodyn_msgs/msg/joint_effort.hpp"
-#include "rclcpp/rclcpp.hpp"
-#include "rclcpp/version.h"
-
-// Humble has other functions to export interfaces, and no state interfaces of controllers.
-#define HODYN_CONTROLLERS_HUMBLE (RCLCPP_VERSION_MAJOR < 17)
 
 namespace hodyn_controllers
 {
@@ -30,7 +24,7 @@ namespace hodyn_controllers
 ///
 /// In chained mode the reference interfaces `<joint>/effort`, `effort_dot` and `effort_ddot`
 /// take the place of the topic.
-class EffortController : public controller_interface::ChainableControllerInterface
+class EffortController : public ReferenceController
 {
 public:
   controller_interface::CallbackReturn on_init() override;
@@ -50,15 +44,8 @@ public:
     const rclcpp::Time & time, const rclcpp::Duration & period) override;
 
 protected:
-  bool on_set_chained_mode(bool chained_mode) override;
-#if HODYN_CONTROLLERS_HUMBLE
-  controller_interface::return_type update_reference_from_subscribers() override;
-  std::vector<hardware_interface::CommandInterface> on_export_reference_interfaces() override;
-#else
-  controller_interface::return_type update_reference_from_subscribers(
-    const rclcpp::Time & time, const rclcpp::Duration & period) override;
-  std::vector<hardware_interface::CommandInterface::SharedPtr>
-  on_export_reference_interfaces_list() override;
+  void take_messages() override;
+#if !HODYN_CONTROLLERS_HUMBLE
   std::vector<hardware_interface::StateInterface::SharedPtr>
   on_export_state_interfaces_list() override;
 #endif
@@ -74,7 +61,7 @@ private:
     ReferenceReader reader;
     TripleBuffer<EffortSample> samples;
     TripleBuffer<EffortReport> reports;
-    std::vector<double> references;  ///< Those of this tick (3 n).
+    std::vector<double> before;      ///< Efforts found at activation.
     std::atomic<std::uint64_t> accepted{0};   ///< Messages, or ticks in chained mode.
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::uint64_t> unwritten{0};  ///< Efforts that an interface did not take.
@@ -84,16 +71,15 @@ private:
     State told = State::waiting;
   };
 
-  void receive(const hodyn_msgs::msg::JointEffort & message);
-  void count(Refusal refusal);
-  void read_references(Nanoseconds now);
+  void receive(Parts & parts, const hodyn_msgs::msg::JointEffort & message);
+  static void count(Parts & parts, Refusal refusal);
+  void refer(Nanoseconds now);
   void write(const std::vector<double> & efforts);
   void show_states();
-  void tell();
+  diagnostic_msgs::msg::DiagnosticArray diagnostics(Parts & parts);
 
   std::shared_ptr<effort_controller::ParamListener> parameters_;
-  std::unique_ptr<Parts> parts_;
-  std::vector<std::string> joints_;
+  std::shared_ptr<Parts> parts_;
   std::string command_interface_;
   rclcpp::Subscription<hodyn_msgs::msg::JointEffort>::SharedPtr subscription_;
   rclcpp::Publisher<diagnostic_msgs::msg::DiagnosticArray>::SharedPtr diagnostics_;
