@@ -36,11 +36,11 @@ struct JointEffort
   std::vector<double> effort, effort_dot, effort_ddot;
   std::uint8_t valid_order = 0;
 };
-struct JointMotion
+struct JointMotionTrajectory
 {
   std_msgs::msg::Header header;
   std::vector<std::string> joint_names;
-  std::vector<double> position, velocity, acceleration, jerk, snap;
+  std::vector<double> time_from_start, position, velocity, acceleration, jerk, snap;
 };
 }  // namespace hodyn_msgs::msg
 
@@ -56,6 +56,15 @@ struct DiagnosticStatus
 };
 struct DiagnosticArray { std_msgs::msg::Header header; std::vector<DiagnosticStatus> status; };
 }  // namespace diagnostic_msgs::msg
+
+namespace std_srvs::srv
+{
+struct Trigger
+{
+  struct Request { using SharedPtr = std::shared_ptr<Request>; };
+  struct Response { using SharedPtr = std::shared_ptr<Response>; bool success = false; };
+};
+}  // namespace std_srvs::srv
 
 namespace rclcpp
 {
@@ -123,6 +132,13 @@ struct Subscription
   std::function<void(const M &)> callback;
 };
 
+template<typename S>
+struct Service
+{
+  using SharedPtr = std::shared_ptr<Service>;
+  std::function<void(typename S::Request::SharedPtr, typename S::Response::SharedPtr)> callback;
+};
+
 struct TimerBase
 {
   using SharedPtr = std::shared_ptr<TimerBase>;
@@ -167,6 +183,15 @@ public:
     return made;
   }
 
+  template<typename S, typename F>
+  std::shared_ptr<rclcpp::Service<S>> create_service(const std::string & name, F callback)
+  {
+    auto made = std::make_shared<rclcpp::Service<S>>();
+    made->callback = callback;
+    services[name] = made;
+    return made;
+  }
+
   template<typename Period, typename F>
   rclcpp::TimerBase::SharedPtr create_wall_timer(Period, F callback)
   {
@@ -177,10 +202,10 @@ public:
 
   std::int64_t time = 0;
   mutable std::vector<std::string> log;
-  std::map<std::string, std::shared_ptr<void>> subscriptions, publishers;
+  std::map<std::string, std::shared_ptr<void>> subscriptions, publishers, services;
   std::map<std::string, std::string> strings;  ///< Parameters that are not the default.
   std::map<std::string, double> doubles;
-  std::map<std::string, bool> bools;
+  std::map<std::string, std::int64_t> ints;
   std::map<std::string, std::vector<std::string>> string_arrays;
   rclcpp::TimerBase::SharedPtr timer;
 };
@@ -330,7 +355,10 @@ public:
   bool is_in_chained_mode() const {return is_chained;}
   std::shared_ptr<rclcpp_lifecycle::LifecycleNode> get_node() const {return node;}
 
+  unsigned int get_update_rate() const {return update_rate;}
+
   bool is_chained = false;
+  unsigned int update_rate = 0;
   std::vector<hardware_interface::LoanedCommandInterface> command_interfaces_;
   std::vector<hardware_interface::LoanedStateInterface> state_interfaces_;
   std::shared_ptr<rclcpp_lifecycle::LifecycleNode> node =
