@@ -33,7 +33,12 @@ setup(
     python_requires='>=3.10',
     packages=find_packages(include=[PACKAGE, PACKAGE + '.*']),
     package_data={
-        PACKAGE: ['py.typed', 'plotting/assets/*', 'codegen/ros2_control/**/*'],
+        PACKAGE: [
+            'py.typed',
+            'plotting/assets/*',
+            'codegen/ros2_control/*.*',
+            'codegen/ros2_control/*/*',
+        ],
     },
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + PACKAGE]),

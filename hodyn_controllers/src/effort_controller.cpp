@@ -45,7 +45,7 @@ EffortOptions options_of(const effort_controller::Params & given)
 EffortController::Parts::Parts(const EffortOptions & options, const std::string & base_link)
 : intake(options, base_link), follower(options), reader(options.joints.size()),
   samples(EffortSample(options.joints.size())), reports(EffortReport(options.joints.size())),
-  before(options.joints.size(), 0.0) {}
+  before(options.joints.size(), 0.0), longest(options.max_period) {}
 
 CallbackReturn EffortController::on_init()
 {
@@ -96,8 +96,13 @@ CallbackReturn EffortController::on_activate(const rclcpp_lifecycle::State &)
   }
   Parts & parts = *parts_;
   // A controller before this one may have left efforts that the robot needs.
+  const bool is_same = goes_on(parts.longest);
   for (std::size_t j = 0; j < joints_.size(); ++j) {
-    parts.before[j] = value_of(command_interfaces_[j]);
+    parts.before[j] =
+      is_same ? parts.follower.efforts()[j] : value_of(command_interfaces_[j]);
+  }
+  if (is_same) {
+    write(parts.before);
   }
   parts.follower.reset(parts.before.data());
   parts.reader.reset();
@@ -171,6 +176,7 @@ return_type EffortController::update_and_write_commands(
   const rclcpp::Time & time, const rclcpp::Duration & period)
 {
   Parts & parts = *parts_;
+  note(time);
   if (is_in_chained_mode()) {
     refer(time.nanoseconds());
   }

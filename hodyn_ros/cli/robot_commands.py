@@ -15,7 +15,7 @@ from hodyn_ros.cli.output import echo_json, name_of, number, table
 from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem, read_actuators
 from hodyn_ros.codegen.generate import generate_code
 from hodyn_ros.codegen.statements import identifier
-from hodyn_ros.control.tracking import tracking_controller
+from hodyn_ros.control.tracking import TrackingController, tracking_controller
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, write_results
 from hodyn_ros.model.assembly import BASE
@@ -317,12 +317,7 @@ def generate(
     model, _ = load_model(given)
     controller = None
     if ros2_control is not None:
-        if given.actuators is None:
-            raise RequestError(
-                '--ros2-control needs to know the drives: give --actuators FILE.'
-            )
-        actuators, _ = read_actuators(model, given.actuators)
-        controller = tracking_controller(actuators, sample_period, delay=delay)
+        controller = _tracking_law(model, given, sample_period, delay)
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem
     folder = ros2_control or output or Path(f'{name or identifier(robot)}_dynamics')
@@ -352,6 +347,18 @@ def generate(
         f'&& ctest --test-dir {folder}/build',
         err=True,
     )
+
+
+def _tracking_law(
+    model: RobotModel, given: Given, sample_period: float, delay: float
+) -> TrackingController:
+    """Make the tracking law for the drives that are given [s]."""
+    if given.actuators is None:
+        raise RequestError(
+            '--ros2-control needs to know the drives: give --actuators FILE.'
+        )
+    actuators, _ = read_actuators(model, given.actuators)
+    return tracking_controller(actuators, sample_period, delay=delay)
 
 
 def demo(folder: Path) -> None:

@@ -239,6 +239,28 @@ void follows_references()
   CHECK(robot.values[1] == 0.0);
 }
 
+void changes_its_mode_without_a_step()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  robot.send(robot.message(3.0, -2.0));
+  robot.tick(20);
+  const double a = robot.values[0], b = robot.values[1];
+  CHECK(a > 3.0);
+  // As the controller manager does it, in one cycle.
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  robot.controller->is_chained = true;
+  CHECK(robot.activate(robot.values[0], robot.values[1]) == CallbackReturn::SUCCESS);
+  CHECK(robot.values[0] == a && robot.values[1] == b);
+  CHECK(robot.tick(20) < 1.0);
+  // Later, with efforts that are zero, it begins from these.
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  robot.node.time += 20 * kTick;
+  CHECK(robot.activate(robot.values[0], robot.values[1]) == CallbackReturn::SUCCESS);
+  CHECK(robot.values[0] == 0.0);
+}
+
 void refuses_to_begin()
 {
   Robot robot;
@@ -265,6 +287,7 @@ int main()
 {
   follows_the_topic();
   follows_references();
+  changes_its_mode_without_a_step();
   refuses_to_begin();
   std::printf(failures ? "%d failures\n" : "correct\n", failures);
   return failures != 0;

@@ -62,6 +62,7 @@ private:
     TripleBuffer<EffortSample> samples;
     TripleBuffer<EffortReport> reports;
     std::vector<double> before;      ///< Efforts found at activation.
+    double longest;                  ///< Period [s].
     std::atomic<std::uint64_t> accepted{0};   ///< Messages, or ticks in chained mode.
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::uint64_t> unwritten{0};  ///< Efforts that an interface did not take.

@@ -193,6 +193,8 @@ public:
     return command_;
   }
 
+  const std::vector<double> & efforts() const {return command_;}
+
   const EffortReport & report() const {return report_;}
 
 private:

@@ -3,6 +3,7 @@
 #ifndef HODYN_CONTROLLERS__INTERFACES_HPP_
 #define HODYN_CONTROLLERS__INTERFACES_HPP_
 
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -92,6 +93,19 @@ protected:
     return references_;
   }
 
+  /// Notes the time of an update.
+  void note(const rclcpp::Time & time) {updated_ = time.nanoseconds();}
+
+  /// Whether an activation goes on with the last update: between two cycles the controller manager
+  /// deactivates and activates a controller to change its chained mode.
+  ///
+  /// @param longest  Time between two cycles [s].
+  bool goes_on(double longest) const
+  {
+    const double since = 1e-9 * static_cast<double>(get_node()->now().nanoseconds() - updated_);
+    return since >= 0.0 && since <= longest;
+  }
+
   /// Takes what came over topics.
   virtual void take_messages() = 0;
 
@@ -139,6 +153,7 @@ protected:
 private:
   std::vector<std::string> kinds_;
   std::vector<double> references_;
+  std::int64_t updated_ = 0;
 };
 
 }  // namespace hodyn_controllers

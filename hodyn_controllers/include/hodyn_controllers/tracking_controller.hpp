@@ -112,7 +112,11 @@ public:
     rest(parts);
     parts.failures = 0;
     parts.release = false;
-    std::fill(parts.torque.begin(), parts.torque.end(), 0.0);
+    if (goes_on(kLongest)) {
+      write(parts);
+    } else {
+      std::fill(parts.torque.begin(), parts.torque.end(), 0.0);
+    }
     parts.is_active = true;
     forget_references();
     return CallbackReturn::SUCCESS;
@@ -150,17 +154,14 @@ public:
     const rclcpp::Time & time, const rclcpp::Duration & period) override
   {
     Parts & parts = *parts_;
+    note(time);
     measure(parts);
     want(parts, time.nanoseconds());
     const int status = Kernel::evaluate(
       parts.law, parts.desired.data(), parts.q.data(), parts.theta.data(), period.seconds(),
       parts.torque.data());
     parts.failures = status == 0 || status == kNoTime ? 0 : parts.failures + 1;
-    for (std::size_t j = 0; j < n; ++j) {
-      if (!put(command_interfaces_[j], parts.torque[j])) {
-        ++parts.unwritten;
-      }
-    }
+    write(parts);
     report(parts, time.nanoseconds(), status);
     return parts.failures < given_.max_failures ?
            controller_interface::return_type::OK : controller_interface::return_type::ERROR;
@@ -177,6 +178,7 @@ protected:
 
 private:
   static constexpr std::size_t n = Kernel::n;
+  static constexpr double kLongest = 5.0 * Kernel::period;  ///< Time between two cycles [s].
   static constexpr int kNoTime = 5;  ///< Status of a call without time elapsed: as before.
 
   struct Report
@@ -236,6 +238,15 @@ private:
       parts.q[j] = value_of(state_interfaces_[j]);
       parts.theta[j] =
         state_interfaces_.size() > n ? value_of(state_interfaces_[n + j]) : parts.q[j];
+    }
+  }
+
+  void write(Parts & parts)
+  {
+    for (std::size_t j = 0; j < n; ++j) {
+      if (!put(command_interfaces_[j], parts.torque[j])) {
+        ++parts.unwritten;
+      }
     }
   }
 
