@@ -318,6 +318,10 @@ def generate(
     controller = None
     if ros2_control is not None:
         controller = _tracking_law(model, given, sample_period, delay)
+    elif given.actuators is not None:
+        raise RequestError(
+            '--actuators is for the law of --ros2-control, which is not given.'
+        )
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem
     folder = ros2_control or output or Path(f'{name or identifier(robot)}_dynamics')

@@ -151,6 +151,8 @@ def test_the_command_writes_a_package(tmp_path, capsys):
     arguments = ['generate', 'panda', '--ros2-control', folder]
     assert command(arguments) != 0
     assert 'give --actuators FILE' in capsys.readouterr().err
+    assert command(['generate', 'panda', '--actuators', 'panda_sea', '-o', folder]) != 0
+    assert '--actuators is for the law of --ros2-control' in capsys.readouterr().err
     assert command([*arguments, '--actuators', 'panda_sea', '--delay', '0.001']) == 0
     written = capsys.readouterr().out.splitlines()
     assert f'{folder}/src/plugin.cpp' in written
