@@ -315,13 +315,8 @@ def generate(
         If something given cannot be used, or files exist.
     """
     model, _ = load_model(given)
-    controller = None
-    if ros2_control is not None:
-        controller = _tracking_law(model, given, sample_period, delay)
-    elif given.actuators is not None:
-        raise RequestError(
-            '--actuators is for the law of --ros2-control, which is not given.'
-        )
+    is_package = ros2_control is not None
+    controller = _tracking_law(model, given, is_package, sample_period, delay)
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem
     folder = ros2_control or output or Path(f'{name or identifier(robot)}_dynamics')
@@ -338,28 +333,33 @@ def generate(
             force,
             controller,
             forward_dynamics,
-            ros2_control is not None,
+            is_package,
         )
     except RequestError as error:
         raise RequestError(str(error).replace('overwrite=True', '--force')) from error
     for path in paths:
         click.echo(path)
-    if controller is not None:
-        return
-    click.echo(
-        f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
-        f'&& ctest --test-dir {folder}/build',
-        err=True,
-    )
+    if not is_package:
+        click.echo(
+            f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
+            f'&& ctest --test-dir {folder}/build',
+            err=True,
+        )
 
 
 def _tracking_law(
-    model: RobotModel, given: Given, sample_period: float, delay: float
-) -> TrackingController:
-    """Make the tracking law for the drives that are given [s]."""
-    if given.actuators is None:
+    model: RobotModel, given: Given, is_wanted: bool, sample_period: float, delay: float
+) -> TrackingController | None:
+    """Make the tracking law for the drives that are given, if it is wanted [s]."""
+    if is_wanted and given.actuators is None:
         raise RequestError(
             '--ros2-control needs to know the drives: give --actuators FILE.'
+        )
+    if given.actuators is None:
+        return None
+    if not is_wanted:
+        raise RequestError(
+            '--actuators is for the law of --ros2-control, which is not given.'
         )
     actuators, _ = read_actuators(model, given.actuators)
     return tracking_controller(actuators, sample_period, delay=delay)
