@@ -315,8 +315,7 @@ def generate(
         If something given cannot be used, or files exist.
     """
     model, _ = load_model(given)
-    is_package = ros2_control is not None
-    controller = _tracking_law(model, given, is_package, sample_period, delay)
+    controller = _tracking_law(model, given, bool(ros2_control), sample_period, delay)
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem
     folder = ros2_control or output or Path(f'{name or identifier(robot)}_dynamics')
@@ -333,13 +332,13 @@ def generate(
             force,
             controller,
             forward_dynamics,
-            is_package,
+            controller is not None,
         )
     except RequestError as error:
         raise RequestError(str(error).replace('overwrite=True', '--force')) from error
     for path in paths:
         click.echo(path)
-    if not is_package:
+    if controller is None:
         click.echo(
             f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
             f'&& ctest --test-dir {folder}/build',
