@@ -32,7 +32,14 @@ setup(
     maintainer_email='maintainers@hodyn-ros.example',
     python_requires='>=3.10',
     packages=find_packages(include=[PACKAGE, PACKAGE + '.*']),
-    package_data={PACKAGE: ['py.typed', 'plotting/assets/*']},
+    package_data={
+        PACKAGE: [
+            'py.typed',
+            'plotting/assets/*',
+            'codegen/ros2_control/*.*',
+            'codegen/ros2_control/*/*',
+        ],
+    },
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + PACKAGE]),
         ('share/' + PACKAGE, ['package.xml']),

@@ -888,6 +888,28 @@ def demo() -> None:
         is_flag=True,
         help='Functions for the accelerations that efforts cause, too.',
     ),
+    _file(
+        '--ros2-control',
+        metavar='FOLDER',
+        help='Write a package of a controller of ros2_control instead, with the tracking law for '
+        'the --actuators.',
+    ),
+    _ACTUATORS,
+    _option(
+        '--sample-period',
+        type=click.FloatRange(0.0, min_open=True),
+        default=0.001,
+        show_default=True,
+        metavar='SECONDS',
+        help='Of that controller.',
+    ),
+    _option(
+        '--delay',
+        type=click.FloatRange(0.0),
+        default=0.0,
+        metavar='SECONDS',
+        help='From a measurement until its torque acts, as far as known.  [default: 0]',
+    ),
     _option('--force', is_flag=True, help='Replace files that were not generated.'),
 )
 def generate() -> None:
@@ -898,4 +920,5 @@ def generate() -> None:
     For example
       hodyn generate panda -o panda_c --wrench panda_link8
       hodyn generate robot.urdf --language cpp --order 1
+      hodyn generate panda --actuators panda_sea --ros2-control panda_tracking_controller
     """

@@ -12,9 +12,10 @@ import numpy as np
 
 from hodyn_ros.analysis.unlimited import find_unlimited
 from hodyn_ros.cli.output import echo_json, name_of, number, table
-from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem
+from hodyn_ros.cli.problem import Given, Problem, load_model, load_problem, read_actuators
 from hodyn_ros.codegen.generate import generate_code
 from hodyn_ros.codegen.statements import identifier
+from hodyn_ros.control.tracking import TrackingController, tracking_controller
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, write_results
 from hodyn_ros.model.assembly import BASE
@@ -276,6 +277,9 @@ def generate(
     name: str | None,
     wrench_links: tuple[str, ...],
     forward_dynamics: bool,
+    ros2_control: Path | None,
+    sample_period: float,
+    delay: float,
     force: bool,
 ) -> None:
     """Write the dynamics of a robot as source code.
@@ -292,6 +296,10 @@ def generate(
         Of the derivatives of the efforts; one is the highest, empty is 2.
     name : str or None
         Of functions and files.
+    ros2_control : pathlib.Path or None
+        Folder of a package with the tracking law, in place of `output`.
+    sample_period, delay : float
+        Of that law [s].
     force : bool
         Whether files that exist are replaced.
 
@@ -301,9 +309,10 @@ def generate(
         If something given cannot be used, or files exist.
     """
     model, _ = load_model(given)
+    controller = _tracking_law(model, given, bool(ros2_control), sample_period, delay)
     # Robots of different files may have the same name inside.
     robot = Path(given.robot.rpartition(':')[2]).stem
-    folder = output or Path(f'{name or identifier(robot)}_dynamics')
+    folder = ros2_control or output or Path(f'{name or identifier(robot)}_dynamics')
     wanted = orders if len(orders) > 1 else (orders[0] if orders else 2)
     try:
         paths = generate_code(
@@ -315,17 +324,38 @@ def generate(
             name,
             wrench_links,
             force,
-            forward_dynamics=forward_dynamics,
+            controller,
+            forward_dynamics,
+            controller is not None,
         )
     except RequestError as error:
         raise RequestError(str(error).replace('overwrite=True', '--force')) from error
     for path in paths:
         click.echo(path)
-    click.echo(
-        f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
-        f'&& ctest --test-dir {folder}/build',
-        err=True,
-    )
+    if controller is None:
+        click.echo(
+            f'Try it: cmake -S {folder} -B {folder}/build && cmake --build {folder}/build '
+            f'&& ctest --test-dir {folder}/build',
+            err=True,
+        )
+
+
+def _tracking_law(
+    model: RobotModel, given: Given, is_wanted: bool, sample_period: float, delay: float
+) -> TrackingController | None:
+    """Make the tracking law for the drives that are given, if it is wanted [s]."""
+    if is_wanted and given.actuators is None:
+        raise RequestError(
+            '--ros2-control needs to know the drives: give --actuators FILE.'
+        )
+    if given.actuators is None:
+        return None
+    if not is_wanted:
+        raise RequestError(
+            '--actuators is for the law of --ros2-control, which is not given.'
+        )
+    actuators, _ = read_actuators(model, given.actuators)
+    return tracking_controller(actuators, sample_period, delay=delay)
 
 
 def demo(folder: Path) -> None:

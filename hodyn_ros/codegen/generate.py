@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hodyn_ros.errors import RequestError, WrenchError
 from hodyn_ros.interrupts import cleaned_up
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
+from hodyn_ros.resources import package_version
 
 LANGUAGES = ('c', 'cpp')
 
@@ -35,6 +37,7 @@ def generate_code(
     overwrite: bool = False,
     controller: Any = None,
     forward_dynamics: bool = False,
+    ros2_control: bool = False,
 ) -> list[Path]:
     """Write the dynamics of a robot as source code that needs nothing of this package.
 
@@ -70,11 +73,14 @@ def generate_code(
     forward_dynamics : bool
         Whether there are functions for the accelerations that efforts cause, too, of the same
         orders, without wrenches.
+    ros2_control : bool
+        Whether this is a package of a controller of ros2_control around a tracking law, with the
+        code in its directory ``kernel``. It builds beside hodyn_controllers.
 
     Returns
     -------
     list of pathlib.Path
-        What was written: declarations, definitions, test, CMakeLists.txt.
+        What was written: declarations, definitions, test, CMakeLists.txt; the package.
 
     Raises
     ------
@@ -107,7 +113,38 @@ def generate_code(
             f'The controller is of type {type(controller).__name__}, expected what '
             'tracking_controller returns, or JointImpedance, GravityCompensation or TorqueControl.'
         )
-    return _write(Path(directory), files(code, language == 'cpp'), code, overwrite)
+    written = files(code, language == 'cpp')
+    if ros2_control:
+        if type(controller).__name__ != 'TrackingController':
+            raise RequestError(
+                'A package for ros2_control needs a controller that tracking_controller returns, '
+                f'not {type(controller).__name__}.'
+            )
+        written = {f'kernel/{path}': text for path, text in written.items()}
+        written.update(_package(code, 1.0 / controller.sample_period, controller.lead))
+    return _write(Path(directory), written, code, overwrite)
+
+
+def _package(code: Code, rate: float, lead: float) -> dict[str, str]:
+    """Files of a package for ros2_control around code with a law of a rate [Hz]."""
+    values = {
+        'mark': code.mark,
+        'name': code.name,
+        'NAME': code.name.upper(),
+        'unit': code.unit,
+        'package': f'{code.name.lower()}_tracking_controller',
+        'version': package_version(),
+        'rate': f'{round(rate)}',
+        'lead': f'{lead:g}',
+    }
+    templates = Path(__file__).with_name('ros2_control')
+    return {
+        path.relative_to(templates).as_posix(): re.sub(
+            '@(\\w+)@', lambda match: values[match[1]], path.read_text(encoding='ascii')
+        )
+        for path in sorted(templates.rglob('*.*'))
+        if path.is_file()
+    }
 
 
 def _checked_code(
@@ -198,6 +235,7 @@ def _write(
 
         with cleaned_up(put_away):
             for path, text in paths.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
                 staged[path] = path.with_name(f'.{path.name}.{os.getpid()}')
                 staged[path].write_text(text, encoding='ascii', newline='\n')
             for path, new in staged.items():

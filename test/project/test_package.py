@@ -18,6 +18,7 @@ from hodyn_ros.resources import share_file
 
 ROOT = Path(__file__).resolve().parents[2]
 MESSAGES = ROOT / 'hodyn_msgs'
+CONTROLLERS = ROOT / 'hodyn_controllers'
 DATA_DIRECTORIES = ('launch', 'config', 'urdf')
 
 # Import name to rosdep key and to distribution on PyPI, where they are not formed by a rule.
@@ -87,7 +88,11 @@ def setup_arguments(monkeypatch):
     return captured
 
 
-@pytest.mark.parametrize('directory', [ROOT, MESSAGES], ids=['hodyn_ros', 'hodyn_msgs'])
+@pytest.mark.parametrize(
+    'directory',
+    [ROOT, MESSAGES, CONTROLLERS],
+    ids=['hodyn_ros', 'hodyn_msgs', 'hodyn_controllers'],
+)
 def test_manifest_is_valid(directory):
     package = pytest.importorskip('catkin_pkg.package')
     warnings = []
@@ -105,6 +110,7 @@ def test_versions_agree(setup_arguments):
     assert re.fullmatch(r'\d+\.\d+\.\d+', version)
     assert setup_arguments['version'] == version
     assert version_in(MESSAGES / 'package.xml') == version
+    assert version_in(CONTROLLERS / 'package.xml') == version
     project = (MESSAGES / 'pyproject.toml').read_text()
     assert re.findall(r'^version = "(.*)"$', project, re.MULTILINE) == [version]
     citation = yaml.safe_load((ROOT / 'CITATION.cff').read_text(encoding='utf-8'))

@@ -1,0 +1,278 @@
+// Efforts at the ticks of a controller from samples of efforts and their derivatives.
+//
+// Knows nothing of ROS. `update` and `reset` neither allocate, lock nor throw.
+
+#ifndef HODYN_CONTROLLERS__EFFORT_FOLLOWER_HPP_
+#define HODYN_CONTROLLERS__EFFORT_FOLLOWER_HPP_
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hodyn_controllers
+{
+
+using Nanoseconds = std::int64_t;
+
+constexpr int kOrders = 3;  ///< Effort and its first and second time derivatives.
+
+inline double seconds(Nanoseconds duration) {return 1e-9 * static_cast<double>(duration);}
+
+inline Nanoseconds nanoseconds(double duration)
+{
+  return static_cast<Nanoseconds>(std::llround(1e9 * duration));
+}
+
+/// Efforts of all joints at one instant.
+struct EffortSample
+{
+  explicit EffortSample(std::size_t n_joints)
+  : values(kOrders * n_joints, 0.0) {}
+
+  Nanoseconds stamp = 0;
+  int order = 0;  ///< Highest derivative that is known.
+  /// Derivative k of joint j at k * n_joints + j [N m/s^k], [N/s^k]; zero where it is not known.
+  std::vector<double> values;
+};
+
+/// What there is instead of efforts when they are lost.
+enum class Fallback { zero, hold };
+
+struct EffortLimits
+{
+  double effort = 0.0;       ///< [N m], [N]
+  double effort_rate = 0.0;  ///< [N m/s], [N/s]
+};
+
+struct EffortOptions
+{
+  std::vector<std::string> joints;
+  std::vector<EffortLimits> limits;  ///< One per joint.
+  int extrapolation = 2;             ///< Highest derivative used: 0 holds efforts.
+  double max_age = 0.05;             ///< Of a sample that is followed [s].
+  double max_ahead = 0.02;           ///< By which a sample may be later than the tick [s].
+  double max_period = 0.005;         ///< Of a tick, as far as the rate limit counts it [s].
+  double ease_time = 0.5;            ///< Between efforts and the fallback, both ways [s].
+  Fallback fallback = Fallback::zero;
+};
+
+/// What is wrong with options; empty if nothing.
+inline std::string fault_of(const EffortOptions & options)
+{
+  const auto range = [](const char * name, double value, double low, double high) {
+      return value >= low && value <= high ? std::string() :
+             std::string(name) + " is " + std::to_string(value) + " s; it must lie between " +
+             std::to_string(low) + " and " + std::to_string(high) + " s.";
+    };
+  if (options.joints.empty()) {
+    return "joints is empty; name the joints to be driven.";
+  }
+  for (std::size_t j = 0; j < options.joints.size(); ++j) {
+    if (std::count(options.joints.begin(), options.joints.end(), options.joints[j]) > 1) {
+      return "joints names " + options.joints[j] + " more than once.";
+    }
+  }
+  if (options.limits.size() != options.joints.size()) {
+    return "There must be limits for each joint.";
+  }
+  for (std::size_t j = 0; j < options.joints.size(); ++j) {
+    const EffortLimits & limits = options.limits[j];
+    for (const bool is_rate : {false, true}) {
+      const double value = is_rate ? limits.effort_rate : limits.effort;
+      if (!(value > 0.0) || !std::isfinite(value)) {
+        return "limits." + options.joints[j] + (is_rate ? ".effort_rate" : ".effort") + " is " +
+               std::to_string(value) + "; give a finite value above zero" +
+               (is_rate ? " [N m/s], [N/s]." : " [N m], [N].");
+      }
+    }
+  }
+  if (options.extrapolation < 0 || options.extrapolation >= kOrders) {
+    return "extrapolation is " + std::to_string(options.extrapolation) + "; it must be 0, 1 or 2.";
+  }
+  for (const std::string & fault : {
+      range("max_age", options.max_age, 1e-4, 10.0),
+      range("max_ahead", options.max_ahead, 0.0, 10.0),
+      range("max_period", options.max_period, 1e-5, 0.1),
+      range("ease_time", options.ease_time, 1e-3, 60.0)})
+  {
+    if (!fault.empty()) {
+      return fault;
+    }
+  }
+  return "";
+}
+
+enum class State : std::uint8_t { waiting, following, easing, fallback, refused };
+
+inline const char * name_of(State state)
+{
+  static constexpr const char * names[] = {
+    "waiting", "following", "easing", "fallback", "refused"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+/// Which limit of a joint was reached at a tick.
+enum class Limited : std::uint8_t { no, effort, effort_rate };
+
+/// What happened at a tick, and so far.
+struct EffortReport
+{
+  explicit EffortReport(std::size_t n_joints)
+  : limited(n_joints, Limited::no), at_effort(n_joints, 0), at_effort_rate(n_joints, 0) {}
+
+  State state = State::waiting;
+  double age = -1.0;                          ///< Of the sample in use [s]; -1: there is none.
+  std::uint64_t losses = 0;                   ///< How often efforts were lost.
+  std::vector<Limited> limited;               ///< At this tick.
+  std::vector<std::uint64_t> at_effort;       ///< Ticks at which joints were at their limit.
+  std::vector<std::uint64_t> at_effort_rate;
+};
+
+/// Follows samples while they are fresh, and eases to the fallback when they are not.
+///
+/// A change of what is followed never steps: the difference at that tick decays over the ease
+/// time. Behind that, efforts and their change per tick are limited.
+class EffortFollower
+{
+public:
+  explicit EffortFollower(const EffortOptions & options)
+  : options_(options), n_(options.joints.size()), sample_(n_), command_(n_, 0.0),
+    target_(n_, 0.0), difference_(n_, 0.0), report_(n_) {}
+
+  /// Begins anew from efforts (n); those that are not finite count as zero.
+  void reset(const double * command)
+  {
+    for (std::size_t j = 0; j < n_; ++j) {
+      const double limit = options_.limits[j].effort;
+      command_[j] = std::isfinite(command[j]) ? std::clamp(command[j], -limit, limit) : 0.0;
+    }
+    has_sample_ = false;
+    report_.age = -1.0;
+    lose(State::waiting);
+  }
+
+  /// Takes a sample (of as many joints).
+  void give(const EffortSample & sample)
+  {
+    sample_.stamp = sample.stamp;
+    sample_.order = sample.order;
+    std::copy(sample.values.begin(), sample.values.end(), sample_.values.begin());
+    has_sample_ = true;
+  }
+
+  /// Efforts (n) at a tick.
+  ///
+  /// @param now       Time of the tick.
+  /// @param period    Since the tick before [s].
+  /// @param refusing  Whether what came since the last sample was refused.
+  const std::vector<double> & update(Nanoseconds now, double period, bool refusing)
+  {
+    period = period > 0.0 ? std::min(period, options_.max_period) : 0.0;
+    since_change_ += period;
+    const double age = has_sample_ ? seconds(now - sample_.stamp) : -1.0;
+    const bool is_fresh =
+      has_sample_ && age <= options_.max_age && age >= -options_.max_ahead;
+    report_.age = age;
+    const bool was_following = report_.state == State::following;
+    if (is_fresh) {
+      extrapolate(age);
+      if (!was_following) {
+        change(State::following);
+      }
+    } else {
+      if (was_following) {
+        ++report_.losses;
+        lose(State::easing);
+      }
+      rest(refusing);
+    }
+    limit(period);
+    return command_;
+  }
+
+  const std::vector<double> & efforts() const {return command_;}
+
+  const EffortReport & report() const {return report_;}
+
+private:
+  /// Sets the targets by the Taylor polynomial of the sample at its age [s].
+  void extrapolate(double age)
+  {
+    const int order = std::min(sample_.order, options_.extrapolation);
+    const double first = order > 0 ? age : 0.0;
+    const double second = order > 1 ? 0.5 * age * age : 0.0;
+    const double * values = sample_.values.data();
+    for (std::size_t j = 0; j < n_; ++j) {
+      const double effort = values[j] + first * values[n_ + j] + second * values[2 * n_ + j];
+      // Finite derivatives may be so large that the sum is not.
+      target_[j] = std::isfinite(effort) ? effort : command_[j];
+    }
+  }
+
+  /// Goes over to other targets, from where the efforts are.
+  void change(State state)
+  {
+    report_.state = state;
+    since_change_ = 0.0;
+    for (std::size_t j = 0; j < n_; ++j) {
+      difference_[j] = command_[j] - target_[j];
+    }
+  }
+
+  void lose(State state)
+  {
+    for (std::size_t j = 0; j < n_; ++j) {
+      target_[j] = options_.fallback == Fallback::hold ? command_[j] : 0.0;
+    }
+    change(state);
+  }
+
+  /// State without a sample to follow, by how far the fallback is.
+  void rest(bool refusing)
+  {
+    const bool is_there = since_change_ >= options_.ease_time;
+    if (report_.state != State::waiting && is_there) {
+      report_.state = refusing ? State::refused : State::fallback;
+    }
+  }
+
+  /// Share of the difference that is left: falls from 1 to 0 with two derivatives zero at ends.
+  double left() const
+  {
+    const double x = std::min(since_change_ / options_.ease_time, 1.0);
+    return 1.0 - x * x * x * (10.0 - 15.0 * x + 6.0 * x * x);
+  }
+
+  void limit(double period)
+  {
+    const double share = left();
+    for (std::size_t j = 0; j < n_; ++j) {
+      const EffortLimits & limits = options_.limits[j];
+      const double wanted = target_[j] + share * difference_[j];
+      const double within = std::clamp(wanted, -limits.effort, limits.effort);
+      const double step = limits.effort_rate * period;
+      const double reached = std::clamp(within, command_[j] - step, command_[j] + step);
+      command_[j] = reached;
+      Limited & limited = report_.limited[j];
+      limited = reached != within ? Limited::effort_rate :
+        within != wanted ? Limited::effort : Limited::no;
+      report_.at_effort[j] += limited == Limited::effort;
+      report_.at_effort_rate[j] += limited == Limited::effort_rate;
+    }
+  }
+
+  EffortOptions options_;
+  std::size_t n_;
+  EffortSample sample_;
+  bool has_sample_ = false;
+  double since_change_ = 0.0;  ///< Time since the targets are of another kind [s].
+  std::vector<double> command_, target_, difference_;
+  EffortReport report_;
+};
+
+}  // namespace hodyn_controllers
+
+#endif  // HODYN_CONTROLLERS__EFFORT_FOLLOWER_HPP_

@@ -1,0 +1,294 @@
+// Takes EffortController through its life as a controller manager does.
+
+#include <cmath>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allocations.hpp"
+#include "ros2_control.hpp"
+
+namespace
+{
+
+using controller_interface::CallbackReturn;
+using diagnostic_msgs::msg::DiagnosticArray;
+using hodyn_msgs::msg::JointEffort;
+
+constexpr std::int64_t kTick = 1000000;
+const rclcpp_lifecycle::State kState;
+int failures = 0;
+
+#define CHECK(condition) \
+  if (!(condition)) {++failures; std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);}
+
+/// A controller of the joints a and b, and the hardware below it.
+struct Robot
+{
+  Robot()
+  : controller(make_controller()), node(*controller->node)
+  {
+    node.time = 1700000000000000000;
+    node.string_arrays["joints"] = {"a", "b"};
+    for (const char * joint : {"a", "b"}) {
+      node.doubles[std::string("limits.") + joint + ".effort"] = 10.0;
+      node.doubles[std::string("limits.") + joint + ".effort_rate"] = 1000.0;
+    }
+    node.doubles["ease_time"] = 0.01;
+    CHECK(controller->on_init() == CallbackReturn::SUCCESS);
+  }
+
+  CallbackReturn configure()
+  {
+    const CallbackReturn result = controller->on_configure(kState);
+    if (result == CallbackReturn::SUCCESS) {
+      export_interfaces();
+    }
+    return result;
+  }
+
+  void export_interfaces()
+  {
+#if RCLCPP_VERSION_MAJOR < 17
+    references = controller->on_export_reference_interfaces();
+#else
+    references = controller->on_export_reference_interfaces_list();
+    controller->ordered_exported_reference_interfaces_ = references;
+    controller->ordered_exported_state_interfaces_ = controller->on_export_state_interfaces_list();
+#endif
+  }
+
+  CallbackReturn activate(double a, double b, std::size_t interfaces = 2)
+  {
+    values = {a, b};
+    controller->command_interfaces_.clear();
+    hardware.clear();
+    const auto names = controller->command_interface_configuration().names;
+    CHECK((names == std::vector<std::string>{"a/effort", "b/effort"}));
+    for (std::size_t j = 0; j < interfaces; ++j) {
+      hardware.emplace_back(j ? "b" : "a", "effort", &values[j]);
+      controller->command_interfaces_.emplace_back(hardware.back());
+    }
+    return controller->on_activate(kState);
+  }
+
+  /// Lets time pass; the largest change of an effort in a tick.
+  double tick(int count = 1)
+  {
+    double largest = 0.0;
+    for (int i = 0; i < count; ++i) {
+      const double a = values[0], b = values[1];
+      node.time += kTick;
+      const long before = allocations;
+      const auto result = controller->update(rclcpp::Time(node.time), rclcpp::Duration(kTick));
+      CHECK(allocations == before);
+      CHECK(result == controller_interface::return_type::OK);
+      largest = std::max({largest, std::abs(values[0] - a), std::abs(values[1] - b)});
+    }
+    return largest;
+  }
+
+  JointEffort message(double a, double b) const
+  {
+    JointEffort made;
+    made.header.stamp = rclcpp::Time(node.time);
+    made.joint_names = {"b", "a"};
+    made.effort = {b, a};
+    made.effort_dot = {20.0, 10.0};
+    made.effort_ddot = {0.0, 200.0};
+    made.valid_order = 2;
+    return made;
+  }
+
+  void send(const JointEffort & message, const std::string & topic = "~/joint_effort")
+  {
+    std::static_pointer_cast<rclcpp::Subscription<JointEffort>>(
+      node.subscriptions.at(topic))->callback(message);
+  }
+
+  void refer(std::size_t i, double value)
+  {
+#if RCLCPP_VERSION_MAJOR < 17
+    references[i].set_value(value);
+#else
+    CHECK(references[i]->set_value(value));
+#endif
+  }
+
+  std::string reference_name(std::size_t i)
+  {
+#if RCLCPP_VERSION_MAJOR < 17
+    return references[i].get_name();
+#else
+    return references[i]->get_name();
+#endif
+  }
+
+  /// State, or a value of the diagnostics.
+  std::string told(const std::string & key = "")
+  {
+    node.timer->callback();
+    const auto publisher = std::static_pointer_cast<rclcpp::Publisher<DiagnosticArray>>(
+      node.publishers.at("/diagnostics"));
+    if (publisher->published.empty()) {
+      return "";
+    }
+    const auto status = publisher->published.back().status.at(0);
+    for (const auto & value : status.values) {
+      if (value.key == key) {
+        return value.value;
+      }
+    }
+    return status.message;
+  }
+
+  std::unique_ptr<controller_interface::ChainableControllerInterface> controller;
+  rclcpp_lifecycle::LifecycleNode & node;
+  std::vector<double> values;
+  std::deque<hardware_interface::CommandInterface> hardware;
+#if RCLCPP_VERSION_MAJOR < 17
+  std::vector<hardware_interface::CommandInterface> references;
+#else
+  std::vector<hardware_interface::CommandInterface::SharedPtr> references;
+#endif
+};
+
+bool near(double a, double b) {return std::abs(a - b) < 1e-12;}
+
+void follows_the_topic()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.controller->state_interface_configuration().names.empty());
+  robot.send(robot.message(9.0, 9.0));  // Before it is active: does not count.
+  CHECK(robot.told().empty());
+  CHECK(robot.activate(4.0, NAN) == CallbackReturn::SUCCESS);
+  robot.tick();
+  CHECK(near(robot.values[0], 4.0) || robot.values[0] < 4.0);
+  CHECK(robot.told() == "waiting");
+  CHECK(robot.tick(20) < 1.0);
+  CHECK(robot.values[0] == 0.0);
+  CHECK(robot.values[1] == 0.0);
+  robot.send(robot.message(3.0, -2.0));
+  CHECK(robot.tick(20) < 1.0);
+  CHECK(robot.told() == "following");
+  CHECK(robot.told("age [s]") == "0.020000");
+  const double t = 0.02;
+  CHECK(near(robot.values[0], 3.0 + 10.0 * t + 100.0 * t * t));
+  CHECK(near(robot.values[1], -2.0 + 20.0 * t));
+#if RCLCPP_VERSION_MAJOR >= 17
+  const auto & states = robot.controller->ordered_exported_state_interfaces_;
+  CHECK(states.size() == 4);
+  CHECK(states[0]->get_name() == "controller/state");
+  CHECK(states[3]->get_name() == "controller/b/limited");
+  CHECK(states[0]->value() == 1.0);
+  CHECK(near(states[1]->value(), 0.02));
+  robot.hardware[0].is_busy = true;
+  robot.tick();
+  robot.hardware[0].is_busy = false;
+  CHECK(robot.told("efforts not taken by the hardware") == "1");
+#endif
+  CHECK(robot.tick(100) < 1.0);
+  CHECK(robot.told() == "fallback");
+  CHECK(robot.values[0] == 0.0);
+  auto wrong = robot.message(1.0, 1.0);
+  wrong.joint_names[0] = "c";
+  robot.send(wrong);
+  robot.tick();
+  CHECK(robot.told() ==
+    "refused: the last message names a joint or a base link that is not of this robot");
+  CHECK(robot.told("refused") == "1");
+  CHECK(robot.told("accepted") == "2");
+  CHECK(robot.told("losses") == "1");
+  robot.send(robot.message(50.0, 0.0));
+  CHECK(robot.tick(40) <= 1.0 + 1e-12);
+  CHECK(robot.values[0] == 10.0);
+  CHECK(robot.told("a: ticks at limits of effort, rate").back() != '0');
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  CHECK(robot.values[0] == 0.0);
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  robot.tick();
+  CHECK(robot.told() == "waiting");
+  CHECK(robot.controller->on_cleanup(kState) == CallbackReturn::SUCCESS);
+}
+
+void follows_references()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.references.size() == 6);
+  CHECK(robot.reference_name(0) == "controller/a/effort");
+  CHECK(robot.reference_name(5) == "controller/b/effort_ddot");
+  CHECK(robot.controller->on_set_chained_mode(true));
+  robot.controller->is_chained = true;
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  robot.tick();
+  CHECK(robot.told() == "waiting");
+  for (std::size_t i = 0; i < 6; ++i) {
+    robot.refer(i, i < 2 ? 2.0 : 0.0);
+  }
+  robot.send(robot.message(9.0, 9.0));  // The topic is not heard.
+  CHECK(robot.tick(200) < 1.0);
+  CHECK(robot.told() == "following");
+  CHECK(robot.values[1] == 2.0);
+  robot.refer(0, NAN);
+  CHECK(robot.tick(200) < 1.0);
+  CHECK(robot.told() == "refused: the last message has values that are not finite");
+  CHECK(robot.values[1] == 0.0);
+}
+
+void changes_its_mode_without_a_step()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  robot.send(robot.message(3.0, -2.0));
+  robot.tick(20);
+  const double a = robot.values[0], b = robot.values[1];
+  CHECK(a > 3.0);
+  // As the controller manager does it, in one cycle.
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  robot.controller->is_chained = true;
+  CHECK(robot.activate(robot.values[0], robot.values[1]) == CallbackReturn::SUCCESS);
+  CHECK(robot.values[0] == a && robot.values[1] == b);
+  CHECK(robot.tick(20) < 1.0);
+  // Later, with efforts that are zero, it begins from these.
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  robot.node.time += 20 * kTick;
+  CHECK(robot.activate(robot.values[0], robot.values[1]) == CallbackReturn::SUCCESS);
+  CHECK(robot.values[0] == 0.0);
+}
+
+void refuses_to_begin()
+{
+  Robot robot;
+  robot.node.doubles["limits.b.effort_rate"] = 0.0;
+  CHECK(robot.configure() == CallbackReturn::ERROR);
+  CHECK(robot.node.log.back().find("limits.b.effort_rate is 0") == 0);
+  robot.node.doubles["limits.b.effort_rate"] = 1000.0;
+  robot.node.strings["extrapolation"] = "hold";
+  robot.node.strings["fallback"] = "hold";
+  robot.node.strings["topic"] = "/efforts";
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate(0.0, 0.0, 1) == CallbackReturn::ERROR);
+  CHECK(robot.node.log.back() == "The hardware has 1 of 2 interfaces effort.");
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  robot.send(robot.message(3.0, -2.0), "/efforts");
+  robot.tick(100);
+  CHECK(robot.told() == "fallback");
+  CHECK(robot.values[0] == 3.0);
+}
+
+}  // namespace
+
+int main()
+{
+  follows_the_topic();
+  follows_references();
+  changes_its_mode_without_a_step();
+  refuses_to_begin();
+  std::printf(failures ? "%d failures\n" : "correct\n", failures);
+  return failures != 0;
+}

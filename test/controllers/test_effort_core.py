@@ -1,0 +1,439 @@
+"""The core of the C++ controllers computes what Python computes, whatever comes in."""
+
+import math
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.compilers import CPP_COMPILERS, WARNINGS, run
+
+pytestmark = pytest.mark.skipif(not CPP_COMPILERS, reason='there is no C++ compiler')
+
+HERE = Path(__file__).resolve().parent
+INCLUDE = HERE.parents[1] / 'hodyn_controllers' / 'include'
+CHECKED = ('-fsanitize=address,undefined', '-fno-sanitize-recover=all')
+NONE, OTHER, MISSING, TWICE, SIZE, NOT_FINITE, STALE, FUTURE, OVERTAKEN = range(9)
+JOINTS = ('a', 'b', 'c')
+EFFORT = np.array([40.0, 20.0, 10.0])
+RATE = np.array([1000.0, 800.0, 500.0])
+START = 1_700_000_000 * 10**9  # ns
+TICK = 10**6  # ns
+
+
+def compiled(folder, name, *options):
+    program = folder / name
+    run(
+        CPP_COMPILERS[0],
+        '-std=c++17',
+        *WARNINGS,
+        '-O1',
+        '-g',
+        *options,
+        '-pthread',
+        f'-I{INCLUDE}',
+        HERE / f'{name}.cpp',
+        '-o',
+        program,
+    )
+    return program
+
+
+@pytest.fixture(scope='module')
+def driver(tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp('driver'), 'driver', *CHECKED)
+
+
+@dataclass
+class Script:
+    """Lines for the driver; times are in ns from the start."""
+
+    options: dict = field(default_factory=dict)
+    base: str = ''
+    lines: list = field(default_factory=list)
+    limits: tuple = (EFFORT, RATE)
+
+    def message(self, now, stamp, values, names=JOINTS, order=2, base='-', absolute=False):
+        """Add a message of values (up to 3, n)."""
+        rows = [*values, [], [], []][:3]
+        words = ['m', START + now, stamp if absolute else START + stamp, order, base]
+        words += [len(names), *names]
+        for row in rows:
+            words += [len(row), *(repr(float(value)) for value in row)]
+        self.lines.append(' '.join(map(str, words)))
+
+    def tick(self, now, period=1e-3):
+        self.lines.append(f't {START + now} {period!r}')
+
+    def reference(self, now, values):
+        words = ' '.join(repr(float(value)) for value in np.ravel(values))
+        self.lines.append(f'r {START + now} {words}')
+
+    def reset(self, efforts):
+        self.lines.append('reset ' + ' '.join(repr(float(effort)) for effort in efforts))
+
+    def run(self, driver, begin=(0.0, 0.0, 0.0)):
+        """Refusals of the messages, and what came of the ticks; nothing was allocated."""
+        head = [
+            f'joint {name} {e!r} {r!r}'
+            for name, e, r in zip(JOINTS, *map(np.ndarray.tolist, self.limits))
+        ]
+        head += [f'option {name} {value}' for name, value in self.options.items()]
+        head += [f'base {self.base}'] if self.base else []
+        head += ['reset ' + ' '.join(map(repr, begin))]
+        result = subprocess.run(
+            [driver],
+            input='\n'.join(head + self.lines) + '\n',
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert result.returncode == 0, result.stderr
+        *lines, last = result.stdout.splitlines()
+        if last.split()[0] != 'allocations':
+            return last
+        assert last == 'allocations 0'
+        refusals = [int(line[2:]) for line in lines if line[0] == 'm']
+        words = [line.split()[1:] for line in lines if line[0] == 't']
+        n = len(JOINTS)
+        return Ran(
+            refusals,
+            [row[0] for row in words],
+            np.array([float(row[1]) for row in words]),
+            np.array([[int(x) for x in row[2 : 2 + n]] for row in words]),
+            np.array([[float(x) for x in row[2 + n :]] for row in words]),
+        )
+
+
+@dataclass
+class Ran:
+    """What the driver says."""
+
+    refusals: list
+    states: list
+    age: np.ndarray
+    limited: np.ndarray
+    efforts: np.ndarray
+
+
+def wave(t):
+    """Efforts (3, n) at a time [s] with their derivatives."""
+    w, a, p = np.array([3.0, 7.0, 11.0]), 0.4 * EFFORT, np.array([0.3, 1.0, 2.0])
+    return np.array(
+        [
+            a * np.sin(w * t + p),
+            a * w * np.cos(w * t + p),
+            -a * w * w * np.sin(w * t + p),
+        ]
+    )
+
+
+class Follower:
+    """The same in Python, written from the documentation."""
+
+    def __init__(
+        self, order=2, max_age=0.05, ahead=0.02, period=0.005, ease=0.5, hold=False
+    ):
+        self.order, self.max_age, self.ahead = order, max_age, ahead
+        self.longest, self.ease, self.hold = period, ease, hold
+        self.sample, self.state = None, 'waiting'
+        self.command = self.offset = self.target = np.zeros(3)
+        self.since = 0.0
+
+    def go_over(self, state, target):
+        self.state, self.since, self.target = state, 0.0, target
+        self.offset = self.command - target
+
+    def fallback(self):
+        return self.command if self.hold else np.zeros(3)
+
+    def begin(self, command):
+        self.command, self.sample = np.asarray(command, dtype=float), None
+        self.go_over('waiting', self.fallback())
+
+    def tick(self, now, period, refusing):
+        period = min(max(period, 0.0), self.longest)
+        self.since += period
+        age = None if self.sample is None else 1e-9 * (now - self.sample[0])
+        if age is not None and -self.ahead <= age <= self.max_age:
+            _, order, values = self.sample
+            target = sum(
+                values[k] * age**k / math.factorial(k)
+                for k in range(min(order, self.order) + 1)
+            )
+            if self.state == 'following':
+                self.target = target
+            else:
+                self.go_over('following', target)
+        elif self.state == 'following':
+            self.go_over('easing', self.fallback())
+        elif self.state != 'waiting' and self.since >= self.ease:
+            self.state = 'refused' if refusing else 'fallback'
+        x = min(self.since / self.ease, 1.0)
+        share = 1.0 - (10.0 * x**3 - 15.0 * x**4 + 6.0 * x**5)
+        within = np.clip(self.target + share * self.offset, -EFFORT, EFFORT)
+        step = RATE * period
+        self.command = np.clip(within, self.command - step, self.command + step)
+        return self.command
+
+
+@pytest.mark.parametrize('hold', [False, True])
+@pytest.mark.parametrize('order', [0, 1, 2])
+def test_it_computes_what_python_computes(driver, order, hold):
+    random = np.random.default_rng(10 * order + hold)
+    script = Script({'extrapolation': order, 'fallback': int(hold), 'ease_time': 0.1})
+    python = Follower(order, ease=0.1, hold=hold)
+    begin = [5.0, -20.0, 0.5]
+    python.begin(begin)
+    expected, states, codes, sent, last, refusing = [], [], [], [], 0, False
+    now = 0
+    for i in range(4000):
+        now += int(random.choice([TICK, TICK, TICK, 3 * TICK, 9 * TICK, TICK // 3]))
+        # Gaps, in which nothing comes or only what is to be refused.
+        if i % 1000 < 700 and random.random() < 0.1:
+            sent.append((now + int(random.integers(1, 30)) * TICK, now, wave(1e-9 * now)))
+        for message in [m for m in sent if m[0] <= now]:
+            sent.remove(message)
+            _, stamp, values = message
+            known = int(random.choice([2, 2, 1, 0]))
+            values = np.where(random.random((3, 3)) < 0.02, np.nan, values)
+            script.message(now, stamp, values, order=known)
+            code = (
+                STALE
+                if now - stamp > 0.05e9
+                else OVERTAKEN
+                if stamp <= last
+                else NONE
+                if np.isfinite(values[: known + 1]).all()
+                else NOT_FINITE
+            )
+            codes.append(code)
+            refusing = code != NONE
+            if code == NONE:
+                last = stamp
+                python.sample = (stamp, known, values)
+        period = 1e-3 * float(random.choice([1.0, 1.0, 2.0, 20.0, 0.0, -1.0]))
+        script.tick(now, period)
+        expected.append(python.tick(now, period, refusing))
+        states.append(python.state)
+    ran = script.run(driver, begin)
+    assert ran.refusals == codes
+    assert {NONE, OVERTAKEN, NOT_FINITE} <= set(codes)
+    assert ran.states == states
+    assert {'waiting', 'following', 'easing'} <= set(states)
+    np.testing.assert_allclose(ran.efforts, expected, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize('order', [0, 1, 2])
+def test_error_between_messages_is_of_the_order_that_is_left_out(driver, order):
+    interval, count = 10 * TICK, 60
+    script = Script({'extrapolation': order, 'ease_time': 1e-3})
+    for i in range(count * 10):
+        if not i % 10:
+            script.message(i * TICK, i * TICK, wave(1e-9 * i * TICK))
+        script.tick(i * TICK)
+    ran = script.run(driver)
+    exact = np.array([wave(1e-3 * i)[0] for i in range(count * 10)])
+    error = np.abs(ran.efforts - exact)[200:]
+    h, w, a = 1e-9 * interval, np.array([3.0, 7.0, 11.0]), 0.4 * EFFORT
+    bound = a * (w * h) ** (order + 1) / math.factorial(order + 1)
+    assert (error.max(axis=0) < bound).all()
+    assert (error.max(axis=0) > 0.25 * bound).all()
+
+
+REFUSED = {
+    'another joint': (OTHER, {'names': ('a', 'b', 'x')}),
+    'another base link': (OTHER, {'base': 'other'}),
+    'a joint is missing': (MISSING, {'names': ('a', 'b'), 'values': np.ones((3, 2))}),
+    'a joint too many': (OTHER, {'names': (*'abcd',), 'values': np.ones((3, 4))}),
+    'a joint twice': (TWICE, {'names': ('a', 'b', 'b')}),
+    'a value is missing': (SIZE, {'values': np.ones((3, 2))}),
+    'a derivative is missing': (SIZE, {'values': np.ones((2, 3))}),
+    'order 3': (SIZE, {'order': 3}),
+    'NaN': (NOT_FINITE, {'values': np.full((3, 3), np.nan)}),
+    'infinite derivative': (NOT_FINITE, {'values': np.diag([0.0, 0.0, np.inf])}),
+    'old': (STALE, {'stamp': -60 * TICK}),
+    'of the future': (FUTURE, {'stamp': 30 * TICK}),
+    'before the epoch': (STALE, {'stamp': -1, 'absolute': True}),
+    'of the last day of all clocks': (FUTURE, {'stamp': 2**62, 'absolute': True}),
+    'the stamp of the one before': (OVERTAKEN, {'stamp': -TICK}),
+    'overtaken': (OVERTAKEN, {'stamp': -2 * TICK}),
+}
+
+
+@pytest.mark.parametrize('what', REFUSED)
+def test_what_cannot_be_followed_is_refused_and_moves_nothing(driver, what):
+    code, given = REFUSED[what]
+    ran = []
+    for refused in (False, True):
+        script = Script({'ease_time': 0.01}, base='base')
+        good = {'values': wave(0.0), 'base': 'base'}
+        script.message(-TICK, -TICK, **good)
+        for i in range(100):
+            script.tick(i * TICK)
+            if refused and i < 20:
+                script.message(0, **{'stamp': i * TICK, **good, **given})
+        ran.append(script.run(driver))
+    without, with_it = ran
+    assert with_it.refusals == [NONE] + [code] * 20
+    assert (with_it.efforts == without.efforts).all()
+    assert without.states[-1] == 'fallback'
+    assert with_it.states[-1] == 'refused'
+
+
+def test_joints_come_in_any_order_and_a_stamp_of_zero_is_now(driver):
+    script = Script({'ease_time': 1e-3})
+    script.message(0, 0, [[3.0, 1.0, 2.0]], names=('c', 'a', 'b'), order=0, absolute=True)
+    for i in range(40):
+        script.tick(i * TICK)
+    ran = script.run(driver)
+    assert ran.refusals == [NONE]
+    assert (ran.efforts[-1] == [1.0, 2.0, 3.0]).all()
+    assert ran.age[-1] == pytest.approx(0.039)
+
+
+@pytest.mark.parametrize('jump', [-3600.0, 3600.0])
+def test_after_a_jump_of_the_clock_efforts_are_eased_and_then_followed_again(driver, jump):
+    script = Script({'ease_time': 0.02})
+    states, jump = [], int(1e9 * jump)
+    for i in range(600):
+        at = i * TICK + (jump if i >= 200 else 0)
+        # For 100 ms nothing comes with the new time.
+        if not i % 10 and not 200 <= i < 300:
+            script.message(at, at, wave(1e-9 * i * TICK))
+        script.tick(at, 1e-3 if i != 200 else 1e-9 * jump)
+    ran = script.run(driver)
+    assert set(ran.refusals) == {NONE}
+    states = list(dict.fromkeys(ran.states))
+    assert states == ['following', 'easing', 'fallback']
+    assert ran.states[-1] == 'following'
+    assert_no_step(ran.efforts)
+
+
+def assert_no_step(efforts, period=1e-3):
+    steps = np.abs(np.diff(efforts, axis=0))
+    assert (steps <= RATE * period * (1.0 + 1e-12) + 1e-12).all()
+    assert (np.abs(efforts) <= EFFORT).all()
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_whatever_comes_there_is_never_a_step(driver, seed):
+    random = np.random.default_rng(seed)
+    script = Script({'ease_time': 0.01, 'fallback': seed % 2})
+    scales = 10.0 ** random.integers(-2, 4, 3000)
+    clock = 0
+    for i in range(3000):
+        jumps, often = (
+            [TICK, 50 * TICK, -40 * TICK, 10**12, -(10**12)],
+            [0.9, 0.04, 0.04, 0.01, 0.01],
+        )
+        clock += int(random.choice(jumps, p=often))
+        if i % 500 > 200 and random.random() < 0.3:
+            stamp = clock + int(random.integers(-80, 40)) * TICK
+            values = scales[i] * random.normal(size=(3, 3))
+            values[random.random((3, 3)) < 0.02] = random.choice(
+                [np.nan, np.inf, 1e308, -1e308]
+            )
+            script.message(clock, stamp, values, order=int(random.integers(0, 3)))
+        if random.random() < 0.02:
+            script.reference(clock, scales[i] * random.normal(size=9))
+        script.tick(clock)
+    ran = script.run(driver, begin=(0.0, 3.0, -5.0))
+    assert np.isfinite(ran.efforts).all()
+    assert {'following', 'easing', 'fallback'} <= set(ran.states)
+    assert (ran.limited == 1).any() and (ran.limited == 2).any()
+    assert_no_step(ran.efforts)
+
+
+def test_a_late_tick_moves_efforts_no_further_than_the_longest_period(driver):
+    script = Script({'ease_time': 1e-3})
+    script.message(0, 0, [EFFORT], order=0)
+    for i in range(3):
+        script.tick(i * 10 * TICK, 0.5)
+    ran = script.run(driver)
+    assert ran.efforts[1] - ran.efforts[0] == pytest.approx(RATE * 0.005)
+    assert (ran.limited[1] == 2).all()
+
+
+def test_derivatives_whose_sum_is_no_number_hold_efforts(driver):
+    script = Script({'ease_time': 1e-3, 'max_age': 10.0})
+    script.message(0, 0, [[1.0] * 3, [1e308] * 3, [-1e308] * 3])
+    for i in range(0, 9000, 100):
+        script.tick(i * TICK)
+    assert np.isfinite(script.run(driver).efforts).all()
+
+
+def test_it_begins_from_the_efforts_that_are_there(driver):
+    script = Script({'ease_time': 0.1})
+    for i in range(200):
+        script.tick(i * TICK)
+    ran = script.run(driver, begin=(30.0, math.nan, 1e9))
+    assert ran.efforts[0] == pytest.approx([30.0, 0.0, EFFORT[2]], abs=0.1)
+    assert (ran.efforts[-1] == 0.0).all()
+    assert set(ran.states) == {'waiting'}
+    assert_no_step(ran.efforts)
+
+
+def test_references_of_a_slower_controller_are_extrapolated_between_its_ticks(driver):
+    script = Script({'ease_time': 1e-3})
+    for i in range(400):
+        script.reference(i * TICK, wave(1e-9 * TICK * (i - i % 4)))
+        script.tick(i * TICK)
+    ran = script.run(driver)
+    exact = np.array([wave(1e-3 * i)[0] for i in range(400)])
+    assert np.abs(ran.efforts - exact)[100:].max() < 1e-4
+    assert ran.age[100:].max() == pytest.approx(0.003)
+
+
+def test_references_that_are_not_renewed_are_lost_unless_they_rest(driver):
+    moving, resting = [], []
+    for values, states in ((wave(0.0), moving), (wave(0.0) * [[1], [0], [0]], resting)):
+        script = Script({'ease_time': 0.01})
+        for i in range(200):
+            script.reference(i * TICK, values)
+            script.tick(i * TICK)
+        states.extend(script.run(driver).states)
+    assert set(moving[70:]) == {'fallback'}
+    assert set(resting) == {'following'}
+
+
+def test_references_without_derivatives_are_held_and_nan_is_refused(driver):
+    script = Script({'ease_time': 0.01})
+    none = np.full(3, np.nan)
+    for i in range(200):
+        values = [[1.0, 2.0, 3.0], none, none] if i < 100 else [none, none, none]
+        script.reference(i * TICK, values)
+        script.tick(i * TICK)
+    ran = script.run(driver)
+    assert ran.efforts[99] == pytest.approx([1.0, 2.0, 3.0])
+    assert ran.states[99] == 'following'
+    assert ran.states[-1] == 'refused'
+    assert_no_step(ran.efforts)
+
+
+@pytest.mark.parametrize(
+    'options, limits, what',
+    [
+        ({'max_age': 0.0}, None, 'max_age'),
+        ({'max_age': math.nan}, None, 'max_age'),
+        ({'max_ahead': -1.0}, None, 'max_ahead'),
+        ({'max_period': 1.0}, None, 'max_period'),
+        ({'ease_time': 0.0}, None, 'ease_time'),
+        ({'extrapolation': 3}, None, 'extrapolation'),
+        ({}, (np.array([1.0, 0.0, 1.0]), RATE), 'limits.b.effort'),
+        ({}, (EFFORT, np.array([1.0, 1.0, math.inf])), 'limits.c.effort_rate'),
+        ({}, (EFFORT, np.array([-1.0, 1.0, 1.0])), 'limits.a.effort_rate'),
+    ],
+)
+def test_options_out_of_range_are_refused_by_name(driver, options, limits, what):
+    said = Script(options, limits=limits or (EFFORT, RATE)).run(driver)
+    assert said.startswith(f'{what} is ')
+
+
+@pytest.mark.parametrize('sanitizer', ['address,undefined', 'thread'])
+def test_readers_of_the_buffer_see_whole_values_and_the_newest(sanitizer, tmp_path):
+    program = compiled(tmp_path, 'race', f'-fsanitize={sanitizer}')
+    word, taken = run(program).split()
+    assert word == 'right'
+    assert int(taken) > 0

@@ -1,0 +1,160 @@
+"""TrackingController, alone and with a generated law, runs with stand-ins for ROS."""
+
+import re
+import subprocess
+import warnings
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from scipy.interpolate import BPoly
+from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
+from support.plugins import CHECKED, HERE, HUMBLE, KILTED, PACKAGE, run_plugin
+
+from hodyn_ros import ModelWarning, RobotModel, generate_code
+from hodyn_ros.actuators import Actuators, SeriesElastic
+from hodyn_ros.cli.main import run as command
+from hodyn_ros.control import JointImpedance, tracking_controller
+from hodyn_ros.errors import RequestError
+
+needs_compilers = pytest.mark.skipif(
+    not (C_COMPILERS and CPP_COMPILERS), reason='there are no C and C++ compilers'
+)
+OF_LAW = {'torque_limits': [80.0, 40.0], 'delay': 1e-3}
+
+
+@pytest.fixture(scope='module')
+def actuators():
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        model = RobotModel.from_urdf('two_link')
+    springs = {name: SeriesElastic(1000.0, 0.5) for name in model.joint_names}
+    return Actuators(model, springs)
+
+
+@needs_compilers
+@pytest.mark.parametrize('version', [HUMBLE, KILTED])
+def test_controller_lives_through_all_states(version, tmp_path):
+    assert run_plugin(tmp_path, version, HERE / 'tracking_plugin.cpp') == 'correct\n'
+
+
+@needs_compilers
+def test_motion_between_samples_is_that_of_scipy(tmp_path):
+    program = tmp_path / 'trajectory'
+    folder = f'-I{PACKAGE / "include"}'
+    source = HERE / 'trajectory.cpp'
+    run(CPP_COMPILERS[0], '-std=c++17', *WARNINGS, *CHECKED, folder, source, '-o', program)
+    random = np.random.default_rng(3)
+    times = np.cumsum(random.uniform(0.1, 0.6, 8))
+    values = random.normal(size=(5, 8, 3)) * [[[1]], [[2]], [[5]], [[10]], [[50]]]
+    asked = np.sort(random.uniform(times[0] - 0.2, times[-1] + 0.2, 400))
+    asked = asked.round(9)
+    numbers = [*times, *values.ravel()]
+    given = [3, 8, *map(float.__repr__, map(float, numbers))]
+    given += [round(1e9 * t) for t in asked]
+    result = subprocess.run(
+        [program],
+        input=' '.join(map(str, given)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stderr
+    found = np.array([line.split() for line in result.stdout.splitlines()], dtype=float)
+    found = found.reshape(-1, 5, 3)[:, :, ::-1]
+    path = BPoly.from_derivatives(times, values.transpose(1, 0, 2))
+    inside = (asked > times[0]) & (asked < times[-1])
+    assert 0 < inside.sum() < len(asked)
+    for k in range(5):
+        expected = path(np.clip(asked, times[0], times[-1]), nu=k)
+        expected *= inside[:, None] | (k == 0)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(found[:, k], expected, rtol=0.0, atol=1e-9 * scale)
+
+
+@needs_compilers
+def test_generated_package_gives_the_torques_of_its_law(actuators, tmp_path):
+    law = tracking_controller(actuators, 1e-3, **OF_LAW)
+    package = tmp_path / 'package'
+    paths = generate_code(
+        actuators.model, package, name='robot', controller=law, ros2_control=True
+    )
+    assert {path.relative_to(package).as_posix() for path in paths} == {
+        'CMakeLists.txt',
+        'README.md',
+        'config/controllers.yaml',
+        'kernel/CMakeLists.txt',
+        'kernel/robot_dynamics.c',
+        'kernel/robot_dynamics.h',
+        'kernel/robot_dynamics_test.c',
+        'package.xml',
+        'plugin.xml',
+        'src/plugin.cpp',
+    }
+    kernel, library = package / 'kernel', tmp_path / 'law.o'
+    run(C_COMPILERS[0], '-O1', '-c', kernel / 'robot_dynamics.c', '-o', library)
+    q = np.array([0.4, -0.7])
+    places = [*q, *law.resting(q)]
+    sources = package / 'src' / 'plugin.cpp', HERE / 'generated_plugin.cpp', library
+    text = ' '.join(map(repr, map(float, places)))
+    said = run_plugin(tmp_path, KILTED, *sources, include=(kernel,), given=text)
+    largest, error, reason = map(float, said.split())
+    assert largest > 1.0
+    assert error == 0.0
+    assert reason == 0
+
+
+def test_generated_package_says_everywhere_the_same(actuators, tmp_path):
+    law = tracking_controller(actuators, 2e-3, **OF_LAW)
+    generate_code(actuators.model, tmp_path, name='Arm', controller=law, ros2_control=True)
+    texts = {
+        path.relative_to(tmp_path).as_posix(): path.read_text()
+        for path in tmp_path.rglob('*')
+        if path.is_file()
+    }
+    assert not [name for name, text in texts.items() if re.search(r'@\w+@', text)]
+    package = ElementTree.fromstring(texts['package.xml'])
+    assert package.findtext('name') == 'arm_tracking_controller'
+    library = ElementTree.fromstring(texts['plugin.xml'])
+    assert library.get('path') == 'arm_tracking_controller'
+    assert library.find('class').get('type') in texts['src/plugin.cpp']
+    config = yaml.safe_load(texts['config/controllers.yaml'])
+    manager = config['controller_manager']['ros__parameters']
+    assert manager['update_rate'] == 500
+    assert manager['tracking_controller']['type'] == library.find('class').get('name')
+    known = yaml.safe_load(
+        (PACKAGE / 'src/tracking_controller_parameters.yaml').read_text()
+    )
+    defaults = {
+        name: p['default_value'] for name, p in known['tracking_controller'].items()
+    }
+    assert config['tracking_controller']['ros__parameters'] == defaults
+    # Reasons of a stop, as the header counts them.
+    enumeration = re.search(r'enum \{(.*?)\}', texts['kernel/Arm_dynamics.h'], re.DOTALL)[1]
+    names = re.search(r'names\[\] = \{(.*?)\}', texts['src/plugin.cpp'], re.DOTALL)[1]
+    assert re.findall(r'"(\w+)"', names) == [
+        name.lower() for name in re.findall(r'ARM_(\w+)', enumeration)
+    ]
+
+
+def test_a_package_is_made_around_a_tracking_law_alone(actuators, tmp_path):
+    law = JointImpedance(actuators, 1e-3, stiffness=100.0, torque_limits=[80.0, 40.0])
+    for other, name in ((law, 'JointImpedance'), (None, 'NoneType')):
+        with pytest.raises(RequestError, match=f'not {name}'):
+            generate_code(actuators.model, tmp_path, controller=other, ros2_control=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_a_package(tmp_path, capsys):
+    folder = str(tmp_path / 'package')
+    arguments = ['generate', 'panda', '--ros2-control', folder]
+    assert command(arguments) != 0
+    assert 'give --actuators FILE' in capsys.readouterr().err
+    assert command(['generate', 'panda', '--actuators', 'panda_sea', '-o', folder]) != 0
+    assert '--actuators is for the law of --ros2-control' in capsys.readouterr().err
+    assert command([*arguments, '--actuators', 'panda_sea', '--delay', '0.001']) == 0
+    written = capsys.readouterr().out.splitlines()
+    assert f'{folder}/src/plugin.cpp' in written
+    header = (tmp_path / 'package/kernel/panda_dynamics.h').read_text()
+    assert '#define PANDA_LEAD 0.0015' in header

@@ -1,0 +1,324 @@
+// Takes TrackingController through its life, with a law that only notes what it is asked for.
+
+#include <cmath>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allocations.hpp"
+#include "hodyn_controllers/tracking_controller.hpp"
+#include "pluginlib/class_list_macros.hpp"
+
+namespace
+{
+
+using controller_interface::CallbackReturn;
+using controller_interface::return_type;
+using hodyn_msgs::msg::JointMotionTrajectory;
+
+constexpr std::int64_t kTick = 1000000;
+const rclcpp_lifecycle::State kState;
+int failures = 0;
+
+#define CHECK(condition) \
+  if (!(condition)) {++failures; std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);}
+
+/// What the law was asked for last, and what it shall answer.
+struct Law
+{
+  int reason = 0, status = 0;
+  bool moves = false;
+  double desired[10] = {}, theta[2] = {};
+};
+
+Law * law = nullptr;
+
+struct Kernel
+{
+  struct State { Law law; };
+  static constexpr std::size_t n = 2;
+  static constexpr double period = 0.001, lead = 0.002;
+  static const char * joint(std::size_t j) {return j ? "b" : "a";}
+  static const char * reason_name(int reason) {return reason == 9 ? "asked" : "position";}
+  static void reset(State & state) {state.law = Law(); law = &state.law;}
+  static void stop(State & state) {state.law.reason = 9;}
+  static bool release(State & state)
+  {
+    state.law.reason = state.law.moves ? state.law.reason : 0;
+    return state.law.reason == 0;
+  }
+  static int reason(const State & state) {return state.law.reason;}
+  static int evaluate(
+    State & state, const double * desired, const double *, const double * theta, double,
+    double * torque)
+  {
+    std::copy(desired, desired + 10, state.law.desired);
+    std::copy(theta, theta + 2, state.law.theta);
+    if (state.law.status == 0) {
+      torque[0] = 1.0;
+      torque[1] = -2.0;
+    }
+    return state.law.status;
+  }
+};
+
+struct Robot
+{
+  Robot()
+  : controller(make_controller()), node(*controller->node)
+  {
+    node.time = 1700000000000000000;
+    CHECK(controller->on_init() == CallbackReturn::SUCCESS);
+  }
+
+  CallbackReturn configure()
+  {
+    const CallbackReturn result = controller->on_configure(kState);
+    if (result == CallbackReturn::SUCCESS) {
+#if RCLCPP_VERSION_MAJOR < 17
+      references = controller->on_export_reference_interfaces();
+#else
+      references = controller->on_export_reference_interfaces_list();
+      controller->ordered_exported_reference_interfaces_ = references;
+#endif
+    }
+    return result;
+  }
+
+  CallbackReturn activate(std::size_t states = 4)
+  {
+    controller->command_interfaces_.clear();
+    controller->state_interfaces_.clear();
+    commands.clear();
+    measured.clear();
+    for (const std::string & name : controller->command_interface_configuration().names) {
+      const std::size_t i = commands.size();
+      commands.emplace_back(name.substr(0, 1), name.substr(2), &torques[i]);
+      controller->command_interfaces_.emplace_back(commands.back());
+    }
+    for (const std::string & name : controller->state_interface_configuration().names) {
+      const std::size_t i = measured.size();
+      if (i < states) {
+        measured.emplace_back(name.substr(0, 1), name.substr(2), &positions[i]);
+        controller->state_interfaces_.emplace_back(measured.back());
+      }
+    }
+    return controller->on_activate(kState);
+  }
+
+  return_type tick(int count = 1)
+  {
+    return_type result = return_type::OK;
+    for (int i = 0; i < count && result == return_type::OK; ++i) {
+      node.time += kTick;
+      const long before = allocations;
+      result = controller->update(rclcpp::Time(node.time), rclcpp::Duration(kTick));
+      CHECK(allocations == before);
+    }
+    return result;
+  }
+
+  /// From rest to rest in 0.1 s, joints in the other order.
+  JointMotionTrajectory motion(double a, double b) const
+  {
+    JointMotionTrajectory made;
+    made.joint_names = {"b", "a"};
+    made.time_from_start = {0.0, 0.1};
+    made.position = {positions[1], positions[0], b, a};
+    made.velocity = made.acceleration = made.jerk = made.snap = {0.0, 0.0, 0.0, 0.0};
+    return made;
+  }
+
+  void send(const JointMotionTrajectory & message)
+  {
+    std::static_pointer_cast<rclcpp::Subscription<JointMotionTrajectory>>(
+      node.subscriptions.at("~/joint_motion_trajectory"))->callback(message);
+  }
+
+  /// Whether a trajectory is refused with words.
+  bool refuses(const JointMotionTrajectory & message, const std::string & words)
+  {
+    node.log.clear();
+    send(message);
+    return node.log.size() == 1 && node.log[0].find(words) != std::string::npos;
+  }
+
+  void release()
+  {
+    auto response = std::make_shared<std_srvs::srv::Trigger::Response>();
+    std::static_pointer_cast<rclcpp::Service<std_srvs::srv::Trigger>>(
+      node.services.at("~/release"))->callback(nullptr, response);
+    CHECK(response->success);
+  }
+
+  void refer(std::size_t i, double value)
+  {
+#if RCLCPP_VERSION_MAJOR < 17
+    references[i].set_value(value);
+#else
+    CHECK(references[i]->set_value(value));
+#endif
+  }
+
+  std::string told()
+  {
+    node.timer->callback();
+    using diagnostic_msgs::msg::DiagnosticArray;
+    const auto publisher = std::static_pointer_cast<rclcpp::Publisher<DiagnosticArray>>(
+      node.publishers.at("/diagnostics"));
+    return publisher->published.empty() ? "" : publisher->published.back().status.at(0).message;
+  }
+
+  std::unique_ptr<controller_interface::ChainableControllerInterface> controller;
+  rclcpp_lifecycle::LifecycleNode & node;
+  double torques[2] = {NAN, NAN}, positions[4] = {0.5, -0.5, 0.6, -0.6};
+  std::deque<hardware_interface::CommandInterface> commands;
+  std::deque<hardware_interface::StateInterface> measured;
+#if RCLCPP_VERSION_MAJOR < 17
+  std::vector<hardware_interface::CommandInterface> references;
+#else
+  std::vector<hardware_interface::CommandInterface::SharedPtr> references;
+#endif
+};
+
+void begins_only_where_it_can()
+{
+  Robot robot;
+  robot.controller->update_rate = 500;
+  CHECK(robot.configure() == CallbackReturn::ERROR);
+  CHECK(robot.node.log.back() ==
+    "The update rate is 500 Hz, and the law was generated for 1000 Hz.");
+  robot.controller->update_rate = 1000;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate(3) == CallbackReturn::ERROR);
+  robot.positions[1] = NAN;
+  CHECK(robot.activate() == CallbackReturn::ERROR);
+  CHECK(robot.node.log.back() == "Measured positions are not finite.");
+  robot.positions[1] = -0.5;
+  CHECK(robot.refuses(robot.motion(1.0, 1.0), "not active"));
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  CHECK(robot.told() == "holding");
+  CHECK(robot.tick() == return_type::OK);
+  CHECK(robot.torques[0] == 1.0 && robot.torques[1] == -2.0);
+  CHECK(law->desired[0] == 0.5 && law->desired[1] == -0.5 && law->desired[2] == 0.0);
+  CHECK(law->theta[0] == 0.6 && law->theta[1] == -0.6);
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  CHECK(robot.torques[0] == 0.0 && robot.torques[1] == 0.0);
+  CHECK(robot.controller->on_cleanup(kState) == CallbackReturn::SUCCESS);
+}
+
+void follows_trajectories()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  robot.tick(10);
+  auto wrong = robot.motion(0.7, -0.5);
+  wrong.joint_names[0] = "c";
+  CHECK(robot.refuses(wrong, "lacks the joint b"));
+  wrong = robot.motion(0.7, -0.5);
+  wrong.velocity[3] = 0.1;
+  CHECK(robot.refuses(wrong, "end at rest"));
+  wrong = robot.motion(0.7, -0.5);
+  wrong.snap[0] = NAN;
+  CHECK(robot.refuses(wrong, "not finite"));
+  wrong = robot.motion(0.7, -0.5);
+  wrong.jerk.clear();
+  CHECK(robot.refuses(wrong, "must have a value"));
+  wrong = robot.motion(0.7, -0.5);
+  wrong.time_from_start[1] = 0.0;
+  CHECK(robot.refuses(wrong, "increase"));
+  wrong = robot.motion(0.7, -0.5);
+  wrong.position[1] = 0.52;
+  CHECK(robot.refuses(wrong, "derivative 0 of a is 0.52"));
+  wrong = robot.motion(0.7, -0.5);
+  wrong.header.stamp = rclcpp::Time(robot.node.time - 200 * kTick);
+  CHECK(robot.refuses(wrong, "over"));
+  robot.send(robot.motion(0.7, -0.5));
+  robot.tick(55);
+  CHECK(robot.told() == "following");
+  // It began 5 ms later than what was wanted then; now half of the way is wanted.
+  CHECK(std::abs(law->desired[0] - 0.6) < 1e-9 && law->desired[1] == -0.5);
+  CHECK(law->desired[2] > 4.0 && std::abs(law->desired[4]) < 1e-6);
+  wrong = robot.motion(0.7, -0.5);  // Would begin at rest.
+  wrong.position[1] = 0.6;
+  CHECK(robot.refuses(wrong, "derivative 1 of a is 0.0"));
+  robot.tick(100);
+  CHECK(std::abs(law->desired[0] - 0.7) < 1e-12 && law->desired[2] == 0.0);
+}
+
+void stops_and_goes_on()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  robot.tick(10);
+  robot.send(robot.motion(0.7, -0.5));
+  robot.tick(50);
+  law->reason = 1;
+  robot.positions[0] = 0.65;
+  robot.tick(2);
+  CHECK(robot.told() == "stopped: position");
+  CHECK(law->desired[0] == 0.65 && law->desired[2] == 0.0);
+  CHECK(robot.refuses(robot.motion(0.7, -0.5), "stopped (position)"));
+  law->moves = true;
+  robot.release();
+  robot.tick();
+  CHECK(law->reason == 1);
+  law->moves = false;
+  robot.tick();
+  CHECK(law->reason == 1);  // Asked once, it tries once.
+  robot.release();
+  robot.tick();
+  CHECK(law->reason == 0 && robot.told() == "holding");
+  law->status = 2;
+  CHECK(robot.tick(9) == return_type::OK);
+  CHECK(robot.torques[0] == 1.0 && robot.told() == "no torque");
+  CHECK(robot.tick() == return_type::ERROR);
+  law->status = 5;
+  CHECK(robot.tick(20) == return_type::OK);
+}
+
+void follows_references()
+{
+  Robot robot;
+  robot.node.strings["motor_position_interface"] = "position";
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  robot.controller->is_chained = true;
+  CHECK(robot.activate(2) == CallbackReturn::SUCCESS);
+  CHECK(robot.references.size() == 10);
+  robot.tick(5);
+  CHECK(law->reason == 0 && law->desired[0] == 0.5 && law->theta[0] == 0.5);
+  for (std::size_t i = 0; i < 10; ++i) {
+    robot.refer(i, static_cast<double>(i));
+  }
+  robot.tick();
+  CHECK(law->desired[9] == 9.0 && robot.told() == "following");
+  robot.refer(4, NAN);
+  robot.tick();
+  CHECK(law->reason == 9 && robot.told() == "stopped: asked");
+  robot.refer(4, 4.0);
+  robot.tick(2);
+  CHECK(law->reason == 9 && law->desired[0] == 0.5);
+  robot.release();
+  robot.tick();
+  CHECK(law->reason == 0 && law->desired[4] == 4.0);
+}
+
+}  // namespace
+
+class Mocked : public hodyn_controllers::TrackingController<Kernel> {};
+
+PLUGINLIB_EXPORT_CLASS(Mocked, controller_interface::ChainableControllerInterface)
+
+int main()
+{
+  begins_only_where_it_can();
+  follows_trajectories();
+  stops_and_goes_on();
+  follows_references();
+  std::printf(failures ? "%d failures\n" : "correct\n", failures);
+  return failures != 0;
+}
