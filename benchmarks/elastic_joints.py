@@ -106,8 +106,8 @@ def known(condition: Condition, stiffness: Array) -> Robot:
 
 
 def recommended(robot: Robot, w: float) -> Any:
-    """Make the tracking law."""
-    options = {'torque_limits': TORQUE_LIMITS, 'delay': robot.delay}
+    """Make the tracking law, without guards, which the others lack; they would stop "fast"."""
+    options = {'torque_limits': TORQUE_LIMITS, 'delay': robot.delay, 'guards': None}
     return tracking_controller(robot.actuators, PERIOD, bandwidth=w, **options)
 
 
@@ -143,10 +143,10 @@ LAWS: dict[str, tuple[Callable[[Robot, float], Any], float | None]] = {
 }
 """What makes each law, and its bandwidth [rad/s] unless it is tuned."""
 LEGEND = (
-    'Columns are laws with their bandwidths [rad/s]: the recommended tracking law; the '
-    'feed-forward of the torques and two derivatives with PD of the motors (FF), with an integral '
-    'of the link error; exact linearisation; computed torque of a rigid robot; PD of the motors '
-    'with weight. The tracking law has the bandwidth of its own rule, exact linearisation the two '
+    'Columns are laws with their bandwidths [rad/s]: the recommended tracking law, whose guards, '
+    'which would stop "fast", are off; the feed-forward of the torques and two derivatives with '
+    'PD of the motors (FF), with an integral of the link error; exact linearisation; computed '
+    'torque of a rigid robot; PD of the motors with weight. The tracking law has the bandwidth of its own rule, exact linearisation the two '
     'given ones. The others get that with the smallest RMS error of "all" in another motion, of '
     f'{", ".join(f"{w:.0f}" for w in BANDWIDTHS)} rad/s, with which no torque reaches its limit '
     f'or, at rest, changes by more than {LARGEST_RATE:.0f} N m/s. They keep it in all rows. "All" '
