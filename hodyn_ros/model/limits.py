@@ -159,8 +159,9 @@ class LimitedJoints:
             is_known = np.isfinite(tree.limits[:5])
             self.moved = [j for j in model.closure.dependent if is_known[:, j].any()]
             self.names += tuple(tree.joint_names[j] for j in self.moved)
-            both = zip(limits, tree.limits)
-            self.limits = MotionLimits(*(np.append(a, b[self.moved]) for a, b in both))
+            self.limits = MotionLimits(
+                *(np.append(a, b[self.moved]) for a, b in zip(limits, tree.limits))
+            )
 
     def motion(self, motion: Array) -> Array:
         """Motion of all m joints.
@@ -190,7 +191,7 @@ class LimitedJoints:
         is_known = np.logical_and.accumulate(is_known, axis=-2)
         whole = complete_motion(self._model, np.where(is_known, motion, 0.0))
         moved = np.where(is_known, whole[..., self.moved], np.nan)
-        return np.concatenate((motion, moved), axis=-1)
+        return np.append(motion, moved, axis=-1)
 
 
 class LimitCheck:
@@ -368,8 +369,7 @@ def find_violations_in_blocks(
         for q, Q in blocks:
             if joints.moved:  # by no effort of their own
                 q = joints.motion(q)
-                none = np.zeros_like(q[..., 2:, model.n_joints :])
-                Q = np.concatenate((Q, none), axis=-1)
+                Q = np.append(Q, np.zeros_like(q[..., 2:, model.n_joints :]), axis=-1)
             yield np.concatenate(
                 (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2
             )

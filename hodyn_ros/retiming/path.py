@@ -321,8 +321,8 @@ class PathLimits:
         # Of the velocity all joints have one row, its square.
         self._squares = np.zeros((3, 1, len(p)))
         joints = LimitedJoints(model, limits)
-        velocity = joints.motion(p[:, :2])[:, 1]
-        self._squares[0, 0] = np.square(velocity / joints.limits.velocity).max(axis=1)
+        used = joints.motion(p[:, :2])[:, 1] / joints.limits.velocity
+        self._squares[0, 0] = np.square(used).max(axis=1)
         if p.shape[1] > 4:
             # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u.
             m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]
