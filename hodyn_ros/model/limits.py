@@ -131,26 +131,91 @@ class Violation(NamedTuple):
     sample: int
 
 
+class LimitedJoints:
+    """Joints of a robot whose motion has limits: its own, then those that closed loops move.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+        Of the n joints of the model; the others have those of its description.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the m >= n joints. Joints that loops move are among them if their position, velocity,
+        acceleration or jerk has a limit.
+    limits : MotionLimits
+        Each of shape (m,).
+    moved : list of int
+        Those that loops move, joints of the tree.
+    """
+
+    def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
+        self._model, self.names, self.limits = model, model.joint_names, limits
+        self.moved: list[int] = []
+        if model.closure is not None:
+            tree = model.closure.tree
+            is_known = np.isfinite(tree.limits[:5])
+            self.moved = [j for j in model.closure.dependent if is_known[:, j].any()]
+            self.names += tuple(tree.joint_names[j] for j in self.moved)
+            self.limits = MotionLimits(
+                *(np.append(a, b[self.moved]) for a, b in zip(limits, tree.limits))
+            )
+
+    def motion(self, motion: Array) -> Array:
+        """Motion of all m joints.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (..., K, n)
+            NaN where it is not known.
+
+        Returns
+        -------
+        ndarray, shape (..., K, m)
+            NaN where it does not follow.
+
+        Raises
+        ------
+        MotionError
+            As `hodyn_ros.kinematics.complete_motion`.
+        """
+        if not self.moved:
+            return motion
+        # Kinematics builds on models, not they on it: it is loaded when it is asked for.
+        from hodyn_ros.kinematics.closed_loops import complete_motion
+
+        # A derivative follows from all of the same order and below.
+        is_known = np.isfinite(motion).all(axis=-1, keepdims=True)
+        is_known = np.logical_and.accumulate(is_known, axis=-2)
+        whole = complete_motion(self._model, np.where(is_known, motion, 0.0))
+        moved = np.where(is_known, whole[..., self.moved], np.nan)
+        return np.append(motion, moved, axis=-1)
+
+
 class LimitCheck:
     """Count of the samples of a stream that exceed the same limits, as quickly as may be.
 
     Parameters
     ----------
     model : RobotModel
-        Has the names of the joints.
     limits : MotionLimits
-        A value that exceeds its limit by rounding alone does not count.
+        Of its joints; see `LimitedJoints` for others. A value that exceeds its limit by rounding
+        alone does not count.
     """
 
     def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
-        self._quantities, *bounds = zip(*_ranges(limits))
+        joints = LimitedJoints(model, limits)
+        self._quantities, *bounds = zip(*_ranges(joints.limits))
         lower, upper = np.array(bounds)
         slack = _slack(upper)
-        self._names, self._hits = model.joint_names, np.zeros(upper.shape, dtype=np.int64)
-        self.look: Callable[[Array, Array], bool] = partial(
-            compiled_count(), lower - slack, upper + slack, self._hits
-        )
+        self._names, self._hits = joints.names, np.zeros(upper.shape, dtype=np.int64)
+        count = partial(compiled_count(), lower - slack, upper + slack, self._hits)
+        self.look: Callable[[Array, Array], bool] = count
         """Counts what a motion (K, n) with efforts (K-2, n) exceeds; returns whether it is any."""
+        if joints.moved:
+            self.look = lambda motion, effort: count(joints.motion(motion), effort)
 
     def take_hits(self) -> dict[str, int]:
         """Samples that have exceeded each limit since the last call.
@@ -185,12 +250,12 @@ def _count_hits(
 
     Parameters
     ----------
-    lower, upper : ndarray, shape (7, n)
+    lower, upper : ndarray, shape (7, m)
         Rows as of `_ranges`.
-    hits : ndarray of int, shape (7, n)
+    hits : ndarray of int, shape (7, m)
         Counts that are increased.
-    motion : ndarray, shape (K, n)
-    effort : ndarray, shape (K-2, n)
+    motion : ndarray, shape (K, m)
+    effort : ndarray, shape (K-2, n), n <= m
     """
     found = False
     for k in range(4 if len(motion) == 3 else min(len(motion) + 2, 7)):
@@ -264,14 +329,20 @@ def find_violations(
     ----------
     model : RobotModel
     limits : MotionLimits
+        Of its joints. Those that closed loops move have to keep the limits of the description.
     motion : array-like, shape (N, K, n)
     effort : array-like, shape (N, K-2, n)
-        Of the same motion.
+        Of the same motion. What is NaN in either exceeds nothing.
 
     Returns
     -------
     tuple of Violation
         Ordered by quantity, then by joint; empty where all limits are kept.
+
+    Raises
+    ------
+    MotionError
+        If closed loops cannot be followed along the motion.
     """
     motion, effort = (
         np.asarray(motion, dtype=np.float64),
@@ -292,13 +363,18 @@ def find_violations_in_blocks(
     blocks : iterable of (ndarray, ndarray)
         Motions (..., K, n) and efforts (..., K-2, n). Samples are counted through all blocks.
     """
-    values = (
-        np.concatenate(
-            (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2
-        )
-        for q, Q in blocks
-    )
-    return _worst(model.joint_names, _ranges(limits), values)
+    joints = LimitedJoints(model, limits)
+
+    def values() -> Iterator[Array]:
+        for q, Q in blocks:
+            if joints.moved:  # by no effort of their own
+                q = joints.motion(q)
+                Q = np.append(Q, np.zeros_like(q[..., 2:, model.n_joints :]), axis=-1)
+            yield np.concatenate(
+                (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2
+            )
+
+    return _worst(joints.names, _ranges(joints.limits), values())
 
 
 def find_position_violations(
@@ -310,13 +386,18 @@ def find_position_violations(
     ----------
     model : RobotModel
     limits : MotionLimits
+        Of its joints. Those that closed loops move have to keep the limits of the description.
     positions : array-like, shape (N, n)
-        [rad] or [m]
+        [rad] or [m]; with closed loops those of all joints at once.
+
+    Raises
+    ------
+    MotionError
+        If closed loops do not reach a position.
     """
-    values = np.asarray(positions, dtype=np.float64)
-    return worst_violations(
-        'position', model.joint_names, values, limits.lower, limits.upper
-    )
+    joints = LimitedJoints(model, limits)
+    values = joints.motion(np.asarray(positions, dtype=np.float64)[:, None])[:, 0]
+    return worst_violations('position', joints.names, values, *joints.limits[:2])
 
 
 def worst_violations(
@@ -354,7 +435,7 @@ def _worst(
     ranges : iterable of (str, ndarray, ndarray)
         Quantities with lowest and highest values (n,).
     blocks : iterable of ndarray, shape (..., K, n)
-        Values of the first K quantities.
+        Values of the first K quantities; NaN exceeds nothing.
     """
     quantities, *bounds = zip(*ranges)
     lower, upper = np.array(bounds)
@@ -363,8 +444,8 @@ def _worst(
     for values in blocks:
         highest = lowest = values
         while highest.ndim > 2:
-            highest = highest.max(axis=0, initial=-np.inf)
-            lowest = lowest.min(axis=0, initial=np.inf)
+            highest = np.fmax.reduce(highest, axis=0, initial=-np.inf)
+            lowest = np.fmin.reduce(lowest, axis=0, initial=np.inf)
         K, n = highest.shape
         excess = np.maximum(highest - upper[:K], lower[:K] - lowest)
         for k, j in np.argwhere(excess > largest[:K]).tolist():

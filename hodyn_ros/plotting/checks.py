@@ -235,12 +235,10 @@ def all_violations(
     ActuatorError
         If limits of motors are given without actuators, or the motors of these are others.
     """
-    # Zero exceeds no limit of what may be unknown; positions are always known.
-    motion = np.nan_to_num(results.motion)
-    effort = np.zeros_like(motion[:, 2:])
+    effort = np.full_like(results.motion[:, 2:], np.nan)
     known = results.effort[:, : effort.shape[1]]
-    effort[:, : known.shape[1]] = np.nan_to_num(known)
-    found = find_violations(model, limits, motion, effort)
+    effort[:, : known.shape[1]] = known
+    found = find_violations(model, limits, results.motion, effort)
     if results.motors is not None and motor_limits is not None:
         if actuators is None:
             raise ActuatorError(

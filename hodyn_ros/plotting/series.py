@@ -208,12 +208,15 @@ def is_linear(results: Results, model: RobotModel, name: str) -> bool:
         In the order of the model.
     model : RobotModel
     name : str
-        Of a joint or motor.
+        Of a joint, which may be one that loops move, or of a motor.
 
     Returns
     -------
     bool
     """
+    if model.closure is not None and name in model.closure.tree.joint_names:
+        tree = model.closure.tree
+        return tree.joint_types[tree.joint_names.index(name)] == 'prismatic'
     joint = joint_of(results, name)
     return joint is not None and model.joint_types[joint] == 'prismatic'
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.leibniz import compose
-from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.limits import LimitedJoints, MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.retiming.scaling import (
     TimedMotion,
@@ -320,7 +320,9 @@ class PathLimits:
         self._kinds = [_rows(torque_shares, torque_terms), _rows(rate_shares, rate_terms)]
         # Of the velocity all joints have one row, its square.
         self._squares = np.zeros((3, 1, len(p)))
-        self._squares[0, 0] = np.square(p[:, 1] / limits.velocity).max(axis=1)
+        joints = LimitedJoints(model, limits)
+        used = joints.motion(p[:, :2])[:, 1] / joints.limits.velocity
+        self._squares[0, 0] = np.square(used).max(axis=1)
         if p.shape[1] > 4:
             # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u.
             m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]

@@ -26,9 +26,11 @@ from hodyn_ros.errors import (
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.limits import (
     LIMITED,
+    LimitedJoints,
     MotionLimits,
-    find_position_violations,
+    Violation,
     motion_limits,
+    worst_violations,
 )
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -392,10 +394,7 @@ def _scaling_along(
     refuse_extremes(model, limits, motion)
 
     def examined(t: Array) -> _Played:
-        series = motion(t, highest)
-        if not hasattr(motion, 'expansions'):
-            _refuse_positions(model, limits, series[:, 0], t)
-        return played(series, t)
+        return played(motion(t, highest), t)
 
     found = _scaling_in_time(examined, times, knots_of(motion), near)
     if found.limiting is None:
@@ -444,7 +443,7 @@ def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion
     ----------
     model : RobotModel
     limits : MotionLimits
-        Those of positions are used.
+        Those of positions are used, without those of joints that closed loops move.
     motion : function of time
         One with `expansions`, such as a `PiecewiseMotion`, is looked at between its samples
         too; others are not looked at.
@@ -456,26 +455,22 @@ def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion
     """
     if hasattr(motion, 'expansions'):
         lowest, highest, *times = position_extremes(motion)  # type: ignore[arg-type]
-        _refuse_positions(model, limits, np.stack((lowest, highest)), np.stack(times))
+        names, positions = model.joint_names, np.stack((lowest, highest))
+        for worst in worst_violations('position', names, positions, *limits[:2]):
+            of_joints = times[worst.sample].tolist()
+            raise _out_of_range(worst, of_joints[names.index(worst.joint_name)])
 
 
-def _refuse_positions(
-    model: RobotModel, limits: MotionLimits, positions: Array, times: Array | None
-) -> None:
-    """Refuse positions (N, n) beyond their limits, at times (N,) or (N, n)."""
-    for worst in find_position_violations(model, limits, positions):
-        place, time = f'sample {worst.sample}', None
-        if times is not None:
-            of_joints = np.broadcast_to(times.T, positions.T.shape)
-            time = float(of_joints[model.joint_names.index(worst.joint_name), worst.sample])
-            place = f'{time:.6g} s'
-        raise ScalingError(
-            f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {place} beyond its '
-            f'limit {worst.limit:.6g}: no time factor changes that; change the path.',
-            limiting=Limiting(
-                'position', worst.joint_name, worst.sample, worst.value, worst.limit, time
-            ),
-        )
+def _out_of_range(worst: Violation, time: float | None) -> ScalingError:
+    """Refusal of a position at a sample or time."""
+    place = f'sample {worst.sample}' if time is None else f'{time:.6g} s'
+    return ScalingError(
+        f'Joint {worst.joint_name!r} has the position {worst.value:.6g} at {place} beyond its '
+        f'limit {worst.limit:.6g}: no time factor changes that; change the path.',
+        limiting=Limiting(
+            'position', worst.joint_name, worst.sample, worst.value, worst.limit, time
+        ),
+    )
 
 
 def rigid_efforts(
@@ -525,7 +520,7 @@ class _Played:
     MotionError
         If the motion has no samples, or too few orders for a limit.
     ScalingError
-        If samples without times leave their position limits.
+        If samples leave their position limits.
     """
 
     def __init__(
@@ -545,8 +540,13 @@ class _Played:
                 f'The motion has shape {motion.shape}, expected (N, K, {model.n_joints}) with '
                 'N >= 1.'
             )
-        if times is None:
-            _refuse_positions(model, limits, motion[:, 0], times)
+        joints = LimitedJoints(model, limits)
+        self._names, self._of_all = joints.names, joints.motion(motion)
+        positions, bounds = self._of_all[:, 0], joints.limits[:2]
+        for worst in worst_violations('position', joints.names, positions, *bounds):
+            raise _out_of_range(
+                worst, None if times is None else float(times[worst.sample])
+            )
         self._model, self._actuators, self._stiffness = model, actuators, stiffness
         self._motion, self.times = motion, times
         self._wrenches = wrenches
@@ -561,7 +561,7 @@ class _Played:
         for quantity, kind, order in LIMITED:
             if kind not in orders:
                 continue
-            given = limits if kind in ('motion', 'effort') else motor_limits
+            given = {'motion': joints.limits, 'effort': limits}.get(kind, motor_limits)
             self._limit(
                 quantity, kind, order, orders[kind], np.asarray(getattr(given, quantity))
             )
@@ -593,7 +593,7 @@ class _Played:
                 f'derivatives (the zeroth included), but K is {K}; give more derivatives, or '
                 'limits without it.'
             )
-        names = self._model.joint_names
+        names = self._names
         if self._actuators is not None and kind in ('position', 'torque'):
             names = self._actuators.motor_names
         self.labels += [(quantity, names[column]) for column in columns]
@@ -617,8 +617,9 @@ class _Played:
     def _series(self, s: float) -> Iterator[tuple[str, Array]]:
         """Motion and efforts of joints and motors at a rate, what is cheap first."""
         s = max(s, _SLOWEST)
-        motion = self._motion if s == 1.0 else at_rate(self._motion, s)
+        motion = self._of_all if s == 1.0 else at_rate(self._of_all, s)
         yield 'motion', motion
+        motion = motion[..., : self._model.n_joints]
         effort = self._once
         if s != 1.0:
             effort = at_rate(effort + (s * s - 1.0) * self._dynamic, s)
@@ -657,7 +658,7 @@ class _Played:
             return None
         bands = []
         for order, columns, limit in self._columns.get('motion', ()):
-            size = np.maximum(np.abs(self._motion[:, order, columns]), _TINY)
+            size = np.maximum(np.abs(self._of_all[:, order, columns]), _TINY)
             first = (limit / size) ** (1.0 / order)
             bands.append((first, np.full_like(first, np.inf)))
         for order, columns, limit in self._columns.get('effort', ()):

@@ -58,7 +58,8 @@ def splice(
     Position, velocity, acceleration and jerk keep their limits at all times. Torques and their
     rates are looked at four times in every step, with two per cent of their limits in reserve;
     where they are too high, the motion is led nearer to the one in progress. What that one exceeds
-    already may be exceeded as far.
+    already may be exceeded as far. Of joints that closed loops move the positions at waypoints are
+    looked at.
 
     Parameters
     ----------

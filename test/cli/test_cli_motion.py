@@ -202,6 +202,66 @@ def test_check_says_how_near_closed_loops_come_to_a_singularity(
     assert ('That is near' in out) is is_near
 
 
+def test_limits_of_joints_that_loops_move(tmp_path, capsys):
+    times = np.linspace(0.0, 1.0, 81)
+    phase = np.pi * times[:, None] + 0.5 * np.pi * np.arange(5)
+    swing = 0.25 * np.pi ** np.arange(5) * np.sin(phase)
+    names = ('motor_a', 'motor_b')
+    alike, apart = (
+        write_table(
+            tmp_path / f'{sign}.csv', times, swing[..., None] * [1, sign], names=names
+        )
+        for sign in (1, -1)
+    )
+    assert command(capsys, 'check', 'parallel_ankle', alike)[0] == 0
+    (found,) = as_json(capsys, 'check', 'parallel_ankle', apart, code=1)['violations']
+    expected = {
+        'joint_name': 'roll',
+        'quantity': 'position',
+        'limit': 0.43633,
+        'unit': 'rad',
+    }
+    assert expected.items() <= found.items()
+    assert found['time'] == 0.5 and found['value'] > 0.5
+    out = command(capsys, 'check', 'parallel_ankle', apart)[1]
+    assert 'position' in out and 'roll' in out and '1 limit is exceeded.' in out
+    page = tmp_path / 'page.html'
+    command(capsys, 'report', 'parallel_ankle', apart, '-o', page)
+    assert '>roll</td>' in page.read_text()
+    code, _, err = command(capsys, 'retime', 'parallel_ankle', apart)
+    assert code == 2 and "Joint 'roll' has the position" in err
+    code, out, _ = command(capsys, 'retime', 'parallel_ankle', alike, '--intervals', '8')
+    assert code == 0 and 'All known limits are kept' in out
+
+
+@pytest.mark.parametrize(('kind', 'unit'), [('prismatic', 'm'), ('revolute', 'rad')])
+def test_units_of_joints_that_loops_move(kind, unit, tmp_path, capsys):
+    bodies = ''.join(
+        f'<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" '
+        f'ixz="0" iyz="0"/></inertial></link><joint name="{name}_joint" type="{joint}" '
+        f'independent="{leads}"><parent link="base"/><child link="{name}"/><axis xyz="1 0 0"/>'
+        f'<limit lower="-{limit}" upper="{limit}" velocity="99" effort="99"/></joint>'
+        for name, joint, leads, limit in (
+            ('a', 'prismatic', 'true', 2),
+            ('b', kind, 'false', 0.5),
+        )
+    )
+    robot = tmp_path / 'coupled.urdf'
+    robot.write_text(
+        f'<robot name="coupled"><link name="base"/>{bodies}<coupling name="belt" type="rolling">'
+        '<predecessor link="a"/><successor link="b"/><ratio value="1"/></coupling></robot>'
+    )
+    times = np.linspace(0.0, 1.0, 11)
+    motion = write_table(
+        tmp_path / 'm.csv',
+        times,
+        0.6 * np.eye(1, 3)[:, :, None].repeat(11, 0),
+        names=['a_joint'],
+    )
+    (found,) = as_json(capsys, 'check', robot, motion, code=1)['violations']
+    assert (found['joint_name'], found['unit']) == ('b_joint', unit)
+
+
 def test_check_says_where_and_by_how_much_each_limit_is_exceeded(fast, capsys):
     times = np.linspace(0.0, 1.0, 81)
     swing = swinging(times, 1.0, 6.0)

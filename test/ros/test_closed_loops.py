@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from hodyn_msgs.msg import JointMotion
+from hodyn_msgs.srv import ComputeInverseDynamics
 from sensor_msgs.msg import JointState
 from support import robots
+from support.messages import joint_trajectory
 from support.ros_harness import Harness, dict_of
 
 from hodyn_ros import RobotModel, inverse_dynamics
@@ -15,6 +17,14 @@ JOINTS = ['left', 'left_elbow', 'right', 'right_elbow']
 STATES = 'hodyn_node/joint_states'
 MOTION = np.array([[0.1, -0.2], [1.0, 0.5], [-2.0, 1.0], [3.0, -1.0], [0.5, 7.0]])
 MODEL = RobotModel.from_urdf(robots.FIVE_BAR)
+
+
+ELBOW = 0.1  # largest position of the left one in `LIMITED`
+LIMITED = robots.FIVE_BAR.replace(
+    '<joint name="left_elbow" type="continuous">',
+    '<joint name="left_elbow" type="revolute">'
+    f'<limit lower="-1" upper="{ELBOW}" velocity="9" effort="9"/>',
+)
 
 
 def make(**parameters):
@@ -66,6 +76,29 @@ def test_motions_of_the_independent_joints_are_answered(harness):
     found = [answers[0].effort, answers[0].effort_dot, answers[0].effort_ddot]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
     assert list(answers[0].joint_names) == ['left', 'right']
+
+
+def test_limits_of_joints_that_loops_move_are_checked():
+    points = np.array([[0.0, 0.0], [-0.2, 0.2], [0.0, 0.0]])
+    highest = complete_motion(MODEL, points[1:2])[0, 1]
+    assert highest > ELBOW  # where the motors turn back
+    harness = Harness()
+    try:
+        harness.describe_and_wait(LIMITED)
+        send_motion(harness, np.vstack([points[:2][::-1], np.zeros((3, 2))]))
+        beyond = 'samples beyond the limit of position of left_elbow'
+        harness.status('joint_effort', lambda s: dict_of(s).get(beyond) == '1')
+        message = joint_trajectory(points, (0.0, 1.0, 2.0), ['left', 'right'])
+        harness.publishers['joint_trajectory'].publish(message)
+        of_topic = harness.received('effort_trajectory')[-1]
+        response = harness.call(ComputeInverseDynamics.Request(trajectory=message))
+        for answer in (of_topic, response.effort_trajectory):
+            (found,) = answer.limit_violations
+            assert (found.joint_name, found.quantity) == ('left_elbow', 'position')
+            assert (found.value, found.limit) == (pytest.approx(highest, rel=1e-6), ELBOW)
+            assert found.time_from_start == pytest.approx(1.0, abs=0.01)
+    finally:
+        harness.close()
 
 
 def test_joint_states_are_those_that_are_measured_or_else_those_asked_for(harness):

@@ -30,6 +30,7 @@ LAYERS = [
 # RobotModel.warm_up and RobotModel.with_loops.
 ASKED_FOR = {
     ('hodyn_ros.model.robot', 'hodyn_ros.engine.engine'),
+    ('hodyn_ros.model.limits', 'hodyn_ros.kinematics.closed_loops'),
     ('hodyn_ros.model.robot', 'hodyn_ros.kinematics.closed_loops'),
 }
 HEIGHT = {part: -number for number, layer in enumerate(LAYERS) for part in layer}

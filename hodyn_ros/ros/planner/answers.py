@@ -38,7 +38,7 @@ from hodyn_ros.errors import (
     TrajectoryError,
     WrenchError,
 )
-from hodyn_ros.model.limits import find_position_violations, find_violations_in_blocks
+from hodyn_ros.model.limits import find_violations_in_blocks, worst_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.retiming.splicing import splice
@@ -522,9 +522,13 @@ def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robo
     message.limit_violations = [
         *(
             violation_message(item, times[item.sample, names.index(item.joint_name)])
-            for item in find_position_violations(robot.model, robot.limits, positions)
+            for item in worst_violations('position', names, positions, *robot.limits[:2])
         ),
-        *(item for item in message.limit_violations if item.quantity != 'position'),
+        *(
+            item
+            for item in message.limit_violations
+            if item.quantity != 'position' or item.joint_name not in names
+        ),
     ]
 
 
