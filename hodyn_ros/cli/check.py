@@ -179,7 +179,7 @@ def _singularity(model: RobotModel, results: Results) -> dict[str, Any] | None:
 
 def _singularity_lines(nearest: dict[str, Any] | None) -> list[str]:
     """What is said of it."""
-    if nearest is None:
+    if nearest is None or not np.isfinite(nearest['distance']):
         return []
     near = (
         f'That is near: below a ratio of {NEAR:g} dependent joints move many times as fast as '

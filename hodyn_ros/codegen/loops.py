@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CLOSE = Template("""
 $helpers
 static const double TOLERANCE = $tolerance, LARGEST_STEP = $largest;
-static const double CORRECTIONS = $corrections, SMALLEST_STEP = $smallest;
+static const double CORRECTIONS = $corrections, SMALLEST_STEP = $smallest, FARTHEST = $farthest;
 
 $kernels
 int ${name}_close(const double wanted[$n], double closed[$N])
@@ -69,6 +69,7 @@ def closing_code(name: str, closure: Closure) -> str:
         largest=LARGEST_STEP,
         corrections=float(loop_kernels.CORRECTIONS),
         smallest=loop_kernels.SMALLEST_STEP,
+        farthest=loop_kernels.FARTHEST,
         n=len(closure.independent),
         m=len(closure.dependent),
         N=closure.tree.n_joints,

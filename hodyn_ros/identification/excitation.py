@@ -28,7 +28,13 @@ from hodyn_ros.dynamics.regressor import (
     payload_in_body,
     regressor,
 )
-from hodyn_ros.errors import JointNameError, RequestError, ScalingError, UnlimitedError
+from hodyn_ros.errors import (
+    JointNameError,
+    MotionError,
+    RequestError,
+    ScalingError,
+    UnlimitedError,
+)
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.model.assembly import BASE
@@ -451,7 +457,7 @@ class _Task(NamedTuple):
         )
         try:
             kept = uniform_scaling(self.model, motion, self.bounds, near=1.0).is_kept
-        except ScalingError:
+        except (ScalingError, MotionError):  # the latter where closed loops do not close
             return False
         return kept and not self.leaves_box(motion(times, 0)[:, 0])
 
@@ -480,7 +486,11 @@ class _Task(NamedTuple):
         for torque, spread in product((2.0, 1.0), (0.0, *np.linspace(0.05, 1.0, 1000))):
             still = np.zeros((1, 4, len(middle)))
             still[0, 0] = 0.5 * (middle + spread * rng.uniform(-half, half))
-            if not self.exceeds(still, torque * inverse_dynamics(self.model, still)):
+            try:
+                effort = torque * inverse_dynamics(self.model, still)
+            except MotionError:  # as in `keeps`
+                continue
+            if not self.exceeds(still, effort):
                 return np.asarray(still[0, 0])
         raise RequestError(
             'No pose was found that keeps the box and the torques; give a larger box [m], in the '
@@ -539,7 +549,10 @@ def _searched(
         motion = np.zeros((len(looks), 4, len(rest)))
         motion[:, 0] = rest
         motion[:, :, moved] += scale * own
-        effort = inverse_dynamics(task.model, motion)
+        try:
+            effort = inverse_dynamics(task.model, motion)
+        except MotionError:  # positions at which closed loops do not close
+            return -np.inf, waypoints
         if task.exceeds(motion, effort):
             return -np.inf, waypoints
         return _score(task.information(motion, effort, duration)), scale * waypoints

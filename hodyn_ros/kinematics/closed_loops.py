@@ -122,6 +122,14 @@ class Tables:
         kernels.first_order(self.tree, self.loops, poses, q[None].copy(), S, R, L)
         return missing, L
 
+    def levelled(self, q: Array) -> tuple[Array, Array]:
+        """As `at`, with rows of couplings of unit length: large ratios hide no other row."""
+        missing, L = self.at(q)
+        length = np.ones(len(L))
+        of_couplings = slice(len(self.loops[7]), None)
+        length[of_couplings] = np.maximum(1.0, np.linalg.norm(L[of_couplings], axis=1))
+        return missing / length, L / length[:, None]
+
 
 def _sides(
     tree: RobotModel, frames: Sequence[tuple[str, Array]]
@@ -602,12 +610,14 @@ def close_loops(
         raise ModelError(
             f'The model {tree.name!r} has closed loops already; give all of them at once.'
         )
+    if isinstance(loops, (Loop, Coupling)):
+        loops = [loops]
     joints = tuple(item for item in loops if isinstance(item, Loop))
     couplings = tuple(item for item in loops if isinstance(item, Coupling))
     _check_loops(tree, loops, joints, couplings)
     tables = Tables(tree, joints, couplings)
     owners = tables.owners
-    q = _closed(tables, _start_of(tree, start or {}), 200)
+    q = _closed(tables, _start_of(tree, {} if start is None else start), 200)
     kept = _kept_rows(tables, q)
     q = _checked_closed(tables, Tables(tree, joints, couplings, kept), kept, q)
     dropped = sorted({owners[i] for i in range(len(owners)) if i not in kept})
@@ -618,11 +628,12 @@ def close_loops(
         if dropped
         else ''
     )
-    held, on_held = _held(tree, joints, q, tables.at(q)[1][kept], independent)
+    held, on_held = _held(tree, joints, q, tables.levelled(q)[1][kept], independent)
     couplings += held
     kept = np.concatenate([kept, len(owners) + np.arange(len(held))])
     remark = f'{remark} {on_held}'.strip()
-    u = _independent(tree, Tables(tree, joints, couplings, kept).at(q)[1], independent)
+    of_kept = Tables(tree, joints, couplings, kept)
+    u = _independent(tree, of_kept.levelled(q)[1], independent)
     d = np.setdiff1d(np.arange(tree.n_joints), u)
     parts = frozen(u), frozen(d), frozen(kept), frozen(q)
     names = tuple(coupling.joint for coupling in held)
@@ -660,6 +671,11 @@ def _check_loops(
 def _start_of(tree: RobotModel, start: Mapping[str, float]) -> Array:
     """Joint positions (N,) as they are given, else zero."""
     q = np.zeros(tree.n_joints)
+    if not isinstance(start, Mapping):
+        raise ModelError(
+            f'The start is {start!r}, expected positions by names of joints, such as '
+            f'{{{tree.joint_names[0]!r}: 0.5}}.'
+        )
     for name, value in start.items():
         if name not in tree.joint_names:
             raise ModelError(
@@ -693,7 +709,7 @@ def _checked_closed(
 def _closed(tables: Tables, q: Array, steps: int) -> Array:
     """Positions (N,) that Gauss's and Newton's method reaches in so many steps."""
     for _ in range(steps):
-        missing, L = tables.at(q)
+        missing, L = tables.levelled(q)
         step = -np.linalg.pinv(L, rcond=_RANK) @ missing
         size = np.abs(step).max(initial=0.0)
         q = q + step * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
@@ -706,10 +722,10 @@ def _kept_rows(tables: Tables, q: Array) -> NDArray[np.intp]:
     """Rows that the others do not follow from, at and around a closed position."""
     from scipy.linalg import qr
 
-    here = tables.at(q)[1]
+    here = tables.levelled(q)[1]
     # A position nearby: a little along the motion that the loops leave, and closed again.
     free = np.linalg.svd(here)[2][_rank(here) :]
-    there = tables.at(
+    there = tables.levelled(
         _closed(tables, q + 0.02 * np.sin(1.0 + np.arange(len(free))) @ free, 20)
     )[1]
     if _rank(there) > _rank(here):
@@ -815,6 +831,7 @@ def _independent(
         )
     if names is None:
         return _first_independent(L, freedom)
+    names = [names] if isinstance(names, str) else names
     unknown = [name for name in names if name not in tree.joint_names]
     if unknown or len({*names}) != freedom or len(names) != freedom:
         known = [tree.joint_names.index(x) for x in names if x not in unknown]

@@ -37,7 +37,7 @@ Tables = tuple[Any, ...]
 HINGE = KINDS.index('hinge')
 
 # Farthest position from the start [rad, m] to which there is a way in a reasonable time.
-_FARTHEST = 1e4
+FARTHEST = 1e4
 # How small steps of the way may become, and how often each is corrected, before it is given up.
 SMALLEST_STEP, CORRECTIONS = 1e-4, 12
 # How far apart [rad, m] samples may be for one to start from the other.
@@ -436,7 +436,7 @@ def close_position(
     fastest = 0.0
     for i in range(len(u)):
         fastest = max(fastest, abs(wanted[i] - start[u[i]]))
-    if not fastest < _FARTHEST:
+    if not fastest < FARTHEST:
         return reached
     while reached < 1.0:
         for j in range(n):
@@ -530,6 +530,8 @@ def advance(
             for i in range(n):
                 good[u[i]] = q[u[i]]
                 steepest = max(steepest, abs(wanted[i] - origin[u[i]]))
+            if steepest >= FARTHEST:
+                return -1.0
             for i in range(m):
                 good[d[i]] = q[d[i]]
                 tangent[i] = change[m + i]

@@ -204,7 +204,8 @@ class LoopSingularity(NamedTuple):
         Smallest over largest singular value of the loops by the dependent joints: zero where the
         independent joints do not determine them (second kind, type 2).
     distance : ndarray, shape (...)
-        Of the independent joints from there, estimated [rad, m].
+        Of the independent joints from there, estimated [rad, m]; infinite where the singular
+        value does not change, as of couplings.
     joint : ndarray of str, shape (...)
         Dependent joint that is determined least.
     output_ratio : ndarray, shape (...), optional
@@ -268,11 +269,13 @@ def loop_singularity(
     )
     slopes = ClosedMotion(model, along).L[:, 1][..., d].reshape(-1, n, len(d), len(d))
     gradient = np.einsum('sr,snrc,sc->sn', left[..., -1], slopes, right[:, -1])
-    steepness = np.maximum(np.linalg.norm(gradient, axis=-1), 1e-300)
+    steepness = np.linalg.norm(gradient, axis=-1)
+    with np.errstate(divide='ignore'):
+        distance = 0.5 * values[:, -1] / steepness
     names = np.array(closure.tree.joint_names)
     found = LoopSingularity(
         (values[:, -1] / values[:, 0]).reshape(shape),
-        (0.5 * values[:, -1] / steepness).reshape(shape),
+        distance.reshape(shape),
         names[d[np.abs(right[:, -1]).argmax(axis=-1)]].reshape(shape),
     )
     if link is None:

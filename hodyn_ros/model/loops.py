@@ -74,6 +74,7 @@ class Loop:
         axis = finite_array(f'{what}: the axis', self.axis, ModelError)
         if axis.shape != (3,) or not np.any(axis):
             raise ModelError(f'{what}: the axis is {self.axis!r}, expected a direction.')
+        axis = axis / np.abs(axis).max()  # first, as squares may overflow or vanish
         object.__setattr__(self, 'axis', frozen(axis / np.linalg.norm(axis)))
 
     @property
@@ -127,7 +128,8 @@ class Coupling:
     Raises
     ------
     ModelError
-        If the coefficients are no finite numbers, or not one more than there are several joints.
+        If the coefficients are no finite numbers, or not one more than there are several joints,
+        or one of these comes twice.
     """
 
     name: str
@@ -142,6 +144,11 @@ class Coupling:
             raise ModelError(f'{what} are {self.coefficients!r}, expected c_0, c_1, ...')
         if not isinstance(self.follows, str):
             object.__setattr__(self, 'follows', tuple(self.follows))
+            if len({*self.follows}) != max(1, len(self.follows)):
+                raise ModelError(
+                    f'Coupling {self.name!r} follows {listed(self.follows)}, expected joints that '
+                    'differ.'
+                )
             if len(values) != 1 + len(self.follows):
                 raise ModelError(
                     f'{what} are {self.coefficients!r}, expected c_0 and one for each of '

@@ -194,6 +194,32 @@ def test_couplings_are_sums_of_several_joints():
         to_urdf(model)
     with pytest.raises(ModelError, match='expected c_0 and one for each of left, left_rod'):
         Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5))
+    for twice_or_none in (['left', 'left'], []):
+        with pytest.raises(ModelError, match='expected joints that differ'):
+            Coupling('belt', 'right_rod', twice_or_none, (0.3, *[1.0 for _ in twice_or_none]))
+
+
+@pytest.mark.parametrize('ratio', [1e3, 1e6])
+def test_large_ratios_of_couplings_hide_no_other_rows(ratio):
+    screw = Coupling('screw', 'left', 'right', (0.0, ratio))
+    gear = Coupling('gear', 'left_rod', 'right_rod', (0.0, 1.0))
+    model = planar().with_loops([screw, gear], start={'right': 0.1})
+    assert (model.joint_names, model.closure.remark) == (('left', 'left_rod'), '')
+    whole = complete_motion(model, [[0.001 * ratio, 0.3]])
+    np.testing.assert_allclose(whole, [[0.001 * ratio, 0.3, 0.001, 0.3]], rtol=1e-12)
+
+
+@pytest.mark.parametrize('size', [1e-200, 1e200])
+def test_axes_of_any_length_are_directions(size):
+    loop = Loop('a', 'hinge', 'b', 'c', axis=(0.6 * size, 0.0, 0.8 * size))
+    np.testing.assert_allclose(loop.direction, [0.6, 0.0, 0.8], rtol=1e-15)
+
+
+def test_a_single_loop_or_joint_may_stand_for_itself():
+    alone = planar().with_loops(PIN, start=START)
+    assert alone.closure.loops == (PIN,)
+    with pytest.raises(ModelError, match='independent joints are left, expected 2'):
+        planar().with_loops(PIN, 'left', START)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +231,7 @@ def test_couplings_are_sums_of_several_joints():
         ([Loop('a', 'ball', 'left_tip', 'foot')], {}, "no link 'foot'"),
         ([Coupling('c', 'left', 'elbow', (0.0, 1.0))], {}, "no joint 'elbow'"),
         ([PIN], {'start': {'elbow': 1.0}}, "names joint 'elbow'"),
+        ([PIN], {'start': [2.0, -1.2, 1.0, 1.2]}, 'expected positions by names of joints'),
         (
             [PIN],
             {'start': START, 'independent': ['left']},
@@ -403,6 +430,10 @@ def test_compiled_closing_refuses_what_is_out_of_reach(compiled):
         inverse_dynamics(model, motion)
     with pytest.raises(MotionError, match='cannot be closed at sample 0, left = 3'):
         inverse_dynamics(model, motion[120])
+    for far in (1e5, 1e300):  # no way there ends in any reasonable time
+        motion[120, 0] = 0.0, far
+        with pytest.raises(MotionError, match='cannot be closed at sample 120'):
+            inverse_dynamics(model, motion)
     motion[120, 0] = np.nan
     with pytest.raises(MotionError, match='nan'):
         inverse_dynamics(model, motion)

@@ -91,3 +91,18 @@ def test_a_motion_is_found_that_shows_the_parameters(given):
     found = excite(given, limits, target='friction', duration=5.0)
     assert found.names[:3] == ('left viscous', 'left coulomb', 'left offset')
     assert np.linalg.cond(found.information) < 1e6
+
+
+@pytest.mark.parametrize('upper', [[3.9, 2.9], [7.0, 3.5]])
+def test_motions_keep_to_where_loops_close(given, upper):
+    """Limits leave room for positions at which they do not, in the second case in their middle."""
+    limits = given.limits._replace(
+        lower=np.array([0.1, -0.9]),
+        upper=np.array(upper),
+        velocity=np.full(2, 3.0),
+        acceleration=np.full(2, 20.0),
+    )
+    found = excite(given, limits, target='friction', duration=5.0)
+    motion = found.motion(np.linspace(0.0, 5.0, 400), 2)
+    assert np.ptp(motion[:, 0], axis=0).min() > 0.1
+    assert np.isfinite(inverse_dynamics(given, motion)).all()

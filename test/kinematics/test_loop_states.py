@@ -209,6 +209,13 @@ def test_where_branches_cross_the_distance_is_half():
     assert found.distance == pytest.approx(0.5 * true, rel=0.01)
 
 
+def test_of_gears_singular_positions_are_infinitely_far():
+    line = chain(['motor', 'wheel'], [ABOUT_Z] * 2, [0.0, 0.3], parents=(-1, -1))
+    model = line.with_loops([Coupling('gear', 'wheel', 'motor', (0.0, -2.0))])
+    found = loop_singularity(model, [[0.3]])
+    assert np.isposinf(found.distance) and found.ratio == 1.0
+
+
 def test_a_stretched_leg_cannot_move_the_output(five_bar):
     names = ['left_elbow', 'right']
     whole = complete_joint_state(five_bar, names, [[[1.2 - 1e-6, 0.2]], [[0.5, 0.2]]])
