@@ -17,6 +17,7 @@ _CLOSE = Template("""
 $helpers
 static const double TOLERANCE = $tolerance, LARGEST_STEP = $largest;
 static const double CORRECTIONS = $corrections, SMALLEST_STEP = $smallest, FARTHEST = $farthest;
+static const double LARGEST_LEAP = $leap;
 
 $kernels
 int ${name}_close(const double wanted[$n], double closed[$N])
@@ -70,6 +71,7 @@ def closing_code(name: str, closure: Closure) -> str:
         corrections=float(loop_kernels.CORRECTIONS),
         smallest=loop_kernels.SMALLEST_STEP,
         farthest=loop_kernels.FARTHEST,
+        leap=loop_kernels.LARGEST_LEAP,
         n=len(closure.independent),
         m=len(closure.dependent),
         N=closure.tree.n_joints,

@@ -40,6 +40,9 @@ HINGE = KINDS.index('hinge')
 FARTHEST = 1e4
 # How small steps of the way may become, and how often each is corrected, before it is given up.
 SMALLEST_STEP, CORRECTIONS = 1e-4, 12
+# What a step may be off [rad, m] from the mean of the tangents at its ends: what leads over a gap,
+# or to another branch, is further off.
+LARGEST_LEAP = 0.03
 # How far apart [rad, m] samples may be for one to start from the other.
 NEAR = 0.1
 
@@ -438,14 +441,13 @@ def close_position(
         fastest = max(fastest, abs(wanted[i] - start[u[i]]))
     if not fastest < FARTHEST:
         return reached
+    for j in range(n):
+        q[0, j] = good[j]
+    slope = tangent_at(tree, loops, branch, wanted, q, work)
     while reached < 1.0:
-        for j in range(n):
-            q[0, j] = good[j]
-        slope = tangent_at(tree, loops, branch, wanted, q, work)
         if slope < 0.0:
             return reached
-        slope = max(slope, fastest)
-        largest = LARGEST_STEP / max(slope, LARGEST_STEP)
+        largest = LARGEST_STEP / max(slope, fastest, LARGEST_STEP)
         tangent = b[:m].copy()
         step = min(step, largest)
         while True:
@@ -456,7 +458,13 @@ def close_position(
             for r in range(m):
                 q[0, d[r]] = good[d[r]] - ahead * tangent[r]
             if correct(tree, loops, d, q, work):
-                break
+                slope = tangent_at(tree, loops, branch, wanted, q, work)
+                off = 0.0
+                for r in range(m):
+                    moved = q[0, d[r]] - good[d[r]]
+                    off = max(off, abs(moved + 0.5 * ahead * (tangent[r] + b[r])))
+                if off < LARGEST_LEAP:
+                    break
             step = 0.5 * ahead
             if step < SMALLEST_STEP * largest:
                 return reached
@@ -522,7 +530,13 @@ def advance(
         state[3] += 1.0
         for i in range(m):
             q[d[i]] -= change[i]
-        if size < TOLERANCE:
+        off = 0.0
+        for i in range(m):
+            mean = 0.5 * (tangent[i] + change[m + i])
+            off = max(off, abs(q[d[i]] - good[d[i]] - state[1] * mean))
+        if state[4] > 1.0:  # from a sample nearby, not along the way
+            off = 0.0
+        if max(size / TOLERANCE, off / LARGEST_LEAP) < 1.0:
             state[0] += state[1]
             if state[0] > 1.0 - 1e-12:
                 return 1.0
@@ -546,8 +560,9 @@ def advance(
             state[3] = 0.0
             predict(n, m, u, d, origin, wanted, good, tangent, state, q)
             return 0.0
-        if state[3] < CORRECTIONS:
-            return 0.0
+        if size >= TOLERANCE:
+            if state[3] < CORRECTIONS:
+                return 0.0
     state[1] *= 0.5
     if state[1] <= SMALLEST_STEP * state[4]:
         return -1.0

@@ -1,5 +1,7 @@
 """Robots with closed loops against an oracle of its own, and what their terms have in common."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from support import mechanisms
@@ -196,7 +198,9 @@ def test_couplings_are_sums_of_several_joints():
         Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5))
     for twice_or_none in (['left', 'left'], []):
         with pytest.raises(ModelError, match='expected joints that differ'):
-            Coupling('belt', 'right_rod', twice_or_none, (0.3, *[1.0 for _ in twice_or_none]))
+            Coupling(
+                'belt', 'right_rod', twice_or_none, (0.3, *[1.0 for _ in twice_or_none])
+            )
 
 
 @pytest.mark.parametrize('ratio', [1e3, 1e6])
@@ -464,3 +468,25 @@ def test_weak_pivots_are_left_to_code_that_chooses_others():
     size = 1e-8 * np.abs(through).max(axis=0)
     assert (np.abs(inverse_dynamics(model, motion) - through) < size).all()
     assert (np.abs(alone - through)[~weak] < size).all()
+
+
+@pytest.mark.parametrize('prepared', [False, True])
+def test_gaps_between_pieces_of_a_branch_are_not_stepped_over(prepared):
+    # Link lengths 0.3, 0.4, 0.199 and 0.5: the crank cannot pass zero, since all would be in line.
+    rods = [(1.0, (0.2, 0.01, 0.0), np.diag([0.001, 0.02, 0.021]))] * 3
+    links = {'joint_names': ['crank', 'coupler', 'rocker'], 'link_names': ['a', 'b', 'c']}
+    tree = RobotModel.from_body_screws(
+        [ABOUT_Z] * 3, [at(0.0), at(0.3), at(0.4)], inertias=rods, **links
+    )
+    pin = Loop('pin', 'hinge', 'base', 'c', at(0.5), at(0.199))
+    start = {'crank': 1.0, 'coupler': -1.0, 'rocker': -1.5}
+    model = tree.with_loops([pin], ['crank'], start)
+    if prepared:
+        model.warm_up(0)
+    closed = []
+    for angle in np.linspace(-0.5, 0.5, 41):
+        with contextlib.suppress(MotionError):
+            inverse_dynamics(model, [[angle], [0.0], [0.0]])
+            closed.append(angle)
+    assert min(closed) == pytest.approx(0.075)
+    assert len(closed) == 18
