@@ -110,6 +110,7 @@ soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: t
 .PHONY: pictures
 pictures: venv ## Set up and draw pictures of pages into doc/images
 	$(VENV)/bin/python doc/make_pictures.py
+	$(VENV)/bin/python doc/make_gallery.py
 
 .PHONY: film
 film: venv ## Set up and draw the films of README.md into doc/images

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import re
 import textwrap
@@ -30,6 +31,14 @@ EXAMPLE = re.compile(
 def examples(text: str) -> list[str]:
     """Code of the examples of a page."""
     return [textwrap.dedent(match[2]) for match in EXAMPLE.finditer(text)]
+
+
+def cells(path: Path) -> list[str]:
+    """Code of the cells of a notebook."""
+    notebook = json.loads(path.read_text(encoding='utf-8'))
+    return [
+        ''.join(cell['source']) for cell in notebook['cells'] if cell['cell_type'] == 'code'
+    ]
 
 
 def with_outputs(text: str, page: str) -> str:
