@@ -165,8 +165,25 @@ def torque_rates(found: Values) -> Figure:
     return figure
 
 
-def last_figure(found: Values) -> Figure:
-    """The one that a notebook draws."""
+def stopped_robot(found: Values) -> Figure:
+    """Joint 1 around the missed cycle, as it was sent."""
+    figure, axes = panels(2)
+    sent, limit = found['sent'][:, 0], found['limits'].acceleration[0]
+    times = 1e-3 * np.arange(len(sent))
+    acceleration = np.diff(sent, n=2) / 1e-6
+    for panel, values in zip(axes, (sent[2:], acceleration)):
+        panel.plot(times[2:], values, '.-')
+        panel.set_xlim(2.188, 2.212)
+    axes[0].set_ylim(*np.sort(sent[[2188, 2212]]))
+    axes[0].set_ylabel('sent position of panda_joint1 [rad]')
+    axes[1].set_ylabel('its acceleration [rad/s$^2$]')
+    draw_limits(axes[1], limit, -limit)
+    name_lines(figure, axes[1])
+    return figure
+
+
+def elastic_joints(found: Values) -> Figure:
+    """The figure that the notebook draws."""
     return found['figure']
 
 
@@ -182,9 +199,7 @@ PAGES: dict[str, Callable[[Values], Figure]] = {
     )
 }
 NOTEBOOKS: dict[str, Callable[[Values], Figure]] = {
-    'torque_rates': torque_rates,
-    'stopped_robot': last_figure,
-    'elastic_joints': last_figure,
+    draw.__name__: draw for draw in (torque_rates, stopped_robot, elastic_joints)
 }
 
 

@@ -5,10 +5,10 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-import matplotlib
 import pytest
-from matplotlib import pyplot
 from support.scripts import load
+
+pyplot = pytest.importorskip('matplotlib.pyplot', reason='matplotlib is not installed')
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / 'doc'
@@ -30,7 +30,7 @@ QUICK = {'check_trajectory', 'elastic_joint', 'recorded_motion'}
 @pytest.fixture(autouse=True)
 def no_display(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    matplotlib.use('Agg')
+    pyplot.switch_backend('Agg')
     yield
     pyplot.close('all')
 
@@ -118,8 +118,8 @@ def test_notebook_on_stops_finds_the_fault(capsys):
     assert found['analysis'].verdict == 'exceeded'
 
 
-@pytest.mark.skipif(not find_spec('mujoco'), reason='mujoco is not installed')
 def test_notebook_on_elastic_joints_shows_what_derivatives_are_worth():
+    pytest.importorskip('mujoco', reason='mujoco is not installed')
     errors = [run.peak_error for run in found_by('elastic_joints')['runs'].values()]
     assert len(errors) == 3
     assert errors[0] > 3.0 * errors[1] > 300.0 * errors[2]
