@@ -126,7 +126,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     reference = panda_sinusoids().motion(times)
     kept = compute(model, Samples(model.joint_names, times, reference, name='Panda'))
-    with rc_context({'font.size': 11, 'axes.titlesize': 10, 'axes.labelsize': 11}):
+    with rc_context({'font.size': 10}):
         figure = plot_efforts(model, kept, limits, [f'panda_joint{j}' for j in (2, 4, 6)])
         figure.savefig(FOLDER / 'panda_efforts.png', dpi=95, metadata={'Software': None})
     ankle().savefig(FOLDER / 'parallel_ankle.png', dpi=95, metadata={'Software': None})
