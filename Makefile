@@ -112,6 +112,9 @@ pictures: venv ## Set up and draw pictures of pages into doc/images
 	$(VENV)/bin/python doc/make_pictures.py
 	$(VENV)/bin/python doc/make_gallery.py
 
+.PHONY: media
+media: pictures film ## Both, from nothing
+
 .PHONY: film
 film: venv ## Set up and draw the films of README.md into doc/images
 	$(VENV)/bin/python doc/make_film.py
