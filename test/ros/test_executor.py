@@ -70,7 +70,9 @@ def calls_everything(spun):
     node.create_timer(0.01, lambda: called.append('timer'))
 
     def told(info: TimerInfo):  # rclpy looks for the class itself among the annotations
-        called.append('due' if info.actual_call_time >= info.expected_call_time else 'early')
+        called.append(
+            'due' if info.actual_call_time >= info.expected_call_time else 'early'
+        )
 
     node.create_timer(0.01, told)
     node.create_guard_condition(lambda: called.append('guard')).trigger()
