@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import resource
 import sys
 import tempfile
 import time
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import BPoly
 
 from benchmarks import compilation
-from benchmarks.elastic_plant import LINKS, MOTORS, ElasticPlant
+from benchmarks.elastic_plant import LINKS, MOTORS, TORQUES, ElasticPlant
 from benchmarks.report import grid, options
 from hodyn_ros import RobotModel, generate_code
 from hodyn_ros.actuators import Actuators, SeriesElastic
@@ -69,6 +70,7 @@ SIZES = {'tiny': 0.01, 'quick': 0.5, 'full': 10.0}
 SOURCE = """
 #include <chrono>
 #include <deque>
+#include <sys/resource.h>
 #include "robot_dynamics.h"
 #include "ros2_control.hpp"
 namespace
@@ -79,9 +81,16 @@ struct Loop
 {
   std::unique_ptr<controller_interface::ChainableControllerInterface> controller;
   double places[2 * n], torques[n] = {};
+  bool interrupted = false;
   std::deque<hardware_interface::CommandInterface> commands;
   std::deque<hardware_interface::StateInterface> states;
 };
+long switches()
+{
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw + usage.ru_nivcsw;
+}
 }
 extern "C" {
 double lead() {return ROBOT_LEAD;}
@@ -106,7 +115,17 @@ Loop * begin(std::int64_t now, const double * places)
   }
   return controller.on_activate(state) == CallbackReturn::SUCCESS ? loop.release() : nullptr;
 }
+bool restart(Loop * loop, std::int64_t now, const double * places)
+{
+  auto & controller = *loop->controller;
+  controller.node->time = now;
+  std::copy(places, places + 2 * n, loop->places);
+  const rclcpp_lifecycle::State state;
+  return controller.on_deactivate(state) == CallbackReturn::SUCCESS &&
+         controller.on_activate(state) == CallbackReturn::SUCCESS;
+}
 void end(Loop * loop) {delete loop;}
+bool interrupted(const Loop * loop) {return loop->interrupted;}
 bool send(Loop * loop, std::int64_t stamp, int count, const double * times, const double * poses)
 {
   using Trajectory = hodyn_msgs::msg::JointMotionTrajectory;
@@ -129,15 +148,23 @@ double cycle(
   using Clock = std::chrono::steady_clock;
   std::copy(places, places + 2 * n, loop->places);
   loop->controller->node->time = now;
+  const long before = switches();
   const auto start = Clock::now();
   const auto result = loop->controller->update(rclcpp::Time(now), rclcpp::Duration(period));
   const auto end = Clock::now();
+  loop->interrupted = switches() != before;
   std::copy(loop->torques, loop->torques + n, torques);
   return result == controller_interface::return_type::OK ?
          std::chrono::duration<double>(end - start).count() : -1.0;
 }
 }
 """
+
+
+def _switches() -> int:
+    """How often this thread has given its processor away."""
+    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    return usage.ru_nvcsw + usage.ru_nivcsw
 
 
 class Case(NamedTuple):
@@ -202,7 +229,8 @@ def build(law: Any, folder: Path) -> ctypes.CDLL:
     loaded = compilation.load(library)
     loaded.begin.restype = ctypes.c_void_p
     loaded.cycle.restype = loaded.lead.restype = ctypes.c_double
-    loaded.send.restype = ctypes.c_bool
+    for function in (loaded.send, loaded.restart, loaded.interrupted):
+        function.restype = ctypes.c_bool
     return loaded
 
 
@@ -221,6 +249,8 @@ class Loop:
     ----------
     times : dict of str to array of float
         Of the cycles so far, in Python and in C [s].
+    longest : dict of str to float
+        The longest of those in which the thread ran all the time [s].
     difference : float
         Largest one of a torque, relative to the limit of the motor.
     error : float
@@ -236,20 +266,22 @@ class Loop:
             PANDA, STIFFNESS, MOTOR_INERTIA, TORQUE_LIMITS, 'panda_link8'
         )
         self.state = self.plant.at_rest(POSES[0])
-        self.wanted = self._wanted(1e-9 * self.period, library.lead())
+        self._wanted, self._exact = (
+            self._motion(1e-9 * self.period, lead) for lead in (library.lead(), 0.0)
+        )
         self._random = np.random.default_rng(SEED)
         self.times = {'Python': array('d'), 'C': array('d')}
+        self.longest = {'Python': 0.0, 'C': 0.0}
         self.difference = self.error = 0.0
-        self._torque = self.state[5].copy()
+        self._acting = self._torque = self.state[TORQUES].copy()
         self._now = self.START
         self._one = ctypes.c_void_p(
             library.begin(ctypes.c_int64(self._now), _pointer(self._measured()))
         )
-        law.reset()
 
     @staticmethod
-    def _wanted(period: float, lead: float) -> Array:
-        """What is wanted in each cycle of a turn there and back, shape (N, 5, n)."""
+    def _motion(period: float, lead: float) -> Array:
+        """Motion so much later than each cycle of a turn there and back, shape (N, 5, n)."""
         count = round((BEGIN + 2.0 * LEG + REST) / period)
         times = period * np.arange(count) + lead - BEGIN
         found = np.stack(
@@ -271,12 +303,33 @@ class Loop:
         RuntimeError
             If the controller refuses a motion, has no torque or stops the robot.
         """
-        count = min(round(1e9 * seconds / self.period), len(self.wanted))
+        count = min(round(1e9 * seconds / self.period), len(self._wanted))
         send = round(1e9 * (BEGIN - BEFORE) / self.period)
+        wanted = self._wanted[:count].copy()
+        # Until there is a motion, the controller holds the robot where it begins.
+        wanted[:send, 0] = self._restart()
         for i in range(count):
             if i == send:
                 self._send(self._now + round(1e9 * BEFORE))
-            self._cycle(self.wanted[i])
+            self._cycle(wanted[i], i > 0 and self._random.random() < self.case.drops)
+            # The torque of the cycle before still acts.
+            self.error += np.sum((self.state[LINKS] - self._exact[i, 0]) ** 2)
+            self.state = self.plant.advance(self.state, self._acting, 1e-9 * self.period)
+            self._acting = self._torque
+            self._now += self.period
+
+    def _restart(self) -> Array:
+        """Begin anew; positions (n,) of the links.
+
+        The law in Python does not move the robot: its integral action would add up roundings.
+        """
+        places = self._measured()
+        if not self._library.restart(
+            self._one, ctypes.c_int64(self._now), _pointer(places)
+        ):
+            raise RuntimeError('The controller does not begin.')
+        self.law.reset()
+        return places[: len(JOINTS)]
 
     def _send(self, stamp: int) -> None:
         taken = self._library.send(
@@ -285,11 +338,8 @@ class Loop:
         if not taken:
             raise RuntimeError('The controller refuses the motion.')
 
-    def _cycle(self, wanted: Array) -> None:
-        places = self._measured()
-        self.error += np.sum((self.state[LINKS] - wanted[0]) ** 2)
-        if self.times['C'] and self._random.random() < self.case.drops:
-            places[:] = np.nan
+    def _cycle(self, wanted: Array, is_missing: bool) -> None:
+        places = np.full(2 * len(JOINTS), np.nan) if is_missing else self._measured()
         torque, n = np.empty(len(JOINTS)), len(JOINTS)
         took = self._library.cycle(
             self._one,
@@ -298,31 +348,38 @@ class Loop:
             _pointer(places),
             _pointer(torque),
         )
-        start = time.perf_counter()
+        self._note('C', took, self._library.interrupted(self._one))
+        switches, start = _switches(), time.perf_counter()
         command = self.law.evaluate(
             wanted, places[:n], None, places[n:], None, elapsed=1e-9 * self.period
         )
-        self.times['Python'].append(time.perf_counter() - start)
-        self.times['C'].append(took)
+        duration = time.perf_counter() - start
+        self._note('Python', duration, _switches() != switches)
         if took < 0.0 or command.reason:
             raise RuntimeError(f'{self.case}: {command.reason or "there is no torque."}')
         difference = np.abs(torque - command.torque) / TORQUE_LIMITS
         self.difference = max(self.difference, float(difference.max()))
-        # The torque of the cycle before still acts.
-        self.state = self.plant.advance(self.state, self._torque, 1e-9 * self.period)
         self._torque = torque
-        self._now += self.period
 
-    def row(self) -> list[str]:
-        """Row of the table."""
-        cells = [f'{self.case.rate} Hz', f'{100.0 * self.case.drops:g} %']
+    def _note(self, language: str, duration: float, is_interrupted: bool) -> None:
+        self.times[language].append(duration)
+        if not is_interrupted:
+            self.longest[language] = max(self.longest[language], duration)
+
+    def rows(self) -> list[list[str]]:
+        """Rows of the table, one of each language."""
         count = len(self.times['C'])
-        cells.append(f'{count}')
-        for name, digits in (('Python', 0), ('C', 1)):
-            found = 1e6 * np.quantile(self.times[name], (0.5, 0.999, 1.0))
-            cells += [f'{value:.{digits}f}' for value in found]
         error = np.sqrt(self.error / (count * len(JOINTS)))
-        return [*cells, f'{self.difference:.0e}', f'{1e3 * error:.3f}']
+        cells = [f'{self.case.rate} Hz', f'{100.0 * self.case.drops:g} %', f'{count}']
+        found = []
+        for name, digits in (('Python', 0), ('C', 1)):
+            of_cycle = [*np.quantile(self.times[name], (0.5, 0.999)), self.longest[name]]
+            of_cycle.append(max(self.times[name]))
+            found.append(
+                [*cells, name, *(f'{1e6 * value:.{digits}f}' for value in of_cycle)]
+            )
+        found[1] += [f'{self.difference:.0e}', f'{1e3 * error:.3f}']
+        return [[*found[0], '', ''], found[1]]
 
     def close(self) -> None:
         """Free what the library holds."""
@@ -350,10 +407,18 @@ def measure(minutes: float) -> str:
             left -= BEGIN + 2.0 * LEG + REST
     for loop in loops:
         loop.close()
-    of_cycle = ['median', '99.9 %', 'worst']
-    head = ['rate', 'missing', 'cycles', *(f'Python {x}' for x in of_cycle)]
-    head += [*(f'C {x}' for x in of_cycle), 'difference', 'links [mrad]']
-    text = grid([head, *(loop.row() for loop in loops)])
+    head = [
+        'rate',
+        'missing',
+        'cycles',
+        'law in',
+        'median [µs]',
+        '99.9 %',
+        'longest',
+        'worst',
+    ]
+    head += ['difference', 'links [mrad]']
+    text = grid([head, *(row for loop in loops for row in loop.rows())])
     if any(loop.difference > TOLERANCE for loop in loops):
         raise RuntimeError(f'Torques in C are not those in Python:\n{text}')
     return text
