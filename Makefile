@@ -94,6 +94,7 @@ bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BE
 	$(VENV)/bin/python -m benchmarks.disturbed_laws --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.controller_feedforward --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.effort_controller --size $(BENCH)
+	$(VENV)/bin/python -m benchmarks.tracking_cycle --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.identification --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.doubt --size $(BENCH)
 	$(VENV)/bin/python -m benchmarks.latency --size short

@@ -1,5 +1,6 @@
 #include "hodyn_controllers/effort_controller.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -204,11 +205,16 @@ void EffortController::receive(Parts & parts, const JointEffort & message)
     return;
   }
   const rclcpp::Time stamp(message.header.stamp);
+  const Nanoseconds now = get_node()->now().nanoseconds();
   const Refusal refusal = parts.intake.read(
     {stamp.nanoseconds(), message.header.frame_id, message.joint_names,
       {&message.effort, &message.effort_dot, &message.effort_ddot}, message.valid_order},
-    get_node()->now().nanoseconds(), parts.samples.back());
+    now, parts.samples.back());
   if (refusal == Refusal::none) {
+    const Nanoseconds sample = parts.samples.back().stamp;
+    parts.oldest = std::max(parts.oldest, now - sample);
+    parts.widest = std::max(parts.widest, parts.stamp == 0 ? 0 : sample - parts.stamp);
+    parts.stamp = sample;
     parts.samples.publish();
   }
   count(parts, refusal);
@@ -259,6 +265,8 @@ DiagnosticArray EffortController::diagnostics(Parts & parts)
   }
   status.values = {
     key_value("age [s]", std::to_string(report.age)),
+    key_value("longest age at arrival [s]", std::to_string(seconds(parts.oldest))),
+    key_value("longest period [s]", std::to_string(seconds(parts.widest))),
     key_value("accepted", std::to_string(parts.accepted)),
     key_value("refused", std::to_string(parts.refused)),
     key_value("last refusal", text_of(parts.refusal)),
@@ -270,6 +278,7 @@ DiagnosticArray EffortController::diagnostics(Parts & parts)
         joints_[j] + ": ticks at limits of effort, rate",
         std::to_string(report.at_effort[j]) + ", " + std::to_string(report.at_effort_rate[j])));
   }
+  parts.oldest = parts.widest = 0;
   if (report.state != parts.told) {
     RCLCPP_INFO(get_node()->get_logger(), "%s", status.message.c_str());
     parts.told = report.state;

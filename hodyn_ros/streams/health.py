@@ -311,6 +311,8 @@ class OutputHealth(Health):
         super().__init__()
         self._stopped_because = ''
         self._compute_time = self._longest = 0.0
+        self._stamp: int | None = None
+        self._age, self._period = -math.inf, 0.0
 
     def published(self, compute_time: float, limit_hits: Sequence[str] = ()) -> None:
         """Count an output.
@@ -328,6 +330,19 @@ class OutputHealth(Health):
         self._longest = max(self._longest, compute_time)
         if limit_hits:
             self.exceeded(Counter(limit_hits))
+
+    def stamped(self, stamp: int, now: int) -> None:
+        """Note the instant of an output.
+
+        Parameters
+        ----------
+        stamp, now : int
+            Of the instant, and when the output is sent [ns].
+        """
+        self._age = max(self._age, 1e-6 * (now - stamp))
+        if self._stamp is not None:
+            self._period = max(self._period, 1e-6 * (stamp - self._stamp))
+        self._stamp = stamp
 
     def exceeded(self, limit_hits: Mapping[str, int]) -> None:
         """Count how many outputs have exceeded limits.
@@ -373,12 +388,16 @@ class OutputHealth(Health):
             MISSED: total[MISSED],
             **{what: total[what] for what in sorted(total) if what.startswith(_BEYOND)},
         }
+        if self._age > -math.inf:
+            values['longest age [ms]'] = f'{self._age:.3f}'
+            values['longest period [ms]'] = f'{self._period:.3f}'
         causes = (
             Cause(ERROR, f'the output is held back: {why}', recent['held back']),
             Cause(WARN, 'limits are exceeded', recent['hits']),
             Cause(WARN, 'samples of the stream were missed', recent[MISSED]),
         )
         self._stopped_because, self._compute_time, self._longest = '', 0.0, 0.0
+        self._age, self._period = -math.inf, 0.0
         return *self.level(causes, now, 'ok'), values
 
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocations.hpp"
@@ -214,6 +215,24 @@ void follows_the_topic()
   CHECK(robot.controller->on_cleanup(kState) == CallbackReturn::SUCCESS);
 }
 
+void tells_ages_and_periods()
+{
+  const std::pair<const char *, const char *> expected[] = {
+    {"longest age at arrival [s]", "0.004000"}, {"longest period [s]", "0.007000"}};
+  for (const auto & [key, value] : expected) {
+    Robot robot;
+    CHECK(robot.configure() == CallbackReturn::SUCCESS);
+    CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+    robot.send(robot.message(1.0, 1.0));
+    robot.tick(7);
+    const auto late = robot.message(1.0, 1.0);
+    robot.tick(4);
+    robot.send(late);
+    CHECK(robot.told(key) == value);
+    CHECK(robot.told(key) == "0.000000");  // Those since it was told before.
+  }
+}
+
 void follows_references()
 {
   Robot robot;
@@ -286,6 +305,7 @@ void refuses_to_begin()
 int main()
 {
   follows_the_topic();
+  tells_ages_and_periods();
   follows_references();
   changes_its_mode_without_a_step();
   refuses_to_begin();

@@ -323,6 +323,8 @@ def test_joint_motion_far_ahead_is_answered_with_a_warning(start, capfd):
     harness = start({'robot_description': robots.TWO_LINK})
     sent = joint_motion(stamp=now(harness) + 120 * 10**9)
     assert answered(harness, sent).header.stamp == sent.header.stamp
+    sending = harness.status('joint_effort', lambda s: 'longest age [ms]' in dict_of(s))
+    assert -120e3 <= float(dict_of(sending)['longest age [ms]']) < -60e3
     status = harness.status('joint_motion', lambda s: dict_of(s)['stamps far ahead'] == '1')
     assert 'more than a minute ahead' in status.message
     assert 'lies 120 s in the future' in capfd.readouterr().err

@@ -89,26 +89,30 @@ def _write_stand_ins(folder, sources, there):
                 header.write_text('#include "ros2_control.hpp"\n')
 
 
-def run_plugin(folder, version, *sources, include=(), given=''):
-    """What a test of a plugin says, compiled with its source as in a distribution of ROS."""
+def compile_plugin(target, version, *sources, include=(), flags=('-g', *CHECKED)):
+    """Compile a plugin and what uses it as in a distribution of ROS; stand-ins lie beside it."""
     headers = (PACKAGE / 'include' / 'hodyn_controllers').glob('*.hpp')
     there = (PACKAGE / 'include', HERE / 'stand_ins', HERE, *include)
-    stand_ins = folder / 'stand_ins'
+    stand_ins = target.parent / 'stand_ins'
     texts = [source for source in sources if source.suffix == '.cpp']
     _write_stand_ins(stand_ins, [*headers, *texts], there)
-    program = folder / 'test'
     run(
         CPP_COMPILERS[0],
         '-std=c++17',
         *WARNINGS,
-        '-g',
-        *CHECKED,
+        *flags,
         f'-DRCLCPP_VERSION_MAJOR={version}',
         *(f'-I{one}' for one in (*there, stand_ins)),
         *sources,
         '-o',
-        program,
+        target,
     )
+
+
+def run_plugin(folder, version, *sources, include=(), given=''):
+    """What a test of a plugin says, compiled with its source as in a distribution of ROS."""
+    program = folder / 'test'
+    compile_plugin(program, version, *sources, include=include)
     return subprocess.run(
         [program], input=given, text=True, capture_output=True, timeout=600
     ).stdout

@@ -69,7 +69,10 @@ private:
     std::atomic<bool> is_refusing{false};     ///< Whether the last one was refused.
     std::atomic<Refusal> refusal{Refusal::none};  ///< The last one.
     std::atomic<bool> is_active{false};
+    // Of callbacks of one group, one after the other.
     State told = State::waiting;
+    Nanoseconds stamp = 0;                    ///< Of the last message; zero: there was none.
+    Nanoseconds oldest = 0, widest = 0;       ///< Ages at arrival and periods, since told.
   };
 
   void receive(Parts & parts, const hodyn_msgs::msg::JointEffort & message);

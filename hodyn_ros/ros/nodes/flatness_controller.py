@@ -172,6 +172,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         self._publish(answer)
         hits = self.control.note_sent(answer)
         self.diagnostics.output.published(time.perf_counter() - begin, hits)
+        self.diagnostics.output.stamped(answer.stamp, self.now())
         try:
             self._publish_observed(answer.stamp)
         except Exception as failure:

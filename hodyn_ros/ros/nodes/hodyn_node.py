@@ -543,6 +543,7 @@ class HodynNode(RobotNode[NodeSettings]):
         if self._mirrors:
             self._publish_mirrors(len(effort))
         self.diagnostics.output.published(time.perf_counter() - begin)
+        self.diagnostics.output.stamped(stamp, self.now())
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
