@@ -254,7 +254,7 @@ def loop_singularity(
     Notes
     -----
     Where dependent joints turn round, the smallest singular value s goes to zero as the square
-    root of the distance, which therefore is s / (2 |grad s|) near there; where branches cross,
+    root of the distance, which therefore is s / (2 norm(grad s)) near there; where branches cross,
     it is twice that. Kinds: Gosselin and Angeles 1990, "Singularity Analysis of Closed-Loop
     Kinematic Chains".
     """
