@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from hodyn_ros.files import Results
 from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
 from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
-from hodyn_ros.plotting.scene import LiveScene, view_library
+from hodyn_ros.plotting.scene import Scene, view_library
 from hodyn_ros.plotting.series import checked_results
 from hodyn_ros.resources import optional_import_module
 
@@ -188,15 +188,18 @@ def view(
         )
     if live == any(str(path) != _ROS_ARGUMENTS for path in motions[:1]):
         raise RequestError('Expected a MOTION, or --live without one.')
-    follow = _follower() if live else None
     problem = load_problem(given)
     if output is None and not serve and not _has_display():
-        output = Path(f'{problem.model.name if follow else motions[0].stem}.rrd')
+        output = Path(f'{problem.model.name if live else motions[0].stem}.rrd')
     description = problem.source.description(dict(given.xacro_arguments))
-    if follow:
-        scene = LiveScene(problem.model, problem.limits, description)
-        follow = partial(follow, scene, _WINDOW_PERIOD if output is None else _FILE_PERIOD)
-        recording = scene.recording
+    follow = None
+    if live:
+        node = optional_import_module(
+            'hodyn_ros.ros.nodes.live_view', 'A live view needs ROS', 'ros'
+        )
+        scene = Scene(problem.model, problem.limits, description=description, is_live=True)
+        period = _WINDOW_PERIOD if output is None else _FILE_PERIOD
+        recording, follow = scene.recording, partial(node.follow, scene, period)
     else:
         recording = plotting.view(
             problem.model,
@@ -228,19 +231,6 @@ def view(
                 follow()
             recording.disconnect()
         click.echo(f'Written: {output}; see it with: rerun {output}')
-
-
-def _follower() -> Callable[..., None]:
-    """Function that shows what comes from a running node; only it needs ROS."""
-    node = optional_import_module(
-        'hodyn_ros.ros.nodes.live_view', 'A live view needs ROS', 'ros'
-    )
-
-    def follow(scene: LiveScene, period: float) -> None:
-        if node.run(scene, period):
-            raise RequestError('The view has not started; the reason is above.')
-
-    return follow
 
 
 def _side_by_side(problem: Problem, motions: Sequence[Path]) -> dict[str, Results]:

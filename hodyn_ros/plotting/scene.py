@@ -1,6 +1,6 @@
 """Robots in motion with their torques on one time line: recordings of Rerun.
 
-`view` makes one of whole motions, `LiveScene` one of a motion that is not over.
+`view` makes one of whole motions, `Scene` also one of motions that are not over.
 
 Rerun is imported only where it is used; it comes with the extra ``view``. It keeps poses and
 colours as float32, scalars as float64.
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from hodyn_ros.files import Results
 
 _FRAME_RATE = 60.0  # of poses and colours, at most [1/s]
-_COLOUR_PERIOD = 0.1  # of a motion that is not over [s]
 _LIMITS_PERIOD = 1.0  # after which lines at the limits are drawn on [s]
 _SHOWN_PAST = 20.0  # of plots of a motion that is not over [s]
 _MAGNIFIED = 20.0  # deflections of springs, which could not be seen otherwise
@@ -165,46 +164,24 @@ def view(
     ResourceError
         If Rerun is not installed.
     """
-    motions = (
-        results if isinstance(results, Mapping) else {Path(results.name).stem: results}
-    )
-    limits = motion_limits(model) if limits is None else limits
-    visuals = _visuals(model, description)
-    recording = _recording()
-    shown: list[Series] = []
-    ends: list[float] = []
-    place, middle = 0.0, np.zeros(3)
-    for number, (name, given) in enumerate(motions.items()):
-        checked = checked_results(given, model)
-        shown = _shown(checked, model, limits, motor_limits)
-        rows = _frames(checked.times)
-        times, bodies = (
-            checked.times[rows],
-            moving_bodies(model, checked.motion[rows, 0]),
-        )
-        motion = _Motion(recording, name, number)
-        motion.place(bodies, visuals, place)
-        motion.record_poses(times, bodies)
-        motion.record_colours(times, _shares(shown, model.joint_names)[rows])
-        motion.record_wrenches(checked, model, rows, bodies)
-        motion.record_springs(checked, rows, bodies)
-        motion.record_series(checked.times, shown)
-        place, middle = place + 1.5 * motion.size, motion.middle
-        ends += checked.times[[0, -1]].tolist()
-    _Motion(recording, _LIMITS, 0).record_limits(shown, [min(ends), max(ends)])
-    recording.send_blueprint(_blueprint([*motions], shown, place, middle))
-    return recording
+    scene = Scene(model, limits, motor_limits=motor_limits, description=description)
+    if not isinstance(results, Mapping):
+        results = {Path(results.name).stem: results}
+    for name, of_motion in results.items():
+        scene.record(name, checked_results(of_motion, model))
+    return scene.recording
 
 
-class LiveScene:
-    """View of a robot whose motions are not over: what has come of them is recorded in parts.
+class Scene:
+    """Robots in motion that is recorded as a whole or in parts.
 
     Parameters
     ----------
     model : RobotModel
-    limits : MotionLimits, optional
-    description : str, bytes or path, optional
+    limits, motor_limits, description
         As of `view`.
+    is_live : bool
+        Whether what comes is followed, and plots show the last of it.
 
     Attributes
     ----------
@@ -223,65 +200,53 @@ class LiveScene:
         self,
         model: RobotModel,
         limits: MotionLimits | None = None,
+        *,
+        motor_limits: MotorLimits | None = None,
         description: str | bytes | os.PathLike[str] | None = None,
+        is_live: bool = False,
     ) -> None:
-        self.model, self.recording = model, _recording()
-        self._limits = motion_limits(model) if limits is None else limits
-        self._visuals = _visuals(model, description)
+        rr = view_library()
+        self.model, self.recording = model, rr.RecordingStream('hodyn')
+        self.recording.log('/', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
+        limits = motion_limits(model) if limits is None else limits
+        self._limiting = limits, motor_limits
+        self._visuals, self._is_live = _visuals(model, description), is_live
         self._motions: dict[str, _Motion] = {}
-        self._limit_lines = _Motion(self.recording, _LIMITS, 0)
-        self._limits_until = -np.inf
-        self._width = 0.0
+        self._limits = _Motion(self.recording, _LIMITS, 0, model)
+        self._limits_until, self._width = 0.0, 0.0
 
     def record(self, name: str, results: Results) -> None:
-        """Record the next part of a motion.
+        """Record a motion, or the next part of it.
 
         Parameters
         ----------
         name : str
             Of the motion; each has a robot of its own.
         results : Results
-            With motion and efforts in the order of the model, NaN where they are not known;
-            times do not decrease.
+            In the order of the model, NaN where values are not known; times do not decrease.
         """
-        model, times = self.model, results.times
-        is_new = name not in self._motions
+        is_new, times = name not in self._motions, results.times
         if is_new:
-            self._motions[name] = _Motion(self.recording, name, len(self._motions))
+            number = len(self._motions)
+            self._motions[name] = _Motion(self.recording, name, number, self.model)
         motion = self._motions[name]
-        series = _shown(results, model, self._limits, None)
-        motion.record_series(times, series)
+        series = _shown(results, self.model, *self._limiting)
         rows = np.flatnonzero(~np.isnan(results.motion[:, 0]).any(axis=1))
         if rows.size:
             rows = rows[_frames(times[rows])]
-            bodies = moving_bodies(model, results.motion[rows, 0])
+            bodies = moving_bodies(self.model, results.motion[rows, 0])
             if not motion.size:
-                is_new = True
                 motion.place(bodies, self._visuals, self._width)
-                self._width += 1.5 * motion.size
-            motion.record_poses(times[rows], bodies)
-        parts = max(round((times[-1] - times[0]) / _COLOUR_PERIOD), 1)
-        begins = np.linspace(times[0], times[-1], parts, endpoint=False)
-        first = np.unique(np.searchsorted(times, begins))
-        # Each colour is that of the largest part until the next one: no excess is missed.
-        shares = np.fmax.reduceat(_shares(series, model.joint_names), first)
-        motion.record_colours(times[first], shares)
-        if times[-1] > self._limits_until + _LIMITS_PERIOD:
-            begin = max(self._limits_until, times[0])
+                is_new, self._width = True, self._width + 1.5 * motion.size
+            motion.record_poses(results, rows, bodies)
+        motion.record_series(times, series)
+        if is_new or times[-1] > self._limits_until + _LIMITS_PERIOD:
+            self._limits.record_limits(times[[0, -1]], series)
             self._limits_until = times[-1]
-            self._limit_lines.record_limits(series, [begin, self._limits_until])
         if is_new:
-            names, middle = [*self._motions], motion.middle
-            blueprint = _blueprint(names, series, self._width, middle, is_live=True)
+            width, middle = self._width, motion.middle
+            blueprint = _blueprint([*self._motions], series, width, middle, self._is_live)
             self.recording.send_blueprint(blueprint)
-
-
-def _recording() -> Any:
-    """Recording without anything but its axes."""
-    rr = view_library()
-    recording = rr.RecordingStream('hodyn')
-    recording.log('/', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
-    return recording
 
 
 def _frames(times: Array) -> NDArray[np.intp]:
@@ -360,6 +325,7 @@ class _Motion:
     name : str
     number : int
         Of the motion, from 0.
+    model : RobotModel
 
     Attributes
     ----------
@@ -369,9 +335,9 @@ class _Motion:
         Of the robot, from its base [m].
     """
 
-    def __init__(self, recording: Any, name: str, number: int) -> None:
+    def __init__(self, recording: Any, name: str, number: int, model: RobotModel) -> None:
         self.rr, self.recording, self.name = view_library(), recording, name
-        self.number = number % len(_LINES)
+        self.number, self.model = number % len(_LINES), model
         self.size, self.middle = 0.0, np.zeros(3)
         self._lines: set[str] = set()  # that have their names
         self._shapes: list[
@@ -382,9 +348,7 @@ class _Motion:
         """Record what does not change."""
         self.recording.log(_path(self.name, *path), *what, static=True)
 
-    def _record_along(
-        self, path: Sequence[str], columns: Any, times: Array | Sequence[float]
-    ) -> None:
+    def _record_along(self, path: Sequence[str], columns: Any, times: Array) -> None:
         """Record what changes, at times."""
         index = [self.rr.TimeColumn('time', duration=times)]
         self.recording.send_columns(_path(self.name, *path), index, columns)
@@ -416,18 +380,15 @@ class _Motion:
                 sticks = self.rr.LineStrips3D(strips, radii=0.02 * self.size)
                 self._record_shape([*path, 'sticks'], sticks, joint)
 
-    def record_poses(self, times: Array, bodies: MovingBodies) -> None:
-        """Record poses of all bodies at F times."""
+    def record_poses(
+        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
+    ) -> None:
+        """Record poses of all bodies at samples, wrenches and springs."""
+        times = results.times[rows]
         for name, poses in zip(bodies.model.body_names, bodies.poses):
             self._record_along(['bodies', name], self._transforms(poses), times)
-
-    def record_colours(self, times: Array, shares: Array) -> None:
-        """Record colours of all bodies from parts of limits (F, n)."""
-        # The last column is for what no joint alone moves: -1 is its index.
-        colours = share_colours(np.pad(shares, ((0, 0), (0, 1)), constant_values=np.nan))
-        for path, kind, joint in self._shapes:
-            what = 'albedo_factor' if kind is self.rr.Asset3D else 'colors'
-            self._record_along(path, kind.columns(**{what: colours[:, joint]}), times)
+        self._record_wrenches(results, rows, bodies)
+        self._record_springs(results, rows, bodies)
 
     def _transform(self, pose: Array) -> Any:
         """Pose (4, 4) that does not change."""
@@ -464,16 +425,12 @@ class _Motion:
         self._record(path, shape)
         self._shapes.append((path, type(shape), joint))
 
-    def record_wrenches(
-        self,
-        results: Results,
-        model: RobotModel,
-        rows: NDArray[np.intp],
-        bodies: MovingBodies,
+    def _record_wrenches(
+        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
     ) -> None:
-        """Record forces and moments that act on the robot, as arrows at their links."""
+        """Forces and moments that act on the robot, as arrows at their links."""
         for wrench in results.wrenches:
-            body, frame = model.links[wrench.link]
+            body, frame = self.model.links[wrench.link]
             pose = frame if body == BASE else bodies.poses[body] @ frame
             vectors = wrench_arrows(wrench, pose, rows)
             largest = np.linalg.norm(vectors, axis=-1).max(axis=0)
@@ -488,10 +445,10 @@ class _Motion:
             arrows = columns.partition([2] * len(rows))
             self._record_along(path, arrows, results.times[rows])
 
-    def record_springs(
+    def _record_springs(
         self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
     ) -> None:
-        """Record pins that turn, or slide, by the magnified deflections of springs."""
+        """Pins that turn, or slide, by the magnified deflections of springs."""
         if results.motors is None:
             return
         tree = bodies.model
@@ -510,7 +467,7 @@ class _Motion:
             self._record_along(path, self._transforms(turned), results.times[rows])
 
     def record_series(self, times: Array, series: Sequence[Series]) -> None:
-        """Record quantities with units by joint or motor, and all as parts of their limits."""
+        """Record quantities with units by joint or motor, as parts of limits, and as colours."""
         for item in series:
             for name, label, values in zip(item.names, item.labels, item.values.T):
                 line = [(f'{self.name}: {label.title} [{label.unit}]', _LINES[self.number])]
@@ -521,7 +478,19 @@ class _Motion:
             lines = [(item.names[i], _LINES[i % len(_LINES)]) for i in limited]
             self._record_scalars([_PARTS, item.quantity], lines, parts[:, limited], times)
 
-    def record_limits(self, series: Sequence[Series], span: Sequence[float]) -> None:
+        rows = _frames(times)
+        # Each colour is that of the largest part until the next one: no excess is missed.
+        shares = np.fmax.reduceat(_shares(series, self.model.joint_names), rows)
+        known = ~np.isnan(shares).all(axis=1)
+        # The last column is for what no joint alone moves: -1 is its index.
+        shares = np.pad(shares[known], ((0, 0), (0, 1)), constant_values=np.nan)
+        colours, instants = share_colours(shares), times[rows[known]]
+        for path, kind, joint in self._shapes:
+            what = 'albedo_factor' if kind is self.rr.Asset3D else 'colors'
+            columns = kind.columns(**{what: colours[:, joint]})
+            self._record_along(path, columns, instants)
+
+    def record_limits(self, span: Array, series: Sequence[Series]) -> None:
         """Record lines at the limits, from an instant to another one."""
         bounds: dict[tuple[str, ...], tuple[float, float]] = {(_PARTS,): (-1.0, 1.0)}
         for item in series:
@@ -537,7 +506,7 @@ class _Motion:
         path: Sequence[str],
         lines: Sequence[tuple[str, Any]],
         values: Array,
-        times: Array | Sequence[float],
+        times: Array,
     ) -> None:
         """Values (N, m) with m names and colours; unknown ones are left out."""
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
@@ -549,7 +518,7 @@ class _Motion:
                 self._record(path, self.rr.SeriesLines(names=names, colors=colours))
             columns = self.rr.Scalars.columns(scalars=values[known].ravel())
             lengths = [values.shape[1]] * len(known)
-            self._record_along(path, columns.partition(lengths), np.asarray(times)[known])
+            self._record_along(path, columns.partition(lengths), times[known])
 
 
 def wrench_arrows(wrench: Wrench, pose: Array, rows: Any) -> Array:
