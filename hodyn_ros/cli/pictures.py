@@ -6,10 +6,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -181,7 +182,7 @@ def view(
     ResourceError
         If ROS is not installed, which a live view needs.
     """
-    rerun = view_library()  # or the work would be done for nothing
+    view_library()  # or the work would be done for nothing
     if output is not None and (serve or output.suffix.lower() != '.rrd'):
         raise RequestError(
             f'{output}: expected a name that ends with .rrd, and no --serve beside it.'
@@ -192,15 +193,7 @@ def view(
     if output is None and not serve and not _has_display():
         output = Path(f'{problem.model.name if live else motions[0].stem}.rrd')
     description = problem.source.description(dict(given.xacro_arguments))
-    follow = None
-    if live:
-        node = optional_import_module(
-            'hodyn_ros.ros.nodes.live_view', 'A live view needs ROS', 'ros'
-        )
-        scene = Scene(problem.model, problem.limits, description=description, is_live=True)
-        period = _WINDOW_PERIOD if output is None else _FILE_PERIOD
-        recording, follow = scene.recording, partial(node.follow, scene, period)
-    else:
+    if not live:
         recording = plotting.view(
             problem.model,
             _side_by_side(problem, motions),
@@ -208,6 +201,24 @@ def view(
             motor_limits=problem.motor_limits,
             description=description,
         )
+        _present(recording, output, serve)
+        return
+    node = optional_import_module(
+        'hodyn_ros.ros.nodes.live_view', 'A live view needs ROS', 'ros'
+    )
+    scene = Scene(problem.model, problem.limits, description=description, is_live=True)
+    period = _WINDOW_PERIOD if output is None else _FILE_PERIOD
+    _present(scene.recording, output, serve, partial(node.follow, scene, period))
+
+
+def _present(
+    recording: Any,
+    output: Path | None,
+    serve: bool,
+    follow: Callable[[], None] | None = None,
+) -> None:
+    """Show a recording in the viewer or in browsers, or write it, while it goes on."""
+    rerun = view_library()
     if serve:
         address = recording.serve_grpc()
         rerun.serve_web_viewer(connect_to=address, open_browser=False)

@@ -49,11 +49,11 @@ class LiveView(Node):
         states = (
             'joint_states' if scene.model.closure is None else 'hodyn_node/joint_states'
         )
-        given, estimated = (partial(self._take, name) for name in (_PLANNED, _MEASURED))
+        given = partial(self._take, _PLANNED)
         for kind, topic, take, profile in (
             (JointMotion, 'joint_motion', given, qos.OUTPUT),
             (JointState, states, self._take_state, qos.SENSOR_INPUT),
-            (MotionEstimate, 'hodyn_node/motion_estimate', estimated, qos.OUTPUT),
+            (MotionEstimate, 'hodyn_node/motion_estimate', self._take_estimate, qos.OUTPUT),
             (JointEffort, 'hodyn_node/joint_effort', self._take_effort, qos.OUTPUT),
             (
                 JointEffortTrajectory,
@@ -99,6 +99,10 @@ class LiveView(Node):
             motion = JointMotion(header=message.header, joint_names=names)
             motion.position = flat(values)
             self._take(_MEASURED, motion)
+
+    def _take_estimate(self, message: MotionEstimate) -> None:
+        message.position = []  # it lags behind the measured one, which moves the robot
+        self._take(_MEASURED, message)
 
     def _take_effort(self, message: JointEffort) -> None:
         if message.source == JointEffort.SOURCE_JOINT_STATES:
