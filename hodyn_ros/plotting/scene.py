@@ -130,10 +130,10 @@ def view(
 ) -> Any:
     """Robots in motion, side by side, with their torques and limits on one time line.
 
-    Links have the colour of the largest part of a limit that their joint uses until the next picture, of
-    velocity and its derivatives and of torque and its: grey to green, red beyond it. Arrows are
-    wrenches that act on the robot. Where springs are, a pin at the joint turns by twenty times
-    their deflection.
+    Links have the colour of the largest part of a limit that their joint uses until the next
+    picture, of velocity and its derivatives and of torque and its: grey to green, red beyond it.
+    Arrows are wrenches that act on the robot. Where springs are, a pin at the joint turns by
+    twenty times their deflection.
 
     Parameters
     ----------

@@ -45,6 +45,16 @@ class Viewed:
         scene = Scene(model, limits, is_live=True)
         scene.recording.save(path)
         self.recording = scene.recording
+        self.efforts, self.position = 0, []  # number, and the latest, that are recorded
+        record = scene.record
+
+        def counted(name, results):
+            record(name, results)
+            self.efforts += int(np.isfinite(results.effort[:, 0, 0]).sum())
+            known = results.motion[np.isfinite(results.motion[:, 0, 0]), 0]
+            self.position = [*self.position, *known.tolist()][-1:]
+
+        scene.record = counted
         names = {'context': self.harness.context, 'namespace': self.harness.namespace}
         view = LiveView(scene, 0.05, **names)
         self.harness.spin(view, SingleThreadedExecutor)
@@ -66,8 +76,17 @@ class Viewed:
         message.header.stamp = time_of(stamp)
         self.harness.publishers['joint_states'].publish(message)
 
-    def entities(self):
-        """End all nodes, and read the file."""
+    def entities(self, position):
+        """End all nodes once efforts and the latest position are recorded, and read the file."""
+        sent = self.harness.messages[EFFORTS]
+        self.harness.wait(
+            lambda: (
+                self.efforts >= len(sent)
+                and self.position
+                and np.allclose(self.position, position)
+            ),
+            'the recording',
+        )
         self.harness.close()
         self.recording.disconnect()
         return read_recording(self.path)
@@ -116,7 +135,7 @@ def test_given_motions_are_planned_and_have_their_efforts(viewed):
         seen.harness.publishers['joint_motion'].publish(joint_motion(motion, stamp=stamp))
         seen.harness.received('joint_effort', number)
     answers = [rows(message) for message in seen.harness.messages[EFFORTS]]
-    entities = seen.entities()
+    entities = seen.entities(motions[-1][0])
     assert efforts_of(entities, 'planned', MODEL).tolist() == np.array(answers).tolist()
     times = entities['/planned/effort_dot/elbow']['time']
     np.testing.assert_allclose(times - times[0], 0.01 * np.arange(5), atol=1e-9)
@@ -145,7 +164,7 @@ def test_measured_states_move_the_robot_and_have_estimated_efforts(viewed):
         time.sleep(1e-9 * PERIOD)
         assert len(states) < 10_000
     assert {item.source for item in measured} == {JointEffort.SOURCE_JOINT_STATES}
-    entities = seen.entities()
+    entities = seen.entities(states[-1])
     answers = {tuple(rows(message)[0]) for message in measured}
     poses, times = positions_of(entities, 'measured', MODEL)
     np.testing.assert_allclose(poses[-1], last_body(MODEL, states[-1])[0], atol=3e-7)
@@ -165,7 +184,7 @@ def test_a_planned_robot_follows_the_trajectory_in_progress(viewed):
     efforts = seen.harness.messages[EFFORTS]
     seen.harness.wait(lambda: efforts and stamp_of(efforts[-1]) >= end, 'the end')
     sent = [rows(item).tolist() for item in efforts]
-    entities = seen.entities()
+    entities = seen.entities([0.5, -0.4])
     assert efforts_of(entities, 'planned', MODEL).tolist() == sent
     poses, _ = positions_of(entities, 'planned', MODEL)
     np.testing.assert_allclose(poses[0], last_body(MODEL, [0.0, 0.0])[0], atol=0.1)
@@ -182,7 +201,7 @@ def test_of_closed_loops_all_links_move(viewed):
     seen.harness.keep(JointState, 'hodyn_node/joint_states')
     seen.measure([0.1, -0.2], stamp)
     seen.harness.received('joint_states')
-    entities = seen.entities()
+    entities = seen.entities([0.1, -0.2])
     bodies = moving_bodies(model, np.array([[0.1, -0.2]]))
     for name, pose in zip(bodies.model.body_names, bodies.poses):
         found = pose_of(entities[f'/measured/bodies/{name}'])
