@@ -784,20 +784,22 @@ def report() -> None:
     'See robots move, with their torques and limits on a time line.',
     *_ROBOT,
     click.Argument(
-        ['motions'],
-        nargs=-1,
-        required=True,
-        metavar='MOTION...',
-        type=click.Path(path_type=Path),
+        ['motions'], nargs=-1, metavar='[MOTION...]', type=click.Path(path_type=Path)
     ),
     *_MOTION[1:],
     _LIMITS,
+    _option(
+        '--live',
+        is_flag=True,
+        help='Show what a running hodyn_node publishes, until Ctrl-C; needs ROS, and no MOTION. '
+        'Arguments of ROS come last, after --.',
+    ),
     _file(
         '-o',
         '--output',
         metavar='FILE',
         help='Recording (.rrd) instead of a window; without a display, and without this option, '
-        'it is <motion>.rrd.',
+        'it is <motion>.rrd, or <robot>.rrd.',
     ),
     _option(
         '--serve',
@@ -817,6 +819,7 @@ def view() -> None:
       hodyn view panda motion.csv
       hodyn view panda fast.csv retimed.csv
       hodyn view robot.urdf motion.csv -o motion.rrd     # open it with: rerun motion.rrd
+      hodyn view panda --live -- --ros-args -r __ns:=/left
     """
 
 

@@ -6,9 +6,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -16,17 +18,24 @@ import click
 from hodyn_ros import plotting
 from hodyn_ros.analysis.unlimited import no_limit
 from hodyn_ros.cli.output import PICTURES, show_remarks, written
-from hodyn_ros.cli.problem import Given, load_problem
+from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import RequestError
+from hodyn_ros.files import Results
 from hodyn_ros.plotting.checks import all_violations, busiest_joints, unlimited_in
 from hodyn_ros.plotting.figures import figure_library
 from hodyn_ros.plotting.report import report_libraries
-from hodyn_ros.plotting.scene import view_library
+from hodyn_ros.plotting.scene import Scene, view_library
 from hodyn_ros.plotting.series import checked_results
+from hodyn_ros.resources import optional_import_module
 
 _BY_JOINT = ('efforts', 'motion', 'portraits')
 
 _MOST_JOINTS = 12  # More of them on a picture cannot be read.
+
+# Of a live view: what comes is handed on in parts, which in files are the larger the fewer.
+_WINDOW_PERIOD, _FILE_PERIOD = 0.1, 1.0  # s
+_LIVE_MEMORY = '2GB'  # of the viewer, which drops the oldest then
+_ROS_ARGUMENTS = '--ros-args'
 
 
 def plot(
@@ -146,7 +155,9 @@ def report(given: Given, output: Path | None, title: str | None, show: bool) -> 
         click.launch(str(path))
 
 
-def view(given: Given, motions: tuple[Path, ...], output: Path | None, serve: bool) -> None:
+def view(
+    given: Given, motions: tuple[Path, ...], output: Path | None, serve: bool, live: bool
+) -> None:
     """Show robots in motion in the viewer, or write a recording of it.
 
     Parameters
@@ -154,54 +165,93 @@ def view(given: Given, motions: tuple[Path, ...], output: Path | None, serve: bo
     given : Given
         Robot.
     motions : tuple of pathlib.Path
-        Motions, side by side.
+        Motions, side by side; of a live view arguments of ROS.
     output : pathlib.Path or None
         Recording (.rrd); None: the viewer is opened, or where there is no display a recording
         is written beside.
     serve : bool
         Whether it is shown in browsers until the command is interrupted.
+    live : bool
+        Whether it shows what comes from a running node.
 
     Raises
     ------
     RequestError
-        If the suffix of the output is another one, or it is to be served too.
+        If the suffix of the output is another one, or it is to be served too; if there are no
+        motions, or there are beside a live view.
+    ResourceError
+        If ROS is not installed, which a live view needs.
     """
-    rerun = view_library()  # or the work would be done for nothing
+    view_library()  # or the work would be done for nothing
     if output is not None and (serve or output.suffix.lower() != '.rrd'):
         raise RequestError(
             f'{output}: expected a name that ends with .rrd, and no --serve beside it.'
         )
-    if output is None and not serve and not _has_display():
-        output = Path(f'{motions[0].stem}.rrd')
+    if live == any(str(path) != _ROS_ARGUMENTS for path in motions[:1]):
+        raise RequestError('Expected a MOTION, or --live without one.')
     problem = load_problem(given)
-    results = {}
-    for name, motion in zip(_distinct([path.stem for path in motions]), motions):
-        of_motion = replace(problem, given=replace(given, motion=motion))
-        results[name] = of_motion.results()
-        show_remarks(results[name].remarks)
-    recording = plotting.view(
-        problem.model,
-        results,
-        problem.limits,
-        motor_limits=problem.motor_limits,
-        description=problem.source.description(dict(given.xacro_arguments)),
+    if output is None and not serve and not _has_display():
+        output = Path(f'{problem.model.name if live else motions[0].stem}.rrd')
+    description = problem.source.description(dict(given.xacro_arguments))
+    if not live:
+        recording = plotting.view(
+            problem.model,
+            _side_by_side(problem, motions),
+            problem.limits,
+            motor_limits=problem.motor_limits,
+            description=description,
+        )
+        _present(recording, output, serve)
+        return
+    node = optional_import_module(
+        'hodyn_ros.ros.nodes.live_view', 'A live view needs ROS', 'ros'
     )
+    scene = Scene(problem.model, problem.limits, description=description, is_live=True)
+    period = _WINDOW_PERIOD if output is None else _FILE_PERIOD
+    _present(scene.recording, output, serve, partial(node.follow, scene, period))
+
+
+def _present(
+    recording: Any,
+    output: Path | None,
+    serve: bool,
+    follow: Callable[[], None] | None = None,
+) -> None:
+    """Show a recording in the viewer or in browsers, or write it, while it goes on."""
+    rerun = view_library()
     if serve:
         address = recording.serve_grpc()
         rerun.serve_web_viewer(connect_to=address, open_browser=False)
         page = f'http://localhost:9090/?url={quote(address, safe="")}'
         click.echo(f'Served at {page} until Ctrl-C.')
-        while True:
+        while not follow:
             time.sleep(1.0)
-    if output is None:
+        follow()
+    elif output is None:
         # Its viewer is installed beside Python, which need not be on the path.
         viewer = shutil.which('rerun', path=os.path.dirname(sys.executable))
-        rerun.spawn(recording=recording, executable_path=viewer)
-        return
-    with written(output) as target:
-        recording.save(target)
-        recording.disconnect()
-    click.echo(f'Written: {output}; see it with: rerun {output}')
+        memory = _LIVE_MEMORY if follow else '75%'
+        rerun.spawn(recording=recording, executable_path=viewer, memory_limit=memory)
+        if follow:
+            follow()
+    else:
+        with written(output) as target:
+            recording.save(target)
+            if follow:
+                click.echo(f'Recording until Ctrl-C: {output}')
+                follow()
+            recording.disconnect()
+        click.echo(f'Written: {output}; see it with: rerun {output}')
+
+
+def _side_by_side(problem: Problem, motions: Sequence[Path]) -> dict[str, Results]:
+    """Results along several motions, by distinct names."""
+    results = {}
+    for name, motion in zip(_distinct([path.stem for path in motions]), motions):
+        of_motion = replace(problem, given=replace(problem.given, motion=motion))
+        results[name] = of_motion.results()
+        show_remarks(results[name].remarks)
+    return results
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -1,5 +1,7 @@
 """Robots in motion with their torques on one time line: recordings of Rerun.
 
+`view` makes one of whole motions, `Scene` also one of motions that are not over.
+
 Rerun is imported only where it is used; it comes with the extra ``view``. It keeps poses and
 colours as float32, scalars as float64.
 """
@@ -37,10 +39,12 @@ if TYPE_CHECKING:
     from hodyn_ros.files import Results
 
 _FRAME_RATE = 60.0  # of poses and colours, at most [1/s]
+_LIMITS_PERIOD = 1.0  # after which lines at the limits are drawn on [s]
+_SHOWN_PAST = 20.0  # of plots of a motion that is not over [s]
 _MAGNIFIED = 20.0  # deflections of springs, which could not be seen otherwise
 _ARROW = 0.3  # length of the largest force, as part of the size of the robot
 
-_PARTS = 'parts of limits'
+_PARTS, _LIMITS = 'parts of limits', 'limits'
 _UNUSED, _USED, _EXCEEDED = (205, 209, 213), (0, 158, 115), (213, 40, 30)
 _UNKNOWN = (150, 153, 158)
 _LINES = (
@@ -126,10 +130,10 @@ def view(
 ) -> Any:
     """Robots in motion, side by side, with their torques and limits on one time line.
 
-    Links have the colour of the largest part of a limit that their joint uses at that moment, of
-    velocity and its derivatives and of torque and its: grey to green, red beyond it. Arrows are
-    wrenches that act on the robot. Where springs are, a pin at the joint turns by twenty times
-    their deflection.
+    Links have the colour of the largest part of a limit that their joint uses until the next
+    picture, of velocity and its derivatives and of torque and its: grey to green, red beyond it.
+    Arrows are wrenches that act on the robot. Where springs are, a pin at the joint turns by
+    twenty times their deflection.
 
     Parameters
     ----------
@@ -160,27 +164,95 @@ def view(
     ResourceError
         If Rerun is not installed.
     """
-    rr = view_library()
-    motions = (
-        results if isinstance(results, Mapping) else {Path(results.name).stem: results}
-    )
-    limits = motion_limits(model) if limits is None else limits
-    visuals = _visuals(model, description)
-    recording = rr.RecordingStream('hodyn')
-    recording.log('/', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
-    shown: list[Series] = []
-    ends: list[float] = []
-    place, middle = 0.0, np.zeros(3)
-    for number, (name, given) in enumerate(motions.items()):
-        checked = checked_results(given, model)
-        shown = _shown(checked, model, limits, motor_limits)
-        motion = _Motion(recording, name, number, model, checked)
-        motion.record(visuals, shown, place)
-        place, middle = place + 1.5 * motion.size, motion.middle
-        ends += checked.times[[0, -1]].tolist()
-    _record_limits(recording, shown, [min(ends), max(ends)])
-    recording.send_blueprint(_blueprint([*motions], shown, place, middle))
-    return recording
+    scene = Scene(model, limits, motor_limits=motor_limits, description=description)
+    if not isinstance(results, Mapping):
+        results = {Path(results.name).stem: results}
+    for name, of_motion in results.items():
+        scene.record(name, checked_results(of_motion, model))
+    return scene.recording
+
+
+class Scene:
+    """Robots in motion that is recorded as a whole or in parts.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits, motor_limits, description
+        As of `view`.
+    is_live : bool
+        Whether what comes is followed, and plots show the last of it.
+
+    Attributes
+    ----------
+    model : RobotModel
+    recording : rerun.RecordingStream
+
+    Raises
+    ------
+    ModelError
+        If the description cannot be read.
+    ResourceError
+        If Rerun is not installed.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        limits: MotionLimits | None = None,
+        *,
+        motor_limits: MotorLimits | None = None,
+        description: str | bytes | os.PathLike[str] | None = None,
+        is_live: bool = False,
+    ) -> None:
+        rr = view_library()
+        self.model, self.recording = model, rr.RecordingStream('hodyn')
+        self.recording.log('/', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
+        limits = motion_limits(model) if limits is None else limits
+        self._limiting = limits, motor_limits
+        self._visuals, self._is_live = _visuals(model, description), is_live
+        self._motions: dict[str, _Motion] = {}
+        self._limits = _Motion(self.recording, _LIMITS, 0, model)
+        self._limits_until, self._width = 0.0, 0.0
+
+    def record(self, name: str, results: Results) -> None:
+        """Record a motion, or the next part of it.
+
+        Parameters
+        ----------
+        name : str
+            Of the motion; each has a robot of its own.
+        results : Results
+            In the order of the model, NaN where values are not known; times do not decrease.
+        """
+        is_new, times = name not in self._motions, results.times
+        if is_new:
+            number = len(self._motions)
+            self._motions[name] = _Motion(self.recording, name, number, self.model)
+        motion = self._motions[name]
+        series = _shown(results, self.model, *self._limiting)
+        rows = np.flatnonzero(~np.isnan(results.motion[:, 0]).any(axis=1))
+        if rows.size:
+            rows = rows[_frames(times[rows])]
+            bodies = moving_bodies(self.model, results.motion[rows, 0])
+            if not motion.size:
+                motion.place(bodies, self._visuals, self._width)
+                is_new, self._width = True, self._width + 1.5 * motion.size
+            motion.record_poses(results, rows, bodies)
+        motion.record_series(times, series)
+        if is_new or times[-1] > self._limits_until + _LIMITS_PERIOD:
+            self._limits.record_limits(times[[0, -1]], series)
+            self._limits_until = times[-1]
+        if is_new:
+            width, middle = self._width, motion.middle
+            blueprint = _blueprint([*self._motions], series, width, middle, self._is_live)
+            self.recording.send_blueprint(blueprint)
+
+
+def _frames(times: Array) -> NDArray[np.intp]:
+    """Samples whose poses and colours are recorded, the last one too."""
+    instants = np.append(np.arange(times[0], times[-1], 1.0 / _FRAME_RATE), times[-1])
+    return np.unique(np.searchsorted(times, instants).clip(0, len(times) - 1))
 
 
 def share_colours(shares: Array) -> NDArray[np.uint8]:
@@ -232,15 +304,10 @@ def _shown(
     return [item for item in series if item.quantity]
 
 
-def _shares(
-    series: Sequence[Series], names: tuple[str, ...], rows: NDArray[np.intp]
-) -> Array:
-    """Largest part of a limit that each joint uses, (F, n); NaN where none is known."""
-    shares = np.full((len(rows), len(names)), np.nan)
-    for item in series:
-        if item.names == names:
-            shares = np.fmax(shares, np.abs(_parts(item)[rows]))
-    return shares
+def _shares(series: Sequence[Series], names: tuple[str, ...]) -> Array:
+    """Largest part of a limit that each joint uses, (N, n); NaN where none is known."""
+    parts = [np.abs(_parts(item)) for item in series if item.names == names]
+    return np.asarray(np.fmax.reduce(parts))
 
 
 def _parts(series: Series) -> Array:
@@ -259,71 +326,69 @@ class _Motion:
     number : int
         Of the motion, from 0.
     model : RobotModel
-    results : Results
-        As `checked_results` gives them.
+
+    Attributes
+    ----------
+    size : float
+        Of the robot [m]; 0 until it has its place.
+    middle : ndarray, shape (3,)
+        Of the robot, from its base [m].
     """
 
-    def __init__(
-        self, recording: Any, name: str, number: int, model: RobotModel, results: Results
-    ) -> None:
+    def __init__(self, recording: Any, name: str, number: int, model: RobotModel) -> None:
         self.rr, self.recording, self.name = view_library(), recording, name
-        self.number = number % len(_LINES)
-        self.model, self.results, times = model, results, results.times
-        instants = np.append(np.arange(times[0], times[-1], 1.0 / _FRAME_RATE), times[-1])
-        self.rows = np.unique(np.searchsorted(times, instants).clip(0, len(times) - 1))
-        """Samples whose poses and colours are recorded, F of them."""
-        self.bodies = moving_bodies(model, results.motion[self.rows, 0])
-        origins = np.concatenate([pose[:, :3, 3] for pose in self.bodies.poses])
-        self.size = float(np.abs(origins).max()) or 1.0
-        self.middle = origins.mean(axis=0)
+        self.number, self.model = number % len(_LINES), model
+        self.size, self.middle = 0.0, np.zeros(3)
+        self._lines: set[str] = set()  # that have their names
+        self._shapes: list[
+            tuple[list[str], Any, int]
+        ] = []  # and the joints that colour them
 
     def _record(self, path: Sequence[str], *what: Any) -> None:
         """Record what does not change."""
         self.recording.log(_path(self.name, *path), *what, static=True)
 
-    def _record_along(
-        self, path: Sequence[str], columns: Any, rows: Any | None = None
-    ) -> None:
-        """Record what changes, at samples; by default those of the poses."""
-        times = self.results.times[self.rows if rows is None else rows]
+    def _record_along(self, path: Sequence[str], columns: Any, times: Array) -> None:
+        """Record what changes, at times."""
         index = [self.rr.TimeColumn('time', duration=times)]
         self.recording.send_columns(_path(self.name, *path), index, columns)
 
-    def record(
-        self, visuals: Mapping[str, list[Visual]], series: Sequence[Series], place: float
+    def place(
+        self, bodies: MovingBodies, visuals: Mapping[str, list[Visual]], place: float
     ) -> None:
-        """Everything, with the base of the robot at a place on the y axis [m]."""
+        """Record the robot, with its base at a place on the y axis [m]; poses give its size."""
+        tree, poses, joints = bodies
+        origins = np.concatenate([pose[:, :3, 3] for pose in poses])
+        self.size = float(np.abs(origins).max()) or 1.0
+        self.middle = origins.mean(axis=0)
         self._record([], self.rr.Transform3D(translation=[0.0, place, 0.0]))
         above = [0.0, 0.0, 1.2 * self.size]
         name = self.rr.Points3D([above], labels=[self.name], show_labels=True, radii=0.0)
         self._record(['name'], name)
-        self._record_robot(visuals, _shares(series, self.model.joint_names, self.rows))
-        self._record_wrenches()
-        self._record_springs()
-        self._record_series(series)
-
-    def _record_robot(self, visuals: Mapping[str, list[Visual]], shares: Array) -> None:
-        """Poses and shapes of all bodies, with the colours of the parts (F, n)."""
-        tree, poses, joints = self.bodies
-        # The last column is for what no joint alone moves: -1 is its index.
-        colours = share_colours(np.pad(shares, ((0, 0), (0, 1)), constant_values=np.nan))
         for body in (BASE, *range(tree.n_bodies)):
             links = {name: pose for name, (of, pose) in tree.links.items() if of == body}
             path = ['base'] if body == BASE else ['bodies', tree.body_names[body]]
             joint = -1 if body == BASE else joints[body]
-            colour = colours[:, joint]
-            if body != BASE:
-                self._record_along(path, self._transforms(poses[body]))
             for link, pose in links.items():
                 self._record([*path, link], self._transform(pose))
                 for i, visual in enumerate(visuals.get(link, ())):
-                    self._record_visual([*path, link, str(i)], visual, colour)
+                    self._record_visual([*path, link, str(i)], visual, joint)
             if visuals.keys().isdisjoint(links):
                 ends = [end[:3, 3] for end in links.values()]
                 ends += [tree.B[i][:3, 3] for i in np.flatnonzero(tree.parent == body)]
                 strips = [[np.zeros(3), end] for end in ends if end.any()]
                 sticks = self.rr.LineStrips3D(strips, radii=0.02 * self.size)
-                self._record_shape([*path, 'sticks'], sticks, colour)
+                self._record_shape([*path, 'sticks'], sticks, joint)
+
+    def record_poses(
+        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
+    ) -> None:
+        """Record poses of all bodies at samples, wrenches and springs."""
+        times = results.times[rows]
+        for name, poses in zip(bodies.model.body_names, bodies.poses):
+            self._record_along(['bodies', name], self._transforms(poses), times)
+        self._record_wrenches(results, rows, bodies)
+        self._record_springs(results, rows, bodies)
 
     def _transform(self, pose: Array) -> Any:
         """Pose (4, 4) that does not change."""
@@ -335,10 +400,8 @@ class _Motion:
             translation=poses[:, :3, 3], mat3x3=poses[:, :3, :3]
         )
 
-    def _record_visual(
-        self, path: Sequence[str], visual: Visual, colour: NDArray[np.uint8]
-    ) -> None:
-        """Shape of a link."""
+    def _record_visual(self, path: list[str], visual: Visual, joint: int) -> None:
+        """Shape of a link that a joint moves."""
         rr, size = self.rr, visual.size
         stretch = np.diag([*(size if visual.mesh else np.ones(3)), 1.0])
         self._record(path, self._transform(visual.pose @ stretch))
@@ -355,40 +418,42 @@ class _Motion:
             middle = [[0.0, 0.0, -0.5 * size[1]]]  # else it is at one end
             ends = {'radii': size[:1], 'lengths': size[1:], 'translations': middle}
             shape = rr.Capsules3D(**ends, fill_mode='solid')
-        self._record_shape(path, shape, colour)
+        self._record_shape(path, shape, joint)
 
-    def _record_shape(
-        self, path: Sequence[str], shape: Any, colour: NDArray[np.uint8]
-    ) -> None:
-        """Shapes with a colour at each of the samples (F, 3)."""
+    def _record_shape(self, path: list[str], shape: Any, joint: int) -> None:
+        """Shapes with the colour of a joint, -1 for none."""
         self._record(path, shape)
-        what = 'albedo_factor' if isinstance(shape, self.rr.Asset3D) else 'colors'
-        self._record_along(path, type(shape).columns(**{what: colour}))
+        self._shapes.append((path, type(shape), joint))
 
-    def _record_wrenches(self) -> None:
+    def _record_wrenches(
+        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
+    ) -> None:
         """Forces and moments that act on the robot, as arrows at their links."""
-        for wrench in self.results.wrenches:
+        for wrench in results.wrenches:
             body, frame = self.model.links[wrench.link]
-            pose = frame if body == BASE else self.bodies.poses[body] @ frame
-            vectors = wrench_arrows(wrench, pose, self.rows)
+            pose = frame if body == BASE else bodies.poses[body] @ frame
+            vectors = wrench_arrows(wrench, pose, rows)
             largest = np.linalg.norm(vectors, axis=-1).max(axis=0)
             scale = _ARROW * self.size / np.where(largest > 0.0, largest, 1.0)
             path = ['wrenches', wrench.link]
             colours = self.rr.Arrows3D.from_fields(colors=[_FORCE, _MOMENT])
             self._record(path, colours)
-            origins = np.repeat(np.broadcast_to(pose, (len(self.rows), 4, 4)), 2, axis=0)
+            origins = np.repeat(np.broadcast_to(pose, (len(rows), 4, 4)), 2, axis=0)
             columns = self.rr.Arrows3D.columns(
                 vectors=(vectors * scale[:, None]).reshape(-1, 3), origins=origins[:, :3, 3]
             )
-            self._record_along(path, columns.partition([2] * len(self.rows)))
+            arrows = columns.partition([2] * len(rows))
+            self._record_along(path, arrows, results.times[rows])
 
-    def _record_springs(self) -> None:
+    def _record_springs(
+        self, results: Results, rows: NDArray[np.intp], bodies: MovingBodies
+    ) -> None:
         """Pins that turn, or slide, by the magnified deflections of springs."""
-        if self.results.motors is None:
+        if results.motors is None:
             return
-        tree = self.bodies.model
-        deflections = np.nan_to_num(self.results.motors.deflection[self.rows, 0])
-        for name, deflection in zip(self.model.joint_names, deflections.T):
+        tree = bodies.model
+        deflections = np.nan_to_num(results.motors.deflection[rows, 0])
+        for name, deflection in zip(results.joint_names, deflections.T):
             if not deflection.any():
                 continue
             X = tree.X[tree.body_names.index(name)]
@@ -398,31 +463,62 @@ class _Motion:
                 arrow = self.rr.Arrows3D(vectors=[pin], colors=[colour])
                 self._record(['bodies', name, *path], arrow)
             turned = se3.exp(X * (_MAGNIFIED * deflection)[:, None])
-            self._record_along(['bodies', name, 'spring'], self._transforms(turned))
+            path = ['bodies', name, 'spring']
+            self._record_along(path, self._transforms(turned), results.times[rows])
 
-    def _record_series(self, series: Sequence[Series]) -> None:
-        """Quantities with their units by joint or motor, and all as parts of their limits."""
+    def record_series(self, times: Array, series: Sequence[Series]) -> None:
+        """Record quantities with units by joint or motor, as parts of limits, and as colours."""
         for item in series:
             for name, label, values in zip(item.names, item.labels, item.values.T):
-                title = f'{self.name}: {label.title} [{label.unit}]'
+                line = [(f'{self.name}: {label.title} [{label.unit}]', _LINES[self.number])]
                 path = [item.quantity, name]
-                self._record_scalars(path, {title: _LINES[self.number]}, values[:, None])
+                self._record_scalars(path, line, values[:, None], times)
             parts = _parts(item)
             limited = np.flatnonzero(~np.isnan(parts).all(axis=0))
-            lines = {item.names[i]: _LINES[i % len(_LINES)] for i in limited}
-            self._record_scalars([_PARTS, item.quantity], lines, parts[:, limited])
+            lines = [(item.names[i], _LINES[i % len(_LINES)]) for i in limited]
+            self._record_scalars([_PARTS, item.quantity], lines, parts[:, limited], times)
+
+        rows = _frames(times)
+        # Each colour is that of the largest part until the next one: no excess is missed.
+        shares = np.fmax.reduceat(_shares(series, self.model.joint_names), rows)
+        known = ~np.isnan(shares).all(axis=1)
+        # The last column is for what no joint alone moves: -1 is its index.
+        shares = np.pad(shares[known], ((0, 0), (0, 1)), constant_values=np.nan)
+        colours, instants = share_colours(shares), times[rows[known]]
+        for path, kind, joint in self._shapes:
+            what = 'albedo_factor' if kind is self.rr.Asset3D else 'colors'
+            columns = kind.columns(**{what: colours[:, joint]})
+            self._record_along(path, columns, instants)
+
+    def record_limits(self, span: Array, series: Sequence[Series]) -> None:
+        """Record lines at the limits, from an instant to another one."""
+        bounds: dict[tuple[str, ...], tuple[float, float]] = {(_PARTS,): (-1.0, 1.0)}
+        for item in series:
+            for name, lower, upper in zip(item.names, item.lower, item.upper):
+                if np.isfinite(upper):
+                    bounds[item.quantity, name] = (lower, upper)
+        for path, both in bounds.items():
+            lines = [('limit', _EXCEEDED)] * 2
+            self._record_scalars(path, lines, np.array([both, both]), span)
 
     def _record_scalars(
-        self, path: Sequence[str], lines: Mapping[str, int], values: Array
+        self,
+        path: Sequence[str],
+        lines: Sequence[tuple[str, Any]],
+        values: Array,
+        times: Array,
     ) -> None:
         """Values (N, m) with m names and colours; unknown ones are left out."""
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
         if lines and known.size:
-            names, colours = [*lines], [*lines.values()]
-            self._record(path, self.rr.SeriesLines(names=names, colors=colours))
+            entity = _path(self.name, *path)
+            if entity not in self._lines:
+                self._lines.add(entity)
+                names, colours = zip(*lines)
+                self._record(path, self.rr.SeriesLines(names=names, colors=colours))
             columns = self.rr.Scalars.columns(scalars=values[known].ravel())
             lengths = [values.shape[1]] * len(known)
-            self._record_along(path, columns.partition(lengths), known)
+            self._record_along(path, columns.partition(lengths), times[known])
 
 
 def wrench_arrows(wrench: Wrench, pose: Array, rows: Any) -> Array:
@@ -459,23 +555,12 @@ def _path(*parts: str) -> str:
     return str(view_library().new_entity_path([part for part in parts if part]))
 
 
-def _record_limits(recording: Any, series: Sequence[Series], span: list[float]) -> None:
-    """Lines at the limits, from the first to the last instant."""
-    rr = view_library()
-    bounds = {_path('limits', _PARTS): (-1.0, 1.0)}
-    for item in series:
-        for name, lower, upper in zip(item.names, item.lower, item.upper):
-            if np.isfinite(upper):
-                bounds[_path('limits', item.quantity, name)] = (lower, upper)
-    for path, both in bounds.items():
-        lines = rr.SeriesLines(names=['limit'] * 2, colors=[_EXCEEDED] * 2)
-        recording.log(path, lines, static=True)
-        columns = rr.Scalars.columns(scalars=[*both, *both]).partition([2, 2])
-        recording.send_columns(path, [rr.TimeColumn('time', duration=span)], columns)
-
-
 def _blueprint(
-    motions: Sequence[str], series: Sequence[Series], width: float, middle: Array
+    motions: Sequence[str],
+    series: Sequence[Series],
+    width: float,
+    middle: Array,
+    is_live: bool = False,
 ) -> Any:
     """Robots beside plots: of all joints as parts of limits, and of each joint with units.
 
@@ -488,12 +573,24 @@ def _blueprint(
         Of all robots together, along y from the first one on [m].
     middle : ndarray, shape (3,)
         Of one of them, from its base [m].
+    is_live : bool
+        Whether what comes is followed, and plots show the last of it.
     """
     rrb = optional_import_module('rerun.blueprint', 'A view needs Rerun', 'view')
+    past: dict[str, Any] = {}
+    play = {'loop_mode': 'all', 'play_state': 'playing'}
+    if is_live:
+        edges = rrb.TimeRangeBoundary.cursor_relative
+        ends = {'start': edges(seconds=-_SHOWN_PAST), 'end': edges(seconds=0.0)}
+        past = {
+            'time_ranges': rrb.VisibleTimeRanges([rrb.VisibleTimeRange('time', **ends)])
+        }
+        play = {'play_state': 'following'}
     parts = [
         rrb.TimeSeriesView(
             name=f'{motion}: {item.labels[0].name} / limit',
-            contents=[_path(motion, _PARTS, item.quantity), _path('limits', _PARTS)],
+            contents=[_path(motion, _PARTS, item.quantity), _path(_LIMITS, _PARTS)],
+            **past,
             plot_legend=rrb.PlotLegend(visible=False),
         )
         for item in series
@@ -505,7 +602,8 @@ def _blueprint(
         views = [
             rrb.TimeSeriesView(
                 name=f'{item.labels[item.names.index(name)].title}',
-                contents=[_path(top, item.quantity, name) for top in (*motions, 'limits')],
+                contents=[_path(top, item.quantity, name) for top in (*motions, _LIMITS)],
+                **past,
             )
             for item in series
             if name in item.names
@@ -521,8 +619,6 @@ def _blueprint(
             rrb.Spatial3DView(name='Robots', eye_controls=eye),
             rrb.Tabs(*tabs, active_tab=0),
         ),
-        rrb.TimePanel(
-            state='collapsed', timeline='time', loop_mode='all', play_state='playing'
-        ),
+        rrb.TimePanel(state='collapsed', timeline='time', **play),
         collapse_panels=True,
     )

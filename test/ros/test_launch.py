@@ -278,6 +278,7 @@ def subscribed(node):
     [
         ('hodyn.launch.py', 'start_node'),
         ('trajectory_proxy.launch.py', 'start_node'),
+        ('view.launch.py', 'start_node'),
         ('panda_sea.launch.py', 'start_nodes'),
     ],
 )
@@ -398,6 +399,17 @@ def test_switches_are_on_or_off_and_other_words_refused(load, started):
     assert isinstance(included.arguments[0], Kept)
     with pytest.raises(RuntimeError, match="demo is 'maybe', expected"):
         check.options['function']({'demo': 'maybe'})
+
+
+def test_the_view_is_started_as_a_command_with_arguments_of_ros_last(load):
+    names = load('view.launch.py')
+    given = {name: default for name, default, _ in names['ARGUMENTS']}
+    given |= {'limits': 'iiwa14', 'serve': 'yes', 'joint_states': '/states'}
+    (node,) = names['start_node'](given)
+    assert node.options['executable'] == 'hodyn'
+    expected = ['view', 'panda', '--live', '--limits', 'iiwa14', '--serve', '--']
+    assert node.options['arguments'] == expected
+    assert ('joint_states', '/states') in node.options['remappings']
 
 
 def test_a_node_that_ends_ends_the_launch(started):

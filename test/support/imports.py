@@ -27,8 +27,9 @@ LAYERS = [
     {'typing', 'units'},
 ]
 # What a method of a lower layer loads when it is called, since users expect it there:
-# RobotModel.warm_up and RobotModel.with_loops.
+# RobotModel.warm_up and RobotModel.with_loops. `hodyn view --live` is a node.
 ASKED_FOR = {
+    ('hodyn_ros.cli.pictures', 'hodyn_ros.ros.nodes.live_view'),
     ('hodyn_ros.model.robot', 'hodyn_ros.engine.engine'),
     ('hodyn_ros.model.limits', 'hodyn_ros.kinematics.closed_loops'),
     ('hodyn_ros.model.robot', 'hodyn_ros.kinematics.closed_loops'),
