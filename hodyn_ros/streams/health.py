@@ -314,7 +314,13 @@ class OutputHealth(Health):
         self._stamp: int | None = None
         self._age, self._period = -math.inf, 0.0
 
-    def published(self, compute_time: float, limit_hits: Sequence[str] = ()) -> None:
+    def published(
+        self,
+        compute_time: float,
+        limit_hits: Sequence[str] = (),
+        stamp: int | None = None,
+        now: int = 0,
+    ) -> None:
         """Count an output.
 
         Parameters
@@ -323,6 +329,8 @@ class OutputHealth(Health):
             That it took [s].
         limit_hits : sequence of str
             Limits that it exceeds.
+        stamp, now : int
+            Of the instant that it is for, if there is one, and when it is sent [ns].
         """
         self.total['published'] += 1
         self.recent['published'] += 1
@@ -330,19 +338,11 @@ class OutputHealth(Health):
         self._longest = max(self._longest, compute_time)
         if limit_hits:
             self.exceeded(Counter(limit_hits))
-
-    def stamped(self, stamp: int, now: int) -> None:
-        """Note the instant of an output.
-
-        Parameters
-        ----------
-        stamp, now : int
-            Of the instant, and when the output is sent [ns].
-        """
-        self._age = max(self._age, 1e-6 * (now - stamp))
-        if self._stamp is not None:
-            self._period = max(self._period, 1e-6 * (stamp - self._stamp))
-        self._stamp = stamp
+        if stamp is not None:
+            self._age = max(self._age, 1e-6 * (now - stamp))
+            if self._stamp is not None:
+                self._period = max(self._period, 1e-6 * (stamp - self._stamp))
+            self._stamp = stamp
 
     def exceeded(self, limit_hits: Mapping[str, int]) -> None:
         """Count how many outputs have exceeded limits.

@@ -326,12 +326,12 @@ def test_output_is_counted_and_timed(station):
 def test_output_has_the_age_of_its_stamps_and_their_period(station):
     assert 'longest age [ms]' not in dict_of(station.after(0.5)['joint_effort'])
     for stamp, sent in ((100, 103), (108, 110), (112, 113)):
-        station.diagnostics.output.stamped(stamp * 10**6, sent * 10**6)
+        station.diagnostics.output.published(0.0, (), stamp * 10**6, sent * 10**6)
     values = dict_of(station.after(0.5)['joint_effort'])
     assert values['longest age [ms]'] == '3.000'
     assert values['longest period [ms]'] == '8.000'
     # What is sent ahead of its time has a negative age.
-    station.diagnostics.output.stamped(132 * 10**6, 122 * 10**6)
+    station.diagnostics.output.published(0.0, (), 132 * 10**6, 122 * 10**6)
     values = dict_of(station.after(0.5)['joint_effort'])
     assert values['longest age [ms]'] == '-10.000'
     assert values['longest period [ms]'] == '20.000'

@@ -171,8 +171,8 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             return
         self._publish(answer)
         hits = self.control.note_sent(answer)
-        self.diagnostics.output.published(time.perf_counter() - begin, hits)
-        self.diagnostics.output.stamped(answer.stamp, self.now())
+        taken = time.perf_counter() - begin
+        self.diagnostics.output.published(taken, hits, answer.stamp, self.now())
         try:
             self._publish_observed(answer.stamp)
         except Exception as failure:

@@ -542,8 +542,8 @@ class HodynNode(RobotNode[NodeSettings]):
             self._publish_state(motion, stamp)
         if self._mirrors:
             self._publish_mirrors(len(effort))
-        self.diagnostics.output.published(time.perf_counter() - begin)
-        self.diagnostics.output.stamped(stamp, self.now())
+        now = self.get_clock().now().nanoseconds
+        self.diagnostics.output.published(time.perf_counter() - begin, (), stamp, now)
         if self._limit_check is not None:
             self._limit_check.look(motion, effort)
         if self._motors is not None:
