@@ -24,9 +24,8 @@ int ${name}_close(const double wanted[$n], double closed[$N])
 {
     static const int u[$n] = {$u}, d[$m] = {$d};
     double q[$N], good[$N], tangent[$m] = {0.0}, change[2 * $m], way[$n];
-    double state[5] = {0.0, 0.0, 0.3, 0.0, 1.0}, outcome = 0.0;
+    double state[5] = {0.0, 0.0, LARGEST_STEP, 0.0, 1.0}, outcome = 0.0;
     int i;
-    state[2] = LARGEST_STEP;
     for (i = 0; i < $N; ++i) {
         q[i] = good[i] = closed[i];
     }

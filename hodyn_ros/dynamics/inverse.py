@@ -36,8 +36,8 @@ from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
 from hodyn_ros.kinematics.closed_loops import (
     ClosedMotion,
-    closed_positions,
     offer_efforts,
+    with_closed_positions,
 )
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
@@ -575,16 +575,11 @@ def _closed(
     assert model.closure is not None
     if not np.all(np.isfinite(motion)):
         return False
-    found = closed_positions(model, motion[:, 0])
-    if found is None or not found[1].all():
-        return through(motion, loads, results)
-    whole = np.zeros((*motion.shape[:2], model.closure.tree.n_joints))
-    whole[:, 1:, model.closure.independent] = motion[:, 1:]
-    whole[:, 0] = found[0]
+    whole = with_closed_positions(model, motion)
     packed = _packed(model.closure.tree, loads) if kernel.wrench_size else None
-    if kernel.evaluate(whole, packed, results):
+    if whole is not None and kernel.evaluate(whole, packed, results):
         return True
-    return through(motion, loads, results)  # where the factors are not good
+    return through(motion, loads, results)  # not closed, or where the factors are not good
 
 
 def _packed(model: RobotModel, loads: _Loads) -> Array:

@@ -227,18 +227,39 @@ def complete_motion(model: RobotModel, motion: ArrayLike) -> Array:
 def _completed(model: RobotModel, motion: Array) -> Array | None:
     """Motion of all joints by compiled code, None where there is none or it is not good enough."""
     closure, (samples, K, _) = closure_of(model), motion.shape
-    positions = closed_positions(model, motion[:, 0])
-    if positions is None or not positions[1].all():
-        return None
-    whole = np.zeros((samples, K, closure.tree.n_joints))
-    whole[:, 1:, closure.independent] = motion[:, 1:]
-    whole[:, 0] = positions[0]
-    if K > 1:
+    whole = with_closed_positions(model, motion)
+    if whole is not None and K > 1:
         kernel = model.kept(Engine).kernel(ClosedLoops(K=K), samples)
         found = np.empty((samples, K - 1, len(closure.dependent)))
         if kernel is None or not kernel.evaluate(whole, None, found):
             return None
         whole[:, 1:, closure.dependent] = found
+    return whole
+
+
+def with_closed_positions(model: RobotModel, motion: Array) -> Array | None:
+    """Motion of the tree that compiled programs of closed loops read.
+
+    Parameters
+    ----------
+    model : RobotModel
+        With closed loops.
+    motion : ndarray, shape (samples, K, n)
+        Of the independent joints.
+
+    Returns
+    -------
+    ndarray, shape (samples, K, N), or None
+        Of all joints, of the dependent ones the positions alone; the rest is zero. None if they
+        are not found by compiled code.
+    """
+    closure = closure_of(model)
+    positions = closed_positions(model, motion[:, 0])
+    if positions is None or not positions[1].all():
+        return None
+    whole = np.zeros((*motion.shape[:2], closure.tree.n_joints))
+    whole[:, 1:, closure.independent] = motion[:, 1:]
+    whole[:, 0] = positions[0]
     return whole
 
 
