@@ -32,8 +32,8 @@ from hodyn_ros.cli.output import (
 from hodyn_ros.cli.problem import Given, Problem, load_problem
 from hodyn_ros.errors import IdentificationError, RequestError
 from hodyn_ros.files import Results
-from hodyn_ros.files.derivatives import in_model_order
 from hodyn_ros.files.files import read_motion
+from hodyn_ros.files.inspection import in_model_order
 from hodyn_ros.files.samples import Samples, times_from
 from hodyn_ros.kinematics.loop_states import NEAR, loop_singularity
 from hodyn_ros.model.robot import RobotModel
@@ -347,7 +347,9 @@ def _recorded_samples(problem: Problem, path: Path, topic: str | None) -> Sample
             f'{samples.name} is a trajectory: what the robot was sent between its waypoints is '
             'not in it. Leave --recorded out: its motion is checked (--interpolation jtc).'
         )
-    return in_model_order(problem.model, samples)[0]
+    ordered = in_model_order(problem.model, samples)
+    show_remarks(ordered.remarks)
+    return ordered
 
 
 def _recorded(samples: Samples, start: int) -> Recorded:

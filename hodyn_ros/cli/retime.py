@@ -21,9 +21,10 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.errors import HodynError, MotionError, RequestError
 from hodyn_ros.files import Results, ResultsWriter, Samples
-from hodyn_ros.files.derivatives import (
+from hodyn_ros.files.inspection import (
     as_waypoints,
     even_times,
+    gap_remarks,
     in_model_order,
     is_measurement,
     noise_remarks,
@@ -291,13 +292,14 @@ def _path_through(
         A `MotionSpline`.
     remarks : tuple of str
     """
-    ordered = as_waypoints(in_model_order(model, samples)[0])
+    ordered = as_waypoints(in_model_order(model, samples))
+    told = ordered.remarks
     motion = ordered.motion
     if ordered.is_waypoints:
         rows = [motion[:, k] if k < motion.shape[1] else None for k in range(3)]
         waypoints = Waypoints(ordered.joint_names, ordered.times, *rows)  # type: ignore[arg-type]
         plan = plan_motion(waypoints, model.joint_names)
-        return plan.motion, (*plan.remarks, *plan.warnings)
+        return plan.motion, (*told, *plan.remarks, *plan.warnings)
     refuse_contradictions(model, ordered)
     ordered, rounded = even_times(ordered)
     ends = np.full((2, _AT_ENDS, model.n_joints), np.nan)
@@ -305,7 +307,7 @@ def _path_through(
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
     ends[np.abs(ends) <= STANDSTILL] = 0.0
     path = fit_spline(ordered.times, motion[:, 0], start=ends[0], end=ends[1])
-    return path, (*noise_remarks(ordered), *rounded)
+    return path, (*told, *noise_remarks(ordered), *gap_remarks(ordered), *rounded)
 
 
 def _new_timing(

@@ -15,6 +15,15 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array, check_choice, checked_number
 from hodyn_ros.errors import MotionError, TrajectoryError
+from hodyn_ros.files.inspection import (
+    Intake,
+    as_waypoints,
+    even_times,
+    gap_remarks,
+    is_measurement,
+    noise_remarks,
+    refuse_contradictions,
+)
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import MEASURED, Results, Samples, join_results
 from hodyn_ros.model.robot import RobotModel
@@ -27,7 +36,6 @@ from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
 Item = TypeVar('Item')
 
 _RATE = 100.0  # samples per second between waypoints, if nothing else is asked for [Hz]
-_RATE_OF_SAMPLES = 10.0  # of positions alone; fewer of them are waypoints [Hz]
 _SPLINE_ORDERS = 5  # of the motion of a spline: position to snap
 _MOST_SAMPLES = 20_000_000  # between waypoints; more is a mistake in their times
 # Amplitudes of the smallest oscillation whose derivatives are of interest [rad, m; N, N m] and its
@@ -35,39 +43,10 @@ _MOST_SAMPLES = 20_000_000  # between waypoints; more is a mistake in their time
 _SMALLEST_MOTION, _SMALLEST_FORCE, _SMALLEST_FREQUENCY = 0.01, 1.0, 10.0
 _SHARE_OF_LARGEST = 0.01
 _WRENCH_DERIVATIVES = 2
-# What is farther away, or slower than this share of its limit of velocity, is in other units.
-_FARTHEST_TURN = 6.0 * np.pi
-_SLOWEST, _USUAL_VELOCITY = 1.5e-3, 3.0  # rad/s or m/s, where there is no limit
-# Of times, and of any joint, from which on that is told.
-_LEAST_STEP, _LEAST_MOTION = (0.2, 0.1)
 _MAX_GAP = 0.1  # [s]
 _FEWEST_MEASURED = 30
 _PART = 10_000  # samples of a part, where the motion comes in one piece
 _FREE = 4  # derivatives that are left open at the ends of a spline
-
-_STRETCH = 8  # steps that are compared together
-_FEWEST_STEPS = 4  # Between a few samples anything may happen.
-# Velocities that are measured lag, are filtered, or are zero below a threshold.
-_SHARE = 0.1
-_NEGLIGIBLE = 0.01  # rad/s or m/s; ten times as much for each further derivative
-# From here on the order below may jump where a motion is put together of pieces; beyond, zeros say
-# that it is constant on each of them.
-_JUMPING = 3
-_LARGEST_ERROR = 8.0  # of positions, in standard deviations of their noise
-
-# Each difference of noise is nearly twice as large as the one before it, sqrt(70 / 20) = 1.87 and
-# less for the second and third; those of a motion that is sampled densely become smaller.
-_NOISY = 1.5
-_NOISE_ORDER = 3
-_LEAST_NOISE = 1.0  # of the third derivative that is worth a word [rad/s^3] or [m/s^3]
-_FEWEST_NOISY = 30  # samples
-_MOST_NAMED = 3
-# Noise that is more than six digits of a position leave out, which is three millionths of it, and
-# that makes a larger jerk than the motion over some time [s].
-_MORE_THAN_DIGITS, _SMALLEST_POSITION = 5e-6, 0.1
-_SMOOTHING = 0.1
-# Units in the last place by which equal steps may differ; share of a step that is worth a word.
-_ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +195,8 @@ class How:
         Parameters
         ----------
         samples : Samples
-            First part of a motion.
+            Of a motion: all of them, if none are waypoints and there are positions, velocities
+            and accelerations at most; else the first part.
 
         Returns
         -------
@@ -228,8 +208,14 @@ class How:
             return 'spline'
         if samples.is_measured:
             return 'estimate'
-        # Beyond the acceleration a spline cannot go through what is given.
-        return 'given' if samples.motion.shape[1] > min(3, self.orders - 1) else 'spline'
+        if self._is_given(samples):
+            return 'given'
+        # A spline follows all noise; with a wanted stiffness nothing else can be had.
+        return 'estimate' if is_measurement(samples) and not samples.stiffness else 'spline'
+
+    def _is_given(self, samples: Samples) -> bool:
+        """Whether a spline cannot go through what is given: more than the acceleration."""
+        return samples.motion.shape[1] > min(3, self.orders - 1)
 
     def complete(self, model: RobotModel, parts: Iterable[Samples]) -> Iterator[Completed]:
         """Complete a motion that comes in consecutive parts; each trajectory is one of its own.
@@ -251,16 +237,17 @@ class How:
         JointNameError, MotionError, TrajectoryError
             See `to_motion`; also if there are no parts.
         """
-        stream = iter(parts)
+        stream: Iterator[Samples] = map(Intake(model), parts)
         first = next(stream, None)
         if first is None:
             raise MotionError('There are no samples to compute anything from.')
+        is_open = self.derivatives == 'auto' and not self._is_given(first)
+        if not first.is_waypoints and (is_open or self.derivatives == 'spline'):
+            first, stream = as_waypoints(join_results([first, *stream])), iter(())
         choice = self.choose(first)
         if choice == 'estimate':
             yield from self._estimated(model, chain([first], stream), first.name)
             return
-        if choice == 'spline' and not first.is_waypoints:
-            first, stream = as_waypoints(join_results([first, *stream])), iter(())
         begins = True
         for samples in chain([first], stream):
             if choice == 'spline':
@@ -271,7 +258,7 @@ class How:
 
     def _given(self, model: RobotModel, samples: Samples, begins: bool) -> Completed:
         """Samples as they are, with as many of the wanted orders as there are."""
-        samples, remarks = in_model_order(model, samples)
+        remarks = samples.remarks
         refuse_contradictions(model, samples)
         motion = samples.motion[:, : self.orders]
         if lacking := MOTION[motion.shape[1] : self.orders]:
@@ -284,7 +271,7 @@ class How:
 
     def _spline(self, model: RobotModel, samples: Samples) -> Completed:
         """Spline through all samples, or between waypoints as `interpolation` says."""
-        samples, remarks = in_model_order(model, samples)
+        remarks = samples.remarks
         if self.orders > _SPLINE_ORDERS:
             raise MotionError(
                 f'Derivative {self.orders - 1} of the motion is asked for, but a spline has '
@@ -299,7 +286,7 @@ class How:
         rows = [samples.motion[:, k] if k < given else None for k in (1, 2)]
         if not samples.is_waypoints:  # between which the motion is open
             refuse_contradictions(model, samples)
-            remarks += noise_remarks(samples)
+            remarks += (*noise_remarks(samples), *gap_remarks(samples))
         given_times = samples.times
         samples, rounded = even_times(samples)
         remarks += rounded
@@ -396,7 +383,8 @@ class How:
     ) -> Iterator[Completed]:
         """Estimate a motion, and wrenches measured at the same times, from all of them."""
         options, max_gap = self._smoothing()
-        whole, remarks, stamps = _gathered(model, parts)
+        whole, stamps = _gathered(parts)
+        remarks = whole.remarks
         kept = [rows for rows in runs(stamps, max_gap) if len(rows) >= _FEWEST_MEASURED]
         if not kept:
             raise MotionError(
@@ -438,7 +426,7 @@ class How:
             )
             every = (
                 *remarks,
-                _told(len(whole), kept, np.mean(noises, axis=0)),
+                _told(whole, kept, np.mean(noises, axis=0)),
                 *sizes.remarks(MOTION, model.joint_names, smallest),
             )
             return replace(last, results=replace(last.results, remarks=every))
@@ -564,14 +552,10 @@ class RelativeErrors:
         return tuple(found)
 
 
-def _gathered(
-    model: RobotModel, parts: Iterable[Samples]
-) -> tuple[Samples, tuple[str, ...], NDArray[np.int64]]:
-    """Measurements of all parts without turns of encoders, remarks, and their stamps [ns]."""
-    remarks: tuple[str, ...] = ()
+def _gathered(parts: Iterable[Samples]) -> tuple[Samples, NDArray[np.int64]]:
+    """Positions and wrenches of all parts as measurements, and their stamps [ns]."""
     every, stamps, origin = [], [], None
     for samples in parts:
-        samples, remarks = in_model_order(model, samples)
         if samples.stiffness:
             raise MotionError(
                 f'{samples.name}: there is a stiffness for {listed(samples.stiffness)}, which '
@@ -583,97 +567,28 @@ def _gathered(
         )
         bare = {what: None for what in MEASURED}
         every.append(replace(samples, motion=samples.motion[:, :1], **bare))  # type: ignore[arg-type]
-    whole = join_results(every)
-    turns = [kind == 'continuous' for kind in model.joint_types]
-    if any(turns):  # encoders start anew after one
-        positions = whole.motion[:, 0]
-        unwound = np.where(turns, np.unwrap(positions, axis=0), positions)
-        whole = replace(whole, motion=unwound[:, None])
-    return whole, remarks, np.concatenate(stamps)
+    return join_results(every), np.concatenate(stamps)
 
 
-def _told(taken: int, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
-    """Say what was estimated from what."""
+def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str:
+    """Say what was estimated from what, and why if nobody said that these are measurements."""
     text = (
         'The derivatives are estimated from all measured positions, with standard deviations. '
         f'Noise of the positions: {noise.min():.2g} to {noise.max():.2g} rad or m.'
     )
-    if dropped := taken - sum(map(len, kept)):
+    if not whole.is_measured and is_measurement(whole):
         text += (
-            f' {dropped} of {taken} measurements came late, twice, with a stamp out of order or '
-            'alone between gaps, and were not used.'
+            ' That is more than rounding leaves; --derivatives spline follows the positions '
+            'exactly.'
+        )
+    if dropped := len(whole) - sum(map(len, kept)):
+        text += (
+            f' {dropped} of {len(whole)} measurements came late, twice, with a stamp out of '
+            'order or alone between gaps, and were not used.'
         )
     if len(kept) > 1:
         text += f' {len(kept) - 1} times it started anew behind a gap.'
     return text
-
-
-def in_model_order(model: RobotModel, samples: Samples) -> tuple[Samples, tuple[str, ...]]:
-    """Choose the joints of a model, with a remark on others; refuse what is in other units.
-
-    Parameters
-    ----------
-    model : RobotModel
-    samples : Samples
-        In any order, maybe of more joints.
-
-    Returns
-    -------
-    samples : Samples
-        With the joints of the model in its order.
-    remarks : tuple of str
-        What was left out.
-
-    Raises
-    ------
-    JointNameError
-        If a joint of the model is missing.
-    MotionError
-        If positions look like degrees, or times like milliseconds.
-    """
-    ordered, unused = samples.in_order(model.joint_names)
-    _refuse_degrees(model, ordered)
-    _refuse_milliseconds(model, ordered)
-    if not unused:
-        return ordered, ()
-    return ordered, (f'Left out, since the model does not have them: {listed(unused)}.',)
-
-
-def _refuse_degrees(model: RobotModel, samples: Samples) -> None:
-    """Refuse positions of revolute joints beyond both three times their limits and three turns."""
-    turning = np.flatnonzero([kind == 'revolute' for kind in model.joint_types])
-    if not turning.size:
-        return
-    farthest = np.abs(samples.motion[:, 0, turning]).max(axis=0, initial=0.0)
-    bound = np.maximum(np.abs(model.limits.lower), np.abs(model.limits.upper))[turning]
-    bound = np.maximum(np.where(np.isfinite(bound), 3.0 * bound, 0.0), _FARTHEST_TURN)
-    if (far := farthest > bound).any():
-        raise MotionError(
-            f'{samples.name}: {model.joint_names[int(turning[far.argmax()])]} is at '
-            f'{farthest[far.argmax()]:.4g}, expected radians; this looks like degrees. Multiply '
-            'positions and their derivatives by pi / 180. If these are positions of a motor '
-            'before its gear, divide them by its ratio.'
-        )
-
-
-def _refuse_milliseconds(model: RobotModel, samples: Samples) -> None:
-    """Refuse times in which all joints are slower than any robot, though they move."""
-    if samples.is_measured or len(samples) < 2:
-        return
-    times, positions = samples.times, samples.motion[:, 0]
-    step = float(np.median(np.diff(times)))
-    if step < _LEAST_STEP or np.ptp(positions, axis=0).max() < _LEAST_MOTION:
-        return
-    fastest = (np.abs(np.diff(positions, axis=0)) / np.diff(times)[:, None]).max(axis=0)
-    known = np.isfinite(model.limits.velocity)
-    if (fastest < _SLOWEST * np.where(known, model.limits.velocity, _USUAL_VELOCITY)).all():
-        powers = (('milliseconds', 3), ('microseconds', 6), ('nanoseconds', 9))
-        unit, power = powers[min(2, max(0, int(np.log10(step / _LEAST_STEP)) // 3))]
-        raise MotionError(
-            f'{samples.name}: the times are {step:.4g} apart, and no joint moves by more than '
-            f'{fastest.max():.2g} a second, expected seconds; this looks like {unit}. Divide the '
-            f'times by 1e{power}.'
-        )
 
 
 def _results(
@@ -702,250 +617,3 @@ def _through(
     """Spline through samples that may begin and end anywhere in a motion."""
     free = np.full((_FREE, values.shape[1]), np.nan)
     return fit_spline(times, values, rates, accelerations, start=free, end=free)
-
-
-def refuse_contradictions(model: RobotModel, samples: Samples) -> None:
-    """Refuse samples whose derivatives are not those of their positions.
-
-    By the mean value theorem, the mean slope over a stretch of time lies between the smallest and
-    the largest derivative in it. What may happen between samples, beside the stretch, and by
-    noise, rounding and uneven times is allowed for, so that a motion may be sampled coarsely.
-
-    Parameters
-    ----------
-    model : RobotModel
-    samples : Samples
-        Of its joints, in its order. With positions alone, or fewer than five of them, there
-        is nothing to compare.
-
-    Raises
-    ------
-    MotionError
-        For the stretch and joint that are farthest from what is allowed.
-    """
-    times, motion = samples.times, samples.motion
-    if not (np.diff(times) > 0.0).all():  # measurements come late or twice
-        times, rows = np.unique(times, return_index=True)
-        motion = motion[rows]
-    turns = [kind == 'continuous' for kind in model.joint_types]
-    if any(turns):  # encoders start anew after one
-        motion = motion.copy()
-        motion[:, 0] = np.where(turns, np.unwrap(motion[:, 0], axis=0), motion[:, 0])
-    steps = min(_STRETCH, (len(times) - 1) // _FEWEST_STEPS)
-    if steps < 1 or motion.shape[1] < 2:
-        return
-    edges = np.arange(0, len(times), steps)
-    few = motion[edges]
-    slopes = np.diff(few[:, :-1], axis=0) / np.diff(times[edges])[:, None, None]
-    lowest, highest = (
-        _beside(extreme, motion[:, 1:], edges) for extreme in (np.minimum, np.maximum)
-    )
-    share = _SHARE * np.fmax.reduce(np.maximum(-lowest, highest), axis=0)
-    share = np.fmax(share, _NEGLIGIBLE * 10.0 ** np.arange(len(share))[:, None])
-    outside = np.maximum(lowest - slopes, slopes - highest) - share
-    # What may happen between samples is looked at where it decides.
-    for k in (1 + np.flatnonzero((outside > 0.0).any(axis=(0, 2)))).tolist():
-        slope, excess = _excess(
-            k, times, motion, edges, slopes[:, k - 1], lowest[:, k - 1], highest[:, k - 1]
-        )
-        excess -= share[k - 1]
-        if not (excess > 0.0).any():
-            continue
-        stretch, joint = np.unravel_index(np.nanargmax(excess), excess.shape)
-        i = int(edges[stretch] + steps // 2)
-        unit = 'm' if model.joint_types[int(joint)] == 'prismatic' else 'rad'
-        unit += '/s' if k == 1 else f'/s^{k}'
-        zeros = '' if motion[:, k, joint].any() else ' It is nothing but zeros.'
-        raise MotionError(
-            f'{samples.name}: the {MOTION[k]} of {model.joint_names[int(joint)]} is given as '
-            f'{motion[i, k, joint]:.4g} {unit} at {times[i]:.4f} s, but its {MOTION[k - 1]} '
-            f'changes by {slope[stretch, joint]:.4g} {unit} there.{zeros} Correct the times or '
-            'the columns, or leave the derivatives out; --derivatives estimate uses the positions '
-            'alone. Waypoints, between which the motion is open, belong into a trajectory (.yaml).'
-        )
-
-
-def _excess(
-    k: int,
-    times: Array,
-    motion: Array,
-    edges: NDArray[np.intp],
-    slope: Array,
-    low: Array,
-    high: Array,
-) -> tuple[Array, Array]:
-    """Slopes of an order below k, and by how much they lie outside of what order k allows.
-
-    Both of each stretch and joint; `low` and `high` are the extremes of order k beside a stretch.
-    """
-    lower, given, step = motion[:, k - 1], motion[:, k], np.diff(times)
-    lasting, steps = np.diff(times[edges])[:, None], int(edges[1])
-    if k >= _JUMPING:  # of which a stretch may have some
-        if steps < _STRETCH:
-            return slope, np.full_like(slope, -np.inf)
-        single = (np.diff(lower, axis=0) / step[:, None])[: edges[-1]]
-        slope = np.median(single.reshape(len(slope), steps, -1), axis=1)
-        lasting = lasting / steps
-    uneven = np.maximum.reduceat(np.abs(step - np.median(step)), edges[:-1])[:, None]
-    error = _error_of(lower) + 2.0 * uneven * np.maximum(np.abs(low), np.abs(high))
-    between = _beside(np.maximum, np.abs(np.diff(given, axis=0)), edges)
-    excess = np.maximum(low - slope, slope - high) - between - error / lasting
-    if k > _JUMPING:
-        excess[(low == 0.0) & (high == 0.0)] = -np.inf
-    return slope, excess
-
-
-def _beside(extreme: np.ufunc, values: Array, edges: NDArray[np.intp]) -> Array:
-    """Smallest or largest value of each stretch and the ones beside it."""
-    found = extreme.reduceat(values, edges[:-1], axis=0)
-    padded = np.concatenate([found[:1], found, found[-1:]])
-    result: Array = extreme(extreme(padded[:-2], padded[1:-1]), padded[2:])
-    return result
-
-
-def _error_of(values: Array) -> Array:
-    """Bound the error of a difference of two samples, of each column: noise and rounding."""
-    step = np.abs(np.diff(values, axis=0))
-    rounding = np.where(step > 0.0, step, np.inf).min(axis=0)
-    rounding[np.isinf(rounding)] = 0.0
-    fourth = np.nan_to_num(np.abs(np.diff(values, 4, axis=0)))
-    noise = np.median(fourth, axis=0) / (0.6745 * np.sqrt(70.0))
-    return np.asarray(2.0 * rounding + _LARGEST_ERROR * noise)
-
-
-def as_waypoints(samples: Samples) -> Samples:
-    """Samples of positions that are too far apart to show a motion are waypoints.
-
-    Parameters
-    ----------
-    samples : Samples
-        All samples of a motion.
-
-    Returns
-    -------
-    Samples
-        Marked as waypoints if there are fewer than 10 positions a second and nothing else;
-        otherwise as they were.
-    """
-    if (
-        samples.is_measured
-        or samples.motion.shape[1] > 1
-        or samples.wrenches
-        or samples.stiffness
-    ):
-        return samples
-    if not len(samples):
-        return samples
-    duration = samples.times[-1] - samples.times[0]
-    return replace(
-        samples, is_waypoints=bool(duration * _RATE_OF_SAMPLES > len(samples) - 1)
-    )
-
-
-def even_times(samples: Samples) -> tuple[Samples, tuple[str, ...]]:
-    """Undo the rounding of times that count from long ago, for a spline through the samples.
-
-    Times are counted from the first if the steps are equal but for the rounding of the last time;
-    else a remark says so, where the rounding is no small part of them.
-
-    Parameters
-    ----------
-    samples : Samples
-        All samples of a motion.
-
-    Returns
-    -------
-    samples : Samples
-        With even times from zero on, or as they were.
-    remarks : tuple of str
-        Empty if the rounding does not matter.
-    """
-    times = samples.times
-    if len(times) < 3 or samples.is_waypoints:
-        return samples, ()
-    since, rounding = times - times[0], float(np.spacing(np.abs(times).max()))
-    even = np.linspace(0.0, since[-1], len(times))
-    if np.abs(since - even).max() <= _ROUNDED_BY * rounding:
-        return replace(samples, times=even), ()
-    if rounding <= _ROUNDED_STEP * np.median(np.diff(times)):
-        return samples, ()
-    return samples, (
-        f'Times of {times[-1]:.3g} s are rounded to {rounding:.2g} s, and the derivatives follow '
-        'that; subtract the first time from all of them before they are written.',
-    )
-
-
-def noise_remarks(samples: Samples) -> tuple[str, ...]:
-    """Say that samples look measured, or nothing: what is exact for them follows their noise.
-
-    Parameters
-    ----------
-    samples : Samples
-        Of one motion, in the order of time.
-
-    Returns
-    -------
-    tuple of str
-        One sentence about the lowest order with noise, or none.
-    """
-    for k in range(min(samples.motion.shape[1], _NOISE_ORDER)):
-        noise = _noise(samples.times, samples.motion[:, k], _NOISE_ORDER - k)
-        if (joints := np.flatnonzero(noise > _LEAST_NOISE)).size:
-            names = listed(samples.joint_names[j] for j in joints[:_MOST_NAMED].tolist())
-            names += f' and {len(joints) - _MOST_NAMED} more' * (len(joints) > _MOST_NAMED)
-            return (
-                f'The {MOTION[k]} of {names} looks measured: its noise alone makes a jerk of '
-                f'about {noise.max():.3g} rad/s^3 or m/s^3, and torque rates to match. For '
-                'measurements, --derivatives estimate (retime: with --uniform) finds the motion '
-                'behind the noise.',
-            )
-    return ()
-
-
-def is_measurement(samples: Samples) -> bool:
-    """Whether samples are measurements, said or recognised: more noise than six digits leave.
-
-    Parameters
-    ----------
-    samples : Samples
-        Of one motion, in the order of time.
-
-    Returns
-    -------
-    bool
-        Whether the third differences of some joint are noise that is larger than the jerk
-        over 0.1 s, and than what rounding makes.
-    """
-    if samples.is_measured or samples.is_waypoints or len(samples) < 2:
-        return samples.is_measured
-    times, positions = samples.times, samples.motion[:, 0]
-    noise, step = _noise(times, positions, _NOISE_ORDER), float(np.median(np.diff(times)))
-    stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
-    jerk = np.abs(np.diff(positions[::stride], _NOISE_ORDER, axis=0)).max(
-        axis=0, initial=0.0
-    )
-    jerk /= (stride * step) ** _NOISE_ORDER
-    error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
-    size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
-    is_noise = (noise > np.maximum(jerk, _LEAST_NOISE)) & (error > _MORE_THAN_DIGITS * size)
-    return bool(is_noise.any())
-
-
-def _noise(times: Array, values: Array, order: int) -> Array:
-    """Size of the differences of an order that are noise, of each column; 0 if they are not."""
-    result = np.zeros(values.shape[1])
-    if len(values) < _FEWEST_NOISY + order + 1:
-        return result
-    quotients: list[NDArray[np.float64]] = [values]
-    for p in range(1, order + 2):
-        quotients.append(
-            p * np.diff(quotients[-1], axis=0) / (times[p:] - times[:-p])[:, None]
-        )
-    moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
-    step = np.median(np.diff(times))
-    for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():
-        last = np.median(np.abs(quotients[-1][moves[:, j], j]))
-        before = np.median(np.abs(quotients[-2][1:][moves[:, j], j]))
-        if last * step > _NOISY * before:
-            result[j] = before
-    return result

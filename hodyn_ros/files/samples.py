@@ -75,6 +75,8 @@ class Samples:
     """Instant at which the times are zero, in nanoseconds since 1970; 0: not placed in time."""
     first: int = 0
     """Number of samples that came before these from the same source."""
+    remarks: tuple[str, ...] = ()
+    """What was left out or changed on the way from the file, and what is doubtful."""
 
     def __post_init__(self) -> None:
         names = tuple(str(name) for name in self.joint_names)
@@ -473,11 +475,11 @@ def join_results(parts: Sequence[Part]) -> Part:
             for same in zip(*(part.wrenches for part in parts))
         ),
     }
-    if isinstance(head, Samples):
-        return replace(head, **changes, **_joined_samples(parts))  # type: ignore[arg-type]
     changes['remarks'] = tuple(
         dict.fromkeys(remark for part in parts for remark in part.remarks)
     )
+    if isinstance(head, Samples):
+        return replace(head, **changes, **_joined_samples(parts))  # type: ignore[arg-type]
     every = [part.arrays() for part in parts]
     arrays = {what: _with_gaps([arrays[what] for arrays in every]) for what in every[0]}
     return head.with_arrays(arrays, **changes)

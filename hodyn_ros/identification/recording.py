@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import IdentificationError
-from hodyn_ros.files.derivatives import in_model_order
 from hodyn_ros.files.files import iterate_motion, read_motion
+from hodyn_ros.files.inspection import Intake, is_measurement
 from hodyn_ros.files.samples import Samples
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
@@ -150,6 +150,8 @@ class Preparation:
     ----------
     samples : int
         Samples of all recordings so far.
+    seen : list of str
+        Remarks on the recordings as files.
     spikes, clipped : ndarray of int, shape (n,)
         Of these, values that were replaced, and those that are not used.
     """
@@ -168,6 +170,7 @@ class Preparation:
             bandwidth,
         )
         self.samples = 0
+        self.seen: list[str] = []
         self.spikes, self.clipped = np.zeros((2, model.n_joints), dtype=np.intp)
 
     def stretches(self, recording: Recording) -> list[Stretch]:
@@ -191,14 +194,14 @@ class Preparation:
         """
         found: list[Stretch] = []
         name = str(getattr(recording, 'name', recording))
-        for samples in _parts(recording):
-            samples = in_model_order(self.model, samples)[0]
+        for samples in map(Intake(self.model), _parts(recording)):
             name = samples.name
+            self.seen += [text for text in samples.remarks if text not in self.seen]
             self.samples += len(samples)
             is_given = (
                 samples.motion.shape[1] >= 3 and not np.isnan(samples.motion[:, 2]).any()
             )
-            if is_given and not samples.is_measured:
+            if is_given and not is_measurement(samples):
                 found.append(self._given(samples))
             else:
                 found += self._filtered(samples)
@@ -223,7 +226,7 @@ class Preparation:
         IdentificationError
             If it is more than half of the samples of a joint.
         """
-        names, remarks = self.model.joint_names, []
+        names, remarks = self.model.joint_names, [*self.seen]
         for count, what in (
             (
                 self.clipped,
@@ -261,10 +264,7 @@ class Preparation:
     def _filtered(self, samples: Samples) -> Iterator[Stretch]:
         """Stretches of measured samples: divided at gaps, made even in time, and filtered."""
         times, rows = np.unique(samples.times, return_index=True)
-        positions = samples.motion[rows, 0].copy()
-        turning = np.array([kind == 'continuous' for kind in self.model.joint_types])
-        positions[:, turning] = np.unwrap(positions[:, turning], axis=0)
-        series = {'q': positions}
+        series = {'q': samples.motion[rows, 0].copy()}
         for what in ('motor_position', *_MEASURED):
             if (values := getattr(samples, what)) is not None and np.isfinite(values).any():
                 series[what] = values[rows]

@@ -8,7 +8,7 @@ import pytest
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import MotionError
 from hodyn_ros.files import Samples, compute, compute_stream, to_motion
-from hodyn_ros.files.derivatives import is_measurement, noise_remarks
+from hodyn_ros.files.inspection import is_measurement, noise_remarks
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.references import panda_sinusoids
 
