@@ -52,9 +52,11 @@ _NOISE_ORDER = 3
 _LEAST_NOISE = 1.0  # of the third derivative that is worth a word [rad/s^3] or [m/s^3]
 _FEWEST_NOISY = 30  # samples
 _MOST_NAMED = 3
-# Noise that is more than six digits of a position leave out, which is three millionths of it, and
-# that makes a larger jerk than the motion over some time [s].
-_MORE_THAN_DIGITS, _SMALLEST_POSITION = 5e-6, 0.1
+# Noise that is more than six digits of a position leave out, which is three millionths of it, or
+# than the seven of float32 if there are more than six, and that makes a larger jerk than the
+# motion over some time [s].
+_DIGITS, _MORE_THAN_DIGITS, _MORE_THAN_FLOAT32 = 6, 5e-6, 1e-6
+_SMALLEST_POSITION = 0.1
 _SMOOTHING = 0.1
 # Units in the last place by which equal steps may differ; share of a step that is worth a word.
 _ROUNDED_BY, _ROUNDED_STEP = 2.0, 1e-5
@@ -236,16 +238,12 @@ def _beyond_limits(model: RobotModel, samples: Samples) -> str:
         text += f', {factor[j]:.2g} times its limit of {reach[j]:.4g} {unit}'
     if not is_far.any():
         return f'{text}: are these {units}, or percent?'
+    factor_to, expected = ('1 / 1000', 'metres') if unit == 'm' else ('pi / 180', 'radians')
     raise MotionError(
-        f'{samples.name}: {text}, expected {"metres" if unit == "m" else "radians"}; this looks '
-        f'like {units}, or percent of its range. '
-        + (
-            'Divide positions and their derivatives by 1000'
-            if unit == 'm'
-            else 'Multiply positions and their derivatives by pi / 180'
-        )
-        + ', or by what else makes it '
-        f'{unit}. If these are positions of a motor before its gear, divide them by its ratio.'
+        f'{samples.name}: {text}, expected {expected}; this looks like {units}, or percent of its '
+        f'range. Multiply positions and their derivatives by {factor_to}, or by what else makes '
+        f'them {expected}. If these are positions of a motor before its gear, divide them by its '
+        'ratio.'
     )
 
 
@@ -495,7 +493,7 @@ def noise_remarks(samples: Samples) -> tuple[str, ...]:
 
 
 def is_measurement(samples: Samples) -> bool:
-    """Whether samples are measurements, said or recognised: more noise than six digits leave.
+    """Whether samples are measurements, said or recognised: more noise than their digits leave.
 
     Parameters
     ----------
@@ -513,14 +511,24 @@ def is_measurement(samples: Samples) -> bool:
     times, positions = samples.times, samples.motion[:, 0]
     noise, step = _noise(times, positions, _NOISE_ORDER), float(np.median(np.diff(times)))
     stride = max(1, min(round(_SMOOTHING / step), (len(times) - 1) // _NOISE_ORDER))
-    jerk = np.abs(np.diff(positions[::stride], _NOISE_ORDER, axis=0)).max(
+    jerk = np.abs(_quotients(times[::stride], positions[::stride], _NOISE_ORDER)[-1]).max(
         axis=0, initial=0.0
     )
-    jerk /= (stride * step) ** _NOISE_ORDER
     error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
     size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
-    is_noise = (noise > np.maximum(jerk, _LEAST_NOISE)) & (error > _MORE_THAN_DIGITS * size)
+    is_noise = noise > np.maximum(jerk, _LEAST_NOISE)
+    is_noise &= error > np.where(
+        _has_more_digits(positions), _MORE_THAN_FLOAT32 * size, _MORE_THAN_DIGITS * size
+    )
     return bool(is_noise.any())
+
+
+def _has_more_digits(values: Array) -> NDArray[np.bool_]:
+    """Whether a column (N, n) has numbers with more than six digits, shape (n,)."""
+    size = np.where(values == 0.0, 1.0, np.abs(values))
+    scaled = values * 10.0 ** (_DIGITS - 1 - np.floor(np.log10(size)))
+    found: NDArray[np.bool_] = (np.abs(scaled - np.rint(scaled)) > 1e-6).any(axis=0)
+    return found
 
 
 def _noise(times: Array, values: Array, order: int) -> Array:
@@ -528,11 +536,7 @@ def _noise(times: Array, values: Array, order: int) -> Array:
     result = np.zeros(values.shape[1])
     if len(values) < _FEWEST_NOISY + order + 1:
         return result
-    quotients: list[NDArray[np.float64]] = [values]
-    for p in range(1, order + 2):
-        quotients.append(
-            p * np.diff(quotients[-1], axis=0) / (times[p:] - times[:-p])[:, None]
-        )
+    quotients = _quotients(times, values, order + 1)
     moves = quotients[-1] != 0.0  # a joint at rest has no noise, if it is rounded
     step = np.median(np.diff(times))
     for j in np.flatnonzero(np.count_nonzero(moves, axis=0) >= _FEWEST_NOISY).tolist():
@@ -541,3 +545,11 @@ def _noise(times: Array, values: Array, order: int) -> Array:
         if last * step > _NOISY * before:
             result[j] = before
     return result
+
+
+def _quotients(times: Array, values: Array, order: int) -> list[Array]:
+    """Divided differences of values (N, n) up to an order, as derivatives."""
+    found = [values]
+    for p in range(1, order + 1):
+        found.append(p * np.diff(found[-1], axis=0) / (times[p:] - times[:-p])[:, None])
+    return found
