@@ -28,11 +28,13 @@ from hodyn_ros.files.messages import (
 )
 from hodyn_ros.files.quantities import EFFORT, EFFORT_STD, MOTION, MOTOR_TORQUE
 from hodyn_ros.files.samples import (
+    LACKING,
     POINT_FIELDS,
     SOURCES,
     Results,
     Samples,
     known_orders,
+    leading_unknown,
     waypoint_samples,
 )
 from hodyn_ros.names import listed
@@ -231,7 +233,7 @@ def _samples(
     """
     names = None if wanted.joint_names is None else tuple(wanted.joint_names)
     start: int | None = None
-    number = used = 0
+    number = used = skipped = 0
     while batch := list(islice(messages, wanted.chunk)):
         try:
             groups = decode(kind, [message for _, message in batch], number)
@@ -242,6 +244,10 @@ def _samples(
         logged = np.array([stamp for stamp, _ in batch], dtype=np.int64)
         stamps, motion = _rows(name, kind, groups, names, logged, number)
         number += len(batch)
+        if not used:
+            early = leading_unknown(motion[:, 0])
+            skipped += early
+            stamps, motion = stamps[early:], motion[early:]
         if not len(stamps):
             continue
         if stamps.min() < 0 or stamps.max() > _LATEST:
@@ -254,8 +260,13 @@ def _samples(
             name=name,
             start=start,
             first=used,
+            remarks=(LACKING.format(skipped),) if skipped and not used else (),
         )
         used += len(stamps)
+    if skipped and not used:
+        raise FileError(
+            f'{name}: none of {skipped} messages has the positions of all joints.'
+        )
     if number and not used:
         raise JointNameError(
             f'{name}: none of {number} messages has the joints {listed(names or ())}.'

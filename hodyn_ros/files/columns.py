@@ -6,7 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -24,13 +24,20 @@ from hodyn_ros.files.quantities import (
     TIME,
     WRENCH,
 )
-from hodyn_ros.files.samples import SOURCES, Results, Samples
+from hodyn_ros.files.samples import LACKING, SOURCES, Results, Samples, leading_unknown
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed, unit_of
 
 _KNOWN = {name for quantity in QUANTITIES.values() for name in quantity.names}
 _MOST_DEFLECTIONS = 3  # orders that are written
 _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
+# As loggers call the time, without signs around it; a quantity of a joint as PlotJuggler has it.
+_TIMES = ('t', 'time', 'times', 'timestamp')
+_PATH = re.compile(r'(?:.*/)?([^/]+)/(\w+)')
+# Other units in a title, the one that they stand for, and its factor; of times by themselves.
+_UNITS = (('deg', 'rad', np.pi / 180.0), ('°', 'rad', np.pi / 180.0), ('mm', 'm', 1e-3))
+_UNITS += (('cm', 'm', 1e-2), ('Nm', 'N m', 1.0))
+_TIME_UNITS = (('ms', 's', 1e-3), ('us', 's', 1e-6), ('µs', 's', 1e-6), ('ns', 's', 1e-9))
 
 
 class Metadata(NamedTuple):
@@ -179,6 +186,8 @@ class TableColumns:
         By the link, of width 6.
     stiffness : mapping of str to ColumnBlock
         By the joint, of width 1.
+    remarks : tuple of str
+        On titles that are read as those of other columns.
     """
 
     name: str
@@ -189,6 +198,22 @@ class TableColumns:
     blocks: Mapping[str, ColumnBlock]
     wrenches: Mapping[str, ColumnBlock]
     stiffness: Mapping[str, ColumnBlock]
+    remarks: tuple[str, ...] = ()
+
+    def begin(self, values: Array) -> int:
+        """Count the rows before the first one that has all positions.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, columns)
+            See `samples`.
+
+        Returns
+        -------
+        int
+            From 0 to N.
+        """
+        return leading_unknown(self.blocks['motion'].of(values)[:, 0])
 
     def samples(self, values: Array, metadata: Metadata, first: int = 0) -> Samples:
         """Make samples of a block of rows (N, columns), before which there are `first` others.
@@ -338,7 +363,8 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
         If the time or all positions are missing, a column is there twice, a quantity is
         there for some joints only, or an order without those below it.
     """
-    titles = [title.strip() for title in titles]
+    given = [title.strip() for title in titles]
+    titles = _known_titles(given)
     owners = _owners_in(titles, name)
     names = {'joint_names': owners['position'], 'motor_names': owners['motor_position']}
     found = _Found(name, owners, [TIME])
@@ -360,9 +386,25 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     links = dict.fromkeys(who for what in WRENCH for who in owners[what])
     wrenches = {link: found.wrench(link) for link in links}
     columns = tuple(titles.index(title) for title in found.columns)
-    return TableColumns(
-        name, columns, tuple(found.columns), joints, motors, blocks, wrenches, stiffness
-    )
+    other = [f'{a} for {b}' for a, b in zip(given, titles) if a != b and b in found.columns]
+    remarks = (f'Columns are read as {listed(other)}.',) if other else ()
+    parts = blocks, wrenches, stiffness, remarks
+    return TableColumns(name, columns, tuple(found.columns), joints, motors, *parts)
+
+
+def _known_titles(titles: Sequence[str]) -> list[str]:
+    """Titles with those of loggers in the words of this package; the others as they are."""
+    found = [_known_title(title) for title in titles]
+    times = [i for i, title in enumerate(titles) if title.strip('%_ ').lower() in _TIMES]
+    if TIME not in titles and len(times) == 1:
+        found[times[0]] = TIME
+    return found if len(set(found)) == len(found) else list(titles)
+
+
+def _known_title(title: str) -> str:
+    """Title with a joint and its quantity divided by a slash as one with a dot."""
+    match = _PATH.fullmatch(title)
+    return f'{match[1]}.{match[2]}' if match and match[2] in _KNOWN else title
 
 
 def _owners_in(titles: Sequence[str], name: str) -> Mapping[str, Sequence[str]]:
@@ -377,19 +419,20 @@ def _owners_in(titles: Sequence[str], name: str) -> Mapping[str, Sequence[str]]:
         if entity and quantity in _KNOWN:
             owners[quantity].append(entity)
             used.append(title)
-    for is_there, wanted, what in (
-        (TIME in titles, TIME, "is no column 'time' [s];"),
-        (
-            owners['position'],
-            'joint1.position',
-            "are no positions; expected columns such as 'joint1.position',",
-        ),
-    ):
-        if not is_there:
-            raise FileError(
-                f'{name}: there {what} the columns are {listed(titles)}.'
-                + _suggestion(wanted, titles)
-            )
+    if TIME not in titles:
+        raise FileError(
+            f"{name}: there is no column 'time' [s]; the columns are {listed(titles)}."
+            + _suggestion(TIME, titles)
+        )
+    if not owners['position']:
+        words = [title for title in titles if title.isidentifier() and title != TIME]
+        theirs = words[0] if words else 'q1'
+        joint = words[0] if words else 'joint1'
+        raise FileError(
+            f"{name}: there are no positions; expected columns such as '{joint}.position', with "
+            f'the names of the joints; the columns are {listed(titles)}. Rename them, or say in '
+            f"lines before them what they are: '# column {theirs}: {joint}.position'."
+        )
     if repeated := sorted({title for title in used if titles.count(title) > 1}):
         raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')
     return owners
@@ -586,10 +629,13 @@ def text_titles(titles: Sequence[str], lines: Mapping[str, str]) -> list[str]:
     return found
 
 
-def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, str]]:
-    """Columns and lines of metadata out of the titles that `text_titles` makes.
+def read_titles(
+    texts: Sequence[str], name: str
+) -> tuple[list[str], dict[str, str], list[float]]:
+    """Columns, lines of metadata and factors out of the titles that `text_titles` makes.
 
-    A unit that is not the one of its column is refused. Other titles stay as they are.
+    Degrees, milliseconds and the like are converted, a unit of another kind is refused. Other
+    titles stay as they are.
 
     Parameters
     ----------
@@ -604,16 +650,20 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
         Without units.
     lines : dict of str to str
         Units of the columns as JSON, wrenches and motors, for `parse_metadata`.
+    factors : list of float
+        From the values of each column to SI units.
 
     Raises
     ------
     FileError
-        If a column is in another unit than SI.
+        If a column is in a unit of something else.
     """
     titles, units, lines = [], dict[str, str](), dict[str, str]()
-    for text in map(str.strip, texts):
+    factors = [1.0] * len(texts)
+    for place, text in enumerate(map(str.strip, texts)):
         match = _TITLE.fullmatch(text)
-        entity, quantity = _split(match[1]) if match else ('', '')
+        title = _known_titles([match[1]])[0] if match else text
+        entity, quantity = _split(title) if match else ('', '')
         known = {
             unit: None for position in ('rad', 'm') if (unit := _unit(quantity, position))
         }
@@ -621,7 +671,10 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
             titles.append(text)
             units[text] = ''
             continue
-        title, unit, more = match.groups()
+        _, unit, more = match.groups()
+        for other, ours, factor in _TIME_UNITS if quantity == TIME else _UNITS:
+            if unit not in known and unit.replace(other, ours) in known:
+                unit, factors[place] = unit.replace(other, ours), factor
         if unit not in known and unit:
             raise FileError(
                 f'{name}: column {title!r} is in [{unit}], expected [{"] or [".join(known)}]; '
@@ -633,7 +686,7 @@ def read_titles(texts: Sequence[str], name: str) -> tuple[list[str], dict[str, s
             lines[f'wrench {entity}'] = more
         elif more:
             lines[f'motor {entity}'] = more.removeprefix('motor of ')
-    return titles, {'units': json.dumps(units, ensure_ascii=False), **lines}
+    return titles, {'units': json.dumps(units, ensure_ascii=False), **lines}, factors
 
 
 def refuse_not_increasing(samples: Samples, before: float | None) -> None:
@@ -705,6 +758,72 @@ class Table(Protocol):
         FileError
             If a cell is no number, or the file is damaged.
         """
+
+
+class _Rows:
+    """Rows of a table that are samples: from the first one with all positions on, each once.
+
+    Parameters
+    ----------
+    columns : TableColumns
+
+    Attributes
+    ----------
+    remarks : tuple of str
+        What is to be said of the rows that were taken last.
+    skipped : int
+        Rows that were left out at the beginning of the same.
+    last : ndarray of shape (columns,), or None
+        The row that was taken last.
+    """
+
+    def __init__(self, columns: TableColumns) -> None:
+        self._columns = columns
+        self._has_repeats = False
+        self.remarks, self.skipped = columns.remarks, 0
+        self.last: Array | None = None
+
+    def kept(self, values: Array, first: int) -> Array:
+        """Those of a block that are used.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, columns)
+            The next rows.
+        first : int
+            Number of rows before them.
+
+        Returns
+        -------
+        ndarray, shape (up to N, columns)
+        """
+        self.skipped = 0
+        if self.last is None:
+            self.skipped = self._columns.begin(values)
+            values = values[self.skipped :]
+            if not len(values):
+                return values
+            self.remarks = self._columns.remarks
+            if first + self.skipped:
+                self.remarks += (LACKING.format(first + self.skipped),)
+        else:
+            self.remarks = ()
+        before = values[:1] * np.nan if self.last is None else self.last[None]
+        pairs = np.concatenate([before, values])
+        later, earlier = pairs[1:], pairs[:-1]
+        same = (later == earlier) | (np.isnan(later) & np.isnan(earlier))
+        same &= np.isfinite(earlier[:, :1])
+        is_repeat = same.all(axis=1)
+        self.last = values[-1]
+        if not is_repeat.any():
+            return values
+        if not self._has_repeats:
+            self._has_repeats = True
+            self.remarks += (
+                'Samples that are there twice, time and all, are used once; the first is at '
+                f'{values[is_repeat.argmax(), 0]:.6g} s.',
+            )
+        return values[~is_repeat]
 
 
 @dataclass
@@ -789,12 +908,20 @@ class TableFormat(Format):
         """
         table, first = self.table(path, wanted.joint_names), 0
         columns = find_columns(table.titles, str(path))
+        rows = _Rows(columns)
         metadata = parse_metadata(
             table.lines, str(path), wanted.expressed_in, wanted.acting
         )
         for values in table.blocks(columns.columns, wanted.chunk):
-            yield make(columns, values, metadata, first)
+            kept = rows.kept(values, first)
+            if len(kept):
+                part = make(columns, kept, metadata, first + rows.skipped)
+                yield replace(part, remarks=(*rows.remarks, *part.remarks))
             first += len(values)
+        if first and rows.last is None:
+            raise FileError(
+                f'{path}: none of {first} samples has the positions of all joints.'
+            )
 
     def results(self, path: Path, chunk: int) -> Iterator[Results]:
         """Read results block by block.

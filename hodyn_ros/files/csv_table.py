@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from importlib import import_module
 from io import BytesIO
 from itertools import islice
@@ -25,7 +27,8 @@ from hodyn_ros.files.columns import (
 )
 from hodyn_ros.files.quantities import TIME
 
-_DELIMITERS = ',;\t'
+_DELIMITERS = ',;\t '
+_ENDS = 1 << 16  # bytes that tell a table from another one
 _LONGEST_LINE = 10_000_000  # characters; what is longer is no table
 
 
@@ -36,7 +39,8 @@ class CsvTable:
     ----------
     path : pathlib.Path
         File in UTF-8. Lines that begin with # stand before the line of titles and may hold
-        metadata as `# key: value`; the delimiter is a comma, semicolon or tab.
+        metadata as `# key: value`, or `# column THEIRS: OURS` for a title to be replaced by one
+        of this package; the delimiter is a comma, semicolon or tab, else spaces.
 
     Attributes
     ----------
@@ -67,9 +71,13 @@ class CsvTable:
                 raise FileError(
                     f'{path} is empty; expected a line with the names of the columns.'
                 )
-        self._delimiter = max(_DELIMITERS, key=line.count)
-        cells = next(csv.reader([line], delimiter=self._delimiter))
-        self.titles, said = read_titles(cells, str(path))
+        # Titles have spaces in them, too, so that these divide a line that nothing else does.
+        others = max(_DELIMITERS[:-1], key=line.count)
+        self._delimiter = others if others in line else _DELIMITERS[-1]
+        names = {k[7:]: ours for k, ours in self.lines.items() if k.startswith('column ')}
+        cells = [names.get(cell.strip(), cell) for cell in self._cells(line)]
+        self.titles, said, factors = read_titles(cells, str(path))
+        self._factors = np.array(factors)
         self.lines = {**_beside(path, json.loads(said['units'])), **self.lines, **said}
 
     def blocks(self, columns: Sequence[int], chunk: int) -> Iterator[Array]:
@@ -97,7 +105,17 @@ class CsvTable:
             lines = islice(enumerate(_lines(file, self._path), 1), self._head, None)
             while batch := list(islice(lines, chunk)):
                 if filled := [item for item in batch if not item[1].isspace()]:
-                    yield self._parsed(filled, columns)
+                    values, factors = (
+                        self._parsed(filled, columns),
+                        self._factors[list(columns)],
+                    )
+                    yield values if (factors == 1.0).all() else values * factors
+
+    def _cells(self, line: str) -> list[str]:
+        """Cells of a line."""
+        if self._delimiter == ' ':
+            return line.split()
+        return next(csv.reader([line], delimiter=self._delimiter))
 
     def _parsed(self, lines: list[tuple[int, str]], columns: Sequence[int]) -> Array:
         """Values of lines with their numbers.
@@ -133,7 +151,7 @@ class CsvTable:
         """Values of lines, in which the first that is no number is named."""
         rows = []
         for number, line in lines:
-            cells = next(csv.reader([line], delimiter=self._delimiter))
+            cells = self._cells(line)
             if len(cells) != len(self.titles):
                 raise FileError(
                     f'{self._path}, line {number}: {len(cells)} cells, expected '
@@ -143,9 +161,11 @@ class CsvTable:
                 for column in columns:
                     rows.append(float(cells[column].strip() or 'nan'))
             except ValueError:
+                comma = re.fullmatch(r'\s*-?\d+,\d+\s*', cells[column]) is not None
                 raise FileError(
                     f'{self._path}, line {number}, column {self.titles[column]!r}: '
-                    f'{cells[column][:80]!r}, expected a number.'
+                    f'{cells[column][:80]!r}, expected a number'
+                    f'{" with a point in place of the comma" * comma}.'
                 ) from None
         return np.array(rows).reshape(len(lines), len(columns))
 
@@ -193,13 +213,17 @@ class CsvWriter:
     def close(self) -> None:
         """Finish the file, and write what belongs to it but not into a table beside it."""
         self._file.close()
-        content = {**self._lines, 'units': json.loads(self._lines['units'])}
+        content = {
+            **self._lines,
+            'table': _fingerprint(self._path),
+            'units': json.loads(self._lines['units']),
+        }
         text = json.dumps(content, indent=2, ensure_ascii=False)
         side_file(self._path).write_text(f'{text}\n', encoding='utf-8')
 
 
 def _beside(path: Path, units: Mapping[str, str]) -> dict[str, str]:
-    """Lines of the file beside a table in text, if it is about columns with these units.
+    """Lines of the file beside a table in text, if it is about this table and these units.
 
     What is left of an old table says nothing of another one that has taken its place.
     """
@@ -208,10 +232,21 @@ def _beside(path: Path, units: Mapping[str, str]) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     known = content.get('units') if isinstance(content, dict) else None
+    # Earlier versions did not say which table it stands beside.
+    if known is None or content.get('table', _fingerprint(path)) != _fingerprint(path):
+        return {}
     same = units.items() & known.items() if isinstance(known, dict) else set()
     if all(column == TIME for column, _ in same):
         return {}
     return {key: value for key, value in content.items() if isinstance(value, str)}
+
+
+def _fingerprint(path: Path) -> str:
+    """What tells a table from another one that takes its place: its size, beginning and end."""
+    with path.open('rb') as file:
+        first, size = file.read(_ENDS), path.stat().st_size
+        file.seek(max(0, size - _ENDS))
+        return sha256(b'%d %b %b' % (size, first, file.read())).hexdigest()
 
 
 def _arrow_csv() -> Any:

@@ -362,6 +362,9 @@ class Replacement:
     def __init__(self, path: Path) -> None:
         self._target = path
         with writing(path):
+            # The folder alone would decide otherwise whether it may be replaced.
+            if path.is_file() and not path.stat().st_mode & 0o222:
+                raise FileError(f'{path} cannot be written: permission denied.')
             if not path.parent.is_dir():
                 raise FileError(
                     f'{path} cannot be written: there is no folder {path.parent}.'
@@ -417,6 +420,7 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
         As they are, or in place of any other error of reading.
     """
     try:
+        _refuse_pointer(path)
         yield from items
     except (FileError, JointNameError):
         raise
@@ -431,12 +435,35 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
         reason = str(error).strip().partition('\n')[0][:300].rstrip('.')
         if isinstance(error, MemoryError):
             reason = 'it claims to hold more than fits into memory'
+        elif isinstance(error, UnicodeDecodeError):
+            is_wide = b'\0' in _beginning(path)
+            reason = f'its text is not UTF-8{" but UTF-16, save it as UTF-8" * is_wide}'
+        elif 'allow_pickle' in reason:
+            reason = 'it holds objects of Python, expected arrays of numbers (numpy.savez)'
         known = _BY_SUFFIX.get(path.suffix.lower())
         what = 'a bag' if known and known.is_bag else path.suffix[1:].upper()
         raise FileError(
             f'{path} cannot be read as {what}: {reason or type(error).__name__}. It may be '
             'damaged or cut off, or have the wrong suffix.'
         ) from error
+
+
+def _beginning(path: Path) -> bytes:
+    """First bytes of a file; none of a folder, or of what cannot be opened."""
+    try:
+        with path.open('rb') as file:
+            return file.read(100)
+    except OSError:
+        return b''
+
+
+def _refuse_pointer(path: Path) -> None:
+    """Refuse what Git LFS has put in the place of a file that it has not fetched."""
+    if _beginning(path).startswith(b'version https://git-lfs.github.com/spec/'):
+        raise FileError(
+            f'{path} is a pointer of Git LFS, not the file that it stands for; fetch that with '
+            '"git lfs pull".'
+        )
 
 
 @contextmanager

@@ -74,10 +74,10 @@ class Intake:
 
     Examples
     --------
-    >>> from hodyn_ros import load_robot
+    >>> from hodyn_ros import RobotModel
     >>> from hodyn_ros.files import Samples
     >>> from hodyn_ros.files.inspection import Intake
-    >>> model = load_robot('two_link')
+    >>> model = RobotModel.from_urdf('two_link')
     >>> samples = Samples(('elbow', 'shoulder'), [0.0, 0.1], [[[0.1, 0.2]], [[0.3, 0.4]]])
     >>> Intake(model)(samples).motion[0].tolist()
     [[0.2, 0.1]]

@@ -30,6 +30,9 @@ MEASURED = ('effort', 'motor_position', 'motor_torque')
 _EFFORTS = {0: 'effort', 1: 'effort rate'}
 _MOST_ROWS = 20  # of the table in a notebook
 
+LACKING = 'At the beginning, samples without the positions of all joints are left out: {}.'
+"""Remark on samples of hardware that is not active yet."""
+
 POINT_FIELDS = ('positions', 'velocities', 'accelerations')
 """Of a point of trajectory_msgs/JointTrajectory."""
 
@@ -449,6 +452,23 @@ def waypoint_samples(
     return Samples(
         tuple(joint_names), times, motion, name=name, is_waypoints=True, start=start
     )
+
+
+def leading_unknown(positions: Array) -> int:
+    """Count the samples before the first one with all positions.
+
+    Parameters
+    ----------
+    positions : ndarray, shape (N, n)
+        NaN where one is not known, as of hardware that is not active yet.
+
+    Returns
+    -------
+    int
+        From 0 to N.
+    """
+    known = ~np.isnan(positions).any(axis=1)
+    return int(known.argmax()) if known.any() else len(positions)
 
 
 def join_results(parts: Sequence[Part]) -> Part:

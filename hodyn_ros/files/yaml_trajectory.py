@@ -120,6 +120,15 @@ def _trajectory(path: Path) -> dict[str, Any]:
     for wrapper in ('trajectory', 'joint_trajectory'):
         if isinstance(content, dict) and wrapper in content:
             content = content[wrapper]
+        if (
+            isinstance(content, list) and content is not documents[0]
+        ):  # of a moveit_msgs/DisplayTrajectory
+            if len(content) != 1:
+                raise FileError(
+                    f"{path}: 'trajectory' is a list of {len(content)}, expected one trajectory; "
+                    'keep the one that is meant.'
+                )
+            content = content[0]
     if not isinstance(content, dict):
         raise FileError(f"{path}: expected a mapping with 'joint_names' and 'points'.")
     return content

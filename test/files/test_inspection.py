@@ -1,0 +1,189 @@
+"""One judgement of what a file holds, whichever way its motion is taken."""
+
+import numpy as np
+import pytest
+
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.errors import MotionError
+from hodyn_ros.files import Samples, compute, compute_stream, to_motion
+
+BODY = (
+    '<inertial><origin xyz="0.02 0.01 0.1"/><mass value="{}"/><inertia ixx="0.01" iyy="0.012" '
+    'izz="0.008" ixy="0.001" ixz="0" iyz="0"/></inertial>'
+)
+
+
+def robot(kinds=('continuous', 'revolute', 'continuous'), reach=1.7):
+    """Arm with joints along z, y and x."""
+    parts = ['<robot name="arm"><link name="l0"/>']
+    for i, (kind, axis) in enumerate(zip(kinds, ('0 0 1', '0 1 0', '1 0 0')), start=1):
+        parts.append(
+            f'<link name="l{i}">{BODY.format(1.0 / i)}</link><joint name="j{i}" type="{kind}">'
+            f'<parent link="l{i - 1}"/><child link="l{i}"/><origin xyz="0 0 0.2"/>'
+            f'<axis xyz="{axis}"/><limit lower="-{reach}" upper="{reach}" effort="50" '
+            'velocity="3"/></joint>'
+        )
+    return RobotModel.from_urdf(''.join(parts) + '</robot>')
+
+
+MODEL = robot()
+MIDDLE, SIZE = np.array([2.6, -0.4, -2.8]), np.array([0.9, 0.4, 0.8])
+RATE, PHASE = np.array([1.3, 1.9, 1.6]), np.array([0.0, 1.0, 2.0])
+
+
+def true_motion(times, orders=5):
+    """Sines that leave (-pi, pi] and their derivatives, shape (N, orders, 3)."""
+    angles = times[:, None] * RATE + PHASE
+    rates = [SIZE * RATE**k * np.sin(angles + k * np.pi / 2.0) for k in range(orders)]
+    rates[0] = rates[0] + MIDDLE
+    return np.stack(rates, axis=1)
+
+
+def wrapped(motion):
+    found = motion.copy()
+    for j in (0, 2):
+        found[:, 0, j] = -((np.pi - found[:, 0, j]) % (2.0 * np.pi)) + np.pi
+    return found
+
+
+def samples(times, motion, model=MODEL, **more):
+    return Samples(model.joint_names, times, motion, name='motion.csv', **more)
+
+
+TIMES = np.arange(0.0, 4.0, 0.01)
+
+
+@pytest.mark.parametrize('orders', [1, 2, 3, 5])
+@pytest.mark.parametrize('cuts', [(), (50,), (49, 51), (120, 121, 300)])
+def test_continuous_joints_within_one_turn_give_the_torques_of_the_motion(orders, cuts):
+    truth = true_motion(TIMES)
+    recorded = wrapped(truth)[:, :orders]
+    assert np.abs(np.diff(recorded[:, 0], axis=0)).max() > 6.0
+    edges = (0, *cuts, len(TIMES))
+    parts = [samples(TIMES[a:b], recorded[a:b], first=a) for a, b in zip(edges, edges[1:])]
+    found = list(compute_stream(MODEL, parts))
+    effort = np.concatenate([part.effort for part in found])
+    position = np.concatenate([part.motion[:, 0] for part in found])
+    expected = inverse_dynamics(MODEL, truth)
+    inner = slice(20, -20)
+    scale = np.abs(expected).max(axis=(0, 2))
+    error = np.abs(effort[inner, :1] - expected[inner, :1]).max(axis=(0, 2))
+    assert (error < 1e-4 * scale[:1]).all()
+    np.testing.assert_allclose(position, truth[:, 0], rtol=0.0, atol=1e-12)
+    told = [remark for part in found for remark in part.remarks if 'by a turn' in remark]
+    assert sorted({remark.partition(' ')[0] for remark in told}) == ['j1', 'j3']
+
+
+def test_a_gap_longer_than_half_a_turn_is_passed_as_fast_as_before():
+    times = TIMES[(TIMES < 1.0) | (TIMES > 1.7)]
+    spin = np.zeros((len(times), 1, 3))
+    spin[:, 0, 0] = 6.0 * times
+    recorded = wrapped(spin)
+    found = to_motion(MODEL, samples(times, recorded))
+    np.testing.assert_allclose(found[1][:, 0], spin[:, 0], rtol=0.0, atol=1e-12)
+
+
+def test_fast_wheels_that_count_their_turns_are_taken_as_they_are():
+    times = np.arange(0.0, 4.0, 0.05)
+    wheel = np.zeros((len(times), 1, 3))
+    wheel[:, 0, 0] = 90.0 * times + np.sin(times)  # 4.5 rad from sample to sample
+    found = to_motion(MODEL, samples(times, wheel))
+    np.testing.assert_array_equal(found[1][:, 0], wheel[:, 0])
+
+
+def test_a_jump_that_is_neither_motion_nor_a_turn_is_refused_by_joint_and_time():
+    recorded = true_motion(TIMES, 1)
+    recorded[200:, 0, 2] += 4.0
+    for derivatives in ('auto', 'given', 'spline', 'estimate'):
+        with pytest.raises(MotionError, match=r'j3 goes by .* from 1\.99 to 2 s'):
+            to_motion(MODEL, samples(TIMES, recorded), derivatives=derivatives)
+
+
+def test_a_spike_of_a_measurement_leaves_no_turn_behind():
+    random = np.random.default_rng(0)
+    recorded = true_motion(TIMES, 1)
+    clean = recorded.copy()
+    recorded += 1e-4 * random.standard_normal(recorded.shape)
+    recorded[200, 0, 0] += 3.5
+    found = to_motion(MODEL, samples(TIMES, wrapped(recorded), is_measured=True))[1]
+    assert np.abs(found[250:, 0] - clean[250:, 0]).max() < 1e-3
+
+
+def test_waypoints_are_taken_as_they_are_and_the_long_way_round_is_said():
+    points = np.array([3.0, -3.0])[:, None, None] * np.ones(3) * [[1.0, 0.1, 1.0]]
+    found = to_motion(MODEL, samples(np.array([0.0, 2.0]), points, is_waypoints=True))
+    assert (found[1][0, 0, 0], found[1][-1, 0, 0]) == (3.0, -3.0)
+    assert any('j1 goes by -6 rad from 0 to 2 s' in remark for remark in found[2])
+
+
+def sine(size, times=TIMES):
+    return np.sin(0.2 * times)[:, None, None] * np.asarray(size)
+
+
+LIMITED = robot(('revolute', 'revolute', 'revolute'))
+WAYS = ('given', 'spline', 'estimate')
+
+
+@pytest.mark.parametrize('derivatives', WAYS)
+@pytest.mark.parametrize('size', [(14.0, 13.0, 0.1), (100.0, 0.1, 0.1)])
+def test_degrees_below_three_turns_are_refused_with_joint_value_and_limit(
+    derivatives, size
+):
+    recorded = samples(TIMES, sine(size), LIMITED)
+    farthest = f'{np.abs(recorded.motion[:, 0, 0]).max():.4g}'
+    with pytest.raises(
+        MotionError, match=f'j1 is at {farthest}, .* limit of 1.7 rad.*degrees, or percent'
+    ):
+        to_motion(LIMITED, recorded, derivatives=derivatives)
+
+
+@pytest.mark.parametrize('derivatives', WAYS)
+def test_one_joint_beyond_its_limit_is_a_remark(derivatives):
+    recorded = samples(TIMES, sine((0.1, 0.1, 14.0)), LIMITED)
+    remarks = to_motion(LIMITED, recorded, derivatives=derivatives)[2]
+    (remark,) = [text for text in remarks if 'degrees' in text]
+    assert remark.startswith('j3 is at 10.02, 5.9 times its limit of 1.7 rad')
+    within = samples(TIMES, sine((0.1, 0.1, 1.9)), LIMITED)
+    remarks = to_motion(LIMITED, within, derivatives=derivatives)[2]
+    assert not [text for text in remarks if 'limit' in text]
+
+
+def test_millimetres_are_refused_and_continuous_joints_turn_as_far_as_they_like():
+    sliding = robot(('prismatic', 'revolute', 'continuous'), reach=0.5)
+    with pytest.raises(MotionError, match='j1 is at .* expected metres.*millimetres'):
+        to_motion(sliding, samples(TIMES, sine((400.0, 0.1, 0.1)), sliding))
+    to_motion(sliding, samples(TIMES, sine((0.3, 0.1, 500.0)), sliding))
+
+
+def test_milliseconds_are_seen_where_degrees_make_the_motion_faster():
+    recorded = samples(1e3 * TIMES, np.degrees(sine((0.08, 0.06, 0.01))), LIMITED)
+    with pytest.raises(MotionError, match='looks like milliseconds'):
+        compute(LIMITED, recorded)
+
+
+@pytest.mark.parametrize('rate', [100, 250, 1000])
+@pytest.mark.parametrize('orders', [1, 2])
+def test_noise_of_a_hundredth_of_a_millirad_makes_a_file_a_measurement(rate, orders):
+    random = np.random.default_rng(rate)
+    times = np.arange(0.0, 4.0, 1.0 / rate)
+    truth = true_motion(times)
+    recorded = truth[:, :orders].copy()
+    recorded[:, 0] += 1e-5 * random.standard_normal(recorded[:, 0].shape)
+    found = compute(MODEL, samples(times, recorded))
+    assert found.source == 'measured'
+    assert any('--derivatives spline' in remark for remark in found.remarks)
+    expected = inverse_dynamics(MODEL, truth)
+    inner = slice(rate // 4, -rate // 4)
+    for order in range(2):
+        error = np.abs(found.effort[inner, order] - expected[inner, order]).max()
+        assert error < (0.01, 0.1)[order] * np.abs(expected[:, order]).max()
+
+
+def test_a_spline_over_a_gap_says_where_nothing_is_known():
+    times = TIMES[(TIMES < 1.5) | (TIMES > 2.1)]
+    remarks = to_motion(MODEL, samples(times, true_motion(times, 1)))[2]
+    (remark,) = [text for text in remarks if 'no samples' in text]
+    assert 'from 1.49 to 2.11 s' in remark
+    assert '62 usual steps' in remark
+    remarks = to_motion(MODEL, samples(TIMES, true_motion(TIMES, 1)))[2]
+    assert not [text for text in remarks if 'no samples' in text]

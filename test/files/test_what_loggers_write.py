@@ -1,0 +1,217 @@
+"""Files as loggers, planners and spreadsheets leave them are read, or refused by their cause."""
+
+import os
+
+import numpy as np
+import pytest
+
+from hodyn_ros import RobotModel
+from hodyn_ros.errors import FileError
+from hodyn_ros.files import (
+    Results,
+    Samples,
+    iterate_motion,
+    read_motion,
+    read_results,
+    to_motion,
+    write_results,
+)
+from hodyn_ros.model.provenance import Provenance
+
+ROWS = '0,1,2\n0.1,1.5,2.5\n0.2,2,3\n'
+
+
+def written(tmp_path, text, name='x.csv', encoding='utf-8'):
+    (tmp_path / name).write_text(text, encoding=encoding)
+    return tmp_path / name
+
+
+@pytest.mark.parametrize(
+    'titles',
+    [
+        't,a.position,b.position',
+        '%time,a.position,b.position',
+        '__time,/joint_states/a/position,/joint_states/b/position',
+        'timestamp,a/position,b/position',
+        'Time [s],a.position,b.position',
+        '# column q0: a.position\n# column q1: b.position\ntime,q0,q1',
+    ],
+)
+@pytest.mark.parametrize('delimiter', [',', ';', '\t', ' '])
+def test_titles_of_loggers_are_read(tmp_path, titles, delimiter):
+    if delimiter == ' ' and '[' in titles:
+        return  # a title of its own
+    head, _, last = titles.rpartition('\n')
+    table = f'{last}\n{ROWS}'.replace(',', delimiter)
+    found = read_motion(written(tmp_path, f'{head}\n{table}' if head else table))
+    assert found.joint_names == ('a', 'b')
+    np.testing.assert_array_equal(found.times, [0.0, 0.1, 0.2])
+    np.testing.assert_array_equal(found.motion[:, 0], [[1.0, 2.0], [1.5, 2.5], [2.0, 3.0]])
+
+
+def test_columns_aligned_by_spaces_are_read(tmp_path):
+    text = 'time   a.position\n0      1\n0.1    -1.5\n0.2    2e-3\n'
+    found = read_motion(written(tmp_path, text))
+    np.testing.assert_array_equal(found.motion[:, 0, 0], [1.0, -1.5, 2e-3])
+
+
+def test_other_titles_are_a_remark_and_a_column_named_time_is_the_time(tmp_path):
+    path = written(tmp_path, f't,a/position,b.position\n{ROWS}')
+    (remark,) = read_motion(path).remarks
+    assert remark == 'Columns are read as t for time, a/position for a.position.'
+    path = written(tmp_path, f'time,a.position,t\n{ROWS}')
+    assert read_motion(path).remarks == ()
+
+
+def test_joints_alone_are_refused_with_the_title_that_they_should_have(tmp_path):
+    with pytest.raises(
+        FileError, match=r"such as 'yaw\.position'.*'# column yaw: yaw\.pos"
+    ):
+        read_motion(written(tmp_path, f't,yaw,shoulder\n{ROWS}'))
+
+
+def test_units_in_titles_are_converted(tmp_path):
+    titles = (
+        'time [ms],a.position [deg],a.velocity [deg/s],b.position [mm],b.velocity [mm/s]'
+    )
+    path = written(tmp_path, f'{titles},a.effort [Nm],b.effort [N]\n0,180,90,1,2,3,4\n')
+    found = read_motion(path)
+    np.testing.assert_allclose(
+        found.motion[0], [[np.pi, 0.001], [np.pi / 2.0, 0.002]], rtol=1e-15
+    )
+    np.testing.assert_array_equal(found.effort, [[3.0, 4.0]])
+    path = written(tmp_path, f'time [ms],a.position,b.position\n{ROWS}')
+    np.testing.assert_allclose(read_motion(path).times, [0.0, 1e-4, 2e-4])
+
+
+@pytest.mark.parametrize('suffix', ['.csv', '.parquet', '.npz'])
+@pytest.mark.parametrize('chunk', [1, 2, 3, 100])
+def test_samples_before_the_first_position_and_repeated_ones_are_left_out(
+    tmp_path, suffix, chunk
+):
+    rows = [[np.nan, 1.0], [0.0, np.nan], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0], [3.0, 4.0]]
+    times, positions = np.array([0.0, 0.1, 0.2, 0.2, 0.3, 0.3]), np.array(rows)
+    columns = {'time': times, 'a.position': positions[:, 0], 'b.position': positions[:, 1]}
+    path = tmp_path / f'x{suffix}'
+    if suffix == '.csv':
+        lines = zip(*(column.tolist() for column in columns.values()))
+        path.write_text(
+            '\n'.join([','.join(columns), *(','.join(map(str, x)) for x in lines)])
+        )
+    elif suffix == '.npz':
+        np.savez(path, **columns)
+    else:
+        parquet = pytest.importorskip('pyarrow.parquet')
+        parquet.write_table(pytest.importorskip('pyarrow').table(columns), path)
+    parts = list(iterate_motion(path, chunk=chunk))
+    np.testing.assert_array_equal(np.concatenate([p.times for p in parts]), [0.2, 0.3])
+    np.testing.assert_array_equal(
+        np.concatenate([p.motion[:, 0] for p in parts]), [[1.0, 2.0], [3.0, 4.0]]
+    )
+    early, twice = read_motion(path).remarks
+    assert early.endswith('left out: 2.')
+    assert 'first is at 0.2 s' in twice
+
+
+def test_samples_at_one_time_that_differ_are_refused(tmp_path):
+    with pytest.raises(FileError, match=r'sample 2 at 0\.1 s comes after 0\.1 s'):
+        read_motion(written(tmp_path, 'time,a.position\n0,1\n0.1,2\n0.1,2.5\n'))
+
+
+def test_remarks_of_reading_reach_the_results(tmp_path):
+    model = RobotModel.from_urdf('two_link')
+    a, b = model.joint_names
+    times = np.arange(0.0, 3.0, 0.05)
+    lines = [f'{t:.9g},{0.1 * np.sin(t):.15g},{0.1 * np.cos(t):.15g}' for t in times]
+    lines.insert(0, '-1,nan,0')
+    path = written(tmp_path, '\n'.join([f't,{a}.position,{b}.position', *lines]))
+    remarks = to_motion(model, read_motion(path))[2]
+    assert any('left out: 1.' in remark for remark in remarks)
+    assert any('t for time' in remark for remark in remarks)
+
+
+POINTS = """joint_names: [a, b]
+    points:
+    - {positions: [0, 1], time_from_start: {sec: 0, nanosec: 0}}
+    - {positions: [1, 2], time_from_start: {sec: 1, nanosec: 0}}
+"""
+DISPLAY = f"""model_id: arm
+trajectory:
+- joint_trajectory:
+    {POINTS}  multi_dof_joint_trajectory: {{joint_names: [], points: []}}
+"""
+
+
+def test_a_planned_path_as_moveit_displays_it_is_read(tmp_path):
+    path = written(tmp_path, f'{DISPLAY}trajectory_start: {{}}\n---\n', 'x.yaml')
+    found = read_motion(path)
+    assert found.joint_names == ('a', 'b')
+    np.testing.assert_array_equal(found.motion[:, 0], [[0.0, 1.0], [1.0, 2.0]])
+
+
+def test_several_planned_paths_are_refused_by_their_number(tmp_path):
+    twice = DISPLAY + DISPLAY[DISPLAY.index('- joint') :]
+    with pytest.raises(FileError, match='list of 2, expected one trajectory; keep'):
+        read_motion(written(tmp_path, twice, 'x.yaml'))
+
+
+@pytest.mark.parametrize('suffix', ['csv', 'npz', 'parquet', 'yaml', 'mcap', 'db3'])
+def test_a_pointer_of_git_lfs_is_named(tmp_path, suffix):
+    text = 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n'
+    path = written(tmp_path, text, f'x.{suffix}')
+    for read in (read_motion, read_results)[: 1 + (suffix in ('csv', 'npz'))]:
+        with pytest.raises(FileError, match='pointer of Git LFS.*git lfs pull'):
+            read(path)
+
+
+def test_nobody_is_told_to_load_objects_unsafely(tmp_path):
+    path = written(tmp_path, 'no archive', 'x.npz')
+    with pytest.raises(FileError, match='objects of Python') as caught:
+        read_motion(path)
+    assert 'pickle' not in str(caught.value)
+
+
+@pytest.mark.parametrize('encoding', ['utf-16', 'utf-16-le'])
+def test_text_of_spreadsheets_in_utf_16_is_named(tmp_path, encoding):
+    path = written(tmp_path, f'time,ä.position,b.position\n{ROWS}', encoding=encoding)
+    with pytest.raises(FileError, match='UTF-16'):
+        read_motion(path)
+
+
+def results(start, values):
+    times, shape = np.arange(3.0), (3, 1, 1)
+    motion = np.reshape(values, shape)
+    return Results(
+        ('a',),
+        times,
+        motion,
+        np.zeros(shape),
+        start=start,
+        joint_units=('rad',),
+        provenance=Provenance('arm', 'arm.urdf', 64 * 'a', (), '9'),
+    )
+
+
+def test_metadata_beside_a_table_are_not_those_of_another_table_in_its_place(tmp_path):
+    path = tmp_path / 'x.csv'
+    write_results(path, results(10**18, [1.0, 2.0, 3.0]))
+    assert (read_results(path).start, read_results(path).provenance.robot) == (
+        10**18,
+        'arm',
+    )
+    first, *rows = path.read_text().splitlines()
+    path.write_text('\n'.join([first, *(row.replace('2', '7') for row in rows)]))
+    assert (read_results(path).start, read_results(path).provenance) == (0, Provenance())
+    assert read_motion(path).start == 0
+
+
+def test_a_file_that_nobody_may_write_is_not_replaced(tmp_path):
+    path = tmp_path / 'x.csv'
+    write_results(path, results(0, [1.0, 2.0, 3.0]))
+    os.chmod(path, 0o444)
+    before = path.read_bytes()
+    with pytest.raises(FileError, match=r'x\.csv cannot be written: permission denied'):
+        write_results(path, results(0, [4.0, 5.0, 6.0]))
+    assert path.read_bytes() == before
+    assert not isinstance(read_motion(path), Results)
+    assert isinstance(read_motion(path), Samples)
