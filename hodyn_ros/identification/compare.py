@@ -300,8 +300,7 @@ def _compared(name: str, equations: Equations, stretch: Stretch) -> ComparedStre
         own = equations.elastic == (kind != 'effort')
         for target, values in zip((measured, computed, used), found):
             target[:, own] = values[:, own]
-    times = np.asarray(stretch.start + stretch.step * np.arange(len(measured)))
-    return ComparedStretch(name, times, stretch.motion, measured, computed, used)
+    return ComparedStretch(name, stretch.times, stretch.motion, measured, computed, used)
 
 
 def _explained(
@@ -369,11 +368,19 @@ def _in_bands(stretches: Sequence[Stretch], rest: Sequence[Array], count: Array)
     """
     found = np.zeros((len(BANDS) - 1, rest[0].shape[1]))
     for stretch, values in zip(stretches, rest):
+        power = (values**2).sum(axis=0)
+        if not stretch.is_even:
+            times = stretch.times
+            even = np.linspace(times[0], times[-1], len(times))
+            values = np.stack(
+                [np.interp(even, times, column) for column in values.T], axis=1
+            )
         spectrum = np.abs(np.fft.rfft(values, axis=0)) ** 2 / len(values)
         spectrum[1 : (len(values) + 1) // 2] *= 2.0
-        which = (
-            np.searchsorted(BANDS, np.fft.rfftfreq(len(values), stretch.step), 'right') - 1
-        )
+        step = float(np.ptp(stretch.times)) / max(len(values) - 1, 1) or 1.0
+        which = np.searchsorted(BANDS, np.fft.rfftfreq(len(values), step), 'right') - 1
+        # Between uneven times some of the squares is lost, of each frequency alike.
+        spectrum *= power / np.maximum(spectrum.sum(axis=0), 1e-300)
         for band in range(len(found)):
             found[band] += spectrum[which == band].sum(axis=0)
     return np.asarray(np.sqrt(found / count))

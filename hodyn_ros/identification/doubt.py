@@ -541,7 +541,8 @@ def _other_data(found: Estimation) -> Iterator[tuple[str, Callable[[Stretch], St
                 own = bool(equations.elastic[a]) == (what == 'motor_motion')
                 text = f'a swap of the {title}s of {names[a]} and {names[b]}'
                 yield text, partial(_swapped, what=what, order=order, with_laws=own)
-    for lag in (*range(-_LAGS, 0), *range(1, _LAGS + 1)):
+    lags = (*range(-_LAGS, 0), *range(1, _LAGS + 1))
+    for lag in lags if all(stretch.is_even for stretch in found.stretches) else ():
         late = equations.state.delay + lag * first.step
         side = 'behind' if late > 0.0 else 'ahead of'
         text = f'efforts that are {abs(late):.2g} s {side} the positions'

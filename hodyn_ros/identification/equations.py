@@ -517,8 +517,7 @@ class Equations:
         low, high = np.where(bounded, [low, high], [[-np.pi], [np.pi]])
         motion[:, 0] = within_reach(self.model, rng.uniform(low, high, (M, n)))
         stretch = Stretch(
-            0.0,
-            1.0,
+            np.arange(float(M)),
             motion,
             motion + rng.normal(size=motion.shape),
             {what: rng.normal(size=(M, 2, n)) for what in kinds},

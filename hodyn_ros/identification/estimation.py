@@ -322,8 +322,12 @@ class Estimation:
                 velocity[j] = np.clip(velocity[j] + step, *ends)
                 state = state._replace(log_velocity=velocity)
             self.equations.state = state
-        for place in [k for k, c in enumerate(self.columns) if c.name == 'gravity tilt 1']:
-            self.equations = self.equations.tilted(self.z[place : place + 2])
+        angles = np.zeros(2)  # of which a planar robot shows one
+        for place, column in enumerate(self.columns):
+            if column.group == 'gravity':
+                angles[int(column.name[-1]) - 1] = self.z[place]
+        if angles.any():
+            self.equations = self.equations.tilted(angles)
         levels = np.zeros(len(names))
         for place, column in enumerate(self.columns):
             if column.name == 'stribeck':

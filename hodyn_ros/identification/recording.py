@@ -83,12 +83,10 @@ _FEWEST, _USUAL, _OF_USUAL = 16, 0.95, 0.759
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Rows of a recording, M of them at even times, of n joints."""
+    """Rows of a recording, M of them, of n joints."""
 
-    start: float
-    """Time of the first row, as the recording counts it [s]."""
-    step: float
-    """Time between rows [s]."""
+    times: Array
+    """Shape (M,), as the recording counts them [s]; even, but where derivatives are given."""
     motion: Array
     """Positions, velocities and accelerations of the joints, shape (M, 3, n)."""
     motor_motion: Array | None
@@ -104,6 +102,17 @@ class Stretch:
     noise: Mapping[str, Array] = field(default_factory=dict)
     """Standard deviations of what is measured, as neighbouring samples scatter, shape (n,)."""
 
+    @property
+    def step(self) -> float:
+        """Usual time between rows [s]."""
+        return float(np.median(np.diff(self.times))) if len(self.times) > 1 else 1.0
+
+    @property
+    def is_even(self) -> bool:
+        """Whether its times are even, but for jitter."""
+        steps = np.diff(self.times)
+        return bool(np.abs(steps - self.step).max(initial=0.0) < 0.5 * self.step)
+
     def part(self, first: int, last: int) -> Stretch:
         """Rows of it, from the first to before the last.
 
@@ -115,7 +124,6 @@ class Stretch:
         Returns
         -------
         Stretch
-            With its own start.
         """
         rows = slice(first, last)
         series: dict[str, Any] = {
@@ -125,7 +133,7 @@ class Stretch:
         motors = None if self.motor_motion is None else self.motor_motion[rows]
         return replace(
             self,
-            start=self.start + first * self.step,
+            times=self.times[rows],
             motion=self.motion[rows],
             motor_motion=motors,
             deviations=self.deviations[:, rows],
@@ -256,10 +264,9 @@ class Preparation:
         speed = samples.motion[:, 1]
         used['resting'] = np.abs(speed) > _SLOW * np.abs(speed).max(axis=0)
         laws = {name: law(speed[..., None])[..., 0] for name, law in self.laws.items()}
-        step = float(np.median(np.diff(samples.times))) if len(samples) > 1 else 1.0
         none = np.zeros((3, len(samples), samples.motion.shape[2]))
-        start, motion = float(samples.times[0]), samples.motion[:, :3]
-        return Stretch(start, step, motion, None, measured, laws, used, none, noise)
+        motion = samples.motion[:, :3]
+        return Stretch(samples.times, motion, None, measured, laws, used, none, noise)
 
     def _filtered(self, samples: Samples) -> Iterator[Stretch]:
         """Stretches of measured samples: divided at gaps, made even in time, and filtered."""
@@ -384,9 +391,9 @@ class Preparation:
             name: smooth.kept_of(law(speed[..., None])[..., 0])
             for name, law in self.laws.items()
         }
+        rows = smooth.margin + smooth.stride * np.arange(len(motion))
         return Stretch(
-            run.start + smooth.margin * run.step,
-            smooth.stride * run.step,
+            run.start + run.step * rows,
             motion,
             motor_motion,
             measured,
