@@ -43,6 +43,7 @@ _LAGS = 12  # rows
 _FAR = 0.5  # change of a factor that is no small one
 _ALIKE = 0.02  # of the excess, by which causes are hardly told apart
 _SHOWN = 5  # explanations
+_COMES_AGAIN = 2.0  # correlations over many rows, over those of noise
 _ALL = 'all joints'
 _WHOLE = {
     'payload': 'a payload',
@@ -75,6 +76,9 @@ class Doubt(NamedTuple):
     """By how much base parameters change with the first one, shape (b,); 0 if it is not sure."""
     is_fault: bool
     """Whether the first one is a mistake in the recordings."""
+    factor: float = 1.0
+    """By which deviations are larger than noise makes them: of what comes again with the motion
+    and nothing explains."""
 
     @property
     def sentence(self) -> str:
@@ -90,10 +94,19 @@ class Doubt(NamedTuple):
             return ''
         times, best = np.sqrt(np.nanmax(self.chi_square)), self.explanations[0]
         left = f'Up to {times:.3g} times the noise is left'
-        if best.share < _NAMED:
-            return f'{left}; nothing that was tried explains much of what is beyond it.'
+        wider = f' Standard deviations are {self.factor:.3g} times as large for that.'
+        wider *= self.factor > 1.0
+        if best.share >= _NAMED:
+            share = f'{100.0 * best.share:.0f} %'
+            return f'{left}; of what is beyond it {best.text} explains {share}.{wider}'
+        if wider:
+            return (
+                f'{left}; nothing that was tried explains much of what is beyond it.{wider}'
+            )
         return (
-            f'{left}; of what is beyond it {best.text} explains {100.0 * best.share:.0f} %.'
+            f'Up to {times:.3g} times the noise between neighbouring samples is left. It does not '
+            'come again with the motion, so that it is noise that lasts for more than a sample; '
+            'standard deviations allow for that.'
         )
 
 
@@ -269,7 +282,11 @@ def doubted(found: Estimation, others: Equations) -> Doubt:
         for text, item in zip(texts, shown)
     )
     shift = best.shift if is_sure else np.zeros(sums.b)
-    return Doubt(reduced, explanations, shift, is_sure and best.is_fault)
+    unexplained = best.after if is_sure else before
+    unexplained = np.where(found.lasting() > _COMES_AGAIN, unexplained, 0.0)
+    largest = float((unexplained / np.maximum(freedom, 1.0)).max())
+    factor = np.sqrt(largest) if largest > limit.min() else 1.0
+    return Doubt(reduced, explanations, shift, is_sure and best.is_fault, float(factor))
 
 
 def _tried(sums: _Sums, causes: Sequence[_Cause], link: str | None) -> list[_Tried]:

@@ -29,6 +29,7 @@ from hodyn_ros.names import listed
 # Of all rows; without delay; last step over deviations.
 _PASSES, _HELD, _SETTLED = (10, 3, 0.02)
 _MEMORY = 3  # rows that the noise of a row depends on
+_LAGS = 60  # rows over which residuals that come again are looked for
 _OUTLIER = 4.5  # standard deviations
 _MEDIAN = 1.4826  # standard deviation over the median magnitude
 # Errors of encoders, which are all that is in rows of springs, follow the motion: at frequencies
@@ -219,17 +220,52 @@ class Estimation:
                 np.where(spread > 0.0, spread, 1.0) ** 2 + rows.variance
             )
             return np.asarray((both * weights[..., None])[rows.is_used])
-        noise, used = self.noise[rows.kind], self.is_kept(rows, rest)
-        spread = np.sqrt(noise.size**2 + rows.variance)
+        used = self.is_kept(rows, rest)
         self.used += int(rows.is_used.sum())
         self.dropped += int(rows.is_used.sum() - used.sum())
-        both /= spread[..., None]
+        white, fine = self._whitened(rows, used, both)
+        return np.asarray(white[fine])
+
+    def _whitened(self, rows: Rows, used: Flags, values: Array) -> tuple[Array, Flags]:
+        """Values (M, n, ...) of rows, white and of deviation 1, and which are known, (M, n)."""
+        noise = self.noise[rows.kind]
+        both = values / np.sqrt(noise.size**2 + rows.variance)[..., None]
         white, fine = both.copy(), used.copy()
         for k in range(1, _MEMORY + 1):
             white[k:] -= noise.memory[:, k - 1, None] * both[:-k]
             fine[k:] &= used[:-k]
         fine[:_MEMORY] = False
-        return np.asarray((white / noise.gain[:, None])[fine])
+        return white / noise.gain[:, None], fine
+
+    def lasting(self) -> Array:
+        """Correlations of white residuals over many rows, over those of noise, shape (n,).
+
+        About 1 where they are noise, whatever its memory: an autoregression takes that away. More
+        where they come again with the motion. Source: Box and Pierce 1970.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            The largest of all kinds of rows.
+        """
+        series: dict[str, list[Array]] = {}
+        for rows, rest in self._rows():
+            white, fine = self._whitened(rows, self.is_kept(rows, rest), rest[..., None])
+            known = np.where(fine, white[..., 0], np.nan)
+            series.setdefault(rows.kind, []).append(known)
+        found = np.zeros(self.equations.model.n_joints)
+        for parts in series.values():
+            lags = range(1, min(_LAGS, max(map(len, parts)) // 3) + 1)
+            total = np.zeros_like(found)
+            power = np.nansum(np.concatenate(parts) ** 2, axis=0)
+            count = np.isfinite(np.concatenate(parts)).sum(axis=0)
+            variance = np.maximum(power / np.maximum(count, 1), 1e-300)
+            for k in lags:
+                products = np.concatenate([part[k:] * part[:-k] for part in parts])
+                pairs = np.maximum(np.isfinite(products).sum(axis=0), 1)
+                total += np.nansum(products, axis=0) ** 2 / (pairs * variance**2)
+            found = np.maximum(found, total / max(len(lags), 1))
+        return found
 
     def is_kept(self, rows: Rows, rest: Array) -> Flags:
         """Which rows are used and do not miss by far, shape (M, n).

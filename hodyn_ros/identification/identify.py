@@ -240,7 +240,7 @@ def _used_and_held(
 
 
 def _fitting_doubt(found: Estimation, others: Equations) -> Doubt:
-    """Doubt of an estimation, whose covariance then holds what the likeliest cause has done.
+    """Doubt of an estimation, whose covariance then holds what is left and has a cause, or none.
 
     Raises
     ------
@@ -250,7 +250,8 @@ def _fitting_doubt(found: Estimation, others: Equations) -> Doubt:
     doubt = doubted(found, others)
     if doubt.is_fault:
         raise IdentificationError(f'{doubt.sentence} Correct the recordings.')
-    found.covariance = found.covariance + np.outer(doubt.shift, doubt.shift)
+    wider = doubt.factor**2 * found.covariance
+    found.covariance = wider + np.outer(doubt.shift, doubt.shift)
     return doubt
 
 
