@@ -72,6 +72,12 @@ def xacro_argument(text: str) -> tuple[str, str]:
     return name, value
 
 
+class _Number(click.FloatRange):
+    """Number in a range."""
+
+    name = 'number'
+
+
 def _option(*names: str, **settings: Any) -> click.Option:
     return click.Option(names, **settings)
 
@@ -166,10 +172,11 @@ _MOTION = (
     ),
     _option(
         '--rate',
-        type=click.FloatRange(0.0, min_open=True),
+        type=_Number(0.0, min_open=True),
         metavar='HZ',
-        help='At how many samples per second a spline is evaluated; by default at the samples, '
-        'between waypoints at 100 Hz.',
+        help='Samples per second of what is computed, where a spline has values between those of '
+        'MOTION: by default at its samples, between waypoints at 100 Hz, of a new timing along a '
+        'path at 1000 Hz.',
     ),
     _option(
         '--interpolation',
@@ -218,7 +225,7 @@ _RECORDINGS = (
     _option('--link', metavar='LINK', help='Of a payload.'),
     _option(
         '--bandwidth',
-        type=click.FloatRange(0.0, min_open=True),
+        type=_Number(0.0, min_open=True),
         metavar='HZ',
         help='Pass band of the filter; by default found from noise and motion.',
     ),
@@ -488,7 +495,7 @@ def check() -> None:
     ),
     _option(
         '--window',
-        type=click.FloatRange(0.0),
+        type=_Number(0.0),
         default=8.0,
         show_default=True,
         metavar='MS',
@@ -496,7 +503,7 @@ def check() -> None:
     ),
     _option(
         '--rise-time',
-        type=click.FloatRange(0.0),
+        type=_Number(0.0),
         default=20.0,
         show_default=True,
         metavar='MS',
@@ -523,7 +530,7 @@ def retime() -> None:
     path at rest and takes wrenches into account.
 
     The limits hold when joint_trajectory_controller executes OUT, which it does between samples
-    from their positions, velocities and accelerations. --rate is that of the samples (1000 Hz).
+    from their positions, velocities and accelerations.
 
     For example
       hodyn retime panda fast.csv -o retimed.csv
@@ -570,7 +577,7 @@ def retime() -> None:
     ),
     _option(
         '--duration',
-        type=click.FloatRange(0.0, min_open=True),
+        type=_Number(0.0, min_open=True),
         default=20.0,
         show_default=True,
         metavar='S',
@@ -578,7 +585,7 @@ def retime() -> None:
     ),
     _option(
         '--rate',
-        type=click.FloatRange(0.0, min_open=True),
+        type=_Number(0.0, min_open=True),
         default=1000.0,
         show_default=True,
         metavar='HZ',
@@ -586,7 +593,7 @@ def retime() -> None:
     ),
     _option(
         '--effort-noise',
-        type=click.FloatRange(0.0, min_open=True),
+        type=_Number(0.0, min_open=True),
         default=0.1,
         show_default=True,
         metavar='NM',
@@ -659,9 +666,8 @@ def compare() -> None:
         '-o',
         '--output',
         metavar='FILE',
-        required=True,
-        help='Robot description (.urdf); files of limits, friction and actuators, a report '
-        'and the archive have its name with other endings.',
+        help='Robot description (.urdf); files of limits, friction and actuators, a report and '
+        'the archive have its name with other endings. By default nothing is written.',
     ),
     _option(
         '--estimate',
@@ -682,7 +688,7 @@ def compare() -> None:
     ),
     _option(
         '--smoothing',
-        type=click.FloatRange(0.0),
+        type=_Number(0.0),
         default=0.01,
         show_default=True,
         metavar='RAD/S',
@@ -900,7 +906,7 @@ def demo() -> None:
     _ACTUATORS,
     _option(
         '--sample-period',
-        type=click.FloatRange(0.0, min_open=True),
+        type=_Number(0.0, min_open=True),
         default=0.001,
         show_default=True,
         metavar='SECONDS',
@@ -908,7 +914,7 @@ def demo() -> None:
     ),
     _option(
         '--delay',
-        type=click.FloatRange(0.0),
+        type=_Number(0.0),
         default=0.0,
         metavar='SECONDS',
         help='From a measurement until its torque acts, as far as known.  [default: 0]',

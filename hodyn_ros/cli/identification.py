@@ -27,7 +27,7 @@ from hodyn_ros.cli.output import (
     table,
     written,
 )
-from hodyn_ros.cli.problem import Given, Problem, load_problem
+from hodyn_ros.cli.problem import URDF_ALONE, Given, Problem, load_problem, parameter_file
 from hodyn_ros.errors import RequestError
 from hodyn_ros.identification import outputs
 from hodyn_ros.identification.compare import Comparison
@@ -193,7 +193,7 @@ def identify(
     given: Given,
     recordings: tuple[Path, ...],
     motor_topic: str | None,
-    output: Path,
+    output: Path | None,
     groups: tuple[str, ...],
     link: str | None,
     validation: tuple[Path, ...],
@@ -210,8 +210,8 @@ def identify(
     recordings : tuple of pathlib.Path
     motor_topic : str or None
         Topic of the motors in bags.
-    output : pathlib.Path
-        Robot description (.urdf); the other files stand beside it.
+    output : pathlib.Path or None
+        Robot description (.urdf); the other files stand beside it. None: nothing is written.
     groups : tuple of str
         Groups of parameters; empty: those that fit.
     link : str or None
@@ -230,9 +230,10 @@ def identify(
     RequestError
         If the suffix of the output is no known one.
     """
-    if output.suffix.lower() not in ('.urdf', '.xml'):
-        raise RequestError(f'{output}: expected a name that ends with .urdf.')
-    report_libraries()  # or the work would be done for nothing
+    if output is not None:
+        if output.suffix.lower() not in ('.urdf', '.xml'):
+            raise RequestError(f'{output}: expected a name that ends with .urdf.')
+        report_libraries()  # or the work would be done for nothing
     solver_library()
     problem = load_problem(given)
     description = problem.source.description(dict(given.xacro_arguments))
@@ -248,28 +249,34 @@ def identify(
             fixed=outputs.fixed_parameters(problem.model, description),
             **how,
         )
-        others = _files(given, validation or recordings, motor_topic)
-        compared = compared_with(found.model, others, actuators=found.actuators, **how)
-    files = {
-        '': output,
-        **_parameter_files(problem, found, recordings, output),
-        'report': output.with_name(f'{output.stem}.html'),
-        'run': output.with_name(f'{output.stem}_run.json'),
-    }
-    page = _page(problem, compared, found)
-    _write(output, outputs.described(found.model, description))
-    _write(files['report'], page)
+    files: dict[str, Path] = {}
+    if output is not None:
+        with progress('Comparing'):
+            others = _files(given, validation or recordings, motor_topic)
+            compared = compared_with(found.model, others, actuators=found.actuators, **how)
+        files = {
+            '': output,
+            **_parameter_files(problem, found, recordings, output),
+            'report': output.with_name(f'{output.stem}.html'),
+            'run': output.with_name(f'{output.stem}_run.json'),
+        }
+        _write(output, outputs.described(found.model, description))
+        _write(files['report'], _page(problem, compared, found))
     told = _told(problem, found, recordings, files)
-    options = {'estimate': groups, 'validate': validation, 'motor_topic': motor_topic}
-    inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
-    run = {
-        'options': {**options, 'smoothing': smoothing, **how, **vars(given)},
-        'inputs': _digests(inputs),
-        'versions': _versions(),
-        **told,
-    }
-    text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
-    _write(files['run'], f'{text}\n')
+    if output is not None:
+        options = {'estimate': groups, 'validate': validation, 'motor_topic': motor_topic}
+        parameters = (given.friction, given.actuators, given.limits)
+        known = [
+            parameter_file(item) for item in parameters if item not in (None, URDF_ALONE)
+        ]
+        run = {
+            'options': {**options, 'smoothing': smoothing, **how, **vars(given)},
+            'inputs': _digests([problem.source.path, *recordings, *validation, *known]),
+            'versions': _versions(),
+            **told,
+        }
+        text = json.dumps(plain(run), indent=1, ensure_ascii=False, allow_nan=False)
+        _write(files['run'], f'{text}\n')
     if as_json:
         echo_json(told)
     else:
@@ -324,13 +331,19 @@ def _told(
     }
 
 
-def _digests(inputs: Iterable[str | Path | None]) -> dict[str, str]:
-    """SHA-256 of files, and of those in folders, as bags are; of names of robots there is none."""
-    paths = [Path(item) for item in inputs if item is not None]
-    every = [file for path in paths for file in (sorted(path.rglob('*')) or [path])]
-    return {
-        str(file): sha256(file.read_bytes()).hexdigest() for file in every if file.is_file()
-    }
+def _digests(inputs: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 of files, and of those in folders, as bags are."""
+    every = [file for path in inputs for file in (sorted(path.rglob('*')) or [path])]
+    return {str(file): _digest(file) for file in every if file.is_file()}
+
+
+def _digest(file: Path) -> str:
+    """SHA-256 of a file, which may be larger than memory."""
+    found = sha256()
+    with file.open('rb') as content:
+        while block := content.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
 
 
 def _versions() -> dict[str, str]:
@@ -351,6 +364,10 @@ def _drives(found: Identification) -> Actuators:
 
 def _text(found: Identification, files: Mapping[str, Path]) -> str:
     """What was found, where it is written, and which options take it."""
+    if not files:
+        return (
+            f'{_identified(found)}\n\nNothing is written; -o robot.urdf writes all of it.'
+        )
     lines = [_identified(found), '', 'Written: ' + ', '.join(map(str, files.values()))]
     words = ''.join(f' --{name} {files[name]}' for name in _TABLES if name in files)
     if words:
@@ -426,6 +443,8 @@ def _estimate(item: IdentifiedParameter | None) -> str:
     if item is None:
         return '-'
     combined = '' if item.is_alone else ' + ...'
+    if np.isinf(item.std):
+        return f'{number(item.value)} +- infinite{combined}'
     if not _LEAST_SHOWN < item.std < np.inf:
         return f'{number(item.value)} +- {number(item.std, 2)}{combined}'
     digits = max(0, 1 - int(np.floor(np.log10(item.std))))

@@ -94,7 +94,9 @@ def plot(
             draw = getattr(plotting, f'plot_{kind}')
             figure = draw(model, results, limits, chosen, violations)
         elif kind == 'motors':
-            figure = plotting.plot_motors(model, results, problem.motor_limits, violations)
+            figure = plotting.plot_motors(
+                model, results, problem.motor_limits, violations=violations
+            )
         else:
             figure = plotting.plot_energy(model, results)
         figure.savefig(target, dpi=dpi)

@@ -29,6 +29,7 @@ from hodyn_ros.files import (
     read_motion,
 )
 from hodyn_ros.files.derivatives import How
+from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
@@ -267,6 +268,11 @@ def load_model(given: Given) -> tuple[RobotModel, RobotSource]:
 
 def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
     """Robot with its friction, where it comes from, and remarks on the file of friction."""
+    if Path(given.robot).suffix.lower() in MOTION_SUFFIXES:
+        raise RequestError(
+            f'{given.robot} is a file of a motion, expected ROBOT, which comes before MOTION: '
+            f'hodyn COMMAND {given.motion.name or "panda"} {given.robot}'
+        )
     try:
         source = find_robot(given.robot)
     except AmbiguousNameError as error:
@@ -293,7 +299,7 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
     model = model.changed(provenance=replace(known, file=known.file or str(source.path)))
     if given.friction is None:
         return model, source, ()
-    path = _file(given.friction)
+    path = parameter_file(given.friction)
     tables, remarks = _of_robot(path, 'friction', model.name, model.body_names)
     try:
         laws = friction_from_config(tables)
@@ -345,7 +351,11 @@ def read_limits(
     RequestError
         If the file cannot be read, or is for other joints.
     """
-    path = default if given is None else (None if given == URDF_ALONE else _file(given))
+    path = (
+        default
+        if given is None
+        else (None if given == URDF_ALONE else parameter_file(given))
+    )
     if path is None:
         return motion_limits(model), 'robot description', ()
     if given is None:
@@ -425,15 +435,30 @@ def read_actuators(
     ActuatorError
         If they cannot be used.
     """
-    config = _tables(_file(path), 'actuators')
+    config = _tables(parameter_file(path), 'actuators')
     actuators = actuators_from_config(model, config)
     return actuators, motor_limits_from_config(actuators, config)
 
 
-def _file(given: str | os.PathLike[str]) -> Path:
-    """Path of a file, or of one that comes with this package, by its name."""
+def parameter_file(given: str | os.PathLike[str]) -> Path:
+    """Path of a file, or of one that comes with this package, by its name.
+
+    Parameters
+    ----------
+    given : path-like
+        A folder of that name hides nothing.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Raises
+    ------
+    RequestError
+        If there is neither.
+    """
     path = Path(given)
-    if path.exists() or path.suffix or len(path.parts) > 1:
+    if (path.exists() and not path.is_dir()) or path.suffix or len(path.parts) > 1:
         return path
     known = share_file('config/panda.yaml').parent.glob('*.yaml')
     bundled = {file.stem: file for file in sorted(known)}

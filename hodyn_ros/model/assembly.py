@@ -449,7 +449,7 @@ def massless_joints(
     -------
     list of str
     """
-    remarks = []
+    remarks, without = [], []
     composite = M_body.copy()
     for i in reversed(range(len(X))):
         inertia = X[i] @ composite[i] @ X[i]
@@ -459,12 +459,20 @@ def massless_joints(
                 'definite.'
             )
         elif inertia == 0.0:
-            remarks.append(
-                f'Joint {names[i]!r} moves no inertia: its effort is zero without wrenches and '
-                'the mass matrix is singular.'
-            )
+            without.append(repr(names[i]))
         if parent[i] != BASE:
             composite[parent[i]] += transform_inertia(composite[i], B[i])
+    if len(without) == 1:
+        remarks.append(
+            f'Joint {without[0]} moves no inertia: its effort is zero without wrenches and the '
+            'mass matrix is singular.'
+        )
+    elif without:
+        remarks.append(
+            f'{len(without)} of {len(X)} joints move no inertia: {listed(without[::-1])}. Their '
+            'efforts are zero without wrenches and the mass matrix is singular; the description '
+            'lacks masses.'
+        )
     return remarks
 
 

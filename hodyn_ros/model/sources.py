@@ -332,6 +332,12 @@ def _run_xacro(path: Path, arguments: Mapping[str, str], *options: str) -> str:
         # Its complaint on one line, without colours.
         lines = [line.strip() for line in _COLOUR.sub('', done.stderr).splitlines()]
         complaint = ' '.join([line for line in lines if line][-6:]) or 'it gives no reason'
+        has_ros = importlib.util.find_spec('ament_index_python') is not None
+        if b'$(find' in path.read_bytes() and not has_ros:
+            complaint += (
+                ' $(find PACKAGE) needs ROS: run "xacro FILE > robot.urdf" where ROS is sourced, '
+                'or write the path of the package in its place.'
+            )
         raise ModelError(f'xacro refuses {path}: {complaint}')
     return done.stdout
 

@@ -192,8 +192,8 @@ def plot_motors(
     model: RobotModel,
     results: Results,
     motor_limits: MotorLimits | None = None,
-    violations: Sequence[Violation] = (),
     joints: Sequence[str] | None = None,
+    violations: Sequence[Violation] = (),
 ) -> Figure:
     """Draw the deflection of each joint, and velocity, torque and torque rate of its motors.
 
@@ -207,8 +207,8 @@ def plot_motors(
         With motors.
     motor_limits : MotorLimits, optional
         By default there are none.
-    violations : sequence of Violation, optional
     joints : sequence of str, optional
+    violations : sequence of Violation, optional
 
     Returns
     -------

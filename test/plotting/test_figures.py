@@ -160,7 +160,7 @@ def test_portrait_shows_the_effort_over_its_rate_in_the_box_of_the_limits():
 def test_motor_side_shows_deflections_and_motors_with_their_limits():
     bounds = motor_limits(ACTUATORS, {'elbow': {'motor_velocity': 0.9, 'deflection': 0.01}})
     violations = find_motor_violations(ACTUATORS, bounds, RESULTS.motors)
-    figure = plot_motors(MODEL, RESULTS, bounds, violations)
+    figure = plot_motors(MODEL, RESULTS, bounds, violations=violations)
     axes = {place.get_title(): place for place in drawn(figure)}
     # The shoulder is rigid, so it has no deflection.
     assert sorted(title for title in axes if 'Deflection' in title) == [
