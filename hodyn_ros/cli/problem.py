@@ -269,9 +269,11 @@ def load_model(given: Given) -> tuple[RobotModel, RobotSource]:
 def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
     """Robot with its friction, where it comes from, and remarks on the file of friction."""
     if Path(given.robot).suffix.lower() in MOTION_SUFFIXES:
+        context = click.get_current_context(silent=True)
+        command = 'hodyn' if context is None else context.command_path
         raise RequestError(
-            f'{given.robot} is a file of a motion, expected ROBOT, which comes before MOTION: '
-            f'hodyn COMMAND {given.motion.name or "panda"} {given.robot}'
+            f'{given.robot} is a motion, expected ROBOT, which comes first: {command} '
+            f'{given.motion.name or "panda"} {given.robot}'
         )
     try:
         source = find_robot(given.robot)

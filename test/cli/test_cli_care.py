@@ -290,3 +290,44 @@ def test_motions_one_after_the_other_are_not_one(monkeypatch, tmp_path, capsys):
     assert run(['compute', URDF, motion, '-o', str(output)]) == 2
     assert 'choose one with --index 0' in capsys.readouterr().err
     assert not output.exists()
+
+
+def noisy(path):
+    """A motion of two joints with noise of 1e-5 rad at 1 kHz."""
+    times = np.arange(0.0, 3.0, 1e-3)
+    angles = 0.5 * np.sin(times[:, None] * [1.0, 1.7])
+    angles += 1e-5 * np.random.default_rng(0).standard_normal(angles.shape)
+    titles = ','.join(['time', *(f'{name}.position' for name in NAMES)])
+    rows = np.column_stack([times, angles])
+    np.savetxt(path, rows, '%.12g', ',', header=titles, comments='')
+    return str(path)
+
+
+def test_all_commands_take_noise_for_noise(tmp_path, capsys):
+    motion = noisy(tmp_path / 'a.csv')
+    assert run(['compute', URDF, motion, '--json']) == 0
+    found = capsys.readouterr()
+    assert 'estimated from all measured positions' in found.err
+    assert run(['check', URDF, motion]) == 0
+    assert 'estimated from all measured positions' in capsys.readouterr().err
+    assert run(['retime', URDF, motion]) == 2
+    assert '--uniform --derivatives estimate' in capsys.readouterr().err
+    assert run(['compute', URDF, motion, '--derivatives', 'spline']) == 0
+    assert 'looks measured' in capsys.readouterr().err
+
+
+def test_a_folder_does_not_hide_a_parameter_file_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(['demo', 'demo']) == 0
+    found = [run(['check', 'panda', 'demo/fast.csv', '--limits', 'panda'])]
+    (tmp_path / 'panda').mkdir()
+    found += [run(['check', 'panda', 'demo/fast.csv', '--limits', 'panda'])]
+    assert found == [1, 1]
+
+
+def test_arguments_in_the_other_order_are_refused_with_the_right_one(tmp_path, capsys):
+    motion = noisy(tmp_path / 'a.csv')
+    assert run(['compute', motion, URDF]) == 2
+    assert f'ROBOT, which comes first: hodyn compute two_link.urdf {motion}' in (
+        capsys.readouterr().err
+    )

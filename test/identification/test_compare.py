@@ -6,8 +6,9 @@ import pytest
 from support import identification_cases as cases
 from support.recordings import samples
 
-from hodyn_ros import RobotModel
-from hodyn_ros.identification import BANDS, compare
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.files import Samples
+from hodyn_ros.identification import BANDS, compare, identify
 
 MOTION = cases.random_motion(4, duration=20.0)
 SENSING = cases.Sensing(period=4e-3, noise=0.1)
@@ -98,3 +99,64 @@ def test_other_units_are_remarked_where_some_joints_agree(model):
     record.effort[:, 3] *= 0.01
     remarks = ' '.join(compare(model, record).remarks)
     assert 'panda_joint4 0.01' in remarks and 'before the gear' in remarks
+
+
+def planar(late=0.0, noise=1e-2, every=1):
+    """Shoulder and elbow of a planar robot, with efforts that come late."""
+    model = RobotModel.from_urdf('two_link')
+    times = np.arange(0.0, 12.0, 4e-3)[::every]
+    rates = np.array([[2.1], [5.7]]) * [1.0, 1.6]
+
+    def motion(at):
+        angles = at[:, None, None] * rates + [[0.0, 1.0], [0.0, 1.0]]
+        size = np.array([[1.0], [0.3]])
+        return np.stack(
+            [
+                (size * rates**k * np.sin(angles + k * np.pi / 2)).sum(axis=1)
+                for k in range(3)
+            ],
+            axis=1,
+        )
+
+    random = np.random.default_rng(0)
+    effort = inverse_dynamics(model, motion(times - late))[:, 0]
+    effort = effort + noise * random.standard_normal(effort.shape)
+    return model, times, motion(times), effort
+
+
+def test_a_delay_of_a_planar_robot_does_not_become_a_tilt_of_gravity():
+    model, times, motion, effort = planar(late=0.03)
+    recorded = Samples(model.joint_names, times, motion[:, :1], effort=effort)
+    found = identify(model, recorded, ('viscous', 'gravity', 'delay'))
+    np.testing.assert_allclose(found.model.gravity, [0.0, 0.0, -9.81], atol=0.02)
+    assert found['delay'].value == pytest.approx(0.03, abs=1e-3)
+    explained = compare(model, recorded).explanations
+    assert explained[0].text == 'efforts that come 30 ms late'
+    assert explained[0].share > 0.99
+
+
+def test_a_tilt_of_a_planar_robot_is_found_beside_a_delay():
+    model, times, motion, effort = planar()
+    angle = 0.05
+    tilted = model.changed(
+        gravity=(9.81 * np.sin(angle), 0.0, -9.81 * np.cos(angle)),
+        provenance=model.provenance,
+    )
+    effort = (
+        effort + (inverse_dynamics(tilted, motion) - inverse_dynamics(model, motion))[:, 0]
+    )
+    recorded = Samples(model.joint_names, times, motion[:, :1], effort=effort)
+    found = identify(model, recorded, ('gravity', 'delay'))
+    np.testing.assert_allclose(found.model.gravity, tilted.gravity, atol=0.01)
+
+
+def test_samples_with_accelerations_at_uneven_times_keep_their_times():
+    model, times, motion, effort = planar(late=0.03)
+    rows = np.sort(np.random.default_rng(1).choice(len(times), 1400, replace=False))
+    uneven = Samples(model.joint_names, times[rows], motion[rows], effort=effort[rows])
+    found = compare(model, uneven)
+    (stretch,) = found.stretches
+    np.testing.assert_array_equal(stretch.times, times[rows])
+    even = compare(model, Samples(model.joint_names, times, motion, effort=effort))
+    np.testing.assert_allclose(found.bands, even.bands, rtol=0.12, atol=0.02)
+    np.testing.assert_allclose((found.bands**2).sum(axis=0), found.residual**2, rtol=1e-12)

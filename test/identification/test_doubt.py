@@ -160,3 +160,46 @@ def test_intervals_of_95_percent_cover_the_truth_after_ten_seconds(count):
     assert np.mean(np.abs(errors) < 1.96) >= 0.93
     assert np.mean(np.abs(errors) < 1.96) <= 0.985  # nor are they wide
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(1.0, abs=0.12)
+
+
+def test_noise_with_memory_is_no_doubt_of_the_model_and_deviations_hold_it():
+    errors = []
+    for seed in range(4):
+        small = doubts.small(seed, noise=0.0)
+        random = np.random.default_rng(seed)
+        effort = small.record['effort']
+        noise = random.normal(scale=0.1 * np.sqrt(1.0 - 0.95**2), size=effort.shape)
+        for i in range(1, len(noise)):
+            noise[i] += 0.95 * noise[i - 1]
+        found = identify(
+            RobotModel.from_urdf(small.urdf),
+            samples({**small.record, 'effort': effort + noise}),
+        )
+        assert 'nothing that was tried' not in found.doubt.sentence
+        assert 'noise that lasts' in found.doubt.sentence
+        assert found.doubt.factor == 1.0
+        truth = found.mapping @ small.parameters
+        errors += [(p.value - v) / p.std for p, v in zip(found.parameters, truth)]
+    assert np.mean(np.abs(errors) < 3.0) > 0.95
+    assert np.sqrt(np.mean(np.square(errors))) < 1.5
+
+
+def test_deviations_hold_what_comes_again_with_the_motion_and_nothing_explains():
+    record = rigid()
+    rising = np.sign(np.diff(record['position'], axis=0, prepend=record['position'][:1]))
+    effort = record['effort']
+    record = {
+        **record,
+        'effort': effort + 0.05 * np.abs(effort) * rising,
+    }  # friction by load
+    found = identify(PANDA, samples(record), validation=())
+    times = np.sqrt(np.nanmax(found.doubt.chi_square))
+    assert found.doubt.factor == pytest.approx(times, rel=0.3) and times > 2.0
+    assert f'deviations are {found.doubt.factor:.3g} times as large' in found.doubt.sentence
+    robot = cases.RigidRobot.random(1)
+    parts = [robot.truth[name] for name in ('inertial', 'armature')]
+    parts += [robot.truth[name] for name in ('viscous', 'coulomb', 'offset')]
+    truth = found.mapping @ np.concatenate([*map(np.ravel, parts), [0.0]])
+    errors = np.array([(p.value - v) / p.std for p, v in zip(found.parameters, truth)])
+    assert np.mean(np.abs(errors) < 1.96) > 0.93
+    assert np.mean(np.abs(found.doubt.factor * errors) < 1.96) < 0.85  # without it

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import os
 import pickle
+import sys
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -506,3 +507,40 @@ def test_masked_arrays_are_refused():
             compute(model, values)
     with pytest.raises(WrenchError, match='masked'):
         Wrench('tool', np.ma.masked_array(np.ones((1, 6)), mask=True))
+
+
+def test_a_description_without_masses_is_one_remark():
+    parts = [link('a'), *(f'<link name="{name}"/>' for name in 'bcd')]
+    parts += [joint('x', 'a', 'b'), joint('y', 'b', 'c'), joint('z', 'c', 'd')]
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        model = RobotModel.from_urdf(robot(*parts))
+    (remark,) = [text for text in model.warnings if 'inertia' in text]
+    assert remark.startswith("3 of 3 joints move no inertia: 'x', 'y', 'z'.")
+
+
+def test_a_number_that_ends_with_a_line_break_counts_and_is_remarked():
+    broken = robots.TWO_LINK.replace('value="0.7"', 'value="0.7\n"')
+    assert broken != robots.TWO_LINK
+    with pytest.warns(ModelWarning, match='value="0.7" ends with a line break.*urdfdom'):
+        model = RobotModel.from_urdf(broken)
+    expected = RobotModel.from_urdf(robots.TWO_LINK)
+    np.testing.assert_array_equal(model.M_body, expected.M_body)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        RobotModel.from_urdf(robots.TWO_LINK.replace('>', '>\n'))
+
+
+def test_a_package_that_xacro_cannot_find_without_ros_is_explained(tmp_path, monkeypatch):
+    (tmp_path / 'xacro.py').write_text(
+        'def main():\n    raise SystemExit("no such package")\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv('PYTHONPATH', str(tmp_path))
+    monkeypatch.setitem(sys.modules, 'ament_index_python', None)
+    path = tmp_path / 'arm.urdf.xacro'
+    path.write_text(
+        '<robot name="a"><xacro:include filename="$(find arm)/b.xacro"/></robot>'
+    )
+    with pytest.raises(ModelError, match=r'no such package.*\$\(find PACKAGE\) needs ROS'):
+        RobotModel.from_urdf(path)
