@@ -138,13 +138,10 @@ def test_a_delay_of_a_planar_robot_does_not_become_a_tilt_of_gravity():
 def test_a_tilt_of_a_planar_robot_is_found_beside_a_delay():
     model, times, motion, effort = planar()
     angle = 0.05
-    tilted = model.changed(
-        gravity=(9.81 * np.sin(angle), 0.0, -9.81 * np.cos(angle)),
-        provenance=model.provenance,
-    )
-    effort = (
-        effort + (inverse_dynamics(tilted, motion) - inverse_dynamics(model, motion))[:, 0]
-    )
+    gravity = np.array([9.81 * np.sin(angle), 0.0, -9.81 * np.cos(angle)])
+    tilted = model.changed(gravity=gravity)
+    more = inverse_dynamics(tilted, motion) - inverse_dynamics(model, motion)
+    effort = effort + more[:, 0]
     recorded = Samples(model.joint_names, times, motion[:, :1], effort=effort)
     found = identify(model, recorded, ('gravity', 'delay'))
     np.testing.assert_allclose(found.model.gravity, tilted.gravity, atol=0.01)
