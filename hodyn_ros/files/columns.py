@@ -35,8 +35,12 @@ _TITLE = re.compile(r'(.*\S) \[([^\]]*)\](?: (.*))?')
 _TIMES = ('t', 'time', 'times', 'timestamp')
 _PATH = re.compile(r'(?:.*/)?([^/]+)/(\w+)')
 # Other units in a title, the one that they stand for, and its factor; of times by themselves.
-_UNITS = (('deg', 'rad', np.pi / 180.0), ('°', 'rad', np.pi / 180.0), ('mm', 'm', 1e-3))
-_UNITS += (('cm', 'm', 1e-2), ('Nm', 'N m', 1.0))
+_UNITS: tuple[tuple[str, str, float], ...] = (
+    ('deg', 'rad', np.pi / 180.0),
+    ('°', 'rad', np.pi / 180.0),
+    ('mm', 'm', 1e-3),
+)
+_UNITS += ('cm', 'm', 1e-2), ('Nm', 'N m', 1.0)
 _TIME_UNITS = (('ms', 's', 1e-3), ('us', 's', 1e-6), ('µs', 's', 1e-6), ('ns', 's', 1e-9))
 
 
@@ -823,7 +827,7 @@ class _Rows:
                 'Samples that are there twice, time and all, are used once; the first is at '
                 f'{values[is_repeat.argmax(), 0]:.6g} s.',
             )
-        return values[~is_repeat]
+        return np.asarray(values[~is_repeat])
 
 
 @dataclass

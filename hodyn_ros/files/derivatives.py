@@ -215,7 +215,7 @@ class How:
 
     def _is_given(self, samples: Samples) -> bool:
         """Whether a spline cannot go through what is given: more than the acceleration."""
-        return samples.motion.shape[1] > min(3, self.orders - 1)
+        return bool(samples.motion.shape[1] > min(3, self.orders - 1))
 
     def complete(self, model: RobotModel, parts: Iterable[Samples]) -> Iterator[Completed]:
         """Complete a motion that comes in consecutive parts; each trajectory is one of its own.

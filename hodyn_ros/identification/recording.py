@@ -393,7 +393,7 @@ class Preparation:
         }
         rows = smooth.margin + smooth.stride * np.arange(len(motion))
         return Stretch(
-            run.start + run.step * rows,
+            np.asarray(run.start + run.step * rows, dtype=np.float64),
             motion,
             motor_motion,
             measured,
