@@ -223,7 +223,7 @@ def _present(
         address = recording.serve_grpc()
         rerun.serve_web_viewer(connect_to=address, open_browser=False)
         page = f'http://localhost:9090/?url={quote(address, safe="")}'
-        click.echo(f'Served at {page} until Ctrl-C.')
+        click.echo(f'Served at {page} until Ctrl-C, to all who reach this machine.')
         while not follow:
             time.sleep(1.0)
         follow()

@@ -13,7 +13,7 @@ from support.plotting_tools import results_of, swinging
 from support.processes import run_python
 from support.rerun_files import pose_of, read_recording
 
-from hodyn_ros import RobotModel, Wrench
+from hodyn_ros import ModelWarning, RobotModel, Wrench
 from hodyn_ros.actuators import Actuators, SeriesElastic, motor_limits
 from hodyn_ros.errors import ModelError, ResourceError
 from hodyn_ros.files import Samples, compute
@@ -325,6 +325,15 @@ def test_a_full_disk_ends_the_command_with_the_file_that_was_to_be_written(
     assert done.returncode == 2
     assert f'error: {output[1]}: File too large' in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ['hodyn_demo']
+
+
+def test_three_limited_joints_have_three_colours(recorded):
+    with pytest.warns(ModelWarning, match='left out'):
+        model = RobotModel.from_urdf('panda', tip_link='panda_link3')
+    entities = recorded(model, results_of(model), motion_limits(model, {}))
+    (parts,) = [path for path in entities if path.endswith('/effort') and 'part' in path]
+    colours = colours_of(entities[parts], 'SeriesLines:colors')
+    assert len({tuple(colour) for colour in colours}) == 3
 
 
 def test_the_command_refuses_other_files(tmp_path):
