@@ -26,8 +26,8 @@ from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.labels import label_of
 from hodyn_ros.retiming import retime
+from hodyn_ros.trajectory.jtc import JtcMotion
 from hodyn_ros.trajectory.references import panda_sinusoids, panda_swing
-from hodyn_ros.trajectory.spline import MotionSpline
 
 _DEMO_RATE = 500.0  # Hz
 # Of turning and sliding joints.
@@ -397,7 +397,7 @@ def demo(folder: Path) -> None:
     )
 
 
-def _without_rates(problem: Problem) -> MotionSpline:
+def _without_rates(problem: Problem) -> JtcMotion:
     """Motion as fast as limits of velocity, acceleration and torque allow, as planners make it."""
     unlimited = np.full(problem.model.n_joints, np.inf)
     limits = problem.limits._replace(effort_dot=unlimited, jerk=unlimited)
