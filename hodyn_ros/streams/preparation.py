@@ -299,9 +299,9 @@ class CompiledRobots(RobotPreparation[Compiled]):
             What it carries from now on; by default as before.
         """
         if self.robot is not None:
-            if payloads is not None:
-                self._payloads = payloads
-            self.robot = self._robot_of(self.robot.description, (self.robot.bare, ''))
+            carried = self._payloads if payloads is None else payloads
+            self.robot = self._made(self.robot.description, self.robot.bare, carried)
+            self._payloads = carried  # only if there is such a robot
 
     def with_payloads(self, payloads: tuple[Payload, ...]) -> Robot:
         """Robot in use, as it is with other payloads.
@@ -336,8 +336,13 @@ class CompiledRobots(RobotPreparation[Compiled]):
         return make
 
     def _robot_of(self, description: str, made: Compiled) -> Robot:
-        self._node.parameters.declare_joints(made[0].joint_names)
-        return self._variant(description, made[0], self._payloads)
+        return self._made(description, made[0], self._payloads)
+
+    def _made(
+        self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
+    ) -> Robot:
+        self._node.parameters.declare_joints(bare.joint_names)
+        return self._variant(description, bare, payloads)
 
     def _variant(
         self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]

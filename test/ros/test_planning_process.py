@@ -35,7 +35,7 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.planner import answers, client, process
 from hodyn_ros.ros.planner.answers import effort_trajectory
-from hodyn_ros.ros.planner.messages import STARTED, Begin, Version
+from hodyn_ros.ros.planner.messages import STARTED, Begin, Ready, Version
 from hodyn_ros.ros.planner.process import GRACE, Planner
 from hodyn_ros.streams.motion_stream import Task
 from hodyn_ros.streams.robot import Robot
@@ -267,7 +267,7 @@ def planner():
     def report(event):
         if isinstance(event, Version):
             made.know(event.number)
-        else:
+        elif not isinstance(event, Ready):
             events.append(event)
 
     made = Planner(begin, report, context)
