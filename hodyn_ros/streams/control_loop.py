@@ -485,7 +485,7 @@ class ControlLoop:
             before, self.measured = self.measured, measured
             if self._early:
                 self._take_early()
-            if before is not None:
+            if before is not None and before.stamp != measured.stamp:
                 self.supervisor.note_interval(measured.stamp - before.stamp)
                 if self.supervisor.state == SUSPENDED:
                     _complete(measured, before)

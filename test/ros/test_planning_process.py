@@ -447,16 +447,21 @@ def test_a_robot_that_cannot_be_made_does_not_leave_the_one_before(planner, monk
 def test_a_request_is_answered_with_the_robot_and_the_settings_of_one_moment(
     planner, monkeypatch
 ):
-    seen, take = [], planner.planner._changed.__class__.__exit__
-
     class Changing(threading.Condition):
-        """Lock after which another description comes before anything else happens."""
+        """Lock behind which another description comes as soon as a request need not wait."""
+
+        waits = 2
+
+        def wait_for(self, *arguments):
+            super().wait_for(*arguments)
+            self.waits -= 1
 
         def __exit__(self, *error):
-            take(self, *error)
-            if threading.current_thread().name.startswith('answering') and not seen:
-                seen.append(None)
+            super().__exit__(*error)
+            if not self.waits:
+                self.waits = -1
                 planner.planner.use('', False, other, ())
+                planner.planner._worker.submit(int).result()
 
     other = dataclasses.replace(planner.settings, trajectory_sample_period=0.5)
     planner.use(robots.TWO_LINK)

@@ -433,7 +433,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         )
         before, self._reported = self._reported, latest
         was_slow, self._slow = self._slow, ''
-        if before is None or not before.samples or before.brakes != latest.brakes:
+        moves = before is not None and before.samples and before.brakes == latest.brakes
+        if before is None or not moves or self._torque is None:
             return ''  # the brakes held the robot
         count, elapsed = latest.samples - before.samples, latest.time - before.time
         factor = count * self._period / elapsed
