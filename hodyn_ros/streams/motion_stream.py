@@ -502,8 +502,8 @@ class MotionStream:
         since, self._looked = self._looked, at.steady
         for item in [] if is_ready else self._unplanned():
             item.planning += at.steady - max(since, item.arrival.steady)
-        item = self._open
-        if item is not None and (why := self._overdue(item, at, is_planning and is_ready)):
+        task, is_planned = self._open, is_planning and is_ready
+        if task is not None and (why := self._overdue(task, at, is_planned)):
             self._forget_open(why, kind='stale')
         for item in list(self._waiting):
             why = self._overdue(item, at)
@@ -519,15 +519,9 @@ class MotionStream:
         if item is None or waited < max(LONG_PLANNING, 2.0 * item.told):
             return ''
         item.told = waited
-        limit = (
-            ''
-            if item.request.stamp
-            else f' Older than {OLDEST_START:g} s it does not begin.'
-        )
-        return (
-            f'{item.topic}: a trajectory of {len(item.request.data)} bytes is being planned since '
-            f'{waited:.1f} s.{limit}'
-        )
+        text = f'a trajectory of {len(item.request.data)} bytes is being planned since'
+        bound = f' Older than {OLDEST_START:g} s it does not begin.'
+        return f'{item.topic}: {text} {waited:.1f} s.{bound * (not item.request.stamp)}'
 
     def _unplanned(self) -> list[_Trajectory]:
         return [*self._waiting, *([] if self._open is None else [self._open])]

@@ -434,6 +434,7 @@ class ServingClient(PlanningClient):
         since : float
             When they were decided on, of a clock that never goes back [s].
         """
+        assert self._controller is not None
         # A controller that gets two in one of its cycles drops the first.
         time.sleep(max(self._published + SPACING - time.monotonic(), 0.0))
         order = '<' if data[1] & 1 else '>'
