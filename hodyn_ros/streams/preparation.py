@@ -196,7 +196,9 @@ class RobotPreparation(Generic[M]):
             ' The robot before stays in use.' if self.robot else '',
         )
         what = (
-            f'kernels for its {n} joints are compiled' if n else 'its description is read'
+            f'kernels for its {n} joints are compiled'
+            if n
+            else 'its description is read, and kernels are compiled'
         )
         self._node.get_logger().info(
             f'The new robot is being made ready for {waited:.0f} s: {what}.{stays}'
