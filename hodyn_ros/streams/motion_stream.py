@@ -512,16 +512,26 @@ class MotionStream:
                 self._refuse(why, topic=item.topic, kind='stale')
         self._go_on(at)
 
-    def long_planning(self, at: Instant) -> str:
-        """Sentence on a trajectory that takes long to plan: after 2 s, 4 s and so on; or empty."""
+    def long_planning(self, at: Instant, is_ready: bool = True) -> str:
+        """Sentence on a trajectory that takes long to plan, after 2 s, 4 s and so on; or empty.
+
+        Parameters
+        ----------
+        at : Instant
+        is_ready : bool
+            Whether the planner has the robot.
+        """
         item = self._open
         waited = 0.0 if item is None else at.steady - item.arrival.steady
         if item is None or waited < max(LONG_PLANNING, 2.0 * item.told):
             return ''
         item.told = waited
-        text = f'a trajectory of {len(item.request.data)} bytes is being planned since'
+        what = f'{item.topic}: a trajectory of {len(item.request.data)} bytes is not planned yet, '
+        cause = '' if is_ready else ' The planning process is still being made ready.'
         bound = f' Older than {OLDEST_START:g} s it does not begin.'
-        return f'{item.topic}: {text} {waited:.1f} s.{bound * (not item.request.stamp)}'
+        return (
+            f'{what}{waited:.1f} s after it came.{cause}{bound * (not item.request.stamp)}'
+        )
 
     def _unplanned(self) -> list[_Trajectory]:
         return [*self._waiting, *([] if self._open is None else [self._open])]

@@ -503,7 +503,9 @@ def test_planning_that_takes_long_is_said_and_what_is_for_now_gets_too_old(setup
         setup.stream.drop_overdue(True, setup.at)
     after = [0.25 * (k + 1) for k, text in enumerate(said) if text]
     assert after == [2.0, 4.0, 8.0]
-    assert 'is being planned since 2.0 s. Older than 10 s it does not begin' in said[7]
+    assert (
+        'not planned yet, 2.0 s after it came. Older than 10 s it does not begin' in said[7]
+    )
     (refused,) = setup.done
     assert (refused.kind, refused.planned) == ('stale', None)
     assert 'Send fewer points, or a stamp' in refused.error
@@ -525,6 +527,7 @@ def test_time_until_the_planner_has_the_robot_does_not_count(setup):
     for _ in range(20):
         setup.waited += 0.25
         setup.stream.drop_overdue(False, setup.at, is_ready=False)
+    assert 'is still being made ready' in setup.stream.long_planning(setup.at, False)
     setup.waited += 1.9
     setup.stream.drop_overdue(False, setup.at)
     assert setup.done == []

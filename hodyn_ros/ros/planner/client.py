@@ -191,9 +191,11 @@ class PlanningClient:
         if watch.overdue and process is not None:
             process.kill()
         self._note_process()
-        is_ready = watch.state != STARTING and self._ready == self._set_up[-1]
-        stream.drop_overdue(watch.state == RUNNING, at, is_ready or watch.state == SILENT)
-        if text := stream.long_planning(at):
+        is_ready = watch.state == SILENT or (
+            watch.state == RUNNING and self._ready == self._set_up[-1]
+        )
+        stream.drop_overdue(watch.state == RUNNING, at, is_ready)
+        if text := stream.long_planning(at, is_ready):
             self._node.get_logger().warning(text)
 
     def note_stream(self, stream: MotionStream, at: Instant) -> None:
