@@ -27,6 +27,7 @@ from rclpy.serialization import serialize_message
 from support import robots
 from support.messages import EFFORTS, FIELDS, joint_trajectory, samples
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.errors import MotionError
@@ -35,7 +36,7 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.planner import answers, client, process
 from hodyn_ros.ros.planner.answers import effort_trajectory
-from hodyn_ros.ros.planner.messages import STARTED, Begin, Version
+from hodyn_ros.ros.planner.messages import STARTED, Begin, Ready, Version
 from hodyn_ros.ros.planner.process import GRACE, Planner
 from hodyn_ros.streams.motion_stream import Task
 from hodyn_ros.streams.robot import Robot
@@ -219,6 +220,50 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
         harness.close()
 
 
+def test_first_start_is_no_restart_however_long_it_takes(monkeypatch):
+    go_on = threading.Event()
+
+    def start(*arguments, **options):
+        assert go_on.wait(TIMEOUT)
+        return subprocess.Popen(*arguments, **options)
+
+    slow = SimpleNamespace(**{**vars(subprocess), 'Popen': start})
+    monkeypatch.setattr(client, 'subprocess', slow)
+    harness = Harness({'diagnostics_period': 0.05})
+    try:
+        for state in ('ended', 'starting'):
+            found = harness.status(
+                'planning', lambda s, p=state: dict_of(s)['process'] == p
+            )
+            assert dict_of(found)['restarts'] == '0'
+            assert 'started again' not in found.message
+            go_on.set()
+    finally:
+        go_on.set()
+        harness.close()
+
+
+def test_node_goes_on_while_a_stop_is_made_ready_for_a_controller(harness, monkeypatch):
+    begun, go_on, make = threading.Event(), threading.Event(), client.planned_for_controller
+
+    def late(*arguments):
+        begun.set()
+        assert go_on.wait(TIMEOUT)
+        return make(*arguments)
+
+    monkeypatch.setattr(client, 'planned_for_controller', late)
+    harness.forget()
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    harness.received('joint_effort', 2)
+    harness.publishers['joint_trajectory'].publish(JointTrajectory())
+    try:
+        assert begun.wait(TIMEOUT)
+        harness.forget()
+        harness.received('joint_effort', 3)
+    finally:
+        go_on.set()
+
+
 def test_process_that_is_sent_nonsense_ends():
     # Here at first there is a planner, whose threads are not to keep the process.
     begin = Begin('node', '/', next_domain(), '/', ('/a', '/r'), '/b', (), NodeSettings())
@@ -267,7 +312,7 @@ def planner():
     def report(event):
         if isinstance(event, Version):
             made.know(event.number)
-        else:
+        elif not isinstance(event, Ready):
             events.append(event)
 
     made = Planner(begin, report, context)
@@ -397,6 +442,34 @@ def test_a_robot_that_cannot_be_made_does_not_leave_the_one_before(planner, monk
     monkeypatch.setattr(process, 'robot_of', fail)
     planner.use(robots.HEAVIER_TWO_LINK)
     assert planner.call().error_code == ComputeInverseDynamics.Response.NO_MODEL
+
+
+def test_a_request_is_answered_with_the_robot_and_the_settings_of_one_moment(
+    planner, monkeypatch
+):
+    class Changing(threading.Condition):
+        """Lock behind which another description comes as soon as a request need not wait."""
+
+        waits = 2
+
+        def wait_for(self, *arguments):
+            super().wait_for(*arguments)
+            self.waits -= 1
+
+        def __exit__(self, *error):
+            super().__exit__(*error)
+            if not self.waits:
+                self.waits = -1
+                planner.planner.use('', False, other, ())
+                planner.planner._worker.submit(int).result()
+
+    other = dataclasses.replace(planner.settings, trajectory_sample_period=0.5)
+    planner.use(robots.TWO_LINK)
+    assert len(planner.call().effort_trajectory.time_from_start) == 201
+    monkeypatch.setattr(planner.planner, '_changed', Changing())
+    response = planner.call()
+    assert response.success, response.message
+    assert len(response.effort_trajectory.time_from_start) == 201
 
 
 def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(

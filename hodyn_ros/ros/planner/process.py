@@ -37,23 +37,25 @@ from hodyn_ros.ros.planner.answers import (
     plan_chunk,
     plan_trajectory,
     prepare_chunks,
-    refused_plan,
     whole_answer,
 )
 from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
+from hodyn_ros.ros.planner.elastic import ElasticPlanner
 from hodyn_ros.ros.planner.messages import (
     BEAT,
     SERVICES,
     STARTED,
     Begin,
+    BeginElastic,
     Event,
     ForController,
     Served,
     Version,
 )
 from hodyn_ros.ros.planner.retiming import retimed
+from hodyn_ros.ros.planner.tasks import TaskPlanner
 from hodyn_ros.streams.health import reason
-from hodyn_ros.streams.motion_stream import CHUNK, Task
+from hodyn_ros.streams.motion_stream import CHUNK, Plan, Task
 from hodyn_ros.streams.robot import Robot, robot_of
 from hodyn_ros.streams.timeline import PlannedMotion
 
@@ -114,7 +116,7 @@ _KINDS = {
 }
 
 
-class Planner:
+class Planner(TaskPlanner[NodeSettings]):
     """Plans trajectories, publishes whole answers and answers the service, as a node of its own.
 
     Trajectories have a thread, and so have requests, which are answered one after the other. They
@@ -135,14 +137,8 @@ class Planner:
         report: Callable[[Event], None],
         context: Context,
     ) -> None:
-        self._settings, self._report = begin.settings, report
-        self._robot: Robot | None = None
         # Whole answer to a plan.
         self._latest: tuple[int, JointEffortTrajectory] | None = None
-        self._changed = threading.Condition()  # of what requests wait for
-        self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
-        self._is_expected = False
-        self._unused = 0  # robots that are still to be made
         self._unanswered = 0  # requests, of which one has its turn
         self._closed = False
         # Versions: the latest asked for, and the latest known.
@@ -175,46 +171,21 @@ class Planner:
         self._executor.add_node(node)
         self._unpack = self._executor._take_service
         self._executor._take_service = self._take_readable
-        self._worker = Worker('planning', node.get_logger().error)
+        super().__init__(begin.settings, report, node.get_logger().error)
         self._worker.put(prepare_chunks)
         self._answering = Worker('answering', node.get_logger().error)
         self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
         self._thread.start()
 
-    def use(
-        self,
-        description: str,
-        is_expected: bool,
-        settings: NodeSettings,
-        payloads: tuple[Payload, ...],
-    ) -> None:
-        """Use settings and, once it is made, a robot.
+    def made_of(self, settings: NodeSettings) -> tuple[Any, ...]:
+        """Settings of which a robot is made."""
+        return settings.limits, settings.actuators, settings.friction, settings.command
 
-        Parameters
-        ----------
-        description : str
-            URDF; empty: there is no robot.
-        is_expected : bool
-            Whether one is being made ready; requests wait for the first one.
-        settings : NodeSettings
-        payloads : tuple of Payload
-            Of the robot.
-        """
-        parts = (
-            description,
-            payloads,
-            settings.limits,
-            settings.actuators,
-            settings.friction,
-            settings.command,
-        )
-        with self._changed:
-            self._settings, self._is_expected = settings, is_expected
-            is_other, self._parts = parts != self._parts, parts
-            self._unused += is_other
-            self._changed.notify_all()
-        if is_other:
-            self._worker.put(lambda: self._make_robot(description, settings, payloads))
+    def make_robot(
+        self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
+    ) -> Robot | None:
+        """Robot of a description, with kernels; None if the description is empty."""
+        return robot_of(description, settings, payloads)
 
     def know(self, version: int) -> None:
         """Note that all has come that the node had told when it was asked for a version.
@@ -226,13 +197,6 @@ class Planner:
         with self._changed:
             self._known = max(version, self._known)
             self._changed.notify_all()
-
-    def plan(self, task: Task) -> None:
-        """Plan a trajectory; the plan is reported."""
-        failed = partial(refused_plan, task)
-        self._worker.put(
-            lambda: self._plan(task), lambda error: self._report(failed(error))
-        )
 
     def accept(self, number: int, start: int) -> None:
         """Publish the whole answer to a plan, unless a newer one is there.
@@ -309,37 +273,23 @@ class Planner:
             except Exception:
                 self._node.get_logger().error(traceback.format_exc())
 
-    def _make_robot(
-        self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
-    ) -> None:
-        self._robot = None  # the one before is not to stay if this one fails
-        try:
-            self._robot = robot_of(description, settings, payloads)
-        finally:
-            with self._changed:
-                self._unused -= 1
-                self._changed.notify_all()
-
-    def _plan(self, task: Task) -> None:
-        begin = time.perf_counter()
+    def planned(self, robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
+        """Plan of a task; its whole answer waits for `accept`."""
         if task.topic == CHUNK:  # There is no time for a whole answer.
-            plan = plan_chunk(self._robot, task, self._settings)
-            self._report(plan._replace(duration=time.perf_counter() - begin))
-            return
-        plan, message = plan_trajectory(self._robot, task, self._settings)
+            return plan_chunk(robot, task, settings)
+        plan, message = plan_trajectory(robot, task, settings)
         exceeded = exceeded_limits(message, 'effort_trajectory has all of them.')
-        assert self._robot is not None and plan.planned is not None
-        points, *texts = planned_for_controller(self._robot, plan.planned, self._settings)
+        assert robot is not None and plan.planned is not None
+        points, *texts = planned_for_controller(robot, plan.planned, settings)
         remark, warning = ((text,) if text else () for text in texts)
         message.remarks = [*message.remarks, *remark, *warning]
         self._latest = task.number, message
         if points is not None:
             data, offset = serialize_message(points), to_stamp(plan.planned)
             self._report(ForController(task.number, data, offset, time.monotonic()))
-        plan = plan._replace(
+        return plan._replace(
             remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
         )
-        self._report(plan._replace(duration=time.perf_counter() - begin))
 
     def _take(self, service: Service, send: _Send, request: Any, header: Any) -> None:
         """Have a request answered when its turn comes, or refuse it at once."""
@@ -378,11 +328,13 @@ class Planner:
                 lambda: self._closed or self._known >= self._asked, _ASKING_TIME
             )
             self._changed.wait_for(lambda: self._closed or self._is_settled())
+            # Together: the next description may come at once.
+            robot, settings = self._robot, self._settings
         try:
             if self._closed:
                 response = service.refusal(INTERNAL_ERROR, 'The node ends.')
             else:
-                response = service.answer(self._robot, request, self._settings)
+                response = service.answer(robot, request, settings)
         except BaseException as error:  # whoever has asked gets to know it
             self._node.get_logger().error(traceback.format_exc())
             response = service.refusal(INTERNAL_ERROR, reason(error))
@@ -412,11 +364,22 @@ def _beat(report: Callable[[str], None]) -> None:
             time.sleep(_BEAT_PERIOD)
 
 
+def _planner_of(
+    begin: Begin | BeginElastic, report: Callable[[Event], None]
+) -> TaskPlanner[Any]:
+    if isinstance(begin, BeginElastic):
+        return ElasticPlanner(begin.settings, report)
+    context = Context()
+    enclave = ['--ros-args', '--enclave', begin.enclave]
+    rclpy.init(args=enclave, context=context, domain_id=begin.domain_id)
+    return Planner(begin, report, context)
+
+
 def serve() -> None:
     """Plan what is asked for on the standard input; the process that is started.
 
-    It reads pickled pairs of a command and arguments, a `Begin` first, writes pickled events to
-    the standard output, and ends with its input.
+    It reads pickled pairs of a command and arguments, a `Begin` or `BeginElastic` first, writes
+    pickled events to the standard output, and ends with its input.
     """
     inbox = sys.stdin.buffer
     outbox = os.fdopen(os.dup(1), 'wb')
@@ -428,16 +391,14 @@ def serve() -> None:
             pickle.dump(event, outbox, pickle.HIGHEST_PROTOCOL)
             outbox.flush()
 
-    planner, code = None, 1
+    planner: TaskPlanner[Any] | None = None
+    code = 1
     # From here on the middleware is in use, and the end comes with that of the input.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with suppress(EOFError):  # the node is done with it, or is no more
             _, (begin,) = pickle.load(inbox)
-            context = Context()
-            enclave = ['--ros-args', '--enclave', begin.enclave]
-            rclpy.init(args=enclave, context=context, domain_id=begin.domain_id)
-            planner = Planner(begin, report, context)
+            planner = _planner_of(begin, report)
             report(STARTED)
             beat = partial(_beat, report)
             threading.Thread(target=beat, name='signs of life', daemon=True).start()
