@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 import rclpy
@@ -109,7 +108,7 @@ class Client(Node):
 
 
 @contextmanager
-def running(folder, names, parameters, **other):
+def running(folder, nodes, parameters, files=(), **other):
     """Nodes in processes whose rclpy is another one, and a client of theirs."""
     client = Client()
     file = folder / 'parameters.yaml'
@@ -117,12 +116,12 @@ def running(folder, names, parameters, **other):
     environment = other_rclpy.environment(folder, **other)
     environment['ROS_DOMAIN_ID'] = str(client.domain)
     with ExitStack() as stack:
-        for name in names:
+        for name in nodes:
             client.logs[name] = folder / f'{name}.log'
             log = stack.enter_context(open(client.logs[name], 'w'))
             code = f'import sys; from hodyn_ros.commands import {name}; sys.exit({name}())'
-            files = [str(share_file('config/panda_sea.yaml')), str(file)]
-            given = [word for path in files for word in ('--params-file', path)]
+            paths = [*files, str(file)]
+            given = [word for path in paths for word in ('--params-file', path)]
             given += ['-r', '~/motor_command:=motor_command']
             run = [sys.executable, '-c', code, '--ros-args', *given]
             client.processes[name] = subprocess.Popen(run, env=environment, stderr=log)
@@ -202,7 +201,8 @@ def test_the_nodes_of_an_elastic_robot_answer_each_other(tmp_path, names):
     pytest.importorskip('mujoco')
     description = share_file('urdf/panda.urdf').read_text(encoding='utf-8')
     given = {'robot_description': description, 'mode': 'real_time', 'sample_period': 0.01}
-    with running(tmp_path, SEA, given, names=names, is_newer=True) as client:
+    files = [str(share_file('config/panda_sea.yaml'))]
+    with running(tmp_path, SEA, given, files, names=names, is_newer=True) as client:
         states = client.heard(JointState, 'joint_states', qos.INPUT)
         trajectories = client.heard(JointTrajectory, 'joint_trajectory', qos.INPUT)
         commands = client.heard(JointState, 'motor_command', qos.INPUT)

@@ -1,4 +1,4 @@
-"""Rclpy as other releases have it: names renamed wherever rclpy itself uses them, or tasks kept anew.
+"""Rclpy as other releases have it: names renamed wherever it uses them, or tasks kept anew.
 
 `environment` gives what a process needs to have such an rclpy, and so have those that it starts.
 """
@@ -237,7 +237,7 @@ class _Loader(importlib.abc.Loader):
 
 
 def _rename(compiled: ModuleType, name: str) -> None:
-    """Rename what the compiled part of rclpy has of a name: a class, or a method of its classes."""
+    """Rename what the compiled part of rclpy calls so: a class, or a method of its classes."""
     classes = [item for item in vars(compiled).values() if isinstance(item, type)]
     for holder in (compiled, *classes):
         if name in vars(holder):

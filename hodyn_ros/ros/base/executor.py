@@ -61,7 +61,7 @@ class StreamExecutor(SingleThreadedExecutor):
     Attributes
     ----------
     latest : object or None
-        Entity that rclpy has called last; None: a task.
+        Entity whose callback was called last; None: a task, or a change.
     """
 
     def __init__(self, *, is_plain: bool = False, **options: Any) -> None:
@@ -201,6 +201,7 @@ class StreamExecutor(SingleThreadedExecutor):
             if not self._ready:
                 return self._look if is_look_due else None
         entity, take = self._ready.popleft()
+        self.latest = entity
         if entity is not None:
             self._missed[entity] = 0
         call: Callable[[], Any] | None = take()

@@ -116,7 +116,11 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
             break
         except Exception as error:
             # Such as a request to one of rclpy's own services whose text is not UTF-8.
-            what = f'{type(error).__name__}: {error}'
+            names = (
+                getattr(executor.latest, key, '') for key in ('topic_name', 'srv_name')
+            )
+            where = next(filter(None, names), '')
+            what = f'{where}: {type(error).__name__}: {error}'.removeprefix(': ')
             more = 'It is the same again.' if what in known else traceback.format_exc()
             logger.error(
                 f'A callback has failed ({what}); the node goes on. {more}',

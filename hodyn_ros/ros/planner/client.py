@@ -28,7 +28,7 @@ from hodyn_ros.ros.planner.messages import (
     Served,
     Version,
 )
-from hodyn_ros.streams.health import ProcessHealth
+from hodyn_ros.streams.health import ProcessHealth, reason
 from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
 from hodyn_ros.streams.process_watch import (
     RUNNING,
@@ -41,6 +41,9 @@ from hodyn_ros.streams.process_watch import (
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
+# A process that says nothing any more has this time to end by itself [s].
+_LAST_TIME = 1.0
+
 CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
 
 # A process that is not ready within the time is killed, up to four times that after restarts [s].
@@ -52,10 +55,12 @@ _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes so
 SPACING = 0.004
 
 # Who shares the processor with the process goes first, from its imports on. An interrupt from the
-# keyboard is not for it.
+# keyboard is not for it. Where a node is killed, Linux kills it too (PR_SET_PDEATHSIG), even if it
+# hangs or compiles; elsewhere it ends with its input.
 _START = (
     'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
     'hasattr(os, "nice") and os.nice(5); sys.path[:] = sys.argv[1:]; '
+    'sys.platform == "linux" and __import__("ctypes").CDLL(None).prctl(1, signal.SIGKILL); '
     'from hodyn_ros.ros.planner.process import serve; serve()'
 )
 
@@ -359,6 +364,7 @@ class PlanningClient:
         # Some middleware waits for ever for memory that a killed process has left half made, hence
         # the time within which it is to be ready.
         self._node.soon(self._on_begin, process, ready_time)
+        why = ''
         try:
             while True:
                 event = pickle.load(process.stdout)
@@ -366,16 +372,22 @@ class PlanningClient:
                     with self._lock:
                         self._send('know', event.number)
                 self._node.soon(self._on_event, event)
-        # The end, or a pickle that is cut off, which raises errors of any class.
-        except Exception:
+        except EOFError:  # its end
             pass
-        process.kill()
-        code = process.wait()
+        except Exception as error:  # of any class: a pickle that is cut off, or none
+            why = f', after something that cannot be read ({reason(error)})'
+        try:
+            last_exit = f'it has ended with exit code {process.wait(_LAST_TIME)}{why}'
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            what = 'it sent' if why else 'it has closed its output and did not end'
+            last_exit = f'{what}{why.replace(", after", "")}; it was killed'
         with self._lock:
             self._pipe = None
         self._sender.put(lambda: _close(process.stdin))
         process.stdout.close()
-        return f'it has ended with exit code {code}'
+        return last_exit
 
 
 def _hears_no_own_trajectories(node: RobotNode[NodeSettings]) -> bool:
