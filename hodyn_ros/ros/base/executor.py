@@ -271,9 +271,9 @@ class StreamExecutor(SingleThreadedExecutor):
         """Entity to be taken here, and how; None: it is left to rclpy."""
         if entity is self._change:
             return None, self._gather_again
-        callback = entity.callback
-        if kind in ('client', 'service') or inspect.iscoroutinefunction(callback):
+        if kind in ('client', 'service') or inspect.iscoroutinefunction(entity.callback):
             return None
+        callback = entity.callback
         if kind == 'guard':
             return entity, lambda: callback
         if kind == 'timer':  # a callback with parameters asks when the timer was due

@@ -182,7 +182,7 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
     # The way of a goal
 
     def _on_goal(self, handle: Any) -> None:
-        result = Future[Any](executor=self.executor)
+        result: Future[Any] = Future(executor=self.executor)
         self._goals.append(_Goal(time.monotonic(), handle=handle, result=result))
         handle.execute(partial(_result_of, result))
         self._watch.reset()
