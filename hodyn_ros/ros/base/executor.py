@@ -223,7 +223,8 @@ class StreamExecutor(SingleThreadedExecutor):
         if not self.context.ok():
             raise ExternalShutdownException
         for kind in ('timer', 'subscription', 'guard_condition', 'client', 'service'):
-            self._ready += map(self._calls.__getitem__, wait_set.get_ready_entities(kind))
+            for address in wait_set.get_ready_entities(kind):  # unknown ones are of actions
+                self._ready.append(self._calls.get(address, self._other))
         if any([waitable.is_ready(wait_set) for waitable in self._waitables]):
             self._ready.append(self._other)
 
@@ -308,6 +309,7 @@ class StreamExecutor(SingleThreadedExecutor):
             ):  # nothing else is forgotten once it is seen
                 entity.trigger()
         self._ready.clear()
+        self._in_use.close()
         self._wait_set, self._next_look = None, 0.0
 
     def _call_others(self) -> None:
@@ -379,7 +381,6 @@ class StreamExecutor(SingleThreadedExecutor):
         if self._is_plain:
             return
         self._is_plain = True
-        self._in_use.close()
         rclpy.logging.get_logger('hodyn_ros').warning(
             f'The executor of rclpy is used from now on, since that of this package does not fit '
             f'this rclpy ({why}). Nothing is lost but processor time; a release of hodyn_ros that '
