@@ -25,6 +25,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 from support import robots
+from support.fault_tools import is_alive
 from support.messages import EFFORTS, FIELDS, joint_trajectory, samples
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 from trajectory_msgs.msg import JointTrajectory
@@ -192,6 +193,55 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
         assert int(dict_of(status)['restarts']) >= 2
     finally:
         harness.close()
+
+
+@pytest.mark.parametrize(
+    ('last', 'why'),
+    [
+        ('os.close(1); time.sleep(0.2); os._exit(3)', 'ended with exit code 3.'),
+        (
+            'os.close(1); time.sleep(1000)',
+            'closed its output and did not end; it was killed',
+        ),
+        ('os.write(1, b"text"); time.sleep(1000)', 'sent something that cannot be read'),
+    ],
+)
+def test_the_end_of_the_process_is_told_as_it_was(monkeypatch, capfd, last, why):
+    monkeypatch.setattr(client, '_START', f'import os, time; {last}')
+    harness = Harness()
+    try:
+        assert why in harness.log(capfd, lambda text: 'is started again' in text)
+    finally:
+        harness.close()
+
+
+def test_a_process_that_hangs_ends_with_a_node_that_is_killed():
+    code = (
+        'import pickle, subprocess, sys\n'
+        'from hodyn_ros.ros.base.node_settings import NodeSettings\n'
+        'from hodyn_ros.ros.planner import client\n'
+        'from hodyn_ros.ros.planner.messages import Begin\n'
+        'names = ("/a", "/r"), "/b"\n'
+        f'begin = Begin("node", "/", {next_domain()}, "/", *names, (), NodeSettings())\n'
+        'made = subprocess.Popen([sys.executable, "-c", client._START, *sys.path],\n'
+        '    stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n'
+        'made.stdin.write(pickle.dumps(("", (begin,))))\n'
+        'made.stdin.flush()\n'
+        'pickle.load(made.stdout)\n'
+        'print(made.pid, flush=True)\n'
+        'made.wait()\n'
+    )
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, '-c', code], stdout=subprocess.PIPE, env=environment
+    ) as node:
+        pid = int(node.stdout.readline())
+        os.kill(pid, signal.SIGSTOP)
+        node.kill()
+    deadline = time.monotonic() + TIMEOUT
+    while is_alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(capfd):

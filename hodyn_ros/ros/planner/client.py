@@ -30,7 +30,7 @@ from hodyn_ros.ros.planner.messages import (
     Served,
     Version,
 )
-from hodyn_ros.streams.health import ProcessHealth, StreamHealth
+from hodyn_ros.streams.health import ProcessHealth, StreamHealth, reason
 from hodyn_ros.streams.motion_stream import (
     LOST,
     TRAJECTORY,
@@ -50,6 +50,9 @@ from hodyn_ros.streams.process_watch import (
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
 
+# A process that says nothing any more has this time to end by itself [s].
+_LAST_TIME = 1.0
+
 CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
 
 # A process that is not ready within the time is killed, up to four times that after restarts [s].
@@ -61,10 +64,12 @@ _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes so
 SPACING = 0.004
 
 # Who shares the processor with the process goes first, from its imports on. An interrupt from the
-# keyboard is not for it.
+# keyboard is not for it. Where a node is killed, Linux kills it too (PR_SET_PDEATHSIG), even if it
+# hangs or compiles; elsewhere it ends with its input.
 _START = (
     'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
     'hasattr(os, "nice") and os.nice(5); sys.path[:] = sys.argv[1:]; '
+    'sys.platform == "linux" and __import__("ctypes").CDLL(None).prctl(1, signal.SIGKILL); '
     'from hodyn_ros.ros.planner.process import serve; serve()'
 )
 
@@ -305,7 +310,7 @@ class PlanningClient:
         # Some middleware waits for ever for memory that a killed process has left half made, hence
         # the time within which it is to be ready.
         self._node.soon(self._on_begin, process, ready_time)
-        unread = ''
+        why = ''
         try:
             while True:
                 event = pickle.load(process.stdout)
@@ -313,18 +318,22 @@ class PlanningClient:
                     with self._lock:
                         self._send('know', event.number)
                 self._node.soon(self._on_event, event)
-        except EOFError:
+        except EOFError:  # its end
             pass
-        # A pickle that is cut off raises errors of any class.
-        except Exception as error:
-            unread = f', and what it wrote cannot be read: {error!r}'
-        process.kill()
-        code = process.wait()
+        except Exception as error:  # of any class: a pickle that is cut off, or none
+            why = f', after something that cannot be read ({reason(error)})'
+        try:
+            last_exit = f'it has ended with exit code {process.wait(_LAST_TIME)}{why}'
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            what = 'it sent' if why else 'it has closed its output and did not end'
+            last_exit = f'{what}{why.replace(", after", "")}; it was killed'
         with self._lock:
             self._pipe = None
         self._sender.put(lambda: _close(process.stdin))
         process.stdout.close()
-        return f'it has ended with exit code {code}{unread}'
+        return last_exit
 
 
 class ServingClient(PlanningClient):

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import rclpy
 from hodyn_msgs.msg import JointEffortTrajectory
 from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.context import Context
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -28,6 +29,7 @@ from rclpy.task import Future
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.executor import ExecutorError, StreamExecutor
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.answers import (
@@ -69,6 +71,10 @@ _ASKING_TIME = 1.0  # s, after which an answer goes on with what is known
 _DEPTH = 64
 
 
+class _EndError(Exception):
+    """End of the thread that answers; no failure."""
+
+
 class Service(NamedTuple):
     """How requests of a kind are answered.
 
@@ -104,7 +110,6 @@ _SERVICES = (
     Service(SERVICES[0], ComputeInverseDynamics, lambda *given: answer(*given)),
     Service(SERVICES[1], RetimeTrajectory, lambda *given: retimed(*given)),
 )
-_Send = Callable[[Any, Any], None]
 BUSY, INTERNAL_ERROR = (
     RetimeTrajectory.Response.BUSY,
     RetimeTrajectory.Response.INTERNAL_ERROR,
@@ -143,7 +148,6 @@ class Planner(TaskPlanner[NodeSettings]):
         self._closed = False
         # Versions: the latest asked for, and the latest known.
         self._asked = self._known = 0
-        self._end: Future[None] = Future()  # of taking requests
         overrides = [Parameter(name, value=value) for name, value in begin.qos_overrides]
         node = self._node = Node(
             f'{begin.node_name}_services',
@@ -156,21 +160,17 @@ class Planner(TaskPlanner[NodeSettings]):
             node, JointEffortTrajectory, begin.trajectory_topic, qos.EFFORT_TRAJECTORY
         )
         for service, name in zip(_SERVICES, begin.service_names):
-            entity = node.create_service(
+            node.create_service(
                 service.kind,
                 name,
-                lambda request, response: request,
+                partial(self._take, service),
                 qos_profile=QoSProfile(
                     depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE
                 ),
+                callback_group=ReentrantCallbackGroup(),  # requests wait beside each other
             )
-            # The executor sends what a callback returns as soon as it returns. So the callback
-            # passes the request on to what the executor takes for the sending.
-            entity.send_response = partial(self._take, service, entity.send_response)
-        self._executor = SingleThreadedExecutor(context=context)
+        self._executor = StreamExecutor(is_plain=True, context=context)
         self._executor.add_node(node)
-        self._unpack = self._executor._take_service
-        self._executor._take_service = self._take_readable
         super().__init__(begin.settings, report, node.get_logger().error)
         self._worker.put(prepare_chunks)
         self._answering = Worker('answering', node.get_logger().error)
@@ -252,26 +252,47 @@ class Planner(TaskPlanner[NodeSettings]):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._end.set_result(None)
         end = time.monotonic() + grace
         for close in (
-            self._thread.join,
             partial(self._answering.close, drop=False),
+            self._wait_until_answered,
+            self._end_spinning,
             self._worker.close,
             self._executor.shutdown,
         ):
             close(max(0.0, end - time.monotonic()))
         self._node.destroy_node()
 
+    def _wait_until_answered(self, timeout: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._unanswered, timeout)
+
+    def _end_spinning(self, timeout: float) -> None:
+        def end() -> None:
+            raise _EndError
+
+        self._executor.create_task(
+            end
+        )  # after the answers, which are sent in the same thread
+        self._thread.join(timeout)
+
     def _spin(self) -> None:
-        while not self._closed:
+        logger = self._node.get_logger()
+        while True:
             try:
-                self._executor.spin_until_future_complete(self._end)
+                self._executor.spin()
                 return
-            except ExternalShutdownException:
+            except (_EndError, ExternalShutdownException):
                 return
-            except Exception:
-                self._node.get_logger().error(traceback.format_exc())
+            except ExecutorError as error:  # the node starts another process
+                logger.fatal(str(error))
+                os._exit(1)
+            except Exception:  # such as text that is not UTF-8
+                logger.error(traceback.format_exc())
+                name = getattr(self._executor.latest, 'srv_name', '').rpartition('/')[2]
+                if name:
+                    text = 'The request cannot be unpacked.'
+                    self._report(Served(name, text, 'invalid', self._waiting))
 
     def planned(self, robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
         """Plan of a task; its whole answer waits for `accept`."""
@@ -291,35 +312,36 @@ class Planner(TaskPlanner[NodeSettings]):
             remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
         )
 
-    def _take(self, service: Service, send: _Send, request: Any, header: Any) -> None:
-        """Have a request answered when its turn comes, or refuse it at once."""
-        waiting = self._waiting
-        if waiting < self._settings.max_waiting_requests:
+    async def _take(self, service: Service, request: Any, _: Any) -> Any:
+        """Response to a request when its turn has come, or a refusal at once."""
+        waiting, response = self._waiting, None
+        if self._closed:
+            response = service.refusal(INTERNAL_ERROR, 'The node ends.')
+        elif waiting >= self._settings.max_waiting_requests:
+            text = (
+                f'{waiting} requests wait already, as many as max_waiting_requests allows; try '
+                'again later.'
+            )
+            response = service.refusal(BUSY, text)
+        else:
+            answered: Future[Any] = Future(executor=self._executor)
             with self._changed:
                 self._unanswered += 1
-            self._answering.put(lambda: self._reply(service, send, request, header))
-            return
-        text = (
-            f'{waiting} requests wait already, as many as max_waiting_requests allows; try again '
-            'later.'
-        )
-        self._respond(service, send, service.refusal(BUSY, text), header)
-
-    def _take_readable(self, service: Any) -> Any:
-        try:
-            return self._unpack(service)
-        except Exception:  # such as text that is not UTF-8; rclpy would take no more
-            self._node.get_logger().error(traceback.format_exc())
-            name = service.service_name.rpartition('/')[2]
-            text = 'The request cannot be unpacked.'
-            self._report(Served(name, text, 'invalid', self._waiting))
-            return None
+            self._answering.put(lambda: self._reply(service, request, answered))
+            response = await answered
+            with self._changed:
+                self._unanswered -= 1
+                self._changed.notify_all()
+        kind = _KINDS.get(response.error_code, 'invalid')
+        self._report(Served(service.name, response.message, kind, self._waiting))
+        return response
 
     @property
     def _waiting(self) -> int:
         return max(self._unanswered - 1, 0)
 
-    def _reply(self, service: Service, send: _Send, request: Any, header: Any) -> None:
+    def _reply(self, service: Service, request: Any, answered: Future[Any]) -> None:
+        """Compute a response; it is sent in the thread of the executor."""
         # What was set at the node before the request may come after it: they go different ways.
         self._asked += 1
         self._report(Version(self._asked))
@@ -335,25 +357,15 @@ class Planner(TaskPlanner[NodeSettings]):
                 response = service.refusal(INTERNAL_ERROR, 'The node ends.')
             else:
                 response = service.answer(robot, request, settings)
+                serialize_message(response)  # rclpy would lose what it cannot send
         except BaseException as error:  # whoever has asked gets to know it
             self._node.get_logger().error(traceback.format_exc())
             response = service.refusal(INTERNAL_ERROR, reason(error))
-        with self._changed:
-            self._unanswered -= 1
-        self._respond(service, send, response, header)
+        answered.set_result(response)
+        self._executor.wake()
 
     def _is_settled(self) -> bool:
         return not (self._unused or (self._is_expected and self._robot is None))
-
-    def _respond(self, service: Service, send: _Send, response: Any, header: Any) -> None:
-        try:
-            send(response, header)
-        except Exception as error:  # whoever has asked gets to know it
-            self._node.get_logger().error(traceback.format_exc())
-            response = service.refusal(INTERNAL_ERROR, reason(error))
-            send(response, header)
-        kind = _KINDS.get(response.error_code, 'invalid')
-        self._report(Served(service.name, response.message, kind, self._waiting))
 
 
 def _beat(report: Callable[[str], None]) -> None:
