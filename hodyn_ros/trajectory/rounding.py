@@ -111,10 +111,11 @@ def fit_waypoints(
     rows = (times, positions, velocities, accelerations)
 
     def through(kept: Indices) -> MotionSpline:
-        chosen = (None if row is None else np.asarray(row)[kept] for row in rows)
-        return fit_spline(*chosen, start=start, end=end)  # type: ignore[arg-type]
+        t, q, v, a = (None if row is None else np.asarray(row)[kept] for row in rows)
+        assert t is not None and q is not None
+        return fit_spline(t, q, v, a, start=start, end=end)
 
-    every = fit_spline(*rows, start=start, end=end)
+    every = fit_spline(*rows, start, end)
     whole = Fitted(every, np.arange(len(every.times)), ())
     delta = rounding(every.states[1:, 0])
     if _explained(whole, _DOUBT * delta).any() or _is_wild(every, delta, through):
@@ -140,8 +141,9 @@ def rounding(values: Array) -> Array:
     ndarray, shape (n,)
         Half a unit of the last digit of the largest numbers of each column.
     """
-    largest = np.abs(values).max(axis=0, initial=0.0)
-    found, many = _EXACT * largest, np.zeros(len(largest), dtype=np.bool_)
+    largest: Array = np.abs(values).max(axis=0, initial=0.0)
+    found: Array = _EXACT * largest
+    many = np.zeros(len(largest), dtype=np.bool_)
     for j in range(values.shape[1]):
         column = np.unique(np.abs(values[:, j]))
         many[j] = len(column) >= _MANY
@@ -170,10 +172,8 @@ def _decimals(values: Array) -> int | None:
 
 def _snap(motion: MotionSpline) -> Array:
     """Largest snap of each segment at its ends and at `_LOOKS` in between, shape (N - 1, n)."""
-    durations, largest = (
-        np.diff(motion.times),
-        np.abs(motion.expansions[:, :, 4]).max(axis=1),
-    )
+    durations = np.diff(motion.times)
+    largest: Array = np.abs(motion.expansions[:, :, 4]).max(axis=1)
     for first in range(0, len(durations), BLOCK):
         block = slice(first, first + BLOCK)
         higher = motion.expansions[block, 0, 4:]
