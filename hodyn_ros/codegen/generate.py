@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.checks import check_choice
 from hodyn_ros.codegen.c_source import Code, files
 from hodyn_ros.codegen.statements import LONGEST_NAME, PRECISIONS, identifier, is_identifier
@@ -121,12 +122,13 @@ def generate_code(
                 f'not {type(controller).__name__}.'
             )
         written = {f'kernel/{path}': text for path, text in written.items()}
-        written.update(_package(code, 1.0 / controller.sample_period, controller.lead))
+        written.update(_package(code, controller))
     return _write(Path(directory), written, code, overwrite)
 
 
-def _package(code: Code, rate: float, lead: float) -> dict[str, str]:
-    """Files of a package for ros2_control around code with a law of a rate [Hz]."""
+def _package(code: Code, law: Any) -> dict[str, str]:
+    """Files of a package for ros2_control around code with a tracking law."""
+    kinds = map(type, law.actuators.by_joint.values())
     values = {
         'mark': code.mark,
         'name': code.name,
@@ -134,8 +136,9 @@ def _package(code: Code, rate: float, lead: float) -> dict[str, str]:
         'unit': code.unit,
         'package': f'{code.name.lower()}_tracking_controller',
         'version': package_version(),
-        'rate': f'{round(rate)}',
-        'lead': f'{lead:g}',
+        'rate': f'{round(1.0 / law.sample_period)}',
+        'lead': f'{law.lead:g}',
+        'is_elastic': 'false' if set(kinds) == {RigidDrive} else 'true',
     }
     templates = Path(__file__).with_name('ros2_control')
     return {

@@ -30,6 +30,7 @@ int main()
   const auto controller = make_controller();
   auto & node = *controller->node;
   node.time = 1700000000000000000;
+  node.doubles["ease_time"] = 0.0;
   const rclcpp_lifecycle::State state;
   const auto is_well = controller_interface::CallbackReturn::SUCCESS;
   if (controller->on_init() != is_well || controller->on_configure(state) != is_well) {
