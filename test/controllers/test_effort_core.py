@@ -458,7 +458,9 @@ def test_package_tests_its_headers_without_the_checkout(tmp_path):
         program,
     )
     assert run(program) == 'correct\n'
-    assert 'add_test(NAME core COMMAND core_test)' in (package / 'CMakeLists.txt').read_text()
+    assert (
+        'add_test(NAME core COMMAND core_test)' in (package / 'CMakeLists.txt').read_text()
+    )
 
 
 @pytest.mark.parametrize('is_chained', [False, True])
