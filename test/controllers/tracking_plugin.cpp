@@ -234,7 +234,7 @@ void follows_trajectories()
   CHECK(robot.refuses(wrong, "increase"));
   wrong = robot.motion(0.7, -0.5);
   wrong.position[1] = 0.52;
-  CHECK(robot.refuses(wrong, "derivative 0 of a is 0.52"));
+  CHECK(robot.refuses(wrong, "position of a is 0.52"));
   wrong = robot.motion(0.7, -0.5);
   wrong.header.stamp = rclcpp::Time(robot.node.time - 200 * kTick);
   CHECK(robot.refuses(wrong, "over"));
@@ -246,7 +246,7 @@ void follows_trajectories()
   CHECK(law->desired[2] > 4.0 && std::abs(law->desired[4]) < 1e-6);
   wrong = robot.motion(0.7, -0.5);  // Would begin at rest.
   wrong.position[1] = 0.6;
-  CHECK(robot.refuses(wrong, "derivative 1 of a is 0.0"));
+  CHECK(robot.refuses(wrong, "velocity of a is 0.0"));
   robot.tick(100);
   CHECK(std::abs(law->desired[0] - 0.7) < 1e-12 && law->desired[2] == 0.0);
 }

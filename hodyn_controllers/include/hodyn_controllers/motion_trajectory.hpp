@@ -189,7 +189,9 @@ public:
         tolerance *= 10.0;
       }
       if (!(std::abs(begins_[i] - wanted[i]) <= tolerance)) {
-        return "derivative " + std::to_string(i / joints_.size()) + " of " +
+        static constexpr const char * kinds[] = {
+          "position", "velocity", "acceleration", "jerk", "snap"};
+        return std::string(kinds[i / joints_.size()]) + " of " +
                joints_[i % joints_.size()] + " is " + std::to_string(begins_[i]) +
                " where it would take over, and " + std::to_string(wanted[i]) + " is wanted there";
       }
