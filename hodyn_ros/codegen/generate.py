@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from hodyn_ros.actuators.actuator import RigidDrive
 from hodyn_ros.checks import check_choice
 from hodyn_ros.codegen.c_source import Code, files
 from hodyn_ros.codegen.statements import LONGEST_NAME, PRECISIONS, identifier, is_identifier
@@ -128,7 +127,7 @@ def generate_code(
 
 def _package(code: Code, law: Any) -> dict[str, str]:
     """Files of a package for ros2_control around code with a tracking law."""
-    kinds = map(type, law.actuators.by_joint.values())
+    kinds = {type(actuator).__name__ for actuator in law.actuators.by_joint.values()}
     values = {
         'mark': code.mark,
         'name': code.name,
@@ -138,7 +137,7 @@ def _package(code: Code, law: Any) -> dict[str, str]:
         'version': package_version(),
         'rate': f'{round(1.0 / law.sample_period)}',
         'lead': f'{law.lead:g}',
-        'is_elastic': 'false' if set(kinds) == {RigidDrive} else 'true',
+        'is_elastic': 'false' if kinds == {'RigidDrive'} else 'true',
     }
     templates = Path(__file__).with_name('ros2_control')
     return {
