@@ -10,13 +10,12 @@ from launch.actions import (
     DeclareLaunchArgument,
     IncludeLaunchDescription,
     OpaqueFunction,
-    Shutdown,
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from hodyn_ros.launching import switch
+from hodyn_ros.launching import on_exit, switch
 
 SHARE = Path(__file__).resolve().parent.parent
 
@@ -28,7 +27,7 @@ def check_demo(context):
 
 def start_demo(context):
     """Start the publisher of a reference trajectory if it is wanted."""
-    names = ('demo', 'namespace', 'use_sim_time', 'joint_trajectory')
+    names = ('demo', 'required', 'namespace', 'use_sim_time', 'joint_trajectory')
     value = {name: LaunchConfiguration(name).perform(context) for name in names}
     if not switch('demo', value['demo']):
         return []
@@ -40,7 +39,7 @@ def start_demo(context):
             parameters=[{'use_sim_time': switch('use_sim_time', value['use_sim_time'])}],
             remappings=[('joint_trajectory', value['joint_trajectory'])],
             output='screen',
-            on_exit=Shutdown(),
+            on_exit=on_exit(value),
         )
     ]
 

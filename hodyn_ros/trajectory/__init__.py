@@ -10,7 +10,7 @@ from hodyn_ros.trajectory.planning import (
     deviation_from_jtc,
     plan_motion,
 )
-from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
+from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids, panda_swing
 from hodyn_ros.trajectory.smoother import Smoothed, Smoother, smooth
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline, stop_motion
 
@@ -31,6 +31,7 @@ __all__ = [
     'fit_spline',
     'jtc_motion',
     'panda_sinusoids',
+    'panda_swing',
     'plan_motion',
     'position_extremes',
     'smooth',

@@ -29,6 +29,7 @@ from hodyn_msgs.srv import SetPayload
 from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
@@ -71,6 +72,7 @@ from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
 from hodyn_ros.ros.planner.client import PlanningClient
 from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
+from hodyn_ros.ros.planner.messages import SERVICES, health_of
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
 from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS, StreamHealth
 from hodyn_ros.streams.identification import estimator_of
@@ -175,6 +177,8 @@ class HodynNode(RobotNode[NodeSettings]):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         self.create_service(SetPayload, '~/set_payload', self._set_payload)
+        retime = self.resolve_service_name(f'~/{SERVICES[1]}')
+        self.create_service(Trigger, health_of(retime), self._tell_planning)
         self.open()
 
     def topics(self) -> Iterator[Topic]:
@@ -336,6 +340,16 @@ class HodynNode(RobotNode[NodeSettings]):
             self.get_logger().warning(warning)
         joints = ', '.join(model.joint_names)
         self.get_logger().info(f'Model {model.name!r} is ready: joints {joints}.')
+
+    def _tell_planning(
+        self, _: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        """Say which process plans, or why none does."""
+        health = self.diagnostics.process
+        response.success = health is not None and not health.fault()
+        if health is not None:
+            response.message = health.fault() or str(health.pid)
+        return response
 
     def _set_payload(
         self, request: SetPayload.Request, response: SetPayload.Response

@@ -23,6 +23,23 @@ SERVICES = ('compute_inverse_dynamics', 'retime')
 """Names of the services that the process answers."""
 
 
+def health_of(service: str) -> str:
+    """Name of the service by which a node says whether the process behind another one lives.
+
+    Parameters
+    ----------
+    service : str
+        Resolved name of one of `SERVICES`.
+
+    Returns
+    -------
+    str
+        Of a std_srvs/srv/Trigger: success, with the number of the process, if it answers;
+        otherwise the message is why it does not.
+    """
+    return f'{service}/health'
+
+
 class Begin(NamedTuple):
     """How the planner appears in the graph of nodes, and the settings at the beginning.
 
