@@ -37,7 +37,8 @@ from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, UniformScaling, stretched
 from hodyn_ros.retiming.timings import NewTiming, new_timing
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
-from hodyn_ros.trajectory.spline import STANDSTILL, fit_spline
+from hodyn_ros.trajectory.rounding import fit_waypoints
+from hodyn_ros.trajectory.spline import STANDSTILL
 
 Array = NDArray[np.float64]
 
@@ -304,8 +305,14 @@ def _path_through(
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
     ends[np.abs(ends) <= STANDSTILL] = 0.0
-    path = fit_spline(ordered.times, motion[:, 0], start=ends[0], end=ends[1])
-    return path, (*noise_remarks(ordered), *rounded)
+    fitted = fit_waypoints(
+        ordered.times,
+        motion[:, 0],
+        start=ends[0],
+        end=ends[1],
+        joint_names=ordered.joint_names,
+    )
+    return fitted.motion, (*noise_remarks(ordered), *rounded, *fitted.remarks)
 
 
 def _new_timing(

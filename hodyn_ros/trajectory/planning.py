@@ -34,12 +34,12 @@ from hodyn_ros.trajectory.piecewise import (
     largest_values,
     position_extremes,
 )
+from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.spline import (
     ORDER,
     QUANTITIES,
     STANDSTILL,
     MotionSpline,
-    fit_spline,
 )
 from hodyn_ros.typing import Array
 
@@ -275,17 +275,21 @@ def _by_spline(
     Raises
     ------
     TrajectoryError
-        If a motion in progress would swing far beyond the waypoints.
+        If a motion in progress would swing far beyond the waypoints, or these are too dense for
+        their digits.
     """
     state = None if boundary is None else boundary.motion[1:]
-    motion = fit_spline(knots.times, *knots.rows, start=state)
+    motion, _, rounded = fit_waypoints(
+        knots.times, *knots.rows, start=state, joint_names=knots.joint_names
+    )
     extremes = position_extremes(motion)
     if boundary is not None and boundary.in_progress:
         _refuse_swing(knots, boundary.motion, extremes)
-    deviation = deviation_from_jtc(motion, controlled)
+    deviation = _deviation(motion, controlled)
     counts = np.sum(~motion.given[:, 1:], axis=0)
     what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
     supplied = f'The spline of class C4 supplies, of {len(motion.given)} knots, {what}.'
+    supplied = ' '.join((supplied, *rounded))
     large = np.maximum(_LARGE_DEVIATION * np.ptp(controlled.positions, axis=0), _NOTICEABLE)
     warnings: tuple[str, ...] = ()
     if np.any(deviation > large):
@@ -369,6 +373,23 @@ def _beginning(
         'or before; the controller would jump.'
     )
     return ORDER - 1, [text]
+
+
+def _deviation(motion: MotionSpline, waypoints: Waypoints) -> Array:
+    """How far a motion leaves that of the controller; see `deviation_from_jtc`.
+
+    Of a motion through some of the waypoints, at all of them and in their middles.
+    """
+    if len(motion.times) == len(waypoints.times):
+        return deviation_from_jtc(motion, waypoints)
+    if np.any(segment_degrees(*waypoints.rows[1:]) == 0):
+        return np.full(len(waypoints.joint_names), np.nan)
+    times = np.concatenate(
+        [waypoints.times, (waypoints.times[1:] + waypoints.times[:-1]) / 2]
+    )
+    controller = jtc_motion(waypoints.times, *waypoints.rows)
+    largest: Array = np.abs(motion(times, 0) - controller(times, 0))[:, 0].max(axis=0)
+    return largest
 
 
 def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
