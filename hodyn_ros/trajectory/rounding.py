@@ -49,7 +49,7 @@ _LOOKS = (0.2, 0.5, 0.8)
 # Up to so many times what rounding makes is worth a try with fewer waypoints.
 _DOUBT = 4.0
 # A snap that rounding explains is rounding if it is up to so many times the median of a joint.
-_SPREAD = 30.0
+_SPREAD = 300.0
 # Waypoints are left out if the motion through all of them has more than so many times the snap.
 _LESS = 4.0
 
@@ -141,10 +141,11 @@ def rounding(values: Array) -> Array:
         Half a unit of the last digit of the largest numbers of each column.
     """
     largest = np.abs(values).max(axis=0, initial=0.0)
-    found = _EXACT * largest
+    found, many = _EXACT * largest, np.zeros(len(largest), dtype=np.bool_)
     for j in range(values.shape[1]):
         column = np.unique(np.abs(values[:, j]))
-        fewest = _FEWEST_DECIMALS if len(column) < _MANY else 0
+        many[j] = len(column) >= _MANY
+        fewest = 0 if many[j] else _FEWEST_DECIMALS
         if np.array_equal(column, column.astype(np.float32)):
             found[j] = max(found[j], _SINGLE * largest[j])
         # Numbers with a fixed count of digits have the fewest decimals where they are largest.
@@ -153,6 +154,8 @@ def rounding(values: Array) -> Array:
             decimals = _decimals(unit * top)
             if decimals is not None and decimals >= fewest:
                 found[j] = max(found[j], 0.5 * 10.0**-decimals / unit)
+    # A joint that hardly moves does not say its digits, but the others do.
+    found[~many] = np.maximum(found[~many], found[many].max(initial=0.0))
     return found
 
 
@@ -251,8 +254,8 @@ def _fewest(
 def _explained(fitted: Fitted, delta: Array) -> Flags:
     """Joints whose largest snap is harmful and no more than what rounding makes, shape (n,).
 
-    What a motion asks for at few places, as where its acceleration jumps, is no rounding, nor is
-    what waypoints confirm that are left out.
+    What a motion asks for at few of the places at which it moves, as where its acceleration
+    jumps, is no rounding, nor is what waypoints confirm that are left out.
     """
     snap, noise = _snap(fitted.motion), _noise(fitted.motion, delta)
     noise[np.diff(fitted.kept) >= _LEAST_STRIDE] = 0.0
@@ -260,7 +263,10 @@ def _explained(fitted: Fitted, delta: Array) -> Flags:
     largest = snap[first, every]
     found: Flags = (largest > _HARMFUL) & (largest <= noise[first, every])
     for j in np.flatnonzero(found):
-        usual = np.median(snap[(noise[:, j] > _HARMFUL) & (snap[:, j] > _SLIGHT), j])
+        moves = np.diff(fitted.motion.states[:, 0, j]) != 0.0
+        usual = np.median(
+            snap[(noise[:, j] > _HARMFUL) & (moves | (snap[:, j] == largest[j])), j]
+        )
         found[j] = largest[j] <= _SPREAD * usual
     return found
 
