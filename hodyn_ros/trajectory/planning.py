@@ -502,6 +502,42 @@ def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartSta
     return StartState(float(start.time), motion, bool(start.in_progress))
 
 
+def check_joint_names(
+    waypoints: Waypoints, names: tuple[str, ...], allow_partial: bool
+) -> tuple[tuple[str, ...], list[int]]:
+    """Joints that waypoints leave out, and the order that they have with these behind them.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+    names : tuple of str
+        All joints in the order wanted.
+    allow_partial : bool
+        Whether some may be left out.
+
+    Returns
+    -------
+    missing : tuple of str
+    order : list of int
+        See `joint_order`.
+
+    Raises
+    ------
+    JointNameError
+        If a name is repeated or unknown, or one is missing and that is not allowed.
+    """
+    missing = tuple(name for name in names if name not in waypoints.joint_names)
+    added = missing if allow_partial else ()
+    try:
+        return missing, joint_order(waypoints.joint_names + added, names)
+    except JointNameError as error:
+        if not missing or allow_partial:
+            raise
+        raise JointNameError(
+            f'{error} With allow_partial_joints, missing joints hold their position.'
+        ) from error
+
+
 def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
     """Waypoints with all their joints in the order wanted; JointNameError if they are others.
 
@@ -533,18 +569,10 @@ def _all_joints(
     allow_partial: bool,
 ) -> tuple[Waypoints, list[str]]:
     """Waypoints in the order of the joints, with those that are left out held; and a remark."""
-    missing = tuple(name for name in names if name not in waypoints.joint_names)
-    if not (missing and allow_partial):
-        try:
-            return waypoints_in_order(waypoints, names), []
-        except JointNameError as error:
-            if not missing:
-                raise
-            raise JointNameError(
-                f'{error} With allow_partial_joints, missing joints hold their position.'
-            ) from error
     # Unknown and repeated names come first: they are mistakes, whatever is known of the robot.
-    order = joint_order(waypoints.joint_names + missing, names)
+    missing, order = check_joint_names(waypoints, names, allow_partial)
+    if not missing:
+        return waypoints_in_order(waypoints, names), []
     if start is None:
         raise TrajectoryError(
             f'The waypoints leave out {listed(missing)}, and where to hold them is not known; '
