@@ -78,7 +78,8 @@ def test_motion_between_samples_is_that_of_scipy(trajectory):
     path = BPoly.from_derivatives(times, values.transpose(1, 0, 2))
     inside = (asked > times[0]) & (asked < times[-1])
     assert 0 < inside.sum() < len(asked)
-    np.testing.assert_array_equal(found[-1], values[:, -1] * [[1.0], *[[0.0]] * 4])
+    at_rest = values[:, -1] * [[1.0], *[[0.0]] * 4]
+    np.testing.assert_allclose(found[-1], at_rest, rtol=0.0, atol=1e-12)
     for k in range(5):
         expected = path(np.clip(asked, times[0], times[-1]), nu=k)
         expected *= inside[:, None] | (k == 0)
@@ -96,7 +97,7 @@ def rest_to_rest(count, path=None):
 @needs_compilers
 @pytest.mark.parametrize(
     ('count', 'decimals', 'miss'),
-    [(41, 17, 1e-12), (2001, 9, 3e-9), (2001, 6, 3e-6), (201, 6, 3e-6), (20001, 17, 1e-8)],
+    [(41, 17, 1e-12), (2001, 9, 3e-9), (2001, 6, 3e-6), (201, 6, 3e-6), (40001, 17, 1e-8)],
 )
 @pytest.mark.parametrize('several', [False, True])
 def test_samples_of_rounded_numbers_give_the_motion_that_was_rounded(
@@ -124,6 +125,9 @@ def test_jumps_of_the_acceleration_between_samples_are_followed(trajectory):
     values[0, :, 0] = back**2 + 2.0 * 0.5 * forth - forth**2
     values[1, :, 0] = 2.0 * (back - forth)
     values[2, :, 0] = np.where(times < 0.5, 2.0, -2.0)
+    values *= (
+        np.pi / 3.0
+    )  # No numbers of few digits, of which it would be met to the last one.
     values[1:, [0, -1]] = 0.0
     asked = np.arange(0.0005, 1.0, 0.001)
     found = trajectory(times, values, asked)
