@@ -130,9 +130,11 @@ void a_motion_goes_through_its_samples()
   const std::vector<double> at_rest(kMotions, 0.0);
   std::vector<std::string> joints = {"a"};
   const auto read = [&]() {
-      return intake.read(
-        {kStart + 10 * kTick, joints, times, {&position, &velocity, &zero, &jerk, &zero}}, kStart,
-        kStart, at_rest.data(), trajectory);
+      const MotionMessage message{
+        kStart + 10 * kTick, joints, times, {&position, &velocity, &zero, &jerk, &zero}};
+      const std::string fault = intake.read(message, trajectory);
+      return fault.empty() ?
+             intake.begin(message, kStart, kStart, at_rest.data(), trajectory) : fault;
     };
   const std::string fault = read();
   CHECK(fault.empty());
@@ -145,6 +147,27 @@ void a_motion_goes_through_its_samples()
   }
   joints[0] = "b";
   CHECK(read().find("lacks the joint a") != std::string::npos);
+}
+
+void a_motion_without_a_stamp_begins_after_it_was_read()
+{
+  MotionIntake intake({"a"}, 1e-3);
+  MotionTrajectory trajectory(1);
+  const std::vector<double> times = {0.0, 1.0}, zero(2, 0.0), position = {0.0, 1.0};
+  const std::vector<double> at_rest(kMotions, 0.0);
+  const std::vector<std::string> joints = {"a"};
+  const MotionMessage message{0, joints, times, {&position, &zero, &zero, &zero, &zero}};
+  CHECK(intake.read(message, trajectory).empty());
+  const Nanoseconds read = kStart + 2000 * kTick;  // Later than the end of the motion.
+  CHECK(intake.begin(message, read, read, at_rest.data(), trajectory).empty());
+  std::array<double, kMotions> motion{};
+  double before = 0.0;
+  for (int i = 0; i <= 1010; ++i) {
+    trajectory.evaluate(read + i * kTick, motion.data());
+    CHECK(motion[0] - before < 0.003);  // 630 / 256 rad/s, the largest velocity, for 1 ms.
+    before = motion[0];
+  }
+  CHECK(std::abs(before - 1.0) < 1e-9);
 }
 
 void readers_see_the_newest_value_and_no_half_of_it()
@@ -178,6 +201,7 @@ int main()
   efforts_far_beyond_a_limit_are_not_followed();
   messages_are_taken_by_the_names_of_joints();
   a_motion_goes_through_its_samples();
+  a_motion_without_a_stamp_begins_after_it_was_read();
   readers_see_the_newest_value_and_no_half_of_it();
   std::printf(failures ? "%d failures\n" : "correct\n", failures);
   return failures != 0;

@@ -90,6 +90,10 @@ class State(NamedTuple):
     origin: str
 
 
+LAST_END = 'where the last motion has ended'
+"""Origin of a state that nothing but the end of a motion tells."""
+
+
 def at_rest(position: Array) -> Array:
     """Motion (5, n), position to snap, of joints that rest in a position (n,) [rad] or [m]."""
     motion = np.zeros((5, len(position)))
@@ -194,7 +198,7 @@ class Timeline:
         if ended is None:
             return None
         rest = at_rest(ended.at(ended.last)[0])
-        return State(rest, False, ended.last, 'where the last motion has ended')
+        return State(rest, False, ended.last, LAST_END)
 
     def moves_between(self, begin: int, end: int) -> bool:
         """Whether a motion is under way at some time between two [ns]."""

@@ -344,26 +344,39 @@ private:
     parts.reports.publish();
   }
 
+  /// Why nothing can be followed, by the newest report; empty: it can.
+  static std::string standing_fault(Parts & parts)
+  {
+    parts.reports.take();
+    const Report & report = parts.reports.front();
+    if (!parts.is_active || report.at == 0) {
+      return "the controller is not active";
+    }
+    return report.reason == 0 ? "" :
+           std::string("the robot has been stopped (") + Kernel::reason_name(report.reason) +
+           "); call ~/release";
+  }
+
   void receive(Parts & parts, const Trajectory & message)
   {
     if (is_in_chained_mode()) {
       return;
     }
-    parts.reports.take();
-    const Report & report = parts.reports.front();
-    std::string fault;
-    if (!parts.is_active || report.at == 0) {
-      fault = "the controller is not active";
-    } else if (report.reason != 0) {
-      fault = std::string("the robot has been stopped (") + Kernel::reason_name(report.reason) +
-        "); call ~/release";
-    } else {
-      fault = parts.intake.read(
-        {rclcpp::Time(message.header.stamp).nanoseconds(), message.joint_names,
-          message.time_from_start,
-          {&message.position, &message.velocity, &message.acceleration, &message.jerk,
-            &message.snap}},
-        get_node()->now().nanoseconds(), report.at, report.wanted.data(),
+    const MotionMessage motion{
+      rclcpp::Time(message.header.stamp).nanoseconds(), message.joint_names,
+      message.time_from_start,
+      {&message.position, &message.velocity, &message.acceleration, &message.jerk, &message.snap}};
+    std::string fault = standing_fault(parts);
+    if (fault.empty()) {
+      fault = parts.intake.read(motion, parts.trajectories.back());
+    }
+    if (fault.empty()) {
+      fault = standing_fault(parts);  // Reading has taken time: from here on, it counts.
+    }
+    if (fault.empty()) {
+      const Report & report = parts.reports.front();
+      fault = parts.intake.begin(
+        motion, get_node()->now().nanoseconds(), report.at, report.wanted.data(),
         parts.trajectories.back());
     }
     if (fault.empty()) {
