@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 REQUIRED = (
     'required',
@@ -61,16 +60,3 @@ def refuse_missing(value: Mapping[str, str], *names: str) -> None:
                 f'{name} is {value[name]!r}, which is no file. Give an existing one; a relative '
                 f'path begins at {Path.cwd()}.'
             )
-
-
-def on_exit(value: Mapping[str, str]) -> Any:
-    """Action of launch at the end of a node: none, or the end of all if it is required.
-
-    Parameters
-    ----------
-    value : mapping of str to str
-        Values of launch arguments, `REQUIRED` among them.
-    """
-    from launch.actions import Shutdown
-
-    return Shutdown() if switch('required', value['required']) else None

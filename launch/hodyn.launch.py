@@ -5,12 +5,12 @@ robot_description of a running robot_state_publisher (the default).
 """
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import Command, LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from hodyn_ros.launching import REQUIRED, on_exit, refuse_missing, switch
+from hodyn_ros.launching import REQUIRED, refuse_missing, switch
 
 ARGUMENTS = (
     (
@@ -104,7 +104,7 @@ def start_node(context):
             + [parameters],
             remappings=remappings,
             output='screen',
-            on_exit=on_exit(value),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

@@ -10,12 +10,13 @@ from launch.actions import (
     DeclareLaunchArgument,
     IncludeLaunchDescription,
     OpaqueFunction,
+    Shutdown,
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from hodyn_ros.launching import on_exit, switch
+from hodyn_ros.launching import switch
 
 SHARE = Path(__file__).resolve().parent.parent
 
@@ -39,7 +40,7 @@ def start_demo(context):
             parameters=[{'use_sim_time': switch('use_sim_time', value['use_sim_time'])}],
             remappings=[('joint_trajectory', value['joint_trajectory'])],
             output='screen',
-            on_exit=on_exit(value),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

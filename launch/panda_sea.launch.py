@@ -9,12 +9,12 @@ and a robot with the topics joint_states, motor_states and motor_command takes i
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from hodyn_ros.launching import REQUIRED, on_exit, refuse_missing, switch
+from hodyn_ros.launching import REQUIRED, refuse_missing, switch
 
 SHARE = Path(__file__).resolve().parent.parent
 
@@ -93,7 +93,7 @@ def start_nodes(context):
             parameters=parameters,
             remappings=[*remappings, *([('/clock', clock)] if clock != '/clock' else ())],
             output='screen',
-            on_exit=on_exit(value),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
 
     nodes = [

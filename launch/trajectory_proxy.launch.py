@@ -4,11 +4,11 @@ It needs a running hodyn_node (hodyn.launch.py) and the package control_msgs.
 """
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from hodyn_ros.launching import REQUIRED, on_exit, refuse_missing, switch
+from hodyn_ros.launching import REQUIRED, refuse_missing, switch
 
 ARGUMENTS = (
     ('params_file', '', 'Parameter file of the node.'),
@@ -57,7 +57,7 @@ def start_node(context):
             parameters=([value['params_file']] if value['params_file'] else [])
             + [parameters],
             output='screen',
-            on_exit=on_exit(value),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

@@ -1,11 +1,11 @@
 """Launch the view of a robot whose hodyn_node runs: `hodyn view ROBOT --live`."""
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from hodyn_ros.launching import REQUIRED, on_exit, switch
+from hodyn_ros.launching import REQUIRED, switch
 
 ARGUMENTS = (
     ('robot', 'panda', 'File or name of the robot, as for the command hodyn.'),
@@ -39,7 +39,7 @@ def start_node(context):
             namespace=value['namespace'],
             remappings=[(topic, value[topic]) for topic in REMAPPED],
             output='screen',
-            on_exit=on_exit(value),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

@@ -101,13 +101,9 @@ def _nanoseconds(duration: Any) -> int:
     return int(duration.sec) * NANOSECONDS + int(duration.nanosec)
 
 
-class _Server(ActionServer):
-    """Goals are executed from when they are accepted until a result is given for them."""
-
-    def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Have rclpy send the result that the callback returns, once there is one."""
-        if execute_callback is not None:
-            super().notify_execute(goal_handle, execute_callback)
+async def _result_of(result: Future[Any], _: Any = None) -> Any:
+    """Result of a goal, once there is one."""
+    return await result
 
 
 @dataclass(eq=False)
@@ -120,9 +116,12 @@ class _Goal(Goal):
     retiming : Future, optional
     executed : object
         Goal of the controller, once that has accepted it.
+    result : Future, optional
+        What rclpy sends once it is there.
     """
 
     handle: Any = None
+    result: Future[Any] | None = None
     retiming: Future[Any] | None = None
     executed: Any = None
 
@@ -166,11 +165,11 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         self._takes_efforts = True  # as far as is known
         self._name = f'{settings.controller}/{ACTION}'
         self._controller = ActionClient(self, FollowJointTrajectory, self._name)
-        self._server = _Server(
+        self._server = ActionServer(
             self,
             FollowJointTrajectory,
             settings.action,
-            lambda _: FollowJointTrajectory.Result(),
+            _result_of,
             handle_accepted_callback=self._on_goal,
             cancel_callback=self._on_cancel,
         )
@@ -183,8 +182,9 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
     # The way of a goal
 
     def _on_goal(self, handle: Any) -> None:
-        handle.execute()
-        self._goals.append(_Goal(time.monotonic(), handle=handle))
+        result: Future[Any] = Future(executor=self.executor)
+        self._goals.append(_Goal(time.monotonic(), handle=handle, result=result))
+        handle.execute(partial(_result_of, result))
         self._watch.reset()
         self._on_watch()
 
@@ -360,7 +360,8 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             self._last_error = result.error_string
             self.get_logger().error(f'Goal aborted: {result.error_string}')
         getattr(goal.handle, end)()
-        self._server.notify_execute(goal.handle, lambda _: result)
+        assert goal.result is not None
+        goal.result.set_result(result)
 
     # Health
 
