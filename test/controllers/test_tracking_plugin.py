@@ -232,3 +232,15 @@ def test_the_command_writes_a_package(tmp_path, capsys):
     assert f'{folder}/src/plugin.cpp' in written
     header = (tmp_path / 'package/kernel/panda_dynamics.h').read_text()
     assert '#define PANDA_LEAD 0.0015' in header
+
+
+@pytest.mark.parametrize('is_elastic', [False, True])
+def test_a_generated_package_says_whether_springs_must_carry_something(
+    actuators, is_elastic, tmp_path
+):
+    law = tracking_controller(
+        actuators if is_elastic else Actuators(actuators.model, {}), 1e-3, **OF_LAW
+    )
+    generate_code(law.actuators.model, tmp_path, controller=law, ros2_control=True)
+    plugin = (tmp_path / 'src' / 'plugin.cpp').read_text()
+    assert f'is_elastic = {str(is_elastic).lower()};' in plugin

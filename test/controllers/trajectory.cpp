@@ -36,7 +36,8 @@ int main()
   const std::vector<double> wanted(hodyn_controllers::kMotions * n);
   const hodyn_controllers::MotionMessage message{
     1, joints, times, {&values[0], &values[1], &values[2], &values[3], &values[4]}};
-  const std::string fault = intake.read(message, 1, 1, wanted.data(), trajectory);
+  std::string fault = intake.read(message, trajectory);
+  fault = fault.empty() ? intake.begin(message, 1, 1, wanted.data(), trajectory) : fault;
   if (!fault.empty()) {
     std::printf("%s\n", fault.c_str());
     return 2;

@@ -40,15 +40,13 @@ public:
 
   /// Goes through samples.
   ///
-  /// @param start    Time at which their times are zero.
   /// @param samples  With increasing times.
   /// @param kept     Which of them it goes through: the first, the last, and some in between.
   /// @param place    Of each joint among the n values of a sample.
   void set(
-    Nanoseconds start, const Samples & samples, const std::vector<std::size_t> & kept,
+    const Samples & samples, const std::vector<std::size_t> & kept,
     const std::vector<std::size_t> & place)
   {
-    start_ = start;
     count_ = kept.size();
     times_.resize(count_);
     for (std::size_t i = 0; i < count_; ++i) {
@@ -63,6 +61,9 @@ public:
       }
     }
   }
+
+  /// Sets the time at which those of the samples are zero.
+  void begin(Nanoseconds start) {start_ = start;}
 
   /// Positions and derivatives at a time: derivative k of joint j at k * n + j.
   void evaluate(Nanoseconds time, double * motion) const
@@ -119,20 +120,12 @@ public:
 
   /// Fills a trajectory, or says why not (then it is to be thrown away); empty: it is filled.
   ///
-  /// @param now     Time of arrival.
-  /// @param at      A time at which it must agree with
-  /// @param wanted  the motion that is wanted then (5 n).
-  std::string read(
-    const MotionMessage & message, Nanoseconds now, Nanoseconds at, const double * wanted,
-    MotionTrajectory & trajectory)
+  /// That of many samples takes many cycles, so it begins by a call of its own.
+  std::string read(const MotionMessage & message, MotionTrajectory & trajectory)
   {
     std::string fault = shape(message);
     if (!fault.empty()) {
       return fault;
-    }
-    const Nanoseconds start = message.stamp == 0 ? at + nanoseconds(kNotice) : message.stamp;
-    if (start + nanoseconds(message.times.back()) <= now) {
-      return "it is over";
     }
     const Samples samples{message.times, message.values, joints_.size()};
     const Digits digits(samples);
@@ -141,7 +134,24 @@ public:
     if (!fault.empty()) {
       return fault;
     }
-    trajectory.set(start, samples, kept, place_);
+    trajectory.set(samples, kept, place_);
+    return "";
+  }
+
+  /// Lets a trajectory that was read begin, or says why not.
+  ///
+  /// @param now     Time of this call.
+  /// @param at      A time at which it must agree with
+  /// @param wanted  the motion that is wanted then (5 n).
+  std::string begin(
+    const MotionMessage & message, Nanoseconds now, Nanoseconds at, const double * wanted,
+    MotionTrajectory & trajectory)
+  {
+    const Nanoseconds start = message.stamp == 0 ? at + nanoseconds(kNotice) : message.stamp;
+    if (start + nanoseconds(message.times.back()) <= now) {
+      return "it is over";
+    }
+    trajectory.begin(start);
     trajectory.evaluate(at, begins_.data());
     double tolerance = tolerance_;
     for (std::size_t i = 0; i < begins_.size(); ++i) {
@@ -149,7 +159,9 @@ public:
         tolerance *= 10.0;
       }
       if (!(std::abs(begins_[i] - wanted[i]) <= tolerance)) {
-        return "derivative " + std::to_string(i / joints_.size()) + " of " +
+        static constexpr const char * kinds[] = {
+          "position", "velocity", "acceleration", "jerk", "snap"};
+        return std::string(kinds[i / joints_.size()]) + " of " +
                joints_[i % joints_.size()] + " is " + std::to_string(begins_[i]) +
                " where it would take over, and " + std::to_string(wanted[i]) + " is wanted there";
       }
