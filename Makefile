@@ -180,7 +180,7 @@ $(VENV)/created.stamp:
 
 $(VENV)/msgs.stamp: $(VENV)/created.stamp $(MSGS_SOURCES)
 	$(call check_compiler,$(VENV))
-	@echo 'Building hodyn_msgs; this takes about a minute.'
+	@echo 'Building hodyn_msgs: two minutes of one processor.'
 	$(VENV)/bin/pip install --quiet ./hodyn_msgs
 	@touch $@
 

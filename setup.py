@@ -70,6 +70,7 @@ setup(
             'ros-rosgraph-msgs~=2.3.0',
             'ros-sensor-msgs~=5.5.1',
             'ros-std-msgs~=5.5.1',
+            'ros-std-srvs~=5.5.1',
             'ros-trajectory-msgs~=5.5.1',
         ],
         # Tables in Parquet; bags of ROS 2, read and written without a ROS installation.

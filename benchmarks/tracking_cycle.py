@@ -100,6 +100,7 @@ Loop * begin(std::int64_t now, const double * places)
   loop->controller = make_controller();
   auto & controller = *loop->controller;
   controller.node->time = now;
+  controller.node->doubles["ease_time"] = 0.0;
   std::copy(places, places + 2 * n, loop->places);
   const rclcpp_lifecycle::State state;
   if (controller.on_init() != CallbackReturn::SUCCESS ||

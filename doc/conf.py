@@ -53,6 +53,7 @@ autodoc_mock_imports = [
         'rosgraph_msgs',
         'sensor_msgs',
         'std_msgs',
+        'std_srvs',
         'trajectory_msgs',
     )
     if find_spec(name) is None

@@ -33,7 +33,7 @@ from hodyn_ros.model.visuals import Visual, read_visuals
 from hodyn_ros.plotting.scene import moving_bodies, share_colours
 from hodyn_ros.resources import share_file
 from hodyn_ros.retiming import Retimed, retime
-from hodyn_ros.trajectory import fit_spline
+from hodyn_ros.trajectory import panda_swing
 
 FOLDER = Path(__file__).parent / 'images'
 JOINT = 0  # whose torque rate is drawn
@@ -46,13 +46,6 @@ SIZE, DPI = (9.0, 5.0), 100
 TURN, TILT = np.radians(-52.0), np.radians(16.0)  # of the camera
 LIGHT = np.array([-0.35, 0.55, 0.75])  # in axes of the camera: right, away, up
 SIDES = 16  # of a circle
-
-TIMES = (0.0, 0.6, 0.7, 1.3, 1.4, 2.2)  # of the path's parameter; it rests between
-LEFT, MIDDLE, RIGHT = (
-    [-0.9, -0.5, 0.0, -2.2, 0.0, 1.8, 0.8],
-    [0.0, 0.5, 0.0, -1.7, 0.0, 2.2, 0.8],
-    [0.9, -0.5, 0.0, -2.2, 0.0, 1.8, 0.8],
-)
 
 
 LAWS = (
@@ -131,7 +124,7 @@ def curves(model: RobotModel) -> tuple[MotionLimits, list[Curve]]:
     """Limits, and both motions."""
     config = yaml.safe_load(share_file('config/panda.yaml').read_text())
     limits = motion_limits(model, config['/**']['ros__parameters']['limits'])
-    path = fit_spline(TIMES, [LEFT, MIDDLE, MIDDLE, RIGHT, RIGHT, LEFT])
+    path = panda_swing()
     unlimited = np.full(model.n_joints, np.inf)
     fewer = limits._replace(effort_dot=unlimited, jerk=unlimited)
     fast = retime(model, path, fewer, rise_time=0.0)

@@ -34,6 +34,7 @@ SUPERVISOR = {
     'stopping on the path': (430, 50),
     'floating': (430, 410),
     'leaving the path': (810, 230),
+    'suspended': (810, 410),
 }
 BENDS = {('joining', 'stopping'): 420}
 

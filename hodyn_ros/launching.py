@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+REQUIRED = (
+    'required',
+    'false',
+    'true: the end of the node ends the launch, and with it all that includes this file.',
+)
+"""Launch argument: name, default and description."""
+
 
 def switch(name: str, text: str) -> bool:
     """Whether a switch is on.

@@ -10,7 +10,7 @@ from launch.substitutions import Command, LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from hodyn_ros.launching import refuse_missing, switch
+from hodyn_ros.launching import REQUIRED, refuse_missing, switch
 
 ARGUMENTS = (
     (
@@ -26,6 +26,7 @@ ARGUMENTS = (
     ),
     ('description_topic', 'robot_description', 'Topic of the robot description.'),
     ('params_file', '', 'Parameter file of the node.'),
+    REQUIRED,
     ('namespace', '', 'Namespace of the node and its topics.'),
     ('use_sim_time', 'false', 'Use the time of the topic /clock.'),
     ('base_link', '', 'First link of the chain. Empty: the root link.'),
@@ -103,7 +104,7 @@ def start_node(context):
             + [parameters],
             remappings=remappings,
             output='screen',
-            on_exit=Shutdown(),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

@@ -28,7 +28,7 @@ def check_demo(context):
 
 def start_demo(context):
     """Start the publisher of a reference trajectory if it is wanted."""
-    names = ('demo', 'namespace', 'use_sim_time', 'joint_trajectory')
+    names = ('demo', 'required', 'namespace', 'use_sim_time', 'joint_trajectory')
     value = {name: LaunchConfiguration(name).perform(context) for name in names}
     if not switch('demo', value['demo']):
         return []
@@ -40,7 +40,7 @@ def start_demo(context):
             parameters=[{'use_sim_time': switch('use_sim_time', value['use_sim_time'])}],
             remappings=[('joint_trajectory', value['joint_trajectory'])],
             output='screen',
-            on_exit=Shutdown(),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

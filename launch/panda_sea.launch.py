@@ -14,7 +14,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from hodyn_ros.launching import refuse_missing, switch
+from hodyn_ros.launching import REQUIRED, refuse_missing, switch
 
 SHARE = Path(__file__).resolve().parent.parent
 
@@ -34,6 +34,8 @@ ARGUMENTS = (
         str(SHARE / 'config' / 'panda.yaml'),
         'Parameter file of the hodyn node alone, with the limits of the joints.',
     ),
+    # Nobody includes a demonstration, of which no node is of use alone.
+    (REQUIRED[0], 'true', REQUIRED[2]),
     ('namespace', '', 'Namespace of the nodes and their topics.'),
     (
         'clock',
@@ -91,7 +93,7 @@ def start_nodes(context):
             parameters=parameters,
             remappings=[*remappings, *([('/clock', clock)] if clock != '/clock' else ())],
             output='screen',
-            on_exit=Shutdown(),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
 
     nodes = [

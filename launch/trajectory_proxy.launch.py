@@ -8,10 +8,11 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from hodyn_ros.launching import refuse_missing, switch
+from hodyn_ros.launching import REQUIRED, refuse_missing, switch
 
 ARGUMENTS = (
     ('params_file', '', 'Parameter file of the node.'),
+    REQUIRED,
     ('namespace', '', 'Namespace of the node.'),
     ('use_sim_time', 'false', 'Use the time of the topic /clock.'),
     (
@@ -56,7 +57,7 @@ def start_node(context):
             parameters=([value['params_file']] if value['params_file'] else [])
             + [parameters],
             output='screen',
-            on_exit=Shutdown(),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

@@ -5,13 +5,14 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from hodyn_ros.launching import switch
+from hodyn_ros.launching import REQUIRED, switch
 
 ARGUMENTS = (
     ('robot', 'panda', 'File or name of the robot, as for the command hodyn.'),
     ('limits', '', 'File with limits, or its name. Empty: those that come with the robot.'),
     ('output', '', 'Recording (.rrd). Empty: a window, without a display <robot>.rrd.'),
     ('serve', 'false', 'Show it in browsers.'),
+    REQUIRED,
     ('namespace', '', 'Namespace of the node that is shown.'),
     ('joint_states', 'joint_states', 'Topic on which measured positions arrive.'),
     ('joint_motion', 'joint_motion', 'Topic on which motions with all derivatives arrive.'),
@@ -38,7 +39,7 @@ def start_node(context):
             namespace=value['namespace'],
             remappings=[(topic, value[topic]) for topic in REMAPPED],
             output='screen',
-            on_exit=Shutdown(),
+            on_exit=Shutdown() if switch('required', value['required']) else None,
         )
     ]
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <sstream>
 #include <utility>
 
 #include "pluginlib/class_list_macros.hpp"
@@ -22,6 +23,7 @@ namespace
 {
 
 constexpr auto kDiagnosticsPeriod = std::chrono::seconds(1);
+constexpr double kLongLimited = 0.1;  ///< At a limit without a break: worth a warning [s].
 
 EffortOptions options_of(const effort_controller::Params & given)
 {
@@ -46,7 +48,7 @@ EffortOptions options_of(const effort_controller::Params & given)
 EffortController::Parts::Parts(const EffortOptions & options, const std::string & base_link)
 : intake(options, base_link), follower(options), reader(options.joints.size()),
   samples(EffortSample(options.joints.size())), reports(EffortReport(options.joints.size())),
-  before(options.joints.size(), 0.0), longest(options.max_period) {}
+  before(options.joints.size(), 0.0), longest(options.max_period), fallback(options.fallback) {}
 
 CallbackReturn EffortController::on_init()
 {
@@ -70,6 +72,7 @@ CallbackReturn EffortController::on_configure(const rclcpp_lifecycle::State &)
   }
   set_references(given.joints, {"effort", "effort_dot", "effort_ddot"});
   command_interface_ = given.command_interface;
+  limits_ = options.limits;
   parts_ = std::make_shared<Parts>(options, given.base_link);
   // Callbacks may still run in another thread when this controller is cleaned up.
   const auto parts = parts_;
@@ -80,6 +83,7 @@ CallbackReturn EffortController::on_configure(const rclcpp_lifecycle::State &)
   diagnostics_ = get_node()->create_publisher<DiagnosticArray>("/diagnostics", rclcpp::QoS(1));
   timer_ = get_node()->create_wall_timer(
     kDiagnosticsPeriod, [this, parts]() {
+      tell_what_is_left(parts->is_active);
       if (parts->is_active) {
         diagnostics_->publish(diagnostics(*parts));
       }
@@ -117,10 +121,7 @@ CallbackReturn EffortController::on_activate(const rclcpp_lifecycle::State &)
 CallbackReturn EffortController::on_deactivate(const rclcpp_lifecycle::State &)
 {
   parts_->is_active = false;
-  // As joint_trajectory_controller does: nobody renews these efforts from now on.
-  for (auto & interface : command_interfaces_) {
-    put(interface, 0.0);
-  }
+  leave(parts_->fallback);
   return CallbackReturn::SUCCESS;
 }
 
@@ -250,6 +251,27 @@ void EffortController::show_states()
 #endif
 }
 
+std::string EffortController::limited_for_long(const EffortReport & report) const
+{
+  std::string said;
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    if (report.limited_for[j] > kLongLimited) {
+      said += (said.empty() ? ", at limits: " : ", ") + joints_[j] +
+        (report.limited[j] == Limited::effort ? " (effort)" : " (effort_rate)");
+    }
+  }
+  return said;
+}
+
+std::string EffortController::beyond_limit(const EffortReport & report) const
+{
+  std::ostringstream said;
+  said << joints_[report.beyond] << " shall have an effort of " << report.wanted_beyond
+       << ", more than " << kBeyond << " times its limit of " << limits_[report.beyond].effort
+       << "; look at units and derivatives of the sender";
+  return said.str();
+}
+
 DiagnosticArray EffortController::diagnostics(Parts & parts)
 {
   parts.reports.take();
@@ -257,11 +279,16 @@ DiagnosticArray EffortController::diagnostics(Parts & parts)
   DiagnosticStatus status;
   status.name = std::string(get_node()->get_name()) + ": efforts";
   status.hardware_id = get_node()->get_name();
-  status.level =
-    report.state == State::following ? DiagnosticStatus::OK : DiagnosticStatus::WARN;
+  const std::string limited = limited_for_long(report);
+  status.level = report.state == State::following && limited.empty() ?
+    DiagnosticStatus::OK : DiagnosticStatus::WARN;
   status.message = name_of(report.state);
-  if (report.state == State::refused) {
+  if (report.beyond >= 0) {
+    status.message += ": " + beyond_limit(report);
+  } else if (report.state == State::refused) {
     status.message += std::string(": the last message ") + text_of(parts.refusal);
+  } else if (report.state == State::following) {
+    status.message += limited;
   }
   status.values = {
     key_value("age [s]", std::to_string(report.age)),
@@ -271,6 +298,7 @@ DiagnosticArray EffortController::diagnostics(Parts & parts)
     key_value("refused", std::to_string(parts.refused)),
     key_value("last refusal", text_of(parts.refusal)),
     key_value("losses", std::to_string(report.losses)),
+    key_value("the same efforts for [s]", std::to_string(report.unchanged_for)),
     key_value("efforts not taken by the hardware", std::to_string(parts.unwritten))};
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     status.values.push_back(
@@ -279,9 +307,14 @@ DiagnosticArray EffortController::diagnostics(Parts & parts)
         std::to_string(report.at_effort[j]) + ", " + std::to_string(report.at_effort_rate[j])));
   }
   parts.oldest = parts.widest = 0;
-  if (report.state != parts.told) {
-    RCLCPP_INFO(get_node()->get_logger(), "%s", status.message.c_str());
+  if (report.state != parts.told || status.level != parts.told_level) {
+    if (report.beyond >= 0 || !limited.empty()) {
+      RCLCPP_WARN(get_node()->get_logger(), "%s", status.message.c_str());
+    } else {
+      RCLCPP_INFO(get_node()->get_logger(), "%s", status.message.c_str());
+    }
     parts.told = report.state;
+    parts.told_level = status.level;
   }
   DiagnosticArray array;
   array.header.stamp = get_node()->now();

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,6 +26,8 @@ OK = 0
 ERROR = 2
 # As shells report processes that a signal ended, as is INTERRUPTED.
 BROKEN_PIPE = 141
+
+_PATIENCE = 2.0  # s, until something is said of what goes on
 
 
 class Commands(click.Group):
@@ -132,7 +136,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if os.environ.get('_HODYN_COMPLETE'):
         hodyn.main(given, prog_name='hodyn')  # answers the shell and exits
-    with _all_streams(), warnings.catch_warnings():
+    with _all_streams(), warnings.catch_warnings(), _compiling_told():
         warnings.showwarning = _show_warning
         try:
             # Not `hodyn.main`, which makes a broken pipe exit code 1 with a meaning of its own.
@@ -169,6 +173,40 @@ def _all_streams() -> Iterator[None]:
         if sys.stderr is None or sys.stderr.closed:
             stack.enter_context(contextlib.redirect_stderr(nowhere))
         yield
+
+
+@contextlib.contextmanager
+def _compiling_told() -> Iterator[None]:
+    """Say once that machine code is being compiled, `_PATIENCE` after the first compilation."""
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch_compiler, args=(ended,), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch_compiler(ended: threading.Event) -> None:
+    """Say that Numba compiles, until something ends."""
+    # Importing Numba only to ask it would make all commands start later.
+    while (events := sys.modules.get('numba.core.event')) is None or not hasattr(
+        events, 'register'
+    ):
+        if ended.wait(0.1):
+            return
+    record = events.RecordingListener()
+    events.register('numba:compile', record)
+    try:
+        while not ended.wait(0.1):
+            begun = [moment for moment, event in record.buffer if event.is_start]
+            is_compiling = 2 * len(begun) > len(record.buffer)
+            if is_compiling and time.time() - begun[0] > _PATIENCE:
+                _say('Compiling machine code, which is kept for the next call ...')
+                return
+    finally:
+        events.unregister('numba:compile', record)
 
 
 def error_text(error: Exception) -> str:

@@ -194,6 +194,8 @@ def written(path: Path) -> Iterator[Path]:
     ------
     RequestError
         If the path is a folder, or a file that cannot be written.
+    OSError
+        If writing fails, with the path.
     """
     if path.is_dir():
         raise RequestError(
@@ -205,5 +207,8 @@ def written(path: Path) -> Iterator[Path]:
     try:
         yield replacement.path
         replacement.finish()
+    except OSError as error:  # of a stream that does not know its file
+        error.filename = str(path)
+        raise
     finally:
         replacement.discard()

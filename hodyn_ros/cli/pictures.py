@@ -217,7 +217,7 @@ def _present(
     recording: Any,
     output: Path | None,
     serve: bool,
-    follow: Callable[[], None] | None = None,
+    follow: Callable[..., None] | None = None,
 ) -> None:
     """Show a recording in the viewer or in browsers, or write it, while it goes on."""
     rerun = view_library()
@@ -225,7 +225,7 @@ def _present(
         address = recording.serve_grpc()
         rerun.serve_web_viewer(connect_to=address, open_browser=False)
         page = f'http://localhost:9090/?url={quote(address, safe="")}'
-        click.echo(f'Served at {page} until Ctrl-C.')
+        click.echo(f'Served at {page} until Ctrl-C, to all who reach this machine.')
         while not follow:
             time.sleep(1.0)
         follow()
@@ -237,12 +237,18 @@ def _present(
         if follow:
             follow()
     else:
-        with written(output) as target:
-            recording.save(target)
+        # Rerun itself does not end where a disk is full.
+        stream = recording.binary_stream()
+        with written(output) as target, target.open('wb') as file:
+
+            def keep() -> None:
+                file.write(stream.read() or b'')
+                file.flush()
+
             if follow:
                 click.echo(f'Recording until Ctrl-C: {output}')
-                follow()
-            recording.disconnect()
+                follow(keep)
+            keep()
         click.echo(f'Written: {output}; see it with: rerun {output}')
 
 

@@ -33,12 +33,13 @@ from hodyn_ros.files.inspection import (
 from hodyn_ros.files.quantities import MOTION
 from hodyn_ros.files.samples import known_orders
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.names import name_of
+from hodyn_ros.names import name_of, unit_of
 from hodyn_ros.plotting.checks import all_violations, unlimited_in
 from hodyn_ros.retiming.scaling import TimedMotion, UniformScaling, stretched
 from hodyn_ros.retiming.timings import NewTiming, new_timing
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
-from hodyn_ros.trajectory.spline import STANDSTILL, fit_spline
+from hodyn_ros.trajectory.rounding import fit_waypoints
+from hodyn_ros.trajectory.spline import STANDSTILL
 
 Array = NDArray[np.float64]
 
@@ -121,7 +122,9 @@ def retime(
         data = _data(problem, timing, results, output, unlimited)
         echo_json({**data, 'effort_ddot_by_default': by_default})
         return
-    click.echo(f'{results.name}: {_text(timing)}\n{kept(unlimited, problem.limits_from)}')
+    click.echo(
+        f'{results.name}: {_text(timing, problem.model)}\n{kept(unlimited, problem.limits_from)}'
+    )
     if by_default:
         click.echo(
             f'By default the {name_of("effort_ddot")} has a limit, too: the torque rate takes '
@@ -132,10 +135,10 @@ def retime(
         show_remarks((_EXECUTION[timing.motion is not None],))
 
 
-def _text(timing: NewTiming) -> str:
+def _text(timing: NewTiming, model: RobotModel) -> str:
     """How long the motion takes before and after, and what does not let it be faster."""
     before, after = number(timing.duration_before), number(timing.duration)
-    text = f'from {before} s to {after} s{_said(timing)[1]}'
+    text = f'from {before} s to {after} s{_said(timing, model)[1]}'
     worst = timing.limiting
     if worst is None or not timing.is_fastest:
         return text
@@ -215,14 +218,14 @@ def _data(
         'limits_from': problem.limits_from,
         'duration_before': timing.duration_before,
         'duration': timing.duration,
-        **_said(timing)[0],
+        **_said(timing, problem.model)[0],
         'limiting': timing.limiting,
         'unlimited': unlimited,
         'provenance': problem.model.provenance.lines(),
     }
 
 
-def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
+def _said(timing: NewTiming, model: RobotModel) -> tuple[dict[str, Any], str]:
     """What is said of a new timing of its kind alone, for programs and as text."""
     found = timing.found
     if isinstance(found, UniformScaling):
@@ -235,13 +238,15 @@ def _said(timing: NewTiming) -> tuple[dict[str, Any], str]:
             f'\nIt stands still for {number(found.standstill)} s of this, as before '
             '(--drop-standstills leaves that out).\n'
         )
+    kinds = {unit_of('rad', kind == 'prismatic') for kind in model.joint_types}
+    unit = ' or '.join(sorted(kinds, reverse=True))
     return {
         'duration_uniform': found.uniform_duration,
         'standstill': found.standstill,
         'largest_distance_from_path': timing.deviation,
     }, (
         f'; at constant speed of its parameter {number(found.uniform_duration)} s.{standing}'
-        f'Averaging its timing leaves the path by at most {number(timing.deviation)} rad or m.'
+        f'Averaging its timing leaves the path by at most {number(timing.deviation)} {unit}.'
     )
 
 
@@ -306,8 +311,15 @@ def _path_through(
     known = min(_AT_ENDS, motion.shape[1] - 1)
     ends[:, :known] = motion[[0, -1], 1 : known + 1]
     ends[np.abs(ends) <= STANDSTILL] = 0.0
-    path = fit_spline(ordered.times, motion[:, 0], start=ends[0], end=ends[1])
-    return path, (*told, *noise_remarks(ordered), *gap_remarks(ordered), *rounded)
+    fitted = fit_waypoints(
+        ordered.times,
+        motion[:, 0],
+        start=ends[0],
+        end=ends[1],
+        joint_names=ordered.joint_names,
+    )
+    seen = (*noise_remarks(ordered), *gap_remarks(ordered))
+    return fitted.motion, (*told, *seen, *rounded, *fitted.remarks)
 
 
 def _new_timing(

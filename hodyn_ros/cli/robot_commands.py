@@ -25,10 +25,11 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
 from hodyn_ros.names import listed
 from hodyn_ros.plotting.labels import label_of
-from hodyn_ros.trajectory.references import panda_sinusoids
+from hodyn_ros.retiming import retime
+from hodyn_ros.trajectory.jtc import JtcMotion
+from hodyn_ros.trajectory.references import panda_sinusoids, panda_swing
 
-_SAMPLES = 1601
-_FASTER = 1.2  # the motion in fast.csv
+_DEMO_RATE = 500.0  # Hz
 # Of turning and sliding joints.
 _FRICTION_UNITS = {
     'viscous': ('N m s/rad', 'N s/m'),
@@ -359,24 +360,32 @@ def _tracking_law(
 
 
 def demo(folder: Path) -> None:
-    """Write a motion of the Panda at two speeds, and show commands that read it.
+    """Write two motions of the Panda, and show commands that read them.
 
     Parameters
     ----------
     folder : pathlib.Path
         Made if needed.
     """
-    model, _ = load_model(Given('panda'))
+    problem = load_problem(Given('panda'))
     reference = panda_sinusoids()
-    times = np.linspace(0.0, reference.duration, _SAMPLES)
-    motion, no_effort = reference.motion(times), np.empty((_SAMPLES, 0, model.n_joints))
-    slow = Results.of_model(
-        model, times, motion, no_effort, name='Franka Panda', source='given'
-    )
-    faster = motion * _FASTER ** np.arange(motion.shape[1])[:, None]
+    fast = _without_rates(problem)
     folder.mkdir(parents=True, exist_ok=True)
-    write_results(folder / 'motion.csv', slow)
-    write_results(folder / 'fast.csv', replace(slow, times=times / _FASTER, motion=faster))
+    for name, duration, motion in (
+        ('motion', reference.duration, reference.motion),
+        ('fast', fast.times[-1], fast),
+    ):
+        times = np.linspace(0.0, duration, round(_DEMO_RATE * duration) + 1)
+        no_effort = np.empty((len(times), 0, problem.model.n_joints))
+        results = Results.of_model(
+            problem.model,
+            times,
+            motion(times),
+            no_effort,
+            name='Franka Panda',
+            source='given',
+        )
+        write_results(folder / f'{name}.csv', results)
     click.echo(
         f'Written: {folder}/motion.csv, {folder}/fast.csv\n\nTry next:\n'
         f'  hodyn check panda {folder}/motion.csv\n'
@@ -386,3 +395,10 @@ def demo(folder: Path) -> None:
         f'  hodyn plot panda {folder}/motion.csv\n'
         f'  hodyn report panda {folder}/motion.csv -o {folder}/report.html'
     )
+
+
+def _without_rates(problem: Problem) -> JtcMotion:
+    """Motion as fast as limits of velocity, acceleration and torque allow, as planners make it."""
+    unlimited = np.full(problem.model.n_joints, np.inf)
+    limits = problem.limits._replace(effort_dot=unlimited, jerk=unlimited)
+    return retime(problem.model, panda_swing(), limits, rise_time=0.0).motion

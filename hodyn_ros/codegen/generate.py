@@ -121,12 +121,13 @@ def generate_code(
                 f'not {type(controller).__name__}.'
             )
         written = {f'kernel/{path}': text for path, text in written.items()}
-        written.update(_package(code, 1.0 / controller.sample_period, controller.lead))
+        written.update(_package(code, controller))
     return _write(Path(directory), written, code, overwrite)
 
 
-def _package(code: Code, rate: float, lead: float) -> dict[str, str]:
-    """Files of a package for ros2_control around code with a law of a rate [Hz]."""
+def _package(code: Code, law: Any) -> dict[str, str]:
+    """Files of a package for ros2_control around code with a tracking law."""
+    kinds = {type(actuator).__name__ for actuator in law.actuators.by_joint.values()}
     values = {
         'mark': code.mark,
         'name': code.name,
@@ -134,8 +135,9 @@ def _package(code: Code, rate: float, lead: float) -> dict[str, str]:
         'unit': code.unit,
         'package': f'{code.name.lower()}_tracking_controller',
         'version': package_version(),
-        'rate': f'{round(rate)}',
-        'lead': f'{lead:g}',
+        'rate': f'{round(1.0 / law.sample_period)}',
+        'lead': f'{law.lead:g}',
+        'is_elastic': 'false' if kinds == {'RigidDrive'} else 'true',
     }
     templates = Path(__file__).with_name('ros2_control')
     return {

@@ -30,6 +30,7 @@ from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import DERIVATIVES, listed
 from hodyn_ros.trajectory.piecewise import divided_times
 from hodyn_ros.trajectory.planning import Waypoints, plan_motion
+from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoother, runs
 from hodyn_ros.trajectory.spline import STANDSTILL, MotionSpline, fit_spline
 
@@ -304,11 +305,21 @@ class How:
                     *plan.warnings,
                 )
             else:
-                curve = _through(samples.times, positions, *rows)
+                free = np.full((_FREE, positions.shape[1]), np.nan)
+                curve, _, rounded = fit_waypoints(
+                    samples.times,
+                    positions,
+                    *rows,
+                    start=free,
+                    end=free,
+                    joint_names=samples.joint_names,
+                )
                 names = ', '.join(MOTION[: min(given, 3)])
+                which = f'{len(curve.times)} of' if rounded else 'all'
                 remarks += (
-                    f'The motion is the spline of class C4 through all {len(samples)} samples '
+                    f'The motion is the spline of class C4 through {which} {len(samples)} samples '
                     f'({names}); it need not begin and end at rest.',
+                    *rounded,
                 )
         except TrajectoryError as error:
             raise TrajectoryError(f'{samples.name}: {error}') from error

@@ -753,7 +753,8 @@ def _kept_rows(tables: Tables, q: Array) -> NDArray[np.intp]:
         raise ModelError(
             f'The loops are singular where they start: {_rank(here)} of their rows are '
             f'independent there, {_rank(there)} nearby, as where links of a loop are in line. '
-            'Give another start.'
+            'Give joints another start: <joint ... start="0.5"> of a URDF, `start` of '
+            'RobotModel.with_loops.'
         )
     _, _, order = qr(there.T, pivoting=True)
     return np.sort(order[: _rank(there)])

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
 
+MOST_DERIVATIVES = 10
+"""Rows of a motion without leading axes; more are taken for samples in their place."""
+
+
 def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
     """Motion as an array of real numbers, of whatever type it has.
 
@@ -47,7 +51,8 @@ def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDA
     Raises
     ------
     MotionError
-        If the model is none, or the motion is masked, not of real numbers, or of a wrong shape.
+        If the model is none, or the motion is masked, not of real numbers, or of a wrong shape; or
+        of shape (N, n) with N > 10, which is positions over time rather than N derivatives.
     """
     if not hasattr(model, 'n_joints'):
         raise MotionError(
@@ -77,6 +82,14 @@ def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDA
             f'accelerations and so on along the axis before the last, the {model.n_joints} joints '
             f'{listed(model.joint_names)} along the last. Of arrays of shape ({model.n_joints},) '
             f'or (N, {model.n_joints}) it is {stacked(lowest_K)}.'
+        )
+    if array.ndim == 2 and len(array) > MOST_DERIVATIVES:
+        raise MotionError(
+            f'The motion has shape {array.shape}, which is {len(array)} derivatives of one '
+            f'instant. Samples go first, expected {expected}: of arrays of shape '
+            f'(N, {model.n_joints}) it is {stacked(max(lowest_K, 1))}, of positions over time '
+            'alone see hodyn_ros.trajectory.fit_spline. If so many derivatives are meant, give '
+            'them a leading axis: motion[np.newaxis].'
         )
     return array
 

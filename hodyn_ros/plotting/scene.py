@@ -46,6 +46,7 @@ _ARROW = 0.3  # length of the largest force, as part of the size of the robot
 
 _PARTS, _LIMITS = 'parts of limits', 'limits'
 _UNUSED, _USED, _EXCEEDED = (205, 209, 213), (0, 158, 115), (213, 40, 30)
+_LIMIT = 0xD5281EFF  # the last of these
 _UNKNOWN = (150, 153, 158)
 _LINES = (
     0x56B4E9FF,
@@ -498,13 +499,13 @@ class _Motion:
                 if np.isfinite(upper):
                     bounds[item.quantity, name] = (lower, upper)
         for path, both in bounds.items():
-            lines = [('limit', _EXCEEDED)] * 2
+            lines = [('limit', _LIMIT)] * 2
             self._record_scalars(path, lines, np.array([both, both]), span)
 
     def _record_scalars(
         self,
         path: Sequence[str],
-        lines: Sequence[tuple[str, Any]],
+        lines: Sequence[tuple[str, int]],
         values: Array,
         times: Array,
     ) -> None:
@@ -515,7 +516,9 @@ class _Motion:
             if entity not in self._lines:
                 self._lines.add(entity)
                 names, colours = zip(*lines)
-                self._record(path, self.rr.SeriesLines(names=names, colors=colours))
+                # Three numbers in a list could as well be red, green and blue.
+                packed = np.array(colours, np.uint32)
+                self._record(path, self.rr.SeriesLines(names=names, colors=packed))
             columns = self.rr.Scalars.columns(scalars=values[known].ravel())
             lengths = [values.shape[1]] * len(known)
             self._record_along(path, columns.partition(lengths), times[known])

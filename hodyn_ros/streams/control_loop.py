@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hodyn_ros.control.law import Command, shifted
-from hodyn_ros.control.laws import FLOATING, MODES, TRACKING
+from hodyn_ros.control.laws import FLOATING, MODES
 from hodyn_ros.control.observer import ObservedState
 from hodyn_ros.errors import ControlError, HodynError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
@@ -23,6 +23,7 @@ from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import SlowedMotion
 from hodyn_ros.streams.inputs import BEGIN_ANEW_AFTER, LINKS, MOTORS, Measured, References
 from hodyn_ros.streams.motion_stream import (
+    OVERTAKEN,
     TRAJECTORY,
     Instant,
     MotionStream,
@@ -39,6 +40,8 @@ from hodyn_ros.streams.supervisor import (
     OFF_PATH,
     REPEAT,
     STOP,
+    SUSPEND,
+    SUSPENDED,
     Seen,
     Supervisor,
     Watch,
@@ -85,6 +88,9 @@ class ControlLoop:
         Makes a robot of a description and settings.
     make_laws : callable
         Makes what controls it.
+    follow : callable
+        Called with the robot in use and whether one is being made ready, whenever they or the
+        settings change. By default nothing is done.
     """
 
     def __init__(
@@ -93,8 +99,9 @@ class ControlLoop:
         planner: TrajectoryPlanner,
         robot_of: Callable[[str, Any], Robot],
         make_laws: MakeLaws,
+        follow: Callable[[Robot | None, bool], object] = lambda *_: None,
     ) -> None:
-        self._host, self._make_laws = host, make_laws
+        self._host, self._make_laws, self._follow = host, make_laws, follow
         self.laws: Laws | None = None
         self.preparation = RobotPreparation(
             host,
@@ -158,6 +165,7 @@ class ControlLoop:
 
     def _on_progress(self) -> None:
         preparation = self.preparation
+        self._follow(preparation.robot, preparation.is_under_way)
         if self.stream.follow(preparation.robot, preparation.is_under_way, self.instant()):
             text = 'The running trajectory is stopped: the new robot has other joints.'
             self._host.get_logger().error(text)
@@ -202,6 +210,7 @@ class ControlLoop:
         before : object
             Settings until now.
         """
+        self._follow(self.preparation.robot, self.preparation.is_under_way)
         if self.laws is None:
             return
         settings = self._host.settings
@@ -299,13 +308,18 @@ class ControlLoop:
         if not settings.measurement_timeout and self.measured is None:
             raise StaleError('There is no measurement yet, whose stamps are the time.')
         if not self.time():  # simulated time has not begun, nor can the motion
+            if self._early:
+                report_plan(self._host, Plan(0, None, remarks=(OVERTAKEN,)))
             self._early = data
             return
         stopped = self.supervisor.why
         if stopped:
-            why = 'the motion to rest is not over.'
-            if self.measured and self.references.has_stopped(self.measured.stamp):
-                why = self.ready().guard.unrest(self.measured.state[:2])
+            why, laws = 'the motion to rest is not over.', self.ready()
+            judge, measured = self.supervisor, self.measured
+            is_suspended = judge.state == SUSPENDED
+            if measured and (is_suspended or self.references.has_stopped(measured.stamp)):
+                why = laws.guard.unrest(measured.state[:2])
+            why = why or judge.off_period(self._watch(laws))
             if why:
                 raise ControlError(
                     f'The robot has been stopped: {stopped} It does not move on yet: {why}'
@@ -317,7 +331,8 @@ class ControlLoop:
         if stopped:
             if self.supervisor.release():
                 self.ready().controller.begin()
-            self.references.end_stop()
+            if not is_suspended:
+                self.references.end_stop()
             self._host.get_logger().info('The stop is over: a trajectory has come.')
 
     def _take_early(self) -> None:
@@ -470,8 +485,10 @@ class ControlLoop:
             before, self.measured = self.measured, measured
             if self._early:
                 self._take_early()
-            if before is not None:
+            if before is not None and before.stamp != measured.stamp:
                 self.supervisor.note_interval(measured.stamp - before.stamp)
+                if self.supervisor.state == SUSPENDED:
+                    _complete(measured, before)
             command, error = self._answer(laws, measured)
         except Exception:
             self._command = None
@@ -524,6 +541,8 @@ class ControlLoop:
         """
         law, judge = laws.controller, self.supervisor
         law.complete(measured.state)
+        if judge.state == SUSPENDED:
+            raise ControlError(self._suspended())
         if judge.has_stopped and not self.references.is_stopping:
             judge.stop(OFF_PATH, judge.why)  # time or the robot is another one
             self._stop(laws, measured)
@@ -541,10 +560,25 @@ class ControlLoop:
             if self._command is None:
                 raise ControlError(judge.doubt)
             return self._command, error
+        if verdict == SUSPEND:
+            self._suspend()
+            raise ControlError(self._suspended())
         if verdict == STOP:
             self._stop(laws, measured, reference)
             reference, error = self._reference(laws, measured)
         return self._evaluated(laws, measured, reference), error
+
+    def _suspended(self) -> str:
+        return (
+            f'The robot gets no commands, so that its brakes close: {self.supervisor.why}'
+        )
+
+    def _suspend(self) -> None:
+        """Command nothing more, until a trajectory comes."""
+        text = self._suspended()
+        self._host.get_logger().error(text)
+        self.stream.clear(text)
+        self.references.clear()
 
     def _watch(self, laws: Laws) -> Watch:
         settings = self._host.settings
@@ -553,7 +587,7 @@ class ControlLoop:
             settings.max_gap,
             settings.saturation_time,
             settings.violation_samples,
-            settings.sample_period if settings.controller == TRACKING else None,
+            settings.sample_period if settings.controller in MODES else None,
             floats,
         )
 
@@ -698,3 +732,12 @@ class ControlLoop:
             'positions that cannot be true': str(gated),
             'remark': self._remark,
         }
+
+
+def _complete(measured: Measured, before: Measured) -> None:
+    """Replace velocities that are NaN by the differences to a measurement before."""
+    elapsed = (measured.stamp - before.stamp) / NANOSECONDS
+    for row in (0, 2):
+        velocity = measured.state[row + 1]
+        moved = (measured.state[row] - before.state[row]) / elapsed
+        velocity[:] = np.where(np.isnan(velocity), moved, velocity)

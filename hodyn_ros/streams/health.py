@@ -99,6 +99,12 @@ class ProcessHealth(NamedTuple):
     pid: int | None
     silence: float = 0.0
 
+    def fault(self) -> str:
+        """What keeps it from its work; empty if nothing does."""
+        if self.state == SILENT:
+            return f'planning does not answer since {self.silence:.1f} s'
+        return 'the process has ended' if self.state == ENDED else ''
+
 
 class StreamHealth(NamedTuple):
     """State of a stream of motions.
@@ -559,9 +565,8 @@ class NodeHealth:
             self._planning.add('restarts', restarts - self._planning.total['restarts'])
             text = f'the process was started again, it had ended: {last_exit}'
             causes.append(Cause(WARN, text, self._planning.recent['restarts']))
-            causes.append(Cause(ERROR, 'the process has ended', int(state == ENDED)))
-            text = f'planning does not answer since {silence:.1f} s'
-            causes.append(Cause(ERROR, text, int(state == SILENT)))
+            fault = self.process.fault()
+            causes.append(Cause(ERROR, fault, int(bool(fault))))
             count, longest = self.waiting_trajectories
             values = {
                 'process': state,

@@ -8,6 +8,7 @@ that is not known, for much more than the waypoints themselves do.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,16 @@ from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.streams.timeline import at_rest
+from hodyn_ros.names import unit_of
+from hodyn_ros.streams.timeline import LAST_END, at_rest
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
-from hodyn_ros.trajectory.planning import MotionPlan, StartState, Waypoints, plan_motion
+from hodyn_ros.trajectory.planning import (
+    MotionPlan,
+    StartState,
+    Waypoints,
+    check_joint_names,
+    plan_motion,
+)
 from hodyn_ros.trajectory.spline import fit_spline, stop_motion
 from hodyn_ros.typing import Array
 
@@ -26,14 +34,18 @@ MULTIPLE = 10.0
 """How many times what the waypoints or a stop ask for a way may ask for, without a limit."""
 
 STOP = 0.5
-"""Time of that stop, and least time in which a way is compared with one from rest to rest [s]."""
+"""Time of that stop, and least time in which a way is compared with one from rest to rest [s]. The
+way may pass over the waypoints of this time that come too soon for it."""
 
 _LOOKS = (np.arange(32) + 0.5) / 32
 _MOST_SEGMENTS = 1000  # of which efforts are looked at
 _SAME_TIME = 0.5e-9  # s
 _ROUNDING = 1e-6
+# A way that is too hard is tried again with so many times the time.
+_LONGER = 1.5
+_MOST_PLANS = 3  # of all waypoints, since each of them takes its time
 _QUANTITIES = ('velocity', 'effort', 'effort rate')
-_UNITS = ('rad/s or m/s', 'N m or N', 'N m/s or N/s')
+_UNITS = (('rad', 1), ('N m', 0), ('N m', 1))  # and how often they are derived
 # What is never too much, whatever the waypoints ask for.
 _SLIGHT = np.array([[0.1], [0.1], [10.0]])
 
@@ -60,9 +72,13 @@ def plan_from_state(
     *,
     start: StartState | None,
     tolerance: float,
+    origin: str = '',
     **options: Any,
 ) -> MotionPlan:
     """Motion through waypoints from where the robot is, without a jump, if it can get there.
+
+    Where the next waypoints come too soon, the motion joins a later one, at most `STOP` behind the
+    start state, and a remark says so.
 
     Parameters
     ----------
@@ -77,30 +93,76 @@ def plan_from_state(
     tolerance : float
         Largest distance of a robot at rest from a first waypoint that has passed, in place of
         which its motion begins where it is [rad] or [m].
+    origin : str
+        Where the start state comes from, see `State`.
     options : dict
         Further arguments of `plan_motion`.
 
     Raises
     ------
+    JointNameError
+        See `plan_motion`.
     TrajectoryError
         If the robot is too far away, the way from where it is asks for too much, or
         `plan_motion` finds no motion.
     """
+    check_joint_names(
+        waypoints, model.joint_names, options.get('allow_partial_joints', False)
+    )
     if start is None:
         return plan_motion(waypoints, model.joint_names, start=None, **options)
     passed = int(np.sum(waypoints.times <= start.time + _SAME_TIME))
     remaining = waypoints
     if not start.in_progress and 0 < passed < len(waypoints.times):
-        _check_distance(model, waypoints, start, passed - 1, tolerance)
-        rows = {
-            name: getattr(waypoints, name)[passed:]
-            for name in ('times', 'positions', 'velocities', 'accelerations')
-        }
-        remaining = replace(waypoints, **rows)
+        _check_distance(model, waypoints, start, passed - 1, tolerance, origin)
+        remaining = _rows(waypoints, slice(passed, None))
     plan = plan_motion(remaining, model.joint_names, start=start, **options)
-    if plan.motion.start_time == start.time:
-        _check_way(model, limits, plan.motion, waypoints, start, options)
-    return plan
+    if plan.motion.start_time != start.time:
+        return plan
+    way = _Way(model, limits, waypoints, start, options)
+    fault = way.fault(plan.motion)
+    if not fault:
+        return plan
+    plans = 0
+    for first in _later(remaining.times, start.time, float(plan.motion.times[1])):
+        if plans == _MOST_PLANS:
+            break
+        if way.fault(way.to(float(remaining.times[first]))):
+            continue
+        plans += 1
+        rest = _rows(remaining, slice(first, None))
+        plan = plan_motion(rest, model.joint_names, start=start, **options)
+        if not way.fault(plan.motion):
+            count = int(np.sum(waypoints.times < rest.times[0]) - passed)
+            return replace(plan, remarks=(*plan.remarks, _passed_over(count, start, rest)))
+    raise TrajectoryError(fault)
+
+
+def _rows(waypoints: Waypoints, rows: slice) -> Waypoints:
+    """Some of the waypoints."""
+    names = ('times', 'positions', 'velocities', 'accelerations')
+    return replace(waypoints, **{name: getattr(waypoints, name)[rows] for name in names})
+
+
+def _later(times: Array, begin: float, reached: float) -> list[int]:
+    """Waypoints that may be joined in place of one, ever later: indices (at most some ten)."""
+    found, wanted = list[int](), reached
+    while True:
+        wanted = begin + _LONGER * (wanted - begin)
+        index = int(np.searchsorted(times, wanted - _SAME_TIME))
+        if index >= len(times) or times[index] > begin + STOP:
+            return found
+        wanted = float(times[index])
+        found.append(index)
+
+
+def _passed_over(count: int, start: StartState, rest: Waypoints) -> str:
+    """Remark on waypoints that come too soon."""
+    which = 'a waypoint is' if count == 1 else f'{count} waypoints are'
+    return (
+        f'From {start.time:.4g} s on {which} passed over, since the robot cannot get to the next '
+        f'ones in their time; it joins the waypoints at {rest.times[0]:.4g} s.'
+    )
 
 
 def _check_distance(
@@ -109,21 +171,29 @@ def _check_distance(
     start: StartState,
     passed: int,
     tolerance: float,
+    origin: str,
 ) -> None:
     """Refuse waypoints that take for granted that the robot is elsewhere."""
-    names = [name for name in waypoints.joint_names if name in model.joint_names]
+    names = waypoints.joint_names
     places = [model.joint_names.index(name) for name in names]
-    columns = [waypoints.joint_names.index(name) for name in names]
-    reached = _between(waypoints, start.time, passed)[columns]
+    reached = _between(waypoints, start.time, passed)
     distance = np.abs(reached - start.motion[0, places])
-    j = int(distance.argmax()) if len(distance) else 0
-    if len(distance) and distance[j] > tolerance:
-        raise TrajectoryError(
-            f'The trajectory begins elsewhere: at {start.time:.3g} s its waypoints have '
-            f'{names[j]} at {reached[j]:.4g}, the robot is {distance[j]:.3g} rad or m away from '
-            f'that, more than path_tolerance ({tolerance:g}). Begin where the robot is, or give '
-            'the first waypoint the time to get there.'
-        )
+    j = int(distance.argmax())
+    if distance[j] <= tolerance:
+        return
+    unit = unit_of('rad', model.joint_types[places[j]] == 'prismatic')
+    taken = (
+        'No joint_states have come, so it is taken to rest where its last motion has ended, '
+        f'{names[j]} at {start.motion[0, places[j]]:.4g} {unit}; publish them, or begin there. '
+        if origin == LAST_END
+        else ''
+    )
+    raise TrajectoryError(
+        f'The trajectory begins elsewhere: at {start.time:.3g} s its waypoints have '
+        f'{names[j]} at {reached[j]:.4g} {unit}, the robot is {distance[j]:.3g} {unit} away from '
+        f'that, more than path_tolerance ({tolerance:g}). {taken}Begin where the robot is, or '
+        'give the first waypoint the time to get there.'
+    )
 
 
 def _between(waypoints: Waypoints, time: float, index: int) -> Array:
@@ -146,69 +216,82 @@ def _between(waypoints: Waypoints, time: float, index: int) -> Array:
     return reached
 
 
-def _check_way(
-    model: RobotModel,
-    limits: MotionLimits,
-    motion: PiecewiseMotion,
-    waypoints: Waypoints,
-    start: StartState,
-    options: dict[str, Any],
-) -> None:
-    """Refuse a way to the first waypoint that asks for more than it may."""
-    way = _demand(model, motion.within(np.array([0]), _LOOKS))
-    known = np.array([limits.velocity, limits.effort, limits.effort_dot])
-    if (way <= known).all() and np.isfinite(known).all():
-        return
-    own = _own_demand(model, waypoints, motion, start, options)
-    most = np.where(np.isfinite(known), np.maximum(known, own), MULTIPLE * own)
-    excess = way / np.maximum(most, _SLIGHT)
-    if (excess <= 1.0 + _ROUNDING).all():
-        return
-    row, j = np.unravel_index(int(excess.argmax()), excess.shape)
-    limited = np.isfinite(known[row, j])
-    why = (
-        'its limit, or what the motion itself asks for beyond that'
-        if limited
-        else f'{MULTIPLE:g} times what the motion itself asks for; it has no limit'
-    )
-    raise TrajectoryError(
-        f'The robot cannot get from where it is at {start.time:.3g} s to the waypoint at '
-        f'{motion.times[1]:.3g} s: {_QUANTITIES[row]} of {model.joint_names[j]} would be '
-        f'{way[row, j]:.4g} {_UNITS[row]}, more than {most[row, j]:.4g} ({why}). Send waypoints '
-        'that begin later, or where the robot is.'
-    )
+class _Way:
+    """Way from a start state to the waypoints, and what it may ask for."""
 
+    def __init__(
+        self,
+        model: RobotModel,
+        limits: MotionLimits,
+        waypoints: Waypoints,
+        start: StartState,
+        options: dict[str, Any],
+    ) -> None:
+        self._model, self._waypoints, self._start = model, waypoints, start
+        self._options = options
+        self._known = np.array([limits.velocity, limits.effort, limits.effort_dot])
 
-def _own_demand(
-    model: RobotModel,
-    waypoints: Waypoints,
-    motion: PiecewiseMotion,
-    start: StartState,
-    options: dict[str, Any],
-) -> Array:
-    """What the waypoints ask for by themselves, a stop from the start, and an easy way.
+    def fault(self, motion: PiecewiseMotion) -> str:
+        """Why the first segment of a motion asks for more than it may; empty: it does not."""
+        model, known, start = self._model, self._known, self._start
+        way = _demand(model, motion.within(np.array([0]), _LOOKS))
+        if (way <= known).all() and np.isfinite(known).all():
+            return ''
+        own = np.maximum(self._own, self._easy(motion))
+        most = np.where(np.isfinite(known), np.maximum(known, own), MULTIPLE * own)
+        excess = way / np.maximum(most, _SLIGHT)
+        if (excess <= 1.0 + _ROUNDING).all():
+            return ''
+        row, j = np.unravel_index(int(excess.argmax()), excess.shape)
+        limited = np.isfinite(known[row, j])
+        why = (
+            'its limit, or what the motion itself asks for beyond that'
+            if limited
+            else f'{MULTIPLE:g} times what the motion itself asks for; it has no limit'
+        )
+        angular, order = _UNITS[row]
+        unit = unit_of(angular, model.joint_types[j] == 'prismatic', order)
+        return (
+            f'The robot cannot get from where it is at {start.time:.4g} s to the waypoint at '
+            f'{motion.times[1]:.4g} s: {_QUANTITIES[row]} of {model.joint_names[j]} would be '
+            f'{way[row, j]:.4g} {unit}, more than {most[row, j]:.4g} ({why}). Send waypoints '
+            'that begin later, or where the robot is.'
+        )
 
-    Returns
-    -------
-    ndarray, shape (3, n)
-        Largest velocity, effort and effort rate of any of these.
-    """
-    state, time = np.nan_to_num(start.motion), float(motion.times[1])
-    goal = motion(time, 0)[0]
-    easy = fit_spline([0.0, max(time - start.time, STOP)], [state[0], goal])
-    compared = [easy, stop_motion(state, STOP)] if start.in_progress else [easy]
-    demands = [_demand(model, item.within(np.array([0]), _LOOKS)) for item in compared]
-    if len(waypoints.times) > 1:
-        # Joints that the waypoints leave out are held where they are.
-        missing = not set(model.joint_names) <= set(waypoints.joint_names)
-        rest = StartState(float(waypoints.times[0]), at_rest(state[0]), False)
-        begin = rest if missing else None
-        own = plan_motion(waypoints, model.joint_names, start=begin, **options).motion
-    else:  # the same way, from rest and begun in time
-        rest = StartState(min(start.time, 0.0), at_rest(state[0]), False)
-        own = plan_motion(waypoints, model.joint_names, start=rest, **options).motion
-    segments = np.unique(np.linspace(0, len(own.times) - 2, _MOST_SEGMENTS).astype(int))
-    looks = _LOOKS if len(segments) < len(_LOOKS) else _LOOKS[::4]
-    demands.append(_demand(model, own.within(segments, looks)))
-    largest: Array = np.max(demands, axis=0)
-    return largest
+    def _easy(self, motion: PiecewiseMotion) -> Array:
+        """What a way from rest to rest asks for, shape (3, n)."""
+        start, time = self._start, float(motion.times[1])
+        duration = max(time - start.time, STOP)
+        easy = fit_spline([0.0, duration], [start.motion[0], motion(time, 0)[0]])
+        return _demand(self._model, easy.within(np.array([0]), _LOOKS))
+
+    def to(self, time: float) -> PiecewiseMotion:
+        """Way from the start state to the motion that the waypoints ask for by themselves."""
+        start, goal = self._start, self._motion(time)
+        ends = [start.motion[0], goal[0]]
+        return fit_spline([start.time, time], ends, start=start.motion[1:], end=goal[1:])
+
+    @cached_property
+    def _motion(self) -> PiecewiseMotion:
+        """Motion that the waypoints ask for by themselves."""
+        names, waypoints, begin = self._model.joint_names, self._waypoints, None
+        state = np.nan_to_num(self._start.motion)
+        if len(waypoints.times) == 1:  # the same way, from rest and begun in time
+            begin = StartState(min(self._start.time, 0.0), at_rest(state[0]), False)
+        elif not set(names) <= set(waypoints.joint_names):
+            # Joints that the waypoints leave out are held where they are.
+            begin = StartState(float(waypoints.times[0]), at_rest(state[0]), False)
+        return plan_motion(waypoints, names, start=begin, **self._options).motion
+
+    @cached_property
+    def _own(self) -> Array:
+        """What the waypoints ask for by themselves, and a stop from the start, shape (3, n)."""
+        own, demands = self._motion, []
+        if self._start.in_progress:
+            stop = stop_motion(np.nan_to_num(self._start.motion), STOP)
+            demands.append(_demand(self._model, stop.within(np.array([0]), _LOOKS)))
+        segments = np.unique(np.linspace(0, len(own.times) - 2, _MOST_SEGMENTS).astype(int))
+        looks = _LOOKS if len(segments) < len(_LOOKS) else _LOOKS[::4]
+        demands.append(_demand(self._model, own.within(segments, looks)))
+        largest: Array = np.max(demands, axis=0)
+        return largest

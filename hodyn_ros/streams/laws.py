@@ -257,7 +257,7 @@ def _yielding(
 
 
 def elastic_robot(xml: str, settings: Any) -> Robot:
-    """Robot of a description with the actuators of the settings, and all compiled for it.
+    """Robot of a description with the actuators of the settings.
 
     Limits of velocities and efforts that are zero in the description are taken for unknown. If
     each joint has one motor, largest torques that the settings leave out are the efforts of the
@@ -292,8 +292,15 @@ def elastic_robot(xml: str, settings: Any) -> Robot:
     motion = motion._replace(velocity=velocity, effort=effort)
     if len(torque) == model.n_joints:  # where none is given, that of the robot description
         limits = limits._replace(motor_torque=np.where(np.isfinite(torque), torque, effort))
+    return Robot(model, motion, xml, RobotDrives(actuators, limits, {}))
+
+
+def controlled_robot(xml: str, settings: Any) -> Robot:
+    """Robot as of `elastic_robot`, and all compiled that the laws compute for it."""
+    robot = elastic_robot(xml, settings)
+    model = robot.model
     warm_up(model)
     if settings.tool_link in model.links:  # of which external wrenches are published
         rest = np.zeros((1, model.n_joints))
         model.warm_up(0, lambda: jacobian(model, rest, settings.tool_link, 'body'))
-    return Robot(model, motion, xml, RobotDrives(actuators, limits, {}))
+    return robot

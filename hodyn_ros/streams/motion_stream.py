@@ -82,6 +82,13 @@ _SOON = NANOSECONDS // 2  # those that begin later than in this time do not coun
 # Trajectories that wait for the one before them; of a flood the oldest give way.
 MOST_WAITING = 16
 
+OVERTAKEN = 'A newer one has overtaken this one.'
+
+LONG_PLANNING = 2.0
+"""Time after which it is said that a trajectory is still being planned [s]."""
+OLDEST_START = 10.0
+"""Age above which a trajectory without a stamp, which is for now, does not begin any more [s]."""
+
 # Time for planning while a motion goes on, which the new one must meet at its end [s].
 SHORTEST_LEAD = 0.02
 # First guess of the time that planning takes per byte of the message [s].
@@ -290,7 +297,9 @@ class _Trajectory:
     sent : Instant
     tries : int
     planning : float
-        Time that the tries have taken [s]
+        Time that the tries have taken, and that there was no planner with the robot [s]
+    told : float
+        For how long it has been said to be planned [s]
     is_joined : bool
         It is to continue a motion in progress.
     is_known : bool
@@ -304,6 +313,7 @@ class _Trajectory:
     sent: Instant = Instant(0, 0.0)
     tries: int = 0
     planning: float = 0.0
+    told: float = 0.0
     is_joined: bool = False
     is_known: bool = False
 
@@ -357,6 +367,7 @@ class MotionStream:
         self._limits: MotionLimits | None = None
         self._is_held = False
         self._numbers = 0
+        self._looked = 0.0  # when overdue trajectories were last looked for [s]
         self._following = Following()
 
     def _on(self, event: str) -> None:
@@ -453,7 +464,7 @@ class MotionStream:
             self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
         for older in [older for older in self._waiting if self._gives_way(older, item)]:
             self._waiting.remove(older)
-            self._refuse('A newer one has overtaken this one.', True, older.topic)
+            self._refuse(OVERTAKEN, True, older.topic)
         if len(self._waiting) >= MOST_WAITING:
             oldest = self._waiting.popleft()
             reason = f'More than {MOST_WAITING} newer trajectories wait to be planned.'
@@ -473,14 +484,26 @@ class MotionStream:
 
     def waiting(self, at: Instant) -> tuple[int, float]:
         """How many trajectories have no plan yet, and for how long the first one waits [s]."""
-        items = [*self._waiting, *([] if self._open is None else [self._open])]
+        items = self._unplanned()
         waits = (at.steady - item.arrival.steady for item in items)
         return len(items), max(waits, default=0.0)
 
-    def drop_overdue(self, is_planning: bool, at: Instant) -> None:
-        """Drop what should have begun long ago; what is being planned only if nobody plans it."""
-        why = '' if self._open is None or is_planning else self._overdue(self._open, at)
-        if why:
+    def drop_overdue(self, is_planning: bool, at: Instant, is_ready: bool = True) -> None:
+        """Drop what should have begun long ago; what is being planned only if nobody plans it.
+
+        Parameters
+        ----------
+        is_planning : bool
+            Whether the planner does what it is told.
+        at : Instant
+        is_ready : bool
+            Whether it has the robot; the time until then is none that a trajectory has waited.
+        """
+        since, self._looked = self._looked, at.steady
+        for item in [] if is_ready else self._unplanned():
+            item.planning += at.steady - max(since, item.arrival.steady)
+        task, is_planned = self._open, is_planning and is_ready
+        if task is not None and (why := self._overdue(task, at, is_planned)):
             self._forget_open(why, kind='stale')
         for item in list(self._waiting):
             why = self._overdue(item, at)
@@ -489,12 +512,48 @@ class MotionStream:
                 self._refuse(why, topic=item.topic, kind='stale')
         self._go_on(at)
 
-    def _overdue(self, item: _Trajectory, at: Instant) -> str:
-        """Why a trajectory is not to begin any more, since nobody expects it; empty if it is."""
+    def long_planning(self, at: Instant, is_ready: bool = True) -> str:
+        """Sentence on a trajectory that takes long to plan, after 2 s, 4 s and so on; or empty.
+
+        Parameters
+        ----------
+        at : Instant
+        is_ready : bool
+            Whether the planner has the robot.
+        """
+        item = self._open
+        waited = 0.0 if item is None else at.steady - item.arrival.steady
+        if item is None or waited < max(LONG_PLANNING, 2.0 * item.told):
+            return ''
+        item.told = waited
+        what = f'{item.topic}: a trajectory of {len(item.request.data)} bytes is not planned yet, '
+        cause = '' if is_ready else ' The planning process is still being made ready.'
+        bound = f' Older than {OLDEST_START:g} s it does not begin.'
+        return (
+            f'{what}{waited:.1f} s after it came.{cause}{bound * (not item.request.stamp)}'
+        )
+
+    def _unplanned(self) -> list[_Trajectory]:
+        return [*self._waiting, *([] if self._open is None else [self._open])]
+
+    def _overdue(self, item: _Trajectory, at: Instant, is_planned: bool = False) -> str:
+        """Why a trajectory is not to begin any more, since nobody expects it; empty if it is.
+
+        Of one that is being planned, only its age counts.
+        """
+        age = at.steady - item.arrival.steady
+        if item.is_stop:  # never too late
+            return ''
+        if age > OLDEST_START and not item.request.stamp:
+            return (
+                f'It came {age:.1f} s ago and was to begin at once. It is not planned yet, and '
+                f'older than {OLDEST_START:g} s it does not begin any more. Send fewer points, '
+                'or a stamp at which it is to begin.'
+            )
         ahead = max(item.start - item.arrival.now, 0) / NANOSECONDS
-        late = at.steady - item.arrival.steady - item.planning - ahead
+        late = age - item.planning - ahead
         most = self._settings().trajectory_timeout
-        if item.is_stop or late <= most:  # a stop is never too late
+        if is_planned or late <= most:
             return ''
         return (
             f'It should have begun, but has waited for {late:.1f} s to be planned, more than '

@@ -196,7 +196,9 @@ class RobotPreparation(Generic[M]):
             ' The robot before stays in use.' if self.robot else '',
         )
         what = (
-            f'kernels for its {n} joints are compiled' if n else 'its description is read'
+            f'kernels for its {n} joints are compiled'
+            if n
+            else 'its description is read, and kernels are compiled'
         )
         self._node.get_logger().info(
             f'The new robot is being made ready for {waited:.0f} s: {what}.{stays}'
@@ -299,9 +301,9 @@ class CompiledRobots(RobotPreparation[Compiled]):
             What it carries from now on; by default as before.
         """
         if self.robot is not None:
-            if payloads is not None:
-                self._payloads = payloads
-            self.robot = self._robot_of(self.robot.description, (self.robot.bare, ''))
+            carried = self._payloads if payloads is None else payloads
+            self.robot = self._made(self.robot.description, self.robot.bare, carried)
+            self._payloads = carried  # only if there is such a robot
 
     def with_payloads(self, payloads: tuple[Payload, ...]) -> Robot:
         """Robot in use, as it is with other payloads.
@@ -336,8 +338,13 @@ class CompiledRobots(RobotPreparation[Compiled]):
         return make
 
     def _robot_of(self, description: str, made: Compiled) -> Robot:
-        self._node.parameters.declare_joints(made[0].joint_names)
-        return self._variant(description, made[0], self._payloads)
+        return self._made(description, made[0], self._payloads)
+
+    def _made(
+        self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]
+    ) -> Robot:
+        self._node.parameters.declare_joints(bare.joint_names)
+        return self._variant(description, bare, payloads)
 
     def _variant(
         self, description: str, bare: RobotModel, payloads: tuple[Payload, ...]

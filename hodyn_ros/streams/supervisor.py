@@ -1,12 +1,14 @@
 """What a robot does under a control law: it follows, is brought to rest, floats, or gets nothing.
 
 A supervisor looks at each measurement and is in one of the states of `TRANSITIONS`. Why it has
-left `FOLLOWING` it keeps as data, until a trajectory releases the robot.
+left `FOLLOWING` it keeps as data, until a trajectory releases the robot. A law cannot stop a robot
+at a rate for which it was not made: then nothing is commanded, and the brakes of the robot close.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,17 +21,19 @@ if TYPE_CHECKING:
 
 
 FOLLOWING, STOPPING, LEAVING = 'following', 'stopping on the path', 'leaving the path'
-FLOATING, SILENT = 'floating', 'silent'
+FLOATING, SILENT, SUSPENDED = 'floating', 'silent', 'suspended'
 
 ON_PATH = 'a bound is exceeded on the path'
 OFF_PATH = 'a bound is exceeded off the path'
 TOUCHED = 'a collision, and the robot is to float'
+OFF_PERIOD = 'the period of the law is not kept'
 RELEASED = 'a trajectory comes, at rest'
 NO_COMMAND = 'there is no command'
 COMMAND = 'there is a reference, or a command'
 
 TRANSITIONS = {
     (FOLLOWING, COMMAND): FOLLOWING,
+    (FOLLOWING, OFF_PERIOD): SUSPENDED,
     (FOLLOWING, NO_COMMAND): SILENT,
     (FOLLOWING, ON_PATH): STOPPING,
     (FOLLOWING, OFF_PATH): LEAVING,
@@ -37,25 +41,30 @@ TRANSITIONS = {
     (SILENT, COMMAND): FOLLOWING,
     (SILENT, NO_COMMAND): SILENT,
     (STOPPING, COMMAND): STOPPING,
+    (STOPPING, OFF_PERIOD): SUSPENDED,
     (STOPPING, NO_COMMAND): STOPPING,
     (STOPPING, OFF_PATH): LEAVING,
     (STOPPING, RELEASED): FOLLOWING,
     (LEAVING, COMMAND): LEAVING,
+    (LEAVING, OFF_PERIOD): SUSPENDED,
     (LEAVING, NO_COMMAND): LEAVING,
     (LEAVING, OFF_PATH): LEAVING,
     (LEAVING, RELEASED): FOLLOWING,
     (FLOATING, COMMAND): FLOATING,
+    (FLOATING, OFF_PERIOD): SUSPENDED,
     (FLOATING, NO_COMMAND): FLOATING,
     (FLOATING, OFF_PATH): LEAVING,
     (FLOATING, RELEASED): FOLLOWING,
+    (SUSPENDED, NO_COMMAND): SUSPENDED,
+    (SUSPENDED, RELEASED): FOLLOWING,
 }
 """The state that follows a state and an event; another event cannot happen in that state."""
 
 HOLD, FLOAT = 'hold', 'float'
 """What may happen without a reference, and after a collision."""
 
-GO, REPEAT, STOP = 'go', 'repeat', 'stop'
-"""Verdicts: compute a command, give the last one again, begin to stop."""
+GO, REPEAT, STOP, SUSPEND = 'go', 'repeat', 'stop', 'suspend'
+"""Verdicts: compute a command, give the last one again, begin to stop, command nothing more."""
 
 # How many intervals of the stamps tell the period of the measurements, and how far it may be from
 # the one that is expected, as a part of it.
@@ -151,7 +160,7 @@ class Supervisor:
     @property
     def has_stopped(self) -> bool:
         """Whether the robot has been stopped and waits for a trajectory."""
-        return self.state in (STOPPING, LEAVING, FLOATING)
+        return self.state in (STOPPING, LEAVING, FLOATING, SUSPENDED)
 
     def begin_anew(self) -> None:
         """Forget what has been counted in another time, but not why the robot stands."""
@@ -207,7 +216,7 @@ class Supervisor:
         Parameters
         ----------
         event : str
-            `ON_PATH`, `OFF_PATH` or `TOUCHED`, which says how.
+            `ON_PATH`, `OFF_PATH`, `TOUCHED` or `OFF_PERIOD`, which says how.
         why : str
         """
         self._on(event)
@@ -227,10 +236,19 @@ class Supervisor:
         Returns
         -------
         str
-            `GO`, `REPEAT` or `STOP`. With `STOP` the state says how the robot is brought to rest,
-            and `why` for what reason; with `REPEAT` `doubt` says which bound is exceeded.
+            `GO`, `REPEAT`, `STOP` or `SUSPEND`. With `STOP` the state says how the robot is
+            brought to rest, and `why` for what reason; with `REPEAT` `doubt` says which bound is
+            exceeded. `SUSPEND` comes once: there is nothing to judge any more.
         """
         self.doubt = ''
+        if self.state == SILENT:
+            self._on(COMMAND)
+        off = self.off_period(watch)
+        if self.has_stopped and not off:
+            off = self._gap(watch, seen)  # the second one: not even the stop is kept up
+        if off:
+            self.stop(OFF_PERIOD, off)
+            return SUSPEND
         if self.has_stopped:
             if self.state != STOPPING or not _is_off(seen.error, guard):
                 return GO
@@ -238,8 +256,6 @@ class Supervisor:
             self.stop(OFF_PATH, self.why)  # it cannot even follow the stop
             return STOP
         watched = np.zeros_like(seen.error) if seen.yields else seen.error
-        if self.state == SILENT:
-            self._on(COMMAND)
         fault = self._fault(watch, seen)
         self.doubt = fault or guard.violation(seen.state, watched, seen.external)
         if not self.doubt:
@@ -263,23 +279,50 @@ class Supervisor:
         """Say what does not let the robot move on, whatever it measures; empty if it may."""
         if seen.fault:
             return seen.fault
-        intervals = self._intervals
-        gap = intervals[-1] / NANOSECONDS if intervals else 0.0
-        if gap > watch.max_gap and seen.reference[1:].any():
-            return f'There was no measurement for {gap:.3f} s while it moved (max_gap).'
+        if gap := self._gap(watch, seen):
+            return gap
         limited = (seen.stamp - (self._limited_since or seen.stamp)) / NANOSECONDS
         if limited > watch.saturation_time:
             return f'A motor was at its torque limit for {limited:.3f} s (saturation_time).'
-        T = watch.sample_period
-        if len(intervals) == INTERVALS and T is not None:
-            # Samples that are lost make some intervals longer, not all.
-            shortest, longest = min(intervals) / NANOSECONDS, max(intervals) / NANOSECONDS
-            if shortest > (1.0 + _DEVIATION) * T or longest < (1.0 - _DEVIATION) * T:
-                return (
-                    f'A measurement comes every {shortest:.6g} to {longest:.6g} s, sample_period '
-                    f'is {T:.6g} s.'
-                )
         return ''
+
+    def _gap(self, watch: Watch, seen: Seen) -> str:
+        """Say that a robot moved for too long without a command; empty if it did not."""
+        gap = self._intervals[-1] / NANOSECONDS if self._intervals else 0.0
+        if gap <= watch.max_gap or not seen.reference[1:].any():
+            return ''
+        return (
+            f'While it moved, no measurement was answered for {gap:.3f} s (max_gap): none came, '
+            'or this node was held up.'
+        )
+
+    def off_period(self, watch: Watch) -> str:
+        """Why a law cannot do its work at the rate of the latest measurements; empty if it can.
+
+        Parameters
+        ----------
+        watch : Watch
+
+        Returns
+        -------
+        str
+            Measurements that are lost now and then make some intervals longer, not the median.
+        """
+        T, intervals = watch.sample_period, self._intervals
+        if T is None or len(intervals) < INTERVALS:
+            return ''
+        typical = median(intervals) / NANOSECONDS
+        if abs(typical - T) <= _DEVIATION * T:
+            return ''
+        cause = (
+            'this machine or the robot does not keep up, or sample_period is another one'
+            if typical > T
+            else 'sample_period is not that of the robot'
+        )
+        return (
+            f'A measurement is answered every {typical:.6g} s (median of {INTERVALS}), but '
+            f'sample_period is {T:.6g} s: {cause}.'
+        )
 
     def _on(self, event: str) -> None:
         self.state = TRANSITIONS[self.state, event]

@@ -15,6 +15,9 @@ NANOSECONDS = 1_000_000_000  # in a second
 # Beyond it a motion of any length would leave the range of time messages (the year 2038).
 _LATEST = (2**31 - 1 - 10**6) * NANOSECONDS
 
+LATE_FOR_LOAD = 1.0
+"""Age of a sample that is late because there is much to do, not because of its clock [s]."""
+
 MOST_PENDING = 64  # motions that may wait for the time at which they start
 
 
@@ -88,6 +91,10 @@ class State(NamedTuple):
     in_progress: bool
     time: int
     origin: str
+
+
+LAST_END = 'where the last motion has ended'
+"""Origin of a state that nothing but the end of a motion tells."""
 
 
 def at_rest(position: Array) -> Array:
@@ -194,7 +201,7 @@ class Timeline:
         if ended is None:
             return None
         rest = at_rest(ended.at(ended.last)[0])
-        return State(rest, False, ended.last, 'where the last motion has ended')
+        return State(rest, False, ended.last, LAST_END)
 
     def moves_between(self, begin: int, end: int) -> bool:
         """Whether a motion is under way at some time between two [ns]."""
@@ -281,8 +288,16 @@ def check_age(what: str, stamp: int, now: int, timeout: float, parameter: str) -
     age = (now - stamp) / NANOSECONDS
     if timeout and abs(age) > timeout:
         where = f'{abs(age):.3f} s in the {"past" if age > 0.0 else "future"}'
-        raise StaleError(
-            f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. The '
-            'clocks of sender and node must agree. For recorded or simulated data, set '
+        clocks = (
+            'The clocks of sender and node must agree. For recorded or simulated data, set '
             f'use_sim_time and play the clock, or set {parameter} to 0.'
+        )
+        if 0.0 < age <= LATE_FOR_LOAD:
+            clocks = (
+                'Sender, network or this machine have too much to do: have samples come less '
+                f'often, or set a larger {parameter}. If it is always as much, the clocks of '
+                'sender and node differ by that.'
+            )
+        raise StaleError(
+            f'{what}: the stamp lies {where}, more than {parameter} ({timeout} s) away. {clocks}'
         )

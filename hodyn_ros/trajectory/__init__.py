@@ -10,7 +10,8 @@ from hodyn_ros.trajectory.planning import (
     deviation_from_jtc,
     plan_motion,
 )
-from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids
+from hodyn_ros.trajectory.references import Sinusoids, panda_sinusoids, panda_swing
+from hodyn_ros.trajectory.rounding import Fitted, fit_waypoints
 from hodyn_ros.trajectory.smoother import Smoothed, Smoother, smooth
 from hodyn_ros.trajectory.spline import MotionSpline, fit_spline, stop_motion
 
@@ -18,6 +19,7 @@ __all__ = [
     'DerivativeEstimator',
     'Estimate',
     'Extremes',
+    'Fitted',
     'JtcMotion',
     'MotionPlan',
     'MotionSpline',
@@ -29,8 +31,10 @@ __all__ = [
     'Waypoints',
     'deviation_from_jtc',
     'fit_spline',
+    'fit_waypoints',
     'jtc_motion',
     'panda_sinusoids',
+    'panda_swing',
     'plan_motion',
     'position_extremes',
     'smooth',

@@ -34,12 +34,12 @@ from hodyn_ros.trajectory.piecewise import (
     largest_values,
     position_extremes,
 )
+from hodyn_ros.trajectory.rounding import fit_waypoints
 from hodyn_ros.trajectory.spline import (
     ORDER,
     QUANTITIES,
     STANDSTILL,
     MotionSpline,
-    fit_spline,
 )
 from hodyn_ros.typing import Array
 
@@ -275,17 +275,21 @@ def _by_spline(
     Raises
     ------
     TrajectoryError
-        If a motion in progress would swing far beyond the waypoints.
+        If a motion in progress would swing far beyond the waypoints, or these are too dense for
+        their digits.
     """
     state = None if boundary is None else boundary.motion[1:]
-    motion = fit_spline(knots.times, *knots.rows, start=state)
+    motion, _, rounded = fit_waypoints(
+        knots.times, *knots.rows, start=state, joint_names=knots.joint_names
+    )
     extremes = position_extremes(motion)
     if boundary is not None and boundary.in_progress:
         _refuse_swing(knots, boundary.motion, extremes)
-    deviation = deviation_from_jtc(motion, controlled)
+    deviation = _deviation(motion, controlled)
     counts = np.sum(~motion.given[:, 1:], axis=0)
     what = ', '.join(f'{name} at {count}' for name, count in zip(QUANTITIES[1:], counts))
     supplied = f'The spline of class C4 supplies, of {len(motion.given)} knots, {what}.'
+    supplied = ' '.join((supplied, *rounded))
     large = np.maximum(_LARGE_DEVIATION * np.ptp(controlled.positions, axis=0), _NOTICEABLE)
     warnings: tuple[str, ...] = ()
     if np.any(deviation > large):
@@ -369,6 +373,23 @@ def _beginning(
         'or before; the controller would jump.'
     )
     return ORDER - 1, [text]
+
+
+def _deviation(motion: MotionSpline, waypoints: Waypoints) -> Array:
+    """How far a motion leaves that of the controller; see `deviation_from_jtc`.
+
+    Of a motion through some of the waypoints, at all of them and in their middles.
+    """
+    if len(motion.times) == len(waypoints.times):
+        return deviation_from_jtc(motion, waypoints)
+    if np.any(segment_degrees(*waypoints.rows[1:]) == 0):
+        return np.full(len(waypoints.joint_names), np.nan)
+    times = np.concatenate(
+        [waypoints.times, (waypoints.times[1:] + waypoints.times[:-1]) / 2]
+    )
+    controller = jtc_motion(waypoints.times, *waypoints.rows)
+    largest: Array = np.abs(motion(times, 0) - controller(times, 0))[:, 0].max(axis=0)
+    return largest
 
 
 def deviation_from_jtc(spline: MotionSpline, waypoints: Waypoints) -> Array:
@@ -481,6 +502,42 @@ def _checked(start: StartState, names: tuple[str, ...], needed: int) -> StartSta
     return StartState(float(start.time), motion, bool(start.in_progress))
 
 
+def check_joint_names(
+    waypoints: Waypoints, names: tuple[str, ...], allow_partial: bool
+) -> tuple[tuple[str, ...], list[int]]:
+    """Joints that waypoints leave out, and the order that they have with these behind them.
+
+    Parameters
+    ----------
+    waypoints : Waypoints
+    names : tuple of str
+        All joints in the order wanted.
+    allow_partial : bool
+        Whether some may be left out.
+
+    Returns
+    -------
+    missing : tuple of str
+    order : list of int
+        See `joint_order`.
+
+    Raises
+    ------
+    JointNameError
+        If a name is repeated or unknown, or one is missing and that is not allowed.
+    """
+    missing = tuple(name for name in names if name not in waypoints.joint_names)
+    added = missing if allow_partial else ()
+    try:
+        return missing, joint_order(waypoints.joint_names + added, names)
+    except JointNameError as error:
+        if not missing or allow_partial:
+            raise
+        raise JointNameError(
+            f'{error} With allow_partial_joints, missing joints hold their position.'
+        ) from error
+
+
 def waypoints_in_order(waypoints: Waypoints, joint_names: Sequence[str]) -> Waypoints:
     """Waypoints with all their joints in the order wanted; JointNameError if they are others.
 
@@ -512,18 +569,10 @@ def _all_joints(
     allow_partial: bool,
 ) -> tuple[Waypoints, list[str]]:
     """Waypoints in the order of the joints, with those that are left out held; and a remark."""
-    missing = tuple(name for name in names if name not in waypoints.joint_names)
-    if not (missing and allow_partial):
-        try:
-            return waypoints_in_order(waypoints, names), []
-        except JointNameError as error:
-            if not missing:
-                raise
-            raise JointNameError(
-                f'{error} With allow_partial_joints, missing joints hold their position.'
-            ) from error
     # Unknown and repeated names come first: they are mistakes, whatever is known of the robot.
-    order = joint_order(waypoints.joint_names + missing, names)
+    missing, order = check_joint_names(waypoints, names, allow_partial)
+    if not missing:
+        return waypoints_in_order(waypoints, names), []
     if start is None:
         raise TrajectoryError(
             f'The waypoints leave out {listed(missing)}, and where to hold them is not known; '

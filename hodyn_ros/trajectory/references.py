@@ -90,3 +90,28 @@ def panda_sinusoids() -> Sinusoids:
         ramp=2.0,
         duration=8.0,
     )
+
+
+def panda_swing() -> MotionSpline:
+    """Path of the Franka Panda from one side to the other and back, standing still at both.
+
+    Its durations are those of a parameter, not of a motion that the robot can follow: see
+    `hodyn_ros.retiming.retime`.
+
+    Returns
+    -------
+    MotionSpline
+        Of seven joints.
+
+    Examples
+    --------
+    >>> from hodyn_ros.trajectory import panda_swing
+    >>> panda_swing().states.shape
+    (6, 5, 7)
+    """
+    middle = [0.0, 0.5, 0.0, -1.7, 0.0, 2.2, 0.8]
+    right = [0.9, -0.5, 0.0, -2.2, 0.0, 1.8, 0.8]
+    left = [-0.9, *right[1:]]
+    return fit_spline(
+        [0.0, 0.6, 0.7, 1.3, 1.4, 2.2], [left, middle, middle, right, right, left]
+    )

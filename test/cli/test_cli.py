@@ -346,3 +346,33 @@ def test_tables_are_plain_text_as_wide_as_they_are_in_pipes():
         shown, _ = process.communicate(timeout=600)
     assert '\x1b' not in shown
     assert 'panda_joint1  revolute    -2.897 to 2.897     2.175' in shown
+
+
+def test_compiling_that_takes_long_is_told_once_and_results_stay_alone(tmp_path):
+    motion = tmp_path / 'motion.csv'
+    motion.write_text('time,shoulder.position,elbow.position\n0,0,0\n1,1,1\n2,0,1\n')
+    script = (
+        'import sys\n'
+        'from hodyn_ros.cli import main\n'
+        'main._PATIENCE = 0.0\n'
+        'main.main(sys.argv[1:])'
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            script,
+            'compute',
+            'two_link',
+            motion,
+            '-o',
+            tmp_path / 'o.csv',
+        ],
+        env={**os.environ, 'NUMBA_CACHE_DIR': str(tmp_path / 'cache')},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count('Compiling machine code') == 1
+    assert 'Compiling' not in done.stdout

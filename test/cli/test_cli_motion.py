@@ -833,6 +833,23 @@ def test_demo_writes_what_the_other_commands_read(tmp_path, capsys):
     assert f'hodyn check panda {folder}/motion.csv' in out
 
 
+def test_demo_writes_the_motion_of_the_picture_of_the_readme(tmp_path, capsys):
+    assert command(capsys, 'demo', '-o', tmp_path)[0] == 0
+    fast = tmp_path / 'fast.csv'
+    found = json.loads(command(capsys, 'check', 'panda', fast, '--json')[1])
+    assert {item['quantity'] for item in found['violations']} == {'effort_dot'}
+    worst = max(abs(item['value']) / item['limit'] for item in found['violations'])
+    text = (Path(__file__).parents[2] / 'README.md').read_text()
+    assert f'up to {100.0 * abs(worst):.0f} %' in text
+    assert f'in {found["end"]:.2f} s' in text
+    code, out, _ = command(
+        capsys, 'retime', 'panda', fast, '-o', tmp_path / 'retimed.csv', '--json'
+    )
+    assert code == 0
+    longer = json.loads(out)['duration'] / found['end'] - 1.0
+    assert 0.02 < longer < 0.05
+
+
 READING = [
     ('check',),
     ('report', '-o', 'report.html'),

@@ -127,16 +127,21 @@ struct Robot
 #endif
   }
 
-  /// State, or a value of the diagnostics.
-  std::string told(const std::string & key = "")
+  diagnostic_msgs::msg::DiagnosticStatus status()
   {
     node.timer->callback();
     const auto publisher = std::static_pointer_cast<rclcpp::Publisher<DiagnosticArray>>(
       node.publishers.at("/diagnostics"));
-    if (publisher->published.empty()) {
-      return "";
-    }
-    const auto status = publisher->published.back().status.at(0);
+    return publisher->published.empty() ? diagnostic_msgs::msg::DiagnosticStatus() :
+           publisher->published.back().status.at(0);
+  }
+
+  bool is_well() {return status().level == diagnostic_msgs::msg::DiagnosticStatus::OK;}
+
+  /// State, or a value of the diagnostics.
+  std::string told(const std::string & key = "")
+  {
+    const auto status = this->status();
     for (const auto & value : status.values) {
       if (value.key == key) {
         return value.value;
@@ -280,6 +285,108 @@ void changes_its_mode_without_a_step()
   CHECK(robot.values[0] == 0.0);
 }
 
+/// The service thread changes the mode, and the cycles of the hardware go on meanwhile.
+void changes_its_mode_while_the_hardware_writes()
+{
+  Robot robot;
+  robot.node.strings["fallback"] = "hold";
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  auto constant = robot.message(3.0, -2.0);
+  constant.valid_order = 0;
+  robot.send(constant);
+  robot.tick(40);
+  for (int i = 0; i < 64; ++i) {
+    CHECK(robot.values[0] == 3.0 && robot.values[1] == -2.0);
+    CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+    CHECK(robot.values[0] == 3.0 && robot.values[1] == -2.0);  // What is written meanwhile,
+    robot.node.time += i % 9 * kTick;                          // in some of several cycles.
+    robot.controller->is_chained = !robot.controller->is_chained;
+    CHECK(robot.activate(robot.values[0], robot.values[1]) == CallbackReturn::SUCCESS);
+    CHECK(robot.values[0] == 3.0 && robot.values[1] == -2.0);
+    for (std::size_t j = 0; robot.controller->is_chained && j < 2; ++j) {
+      robot.refer(j, j ? -2.0 : 3.0);
+    }
+    CHECK(robot.tick(20) == 0.0);
+  }
+  CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+  robot.node.log.clear();
+  robot.node.timer->callback();
+  robot.node.timer->callback();
+  CHECK(robot.node.log.size() == 1);
+  CHECK(robot.node.log.at(0).find("left with the last efforts") != std::string::npos);
+}
+
+void does_not_follow_what_is_far_beyond_limits()
+{
+  for (const bool is_chained : {false, true}) {
+    for (const bool is_derivative : {false, true}) {
+      Robot robot;
+      CHECK(robot.configure() == CallbackReturn::SUCCESS);
+      robot.controller->is_chained = is_chained;
+      CHECK(robot.activate(4.0, 0.0) == CallbackReturn::SUCCESS);
+      robot.send(robot.message(3.0, 0.0));
+      for (std::size_t k = 0; is_chained && k < 6; ++k) {
+        robot.refer(k, k == 0 ? 3.0 : 0.0);
+      }
+      robot.tick(20);
+      CHECK(robot.told() == "following");
+      for (int i = 0; i < 30; ++i) {
+        auto wrong = robot.message(is_derivative ? 1.0 : 1e6, 0.0);
+        wrong.effort_ddot[1] = is_derivative ? 1e300 : 0.0;
+        wrong.header.stamp = rclcpp::Time(robot.node.time - kTick);
+        if (!is_chained) {
+          robot.send(wrong);
+        }
+        for (std::size_t k = 0; is_chained && k < 6; ++k) {
+          robot.refer(k, k == (is_derivative ? 4 : 0) ? (is_derivative ? 1e300 : 1e6) : 0.0);
+        }
+        CHECK(robot.tick() <= 1.0);
+        // References count from their tick on: derivatives do nothing in the first one.
+        CHECK(robot.told().find("following") != 0 || (is_chained && is_derivative && i == 0));
+      }
+      CHECK(robot.values[0] == 0.0);
+      CHECK(!robot.is_well());
+      CHECK(robot.told().find("refused: a shall have an effort of ") == 0);
+      CHECK(robot.told().find("more than 10 times its limit of 10") != std::string::npos);
+    }
+  }
+}
+
+void warns_of_limits_that_last()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  auto strong = robot.message(50.0, 1.0);
+  strong.valid_order = 0;
+  for (int i = 0; i < 15; ++i) {
+    strong.header.stamp = rclcpp::Time(robot.node.time);
+    robot.send(strong);
+    robot.tick(10);
+    CHECK(robot.is_well() == (i < 10));
+  }
+  CHECK(robot.told() == "following, at limits: a (effort)");
+  CHECK(robot.node.log.back() == robot.told());
+  CHECK(robot.told("the same efforts for [s]") == "0.150000");
+}
+
+void tells_for_how_long_references_have_not_changed()
+{
+  Robot robot;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  robot.controller->is_chained = true;
+  CHECK(robot.activate(0.0, 0.0) == CallbackReturn::SUCCESS);
+  robot.refer(0, 3.0);
+  robot.refer(1, 2.0);
+  robot.tick(500);  // Whoever wrote them may be silent since: that cannot be known.
+  CHECK(robot.told() == "following");
+  CHECK(robot.told("the same efforts for [s]") == "0.500000");
+  robot.refer(1, 2.5);
+  robot.tick(20);
+  CHECK(robot.told("the same efforts for [s]") == "0.020000");
+}
+
 void refuses_to_begin()
 {
   Robot robot;
@@ -308,6 +415,10 @@ int main()
   tells_ages_and_periods();
   follows_references();
   changes_its_mode_without_a_step();
+  changes_its_mode_while_the_hardware_writes();
+  does_not_follow_what_is_far_beyond_limits();
+  warns_of_limits_that_last();
+  tells_for_how_long_references_have_not_changed();
   refuses_to_begin();
   std::printf(failures ? "%d failures\n" : "correct\n", failures);
   return failures != 0;

@@ -30,6 +30,7 @@ int main()
   const auto controller = make_controller();
   auto & node = *controller->node;
   node.time = 1700000000000000000;
+  node.doubles["ease_time"] = 0.0;
   const rclcpp_lifecycle::State state;
   const auto is_well = controller_interface::CallbackReturn::SUCCESS;
   if (controller->on_init() != is_well || controller->on_configure(state) != is_well) {
@@ -87,9 +88,10 @@ int main()
       message.joint_names.assign({robot_joint_names[0], robot_joint_names[1]});
       message.position = {places[0], places[1], places[0] + 0.02, places[1] - 0.03};
       message.velocity = message.acceleration = message.jerk = message.snap = zero;
+      wanted.begin(rclcpp::Time(message.header.stamp).nanoseconds());
       wanted.set(
-        rclcpp::Time(message.header.stamp).nanoseconds(), message.time_from_start,
-        {&message.position, &zero, &zero, &zero, &zero}, {0, 1});
+        {message.time_from_start, {&message.position, &zero, &zero, &zero, &zero}, n}, {0, 1},
+        {0, 1});
       std::static_pointer_cast<rclcpp::Subscription<hodyn_msgs::msg::JointMotionTrajectory>>(
         node.subscriptions.at("~/joint_motion_trajectory"))->callback(message);
       if (!node.log.empty()) {

@@ -356,12 +356,15 @@ def test_a_late_tick_moves_efforts_no_further_than_the_longest_period(driver):
     assert (ran.limited[1] == 2).all()
 
 
-def test_derivatives_whose_sum_is_no_number_hold_efforts(driver):
+def test_derivatives_whose_sum_is_no_number_are_not_followed(driver):
     script = Script({'ease_time': 1e-3, 'max_age': 10.0})
     script.message(0, 0, [[1.0] * 3, [1e308] * 3, [-1e308] * 3])
     for i in range(0, 9000, 100):
         script.tick(i * TICK)
-    assert np.isfinite(script.run(driver).efforts).all()
+    ran = script.run(driver)
+    assert np.isfinite(ran.efforts).all()
+    assert ran.states[-1] == 'refused'
+    assert (ran.efforts[-1] == 0.0).all()
 
 
 def test_it_begins_from_the_efforts_that_are_there(driver):
@@ -437,3 +440,48 @@ def test_readers_of_the_buffer_see_whole_values_and_the_newest(sanitizer, tmp_pa
     word, taken = run(program).split()
     assert word == 'right'
     assert int(taken) > 0
+
+
+def test_package_tests_its_headers_without_the_checkout(tmp_path):
+    """What `colcon test` runs needs nothing but the files of the package."""
+    package = INCLUDE.parent
+    program = tmp_path / 'core_test'
+    run(
+        CPP_COMPILERS[0],
+        '-std=c++17',
+        *WARNINGS,
+        *CHECKED,
+        '-pthread',
+        f'-I{INCLUDE}',
+        package / 'test' / 'core_test.cpp',
+        '-o',
+        program,
+    )
+    assert run(program) == 'correct\n'
+    assert (
+        'add_test(NAME core COMMAND core_test)' in (package / 'CMakeLists.txt').read_text()
+    )
+
+
+@pytest.mark.parametrize('is_chained', [False, True])
+@pytest.mark.parametrize('k, value', [(0, 1e6), (1, 1e12), (2, 1e300), (2, -1e308)])
+def test_efforts_far_beyond_their_limits_are_refused(driver, is_chained, k, value):
+    script = Script({'ease_time': 0.01})
+    for i in range(130):
+        # Good ones, then absurd ones, then good ones again.
+        values = np.array([[3.0, -2.0, 1.0], [0.0] * 3, [0.0] * 3])
+        if 40 <= i < 80:
+            values[k, 1] = value
+        if is_chained:
+            script.reference(i * TICK, values)
+        else:
+            script.message(i * TICK, i * TICK - TICK, values)
+        script.tick(i * TICK)
+    ran = script.run(driver)
+    assert ran.states[39] == ran.states[129] == 'following'
+    # The polynomial of references begins at their tick.
+    assert 'following' not in ran.states[41 : 80 if k == 0 or not is_chained else 70]
+    assert ran.states[60] == 'refused'
+    assert (ran.efforts[60] == 0.0).all()
+    assert (ran.efforts[129] == [3.0, -2.0, 1.0]).all()
+    assert_no_step(ran.efforts)

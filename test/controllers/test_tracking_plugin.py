@@ -17,6 +17,7 @@ from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.cli.main import run as command
 from hodyn_ros.control import JointImpedance, tracking_controller
 from hodyn_ros.errors import RequestError
+from hodyn_ros.trajectory import fit_spline
 
 needs_compilers = pytest.mark.skipif(
     not (C_COMPILERS and CPP_COMPILERS), reason='there are no C and C++ compilers'
@@ -39,38 +40,111 @@ def test_controller_lives_through_all_states(version, tmp_path):
     assert run_plugin(tmp_path, version, HERE / 'tracking_plugin.cpp') == 'correct\n'
 
 
-@needs_compilers
-def test_motion_between_samples_is_that_of_scipy(tmp_path):
-    program = tmp_path / 'trajectory'
+@pytest.fixture(scope='module')
+def trajectory(tmp_path_factory):
+    """Motion at some times, shape (M, 5, n), by samples (5, N, n) at their times; or a refusal."""
+    program = tmp_path_factory.mktemp('trajectory') / 'trajectory'
     folder = f'-I{PACKAGE / "include"}'
     source = HERE / 'trajectory.cpp'
     run(CPP_COMPILERS[0], '-std=c++17', *WARNINGS, *CHECKED, folder, source, '-o', program)
+
+    def evaluate(times, values, asked):
+        _, N, n = values.shape
+        numbers = [*times, *values.ravel()]
+        given = [n, N, *map(float.__repr__, map(float, numbers))]
+        given += [round(1e9 * t) for t in asked]
+        text = ' '.join(map(str, given))
+        result = subprocess.run(
+            [program], input=text, capture_output=True, text=True, timeout=60
+        )
+        if result.returncode == 2:
+            return result.stdout.strip()
+        assert result.returncode == 0, result.stderr
+        found = np.array([line.split() for line in result.stdout.splitlines()], dtype=float)
+        return found.reshape(-1, 5, n)[:, :, ::-1]
+
+    return evaluate
+
+
+@needs_compilers
+def test_motion_between_samples_is_that_of_scipy(trajectory):
     random = np.random.default_rng(3)
     times = np.cumsum(random.uniform(0.1, 0.6, 8))
     values = random.normal(size=(5, 8, 3)) * [[[1]], [[2]], [[5]], [[10]], [[50]]]
+    values[1:, -1] = 0.0
     asked = np.sort(random.uniform(times[0] - 0.2, times[-1] + 0.2, 400))
-    asked = asked.round(9)
-    numbers = [*times, *values.ravel()]
-    given = [3, 8, *map(float.__repr__, map(float, numbers))]
-    given += [round(1e9 * t) for t in asked]
-    result = subprocess.run(
-        [program],
-        input=' '.join(map(str, given)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert result.returncode == 0, result.stderr
-    found = np.array([line.split() for line in result.stdout.splitlines()], dtype=float)
-    found = found.reshape(-1, 5, 3)[:, :, ::-1]
+    asked = asked[asked < times[-1]].round(9)
+    found = trajectory(times, values, [*asked, times[-1] + 0.1])
     path = BPoly.from_derivatives(times, values.transpose(1, 0, 2))
     inside = (asked > times[0]) & (asked < times[-1])
     assert 0 < inside.sum() < len(asked)
+    at_rest = values[:, -1] * [[1.0], *[[0.0]] * 4]
+    np.testing.assert_allclose(found[-1], at_rest, rtol=0.0, atol=1e-12)
     for k in range(5):
         expected = path(np.clip(asked, times[0], times[-1]), nu=k)
         expected *= inside[:, None] | (k == 0)
         scale = np.abs(expected).max()
-        np.testing.assert_allclose(found[:, k], expected, rtol=0.0, atol=1e-9 * scale)
+        np.testing.assert_allclose(found[:-1, k], expected, rtol=0.0, atol=1e-9 * scale)
+
+
+def rest_to_rest(count, path=None):
+    """Times, and position to snap of a path at as many samples (5, N, n)."""
+    path = fit_spline([0.0, 2.0], [[0.3, 0.0], [0.31, 0.02]]) if path is None else path
+    times = np.linspace(0.0, path.end_time, count)
+    return times, path(times).transpose(1, 0, 2), path
+
+
+@needs_compilers
+@pytest.mark.parametrize(
+    ('count', 'decimals', 'miss'),
+    [(41, 17, 1e-12), (2001, 9, 3e-9), (2001, 6, 3e-6), (201, 6, 3e-6), (40001, 17, 1e-8)],
+)
+@pytest.mark.parametrize('several', [False, True])
+def test_samples_of_rounded_numbers_give_the_motion_that_was_rounded(
+    trajectory, count, decimals, miss, several
+):
+    """Snap decides the torque of a motor behind a spring; it was 1e3 to 1e8 times too large."""
+    way = fit_spline(
+        [0.0, 0.6, 1.1, 2.0], [[0.3, 0.0], [0.6, -0.4], [0.2, 0.1], [0.4, 0.3]]
+    )
+    times, values, path = rest_to_rest(count, way if several else None)
+    fine = np.linspace(0.0, 1.9999, 1500).round(9)
+    found, asked = trajectory(times, values.round(decimals), fine), path(fine)
+    assert np.abs(found[:, 0] - asked[:, 0]).max() < miss
+    largest, own = (np.abs(motion[:, 4]).max(axis=0) for motion in (found, asked))
+    # Of 10 ms and 6 decimals up to half of what they make is left beside what was asked.
+    assert (largest < 1.3 * own + 1.0).all()
+
+
+@needs_compilers
+def test_jumps_of_the_acceleration_between_samples_are_followed(trajectory):
+    """Constant acceleration and deceleration, at 1 kHz: much snap at three places."""
+    times = np.linspace(0.0, 1.0, 1001)
+    back, forth = np.minimum(times, 0.5), np.maximum(times - 0.5, 0.0)
+    values = np.zeros((5, 1001, 1))
+    values[0, :, 0] = back**2 + 2.0 * 0.5 * forth - forth**2
+    values[1, :, 0] = 2.0 * (back - forth)
+    values[2, :, 0] = np.where(times < 0.5, 2.0, -2.0)
+    values *= (
+        np.pi / 3.0
+    )  # No numbers of few digits, of which it would be met to the last one.
+    values[1:, [0, -1]] = 0.0
+    asked = np.arange(0.0005, 1.0, 0.001)
+    found = trajectory(times, values, asked)
+    path = BPoly.from_derivatives(times, values.transpose(1, 0, 2))
+    np.testing.assert_allclose(found[:, 0], path(asked), atol=1e-12)
+
+
+@needs_compilers
+def test_samples_that_are_too_dense_for_their_digits_are_refused_with_words(trajectory):
+    times, values, _ = rest_to_rest(
+        2001, fit_spline([0.0, 1.0, 2.0], [[0.3, 0.0], [0.6, 0.4], [0.5, 0.2]])
+    )
+    values[0, :, 1] = values[0, :, 1].round(2)
+    text = trajectory(times, values, [0.5])
+    expected = r'too dense for their digits: between .* s the snap of 1 is .*about 0\.01'
+    assert isinstance(text, str)
+    assert re.search(expected, text), text
 
 
 @needs_compilers
@@ -158,3 +232,15 @@ def test_the_command_writes_a_package(tmp_path, capsys):
     assert f'{folder}/src/plugin.cpp' in written
     header = (tmp_path / 'package/kernel/panda_dynamics.h').read_text()
     assert '#define PANDA_LEAD 0.0015' in header
+
+
+@pytest.mark.parametrize('is_elastic', [False, True])
+def test_a_generated_package_says_whether_springs_must_carry_something(
+    actuators, is_elastic, tmp_path
+):
+    law = tracking_controller(
+        actuators if is_elastic else Actuators(actuators.model, {}), 1e-3, **OF_LAW
+    )
+    generate_code(law.actuators.model, tmp_path, controller=law, ros2_control=True)
+    plugin = (tmp_path / 'src' / 'plugin.cpp').read_text()
+    assert f'is_elastic = {str(is_elastic).lower()};' in plugin

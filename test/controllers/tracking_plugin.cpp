@@ -40,6 +40,7 @@ struct Kernel
   struct State { Law law; };
   static constexpr std::size_t n = 2;
   static constexpr double period = 0.001, lead = 0.002;
+  static constexpr bool is_elastic = true;
   static const char * joint(std::size_t j) {return j ? "b" : "a";}
   static const char * reason_name(int reason) {return reason == 9 ? "asked" : "position";}
   static void reset(State & state) {state.law = Law(); law = &state.law;}
@@ -201,9 +202,10 @@ void begins_only_where_it_can()
   CHECK(robot.activate() == CallbackReturn::SUCCESS);
   CHECK(robot.told() == "holding");
   CHECK(robot.tick() == return_type::OK);
-  CHECK(robot.torques[0] == 1.0 && robot.torques[1] == -2.0);
   CHECK(law->desired[0] == 0.5 && law->desired[1] == -0.5 && law->desired[2] == 0.0);
   CHECK(law->theta[0] == 0.6 && law->theta[1] == -0.6);
+  CHECK(robot.tick(200) == return_type::OK);
+  CHECK(robot.torques[0] == 1.0 && robot.torques[1] == -2.0);
   CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
   CHECK(robot.torques[0] == 0.0 && robot.torques[1] == 0.0);
   CHECK(robot.controller->on_cleanup(kState) == CallbackReturn::SUCCESS);
@@ -232,7 +234,7 @@ void follows_trajectories()
   CHECK(robot.refuses(wrong, "increase"));
   wrong = robot.motion(0.7, -0.5);
   wrong.position[1] = 0.52;
-  CHECK(robot.refuses(wrong, "derivative 0 of a is 0.52"));
+  CHECK(robot.refuses(wrong, "position of a is 0.52"));
   wrong = robot.motion(0.7, -0.5);
   wrong.header.stamp = rclcpp::Time(robot.node.time - 200 * kTick);
   CHECK(robot.refuses(wrong, "over"));
@@ -244,7 +246,7 @@ void follows_trajectories()
   CHECK(law->desired[2] > 4.0 && std::abs(law->desired[4]) < 1e-6);
   wrong = robot.motion(0.7, -0.5);  // Would begin at rest.
   wrong.position[1] = 0.6;
-  CHECK(robot.refuses(wrong, "derivative 1 of a is 0.0"));
+  CHECK(robot.refuses(wrong, "velocity of a is 0.0"));
   robot.tick(100);
   CHECK(std::abs(law->desired[0] - 0.7) < 1e-12 && law->desired[2] == 0.0);
 }
@@ -273,6 +275,7 @@ void stops_and_goes_on()
   robot.release();
   robot.tick();
   CHECK(law->reason == 0 && robot.told() == "holding");
+  robot.tick(100);
   law->status = 2;
   CHECK(robot.tick(9) == return_type::OK);
   CHECK(robot.torques[0] == 1.0 && robot.told() == "no torque");
@@ -295,7 +298,7 @@ void follows_references()
     robot.refer(i, static_cast<double>(i));
   }
   robot.tick();
-  CHECK(law->desired[9] == 9.0 && robot.told() == "following");
+  CHECK(law->desired[9] == 9.0 && robot.told().find("following, but motors are") == 0);
   robot.refer(4, NAN);
   robot.tick();
   CHECK(law->reason == 9 && robot.told() == "stopped: asked");
@@ -305,6 +308,66 @@ void follows_references()
   robot.release();
   robot.tick();
   CHECK(law->reason == 0 && law->desired[4] == 4.0);
+}
+
+/// Torques are those that are there at first, and go over to those of the law.
+void begins_without_a_step()
+{
+  Robot robot;
+  robot.node.doubles["ease_time"] = 0.05;
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  robot.torques[0] = 3.0;  // Of the controller before; b has none.
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  law->status = 2;
+  robot.tick(3);
+  CHECK(robot.torques[0] == 3.0 && robot.torques[1] == 0.0);
+  law->status = 0;
+  double largest = 0.0;
+  for (int i = 0; i < 60; ++i) {
+    const double a = robot.torques[0], b = robot.torques[1];
+    robot.tick();
+    largest = std::max({largest, std::abs(robot.torques[0] - a), std::abs(robot.torques[1] - b)});
+    CHECK(robot.torques[0] >= 1.0 && robot.torques[0] <= 3.0);
+  }
+  // A polynomial of degree 5 over 50 ticks, and 2 N m: at most 1.875 times their share.
+  CHECK(largest > 0.05 && largest < 0.08);
+  CHECK(robot.torques[0] == 1.0 && robot.torques[1] == -2.0);
+}
+
+/// The service thread changes the mode, and the cycles of the hardware go on meanwhile.
+void changes_its_mode_while_the_hardware_writes()
+{
+  Robot robot;
+  robot.node.strings["fallback"] = "hold";
+  CHECK(robot.configure() == CallbackReturn::SUCCESS);
+  CHECK(robot.activate() == CallbackReturn::SUCCESS);
+  robot.tick(200);
+  for (int i = 0; i < 64; ++i) {
+    CHECK(robot.controller->on_deactivate(kState) == CallbackReturn::SUCCESS);
+    CHECK(robot.torques[0] == 1.0 && robot.torques[1] == -2.0);
+    robot.node.time += i % 9 * kTick;
+    robot.controller->is_chained = !robot.controller->is_chained;
+    CHECK(robot.activate() == CallbackReturn::SUCCESS);
+    CHECK(robot.torques[0] == 1.0 && robot.torques[1] == -2.0);
+    robot.tick(3);
+    CHECK(robot.torques[0] == 1.0 && robot.torques[1] == -2.0);
+  }
+}
+
+void says_that_springs_carry_nothing()
+{
+  for (const bool is_blind : {false, true}) {
+    Robot robot;
+    robot.positions[2] = is_blind ? robot.positions[0] : 0.6;
+    robot.positions[3] = is_blind ? robot.positions[1] : -0.6;
+    CHECK(robot.configure() == CallbackReturn::SUCCESS);
+    CHECK(robot.activate() == CallbackReturn::SUCCESS);
+    robot.tick();
+    CHECK((robot.told().find("holding, but motors are measured exactly where the links are") == 0)
+      == is_blind);
+    robot.told();
+    CHECK(robot.node.log.size() == std::size_t{is_blind});  // Once.
+  }
 }
 
 }  // namespace
@@ -319,6 +382,9 @@ int main()
   follows_trajectories();
   stops_and_goes_on();
   follows_references();
+  begins_without_a_step();
+  changes_its_mode_while_the_hardware_writes();
+  says_that_springs_carry_nothing();
   std::printf(failures ? "%d failures\n" : "correct\n", failures);
   return failures != 0;
 }

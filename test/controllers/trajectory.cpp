@@ -1,9 +1,11 @@
-// Reads samples of a motion and times, and writes the motion at these times.
+// Reads samples of a motion and times, and writes the motion at these times, or why it is refused.
 //
 //   N_JOINTS N_SAMPLES, times [s], positions, velocities, ... (N_SAMPLES * N_JOINTS each), and times [ns]
 
+#include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <string>
 #include <vector>
 
 #include "allocations.hpp"
@@ -24,17 +26,27 @@ int main()
       std::cin >> value;
     }
   }
-  std::vector<std::size_t> place;
-  for (std::size_t j = n; j-- > 0; ) {
-    place.push_back(j);
+  std::vector<std::string> joints, reversed;
+  for (std::size_t j = 0; j < n; ++j) {
+    joints.push_back(std::to_string(j));
+    reversed.insert(reversed.begin(), joints.back());
   }
   hodyn_controllers::MotionTrajectory trajectory(n);
-  trajectory.set(0, times, {&values[0], &values[1], &values[2], &values[3], &values[4]}, place);
+  hodyn_controllers::MotionIntake intake(reversed, HUGE_VAL);
+  const std::vector<double> wanted(hodyn_controllers::kMotions * n);
+  const hodyn_controllers::MotionMessage message{
+    1, joints, times, {&values[0], &values[1], &values[2], &values[3], &values[4]}};
+  std::string fault = intake.read(message, trajectory);
+  fault = fault.empty() ? intake.begin(message, 1, 1, wanted.data(), trajectory) : fault;
+  if (!fault.empty()) {
+    std::printf("%s\n", fault.c_str());
+    return 2;
+  }
   std::vector<double> motion(hodyn_controllers::kMotions * n);
   hodyn_controllers::Nanoseconds time = 0;
   while (std::cin >> time) {
     const long before = allocations;
-    trajectory.evaluate(time, motion.data());
+    trajectory.evaluate(time + 1, motion.data());
     if (allocations != before) {
       return 1;
     }

@@ -109,3 +109,21 @@ def test_the_call_that_is_meant_is_right():
     for i in range(5):
         one = inverse_dynamics(MODEL, np.stack([q[i], v[i], a[i]], axis=-2))
         np.testing.assert_allclose(one, together[i], rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize('quantity', [quantity for quantity, *_ in QUANTITIES])
+def test_positions_over_time_are_not_taken_for_derivatives_of_one_instant(quantity):
+    over_time = np.zeros((200, MODEL.n_joints))
+    with pytest.raises(MotionError, match='Samples go first.*fit_spline.*np.newaxis'):
+        quantity(MODEL, over_time)
+
+
+def test_many_derivatives_are_computed_if_a_leading_axis_says_that_they_are_meant():
+    # cos(t) and its derivatives of a joint that turns about a vertical axis: inertia times motion.
+    phase = 0.3 + 0.5 * np.pi * np.arange(12)
+    motion = np.zeros((1, 12, MODEL.n_joints))
+    motion[0, :, 0] = np.cos(phase)
+    effort = inverse_dynamics(MODEL, motion)
+    short = inverse_dynamics(MODEL, motion[0, :5])
+    np.testing.assert_allclose(effort[0, :3], short, rtol=1e-12, atol=1e-12)
+    assert effort.shape == (1, 10, MODEL.n_joints)

@@ -1,5 +1,6 @@
 """Recordings of robots in motion, read back by Rerun's own reader; nothing opens a window."""
 
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ from support.plotting_tools import results_of, swinging
 from support.processes import run_python
 from support.rerun_files import pose_of, read_recording
 
-from hodyn_ros import RobotModel, Wrench
+from hodyn_ros import ModelWarning, RobotModel, Wrench
 from hodyn_ros.actuators import Actuators, SeriesElastic, motor_limits
 from hodyn_ros.errors import ModelError, ResourceError
 from hodyn_ros.files import Samples, compute
@@ -276,7 +277,7 @@ def test_plotting_is_imported_without_rerun():
     assert run_python(code) == ('False\n', '')
 
 
-def hodyn(folder, *arguments, **environment):
+def hodyn(folder, *arguments, options=None, **environment):
     """Run the command in a folder, without a display."""
     pytest.importorskip('rerun', reason='Rerun (PyPI: rerun-sdk) is not installed')
     import os
@@ -286,7 +287,13 @@ def hodyn(folder, *arguments, **environment):
         variables.pop(name, None)
     command = [sys.executable, '-m', 'hodyn_ros.cli.main', *arguments]
     return subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300
+        command,
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **options or {},
     )
 
 
@@ -298,6 +305,35 @@ def test_the_command_writes_a_recording_where_there_is_no_display(tmp_path):
     entities = read_recording(tmp_path / 'fast.rrd')
     assert {'/fast', '/motion', '/motion_3'} <= set(entities)
     assert entities['/limits/effort_dot/panda_joint1']['Scalars:scalars'][0] == [-1e3, 1e3]
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [('view', '-o', 'out.rrd'), ('report', '-o', 'out.html'), ('plot', '-o', 'out.png')],
+    ids=lambda words: words[0],
+)
+def test_a_full_disk_ends_the_command_with_the_file_that_was_to_be_written(
+    arguments, tmp_path
+):
+    assert hodyn(tmp_path, 'demo').returncode == 0
+    name, *output = arguments
+    small = resource.RLIMIT_FSIZE, (16_384, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    options = {'preexec_fn': lambda: resource.setrlimit(*small)}
+    cache = {'PYTHONDONTWRITEBYTECODE': '1'}
+    motion = 'hodyn_demo/fast.csv'
+    done = hodyn(tmp_path, name, 'panda', motion, *output, options=options, **cache)
+    assert done.returncode == 2
+    assert f'error: {output[1]}: File too large' in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ['hodyn_demo']
+
+
+def test_three_limited_joints_have_three_colours(recorded):
+    with pytest.warns(ModelWarning, match='left out'):
+        model = RobotModel.from_urdf('panda', tip_link='panda_link3')
+    entities = recorded(model, results_of(model), motion_limits(model, {}))
+    (parts,) = [path for path in entities if path.endswith('/effort') and 'part' in path]
+    colours = colours_of(entities[parts], 'SeriesLines:colors')
+    assert len({tuple(colour) for colour in colours}) == 3
 
 
 def test_the_command_refuses_other_files(tmp_path):

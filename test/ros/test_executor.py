@@ -108,6 +108,22 @@ def test_another_rclpy_calls_everything_itself(spun, monkeypatch):
     assert spun.executor._is_plain
 
 
+def test_what_the_wait_set_never_says_is_found_by_rclpy(spun, monkeypatch, capfd):
+    spun.subscribe()
+    spun.rest()
+    monkeypatch.setattr(spun.executor, '_wait', lambda nanoseconds: time.sleep(0.001))
+
+    def is_plain():
+        spun.publish('message')
+        return 'the wait set says nothing' in capfd.readouterr().err
+
+    spun.until(is_plain)
+    count = len(spun.called)
+    assert count >= 3
+    spun.publish('last')
+    spun.until(lambda: spun.called[-1] == 'last')
+
+
 def test_messages_and_timers_need_no_new_wait_set(spun, monkeypatch):
     spun.subscribe()
     spun.node.create_timer(0.001, lambda: spun.called.append('timer'))

@@ -3,6 +3,9 @@
 How robots are stopped is tested without a node, in test/streams.
 """
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -25,7 +28,6 @@ from hodyn_ros.kinematics import jacobian
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import MOTION_FIELDS, time_message
 from hodyn_ros.ros.base.parameters import make_settings
-from hodyn_ros.ros.nodes import flatness_controller
 from hodyn_ros.ros.nodes.flatness_controller import OBSERVED, FlatnessControllerNode
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 from hodyn_ros.streams import laws
@@ -429,11 +431,41 @@ def test_faults_of_ours_refuse_what_they_concern_and_the_node_goes_on(start, mon
     robot.refuses('robot_description', f'Internal error: {error!r}')
     robot.publishers['robot_description'].publish(String(data=TWO_LINK))
     robot.wait_for_robot()
-    fail_once('plan_trajectory', flatness_controller)
     robot.measure(STILL)
     robot.wait(lambda: robot.node.control.measured, 'a measurement')
     robot.send([0.1, 0.2])
-    robot.refuses('joint_trajectory', f'Internal error: {error!r}')
+    robot.wait(lambda: robot.node.stream.timeline, 'planned')
+
+
+def test_trajectories_are_planned_in_another_process_that_may_end(start):
+    robot = start().wait_for_robot()
+    running = robot.status('planning', lambda s: dict_of(s)['process'] == 'running')
+    pid = int(dict_of(running)['process id'])
+    assert (pid != os.getpid(), dict_of(running)['restarts']) == (True, '0')
+    robot.measure(STILL)
+    robot.wait(lambda: robot.node.control.measured, 'a measurement')
+    os.kill(pid, signal.SIGSTOP)  # so that what comes is not planned before the end
+    robot.send([0.1, 0.2])
+    robot.says('planning', 'waiting trajectories', '1')
+    os.kill(pid, signal.SIGKILL)
+    robot.refuses('joint_trajectory', 'has ended')
+    robot.says('planning', 'restarts', '1')
+    robot.send([0.1, 0.2])
+    robot.wait(lambda: robot.node.stream.timeline, 'planned')
+
+
+def test_planning_that_hangs_is_said_and_its_trajectory_never_begins(start):
+    robot = start().wait_for_robot()
+    running = robot.status('planning', lambda s: dict_of(s)['process'] == 'running')
+    robot.measure(STILL)
+    robot.wait(lambda: robot.node.control.measured, 'a measurement')
+    os.kill(int(dict_of(running)['process id']), signal.SIGSTOP)
+    robot.send([0.1, 0.2])
+    status = robot.status('planning', lambda s: 'does not answer' in s.message)
+    assert status.level == DiagnosticStatus.ERROR
+    robot.refuses('joint_trajectory', 'has waited for 2')
+    robot.says('planning', 'restarts', '1')
+    assert not robot.node.stream.timeline
     robot.send([0.1, 0.2])
     robot.wait(lambda: robot.node.stream.timeline, 'planned')
 
@@ -531,6 +563,13 @@ def tracking(**values):
     settings = make_settings(ControlSettings, given)
     assert settings.lead == 0.0005
     return laws.laws_of(ACTUATORS, settings, np.array([60.0, 30.0]))[TRACKING]
+
+
+def test_joints_of_variable_stiffness_are_refused_before_there_is_a_robot():
+    with pytest.raises(
+        ValueError, match='shoulder.type is vsa, expected sea or rigid: no law'
+    ):
+        make_settings(ControlSettings, {'actuators.shoulder.type': 'vsa'})
 
 
 def test_noise_of_encoders_lowers_the_default_bandwidth():

@@ -412,9 +412,16 @@ def test_the_view_is_started_as_a_command_with_arguments_of_ros_last(load):
     assert ('joint_states', '/states') in node.options['remappings']
 
 
-def test_a_node_that_ends_ends_the_launch(started):
+def test_a_node_that_ends_leaves_the_stack_alone_unless_it_is_required(load, started):
     (options,) = started()
+    assert options['on_exit'] is None
+    (options,) = started(required='true')
     assert isinstance(options['on_exit'], Shutdown)
+    for file in ('trajectory_proxy.launch.py', 'view.launch.py'):
+        names = load(file)
+        given = {name: default for name, default, _ in names['ARGUMENTS']}
+        (node,) = names['start_node'](given)
+        assert node.options['on_exit'] is None
 
 
 def test_two_sources_of_the_description_are_an_error(started):
@@ -432,6 +439,7 @@ def test_a_file_that_does_not_exist_ends_the_launch(started, tmp_path, name):
 def test_demo_adds_a_publisher_on_the_same_topic(load, started):
     start_demo = load('panda.launch.py')['start_demo']
     given = {'joint_trajectory': '/x', 'namespace': 'arm', 'use_sim_time': 'True'}
+    given['required'] = 'false'
     (demo,) = [node.options for node in start_demo({**given, 'demo': 'true'})]
     (node,) = started(**given)
     assert demo['executable'] == 'reference_publisher'

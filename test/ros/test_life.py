@@ -156,3 +156,77 @@ def test_command_runs_its_node(name, monkeypatch):
     assert getattr(commands, name)() == 7
     (node,) = ran
     assert issubclass(node, Node)
+
+
+# Callbacks
+
+
+BEGIN = """
+import sys, threading
+from rclpy.node import Node
+from hodyn_ros.ros.base.life import main
+"""
+
+
+def ended(code, number=signal.SIGTERM, waits_for=''):
+    """What a program has logged, which is sent a signal once it has logged something."""
+    with subprocess.Popen(
+        [sys.executable, '-c', BEGIN + code],
+        env={
+            **os.environ,
+            'PYTHONPATH': os.pathsep.join([str(ROOT), *sys.path]),
+            'ROS_DOMAIN_ID': str(next_domain()),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as running:
+        lines = []
+        for line in running.stdout:
+            lines.append(line)
+            if waits_for in line:
+                break
+        running.send_signal(number)
+        lines += running.communicate(timeout=TIMEOUT)[0].splitlines(keepends=True)
+        assert running.returncode == 0, ''.join(lines)
+    return ''.join(lines)
+
+
+def test_the_traceback_of_the_same_failure_is_logged_once():
+    text = ended(
+        """
+class Failing(Node):
+    def __init__(self):
+        super().__init__('failing')
+        self.create_timer(0.01, self.fail)
+
+    def fail(self):
+        raise ValueError('Seconds value must not be negative')
+
+sys.exit(main(Failing))
+""",
+        waits_for='It is the same again.',
+    )
+    assert text.count('Traceback') == 1
+    assert 'ValueError: Seconds value must not be negative' in text.splitlines()[-1]
+
+
+def test_a_node_in_the_middle_of_long_work_ends_all_the_same():
+    text = ended(
+        """
+from hodyn_ros.ros.nodes.hodyn_node import HodynNode
+
+class Busy(HodynNode):
+    def __init__(self):
+        super().__init__()
+        begun = threading.Event()
+        self.worker.put(lambda: (begun.set(), threading.Event().wait()))
+        begun.wait()
+        self.get_logger().info('at work')
+
+sys.exit(main(Busy))
+""",
+        signal.SIGINT,
+        waits_for='at work',
+    )
+    assert 'ends in the middle of what it was making ready' in text

@@ -25,8 +25,10 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 from support import robots
+from support.fault_tools import is_alive
 from support.messages import EFFORTS, FIELDS, joint_trajectory, samples
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.errors import MotionError
@@ -35,7 +37,7 @@ from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.planner import answers, client, process
 from hodyn_ros.ros.planner.answers import effort_trajectory
-from hodyn_ros.ros.planner.messages import STARTED, Begin, Version
+from hodyn_ros.ros.planner.messages import STARTED, Begin, Ready, Version
 from hodyn_ros.ros.planner.process import GRACE, Planner
 from hodyn_ros.streams.motion_stream import Task
 from hodyn_ros.streams.robot import Robot
@@ -193,6 +195,55 @@ def test_process_that_never_becomes_ready_is_started_again(monkeypatch, tmp_path
         harness.close()
 
 
+@pytest.mark.parametrize(
+    ('last', 'why'),
+    [
+        ('os.close(1); time.sleep(0.2); os._exit(3)', 'ended with exit code 3.'),
+        (
+            'os.close(1); time.sleep(1000)',
+            'closed its output and did not end; it was killed',
+        ),
+        ('os.write(1, b"text"); time.sleep(1000)', 'sent something that cannot be read'),
+    ],
+)
+def test_the_end_of_the_process_is_told_as_it_was(monkeypatch, capfd, last, why):
+    monkeypatch.setattr(client, '_START', f'import os, time; {last}')
+    harness = Harness()
+    try:
+        assert why in harness.log(capfd, lambda text: 'is started again' in text)
+    finally:
+        harness.close()
+
+
+def test_a_process_that_hangs_ends_with_a_node_that_is_killed():
+    code = (
+        'import pickle, subprocess, sys\n'
+        'from hodyn_ros.ros.base.node_settings import NodeSettings\n'
+        'from hodyn_ros.ros.planner import client\n'
+        'from hodyn_ros.ros.planner.messages import Begin\n'
+        'names = ("/a", "/r"), "/b"\n'
+        f'begin = Begin("node", "/", {next_domain()}, "/", *names, (), NodeSettings())\n'
+        'made = subprocess.Popen([sys.executable, "-c", client._START, *sys.path],\n'
+        '    stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n'
+        'made.stdin.write(pickle.dumps(("", (begin,))))\n'
+        'made.stdin.flush()\n'
+        'pickle.load(made.stdout)\n'
+        'print(made.pid, flush=True)\n'
+        'made.wait()\n'
+    )
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, '-c', code], stdout=subprocess.PIPE, env=environment
+    ) as node:
+        pid = int(node.stdout.readline())
+        os.kill(pid, signal.SIGSTOP)
+        node.kill()
+    deadline = time.monotonic() + TIMEOUT
+    while is_alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(capfd):
     harness = Harness({'robot_description': robots.TWO_LINK, 'trajectory_timeout': 2.0})
     try:
@@ -217,6 +268,50 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
             assert words in text
     finally:
         harness.close()
+
+
+def test_first_start_is_no_restart_however_long_it_takes(monkeypatch):
+    go_on = threading.Event()
+
+    def start(*arguments, **options):
+        assert go_on.wait(TIMEOUT)
+        return subprocess.Popen(*arguments, **options)
+
+    slow = SimpleNamespace(**{**vars(subprocess), 'Popen': start})
+    monkeypatch.setattr(client, 'subprocess', slow)
+    harness = Harness({'diagnostics_period': 0.05})
+    try:
+        for state in ('ended', 'starting'):
+            found = harness.status(
+                'planning', lambda s, p=state: dict_of(s)['process'] == p
+            )
+            assert dict_of(found)['restarts'] == '0'
+            assert 'started again' not in found.message
+            go_on.set()
+    finally:
+        go_on.set()
+        harness.close()
+
+
+def test_node_goes_on_while_a_stop_is_made_ready_for_a_controller(harness, monkeypatch):
+    begun, go_on, make = threading.Event(), threading.Event(), client.planned_for_controller
+
+    def late(*arguments):
+        begun.set()
+        assert go_on.wait(TIMEOUT)
+        return make(*arguments)
+
+    monkeypatch.setattr(client, 'planned_for_controller', late)
+    harness.forget()
+    harness.publishers['joint_trajectory'].publish(trajectory())
+    harness.received('joint_effort', 2)
+    harness.publishers['joint_trajectory'].publish(JointTrajectory())
+    try:
+        assert begun.wait(TIMEOUT)
+        harness.forget()
+        harness.received('joint_effort', 3)
+    finally:
+        go_on.set()
 
 
 def test_process_that_is_sent_nonsense_ends():
@@ -267,7 +362,7 @@ def planner():
     def report(event):
         if isinstance(event, Version):
             made.know(event.number)
-        else:
+        elif not isinstance(event, Ready):
             events.append(event)
 
     made = Planner(begin, report, context)
@@ -397,6 +492,34 @@ def test_a_robot_that_cannot_be_made_does_not_leave_the_one_before(planner, monk
     monkeypatch.setattr(process, 'robot_of', fail)
     planner.use(robots.HEAVIER_TWO_LINK)
     assert planner.call().error_code == ComputeInverseDynamics.Response.NO_MODEL
+
+
+def test_a_request_is_answered_with_the_robot_and_the_settings_of_one_moment(
+    planner, monkeypatch
+):
+    class Changing(threading.Condition):
+        """Lock behind which another description comes as soon as a request need not wait."""
+
+        waits = 2
+
+        def wait_for(self, *arguments):
+            super().wait_for(*arguments)
+            self.waits -= 1
+
+        def __exit__(self, *error):
+            super().__exit__(*error)
+            if not self.waits:
+                self.waits = -1
+                planner.planner.use('', False, other, ())
+                planner.planner._worker.submit(int).result()
+
+    other = dataclasses.replace(planner.settings, trajectory_sample_period=0.5)
+    planner.use(robots.TWO_LINK)
+    assert len(planner.call().effort_trajectory.time_from_start) == 201
+    monkeypatch.setattr(planner.planner, '_changed', Changing())
+    response = planner.call()
+    assert response.success, response.message
+    assert len(response.effort_trajectory.time_from_start) == 201
 
 
 def test_requests_do_not_wait_for_a_plan_because_settings_have_changed(

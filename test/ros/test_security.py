@@ -97,6 +97,7 @@ def test_policy_grants_exactly_what_the_node_does(context, path):
             Parameter('use_sim_time', value=True),
             Parameter('robot_description', value=robots.TWO_LINK),
             Parameter('base_motion', value=True),  # an input that there is not otherwise
+            Parameter('mirror_efforts', value=True),
         ],
     )
     observer = Node('observer', context=context)

@@ -407,12 +407,24 @@ def test_a_machine_that_is_too_slow_for_real_time_is_said(clocked, capfd):
     robot.command([0.0, 0.0], 0)
     text = ''
     deadline = time.monotonic() + TIMEOUT
-    while 'cannot keep up' not in text:
+    while 'Real time is not reached' not in text:
         tick(TICK)
         until = time.monotonic() + 0.02  # in which there are samples for half of it at most
         robot.wait(lambda until=until: time.monotonic() > until, 'the time')
         text += capfd.readouterr().err
         assert time.monotonic() < deadline
+
+
+def test_a_controller_that_does_not_keep_up_with_real_time_is_said(clocked, capfd):
+    robot, _, tick = clocked
+    deadline = time.monotonic() + TIMEOUT
+    while robot.status().level != DiagnosticStatus.WARN:
+        robot.command([0.0, 0.0], 0)
+        tick(20 * TICK)  # with one torque for 20 samples, all of which are made up for
+        assert time.monotonic() < deadline
+    assert '% of the samples have a command of their own' in robot.status().message
+    assert robot.value('samples left out') == '0'
+    assert 'Real time is not reached' in capfd.readouterr().err
 
 
 def test_a_run_in_lock_step_far_from_real_time_is_said_once(bench, capfd):

@@ -2,18 +2,21 @@
 
 import math
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Duration
+from diagnostic_msgs.msg import DiagnosticStatus
 from hodyn_msgs.srv import RetimeTrajectory
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
 from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, spin_to_end
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -64,7 +67,9 @@ class Controller:
 
     def take(self, goal):
         self.goals.append(goal)
-        return GoalResponse.REJECT if self.mode == 'reject' else GoalResponse.ACCEPT
+        has_efforts = any(len(point.effort) for point in goal.trajectory.points)
+        rejects = self.mode == 'reject' or self.mode == 'positions only' and has_efforts
+        return GoalResponse.REJECT if rejects else GoalResponse.ACCEPT
 
     def execute(self, handle):
         result = FollowJointTrajectory.Result()
@@ -225,7 +230,7 @@ ABORTED, CANCELED = GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED
 def test_goal_is_retimed_and_all_else_goes_through(
     harness, controller, start, timing, efforts
 ):
-    node, send = start(timing=timing, efforts=efforts)
+    node, send = start(timing=timing, efforts=efforts, slower_only=False)
     wait_for_controller(harness, node)
     sent = send(goal())
     harness.wait(lambda: len(sent.feedback) >= 3, 'feedback')
@@ -260,7 +265,7 @@ def test_goal_is_retimed_and_all_else_goes_through(
 @needs_control_msgs
 def test_timing_follows_the_parameters(harness, controller, start):
     controller.go_on.set()
-    node, send = start(slower_only=True)
+    node, send = start()
     wait_for_controller(harness, node)
     assert outcome(harness, send(goal()))[0] == SUCCEEDED
     assert rows(controller.goals[-1].trajectory)[0][-1] == 2.0
@@ -272,6 +277,33 @@ def test_timing_follows_the_parameters(harness, controller, start):
         assert outcome(harness, send(pausing))[0] == SUCCEEDED
         ends.append(rows(controller.goals[-1].trajectory)[0][-1])
     assert ends[1] < ends[0]
+
+
+@needs_control_msgs
+def test_slow_goal_keeps_its_time_unless_it_is_asked_to_be_fast(harness, controller, start):
+    controller.go_on.set()
+    node, send = start()
+    wait_for_controller(harness, node)
+    slow = goal(step=10.0)
+    assert outcome(harness, send(slow))[0] == SUCCEEDED
+    assert rows(controller.goals[-1].trajectory)[0][-1] == 20.0
+    node.set_parameters([Parameter('slower_only', value=False)])
+    assert outcome(harness, send(slow))[0] == SUCCEEDED
+    assert rows(controller.goals[-1].trajectory)[0][-1] < 5.0
+
+
+@needs_control_msgs
+def test_controller_without_effort_interfaces_gets_goals_without_efforts(
+    harness, controller, start
+):
+    controller.mode = 'positions only'
+    controller.go_on.set()
+    node, send = start()
+    wait_for_controller(harness, node)
+    for _ in range(2):
+        assert outcome(harness, send(goal())) == (SUCCEEDED, 0, 'arrived')
+    with_efforts = [len(g.trajectory.points[0].effort) > 0 for g in controller.goals]
+    assert with_efforts == [True, False, False]  # it is found out once
 
 
 @needs_control_msgs
@@ -349,7 +381,14 @@ def test_controller_that_rejects_is_named(harness, controller, start, efforts):
     assert (
         'joint_trajectory_controller/follow_joint_trajectory has rejected the goal' in text
     )
-    assert ('efforts to false' in text) == efforts
+    assert ('also without efforts' in text) == efforts
+    assert len(controller.goals) == 1 + efforts
+    status = node.statuses()[0]
+    assert (status.level, text in status.message) == (DiagnosticStatus.WARN, True)
+    controller.mode = 'succeed'
+    controller.go_on.set()
+    assert outcome(harness, send(goal()))[0] == SUCCEEDED
+    assert node.statuses()[0].level == DiagnosticStatus.OK
 
 
 @needs_control_msgs
@@ -409,6 +448,49 @@ def test_service_that_is_not_there_or_does_not_answer_is_named(harness, controll
     text = outcome(harness, send(goal()))[2]
     assert 'silent/retime has not answered within 0.5 s' in text
     harness.client.destroy_service(silent)
+
+
+@needs_control_msgs
+@pytest.mark.parametrize(
+    ('answers', 'said'),
+    [
+        (
+            [(True, '41'), (True, '42')],
+            'has ended while it retimed the goal; send it again',
+        ),
+        ([(False, 'planning does not answer since 3.0 s')], 'does not answer since 3.0 s'),
+    ],
+    ids=['another process', 'hangs'],
+)
+def test_health_of_the_service_is_asked_of_a_service_beside_it(
+    harness, controller, start, answers, said
+):
+    waiting = iter(answers)
+
+    def tell(_, response):
+        response.success, response.message = next(waiting, answers[-1])
+        return response
+
+    silent = harness.client.create_service(
+        RetimeTrajectory, 'mute/retime', lambda request, response: response
+    )
+    silent.send_response = lambda *_: None
+    health = harness.client.create_service(Trigger, 'mute/retime/health', tell)
+    node, send = start(retime_service='mute/retime', retime_timeout=3.0, action='~/health')
+    wait_for_controller(harness, node)
+    assert said in outcome(harness, send(goal()))[2]
+    for service in (silent, health):
+        harness.client.destroy_service(service)
+
+
+def test_hodyn_node_tells_which_process_retimes(harness):
+    client = harness.client.create_client(Trigger, 'hodyn_node/retime/health')
+    assert client.wait_for_service(TIMEOUT)
+    future = client.call_async(Trigger.Request())
+    harness.wait(future.done, 'response')
+    assert future.result().success
+    command = Path(f'/proc/{future.result().message}/cmdline').read_text()
+    assert 'plan' in command
 
 
 def test_executable_says_what_it_lacks():

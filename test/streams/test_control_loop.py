@@ -14,7 +14,15 @@ from hodyn_ros.streams.control_loop import ControlLoop
 from hodyn_ros.streams.inputs import LINKS, MOTORS
 from hodyn_ros.streams.laws import elastic_robot, make_laws
 from hodyn_ros.streams.motion_stream import Plan
-from hodyn_ros.streams.supervisor import FLOATING, FOLLOWING, LEAVING, SILENT, STOPPING
+from hodyn_ros.streams.supervisor import (
+    FLOATING,
+    FOLLOWING,
+    INTERVALS,
+    LEAVING,
+    SILENT,
+    STOPPING,
+    SUSPENDED,
+)
 from hodyn_ros.streams.timeline import PlannedMotion
 from hodyn_ros.trajectory.spline import fit_spline
 
@@ -52,7 +60,8 @@ class Planner:
 class World:
     """A loop, and a robot that does what its reference says but for a distance."""
 
-    def __init__(self, **values):
+    def __init__(self, has_velocities=True, **values):
+        self.has_velocities = has_velocities
         self.host = Host(control_settings(actuators=DRIVES, **values))
         self.planner = Planner()
         self.control = ControlLoop(self.host, self.planner, elastic_robot, make_laws)
@@ -77,9 +86,10 @@ class World:
         links = motion[:2] + np.array([[1.0], [0.0]]) * off
         # Motors are ahead of the links by what the springs carry.
         motors = links + inverse_dynamics(self.model, motion)[:2] / STIFFNESS
-        fields = self.control.fields(LINKS, True)
-        self.control.take(LINKS, self.stamp, fields, links)
-        return self.control.take(MOTORS, self.stamp, fields, motors)
+        fields = self.control.fields(LINKS, self.has_velocities)
+        count = len(fields)
+        self.control.take(LINKS, self.stamp, fields, links[:count])
+        return self.control.take(MOTORS, self.stamp, fields, motors[:count])
 
     def step(self, **how):
         self.measure(**how)
@@ -203,6 +213,38 @@ def test_gap_in_a_motion_stops_it_on_its_path_until_a_trajectory_comes():
     assert control.report()['stopped because'] == ''
 
 
+@pytest.mark.parametrize('has_velocities', [True, False])
+def test_law_that_cannot_keep_its_period_commands_nothing_until_it_can(has_velocities):
+    # This robot moves by its reference, not by its torques.
+    world = World(has_velocities, saturation_time=100.0)
+    world.step()
+    world.send()
+    world.run(300)
+    begin = world.stamp
+    with pytest.raises(ControlError, match='gets no commands, so that its brakes close'):
+        for _ in range(INTERVALS):
+            world.step(stamp=world.stamp + 2 * PERIOD)
+    assert world.stamp > begin + 2 * PERIOD
+    control = world.control
+    report = control.report()
+    assert (report['state'], report['stops']) == (SUSPENDED, '1')
+    assert 'answered every 0.0015 s (median of 20)' in report['stopped because']
+    assert not control.stream.timeline
+    for period, why in ((2, 'answered every 0.002 s'), (1, '')):
+        for _ in range(2 * INTERVALS):
+            with pytest.raises(ControlError, match='gets no commands'):
+                world.step(stamp=world.stamp + period * PERIOD)
+        if why:
+            with pytest.raises(ControlError, match=f'does not move on yet: .*{why}'):
+                control.take_trajectory(BYTES)
+    world.send()
+    assert world.run(5) is not None
+    assert (control.supervisor.state, control.report()['reference']) == (
+        FOLLOWING,
+        'trajectory',
+    )
+
+
 def test_reference_is_followed_and_then_the_robot_is_brought_to_rest(world):
     world.step()
     motion = np.zeros((5, 2))
@@ -289,13 +331,20 @@ def test_measurements_that_are_too_old_have_no_command():
     with pytest.raises(StaleError, match='Measurement: the stamp lies 0.999 s in the past'):
         world.step()
     assert world.control.supervisor.state == SILENT
+    world.host.time = world.stamp + 130 * PERIOD  # late by less than clocks differ
+    with pytest.raises(StaleError, match='have too much to do') as late:
+        world.step()
+    assert 'use_sim_time' not in str(late.value)
     world.host.time = world.stamp + PERIOD
     assert world.step() is not None
 
 
 def test_trajectory_from_before_the_simulated_time_is_taken_when_it_begins():
     world = World(measurement_timeout=0.1)
-    world.control.take_trajectory(BYTES)
+    for count in range(3):
+        world.control.take_trajectory(BYTES)
+        overtaken = [text for text in world.host.texts('info') if 'overtaken' in text]
+        assert len(overtaken) == count
     assert not world.planner.tasks
     world.host.time = world.stamp + PERIOD
     world.step()

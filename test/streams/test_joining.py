@@ -5,10 +5,11 @@ import pytest
 from support import robots
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.errors import JointNameError, TrajectoryError
 from hodyn_ros.model.limits import motion_limits
 from hodyn_ros.streams import plan_from_state
 from hodyn_ros.streams.joining import MULTIPLE, STOP
+from hodyn_ros.streams.timeline import PlannedMotion, Timeline
 from hodyn_ros.trajectory import StartState, Waypoints, fit_spline, plan_motion, stop_motion
 
 NAMES = ('shoulder', 'elbow')
@@ -59,10 +60,67 @@ def test_robot_near_the_first_waypoint_begins_where_it_is_without_a_jump(model, 
 
 def test_robot_that_is_elsewhere_is_told_where_and_how_far(model):
     with pytest.raises(
-        TrajectoryError, match=r'elbow at 0, the robot is 0\.3 rad or m away'
+        TrajectoryError, match=r'elbow at 0 rad, the robot is 0\.3 rad away'
     ):
         planned(model, at(0.0, (0.0, 0.3)))
     assert planned(model, at(0.0, (0.0, 0.3)), tolerance=np.inf)
+
+
+@pytest.mark.parametrize('names', [('shoulder', 'elbo'), ('shoulder', 'shoulder')])
+def test_names_are_checked_before_places(model, names):
+    far = Waypoints(names, [0.0, 1.0, 2.0], [[2.0, 2.0], [0.4, 0.2], [0.6, 0.6]])
+    with pytest.raises(JointNameError, match='missing: elbow'):
+        planned(model, at(0.0), far)
+
+
+def test_start_that_only_the_last_motion_tells_is_named(model):
+    last = Timeline()
+    names, motion = model.joint_names, plan_motion(WAYPOINTS, NAMES).motion
+    last.add(PlannedMotion(names, motion, 0, 4))
+    origin = last.state(3 * 10**9).origin
+    with pytest.raises(TrajectoryError) as refused:
+        planned(model, at(0.0, (0.6, 0.6)), origin=origin)
+    text = str(refused.value)
+    assert 'No joint_states have come' in text
+    assert 'rest where its last motion has ended, shoulder at 0.6 rad' in text
+    with pytest.raises(TrajectoryError) as measured:
+        planned(model, at(0.0, (0.6, 0.6)), origin='as measured')
+    assert 'joint_states' not in str(measured.value)
+
+
+@pytest.mark.parametrize('digits', [17, 6])
+@pytest.mark.parametrize('period', [4e-3, 1e-3])
+def test_dense_waypoints_that_replace_a_motion_are_joined_in_their_midst(
+    model, period, digits
+):
+    """The motion in progress goes another way: 4 ms do not suffice to turn it."""
+    current = fit_spline([0.0, 4.0], [[0.0, 0.0], [0.5, 0.5]])
+    start = StartState(0.4, current(1.9), True)
+    path = fit_spline([0.0, 3.0], [current(1.5)[0], current(1.5)[0] + 0.2])
+    times = np.linspace(0.0, 3.0, round(3.0 / period) + 1)
+    dense = Waypoints(NAMES, times, path(times, 0)[:, 0].round(digits))
+    plan = planned(model, start, dense, limits=without_limits(model))
+    np.testing.assert_allclose(plan.motion(0.4), start.motion, atol=1e-12)
+    (remark,) = [text for text in plan.remarks if 'passed over' in text]
+    joined = float(remark.rsplit('at ', 1)[1].removesuffix(' s.'))
+    assert 0.4 < joined <= 0.4 + STOP + 1e-9
+    # Behind that it is the motion of the waypoints, to the rounding of their numbers.
+    behind = np.linspace(joined, 3.0, 400)
+    found, asked = plan.motion(behind), path(behind)
+    assert np.abs(found[:, 0] - asked[:, 0]).max() < 3e-6
+    stop = efforts(model, stop_motion(start.motion, STOP), 0.0, STOP)
+    easy = fit_spline([0.0, STOP], [start.motion[0], path(joined, 0)[0]])
+    own = np.max(
+        [stop, efforts(model, path, 0.0, 3.0), efforts(model, easy, 0.0, STOP)], axis=0
+    )
+    found = efforts(model, plan.motion, 0.4, 3.0)
+    assert (found <= 1.05 * MULTIPLE * own + [[0.1], [10.0]]).all()
+
+
+def test_waypoints_far_apart_are_not_passed_over(model):
+    near = Waypoints(NAMES, [1.0, 1.6, 3.0], [[0.0, 0.4], [0.0, 0.4], [0.4, 0.2]])
+    with pytest.raises(TrajectoryError, match=r'waypoint at 1 s'):
+        planned(model, at(0.93, in_progress=True), near, limits=without_limits(model))
 
 
 def test_way_to_a_first_waypoint_that_has_its_time_is_kept(model):

@@ -494,6 +494,48 @@ def test_what_waits_too_long_is_dropped_at_once_with_a_word(setup):
     assert setup.stream.waiting(setup.at) == (0, 0.0)
 
 
+def test_planning_that_takes_long_is_said_and_what_is_for_now_gets_too_old(setup):
+    setup.take([(0, 0), (1, 2)], [0, 20])
+    said = []
+    for _ in range(44):
+        setup.waited += 0.25
+        said.append(setup.stream.long_planning(setup.at))
+        setup.stream.drop_overdue(True, setup.at)
+    after = [0.25 * (k + 1) for k, text in enumerate(said) if text]
+    assert after == [2.0, 4.0, 8.0]
+    assert (
+        'not planned yet, 2.0 s after it came. Older than 10 s it does not begin' in said[7]
+    )
+    (refused,) = setup.done
+    assert (refused.kind, refused.planned) == ('stale', None)
+    assert 'Send fewer points, or a stamp' in refused.error
+    setup.plan(duration=11.0)  # it comes all the same
+    assert not setup.timeline
+    # One with a stamp is as late as it is.
+    setup.take([(0, 0), (1, 2)], [0, 20], stamp=setup.now)
+    setup.waited += 11.0
+    setup.stream.drop_overdue(True, setup.at)
+    assert 'Older' not in setup.stream.long_planning(setup.at)
+    setup.plan(duration=11.0)
+    assert setup.timeline
+
+
+def test_time_until_the_planner_has_the_robot_does_not_count(setup):
+    setup.waited += 100.0
+    setup.stream.drop_overdue(True, setup.at, is_ready=False)
+    setup.take([(0, 0), (1, 2)], [0, 20])
+    for _ in range(20):
+        setup.waited += 0.25
+        setup.stream.drop_overdue(False, setup.at, is_ready=False)
+    assert 'is still being made ready' in setup.stream.long_planning(setup.at, False)
+    setup.waited += 1.9
+    setup.stream.drop_overdue(False, setup.at)
+    assert setup.done == []
+    setup.waited += 0.2
+    setup.stream.drop_overdue(False, setup.at)
+    assert 'has waited for 2.1 s' in setup.done[0].error
+
+
 def test_trajectories_behind_a_long_one_are_not_begun_late_but_a_stop_is(setup):
     setup.run([(0, 0), (1, 2)], [0, 20])
     setup.take([(0, 0), (1, 2)], [0, 1])

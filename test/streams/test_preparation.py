@@ -5,8 +5,10 @@ from support.robots import HEAVIER_TWO_LINK, TWO_LINK
 from support.stream_host import Host, model_of
 
 from hodyn_ros.errors import ModelError
+from hodyn_ros.model.inertia import Payload
+from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.streams import preparation
-from hodyn_ros.streams.preparation import RobotPreparation
+from hodyn_ros.streams.preparation import CompiledRobots, RobotPreparation
 from hodyn_ros.streams.robot import Robot
 
 
@@ -103,3 +105,27 @@ def test_wait_that_is_long_is_told_after_twice_the_time(bench, monkeypatch):
         bench.robots.tell_progress()
         told.append(len(bench.host.texts('info')))
     assert told == [0, 1, 1, 2, 2, 3]
+
+
+def test_payloads_of_a_robot_that_cannot_be_made_are_not_kept(monkeypatch):
+    host = Host(NodeSettings())
+    monkeypatch.setattr(preparation, '_compile', lambda *_: None)
+    monkeypatch.setattr(preparation, 'prepare_variants', lambda *_: None)
+    robots = CompiledRobots(host, tuple, lambda: None, lambda made: None)
+    robots.request(TWO_LINK)
+
+    carried = Payload(
+        'tool', 1.0, (0.0, 0.0, 0.1), ((0.01, 0.0, 0.0), (0.0, 0.01, 0.0), (0.0, 0.0, 0.01))
+    )
+
+    def fail(*_):
+        raise ModelError('no such robot')
+
+    with monkeypatch.context() as patch:
+        patch.setattr(preparation, 'made_robot', fail)
+        with pytest.raises(ModelError):
+            robots.update_robot((carried,))
+    robots.update_robot()
+    assert robots.ready().payloads == ()
+    robots.update_robot((carried,))
+    assert robots.ready().payloads == (carried,)

@@ -23,6 +23,8 @@ from hodyn_ros.streams.supervisor import (
     SILENT,
     STOP,
     STOPPING,
+    SUSPEND,
+    SUSPENDED,
     TRANSITIONS,
     Seen,
     Supervisor,
@@ -121,7 +123,7 @@ def test_gap_while_the_robot_moves_stops_at_once(guard):
     assert supervisor.judge(guard, WATCH, still) == GO
     assert supervisor.judge(guard, WATCH, seen()) == STOP
     assert supervisor.state == STOPPING
-    assert 'no measurement for 0.060 s' in supervisor.why
+    assert 'no measurement was answered for 0.060 s' in supervisor.why
 
 
 def test_motor_at_its_limit_for_long_stops(guard):
@@ -133,12 +135,41 @@ def test_motor_at_its_limit_for_long_stops(guard):
     assert 'torque limit for 0.101 s' in supervisor.why
 
 
-@pytest.mark.parametrize(('interval', 'verdict'), [(1.0, GO), (1.5, STOP), (0.5, STOP)])
-def test_other_period_than_the_law_was_made_for_stops(guard, interval, verdict):
+@pytest.mark.parametrize(
+    ('intervals', 'verdict'),
+    [
+        ([1.0], GO),
+        ([1.5], SUSPEND),
+        ([0.5], SUSPEND),
+        ([1.0, 1.0, 4.0, 1.0, 7.0], GO),  # samples are lost now and then
+        ([1.0, 2.0, 2.0, 5.0, 1.0, 2.0], SUSPEND),  # most of the time
+    ],
+)
+def test_at_another_period_than_the_law_was_made_for_nothing_is_commanded(
+    guard, intervals, verdict
+):
     supervisor, watch = Supervisor(), WATCH._replace(sample_period=1e-3)
-    for _ in range(INTERVALS):
-        supervisor.note_interval(round(interval * MS))
+    for k in range(2 * INTERVALS):
+        supervisor.note_interval(round(intervals[k % len(intervals)] * MS))
     assert supervisor.judge(guard, watch, seen()) == verdict
+    assert (supervisor.state == SUSPENDED) is (verdict == SUSPEND)
+    assert ('sample_period is 0.001 s' in supervisor.why) is (verdict == SUSPEND)
+
+
+@pytest.mark.parametrize('what', [{'error': FAR}, {'external': np.array([0.0, 9.0])}])
+def test_stop_that_is_not_kept_up_ends_all_commands_until_the_robot_is_released(
+    guard, what
+):
+    for interval, count in ((2 * MS, INTERVALS), (60 * MS, 1)):
+        watch = WATCH._replace(sample_period=1e-3)
+        supervisor = stopped(guard, watch, **what)
+        for _ in range(count):
+            supervisor.note_interval(interval)
+        assert supervisor.judge(guard, watch, seen()) == SUSPEND
+        supervisor.note_silence()
+        assert (supervisor.state, supervisor.has_stopped) == (SUSPENDED, True)
+        assert not supervisor.release()
+        assert (supervisor.state, supervisor.why) == (FOLLOWING, '')
 
 
 def test_robot_that_cannot_follow_its_stop_leaves_the_path(guard):
@@ -175,10 +206,11 @@ def test_after_a_jump_of_time_it_still_knows_why_the_robot_stands(guard):
 
 def test_every_state_is_reached():
     states = {state for state, _ in TRANSITIONS}
-    assert states == {FOLLOWING, STOPPING, LEAVING, FLOATING, SILENT}
+    assert states == {FOLLOWING, STOPPING, LEAVING, FLOATING, SILENT, SUSPENDED}
     assert set(TRANSITIONS.values()) == states
     for state in states:
-        assert (state, COMMAND) in TRANSITIONS and (state, NO_COMMAND) in TRANSITIONS
+        assert (state, NO_COMMAND) in TRANSITIONS
+        assert ((state, COMMAND) in TRANSITIONS) is (state != SUSPENDED)
 
 
 @given(
@@ -198,7 +230,7 @@ def test_in_any_order_a_stopped_robot_stays_stopped_until_it_is_released(events)
     for event in events:
         before = supervisor.has_stopped
         stamp += MS
-        if event == 'silence':
+        if event == 'silence' or (event in kinds and supervisor.state == SUSPENDED):
             supervisor.note_silence()
         elif event == 'jump':
             supervisor.begin_anew()
@@ -209,9 +241,10 @@ def test_in_any_order_a_stopped_robot_stays_stopped_until_it_is_released(events)
         else:
             supervisor.note_interval(100 * MS if event == 'gap' else MS)
             verdict = supervisor.judge(guard, WATCH, seen(stamp, **kinds[event]))
-            assert verdict in (GO, REPEAT, STOP)
-            assert verdict != STOP or supervisor.has_stopped
+            assert verdict in (GO, REPEAT, STOP, SUSPEND)
+            assert verdict not in (STOP, SUSPEND) or supervisor.has_stopped
             assert verdict != REPEAT or not supervisor.has_stopped
-            supervisor.note_command(stamp, False)
+            if verdict != SUSPEND:
+                supervisor.note_command(stamp, False)
         assert supervisor.has_stopped or not before
         assert bool(supervisor.why) is supervisor.has_stopped

@@ -63,6 +63,7 @@ private:
     TripleBuffer<EffortReport> reports;
     std::vector<double> before;      ///< Efforts found at activation.
     double longest;                  ///< Period [s].
+    Fallback fallback;
     std::atomic<std::uint64_t> accepted{0};   ///< Messages, or ticks in chained mode.
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::uint64_t> unwritten{0};  ///< Efforts that an interface did not take.
@@ -71,6 +72,7 @@ private:
     std::atomic<bool> is_active{false};
     // Of callbacks of one group, one after the other.
     State told = State::waiting;
+    std::uint8_t told_level = 0;
     Nanoseconds stamp = 0;                    ///< Of the last message; zero: there was none.
     Nanoseconds oldest = 0, widest = 0;       ///< Ages at arrival and periods, since told.
   };
@@ -80,11 +82,14 @@ private:
   void refer(Nanoseconds now);
   void write(const std::vector<double> & efforts);
   void show_states();
+  std::string limited_for_long(const EffortReport & report) const;
+  std::string beyond_limit(const EffortReport & report) const;
   diagnostic_msgs::msg::DiagnosticArray diagnostics(Parts & parts);
 
   std::shared_ptr<effort_controller::ParamListener> parameters_;
   std::shared_ptr<Parts> parts_;
   std::string command_interface_;
+  std::vector<EffortLimits> limits_;
   rclcpp::Subscription<hodyn_msgs::msg::JointEffort>::SharedPtr subscription_;
   rclcpp::Publisher<diagnostic_msgs::msg::DiagnosticArray>::SharedPtr diagnostics_;
   rclcpp::TimerBase::SharedPtr timer_;

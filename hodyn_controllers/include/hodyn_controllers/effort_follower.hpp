@@ -18,12 +18,24 @@ namespace hodyn_controllers
 using Nanoseconds = std::int64_t;
 
 constexpr int kOrders = 3;  ///< Effort and its first and second time derivatives.
+/// Efforts of more than this many times their limit are an error of the sender, and not followed.
+constexpr double kBeyond = 10.0;
 
 inline double seconds(Nanoseconds duration) {return 1e-9 * static_cast<double>(duration);}
 
 inline Nanoseconds nanoseconds(double duration)
 {
   return static_cast<Nanoseconds>(std::llround(1e9 * duration));
+}
+
+/// Share of a difference that is left: falls from 1 to 0 with two derivatives zero at both ends.
+inline double share_left(double since, double ease_time)
+{
+  if (since >= ease_time) {
+    return 0.0;
+  }
+  const double x = since / ease_time;
+  return 1.0 - x * x * x * (10.0 - 15.0 * x + 6.0 * x * x);
 }
 
 /// Efforts of all joints at one instant.
@@ -121,12 +133,17 @@ enum class Limited : std::uint8_t { no, effort, effort_rate };
 struct EffortReport
 {
   explicit EffortReport(std::size_t n_joints)
-  : limited(n_joints, Limited::no), at_effort(n_joints, 0), at_effort_rate(n_joints, 0) {}
+  : limited(n_joints, Limited::no), limited_for(n_joints, 0.0), at_effort(n_joints, 0),
+    at_effort_rate(n_joints, 0) {}
 
   State state = State::waiting;
   double age = -1.0;                          ///< Of the sample in use [s]; -1: there is none.
   std::uint64_t losses = 0;                   ///< How often efforts were lost.
   std::vector<Limited> limited;               ///< At this tick.
+  std::vector<double> limited_for;            ///< Without a break until this tick [s].
+  double unchanged_for = 0.0;                 ///< For which values of samples have been the same [s].
+  int beyond = -1;                            ///< Joint beyond kBeyond at this tick; -1: none.
+  double wanted_beyond = 0.0;                 ///< Of that joint; may be no number.
   std::vector<std::uint64_t> at_effort;       ///< Ticks at which joints were at their limit.
   std::vector<std::uint64_t> at_effort_rate;
 };
@@ -140,7 +157,7 @@ class EffortFollower
 public:
   explicit EffortFollower(const EffortOptions & options)
   : options_(options), n_(options.joints.size()), sample_(n_), command_(n_, 0.0),
-    target_(n_, 0.0), difference_(n_, 0.0), report_(n_) {}
+    target_(n_, 0.0), wanted_(n_, 0.0), difference_(n_, 0.0), report_(n_) {}
 
   /// Begins anew from efforts (n); those that are not finite count as zero.
   void reset(const double * command)
@@ -157,6 +174,9 @@ public:
   /// Takes a sample (of as many joints).
   void give(const EffortSample & sample)
   {
+    if (!has_sample_ || sample.values != sample_.values) {
+      report_.unchanged_for = 0.0;
+    }
     sample_.stamp = sample.stamp;
     sample_.order = sample.order;
     std::copy(sample.values.begin(), sample.values.end(), sample_.values.begin());
@@ -172,13 +192,15 @@ public:
   {
     period = period > 0.0 ? std::min(period, options_.max_period) : 0.0;
     since_change_ += period;
+    report_.unchanged_for += period;
+    report_.beyond = -1;
     const double age = has_sample_ ? seconds(now - sample_.stamp) : -1.0;
     const bool is_fresh =
       has_sample_ && age <= options_.max_age && age >= -options_.max_ahead;
     report_.age = age;
     const bool was_following = report_.state == State::following;
-    if (is_fresh) {
-      extrapolate(age);
+    if (is_fresh && extrapolate(age)) {
+      target_ = wanted_;
       if (!was_following) {
         change(State::following);
       }
@@ -187,7 +209,7 @@ public:
         ++report_.losses;
         lose(State::easing);
       }
-      rest(refusing);
+      rest(refusing || report_.beyond >= 0);
     }
     limit(period);
     return command_;
@@ -198,18 +220,25 @@ public:
   const EffortReport & report() const {return report_;}
 
 private:
-  /// Sets the targets by the Taylor polynomial of the sample at its age [s].
-  void extrapolate(double age)
+  /// Efforts that are wanted: the Taylor polynomial of the sample at its age [s].
+  ///
+  /// @return  Whether they may be followed; otherwise the report says which may not.
+  bool extrapolate(double age)
   {
     const int order = std::min(sample_.order, options_.extrapolation);
     const double first = order > 0 ? age : 0.0;
     const double second = order > 1 ? 0.5 * age * age : 0.0;
     const double * values = sample_.values.data();
     for (std::size_t j = 0; j < n_; ++j) {
-      const double effort = values[j] + first * values[n_ + j] + second * values[2 * n_ + j];
+      wanted_[j] = values[j] + first * values[n_ + j] + second * values[2 * n_ + j];
       // Finite derivatives may be so large that the sum is not.
-      target_[j] = std::isfinite(effort) ? effort : command_[j];
+      if (!(std::abs(wanted_[j]) <= kBeyond * options_.limits[j].effort)) {
+        report_.beyond = static_cast<int>(j);
+        report_.wanted_beyond = wanted_[j];
+        return false;
+      }
     }
+    return true;
   }
 
   /// Goes over to other targets, from where the efforts are.
@@ -239,16 +268,9 @@ private:
     }
   }
 
-  /// Share of the difference that is left: falls from 1 to 0 with two derivatives zero at ends.
-  double left() const
-  {
-    const double x = std::min(since_change_ / options_.ease_time, 1.0);
-    return 1.0 - x * x * x * (10.0 - 15.0 * x + 6.0 * x * x);
-  }
-
   void limit(double period)
   {
-    const double share = left();
+    const double share = share_left(since_change_, options_.ease_time);
     for (std::size_t j = 0; j < n_; ++j) {
       const EffortLimits & limits = options_.limits[j];
       const double wanted = target_[j] + share * difference_[j];
@@ -259,6 +281,8 @@ private:
       Limited & limited = report_.limited[j];
       limited = reached != within ? Limited::effort_rate :
         within != wanted ? Limited::effort : Limited::no;
+      double & limited_for = report_.limited_for[j];
+      limited_for = limited == Limited::no ? 0.0 : limited_for + period;
       report_.at_effort[j] += limited == Limited::effort;
       report_.at_effort_rate[j] += limited == Limited::effort_rate;
     }
@@ -269,7 +293,7 @@ private:
   EffortSample sample_;
   bool has_sample_ = false;
   double since_change_ = 0.0;  ///< Time since the targets are of another kind [s].
-  std::vector<double> command_, target_, difference_;
+  std::vector<double> command_, target_, wanted_, difference_;
   EffortReport report_;
 };
 

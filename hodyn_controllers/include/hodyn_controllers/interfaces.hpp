@@ -3,6 +3,7 @@
 #ifndef HODYN_CONTROLLERS__INTERFACES_HPP_
 #define HODYN_CONTROLLERS__INTERFACES_HPP_
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "controller_interface/chainable_controller_interface.hpp"
 #include "diagnostic_msgs/msg/diagnostic_array.hpp"
+#include "hodyn_controllers/effort_follower.hpp"
 #include "rclcpp/rclcpp.hpp"
 #include "rclcpp/version.h"
 
@@ -106,6 +108,31 @@ protected:
     return since >= 0.0 && since <= longest;
   }
 
+  /// Leaves the command interfaces to the hardware: with zero, or with what they hold.
+  ///
+  /// A change of the chained mode deactivates and activates a controller, and from Jazzy on the
+  /// cycles go on between both unless the request says activate_asap. Whether this is such a change
+  /// cannot be known here, and interfaces are not this controller's any more afterwards.
+  void leave(Fallback fallback)
+  {
+    is_left_ = fallback == Fallback::hold;
+    for (auto & interface : command_interfaces_) {
+      if (!is_left_) {
+        put(interface, 0.0);
+      }
+    }
+  }
+
+  /// Says once what was left; for a timer, since a cycle must not wait for a log.
+  void tell_what_is_left(bool is_active)
+  {
+    if (is_left_.exchange(false) && !is_active) {
+      RCLCPP_WARN(
+        get_node()->get_logger(), "It is not active any more, and the hardware was left with the "
+        "last efforts (fallback: hold). Until another controller takes over, stop the hardware.");
+    }
+  }
+
   /// Takes what came over topics.
   virtual void take_messages() = 0;
 
@@ -154,6 +181,7 @@ private:
   std::vector<std::string> kinds_;
   std::vector<double> references_;
   std::int64_t updated_ = 0;
+  std::atomic<bool> is_left_{false};
 };
 
 }  // namespace hodyn_controllers

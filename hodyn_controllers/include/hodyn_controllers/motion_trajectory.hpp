@@ -15,11 +15,10 @@
 #include <vector>
 
 #include "hodyn_controllers/effort_follower.hpp"
+#include "hodyn_controllers/motion_samples.hpp"
 
 namespace hodyn_controllers
 {
-
-constexpr std::size_t kMotions = 5;  ///< Position and its first four time derivatives.
 
 /// Polynomials of degree 9 between samples: four times continuously differentiable.
 ///
@@ -41,33 +40,30 @@ public:
 
   /// Goes through samples.
   ///
-  /// @param start   Time at which `times` are zero.
-  /// @param times   N of them, increasing [s].
-  /// @param values  By derivative: N * n values, as they come.
-  /// @param place   Of each joint among the n values of a sample.
+  /// @param samples  With increasing times.
+  /// @param kept     Which of them it goes through: the first, the last, and some in between.
+  /// @param place    Of each joint among the n values of a sample.
   void set(
-    Nanoseconds start, const std::vector<double> & times,
-    const std::array<const std::vector<double> *, kMotions> & values,
+    const Samples & samples, const std::vector<std::size_t> & kept,
     const std::vector<std::size_t> & place)
   {
-    start_ = start;
-    times_ = times;
-    count_ = times.size();
+    count_ = kept.size();
+    times_.resize(count_);
+    for (std::size_t i = 0; i < count_; ++i) {
+      times_[i] = samples.times[kept[i]];
+    }
     coefficients_.resize((count_ - 1) * n_ * kCoefficients);
     for (std::size_t j = 0; j < n_; ++j) {
-      held_[j] = (*values[0])[(count_ - 1) * n_ + place[j]];
+      held_[j] = samples(0, kept.back(), place[j]);
       for (std::size_t i = 0; i + 1 < count_; ++i) {
-        std::array<double, kMotions> from, to;
-        double scale = 1.0;
-        for (std::size_t k = 0; k < kMotions; ++k) {
-          from[k] = scale * (*values[k])[i * n_ + place[j]];
-          to[k] = scale * (*values[k])[(i + 1) * n_ + place[j]];
-          scale *= (times[i + 1] - times[i]) / static_cast<double>(k + 1);
-        }
-        connect(from, to, &coefficients_[(i * n_ + j) * kCoefficients]);
+        samples.connect(
+          kept[i], kept[i + 1], place[j], &coefficients_[(i * n_ + j) * kCoefficients]);
       }
     }
   }
+
+  /// Sets the time at which those of the samples are zero.
+  void begin(Nanoseconds start) {start_ = start;}
 
   /// Positions and derivatives at a time: derivative k of joint j at k * n + j.
   void evaluate(Nanoseconds time, double * motion) const
@@ -97,48 +93,6 @@ public:
   }
 
 private:
-  static constexpr std::size_t kCoefficients = 2 * kMotions;
-
-  /// Taylor coefficients 0 to 4 of a polynomial of degree 9 at x, by Horner's scheme.
-  static void taylor(const double * a, double x, std::array<double, kMotions> & found)
-  {
-    found.fill(0.0);
-    for (std::size_t i = kCoefficients; i-- > 0; ) {
-      for (std::size_t k = kMotions; k-- > 1; ) {
-        found[k] = found[k] * x + found[k - 1];
-      }
-      found[0] = found[0] * x + a[i];
-    }
-  }
-
-  /// Coefficients (10) of the polynomial in x from 0 to 1 with Taylor coefficients at both ends.
-  ///
-  /// With the five known at 0, the rest is x^5 s(x), and s is known by its coefficients at 1:
-  /// those of (what is missing at 1) times (1 + (x - 1))^-5.
-  static void connect(
-    const std::array<double, kMotions> & from, const std::array<double, kMotions> & to, double * a)
-  {
-    std::copy(from.begin(), from.end(), a);
-    std::fill(a + kMotions, a + kCoefficients, 0.0);
-    std::array<double, kMotions> missing, s{};
-    taylor(a, 1.0, missing);
-    for (std::size_t k = 0; k < kMotions; ++k) {
-      missing[k] = to[k] - missing[k];
-      double factor = 1.0;  // (-1)^i binomial(4 + i, i)
-      for (std::size_t i = 0; k + i < kMotions; ++i) {
-        s[k + i] += factor * missing[k];
-        factor *= -static_cast<double>(kMotions + i) / static_cast<double>(i + 1);
-      }
-    }
-    // From powers of x - 1 to those of x.
-    for (std::size_t m = kMotions; m-- > 0; ) {
-      for (std::size_t i = kMotions - 1; i > 0; --i) {
-        a[kMotions + i] = a[kMotions + i - 1] - a[kMotions + i];
-      }
-      a[kMotions] = s[m] - a[kMotions];
-    }
-  }
-
   std::size_t n_;
   Nanoseconds start_ = 0;
   std::size_t count_ = 1;             ///< Of the samples.
@@ -166,22 +120,38 @@ public:
 
   /// Fills a trajectory, or says why not (then it is to be thrown away); empty: it is filled.
   ///
-  /// @param now     Time of arrival.
-  /// @param at      A time at which it must agree with
-  /// @param wanted  the motion that is wanted then (5 n).
-  std::string read(
-    const MotionMessage & message, Nanoseconds now, Nanoseconds at, const double * wanted,
-    MotionTrajectory & trajectory)
+  /// That of many samples takes many cycles, so it begins by a call of its own.
+  std::string read(const MotionMessage & message, MotionTrajectory & trajectory)
   {
     std::string fault = shape(message);
     if (!fault.empty()) {
       return fault;
     }
+    const Samples samples{message.times, message.values, joints_.size()};
+    const Digits digits(samples);
+    const std::vector<std::size_t> kept = digits.kept();
+    fault = digits.fault(kept, message.joints);
+    if (!fault.empty()) {
+      return fault;
+    }
+    trajectory.set(samples, kept, place_);
+    return "";
+  }
+
+  /// Lets a trajectory that was read begin, or says why not.
+  ///
+  /// @param now     Time of this call.
+  /// @param at      A time at which it must agree with
+  /// @param wanted  the motion that is wanted then (5 n).
+  std::string begin(
+    const MotionMessage & message, Nanoseconds now, Nanoseconds at, const double * wanted,
+    MotionTrajectory & trajectory)
+  {
     const Nanoseconds start = message.stamp == 0 ? at + nanoseconds(kNotice) : message.stamp;
     if (start + nanoseconds(message.times.back()) <= now) {
       return "it is over";
     }
-    trajectory.set(start, message.times, message.values, place_);
+    trajectory.begin(start);
     trajectory.evaluate(at, begins_.data());
     double tolerance = tolerance_;
     for (std::size_t i = 0; i < begins_.size(); ++i) {
@@ -189,7 +159,9 @@ public:
         tolerance *= 10.0;
       }
       if (!(std::abs(begins_[i] - wanted[i]) <= tolerance)) {
-        return "derivative " + std::to_string(i / joints_.size()) + " of " +
+        static constexpr const char * kinds[] = {
+          "position", "velocity", "acceleration", "jerk", "snap"};
+        return std::string(kinds[i / joints_.size()]) + " of " +
                joints_[i % joints_.size()] + " is " + std::to_string(begins_[i]) +
                " where it would take over, and " + std::to_string(wanted[i]) + " is wanted there";
       }

@@ -29,9 +29,9 @@ namespace hodyn_controllers
 /// Holds the robot where it is until there is something to follow. A robot that the law has
 /// stopped, or whose references are lost, rests until it is released.
 ///
-/// @tparam Kernel  Static members n, period and lead [s], joint(j), reason_name(reason), the type
-///                 State, and of that reset, stop, release, reason, evaluate: see the header that
-///                 is generated.
+/// @tparam Kernel  Static members n, period and lead [s], is_elastic, joint(j),
+///                 reason_name(reason), the type State, and of that reset, stop, release, reason,
+///                 evaluate: see the header that is generated.
 template<typename Kernel>
 class TrackingController : public ReferenceController
 {
@@ -85,6 +85,7 @@ public:
       "/diagnostics", rclcpp::QoS(1));
     timer_ = get_node()->create_wall_timer(
       std::chrono::seconds(1), [this, parts]() {
+        tell_what_is_left(parts->is_active);
         if (parts->is_active) {
           diagnostics_->publish(diagnostics(*parts));
         }
@@ -112,11 +113,7 @@ public:
     rest(parts);
     parts.failures = 0;
     parts.release = false;
-    if (goes_on(kLongest)) {
-      write(parts);
-    } else {
-      std::fill(parts.torque.begin(), parts.torque.end(), 0.0);
-    }
+    begin(parts);
     parts.is_active = true;
     forget_references();
     return CallbackReturn::SUCCESS;
@@ -125,9 +122,7 @@ public:
   CallbackReturn on_deactivate(const rclcpp_lifecycle::State &) override
   {
     parts_->is_active = false;
-    for (auto & interface : command_interfaces_) {
-      put(interface, 0.0);  // As joint_trajectory_controller does.
-    }
+    leave(given_.fallback == "hold" ? Fallback::hold : Fallback::zero);
     return CallbackReturn::SUCCESS;
   }
 
@@ -159,8 +154,9 @@ public:
     want(parts, time.nanoseconds());
     const int status = Kernel::evaluate(
       parts.law, parts.desired.data(), parts.q.data(), parts.theta.data(), period.seconds(),
-      parts.torque.data());
+      parts.asked.data());
     parts.failures = status == 0 || status == kNoTime ? 0 : parts.failures + 1;
+    fade(parts, period.seconds(), status == 0);
     write(parts);
     report(parts, time.nanoseconds(), status);
     return parts.failures < given_.max_failures ?
@@ -188,6 +184,7 @@ private:
     bool follows = false;
     int reason = 0;
     int status = 0;
+    bool is_unloaded = false;  ///< Motors are measured where the links are: springs carry nothing.
   };
 
   /// All that a configuration needs; made at once, so that nothing is left from the one before.
@@ -195,16 +192,22 @@ private:
   {
     Parts(const std::vector<std::string> & joints, double tolerance)
     : intake(joints, tolerance), trajectories(MotionTrajectory(n)), resting(n), reports(Report()),
-      desired(kMotions * n, 0.0), q(n, 0.0), theta(n, 0.0), torque(n, 0.0) {}
+      desired(kMotions * n, 0.0), q(n, 0.0), theta(n, 0.0), asked(n, 0.0), torque(n, 0.0),
+      before(n, 0.0), difference(n, 0.0) {}
 
     typename Kernel::State law{};
     MotionIntake intake;
     TripleBuffer<MotionTrajectory> trajectories;
     MotionTrajectory resting;
     TripleBuffer<Report> reports;  ///< Read by callbacks of one group, one after the other.
-    std::vector<double> desired, q, theta, torque;
+    std::vector<double> desired, q, theta;
+    std::vector<double> asked, torque;        ///< By the law, and what is written.
+    std::vector<double> before, difference;   ///< At activation, and from there to the law.
+    bool has_law = false;                     ///< Whether the law has given a torque since then.
+    double since = 0.0;                       ///< Time since then [s].
     bool follows = false;  ///< The trajectory that came last, or references.
     int failures = 0;
+    std::uint8_t told = DiagnosticStatus::OK;  ///< Level; of callbacks of one group, too.
     std::atomic<bool> release{false}, is_active{false};
     std::atomic<std::uint64_t> unwritten{0}, refused{0}, accepted{0};
   };
@@ -247,6 +250,42 @@ private:
       if (!put(command_interfaces_[j], parts.torque[j])) {
         ++parts.unwritten;
       }
+    }
+  }
+
+  /// Begins from the torques that are there: a controller before this one may have left them.
+  void begin(Parts & parts)
+  {
+    const bool is_same = goes_on(kLongest);
+    for (std::size_t j = 0; j < n; ++j) {
+      const double there = is_same ? parts.torque[j] : value_of(command_interfaces_[j]);
+      parts.before[j] = std::isfinite(there) ? there : 0.0;
+    }
+    parts.torque = parts.asked = parts.before;
+    parts.has_law = false;
+    if (is_same) {
+      write(parts);
+    }
+  }
+
+  /// Sets torques that go over from those at activation to those of the law.
+  ///
+  /// What the law adds to its first torques acts at once, so it holds the robot meanwhile.
+  void fade(Parts & parts, double period, bool is_given)
+  {
+    parts.since += std::clamp(period, 0.0, kLongest);
+    if (is_given && !parts.has_law) {
+      parts.has_law = true;
+      parts.since = 0.0;
+      for (std::size_t j = 0; j < n; ++j) {
+        parts.difference[j] = parts.before[j] - parts.asked[j];
+      }
+    }
+    const double share = parts.has_law ? share_left(parts.since, given_.ease_time) : 0.0;
+    for (std::size_t j = 0; j < n; ++j) {
+      const auto [low, high] = std::minmax(parts.before[j], parts.asked[j]);
+      parts.torque[j] = share > 0.0 ?
+        std::clamp(parts.asked[j] + share * parts.difference[j], low, high) : parts.asked[j];
     }
   }
 
@@ -301,7 +340,21 @@ private:
     report.follows = parts.follows;
     report.reason = Kernel::reason(parts.law);
     report.status = status;
+    report.is_unloaded = Kernel::is_elastic && parts.theta == parts.q;
     parts.reports.publish();
+  }
+
+  /// Why nothing can be followed, by the newest report; empty: it can.
+  static std::string standing_fault(Parts & parts)
+  {
+    parts.reports.take();
+    const Report & report = parts.reports.front();
+    if (!parts.is_active || report.at == 0) {
+      return "the controller is not active";
+    }
+    return report.reason == 0 ? "" :
+           std::string("the robot has been stopped (") + Kernel::reason_name(report.reason) +
+           "); call ~/release";
   }
 
   void receive(Parts & parts, const Trajectory & message)
@@ -309,21 +362,21 @@ private:
     if (is_in_chained_mode()) {
       return;
     }
-    parts.reports.take();
-    const Report & report = parts.reports.front();
-    std::string fault;
-    if (!parts.is_active || report.at == 0) {
-      fault = "the controller is not active";
-    } else if (report.reason != 0) {
-      fault = std::string("the robot has been stopped (") + Kernel::reason_name(report.reason) +
-        "); call ~/release";
-    } else {
-      fault = parts.intake.read(
-        {rclcpp::Time(message.header.stamp).nanoseconds(), message.joint_names,
-          message.time_from_start,
-          {&message.position, &message.velocity, &message.acceleration, &message.jerk,
-            &message.snap}},
-        get_node()->now().nanoseconds(), report.at, report.wanted.data(),
+    const MotionMessage motion{
+      rclcpp::Time(message.header.stamp).nanoseconds(), message.joint_names,
+      message.time_from_start,
+      {&message.position, &message.velocity, &message.acceleration, &message.jerk, &message.snap}};
+    std::string fault = standing_fault(parts);
+    if (fault.empty()) {
+      fault = parts.intake.read(motion, parts.trajectories.back());
+    }
+    if (fault.empty()) {
+      fault = standing_fault(parts);  // Reading has taken time: from here on, it counts.
+    }
+    if (fault.empty()) {
+      const Report & report = parts.reports.front();
+      fault = parts.intake.begin(
+        motion, get_node()->now().nanoseconds(), report.at, report.wanted.data(),
         parts.trajectories.back());
     }
     if (fault.empty()) {
@@ -347,6 +400,15 @@ private:
     status.message = report.reason != 0 ?
       std::string("stopped: ") + Kernel::reason_name(report.reason) :
       report.status != 0 ? "no torque" : report.follows ? "following" : "holding";
+    if (is_well && report.is_unloaded) {
+      status.level = DiagnosticStatus::WARN;
+      status.message += ", but motors are measured exactly where the links are: the springs carry "
+        "nothing, not even the weight; look at motor_position_interface and at the hardware";
+    }
+    if (status.level != parts.told && status.level == DiagnosticStatus::WARN) {
+      RCLCPP_WARN(get_node()->get_logger(), "%s.", status.message.c_str());
+    }
+    parts.told = status.level;
     status.values = {
       key_value("status of the law", std::to_string(report.status)),
       key_value("accepted", std::to_string(parts.accepted)),

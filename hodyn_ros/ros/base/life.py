@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from hodyn_ros.resources import share_file
-from hodyn_ros.ros.base.executor import StreamExecutor
+from hodyn_ros.ros.base.executor import ExecutorError, StreamExecutor
 from hodyn_ros.ros.base.node import LOG_PERIOD
 
 _SWITCH_INTERVAL = 0.5e-3  # s
@@ -24,6 +25,8 @@ _LONGEST_WAIT = 0.1  # s, until it is seen that the process is to end
 _PAUSE = (
     0.01  # s, after a failure, so that one that lasts does not take the whole processor
 )
+_MOST_KNOWN = 20  # failures whose traceback is not logged again
+_ENDING_TIME = 3.0  # s, after which nobody waits for what a worker compiles
 
 # What the user can have said of profiles of Fast DDS: variables, files found by name.
 USE_PROFILES = 'RMW_FASTRTPS_USE_QOS_FROM_XML'
@@ -67,7 +70,8 @@ def bound_memory() -> bool:
 def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Run a node until the process is interrupted.
 
-    A callback that fails is logged and the node goes on.
+    A callback that fails is logged and the node goes on; without its executor it would not. The
+    end waits for what has been begun, but not for long.
 
     Parameters
     ----------
@@ -80,7 +84,7 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
     -------
     int
         Exit code: 0 after SIGINT or SIGTERM, at whatever moment and however often they come; 1 if
-        the node cannot start.
+        the node cannot start, or its executor fails again and again.
     """
     ends: list[int] = []
     # The handlers of rclpy invalidate everything under the feet of running callbacks. These only
@@ -94,28 +98,46 @@ def main(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> in
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         bound_memory()
         node = make_node()
+        executor = StreamExecutor()
+        executor.add_node(node)
     except Exception as error:  # a bad command line, parameters out of range: many classes
         logger.fatal(f'The node cannot start: {error}')
         rclpy.try_shutdown()
         return 1
-    executor = StreamExecutor()
-    executor.add_node(node)
+    code, known = 0, set[str]()
     while rclpy.ok() and not ends:
         try:
             executor.spin_once(_LONGEST_WAIT)
         except ExternalShutdownException:
             break
-        except Exception:
+        except ExecutorError as error:
+            logger.fatal(f'The node ends: {error}')
+            code = 1
+            break
+        except Exception as error:
             # Such as a request to one of rclpy's own services whose text is not UTF-8.
+            names = (
+                getattr(executor.latest, key, '') for key in ('topic_name', 'srv_name')
+            )
+            where = next(filter(None, names), '')
+            what = f'{where}: {type(error).__name__}: {error}'.removeprefix(': ')
+            more = 'It is the same again.' if what in known else traceback.format_exc()
             logger.error(
-                f'A callback has failed; the node goes on.\n{traceback.format_exc()}',
+                f'A callback has failed ({what}); the node goes on. {more}',
                 throttle_duration_sec=LOG_PERIOD,
             )
+            known = known | {what} if len(known) < _MOST_KNOWN else {what}
             time.sleep(_PAUSE)
     executor.shutdown()
-    node.destroy_node()
+    ending = threading.Thread(target=node.destroy_node, name='end', daemon=True)
+    ending.start()
+    ending.join(_ENDING_TIME)
+    if ending.is_alive():  # a compiler cannot be interrupted, and Python would wait for it
+        logger.info('The node ends in the middle of what it was making ready.')
+        sys.stdout.flush()
+        os._exit(code)
     rclpy.try_shutdown()
     # While Python ends, it would take its own handlers back.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    return 0
+    return code

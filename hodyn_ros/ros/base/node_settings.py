@@ -380,7 +380,8 @@ class NodeSettings:
         2.0,
         'A trajectory or chunk that should have begun this long ago, but has waited for a '
         'robot, for others or for a planning process that hangs, is dropped [s]; planning '
-        'does not count.',
+        'does not count, nor does the time until the process has the robot. Older than 10 s, '
+        'one without a stamp does not begin at all.',
         1e-3,
         1e6,
     )

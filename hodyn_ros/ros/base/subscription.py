@@ -17,6 +17,7 @@ from rclpy.subscription import Subscription
 from hodyn_ros.errors import MessageError, SizeError
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.diagnostics import publisher_names, unheard_publishers
+from hodyn_ros.ros.base.executor import take_following
 from hodyn_ros.streams.health import LOST
 from hodyn_ros.streams.robot import DESCRIPTION
 
@@ -135,19 +136,14 @@ class Input:
         info : mapping of str to object
             What the middleware says of it, such as its number and when it was received.
         """
-        node, topic, health, waiting = (
-            self._node,
-            self._topic,
-            self.health,
-            self.subscription.handle,
-        )
+        node, topic, health = self._node, self._topic, self.health
         largest = getattr(node.settings, 'max_message_size', _LARGEST_MESSAGE)
         bound = 'max_message_size'
         if topic.is_sample and largest > LARGEST_SAMPLE:
             largest, bound = LARGEST_SAMPLE, 'a message about one instant may have'
         for number in range(MOST_AT_ONCE):
             if number:
-                following = waiting.take_message(topic.kind, True)
+                following = take_following(self.subscription)
                 if following is None:
                     break
                 data, info = following

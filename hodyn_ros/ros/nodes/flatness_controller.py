@@ -12,10 +12,11 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import JointMotion, ObservedState
+from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.errors import JointNameError, MotionError, TrajectoryError
+from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.names import listed
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import (
@@ -30,13 +31,14 @@ from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
-from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory, refused_plan
+from hodyn_ros.ros.planner.client import PlanningClient
+from hodyn_ros.ros.planner.messages import BeginElastic
 from hodyn_ros.streams.control_loop import Answer, ControlLoop
 from hodyn_ros.streams.inputs import LINKS, MOTORS
-from hodyn_ros.streams.laws import elastic_robot, make_laws
-from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
-from hodyn_ros.streams.robot import Robot
-from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion, nanoseconds
+from hodyn_ros.streams.laws import controlled_robot, make_laws
+from hodyn_ros.streams.motion_stream import TRAJECTORY
+from hodyn_ros.streams.process_watch import LOOK_PERIOD
+from hodyn_ros.streams.timeline import NANOSECONDS, nanoseconds
 
 REFERENCE = '~/reference'
 
@@ -66,12 +68,22 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
 
     def __init__(self, **node_options: Any) -> None:
         super().__init__('flatness_controller', ControlSettings, **node_options)
-        self.control = ControlLoop(self, self, elastic_robot, make_laws)
+        self._planning = PlanningClient(
+            self,
+            lambda: BeginElastic(self.settings),
+            lambda plan: self.stream.on_plan(plan, self.control.instant()),
+        )
+        self.closing.append(self._planning.close)
+        self.control = ControlLoop(
+            self, self._planning, controlled_robot, make_laws, self._planning.set_up
+        )
         self.supervisor, self.stream = self.control.supervisor, self.control.stream
         self._message, self._names = JointState(), dict[str, tuple[str, ...]]()
         self._publisher = self.advertise(JointState, '~/motor_command')
         self._observed = self.advertise(ObservedState, '~/observed_state')
         self._wrench = self.advertise(WrenchStamped, '~/external_wrench')
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         self.open()
 
     def topics(self) -> Iterator[Topic]:
@@ -101,29 +113,10 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         """Begin anew."""
         self.control.begin_anew(why)
 
-    # Planning, for the input of trajectories
-
-    def plan(self, task: Task) -> None:
-        """Plan a trajectory in the thread beside.
-
-        Parameters
-        ----------
-        task : Task
-        """
-        robot, settings, done = self.control.preparation.robot, self.settings, self._on_plan
-        self.worker.put(
-            lambda: self.soon(done, _planned(robot, task, settings)),
-            lambda error: self.soon(done, refused_plan(task, error)),
-        )
-
-    def _on_plan(self, plan: Plan) -> None:
-        self.stream.on_plan(plan, self.control.instant())
-
-    def accept(self, number: int, start: int) -> None:
-        """Nothing is published but commands."""
-
-    def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Nothing is published but commands."""
+    def _look_after_planning(self) -> None:
+        """Nothing begins when nobody expects it any more."""
+        self.control.preparation.tell_progress()
+        self._planning.look_after(self.stream, self.control.instant())
 
     # Inputs and outputs
 
@@ -218,6 +211,7 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
         for topic in (LINKS, MOTORS):
             self.diagnostics.input(topic).timeout = self.settings.measurement_timeout
         self.diagnostics.input(REFERENCE).timeout = self.settings.reference_timeout
+        self._planning.note_stream(self.stream, self.control.instant())
         statuses = self.diagnostics.report(*self.control.preparation.state, {})
         output = next(item for item in statuses if item.name.endswith(': joint_effort'))
         output.name = output.name.replace(': joint_effort', ': motor_command')
@@ -230,37 +224,6 @@ class FlatnessControllerNode(RobotNode[ControlSettings]):
             output.level = DiagnosticStatus.ERROR
             output.message = f'the robot has been stopped: {self.supervisor.why}'
         return statuses
-
-
-def _planned(robot: Robot | None, task: Task, settings: ControlSettings) -> Plan:
-    """Plan of a trajectory, refused if it exceeds limits.
-
-    Parameters
-    ----------
-    robot : Robot, optional
-    task : Task
-    settings : ControlSettings
-
-    Raises
-    ------
-    HodynError
-        If it cannot be used, or exceeds a limit that it has to keep.
-    """
-    begin = time.perf_counter()
-    if robot is not None and task.known is not None:
-        # Positions in which the robot is already, up to the margin, it may leave.
-        limits, margin, q = robot.limits, settings.position_margin, task.known.motion[0]
-        lower = np.minimum(limits.lower, np.maximum(q, limits.lower - margin))
-        upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
-        robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))
-    plan, whole = plan_trajectory(robot, task, settings.planning)
-    exceeded = exceeded_limits(
-        whole, 'allow_limit_violations has it executed all the same.'
-    )
-    if exceeded and not settings.allow_limit_violations:
-        raise TrajectoryError(exceeded[0])
-    warnings = (*plan.warnings, *exceeded)
-    return plan._replace(warnings=warnings, duration=time.perf_counter() - begin)
 
 
 if __name__ == '__main__':

@@ -236,14 +236,22 @@ class ControlSettings:
     actuators: Values = _same('actuators')
 
     def contradictions(self) -> list[str]:
-        """Values that are valid alone but not together."""
+        """Values that are valid alone but not together, or not for the laws."""
+        problems = [
+            f'Parameter actuators.{joint}.type is vsa, expected sea or rigid: no law of this node '
+            'controls a joint of variable stiffness, whose motors also set the stiffness. '
+            'hodyn_node computes what such motors have to do along a motion.'
+            for joint, key, value in self.actuators
+            if (key, value) == ('type', 'vsa')
+        ]
         steps = self.resolution
         given = (*steps.links, *steps.motors)
         if not any(given) or all(given):
-            return []
+            return problems
         return [
+            *problems,
             f'Parameter resolution.links is {shown(steps.links)} and resolution.motors is '
-            f'{shown(steps.motors)}, expected numbers above zero in both, or zeros alone.'
+            f'{shown(steps.motors)}, expected numbers above zero in both, or zeros alone.',
         ]
 
     def of_joints(self, start: str, of_all: str, joint_names: Sequence[str]) -> Array:

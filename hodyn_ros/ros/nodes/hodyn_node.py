@@ -29,6 +29,7 @@ from hodyn_msgs.srv import SetPayload
 from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.actuators.limits import find_motor_violations
@@ -69,14 +70,14 @@ from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.subscription import Topic
 from hodyn_ros.ros.nodes.identification import OnlineIdentification
-from hodyn_ros.ros.planner.client import PlanningClient
+from hodyn_ros.ros.planner.client import ServingClient
 from hodyn_ros.ros.planner.controllers import CommandStream, command_columns
+from hodyn_ros.ros.planner.messages import SERVICES, health_of
 from hodyn_ros.streams.efforts import Circumstances, InstantEfforts, deviations
-from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS, StreamHealth
+from hodyn_ros.streams.health import AHEAD, MISSED, OFF_LOOPS
 from hodyn_ros.streams.identification import estimator_of
 from hodyn_ros.streams.motion_stream import (
     CHUNK,
-    LOST,
     TRAJECTORY,
     Instant,
     MotionStream,
@@ -159,7 +160,7 @@ class HodynNode(RobotNode[NodeSettings]):
         self._preparation = CompiledRobots(
             self, self._wrenches.latest, self._on_progress, self._on_robot
         )
-        self._planning = PlanningClient(
+        self._planning = ServingClient(
             self,
             lambda plan: self.stream.on_plan(plan, self._instant()),
             lambda duration: self.stream.leads.note_delivery(duration),
@@ -175,6 +176,8 @@ class HodynNode(RobotNode[NodeSettings]):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look_after_planning, clock=steady)
         self.create_service(SetPayload, '~/set_payload', self._set_payload)
+        retime = self.resolve_service_name(f'~/{SERVICES[1]}')
+        self.create_service(Trigger, health_of(retime), self._tell_planning)
         self.open()
 
     def topics(self) -> Iterator[Topic]:
@@ -336,6 +339,16 @@ class HodynNode(RobotNode[NodeSettings]):
             self.get_logger().warning(warning)
         joints = ', '.join(model.joint_names)
         self.get_logger().info(f'Model {model.name!r} is ready: joints {joints}.')
+
+    def _tell_planning(
+        self, _: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        """Say which process plans, or why none does."""
+        health = self.diagnostics.process
+        response.success = health is not None and not health.fault()
+        if health is not None:
+            response.message = health.fault() or str(health.pid)
+        return response
 
     def _set_payload(
         self, request: SetPayload.Request, response: SetPayload.Response
@@ -646,8 +659,7 @@ class HodynNode(RobotNode[NodeSettings]):
     def _look_after_planning(self) -> None:
         """Nothing begins when nobody expects it any more."""
         self._preparation.tell_progress()
-        at = self._instant()
-        self.stream.drop_overdue(self._planning.look(at.steady), at)
+        self._planning.look_after(self.stream, self._instant())
 
     def _on_planned(self, plan: Plan) -> None:
         if plan.planned is not None and self._stream_timer.is_canceled():
@@ -680,10 +692,7 @@ class HodynNode(RobotNode[NodeSettings]):
             diagnostics.input(topic).timeout = settings.wrench.timeout
         if settings.base_motion:
             diagnostics.input('base_motion').timeout = settings.base_motion_timeout
-        stream = self.stream
-        diagnostics.waiting_trajectories = stream.waiting(self._instant())
-        lost = stream.why_lost if stream.state == LOST else ''
-        diagnostics.stream = StreamHealth(stream.state, lost, stream.leads.delivery)
+        self._planning.note_stream(self.stream, self._instant())
         diagnostics.wrenches = self._wrenches.report(self.now())
         values = {} if self.robot is None else self._values(self.robot)
         reports = diagnostics.report(*self._preparation.state, values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -35,12 +36,27 @@ class LiveView(Node):
         Of the robot of that node.
     period : float
         Time in which the scene gets what has come [s].
+    keep : callable, optional
+        Called after that; an `OSError` ends the node.
     **node_options
         Of `rclpy.node.Node`.
+
+    Attributes
+    ----------
+    failure : OSError or None
+        Of `keep`.
     """
 
-    def __init__(self, scene: Scene, period: float, **node_options: Any) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        period: float,
+        keep: Callable[[], object] = bool,
+        **node_options: Any,
+    ) -> None:
         super().__init__('hodyn_view', **node_options)
+        self._keep = keep
+        self.failure: OSError | None = None
         self._scene, self._start = scene, 0  # where the times of the scene begin [ns]
         self._samples: dict[str, list[tuple[int, Array]]] = defaultdict(list)
         # Of the newest trajectory: start [ns], times from there (N,), fields (N, 7, n).
@@ -75,6 +91,11 @@ class LiveView(Node):
             motion, effort = np.split(np.array(rows), [_ORDERS], axis=1)
             results = Results.of_model(self._scene.model, times, motion, effort)
             self._scene.record(name, results)
+        try:
+            self._keep()
+        except OSError as error:
+            self.failure = error
+            self.context.try_shutdown()
 
     def destroy_node(self) -> None:
         """Show what is left, and destroy the node."""
@@ -123,7 +144,7 @@ class LiveView(Node):
         self._plan = nanoseconds(message.header.stamp), times, np.stack(rows, 1)[..., order]
 
 
-def follow(scene: Scene, period: float) -> None:
+def follow(scene: Scene, period: float, keep: Callable[[], object] = bool) -> None:
     """Show what comes until the process is interrupted.
 
     Parameters
@@ -131,11 +152,23 @@ def follow(scene: Scene, period: float) -> None:
     scene : Scene
     period : float
         Time in which it gets what has come [s].
+    keep : callable, optional
+        Called after that, for example to write to a file.
 
     Raises
     ------
     RequestError
         If the node cannot start; the log says why.
+    OSError
+        Of `keep`, which ends the view.
     """
-    if main(partial(LiveView, scene, period)):
+    views: list[LiveView] = []
+
+    def make() -> LiveView:
+        views.append(LiveView(scene, period, keep))
+        return views[0]
+
+    if main(make):
         raise RequestError('The view has not started; the reason is above.')
+    if views[0].failure is not None:
+        raise views[0].failure

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -151,6 +151,15 @@ class SimulationSettings:
     )
 
 
+class _Report(NamedTuple):
+    """When a report was made [ns], and what had been counted by then."""
+
+    time: int
+    samples: int
+    unanswered: int
+    brakes: int
+
+
 class SimulatedRobot(RobotNode[SimulationSettings]):
     """Node that publishes joint_states and motor_states and moves by what comes on motor_command.
 
@@ -167,9 +176,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         self._simulated = self._failure = ''  # description, why the simulation has ended
         self._counts: Counter[str] = Counter()
         self._torque: Array | None = None
-        # Time and samples of the latest report.
-        self._reported: tuple[int, int] | None = None
-        self._is_slow = False  # whether that has been said
+        self._reported: _Report | None = None
+        self._slow = ''  # what did not keep up in the latest report
         self._is_new = False  # whether the torque has come since the latest sample
         self._last_command = 0
         self._start = 0  # time of the first sample [ns]
@@ -412,23 +420,40 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
         return [status]
 
     def _real_time_factor(self, robot: SampledPlant) -> str:
-        """Simulated time per real time since the report before, as text; empty if not known."""
-        now, count = time.monotonic_ns(), robot.count
-        before, self._reported = self._reported, (now, count)
-        if before is None or not before[1]:
+        """Simulated time per real time since the report before, as text; empty if not known.
+
+        It also notes what is too slow, and says so when it begins.
+        """
+        counts = self._counts
+        latest = _Report(
+            time.monotonic_ns(),
+            robot.count,
+            counts['samples without a command'],
+            counts['brakes closed'],
+        )
+        before, self._reported = self._reported, latest
+        was_slow, self._slow = self._slow, ''
+        moves = before is not None and before.samples and before.brakes == latest.brakes
+        if before is None or not moves or self._torque is None:
             return ''  # the brakes held the robot
-        factor = (count - before[1]) * self._period / (now - before[0])
-        if factor < (SLOW if self._is_lock_step else KEPT) and not self._is_slow:
-            self._is_slow = True
-            why = (
-                'in lock step every sample waits for its command'
-                if self._is_lock_step
-                else 'the machine cannot keep up, and what it cannot make up for is left out'
+        count, elapsed = latest.samples - before.samples, latest.time - before.time
+        factor = count * self._period / elapsed
+        answered = 1.0 - (latest.unanswered - before.unanswered) / max(count, 1)
+        if self._is_lock_step:
+            if factor < SLOW:
+                self._slow = (
+                    f'The robot moves at {factor:.2g} of real time: in lock step every sample '
+                    'waits for its command.'
+                )
+        elif factor < KEPT or answered < KEPT:
+            self._slow = (
+                f'Real time is not reached: {factor:.2g} s are simulated in a second, and '
+                f'{answered:.0%} of the samples have a command of their own. Torques are held '
+                'meanwhile, and what cannot be made up for is left out. Choose a longer '
+                'sample_period for robot and controller, or the mode lock_step.'
             )
-            self.get_logger().warning(
-                f'The robot moves at {factor:.2g} of real time: {why}. See real-time factor in '
-                'the diagnostics.'
-            )
+        if self._slow and not was_slow:
+            self.get_logger().warning(self._slow)
         return f'{factor:.3g}'
 
     def _level(self) -> tuple[bytes, str]:
@@ -459,6 +484,8 @@ class SimulatedRobot(RobotNode[SimulationSettings]):
                 DiagnosticStatus.STALE,
                 f'No command for {silence:.1f} s; the last one is held.',
             )
+        if self._slow:
+            return DiagnosticStatus.WARN, self._slow
         return DiagnosticStatus.OK, 'The robot moves as commanded.'
 
 

@@ -15,17 +15,17 @@ from functools import partial
 from typing import Any
 
 from action_msgs.msg import GoalStatus
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticStatus
 from hodyn_msgs.srv import RetimeTrajectory
 from rclpy.action import ActionClient, ActionServer, CancelResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
+from std_srvs.srv import Trigger
 
-from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.life import main
 from hodyn_ros.ros.base.node import RobotNode
 from hodyn_ros.ros.base.parameters import entry
-from hodyn_ros.ros.base.subscription import Topic
+from hodyn_ros.ros.planner.messages import health_of
 from hodyn_ros.streams.goals import (
     ACCEPTED,
     ENDED,
@@ -33,13 +33,13 @@ from hodyn_ros.streams.goals import (
     OVER,
     READY,
     REPLACED,
+    RETIMED,
     SENT,
     TIMED,
     WAITS,
     Goal,
 )
 from hodyn_ros.streams.health import OK, WARN
-from hodyn_ros.streams.process_watch import SILENT
 from hodyn_ros.streams.timeline import NANOSECONDS
 
 try:
@@ -82,7 +82,9 @@ class ProxySettings:
         choices=tuple(_TIMINGS),
     )
     slower_only: bool = entry(
-        False, 'Goals that keep the limits keep their timing; others do not become shorter.'
+        True,
+        'Goals that keep the limits keep their timing, with the scaling factors of the planner; '
+        'others become longer. false: goals become as fast as the limits allow.',
     )
     drop_standstills: bool = entry(
         False, 'Pauses in a goal are left out; for the timing path alone.'
@@ -90,7 +92,7 @@ class ProxySettings:
     efforts: bool = entry(
         True,
         'Efforts are sent for feed-forward, with what command.* of hodyn_node says they '
-        'contain; false for a controller that claims no effort interface, which rejects them.',
+        'contain, unless the controller rejects a goal with efforts and takes it without.',
     )
 
 
@@ -99,13 +101,9 @@ def _nanoseconds(duration: Any) -> int:
     return int(duration.sec) * NANOSECONDS + int(duration.nanosec)
 
 
-class _Server(ActionServer):
-    """Goals are executed from when they are accepted until a result is given for them."""
-
-    def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Have rclpy send the result that the callback returns, once there is one."""
-        if execute_callback is not None:
-            super().notify_execute(goal_handle, execute_callback)
+async def _result_of(result: Future[Any], _: Any = None) -> Any:
+    """Result of a goal, once there is one."""
+    return await result
 
 
 @dataclass(eq=False)
@@ -118,9 +116,12 @@ class _Goal(Goal):
     retiming : Future, optional
     executed : object
         Goal of the controller, once that has accepted it.
+    result : Future, optional
+        What rclpy sends once it is there.
     """
 
     handle: Any = None
+    result: Future[Any] | None = None
     retiming: Future[Any] | None = None
     executed: Any = None
 
@@ -154,18 +155,21 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         self._goals: list[_Goal] = []
         self._counts = dict.fromkeys(('succeed', 'abort', 'canceled'), 0)  # ends of goals
         self._last_error = ''
+        self._failed = ''  # why the newest goal that ended by itself was aborted
         self._retime = self.create_client(RetimeTrajectory, settings.retime_service)
-        # Part of the diagnostics of the node of the service, and what it says.
+        # The node of the service says by another one whether the process that retimes lives.
         service = self.resolve_service_name(settings.retime_service)
-        self._part = service.rpartition('/')[0].lstrip('/') + ': planning'
+        self._health = self.create_client(Trigger, health_of(service))
+        self._asked: Future[Any] | None = None
         self._planner, self._hangs = '', ''
+        self._takes_efforts = True  # as far as is known
         self._name = f'{settings.controller}/{ACTION}'
         self._controller = ActionClient(self, FollowJointTrajectory, self._name)
-        self._server = _Server(
+        self._server = ActionServer(
             self,
             FollowJointTrajectory,
             settings.action,
-            lambda _: FollowJointTrajectory.Result(),
+            _result_of,
             handle_accepted_callback=self._on_goal,
             cancel_callback=self._on_cancel,
         )
@@ -175,16 +179,12 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         self._watch.cancel()
         self.open()
 
-    def topics(self) -> tuple[Topic, ...]:
-        """Inputs."""
-        take, profile = self._take_diagnostics, qos.INPUT
-        return (Topic('/diagnostics', DiagnosticArray, take, profile, is_sample=False),)
-
     # The way of a goal
 
     def _on_goal(self, handle: Any) -> None:
-        handle.execute()
-        self._goals.append(_Goal(time.monotonic(), handle=handle))
+        result: Future[Any] = Future(executor=self.executor)
+        self._goals.append(_Goal(time.monotonic(), handle=handle, result=result))
+        handle.execute(partial(_result_of, result))
         self._watch.reset()
         self._on_watch()
 
@@ -201,14 +201,19 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         goal.retiming = self._retime.call_async(request)
         goal.retiming.add_done_callback(partial(self._on_retimed, goal))
 
-    def _take_diagnostics(self, message: DiagnosticArray) -> None:
-        """Follow the process that retimes."""
-        for status in message.status:
-            if status.name == self._part:
-                found = {item.key: item.value for item in status.values}
-                self._planner = found.get('process id', '')
-                self._hangs = status.message if found.get('process') == SILENT else ''
-                self._on_watch()
+    def _ask_health(self) -> None:
+        """Ask whether the process that retimes lives, unless an answer is due."""
+        if self._asked is not None or not self._health.service_is_ready():
+            return
+        self._asked = self._health.call_async(Trigger.Request())
+        self._asked.add_done_callback(self._on_health)
+
+    def _on_health(self, future: Future[Any]) -> None:
+        self._asked, answer = None, future.result()
+        self._hangs = '' if answer.success else answer.message
+        if answer.success and answer.message != self._planner:
+            self._planner = answer.message
+            self._on_watch()
 
     def _on_retimed(self, goal: _Goal, future: Future[Any]) -> None:
         if goal not in self._goals:
@@ -230,32 +235,51 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         for point in response.trajectory.points:
             time_ = point.time_from_start
             time_.sec, time_.nanosec = divmod(_nanoseconds(time_) + way, NANOSECONDS)
-        for point in () if self.settings.efforts else request.trajectory.points:
-            point.effort = []
         for older in self._goals[: self._goals.index(goal)]:
             if older.on(REPLACED):
                 self._abort(older, _REPLACED)
         goal.on(TIMED)
+        self._send(goal, self.settings.efforts and self._takes_efforts)
+
+    def _send(self, goal: _Goal, with_efforts: bool) -> None:
+        request = goal.handle.request
+        for point in () if with_efforts else request.trajectory.points:
+            point.effort = []
         sent = self._controller.send_goal_async(request, partial(self._on_feedback, goal))
-        sent.add_done_callback(partial(self._on_response, goal))
+        sent.add_done_callback(partial(self._on_response, goal, with_efforts))
 
     def _on_feedback(self, goal: _Goal, message: Any) -> None:
         if goal in self._goals:
             goal.heard = time.monotonic()
             goal.handle.publish_feedback(message.feedback)
 
-    def _on_response(self, goal: _Goal, future: Future[Any]) -> None:
+    def _on_response(self, goal: _Goal, with_efforts: bool, future: Future[Any]) -> None:
+        if not future.result().accepted and with_efforts and goal in self._goals:
+            # A controller that claims no effort interface takes no goal with efforts.
+            self._send(goal, with_efforts=False)
+            return
         goal.executed = future.result()
         if not goal.executed.accepted:
-            hint = ' It may claim no effort interface: set efforts to false.'
-            why = hint * self.settings.efforts
-            self._abort(goal, f'{self._name} has rejected the goal; its log says why.{why}')
+            tried = ', also without efforts' * self._is_tried_without(with_efforts)
+            self._abort(
+                goal, f'{self._name} has rejected the goal{tried}; its log says why.'
+            )
             return
+        if self._is_tried_without(with_efforts):
+            self._takes_efforts = False
+            self.get_logger().warning(
+                f'{self._name} takes goals without efforts only: it claims no effort interface. '
+                'From now on none are sent (parameter efforts).'
+            )
         if goal in self._goals:
             goal.on(ACCEPTED)
         if goal not in self._goals or goal.handle.is_cancel_requested:
             goal.executed.cancel_goal_async()
         goal.executed.get_result_async().add_done_callback(partial(self._on_result, goal))
+
+    def _is_tried_without(self, with_efforts: bool) -> bool:
+        """Whether a goal was sent without efforts because it was rejected with them."""
+        return self.settings.efforts and self._takes_efforts and not with_efforts
 
     def _on_result(self, goal: _Goal, future: Future[Any]) -> None:
         status, result = future.result().status, future.result().result
@@ -286,11 +310,13 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
 
     def _on_watch(self) -> None:
         """Send goals on their way, and abort those of which nothing more can be heard."""
+        if any(goal.state == RETIMED for goal in self._goals):
+            self._ask_health()
         for goal in list(self._goals):
             now, lacking = time.monotonic(), self._lacking(goal.state)
             service, timeout = self.settings.retime_service, self.settings.retime_timeout
             if why := goal.why_lost(now, lacking, service, self._planner, timeout):
-                self._abort(goal, why)
+                self._abort(goal, why + f' {self._hangs}' * bool(self._hangs))
             elif goal.state == WAITS and not lacking:
                 self._have_retimed(goal)
             elif goal.is_long_now(now):
@@ -328,11 +354,14 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         if goal.retiming is not None:  # rclpy would keep it for ever
             self._retime.remove_pending_request(goal.retiming)
         self._counts[end] += 1
+        if not goal.is_replaced:
+            self._failed = result.error_string * (end == 'abort')
         if end == 'abort':
             self._last_error = result.error_string
             self.get_logger().error(f'Goal aborted: {result.error_string}')
         getattr(goal.handle, end)()
-        self._server.notify_execute(goal.handle, lambda _: result)
+        assert goal.result is not None
+        goal.result.set_result(result)
 
     # Health
 
@@ -344,8 +373,9 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             **self._counts,
             'last error': self._last_error,
         }
-        level = WARN if lacking else OK
-        return [self.diagnostics.status('goals', level, lacking or 'ok', values)]
+        failed = f'the last goal was aborted: {self._failed}' * bool(self._failed)
+        level = WARN if lacking or failed else OK
+        return [self.diagnostics.status('goals', level, lacking or failed or 'ok', values)]
 
 
 if __name__ == '__main__':

@@ -155,6 +155,7 @@ def plan_trajectory(
         waypoints,
         start=start,
         tolerance=settings.path_tolerance or np.inf,
+        origin='' if known is None else known.origin,
         interpolation=settings.interpolation,
         allow_partial_joints=settings.allow_partial_joints,
     )

@@ -23,13 +23,22 @@ from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
 from hodyn_ros.ros.planner.messages import (
     SERVICES,
     Begin,
+    BeginElastic,
     Event,
     ForController,
+    Ready,
     Served,
     Version,
 )
-from hodyn_ros.streams.health import ProcessHealth
-from hodyn_ros.streams.motion_stream import TRAJECTORY, Plan, Task
+from hodyn_ros.streams.health import ProcessHealth, StreamHealth, reason
+from hodyn_ros.streams.motion_stream import (
+    LOST,
+    TRAJECTORY,
+    Instant,
+    MotionStream,
+    Plan,
+    Task,
+)
 from hodyn_ros.streams.process_watch import (
     RUNNING,
     SILENT,
@@ -40,6 +49,9 @@ from hodyn_ros.streams.process_watch import (
 )
 from hodyn_ros.streams.robot import Robot
 from hodyn_ros.streams.timeline import NANOSECONDS, PlannedMotion
+
+# A process that says nothing any more has this time to end by itself [s].
+_LAST_TIME = 1.0
 
 CLOSING_TIME = 2.0  # s, until a process that has not ended by itself is killed
 
@@ -52,60 +64,45 @@ _LONG_LIFE = 30.0  # s, after which an end is no sign that the next one comes so
 SPACING = 0.004
 
 # Who shares the processor with the process goes first, from its imports on. An interrupt from the
-# keyboard is not for it.
+# keyboard is not for it. Where a node is killed, Linux kills it too (PR_SET_PDEATHSIG), even if it
+# hangs or compiles; elsewhere it ends with its input.
 _START = (
     'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); '
     'hasattr(os, "nice") and os.nice(5); sys.path[:] = sys.argv[1:]; '
+    'sys.platform == "linux" and __import__("ctypes").CDLL(None).prctl(1, signal.SIGKILL); '
     'from hodyn_ros.ros.planner.process import serve; serve()'
 )
 
 
 class PlanningClient:
-    """Has a `Planner` plan; reports plans in the thread of the executor, which calls `look`.
+    """Has a `TaskPlanner` plan; reports plans in the thread of the executor.
 
-    It starts the process at once, and again whenever it has ended.
+    It starts the process at once, and again whenever it has ended. `look_after` is to be called
+    every LOOK_PERIOD.
 
     Parameters
     ----------
     node : RobotNode
-        Its name, parameters and topics are those of the planner.
+    begin : callable
+        Returns what the planner is told first: a `Begin` or `BeginElastic`.
     report : callable
         Called with every `Plan`.
-    delivered : callable
-        Called with the time from the decision on a motion until a controller was sent it [s].
     """
 
     def __init__(
         self,
-        node: RobotNode[NodeSettings],
+        node: RobotNode[Any],
+        begin: Callable[[], Begin | BeginElastic],
         report: Callable[[Plan], None],
-        delivered: Callable[[float], None],
     ) -> None:
-        self._node, self._report_plan, self._delivered = node, report, delivered
+        self._node, self._begin, self._report_plan = node, begin, report
         self._watch = ProcessWatch()
         self._watched: subprocess.Popen[bytes] | None = None
-        self._restarts, self._last_exit = -1, ''
-        graph = node.get_node_names_and_namespaces_with_enclaves()
-        names = node.get_name(), node.get_namespace()
-        given = node.parameters.given.items()
-        self._begin = (
-            *names,
-            node.context.get_domain_id(),
-            next((enclave for *others, enclave in graph if others == [*names]), '/'),
-            tuple(node.resolve_service_name(f'~/{service}') for service in SERVICES),
-            node.resolve_topic_name('~/effort_trajectory'),
-            tuple(item for item in given if item[0].startswith('qos_overrides.')),
-        )
+        self._starts, self._last_exit = 0, ''
         self._lock = threading.Lock()
-        self._set_up: tuple[Any, ...] = '', False, node.settings, ()  # arguments of `use`
-        self._controller = None
-        if _hears_no_own_trajectories(node):
-            self._controller = qos.create_publisher(
-                node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
-            )
-        self._points: ForController | None = None  # of the latest plan
-        # When a controller was last sent something, of a steady clock [s].
-        self._published = 0.0
+        # Arguments of `use`; the last one numbers them, for it to say which robot is ready.
+        self._set_up: tuple[Any, ...] = '', False, node.settings, (), 1
+        self._ready = 0
         self._latest = 0  # number of the task that is perhaps not planned yet
         self._pipe: IO[bytes] | None = None
         self._closed = threading.Event()
@@ -127,7 +124,14 @@ class PlanningClient:
         """
         with self._lock:
             made_of = ('', ()) if robot is None else (robot.description, robot.payloads)
-            self._set_up = made_of[0], in_preparation, self._node.settings, made_of[1]
+            number = self._set_up[-1] + 1
+            self._set_up = (
+                made_of[0],
+                in_preparation,
+                self._node.settings,
+                made_of[1],
+                number,
+            )
             self._send('use', *self._set_up)
 
     def plan(self, task: Task) -> None:
@@ -144,42 +148,10 @@ class PlanningClient:
                 self._refuse_latest()
 
     def accept(self, number: int, start: int) -> None:
-        """Publish a plan for a controller at once, and have the whole answer to it published.
-
-        Parameters
-        ----------
-        number : int
-            Of the task.
-        start : int
-            When the time of the plan is zero [ns].
-        """
-        points, self._points = self._points, None
-        if points is not None and points.number == number:
-            self._publish(points.data, start + points.offset, points.since)
-        with self._lock:
-            self._send('accept', number, start)
+        """Do nothing: who asks for the plan executes it."""
 
     def publish(self, planned: PlannedMotion, remark: str) -> None:
-        """Publish a motion to rest for a controller, and have the whole answer to it published.
-
-        Its points are computed here: a robot is stopped whatever has become of the planner.
-
-        Parameters
-        ----------
-        planned : PlannedMotion
-        remark : str
-            In the answer.
-        """
-        robot, since = self._node.robot, time.monotonic()
-        if robot is not None and robot.model.joint_names == planned.joint_names:
-            points, _, warning = planned_for_controller(robot, planned, self._node.settings)
-            if warning:
-                self._node.get_logger().error(warning)
-            if points is not None:
-                data = serialize_message(points)
-                self._publish(data, planned.start + to_stamp(planned), since)
-        with self._lock:
-            self._send('publish', planned, remark)
+        """Do nothing: who stops the robot executes the stop."""
 
     def close(self) -> None:
         """End the process; what it has begun it finishes, but not for long."""
@@ -203,21 +175,17 @@ class PlanningClient:
             self._sender.put(lambda: _write(pipe, (command, arguments)))
         return pipe is not None
 
-    def look(self, now: float) -> bool:
-        """Look after the process, which is killed if it hangs.
+    def look_after(self, stream: MotionStream, at: Instant) -> None:
+        """Look after the process, which is killed if it hangs, and what waits for it.
 
         Parameters
         ----------
-        now : float
-            Of a clock that never goes back [s].
-
-        Returns
-        -------
-        bool
-            Whether it plans what it is told.
+        stream : MotionStream
+            Whose trajectories are planned.
+        at : Instant
         """
         watch, before, process = self._watch, self._watch.state, self._watched
-        watch.look(now, 0.0 if process is None else processor_time(process.pid))
+        watch.look(at.steady, 0.0 if process is None else processor_time(process.pid))
         if watch.state == SILENT != before:
             self._node.get_logger().error(
                 f'Planning does not answer since {watch.silence:.1f} s: its process hangs or was '
@@ -228,7 +196,23 @@ class PlanningClient:
         if watch.overdue and process is not None:
             process.kill()
         self._note_process()
-        return watch.state == RUNNING
+        is_ready = watch.state == SILENT or (
+            watch.state == RUNNING and self._ready == self._set_up[-1]
+        )
+        stream.drop_overdue(watch.state == RUNNING, at, is_ready)
+        if text := stream.long_planning(at, is_ready):
+            self._node.get_logger().warning(text)
+
+    def note_stream(self, stream: MotionStream, at: Instant) -> None:
+        """Have the diagnostics of the node say what waits to be planned."""
+        diagnostics = self._node.diagnostics
+        diagnostics.waiting_trajectories = stream.waiting(at)
+        lost = stream.why_lost if stream.state == LOST else ''
+        diagnostics.stream = StreamHealth(stream.state, lost, stream.leads.delivery)
+
+    @property
+    def _restarts(self) -> int:
+        return max(self._starts - 1, 0)
 
     def _note_process(self) -> None:
         process, watch = self._watched, self._watch
@@ -239,41 +223,19 @@ class PlanningClient:
 
     def _on_begin(self, process: subprocess.Popen[bytes], ready_time: float) -> None:
         self._watched = process
-        self._restarts += 1
+        self._starts += 1
         self._watch.begin(time.monotonic(), ready_time)
         self._note_process()
 
     def _on_end(self, last_exit: str) -> None:
         self._watched, self._last_exit = None, self._watch.overdue or last_exit
+        self._ready = 0
         self._watch.end()
         self._note_process()
         self._node.get_logger().error(
             f'The planning process is started again: {self._last_exit}. Requests that it was '
             'answering are lost.'
         )
-
-    def _publish(self, data: bytes, stamp: int, since: float) -> None:
-        """Publish points for a controller.
-
-        Parameters
-        ----------
-        data : bytes
-            Serialized JointTrajectory, whose stamp is written anew.
-        stamp : int
-            Before it, the points arrive [ns].
-        since : float
-            When they were decided on, of a clock that never goes back [s].
-        """
-        if self._controller is None:
-            return
-        # A controller that gets two in one of its cycles drops the first.
-        time.sleep(max(self._published + SPACING - time.monotonic(), 0.0))
-        order = '<' if data[1] & 1 else '>'
-        # The stamp stands behind the four bytes that say how a message is encoded.
-        at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
-        self._controller.publish(data[:4] + at + data[4 + len(at) :])
-        self._published = time.monotonic()
-        self._delivered(self._published - since)
 
     def _on_event(self, event: Event) -> None:
         node, before = self._node, self._watch.state
@@ -286,23 +248,12 @@ class PlanningClient:
             self._note_process()
         if isinstance(event, Plan):
             self._report_plan(event)
-        elif isinstance(event, Served):
-            self._on_served(event)
-        elif isinstance(event, ForController):
-            self._points = event
+        elif isinstance(event, Ready):
+            self._ready = event.version
 
     def _tell_end_of_silence(self) -> None:
         if self._watch.state == RUNNING:
             self._node.get_logger().warning('Planning answers again.')
-
-    def _on_served(self, event: Served) -> None:
-        node = self._node
-        node.diagnostics.waiting = event.waiting, node.settings.max_waiting_requests
-        if event.error:
-            node.diagnostics.refused(event.service, event.error, event.kind)
-            node.log_error(event.service, f'{event.service} refused: {event.error}')
-        else:
-            node.diagnostics.received(event.service)
 
     def _run(self) -> None:
         """Run one process after the other, until the client is closed; in a thread of its own."""
@@ -354,11 +305,12 @@ class PlanningClient:
             assert process.stdin is not None
             assert process.stdout is not None
             self._pipe = process.stdin
-            self._send('', Begin(*self._begin, self._node.settings))
+            self._send('', self._begin())
             self._send('use', *self._set_up)
         # Some middleware waits for ever for memory that a killed process has left half made, hence
         # the time within which it is to be ready.
         self._node.soon(self._on_begin, process, ready_time)
+        why = ''
         try:
             while True:
                 event = pickle.load(process.stdout)
@@ -366,16 +318,158 @@ class PlanningClient:
                     with self._lock:
                         self._send('know', event.number)
                 self._node.soon(self._on_event, event)
-        # The end, or a pickle that is cut off, which raises errors of any class.
-        except Exception:
+        except EOFError:  # its end
             pass
-        process.kill()
-        code = process.wait()
+        except Exception as error:  # of any class: a pickle that is cut off, or none
+            why = f', after something that cannot be read ({reason(error)})'
+        try:
+            last_exit = f'it has ended with exit code {process.wait(_LAST_TIME)}{why}'
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            what = 'it sent' if why else 'it has closed its output and did not end'
+            last_exit = f'{what}{why.replace(", after", "")}; it was killed'
         with self._lock:
             self._pipe = None
         self._sender.put(lambda: _close(process.stdin))
         process.stdout.close()
-        return f'it has ended with exit code {code}'
+        return last_exit
+
+
+class ServingClient(PlanningClient):
+    """Has a `Planner` plan, answer services, and publish whole answers under the name of a node.
+
+    Parameters
+    ----------
+    node : RobotNode
+        Its name, parameters and topics are those of the planner.
+    report : callable
+        Called with every `Plan`.
+    delivered : callable
+        Called with the time from the decision on a motion until a controller was sent it [s].
+    """
+
+    def __init__(
+        self,
+        node: RobotNode[NodeSettings],
+        report: Callable[[Plan], None],
+        delivered: Callable[[float], None],
+    ) -> None:
+        self._delivered = delivered
+        graph = node.get_node_names_and_namespaces_with_enclaves()
+        names = node.get_name(), node.get_namespace()
+        given = node.parameters.given.items()
+        begin = (
+            *names,
+            node.context.get_domain_id(),
+            next((enclave for *others, enclave in graph if others == [*names]), '/'),
+            tuple(node.resolve_service_name(f'~/{service}') for service in SERVICES),
+            node.resolve_topic_name('~/effort_trajectory'),
+            tuple(item for item in given if item[0].startswith('qos_overrides.')),
+        )
+        self._controller = None
+        if _hears_no_own_trajectories(node):
+            self._controller = qos.create_publisher(
+                node, JointTrajectory, '~/controller_trajectory', qos.EFFORT_TRAJECTORY
+            )
+        # What a controller is sent waits beside, so that the stream does not.
+        self._publishing = Worker('controller', node.get_logger().error)
+        self._points: ForController | None = None  # of the latest plan
+        # When a controller was last sent something, of a steady clock [s].
+        self._published = 0.0
+        super().__init__(node, lambda: Begin(*begin, node.settings), report)
+
+    def accept(self, number: int, start: int) -> None:
+        """Publish a plan for a controller at once, and have the whole answer to it published.
+
+        Parameters
+        ----------
+        number : int
+            Of the task.
+        start : int
+            When the time of the plan is zero [ns].
+        """
+        points, self._points = self._points, None
+        if points is not None and points.number == number:
+            stamp = start + points.offset
+            self._put(lambda: self._publish(points.data, stamp, points.since))
+        with self._lock:
+            self._send('accept', number, start)
+
+    def publish(self, planned: PlannedMotion, remark: str) -> None:
+        """Publish a motion to rest for a controller, and have the whole answer to it published.
+
+        Its points are computed here: a robot is stopped whatever has become of the planner.
+
+        Parameters
+        ----------
+        planned : PlannedMotion
+        remark : str
+            In the answer.
+        """
+        robot, settings = self._node.robot, self._node.settings
+        if robot is not None and robot.model.joint_names == planned.joint_names:
+            since = time.monotonic()
+            self._put(lambda: self._publish_stop(robot, planned, settings, since))
+        with self._lock:
+            self._send('publish', planned, remark)
+
+    def close(self) -> None:
+        """End the process; what it has begun it finishes, but not for long."""
+        self._publishing.close(drop=False)
+        super().close()
+
+    def _put(self, job: Callable[[], object]) -> None:
+        if self._controller is not None:
+            self._publishing.put(job)
+
+    def _publish_stop(
+        self, robot: Robot, planned: PlannedMotion, settings: NodeSettings, since: float
+    ) -> None:
+        points, _, warning = planned_for_controller(robot, planned, settings)
+        if warning:
+            self._node.get_logger().error(warning)
+        if points is not None:
+            data = serialize_message(points)
+            self._publish(data, planned.start + to_stamp(planned), since)
+
+    def _publish(self, data: bytes, stamp: int, since: float) -> None:
+        """Publish points for a controller.
+
+        Parameters
+        ----------
+        data : bytes
+            Serialized JointTrajectory, whose stamp is written anew.
+        stamp : int
+            Before it, the points arrive [ns].
+        since : float
+            When they were decided on, of a clock that never goes back [s].
+        """
+        assert self._controller is not None
+        # A controller that gets two in one of its cycles drops the first.
+        time.sleep(max(self._published + SPACING - time.monotonic(), 0.0))
+        order = '<' if data[1] & 1 else '>'
+        # The stamp stands behind the four bytes that say how a message is encoded.
+        at = struct.pack(f'{order}iI', *divmod(stamp, NANOSECONDS))
+        self._controller.publish(data[:4] + at + data[4 + len(at) :])
+        self._published = time.monotonic()
+        self._node.soon(self._delivered, self._published - since)
+
+    def _on_event(self, event: Event) -> None:
+        super()._on_event(event)
+        if isinstance(event, Served):
+            self._on_served(event)
+        elif isinstance(event, ForController):
+            self._points = event
+
+    def _on_served(self, event: Served) -> None:
+        node = self._node
+        node.diagnostics.waiting = event.waiting, node.settings.max_waiting_requests
+        if event.error:
+            node.diagnostics.refused(event.service, event.error, event.kind)
+            node.log_error(event.service, f'{event.service} refused: {event.error}')
+        else:
+            node.diagnostics.received(event.service)
 
 
 def _hears_no_own_trajectories(node: RobotNode[NodeSettings]) -> bool:

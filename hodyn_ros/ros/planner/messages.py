@@ -1,9 +1,10 @@
 """What the node and its planning process tell each other, and nothing else.
 
-The node sends a `Begin`, and then pairs: the name of a method of `Planner` and its arguments. What
-it tells the planner by a pipe arrives in order; a request of a service takes another way. So the
-planner asks with a `Version` when it takes one, and the node says it back, behind all that it has
-told before; a version older than the latest one is dropped.
+The node sends a `Begin` or `BeginElastic`, which says what kind of planner it wants, and then
+pairs: the name of one of its methods, and arguments. What it tells the planner by a pipe arrives
+in order; a request of a service takes another way. So the planner asks with a `Version` when it
+takes one, and the node says it back, behind all that it has told before; a version older than the
+latest one is dropped.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from hodyn_ros.streams.motion_stream import Plan
 
 if TYPE_CHECKING:
     from hodyn_ros.ros.base.node_settings import NodeSettings
+    from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
 
 STARTED, BEAT = 'started', 'beat'
 """What the process reports beside the rest: that it takes tasks, and that it lives."""
@@ -21,6 +23,23 @@ STARTED, BEAT = 'started', 'beat'
 
 SERVICES = ('compute_inverse_dynamics', 'retime')
 """Names of the services that the process answers."""
+
+
+def health_of(service: str) -> str:
+    """Name of the service by which a node says whether the process behind another one lives.
+
+    Parameters
+    ----------
+    service : str
+        Resolved name of one of `SERVICES`.
+
+    Returns
+    -------
+    str
+        Of a std_srvs/srv/Trigger: success, with the number of the process, if it answers;
+        otherwise the message is why it does not.
+    """
+    return f'{service}/health'
 
 
 class Begin(NamedTuple):
@@ -53,6 +72,29 @@ class Begin(NamedTuple):
     trajectory_topic: str
     qos_overrides: tuple[tuple[str, Any], ...]
     settings: NodeSettings
+
+
+class BeginElastic(NamedTuple):
+    """Settings at the beginning, where trajectories of a robot under a law are planned.
+
+    Attributes
+    ----------
+    settings : ControlSettings
+    """
+
+    settings: ControlSettings
+
+
+class Ready(NamedTuple):
+    """The robot is made with which tasks are planned.
+
+    Attributes
+    ----------
+    version : int
+        Of the robot and the settings, as the node has numbered them.
+    """
+
+    version: int
 
 
 class Version(NamedTuple):
@@ -109,4 +151,4 @@ class ForController(NamedTuple):
     since: float
 
 
-Event = Plan | Version | Served | ForController | str
+Event = Plan | Ready | Version | Served | ForController | str

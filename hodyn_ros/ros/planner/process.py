@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import rclpy
 from hodyn_msgs.msg import JointEffortTrajectory
 from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.context import Context
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -28,6 +29,7 @@ from rclpy.task import Future
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import time_message
+from hodyn_ros.ros.base.executor import ExecutorError, StreamExecutor
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.worker import Worker
 from hodyn_ros.ros.planner.answers import (
@@ -37,23 +39,25 @@ from hodyn_ros.ros.planner.answers import (
     plan_chunk,
     plan_trajectory,
     prepare_chunks,
-    refused_plan,
     whole_answer,
 )
 from hodyn_ros.ros.planner.controllers import planned_for_controller, to_stamp
+from hodyn_ros.ros.planner.elastic import ElasticPlanner
 from hodyn_ros.ros.planner.messages import (
     BEAT,
     SERVICES,
     STARTED,
     Begin,
+    BeginElastic,
     Event,
     ForController,
     Served,
     Version,
 )
 from hodyn_ros.ros.planner.retiming import retimed
+from hodyn_ros.ros.planner.tasks import TaskPlanner
 from hodyn_ros.streams.health import reason
-from hodyn_ros.streams.motion_stream import CHUNK, Task
+from hodyn_ros.streams.motion_stream import CHUNK, Plan, Task
 from hodyn_ros.streams.robot import Robot, robot_of
 from hodyn_ros.streams.timeline import PlannedMotion
 
@@ -65,6 +69,10 @@ _ASKING_TIME = 1.0  # s, after which an answer goes on with what is known
 # The middleware drops the oldest of more requests than these, and whoever sent it waits for ever.
 # It also keeps the memory of as many responses, which may be large.
 _DEPTH = 64
+
+
+class _EndError(Exception):
+    """End of the thread that answers; no failure."""
 
 
 class Service(NamedTuple):
@@ -102,7 +110,6 @@ _SERVICES = (
     Service(SERVICES[0], ComputeInverseDynamics, lambda *given: answer(*given)),
     Service(SERVICES[1], RetimeTrajectory, lambda *given: retimed(*given)),
 )
-_Send = Callable[[Any, Any], None]
 BUSY, INTERNAL_ERROR = (
     RetimeTrajectory.Response.BUSY,
     RetimeTrajectory.Response.INTERNAL_ERROR,
@@ -114,7 +121,7 @@ _KINDS = {
 }
 
 
-class Planner:
+class Planner(TaskPlanner[NodeSettings]):
     """Plans trajectories, publishes whole answers and answers the service, as a node of its own.
 
     Trajectories have a thread, and so have requests, which are answered one after the other. They
@@ -135,19 +142,12 @@ class Planner:
         report: Callable[[Event], None],
         context: Context,
     ) -> None:
-        self._settings, self._report = begin.settings, report
-        self._robot: Robot | None = None
         # Whole answer to a plan.
         self._latest: tuple[int, JointEffortTrajectory] | None = None
-        self._changed = threading.Condition()  # of what requests wait for
-        self._parts: tuple[Any, ...] = ('',)  # what the robot is made of
-        self._is_expected = False
-        self._unused = 0  # robots that are still to be made
         self._unanswered = 0  # requests, of which one has its turn
         self._closed = False
         # Versions: the latest asked for, and the latest known.
         self._asked = self._known = 0
-        self._end: Future[None] = Future()  # of taking requests
         overrides = [Parameter(name, value=value) for name, value in begin.qos_overrides]
         node = self._node = Node(
             f'{begin.node_name}_services',
@@ -160,61 +160,32 @@ class Planner:
             node, JointEffortTrajectory, begin.trajectory_topic, qos.EFFORT_TRAJECTORY
         )
         for service, name in zip(_SERVICES, begin.service_names):
-            entity = node.create_service(
+            node.create_service(
                 service.kind,
                 name,
-                lambda request, response: request,
+                partial(self._take, service),
                 qos_profile=QoSProfile(
                     depth=_DEPTH, reliability=ReliabilityPolicy.RELIABLE
                 ),
+                callback_group=ReentrantCallbackGroup(),  # requests wait beside each other
             )
-            # The executor sends what a callback returns as soon as it returns. So the callback
-            # passes the request on to what the executor takes for the sending.
-            entity.send_response = partial(self._take, service, entity.send_response)
-        self._executor = SingleThreadedExecutor(context=context)
+        self._executor = StreamExecutor(is_plain=True, context=context)
         self._executor.add_node(node)
-        self._unpack = self._executor._take_service
-        self._executor._take_service = self._take_readable
-        self._worker = Worker('planning', node.get_logger().error)
+        super().__init__(begin.settings, report, node.get_logger().error)
         self._worker.put(prepare_chunks)
         self._answering = Worker('answering', node.get_logger().error)
         self._thread = threading.Thread(target=self._spin, name='service', daemon=True)
         self._thread.start()
 
-    def use(
-        self,
-        description: str,
-        is_expected: bool,
-        settings: NodeSettings,
-        payloads: tuple[Payload, ...],
-    ) -> None:
-        """Use settings and, once it is made, a robot.
+    def made_of(self, settings: NodeSettings) -> tuple[Any, ...]:
+        """Settings of which a robot is made."""
+        return settings.limits, settings.actuators, settings.friction, settings.command
 
-        Parameters
-        ----------
-        description : str
-            URDF; empty: there is no robot.
-        is_expected : bool
-            Whether one is being made ready; requests wait for the first one.
-        settings : NodeSettings
-        payloads : tuple of Payload
-            Of the robot.
-        """
-        parts = (
-            description,
-            payloads,
-            settings.limits,
-            settings.actuators,
-            settings.friction,
-            settings.command,
-        )
-        with self._changed:
-            self._settings, self._is_expected = settings, is_expected
-            is_other, self._parts = parts != self._parts, parts
-            self._unused += is_other
-            self._changed.notify_all()
-        if is_other:
-            self._worker.put(lambda: self._make_robot(description, settings, payloads))
+    def make_robot(
+        self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
+    ) -> Robot | None:
+        """Robot of a description, with kernels; None if the description is empty."""
+        return robot_of(description, settings, payloads)
 
     def know(self, version: int) -> None:
         """Note that all has come that the node had told when it was asked for a version.
@@ -226,13 +197,6 @@ class Planner:
         with self._changed:
             self._known = max(version, self._known)
             self._changed.notify_all()
-
-    def plan(self, task: Task) -> None:
-        """Plan a trajectory; the plan is reported."""
-        failed = partial(refused_plan, task)
-        self._worker.put(
-            lambda: self._plan(task), lambda error: self._report(failed(error))
-        )
 
     def accept(self, number: int, start: int) -> None:
         """Publish the whole answer to a plan, unless a newer one is there.
@@ -288,88 +252,96 @@ class Planner:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._end.set_result(None)
         end = time.monotonic() + grace
         for close in (
-            self._thread.join,
             partial(self._answering.close, drop=False),
+            self._wait_until_answered,
+            self._end_spinning,
             self._worker.close,
             self._executor.shutdown,
         ):
             close(max(0.0, end - time.monotonic()))
         self._node.destroy_node()
 
+    def _wait_until_answered(self, timeout: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._unanswered, timeout)
+
+    def _end_spinning(self, timeout: float) -> None:
+        def end() -> None:
+            raise _EndError
+
+        self._executor.create_task(
+            end
+        )  # after the answers, which are sent in the same thread
+        self._thread.join(timeout)
+
     def _spin(self) -> None:
-        while not self._closed:
+        logger = self._node.get_logger()
+        while True:
             try:
-                self._executor.spin_until_future_complete(self._end)
+                self._executor.spin()
                 return
-            except ExternalShutdownException:
+            except (_EndError, ExternalShutdownException):
                 return
-            except Exception:
-                self._node.get_logger().error(traceback.format_exc())
+            except ExecutorError as error:  # the node starts another process
+                logger.fatal(str(error))
+                os._exit(1)
+            except Exception:  # such as text that is not UTF-8
+                logger.error(traceback.format_exc())
+                name = getattr(self._executor.latest, 'srv_name', '').rpartition('/')[2]
+                if name:
+                    text = 'The request cannot be unpacked.'
+                    self._report(Served(name, text, 'invalid', self._waiting))
 
-    def _make_robot(
-        self, description: str, settings: NodeSettings, payloads: tuple[Payload, ...]
-    ) -> None:
-        self._robot = None  # the one before is not to stay if this one fails
-        try:
-            self._robot = robot_of(description, settings, payloads)
-        finally:
-            with self._changed:
-                self._unused -= 1
-                self._changed.notify_all()
-
-    def _plan(self, task: Task) -> None:
-        begin = time.perf_counter()
+    def planned(self, robot: Robot | None, task: Task, settings: NodeSettings) -> Plan:
+        """Plan of a task; its whole answer waits for `accept`."""
         if task.topic == CHUNK:  # There is no time for a whole answer.
-            plan = plan_chunk(self._robot, task, self._settings)
-            self._report(plan._replace(duration=time.perf_counter() - begin))
-            return
-        plan, message = plan_trajectory(self._robot, task, self._settings)
+            return plan_chunk(robot, task, settings)
+        plan, message = plan_trajectory(robot, task, settings)
         exceeded = exceeded_limits(message, 'effort_trajectory has all of them.')
-        assert self._robot is not None and plan.planned is not None
-        points, *texts = planned_for_controller(self._robot, plan.planned, self._settings)
+        assert robot is not None and plan.planned is not None
+        points, *texts = planned_for_controller(robot, plan.planned, settings)
         remark, warning = ((text,) if text else () for text in texts)
         message.remarks = [*message.remarks, *remark, *warning]
         self._latest = task.number, message
         if points is not None:
             data, offset = serialize_message(points), to_stamp(plan.planned)
             self._report(ForController(task.number, data, offset, time.monotonic()))
-        plan = plan._replace(
+        return plan._replace(
             remarks=(*plan.remarks, *remark), warnings=(*plan.warnings, *exceeded, *warning)
         )
-        self._report(plan._replace(duration=time.perf_counter() - begin))
 
-    def _take(self, service: Service, send: _Send, request: Any, header: Any) -> None:
-        """Have a request answered when its turn comes, or refuse it at once."""
-        waiting = self._waiting
-        if waiting < self._settings.max_waiting_requests:
+    async def _take(self, service: Service, request: Any, _: Any) -> Any:
+        """Response to a request when its turn has come, or a refusal at once."""
+        waiting, response = self._waiting, None
+        if self._closed:
+            response = service.refusal(INTERNAL_ERROR, 'The node ends.')
+        elif waiting >= self._settings.max_waiting_requests:
+            text = (
+                f'{waiting} requests wait already, as many as max_waiting_requests allows; try '
+                'again later.'
+            )
+            response = service.refusal(BUSY, text)
+        else:
+            answered: Future[Any] = Future(executor=self._executor)
             with self._changed:
                 self._unanswered += 1
-            self._answering.put(lambda: self._reply(service, send, request, header))
-            return
-        text = (
-            f'{waiting} requests wait already, as many as max_waiting_requests allows; try again '
-            'later.'
-        )
-        self._respond(service, send, service.refusal(BUSY, text), header)
-
-    def _take_readable(self, service: Any) -> Any:
-        try:
-            return self._unpack(service)
-        except Exception:  # such as text that is not UTF-8; rclpy would take no more
-            self._node.get_logger().error(traceback.format_exc())
-            name = service.service_name.rpartition('/')[2]
-            text = 'The request cannot be unpacked.'
-            self._report(Served(name, text, 'invalid', self._waiting))
-            return None
+            self._answering.put(lambda: self._reply(service, request, answered))
+            response = await answered
+            with self._changed:
+                self._unanswered -= 1
+                self._changed.notify_all()
+        kind = _KINDS.get(response.error_code, 'invalid')
+        self._report(Served(service.name, response.message, kind, self._waiting))
+        return response
 
     @property
     def _waiting(self) -> int:
         return max(self._unanswered - 1, 0)
 
-    def _reply(self, service: Service, send: _Send, request: Any, header: Any) -> None:
+    def _reply(self, service: Service, request: Any, answered: Future[Any]) -> None:
+        """Compute a response; it is sent in the thread of the executor."""
         # What was set at the node before the request may come after it: they go different ways.
         self._asked += 1
         self._report(Version(self._asked))
@@ -378,30 +350,22 @@ class Planner:
                 lambda: self._closed or self._known >= self._asked, _ASKING_TIME
             )
             self._changed.wait_for(lambda: self._closed or self._is_settled())
+            # Together: the next description may come at once.
+            robot, settings = self._robot, self._settings
         try:
             if self._closed:
                 response = service.refusal(INTERNAL_ERROR, 'The node ends.')
             else:
-                response = service.answer(self._robot, request, self._settings)
+                response = service.answer(robot, request, settings)
+                serialize_message(response)  # rclpy would lose what it cannot send
         except BaseException as error:  # whoever has asked gets to know it
             self._node.get_logger().error(traceback.format_exc())
             response = service.refusal(INTERNAL_ERROR, reason(error))
-        with self._changed:
-            self._unanswered -= 1
-        self._respond(service, send, response, header)
+        answered.set_result(response)
+        self._executor.wake()
 
     def _is_settled(self) -> bool:
         return not (self._unused or (self._is_expected and self._robot is None))
-
-    def _respond(self, service: Service, send: _Send, response: Any, header: Any) -> None:
-        try:
-            send(response, header)
-        except Exception as error:  # whoever has asked gets to know it
-            self._node.get_logger().error(traceback.format_exc())
-            response = service.refusal(INTERNAL_ERROR, reason(error))
-            send(response, header)
-        kind = _KINDS.get(response.error_code, 'invalid')
-        self._report(Served(service.name, response.message, kind, self._waiting))
 
 
 def _beat(report: Callable[[str], None]) -> None:
@@ -412,11 +376,22 @@ def _beat(report: Callable[[str], None]) -> None:
             time.sleep(_BEAT_PERIOD)
 
 
+def _planner_of(
+    begin: Begin | BeginElastic, report: Callable[[Event], None]
+) -> TaskPlanner[Any]:
+    if isinstance(begin, BeginElastic):
+        return ElasticPlanner(begin.settings, report)
+    context = Context()
+    enclave = ['--ros-args', '--enclave', begin.enclave]
+    rclpy.init(args=enclave, context=context, domain_id=begin.domain_id)
+    return Planner(begin, report, context)
+
+
 def serve() -> None:
     """Plan what is asked for on the standard input; the process that is started.
 
-    It reads pickled pairs of a command and arguments, a `Begin` first, writes pickled events to
-    the standard output, and ends with its input.
+    It reads pickled pairs of a command and arguments, a `Begin` or `BeginElastic` first, writes
+    pickled events to the standard output, and ends with its input.
     """
     inbox = sys.stdin.buffer
     outbox = os.fdopen(os.dup(1), 'wb')
@@ -428,16 +403,14 @@ def serve() -> None:
             pickle.dump(event, outbox, pickle.HIGHEST_PROTOCOL)
             outbox.flush()
 
-    planner, code = None, 1
+    planner: TaskPlanner[Any] | None = None
+    code = 1
     # From here on the middleware is in use, and the end comes with that of the input.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with suppress(EOFError):  # the node is done with it, or is no more
             _, (begin,) = pickle.load(inbox)
-            context = Context()
-            enclave = ['--ros-args', '--enclave', begin.enclave]
-            rclpy.init(args=enclave, context=context, domain_id=begin.domain_id)
-            planner = Planner(begin, report, context)
+            planner = _planner_of(begin, report)
             report(STARTED)
             beat = partial(_beat, report)
             threading.Thread(target=beat, name='signs of life', daemon=True).start()

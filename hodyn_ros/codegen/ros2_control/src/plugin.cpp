@@ -17,6 +17,7 @@ struct Kernel
   static constexpr std::size_t n = @NAME@_N_JOINTS;
   static constexpr double period = @NAME@_SAMPLE_PERIOD;
   static constexpr double lead = @NAME@_LEAD;
+  static constexpr bool is_elastic = @is_elastic@;
 
   static const char * joint(std::size_t j) {return @name@_joint_names[j];}
 

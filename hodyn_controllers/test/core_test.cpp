@@ -1,0 +1,208 @@
+// What the headers without ROS promise, for `colcon test`.
+//
+// The tests of the controllers themselves are in test/controllers of the repository.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hodyn_controllers/effort_follower.hpp"
+#include "hodyn_controllers/effort_intake.hpp"
+#include "hodyn_controllers/motion_trajectory.hpp"
+#include "hodyn_controllers/triple_buffer.hpp"
+
+namespace
+{
+
+using namespace hodyn_controllers;  // NOLINT
+
+constexpr Nanoseconds kTick = 1000000;
+constexpr Nanoseconds kStart = 1700000000 * Nanoseconds{1000000000};
+int failures = 0;
+
+#define CHECK(condition) \
+  if (!(condition)) {++failures; std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);}
+
+EffortOptions options_of_two()
+{
+  EffortOptions options;
+  options.joints = {"a", "b"};
+  options.limits = {{10.0, 1000.0}, {20.0, 500.0}};
+  options.ease_time = 0.01;
+  return options;
+}
+
+EffortSample sample_of(double a, double a_dot, double a_ddot, double b)
+{
+  EffortSample sample(2);
+  sample.stamp = kStart;
+  sample.order = 2;
+  sample.values = {a, b, a_dot, 0.0, a_ddot, 0.0};
+  return sample;
+}
+
+/// Runs ticks 1 to count after the start; the largest step, relative to that of the rate limits.
+double run(EffortFollower & follower, int count, Nanoseconds from = 0)
+{
+  double largest = 0.0;
+  for (int i = 1; i <= count; ++i) {
+    const std::vector<double> before = follower.efforts();
+    const auto & after = follower.update(kStart + from + i * kTick, 1e-3, false);
+    largest = std::max(
+      {largest, std::abs(after[0] - before[0]) / 1.0, std::abs(after[1] - before[1]) / 0.5});
+  }
+  return largest;
+}
+
+void efforts_go_on_by_their_derivatives()
+{
+  EffortFollower follower(options_of_two());
+  follower.reset(std::array<double, 2>{0.0, 0.0}.data());
+  follower.give(sample_of(3.0, 10.0, -400.0, -2.0));
+  CHECK(run(follower, 20) <= 1.0);
+  CHECK(follower.report().state == State::following);
+  CHECK(std::abs(follower.efforts()[0] - (3.0 + 0.02 * 10.0 - 0.0002 * 400.0)) < 1e-12);
+  CHECK(follower.efforts()[1] == -2.0);
+}
+
+void efforts_that_are_lost_are_eased_to_the_fallback()
+{
+  for (const Fallback fallback : {Fallback::zero, Fallback::hold}) {
+    EffortOptions options = options_of_two();
+    options.fallback = fallback;
+    EffortFollower follower(options);
+    follower.reset(std::array<double, 2>{0.0, 0.0}.data());
+    follower.give(sample_of(3.0, 0.0, 0.0, -2.0));
+    CHECK(run(follower, 100) <= 1.0);
+    CHECK(follower.report().state == State::fallback);
+    CHECK(follower.efforts()[0] == (fallback == Fallback::hold ? 3.0 : 0.0));
+  }
+}
+
+void efforts_far_beyond_a_limit_are_not_followed()
+{
+  for (const EffortSample & wrong : {
+      sample_of(1e6, 0.0, 0.0, 1.0), sample_of(3.0, 0.0, 1e300, 1.0),
+      sample_of(3.0, 1e308, 1e308, 1.0)})
+  {
+    EffortFollower follower(options_of_two());
+    follower.reset(std::array<double, 2>{0.0, 0.0}.data());
+    follower.give(sample_of(3.0, 0.0, 0.0, -2.0));
+    run(follower, 20);
+    follower.give(wrong);
+    CHECK(run(follower, 20, 20 * kTick) <= 1.0);
+    CHECK(follower.report().state == State::refused);
+    CHECK(follower.report().beyond == 0);
+    CHECK(follower.efforts()[0] == 0.0 && follower.efforts()[1] == 0.0);
+  }
+}
+
+void messages_are_taken_by_the_names_of_joints()
+{
+  EffortIntake intake(options_of_two(), "base");
+  EffortSample sample(2);
+  const std::string base = "base";
+  const std::vector<double> effort = {1.0, 2.0}, none;
+  std::vector<std::string> joints = {"b", "a"};
+  const auto read = [&](Nanoseconds stamp) {
+      return intake.read({stamp, base, joints, {&effort, &none, &none}, 0}, kStart, sample);
+    };
+  CHECK(read(kStart) == Refusal::none);
+  CHECK(sample.values[0] == 2.0 && sample.values[1] == 1.0);
+  CHECK(read(kStart) == Refusal::overtaken);
+  CHECK(read(kStart - 100 * kTick) == Refusal::stale);
+  joints[0] = "c";
+  CHECK(read(kStart + kTick) == Refusal::other_robot);
+}
+
+void a_motion_goes_through_its_samples()
+{
+  MotionIntake intake({"a"}, 1e-3);
+  MotionTrajectory trajectory(1);
+  const std::vector<double> times = {0.0, 0.5, 1.0}, zero(3, 0.0);
+  // x^5 (126 - 420 x + 540 x^2 - 315 x^3 + 70 x^4): rests four times differentiable at both ends.
+  const std::vector<double> position = {0.0, 0.5, 1.0}, velocity = {0.0, 630.0 / 256.0, 0.0};
+  const std::vector<double> jerk = {0.0, -315.0 / 4.0, 0.0};
+  const std::vector<double> at_rest(kMotions, 0.0);
+  std::vector<std::string> joints = {"a"};
+  const auto read = [&]() {
+      const MotionMessage message{
+        kStart + 10 * kTick, joints, times, {&position, &velocity, &zero, &jerk, &zero}};
+      const std::string fault = intake.read(message, trajectory);
+      return fault.empty() ?
+             intake.begin(message, kStart, kStart, at_rest.data(), trajectory) : fault;
+    };
+  const std::string fault = read();
+  CHECK(fault.empty());
+  std::array<double, kMotions> motion{};
+  for (const double x : {0.25, 0.5, 0.8}) {
+    trajectory.evaluate(kStart + 10 * kTick + nanoseconds(x), motion.data());
+    const double expected =
+      std::pow(x, 5) * (126.0 + x * (-420.0 + x * (540.0 + x * (-315.0 + x * 70.0))));
+    CHECK(std::abs(motion[0] - expected) < 1e-9);
+  }
+  joints[0] = "b";
+  CHECK(read().find("lacks the joint a") != std::string::npos);
+}
+
+void a_motion_without_a_stamp_begins_after_it_was_read()
+{
+  MotionIntake intake({"a"}, 1e-3);
+  MotionTrajectory trajectory(1);
+  const std::vector<double> times = {0.0, 1.0}, zero(2, 0.0), position = {0.0, 1.0};
+  const std::vector<double> at_rest(kMotions, 0.0);
+  const std::vector<std::string> joints = {"a"};
+  const MotionMessage message{0, joints, times, {&position, &zero, &zero, &zero, &zero}};
+  CHECK(intake.read(message, trajectory).empty());
+  const Nanoseconds read = kStart + 2000 * kTick;  // Later than the end of the motion.
+  CHECK(intake.begin(message, read, read, at_rest.data(), trajectory).empty());
+  std::array<double, kMotions> motion{};
+  double before = 0.0;
+  for (int i = 0; i <= 1010; ++i) {
+    trajectory.evaluate(read + i * kTick, motion.data());
+    CHECK(motion[0] - before < 0.003);  // 630 / 256 rad/s, the largest velocity, for 1 ms.
+    before = motion[0];
+  }
+  CHECK(std::abs(before - 1.0) < 1e-9);
+}
+
+void readers_see_the_newest_value_and_no_half_of_it()
+{
+  constexpr int kLast = 20000;
+  TripleBuffer<std::vector<int>> buffer(std::vector<int>(64, 0));
+  std::thread writer([&buffer]() {
+      for (int i = 1; i <= kLast; ++i) {
+        buffer.back().assign(64, i);
+        buffer.publish();
+      }
+    });
+  int last = 0;
+  while (last < kLast) {
+    if (buffer.take()) {
+      const std::vector<int> & value = buffer.front();
+      CHECK(value.front() > last);
+      CHECK(std::count(value.begin(), value.end(), value.front()) == 64);
+      last = value.front();
+    }
+  }
+  writer.join();
+}
+
+}  // namespace
+
+int main()
+{
+  efforts_go_on_by_their_derivatives();
+  efforts_that_are_lost_are_eased_to_the_fallback();
+  efforts_far_beyond_a_limit_are_not_followed();
+  messages_are_taken_by_the_names_of_joints();
+  a_motion_goes_through_its_samples();
+  a_motion_without_a_stamp_begins_after_it_was_read();
+  readers_see_the_newest_value_and_no_half_of_it();
+  std::printf(failures ? "%d failures\n" : "correct\n", failures);
+  return failures != 0;
+}

@@ -1,0 +1,65 @@
+"""Planning of trajectories for a robot with elastic joints that a law controls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.model.inertia import Payload
+from hodyn_ros.ros.planner.answers import exceeded_limits, plan_trajectory
+from hodyn_ros.ros.planner.messages import Event
+from hodyn_ros.ros.planner.tasks import TaskPlanner
+from hodyn_ros.streams.laws import elastic_robot
+from hodyn_ros.streams.motion_stream import Plan, Task
+from hodyn_ros.streams.robot import Robot
+
+if TYPE_CHECKING:
+    from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
+
+
+class ElasticPlanner(TaskPlanner['ControlSettings']):
+    """Plans motions alone: no node, no topics; its parameters are those of `flatness_controller`.
+
+    Parameters
+    ----------
+    settings : ControlSettings
+    report : callable
+        Called with every `Event`, from any thread.
+    """
+
+    def __init__(self, settings: ControlSettings, report: Callable[[Event], None]) -> None:
+        super().__init__(settings, report, sys.stderr.write)
+
+    def made_of(self, settings: ControlSettings) -> tuple[Any, ...]:
+        """Settings of which a robot is made."""
+        return (settings.actuators,)
+
+    def make_robot(
+        self, description: str, settings: ControlSettings, payloads: tuple[Payload, ...]
+    ) -> Robot | None:
+        """Robot of a description, with kernels; None if the description is empty."""
+        if not description:
+            return None
+        robot = elastic_robot(description, settings)
+        robot.model.warm_up()
+        return robot
+
+    def planned(self, robot: Robot | None, task: Task, settings: ControlSettings) -> Plan:
+        """Plan of a trajectory, refused if it exceeds limits."""
+        if robot is not None and task.known is not None:
+            # Positions in which the robot is already, up to the margin, it may leave.
+            limits, margin, q = robot.limits, settings.position_margin, task.known.motion[0]
+            lower = np.minimum(limits.lower, np.maximum(q, limits.lower - margin))
+            upper = np.maximum(limits.upper, np.minimum(q, limits.upper + margin))
+            robot = robot._replace(limits=limits._replace(lower=lower, upper=upper))
+        plan, whole = plan_trajectory(robot, task, settings.planning)
+        exceeded = exceeded_limits(
+            whole, 'allow_limit_violations has it executed all the same.'
+        )
+        if exceeded and not settings.allow_limit_violations:
+            raise TrajectoryError(exceeded[0])
+        return plan._replace(warnings=(*plan.warnings, *exceeded))
