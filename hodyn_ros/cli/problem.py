@@ -350,9 +350,13 @@ def read_limits(
         return motion_limits(model), 'robot description', ()
     if given is None:
         limits_from = f'robot description and {path.parent.name}/{path.name} of hodyn_ros'
-        return motion_limits(model, _tables(path, 'limits')), limits_from, ()
-    tables, remarks = _of_robot(path, 'limits', model.name, model.joint_names)
-    return motion_limits(model, tables), f'robot description and {path}', remarks
+        tables, remarks = _tables(path, 'limits'), ()
+    else:
+        limits_from = f'robot description and {path}'
+        tables, remarks = _of_robot(path, 'limits', model.name, model.joint_names)
+    # One file serves a robot with and without its gripper.
+    known = {name: tables[name] for name in model.joint_names if name in tables}
+    return motion_limits(model, known), limits_from, remarks
 
 
 def _of_robot(
@@ -433,7 +437,9 @@ def read_actuators(
 def _file(given: str | os.PathLike[str]) -> Path:
     """Path of a file, or of one that comes with this package, by its name."""
     path = Path(given)
-    if path.exists() or path.suffix or len(path.parts) > 1:
+    # A folder of this name does not hide it.
+    is_there = path.exists() and not path.is_dir()
+    if is_there or path.suffix or len(path.parts) > 1:
         return path
     known = share_file('config/panda.yaml').parent.glob('*.yaml')
     bundled = {file.stem: file for file in sorted(known)}

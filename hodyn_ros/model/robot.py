@@ -82,6 +82,7 @@ class Derived:
 # How joints move bodies in a tree without loops. A model with loops does not have them, so that
 # nothing that knows trees alone can take it for one.
 _OF_TREES = ('coordinate', 'multiplier', 'offset')
+_MAPPINGS = ('links', 'friction', 'follower_limits')
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +134,8 @@ class RobotModel:
         Rotor inertia that each body's joint sees [kg m^2] or [kg], see `with_armature`.
     provenance : Provenance
         The description that the model was read from, and what was changed since.
+    follower_limits : mapping of str to Limits
+        Limits of mimic joints as their description has them.
     closure : Closure or None
         Closed loops, see `with_loops`. With them, `coordinate`, `multiplier` and `offset` do not
         exist: bodies move as the loops let them.
@@ -159,6 +162,7 @@ class RobotModel:
     friction: Mapping[str, FrictionLaw]
     armature: Array
     provenance: Provenance
+    follower_limits: Mapping[str, Limits] = field(default_factory=dict)
     closure: Closure | None = None
 
     def __post_init__(self) -> None:
@@ -166,13 +170,13 @@ class RobotModel:
 
     def __getstate__(self) -> dict[str, Any]:
         # Read-only mappings cannot be pickled, and what is derived is not part of the model.
-        state = {**self.__dict__, 'links': {**self.links}, 'friction': {**self.friction}}
+        state = {**self.__dict__, **{name: {**self.__dict__[name]} for name in _MAPPINGS}}
         state.pop('derived', None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in ('links', 'friction'):
+        for name in _MAPPINGS:
             self.__dict__[name] = MappingProxyType({**state[name]})
         if state.get('closure') is not None:
             for name in _OF_TREES:
