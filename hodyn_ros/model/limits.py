@@ -105,6 +105,8 @@ class MotionLimits(NamedTuple):
 
 MAGNITUDES = MotionLimits._fields[2:-2]
 """Quantities of joints with a largest magnitude."""
+FALLING = MotionLimits._fields[-2:]
+"""What limits of the velocity that fall towards those of the position depend on."""
 
 LIMITED = (
     ('velocity', 'motion', 1),

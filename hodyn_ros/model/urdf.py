@@ -72,6 +72,13 @@ INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 # Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
 LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
 FALLING = 'position_based_velocity_limits'
+# What other languages begin with, and who reads them.
+_HINTS = {
+    'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads, and hodyn from a file .xml; '
+    'to_urdf writes it as URDF.',
+    'sdf': ': it is an SDF, which RobotModel.from_sdf reads, and hodyn from a file .sdf; '
+    'to_urdf writes it as URDF.',
+}
 
 
 def read_urdf(
@@ -137,7 +144,9 @@ def parse_urdf(
     if root.tag != 'robot':
         raise ModelError(
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
-            + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
+            + _HINTS.get(
+                root.tag, '; run it through xacro first.' if 'xacro' in root.tag else '.'
+            )
         )
     _refuse_xacro(root)
     links, joints = root.findall('link'), root.findall('joint')

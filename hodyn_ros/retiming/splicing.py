@@ -302,7 +302,6 @@ def _led_over(
     *_, order, joint = np.unravel_index(ratios.argmax(), ratios.shape)
     raise TrajectoryError(
         f'The {("effort", "effort_dot", "velocity")[order]} of {model.joint_names[joint]} is '
-        f'{excess:.3g} '
-        'times as large as it may be, even where the chunk is hardly followed; the motion in '
-        'progress goes on.'
+        f'{excess:.3g} times as large as it may be, even where the chunk is hardly followed; the '
+        'motion in progress goes on.'
     )
