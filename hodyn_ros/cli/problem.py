@@ -377,7 +377,7 @@ def read_limits(
         return motion_limits(model), 'robot description', ()
     if given is None:
         limits_from = f'robot description and {path.parent.name}/{path.name} of hodyn_ros'
-        tables, remarks = _tables(path, 'limits'), ()
+        tables, remarks = _tables(path, 'limits'), tuple[str, ...]()
     else:
         limits_from = f'robot description and {path}'
         tables, remarks = _of_robot(path, 'limits', model.name, model.joint_names)

@@ -235,7 +235,8 @@ class LimitedJoints:
         """
         if not self.moved:
             return motion
-        tree, whole, is_known = self._tree, motion, np.True_
+        tree, whole = self._tree, motion
+        is_known: NDArray[np.bool_] = np.ones(1, dtype=np.bool_)
         if self._model.closure is not None:
             # Kinematics builds on models, not they on it: it is loaded when it is asked for.
             from hodyn_ros.kinematics.closed_loops import complete_motion

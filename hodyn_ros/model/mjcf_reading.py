@@ -55,9 +55,10 @@ def is_mjcf(path: str | os.PathLike[str]) -> bool:
     path : path-like
     """
     try:
-        return next(ElementTree.iterparse(path, ('start',)))[1].tag == 'mujoco'
+        _, first = next(ElementTree.iterparse(path, ('start',)))
     except (OSError, StopIteration, ElementTree.ParseError):
         return False  # who reads it says more
+    return bool(first.tag == 'mujoco')
 
 
 def read_mjcf(given: str | os.PathLike[str]) -> MjcfRobot:

@@ -393,8 +393,8 @@ class PathLimits:
         if self._model.friction:
             of_kinds = zip(found, self._kinds, _friction_along(self._model, self._p, b))
             found = [
-                _with_friction(*each, [self._padded(x) for x in friction])
-                for *each, friction in of_kinds
+                _with_friction(each, kind, [self._padded(x) for x in friction])
+                for each, kind, friction in of_kinds
             ]
         return [(self._squares[0] * b[0], self._squares[:1]), *found]
 

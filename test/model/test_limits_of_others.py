@@ -328,6 +328,7 @@ def test_splice_keeps_falling_limits_or_refuses():
     assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) > 1.1
 
 
+@pytest.mark.slow
 def test_an_excitation_of_the_fr3_keeps_its_falling_limits():
     model = FR3
     found = excite(model, target='payload', link='fr3_link8', duration=5.0)
