@@ -375,9 +375,10 @@ def read_limits(
     path = default if given is None else (None if given == URDF_ALONE else _file(given))
     if path is None:
         return motion_limits(model), 'robot description', ()
+    remarks: tuple[str, ...] = ()
     if given is None:
         limits_from = f'robot description and {path.parent.name}/{path.name} of hodyn_ros'
-        tables, remarks = _tables(path, 'limits'), tuple[str, ...]()
+        tables = _tables(path, 'limits')
     else:
         limits_from = f'robot description and {path}'
         tables, remarks = _of_robot(path, 'limits', model.name, model.joint_names)

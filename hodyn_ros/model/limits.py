@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -236,7 +236,7 @@ class LimitedJoints:
         if not self.moved:
             return motion
         tree, whole = self._tree, motion
-        is_known: NDArray[np.bool_] = np.ones(1, dtype=np.bool_)
+        is_known: Any = True
         if self._model.closure is not None:
             # Kinematics builds on models, not they on it: it is loaded when it is asked for.
             from hodyn_ros.kinematics.closed_loops import complete_motion

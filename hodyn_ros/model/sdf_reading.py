@@ -287,7 +287,10 @@ def _gravity(world: Element) -> Array:
     given = world.find('gravity')
     if given is None:
         return np.array([0.0, 0.0, -9.81])
-    found = np.array([float(x) for x in (given.text or '').split()])
+    try:
+        found = np.array([float(x) for x in (given.text or '').split()])
+    except ValueError:
+        found = np.zeros(0)
     if found.shape != (3,) or not np.isfinite(found).all():
         raise InvalidError(
             f'<gravity> of the world is {given.text!r}, expected three numbers'
