@@ -124,6 +124,8 @@ def test_limits_of_joints_that_loops_move_are_part_of_the_law():
     found = retime(model, path)
     assert found.limiting.name in ('pitch', 'roll')
     assert found.repair < 1.02
+    # It need not fall back to the uniform law, as it did when it did not know of them.
+    assert found.duration < 0.8 * found.uniform_duration
 
 
 def test_a_path_that_leaves_the_reach_of_loops_is_an_error_of_retime():
