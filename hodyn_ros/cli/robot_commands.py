@@ -241,7 +241,8 @@ def _loop_lines(closure: Closure | None, loops: list[dict[str, str]]) -> list[st
     followers = ', '.join(closure.tree.joint_names[j] for j in closure.dependent)
     lines = ['', table(('loop', 'kind', 'between'), rows)]
     lines += ['', f'joints that the loops move: {followers}']
-    closed_at = zip(closure.tree.joint_names, closure.start)
+    # What closing leaves of a zero is none of the start.
+    closed_at = zip(closure.tree.joint_names, np.round(closure.start, 8) + 0.0)
     lines += [f'closed at: {", ".join(f"{name} {number(x)}" for name, x in closed_at)}']
     return [*lines, '', closure.remark] if closure.remark else lines
 

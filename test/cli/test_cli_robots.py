@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from support.loop_robots import BUNDLED as LOOP_ROBOTS
+from support.loop_robots import description
 from support.robots import OTHER_JOINTS, TWO_LINK
 
 from hodyn_ros import HodynError, RobotModel, friction, inverse_dynamics
@@ -26,7 +27,6 @@ from hodyn_ros.model import sources
 from hodyn_ros.model.sources import BUNDLED, find_robot
 from hodyn_ros.resources import share_file
 
-FIVE_BAR = RobotModel.from_urdf('five_bar')
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -619,15 +619,20 @@ def test_gravity_of_an_sdf_holds_unless_another_is_given(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)['gravity'] == [0.0, 0.0, -9.81]
 
 
-def test_info_tells_limits_of_followers_and_where_loops_are_closed(capsys):
+def test_info_tells_limits_of_followers_and_where_loops_are_closed(tmp_path, capsys):
     assert run(['info', 'fr3_with_hand']) == 0
     text = capsys.readouterr().out
     assert re.search(
         r'fr3_finger_joint2 +1 \* fr3_finger_joint1 \+ 0 +0 to 0.04 +0.2', text
     )
     assert 'The velocity limits of fr3_joint1, fr3_joint2, fr3_joint3,' in text
-    assert run(['info', 'five_bar']) == 0
-    start = dict(zip(FIVE_BAR.closure.tree.joint_names, FIVE_BAR.closure.start))
+    path = tmp_path / 'leg.urdf'
+    text = description('five_bar')
+    path.write_text(text.replace('name="motor_front"', 'name="motor_front" start="0.3"', 1))
+    closure = RobotModel.from_urdf(path).closure
+    start = dict(zip(closure.tree.joint_names, closure.start))
+    assert abs(start['motor_front']) > 0.01
+    assert run(['info', str(path)]) == 0
     text = capsys.readouterr().out
     closed = re.search(r'closed at: (.*)', text)[1]
     found = {
