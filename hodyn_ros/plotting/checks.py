@@ -100,6 +100,10 @@ class Check(NamedTuple):
         """Whether anything could be compared with a limit."""
         return bool((self.is_limited & (self.n_known > 0)).any())
 
+    def share_of(self, name: str) -> float:
+        """Share that a joint or motor uses; NaN without a limit, or if it is none of these."""
+        return dict(zip(self.subjects, self.shares.tolist())).get(name, np.nan)
+
     @property
     def worst(self) -> int | None:
         """Index of the joint or motor that uses most of its limit.
