@@ -102,7 +102,8 @@ class Check(NamedTuple):
 
     def share_of(self, name: str) -> float:
         """Share that a joint or motor uses; NaN without a limit, or if it is none of these."""
-        return dict(zip(self.subjects, self.shares.tolist())).get(name, np.nan)
+        shares: list[float] = self.shares.tolist()
+        return dict(zip(self.subjects, shares)).get(name, float('nan'))
 
     @property
     def worst(self) -> int | None:
