@@ -261,7 +261,13 @@ def identify(
     _write(files['report'], page)
     told = _told(problem, found, recordings, files)
     options = {'estimate': groups, 'validate': validation, 'motor_topic': motor_topic}
-    inputs = [*recordings, *validation, given.friction, given.actuators, given.limits]
+    named = (
+        given.friction,
+        given.actuators,
+        given.limits,
+    )  # or of this package, by their names
+    inputs = [*recordings, *validation]
+    inputs += [Path(name) for name in named if name is not None and Path(name).is_file()]
     run = {
         'options': {**options, 'smoothing': smoothing, **how, **vars(given)},
         'inputs': _digests(inputs),
