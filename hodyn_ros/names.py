@@ -20,7 +20,11 @@ EFFORT_NAMES = ('effort', 'effort_dot', 'effort_ddot')
 BUNDLED_ROBOTS = (
     'panda',
     'panda_with_hand',
+    'fr3',
+    'fr3_with_hand',
     'iiwa14',
+    'ur5e',
+    'ur10e',
     'two_link',
     'parallel_ankle',
     'five_bar',

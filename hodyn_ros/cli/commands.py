@@ -118,10 +118,15 @@ _OF_ROBOT = (
         '--gravity',
         nargs=3,
         type=float,
-        default=(0.0, 0.0, -9.81),
-        show_default=True,
+        default=None,
         metavar='X Y Z',
-        help='Gravitational acceleration in base link axes [m/s^2].',
+        help='Gravitational acceleration in base link axes [m/s^2]; by default 0 0 -9.81, or that '
+        'of an SDF or MJCF.',
+    ),
+    _option(
+        '--open-loops',
+        is_flag=True,
+        help='Leave the loops and couplings of the description open: the tree alone.',
     ),
     _option(
         '--joint-friction',
@@ -328,12 +333,13 @@ def info() -> None:
     Without ROBOT, list the robots that need no file. ROBOT is one of
 
       robot.urdf, .urdf.xacro, .sdf    a file; xacro files need the package xacro
-      panda, panda_with_hand, iiwa14, two_link
+      robot.xml                        an MJCF, with the package mujoco
+      panda, panda_with_hand, fr3, fr3_with_hand, iiwa14, ur5e, ur10e, two_link
                                        robots that come with hodyn_ros
       parallel_ankle, five_bar, delta, palletiser
                                        such robots with closed loops
       ur5, talos_left_arm, ...         of the package example-robot-data
-      ur5e, fr3, ...                   of the package robot_descriptions
+      gen3, xarm7, ...                 of the package robot_descriptions
       my_package/urdf/robot.urdf       of a ROS package; my_package if it has one only
 
     If several packages have a robot of the same name, put the package in front:

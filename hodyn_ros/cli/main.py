@@ -84,9 +84,10 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 def hodyn(context: click.Context) -> None:
     """Joint torques of robots with their exact time derivatives.
 
-    ROBOT is a URDF or xacro file, a robot that comes with hodyn_ros (panda, panda_with_hand,
-    iiwa14, two_link; with closed loops parallel_ankle, five_bar, delta, palletiser), or one of an
-    installed package: `hodyn info` lists them.
+    ROBOT is a URDF, xacro, SDF or MJCF file, a robot that comes with hodyn_ros (panda,
+    panda_with_hand, fr3, fr3_with_hand, iiwa14, ur5e, ur10e, two_link; with closed loops
+    parallel_ankle, five_bar, delta, palletiser), or one of an installed package: `hodyn info`
+    lists them.
 
     Begin with
       hodyn demo                                # a motion of the Panda for what follows

@@ -207,8 +207,11 @@ def written(path: Path) -> Iterator[Path]:
     try:
         yield replacement.path
         replacement.finish()
-    except OSError as error:  # of a stream that does not know its file
-        error.filename = str(path)
+    except OSError as error:
+        if (
+            error.strerror
+        ):  # of the system, which knows no file or the one in the other folder
+            error.filename = str(path)
         raise
     finally:
         replacement.discard()

@@ -33,6 +33,8 @@ from hodyn_ros.files.files import SUFFIXES as MOTION_SUFFIXES
 from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
+from hodyn_ros.model.loops import Loop
+from hodyn_ros.model.mjcf_reading import is_mjcf
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.sources import RobotSource, find_robot
 from hodyn_ros.names import listed
@@ -56,7 +58,9 @@ class Given:
     base_link, tip_link : str or None
         Ends of the chain; None: as the description says.
     gravity : (float, float, float)
-        In the base frame [m/s^2].
+        In the base frame [m/s^2]; None: of an SDF or MJCF its own, else 9.81 against z.
+    open_loops : bool
+        Whether loops of the description are left open.
     joint_friction : bool
         Whether the friction of the description is used.
     friction, actuators : pathlib.Path or None
@@ -77,7 +81,8 @@ class Given:
     robot: str
     base_link: str | None = None
     tip_link: str | None = None
-    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    gravity: tuple[float, float, float] | None = None
+    open_loops: bool = False
     joint_friction: bool = False
     friction: Path | None = None
     xacro_arguments: tuple[tuple[str, str], ...] = ()
@@ -286,16 +291,7 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
         description = source.description(dict(given.xacro_arguments))
-        chosen = description, given.base_link, given.tip_link, given.gravity
-        model = (
-            RobotModel.from_sdf(*chosen, given.joint_friction)
-            if source.path.suffix == '.sdf'
-            else RobotModel.from_urdf(
-                *chosen,
-                joint_friction=given.joint_friction,
-                allow_impossible_inertia=given.allow_impossible_inertia,
-            )
-        )
+        model = _read(given, source.path.suffix, description)
     # A xacro file is handed over as the text that it stands for.
     known = model.provenance
     model = model.changed(provenance=replace(known, file=known.file or str(source.path)))
@@ -309,6 +305,37 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
         raise ModelError(f'{path}: {error}') from error
     own = {joint: law for joint, law in laws.items() if joint in model.body_names}
     return model.with_friction(own), source, remarks
+
+
+def _read(given: Given, suffix: str, description: str | Path) -> RobotModel:
+    """Model of a description: URDF, SDF by its suffix, or MJCF by its first element."""
+    ends = given.base_link, given.tip_link
+    loops: tuple[Loop, ...] | None = () if given.open_loops else None
+    if suffix in ('.xml', '.mjcf') and is_mjcf(description):
+        if given.base_link is not None or given.allow_impossible_inertia:
+            raise RequestError(
+                '--base-link and --allow-impossible-inertia are not for an MJCF, whose base is '
+                'the world or the body that moves freely; leave them out.'
+            )
+        return RobotModel.from_mjcf(
+            description,
+            given.tip_link,
+            given.joint_friction,
+            gravity=given.gravity,
+            loops=loops,
+        )
+    if suffix == '.sdf':
+        return RobotModel.from_sdf(
+            description, *ends, given.gravity, given.joint_friction, loops=loops
+        )
+    return RobotModel.from_urdf(
+        description,
+        *ends,
+        (0.0, 0.0, -9.81) if given.gravity is None else given.gravity,
+        given.joint_friction,
+        allow_impossible_inertia=given.allow_impossible_inertia,
+        loops=loops,
+    )
 
 
 def _tell(
@@ -360,11 +387,16 @@ def read_limits(
     )
     if path is None:
         return motion_limits(model), 'robot description', ()
+    remarks: tuple[str, ...] = ()
     if given is None:
         limits_from = f'robot description and {path.parent.name}/{path.name} of hodyn_ros'
-        return motion_limits(model, _tables(path, 'limits')), limits_from, ()
-    tables, remarks = _of_robot(path, 'limits', model.name, model.joint_names)
-    return motion_limits(model, tables), f'robot description and {path}', remarks
+        tables = _tables(path, 'limits')
+    else:
+        limits_from = f'robot description and {path}'
+        tables, remarks = _of_robot(path, 'limits', model.name, model.joint_names)
+    # One file serves a robot with and without its gripper.
+    known = {name: tables[name] for name in model.joint_names if name in tables}
+    return motion_limits(model, known), limits_from, remarks
 
 
 def _of_robot(

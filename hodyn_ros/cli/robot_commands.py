@@ -19,7 +19,7 @@ from hodyn_ros.control.tracking import TrackingController, tracking_controller
 from hodyn_ros.errors import RequestError
 from hodyn_ros.files import Results, write_results
 from hodyn_ros.model.assembly import BASE
-from hodyn_ros.model.limits import MAGNITUDES
+from hodyn_ros.model.limits import FALLING, MAGNITUDES, Limits
 from hodyn_ros.model.loops import Closure
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.sources import BUNDLED, EXAMPLE_ROBOT_DATA, example_names
@@ -80,8 +80,9 @@ def _text_of_robots() -> str:
     return '\n'.join(
         [
             *lines,
-            'Also robots of robot_descriptions (ur5e, fr3, ...), of ROS packages',
-            '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro, robot.sdf).',
+            'Also robots of robot_descriptions (gen3, xarm7, ...), of ROS packages',
+            '(my_package/urdf/robot.urdf), and files (robot.urdf, robot.urdf.xacro, robot.sdf,',
+            'robot.xml with MJCF).',
             'hodyn info ROBOT shows what is known of one, hodyn info --help how they are named.',
         ]
     )
@@ -110,7 +111,7 @@ def _data(problem: Problem) -> dict[str, Any]:
             },
             'lower': limits.lower[j],
             'upper': limits.upper[j],
-            **{what: getattr(limits, what)[j] for what in MAGNITUDES},
+            **{what: getattr(limits, what)[j] for what in (*MAGNITUDES, *FALLING)},
             'mass': masses[body],
             'links': links.get(body, []),
         }
@@ -141,6 +142,13 @@ def _data(problem: Problem) -> dict[str, Any]:
         'mimic_joints': [
             {
                 'name': name,
+                'limits': {
+                    what: limit
+                    for what, limit in tree.follower_limits.get(name, Limits())
+                    ._asdict()
+                    .items()
+                    if what != 'effort' and np.isfinite(limit)
+                },
                 'follows': tree.joint_names[tree.coordinate[body]],
                 'multiplier': tree.multiplier[body],
                 'offset': tree.offset[body],
@@ -189,14 +197,21 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
         f'  friction     {_friction_from(problem)}',
         '',
         _joint_table(joints),
+        *_falling_lines(joints),
     ]
     if mimics:
         rows = []
         for mimic in mimics:
             factor, offset = number(mimic['multiplier']), number(mimic['offset'])
             law = f'{factor} * {mimic["follows"]} + {offset}'
-            rows.append((mimic['name'], law, number(mimic['mass'])))
-        lines += ['', table(('follows', 'position', 'mass\n[kg]'), rows)]
+            known = mimic['limits']
+            low, high = (number(known.get(end, np.inf)) for end in ('lower', 'upper'))
+            velocity = number(known.get('velocity', np.inf))
+            rows.append(
+                (mimic['name'], law, f'{low} to {high}', velocity, number(mimic['mass']))
+            )
+        head = ('follows', 'position', 'limits', 'velocity', 'mass\n[kg]')
+        lines += ['', table(head, rows)]
     lines += _loop_lines(problem.model.closure, data['loops'])
     if data['friction']:
         lines += ['', _friction_table(problem.model, data['friction'])]
@@ -208,6 +223,16 @@ def _text(problem: Problem, data: dict[str, Any]) -> str:
     return '\n'.join(lines)
 
 
+def _falling_lines(joints: list[dict[str, Any]]) -> list[str]:
+    """Which limits of the velocity depend on the position."""
+    names = [joint['name'] for joint in joints if np.isfinite(joint['deceleration_limit'])]
+    text = (
+        f'The velocity limits of {listed(names)} fall towards the limits of the position (see '
+        'position_based_velocity_limits in the documentation of URDF).'
+    )
+    return ['', text] * bool(names)
+
+
 def _loop_lines(closure: Closure | None, loops: list[dict[str, str]]) -> list[str]:
     """Table of what closes loops, the joints that follow from the others, and what is dropped."""
     if closure is None:
@@ -216,6 +241,9 @@ def _loop_lines(closure: Closure | None, loops: list[dict[str, str]]) -> list[st
     followers = ', '.join(closure.tree.joint_names[j] for j in closure.dependent)
     lines = ['', table(('loop', 'kind', 'between'), rows)]
     lines += ['', f'joints that the loops move: {followers}']
+    # What closing leaves of a zero is none of the start.
+    closed_at = zip(closure.tree.joint_names, np.round(closure.start, 8) + 0.0)
+    lines += [f'closed at: {", ".join(f"{name} {number(x)}" for name, x in closed_at)}']
     return [*lines, '', closure.remark] if closure.remark else lines
 
 

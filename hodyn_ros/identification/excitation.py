@@ -39,7 +39,13 @@ from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import link_or_tip
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import Coulomb, Offset, Viscous
-from hodyn_ros.model.limits import MotionLimits, find_violations, motion_limits
+from hodyn_ros.model.limits import (
+    MotionLimits,
+    find_violations,
+    motion_limits,
+    tightened,
+    velocity_use,
+)
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import SPRING, TARGETS, listed
 from hodyn_ros.retiming.scaling import uniform_scaling
@@ -54,6 +60,8 @@ _TERMS = Viscous(1.0), Coulomb(1.0), Offset(1.0), 'armature'
 _BANDWIDTH = dict(zip(TARGETS, (0.6, 0.6, 0.3, 1.5)))
 _FEWEST, _STARTS, _TRIALS = 8, 100, 1500  # Waypoints; motions that are compared.
 _LARGEST_STEP, _SMALLEST_STEP = 0.6, 0.03
+# Rounds in which joints that approach their limits too fast are slowed down, at most by this.
+_ROUNDS, _SLOWER = 20, 0.9
 # Scores that differ less are equal, so that rounding does not lead to another motion.
 _BETTER = 1e-6
 # The distances of waypoints become shorter by this factor from the first to the last: friction
@@ -345,7 +353,8 @@ def _bounds(
     springs: Mapping[str, Spring],
 ) -> MotionLimits:
     """Limits as far as they may be used, with finite positions, and torques of springs."""
-    lower, upper, *others = motion_limits(model) if limits is None else limits
+    limits = tightened(model, motion_limits(model) if limits is None else limits)
+    lower, upper, *others = limits
     free = np.isin(model.joint_types, 'continuous') | ~np.isin(
         np.arange(model.n_joints), moved
     )
@@ -361,6 +370,8 @@ def _bounds(
     scaled = MotionLimits(
         middle - half, middle + half, *(share * limit for limit in others)
     )
+    # So that the limits of the velocity that depend on positions shrink by the share.
+    scaled = scaled._replace(deceleration_limit=share**2 * limits.deceleration_limit)
     for name, spring in springs.items():
         j = model.joint_names.index(name)
         scaled.effort[j] = min(scaled.effort[j], share * np.abs(spring.torque_range).min())
@@ -547,8 +558,15 @@ def _searched(
             )
         scale = 1.0 / np.maximum(np.max(used, axis=(0, 1)), 1.0)
         motion = np.zeros((len(looks), 4, len(rest)))
-        motion[:, 0] = rest
-        motion[:, :, moved] += scale * own
+        for _ in range(_ROUNDS):
+            motion[:, 0] = rest
+            motion[:, 1:] = 0.0
+            motion[:, :, moved] += scale * own
+            use = np.abs(velocity_use(task.bounds, motion))[:, moved].max(axis=0)
+            if (use <= 1.0).all():
+                break
+            # Some approach a limit of their position too fast, see `velocity_range`.
+            scale *= np.where(use > 1.0, np.maximum(1.0 / use, _SLOWER), 1.0)
         try:
             effort = inverse_dynamics(task.model, motion)
         except MotionError:  # positions at which closed loops do not close

@@ -360,14 +360,19 @@ class Assembly:
             )
         return Mimic(joint.name, multiplier, offset)
 
-    def _limits(self, joints: Sequence[Joint]) -> MotionLimits:
+    def _limits(
+        self,
+        joints: Sequence[Joint],
+        magnitudes: Sequence[str] = ('velocity', 'acceleration', 'jerk', 'effort'),
+    ) -> MotionLimits:
         """Limits of joints as they are described; remarks on those that no motion keeps."""
         described = np.array([joint.limits for joint in joints], dtype=np.float64)
+        described = described.reshape(len(joints), len(Limits._fields))
         known = {
             name: frozen(column.copy()) for name, column in zip(Limits._fields, described.T)
         }
         open_ = frozen(np.full(len(joints), np.inf))
-        for what in ('velocity', 'acceleration', 'jerk', 'effort'):
+        for what in magnitudes:
             zero = [joint.name for joint in joints if getattr(joint.limits, what) == 0.0]
             if zero:
                 self.warnings.append(
@@ -396,6 +401,8 @@ class Assembly:
         names = tuple(joint.name for joint in self.bodies)
         self.warnings += massless_joints(names, self.parent, B, X, M_body)
         limits = self._limits(independent)
+        followers = [joint for joint in self.bodies if joint.mimic is not None]
+        self._limits(followers, ('velocity', 'acceleration', 'jerk'))
         return {
             'name': self.description.name,
             'joint_names': tuple(joint.name for joint in independent),
@@ -417,6 +424,7 @@ class Assembly:
             'X': frozen(X),
             'M_body': frozen(M_body),
             'M_base': frozen(self.M_base),
+            'follower_limits': {joint.name: joint.limits for joint in followers},
             'friction': {},
             'armature': frozen(np.zeros(len(names))),
             'provenance': replace(

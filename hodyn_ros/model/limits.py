@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
+from hodyn_ros.names import listed
 from hodyn_ros.resources import compiled_function
 from hodyn_ros.typing import Array
 
@@ -40,6 +41,11 @@ class Limits(NamedTuple):
     """[rad/s^2] or [m/s^2]"""
     jerk: float = np.inf
     """[rad/s^3] or [m/s^3]"""
+    deceleration_limit: float = np.inf
+    """With which the joint can brake before the limits of its position, see `velocity_range`
+    [rad/s^2] or [m/s^2]."""
+    velocity_offset: float = 0.0
+    """Speed by which it has to be slower than that [rad/s] or [m/s]."""
 
     def check(self, owner: str) -> None:
         """Refusal of limits that contradict themselves.
@@ -63,6 +69,8 @@ class Limits(NamedTuple):
         if min(self[2:]) < 0.0:
             given = ', '.join(f'{name} {getattr(self, name)}' for name in self._fields[2:])
             raise ModelError(f'{owner}: limits must not be negative: {given}.')
+        if np.isinf(self.velocity_offset):
+            raise ModelError(f'{owner}: velocity_offset is infinite, expected a number.')
 
 
 class MotionLimits(NamedTuple):
@@ -87,10 +95,18 @@ class MotionLimits(NamedTuple):
     """[N m/s] or [N/s]"""
     effort_ddot: Array
     """[N m/s^2] or [N/s^2]"""
+    deceleration_limit: Array
+    """Of limits of the velocity that fall towards those of the position, see `velocity_range`
+    [rad/s^2] or [m/s^2]."""
+    velocity_offset: Array
+    """Of the same limits [rad/s] or [m/s]; of no importance where `deceleration_limit` is
+    infinite."""
 
 
-MAGNITUDES = MotionLimits._fields[2:]
+MAGNITUDES = MotionLimits._fields[2:-2]
 """Quantities of joints with a largest magnitude."""
+FALLING = MotionLimits._fields[-2:]
+"""What limits of the velocity that fall towards those of the position depend on."""
 
 LIMITED = (
     ('velocity', 'motion', 1),
@@ -132,7 +148,9 @@ class Violation(NamedTuple):
 
 
 class LimitedJoints:
-    """Joints of a robot whose motion has limits: its own, then those that closed loops move.
+    """Joints of a robot whose motion has limits: its own, then those that move with them.
+
+    Those that move with them follow them as mimic joints, or are moved by closed loops.
 
     Parameters
     ----------
@@ -143,25 +161,59 @@ class LimitedJoints:
     Attributes
     ----------
     names : tuple of str
-        Of the m >= n joints. Joints that loops move are among them if their position, velocity,
-        acceleration or jerk has a limit.
+        Of the m >= n joints. Other joints are among them if their position, velocity,
+        acceleration or jerk has a limit that those of the joint that they follow do not imply.
     limits : MotionLimits
-        Each of shape (m,).
+        Each of shape (m,); efforts of the others have none.
     moved : list of int
-        Those that loops move, joints of the tree.
+        Those others, bodies of the tree.
     """
 
     def __init__(self, model: RobotModel, limits: MotionLimits) -> None:
         self._model, self.names, self.limits = model, model.joint_names, limits
-        self.moved: list[int] = []
+        tree = self._tree = model if model.closure is None else model.closure.tree
+        known = {**tree.follower_limits}
         if model.closure is not None:
-            tree = model.closure.tree
-            is_known = np.isfinite(tree.limits[:5])
-            self.moved = [j for j in model.closure.dependent if is_known[:, j].any()]
-            self.names += tuple(tree.joint_names[j] for j in self.moved)
-            self.limits = MotionLimits(
-                *(np.append(a, b[self.moved]) for a, b in zip(limits, tree.limits))
+            for j in model.closure.dependent:
+                own = (float(getattr(tree.limits, what)[j]) for what in Limits._fields)
+                known[tree.joint_names[j]] = Limits(*own)
+        self.moved = [
+            body
+            for body, name in enumerate(tree.body_names)
+            if name in known and not self._is_implied(body, known[name])
+        ]
+        if not self.moved:
+            return
+        others = [
+            known[tree.body_names[body]]._replace(effort=np.inf) for body in self.moved
+        ]
+        self.names += tuple(tree.body_names[body] for body in self.moved)
+        self.limits = MotionLimits(
+            *(
+                np.append(own, [getattr(each, what, np.inf) for each in others])
+                for what, own in limits._asdict().items()
             )
+        )
+
+    def _is_implied(self, body: int, limits: Limits) -> bool:
+        """Whether a joint keeps its limits wherever the joint that it follows keeps its own."""
+        if not np.isfinite((*limits[:3], *limits[4:7])).any():
+            return True
+        if self._model.closure is not None or np.isfinite(limits.deceleration_limit):
+            return False
+        own, tree = self.limits, self._tree
+        j, factor = tree.coordinate[body], tree.multiplier[body]
+        with np.errstate(invalid='ignore'):  # zero times infinite: not known to be implied
+            ends = factor * np.array([own.lower[j], own.upper[j]]) + tree.offset[body]
+            most = abs(factor) * np.array(
+                [own.velocity[j], own.acceleration[j], own.jerk[j]]
+            )
+        allowed = limits.velocity, limits.acceleration, limits.jerk
+        inside = (
+            limits.lower - _ROUNDING <= ends.min(),
+            ends.max() <= limits.upper + _ROUNDING,
+        )
+        return bool(all(inside) and (most <= np.multiply(allowed, 1.0 + _ROUNDING)).all())
 
     def motion(self, motion: Array) -> Array:
         """Motion of all m joints.
@@ -183,15 +235,147 @@ class LimitedJoints:
         """
         if not self.moved:
             return motion
-        # Kinematics builds on models, not they on it: it is loaded when it is asked for.
-        from hodyn_ros.kinematics.closed_loops import complete_motion
+        tree, whole = self._tree, motion
+        is_known: Any = True
+        if self._model.closure is not None:
+            # Kinematics builds on models, not they on it: it is loaded when it is asked for.
+            from hodyn_ros.kinematics.closed_loops import complete_motion
 
-        # A derivative follows from all of the same order and below.
-        is_known = np.isfinite(motion).all(axis=-1, keepdims=True)
-        is_known = np.logical_and.accumulate(is_known, axis=-2)
-        whole = complete_motion(self._model, np.where(is_known, motion, 0.0))
-        moved = np.where(is_known, whole[..., self.moved], np.nan)
-        return np.append(motion, moved, axis=-1)
+            # A derivative follows from all of the same order and below.
+            is_known = np.isfinite(motion).all(axis=-1, keepdims=True)
+            is_known = np.logical_and.accumulate(is_known, axis=-2)
+            whole = complete_motion(self._model, np.where(is_known, motion, 0.0))
+        moved = whole[..., tree.coordinate[self.moved]] * tree.multiplier[self.moved]
+        moved[..., 0, :] += tree.offset[self.moved]
+        return np.append(motion, np.where(is_known, moved, np.nan), axis=-1)
+
+    def beyond(self, lowest: Array, highest: Array) -> list[tuple[Violation, int]]:
+        """Joints whose extreme positions are out of their range, those that loops move apart.
+
+        Parameters
+        ----------
+        lowest, highest : ndarray, shape (n,)
+            Extreme positions of the joints of the model, not all at once [rad] or [m].
+
+        Returns
+        -------
+        list of (Violation, int)
+            Its sample is 0 where the joint of the model with this index is lowest, 1 where it is
+            highest.
+        """
+        positions, names, leaders = (
+            np.stack((lowest, highest)),
+            self.names,
+            [*range(len(lowest))],
+        )
+        if self._model.closure is None:
+            positions = self.motion(positions[:, None])[:, 0]
+            leaders += self._tree.coordinate[self.moved].tolist()
+        names, (lower, upper) = self.names[: len(leaders)], self.limits[:2]
+        found = worst_violations(
+            'position', names, positions, lower[: len(names)], upper[: len(names)]
+        )
+        return [(item, leaders[names.index(item.joint_name)]) for item in found]
+
+
+def tightened(model: RobotModel, limits: MotionLimits) -> MotionLimits:
+    """Limits of the joints of a tree that imply those of the joints that follow them.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : MotionLimits
+
+    Returns
+    -------
+    MotionLimits
+        Those that are given, if loops are closed or no other joint is limited. Limits of the
+        velocity that depend on the position of another joint are not in them.
+    """
+    others = LimitedJoints(model, limits)
+    if model.closure is not None or not others.moved:
+        return limits
+    own, n = MotionLimits(*(np.array(column) for column in limits)), model.n_joints
+    for k, body in enumerate(others.moved, n):
+        j, factor = model.coordinate[body], float(model.multiplier[body])
+        if factor == 0.0:
+            continue
+        ends = [(others.limits[i][k] - model.offset[body]) / factor for i in range(2)]
+        own.lower[j] = max(own.lower[j], min(ends))
+        own.upper[j] = min(own.upper[j], max(ends))
+        for what in ('velocity', 'acceleration', 'jerk'):
+            mine, theirs = getattr(own, what), getattr(others.limits, what)
+            mine[j] = min(mine[j], theirs[k] / abs(factor))
+    return own
+
+
+def velocity_range(limits: MotionLimits, positions: Array) -> tuple[Array, Array]:
+    """Lowest and highest velocities at positions.
+
+    Where a joint has a `deceleration_limit` a, the limit of its velocity falls towards those of
+    its position: at a distance d from one it may approach with sqrt(2 a d) less `velocity_offset`,
+    and not at all where that is negative. Source: franka::JointVelocityLimitsConfig of libfranka.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+        Of m joints.
+    positions : ndarray, shape (..., m)
+        [rad] or [m]; where one is NaN, the constant limit holds.
+
+    Returns
+    -------
+    lower, upper : ndarray, shape (..., m), or (m,) where no limit depends on positions
+        [rad/s] or [m/s]
+    """
+    falls = np.flatnonzero(np.isfinite(limits.deceleration_limit))
+    if not len(falls):
+        return -limits.velocity, limits.velocity
+    upper = np.broadcast_to(limits.velocity, positions.shape).copy()
+    lower, q = -upper, positions[..., falls]
+    bounds = (np.asarray(column)[falls] for column in limits)
+    low, high, most, *_, slowing, offset = bounds
+    for side, sign, room in ((lower, -1.0, q - low), (upper, 1.0, high - q)):
+        fastest = np.sqrt(2.0 * slowing * np.maximum(room, 0.0)) - offset
+        side[..., falls] = sign * np.fmin(most, np.maximum(fastest, 0.0))
+    return lower, upper
+
+
+def velocity_use(limits: MotionLimits, motion: Array) -> Array:
+    """Velocities over their limits in the direction of motion, see `velocity_range`.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+        Of m joints.
+    motion : ndarray, shape (..., K, m), K >= 2
+
+    Returns
+    -------
+    ndarray, shape (..., m)
+        With its sign; zero for a joint at rest, infinite for one that moves and must not.
+    """
+    velocity = motion[..., 1, :]
+    lower, upper = velocity_range(limits, motion[..., 0, :])
+    return over(velocity, np.where(velocity < 0.0, -lower, upper))
+
+
+def over(values: ArrayLike, limits: ArrayLike) -> Array:
+    """Values over their limits, where nothing is a share of zero of any limit.
+
+    Parameters
+    ----------
+    values, limits : array-like
+        Limits are not negative.
+
+    Returns
+    -------
+    ndarray
+        Infinite where something has the limit zero.
+    """
+    with np.errstate(divide='ignore', invalid='ignore'):
+        shares: Array = np.divide(values, limits)
+    return np.where(np.equal(values, 0.0), 0.0, shares)
 
 
 class LimitCheck:
@@ -210,12 +394,23 @@ class LimitCheck:
         self._quantities, *bounds = zip(*_ranges(joints.limits))
         lower, upper = np.array(bounds)
         slack = _slack(upper)
+        lower, upper = lower - slack, upper + slack
         self._names, self._hits = joints.names, np.zeros(upper.shape, dtype=np.int64)
-        count = partial(compiled_count(), lower - slack, upper + slack, self._hits)
+        count = partial(compiled_count(), lower, upper, self._hits)
         self.look: Callable[[Array, Array], bool] = count
         """Counts what a motion (K, n) with efforts (K-2, n) exceeds; returns whether it is any."""
-        if joints.moved:
-            self.look = lambda motion, effort: count(joints.motion(motion), effort)
+
+        def look(motion: Array, effort: Array) -> bool:
+            motion = joints.motion(motion)
+            if depends:
+                lower[1], upper[1] = velocity_range(joints.limits, motion[0])
+                lower[1] -= slack[1]
+                upper[1] += slack[1]
+            return count(motion, effort)
+
+        depends = bool(np.isfinite(joints.limits.deceleration_limit).any())
+        if joints.moved or depends:
+            self.look = look
 
     def take_hits(self) -> dict[str, int]:
         """Samples that have exceeded each limit since the last call.
@@ -292,13 +487,12 @@ def motion_limits(
     model : RobotModel
     extra : mapping of joint name to mapping of quantity to limit, optional
         Quantities are acceleration, jerk, effort_dot and effort_ddot, in place of those of the
-        description; an infinite one counts as not given. Joints that the model does not have are
-        ignored, so that one set of limits serves a robot with and without its gripper.
+        description; an infinite one counts as not given.
 
     Raises
     ------
     ModelError
-        If a quantity is unknown or a limit is not a positive number.
+        If a joint or quantity is unknown or a limit is not a positive number.
 
     Returns
     -------
@@ -307,6 +501,8 @@ def motion_limits(
     """
     columns = {name: getattr(model.limits, name).copy() for name in EXTRA_QUANTITIES}
     for joint, quantities in (extra or {}).items():
+        if joint not in model.joint_names:
+            raise ModelError(_no_joint(model, joint))
         for quantity, limit in quantities.items():
             what = f'limits.{joint}.{quantity}'
             if quantity not in columns:
@@ -315,9 +511,27 @@ def motion_limits(
                     'limits come from the URDF).'
                 )
             limit = checked_number(what, limit, ModelError, above=0.0, infinite=True)
-            if joint in model.joint_names and limit < np.inf:
+            if limit < np.inf:
                 columns[quantity][model.joint_names.index(joint)] = limit
     return model.limits._replace(**columns)
+
+
+def _no_joint(model: RobotModel, joint: str) -> str:
+    """Message on limits of what is no independent joint of a model."""
+    import difflib
+
+    tree = model if model.closure is None else model.closure.tree
+    if joint in tree.body_names:
+        return (
+            f'limits.{joint}: {joint} of {model.name} moves with other joints and has the limits '
+            f'of the description alone; expected some of {listed(model.joint_names)}.'
+        )
+    close = difflib.get_close_matches(joint, model.joint_names, 1)
+    return (
+        f'limits.{joint}: {model.name} has no joint {joint}.'
+        + (f' Is {close[0]} meant?' if close else '')
+        + f' Its joints are {listed(model.joint_names)}.'
+    )
 
 
 def find_violations(
@@ -364,17 +578,24 @@ def find_violations_in_blocks(
         Motions (..., K, n) and efforts (..., K-2, n). Samples are counted through all blocks.
     """
     joints = LimitedJoints(model, limits)
+    quantities, *bounds = zip(*_ranges(joints.limits))
+    constant = tuple(np.array(bounds))
 
-    def values() -> Iterator[Array]:
+    def values() -> Iterator[tuple[Array, Array, Array]]:
         for q, Q in blocks:
             if joints.moved:  # by no effort of their own
                 q = joints.motion(q)
                 Q = np.append(Q, np.zeros_like(q[..., 2:, model.n_joints :]), axis=-1)
-            yield np.concatenate(
-                (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]), axis=-2
-            )
+            lower, upper = constant
+            if np.isfinite(joints.limits.deceleration_limit).any():
+                lower, upper = (np.tile(x, (*q.shape[:-2], 1, 1)) for x in constant)
+                lower[..., 1, :], upper[..., 1, :] = velocity_range(
+                    joints.limits, q[..., 0, :]
+                )
+            found = (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :])
+            yield np.concatenate(found, axis=-2), lower, upper
 
-    return _worst(joints.names, _ranges(joints.limits), values())
+    return _worst(joints.names, quantities, _slack(constant[1]), values())
 
 
 def find_position_violations(
@@ -418,13 +639,15 @@ def worst_violations(
     -------
     tuple of Violation
     """
-    return _worst(names, [(quantity, lower, upper)], [values[:, None]])
+    bounds = np.asarray(lower)[None], np.asarray(upper)[None]
+    return _worst(names, (quantity,), _slack(bounds[1]), [(values[:, None], *bounds)])
 
 
 def _worst(
     names: Sequence[str],
-    ranges: Iterable[tuple[str, Array, Array]],
-    blocks: Iterable[Array],
+    quantities: Sequence[str],
+    slack: Array,
+    blocks: Iterable[tuple[Array, Array, Array]],
 ) -> tuple[Violation, ...]:
     """Worst of the values of each quantity and joint, in all blocks together.
 
@@ -432,30 +655,36 @@ def _worst(
     ----------
     names : sequence of str
         Of the n joints.
-    ranges : iterable of (str, ndarray, ndarray)
-        Quantities with lowest and highest values (n,).
-    blocks : iterable of ndarray, shape (..., K, n)
-        Values of the first K quantities; NaN exceeds nothing.
+    quantities : sequence of str
+        Of the Q quantities.
+    slack : ndarray, shape (Q, n)
+        Excess that is rounding.
+    blocks : iterable of (ndarray, ndarray, ndarray), shape (..., K, n)
+        Values of the first K quantities, NaN exceeds nothing; and of all quantities the lowest
+        and highest values, for all samples (Q, n) or for each (..., Q, n).
     """
-    quantities, *bounds = zip(*ranges)
-    lower, upper = np.array(bounds)
-    first, largest = 0, _slack(upper)  # excess of the worst sample so far
+    first, largest = 0, slack.copy()  # excess of the worst sample so far
     found = {}
-    for values in blocks:
-        highest = lowest = values
+    for values, lower, upper in blocks:
+        K, n = values.shape[-2:]
+        low, high = lower[..., :K, :], upper[..., :K, :]
+        highest, lowest = values, values
+        if low.ndim > 2:  # each sample has limits of its own: what is above or below them
+            highest, lowest = values - high, values - low
+            low = high = np.zeros((K, n))
         while highest.ndim > 2:
             highest = np.fmax.reduce(highest, axis=0, initial=-np.inf)
             lowest = np.fmin.reduce(lowest, axis=0, initial=np.inf)
-        K, n = highest.shape
-        excess = np.maximum(highest - upper[:K], lower[:K] - lowest)
+        excess = np.maximum(highest - high, low - lowest)
         for k, j in np.argwhere(excess > largest[:K]).tolist():
-            is_above = highest[k, j] - upper[k, j] == excess[k, j]
-            worst, limit = (highest, upper) if is_above else (lowest, lower)
-            value, largest[k, j] = float(worst[k, j]), excess[k, j]
-            sample = first + int((values[..., k, j].ravel() == value).argmax())
-            found[k, j] = Violation(
-                quantities[k], names[j], value, float(limit[k, j]), sample
-            )
+            above = bool(highest[k, j] - high[k, j] == excess[k, j])
+            bound, largest[k, j] = (upper if above else lower), excess[k, j]
+            column = values[..., k, j].ravel()
+            limits = np.broadcast_to(bound[..., k, j], values.shape[:-2]).ravel()
+            beyond = column - limits if above else limits - column
+            sample = int(np.nanargmax(beyond))
+            value, limit = float(column[sample]), float(limits[sample])
+            found[k, j] = Violation(quantities[k], names[j], value, limit, first + sample)
         first += values.size // (K * n)
     return tuple(found[key] for key in sorted(found))
 

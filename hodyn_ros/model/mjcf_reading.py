@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -44,6 +45,20 @@ class MjcfRobot:
     description: RobotDescription
     gravity: Array
     armature: dict[str, float]
+
+
+def is_mjcf(path: str | os.PathLike[str]) -> bool:
+    """Whether the first element of a file is that of an MJCF.
+
+    Parameters
+    ----------
+    path : path-like
+    """
+    try:
+        _, first = next(ElementTree.iterparse(path, ('start',)))
+    except (OSError, StopIteration, ElementTree.ParseError):
+        return False  # who reads it says more
+    return bool(first.tag == 'mujoco')
 
 
 def read_mjcf(given: str | os.PathLike[str]) -> MjcfRobot:

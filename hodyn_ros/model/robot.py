@@ -82,6 +82,7 @@ class Derived:
 # How joints move bodies in a tree without loops. A model with loops does not have them, so that
 # nothing that knows trees alone can take it for one.
 _OF_TREES = ('coordinate', 'multiplier', 'offset')
+_MAPPINGS = ('links', 'friction', 'follower_limits')
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +134,8 @@ class RobotModel:
         Rotor inertia that each body's joint sees [kg m^2] or [kg], see `with_armature`.
     provenance : Provenance
         The description that the model was read from, and what was changed since.
+    follower_limits : mapping of str to Limits
+        Limits of mimic joints as their description has them.
     closure : Closure or None
         Closed loops, see `with_loops`. With them, `coordinate`, `multiplier` and `offset` do not
         exist: bodies move as the loops let them.
@@ -159,20 +162,30 @@ class RobotModel:
     friction: Mapping[str, FrictionLaw]
     armature: Array
     provenance: Provenance
+    follower_limits: Mapping[str, Limits] = field(default_factory=dict)
     closure: Closure | None = None
+
+    def __new__(cls, *given: Any, **_: Any) -> RobotModel:
+        """Refuse what is meant for `from_urdf` and its like."""
+        if len(given) == 1:
+            raise ModelError(
+                f'RobotModel({given[0]!r}) makes no model: RobotModel.from_urdf({given[0]!r}) '
+                'reads one, from_mjcf and from_sdf those of other languages.'
+            )
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self.__setstate__(self.__dict__)
 
     def __getstate__(self) -> dict[str, Any]:
         # Read-only mappings cannot be pickled, and what is derived is not part of the model.
-        state = {**self.__dict__, 'links': {**self.links}, 'friction': {**self.friction}}
+        state = {**self.__dict__, **{name: {**self.__dict__[name]} for name in _MAPPINGS}}
         state.pop('derived', None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in ('links', 'friction'):
+        for name in _MAPPINGS:
             self.__dict__[name] = MappingProxyType({**state[name]})
         if state.get('closure') is not None:
             for name in _OF_TREES:
@@ -279,10 +292,11 @@ class RobotModel:
         ----------
         xml_or_path : str, bytes or path-like
             XML text, the path of a URDF or xacro file, or the name of a robot of this package
-            (``'panda'``, ``'panda_with_hand'``, ``'iiwa14'``, ``'two_link'``; with closed loops
-            ``'parallel_ankle'``, ``'five_bar'``, ``'delta'``, ``'palletiser'``) or an installed
-            one (``hodyn info --help``), such as ``'ur5'`` of example-robot-data. A path-like
-            object is a path in any case.
+            (``'panda'``, ``'panda_with_hand'``, ``'fr3'``, ``'fr3_with_hand'``, ``'iiwa14'``,
+            ``'ur5e'``, ``'ur10e'``, ``'two_link'``; with closed loops ``'parallel_ankle'``,
+            ``'five_bar'``, ``'delta'``, ``'palletiser'``) or an installed one (``hodyn info
+            --help``), such as ``'ur5'`` of example-robot-data. A path-like object is a path in any
+            case.
         base_link, tip_link : str, optional
             The base does not move.
         gravity : array-like, shape (3,)
@@ -330,6 +344,7 @@ class RobotModel:
         tip_link: str | None = None,
         joint_friction: bool = False,
         *,
+        gravity: ArrayLike | None = None,
         loops: GivenLoops | None = None,
         independent: Sequence[str] | None = None,
         start: Mapping[str, float] | None = None,
@@ -345,6 +360,8 @@ class RobotModel:
             XML text, or the path of a file.
         tip_link, joint_friction, loops, independent, start
             As in `from_urdf`. By default joints with actuators are independent.
+        gravity : array-like, shape (3,), optional
+            In base link axes [m/s^2]; by default that of the description.
 
         Raises
         ------
@@ -361,8 +378,9 @@ class RobotModel:
         from hodyn_ros.model.mjcf_reading import read_mjcf  # few read an MJCF
 
         found = read_mjcf(xml_or_path)
+        gravity = found.gravity if gravity is None else gravity
         model = cls.from_description(
-            found.description, None, tip_link, found.gravity, loops, independent, start
+            found.description, None, tip_link, gravity, loops, independent, start
         )
         armature = {
             name: value
@@ -402,7 +420,8 @@ class RobotModel:
         base_link, tip_link, joint_friction, loops, independent, start
             As in `from_urdf`.
         gravity : array-like, shape (3,), optional
-            In base link axes [m/s^2]; by default 9.81 against z of the world.
+            In base link axes [m/s^2]; by default that of the world around the model, or 9.81
+            against z of the world.
 
         Raises
         ------
@@ -957,6 +976,11 @@ class RobotModel:
         ModelError
             If there is no such link; the message says which there are.
         """
+        if not isinstance(name, str):
+            raise ModelError(
+                f'The link is of type {type(name).__name__}, expected the name of one; its place '
+                'among the arguments may be another.'
+            )
         try:
             return self.links[name]
         except KeyError:

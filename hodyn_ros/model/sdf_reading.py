@@ -92,7 +92,8 @@ def read_sdf(
     -------
     description : RobotDescription
     gravity : ndarray, shape (3,)
-        9.81 against z of the world, in the axes of the base link [m/s^2].
+        Of the world that has the model, by default 9.81 against z, in the axes of the base link
+        [m/s^2].
 
     Raises
     ------
@@ -110,7 +111,7 @@ def read_sdf(
         raise ModelError(f'File {path!r}: {said}' if path else str(said)) from error
     provenance = Provenance(file=path, digest=sha256(raw).hexdigest())
     base = base_link if base_link in reader.elements else reader.root
-    gravity: Array = reader.frame(base)[:3, :3].T @ (0.0, 0.0, -9.81)
+    gravity: Array = reader.frame(base)[:3, :3].T @ reader.gravity
     return replace(description, provenance=provenance), gravity
 
 
@@ -129,6 +130,10 @@ class _Reader:
                 'expected one model that holds all of its links, without placement_frame.'
             )
         self.model = models[0]
+        self.gravity = np.array([0.0, 0.0, -9.81])
+        for world in root.iterfind('world'):
+            if models[0] in [*world.iter()]:
+                self.gravity = _gravity(world)
         self.warnings: list[str] = []
         self.elements = {
             text_of(element, 'name'): element
@@ -184,6 +189,10 @@ class _Reader:
     def _link(self, element: Element) -> Link:
         """Link of an element; of one that is silent the inertia of the specification."""
         name, inertial = text_of(element, 'name'), child_of(element, 'inertial')
+        if element.findtext('gravity', 'true').strip() in ('0', 'false'):
+            self.warnings.append(
+                f'Link {name!r} is said to be without gravity, which is not read: it has weight.'
+            )
         if inertial is None:
             self.warnings.append(
                 f'Link {name!r} has no <inertial>: it has 1 kg and 1 kg m^2, as SDF has it.'
@@ -271,6 +280,22 @@ class _Reader:
         # Of a ball the last, which says nothing.
         axis = tie.axes[-1] if len(tie.axes) else (0.0, 0.0, 1.0)
         return Loop(tie.name, kind, *tie.ends, pose_a, pose_b, axis)
+
+
+def _gravity(world: Element) -> Array:
+    """Gravity of a world in its axes [m/s^2]; 9.81 against z if it does not say."""
+    given = world.find('gravity')
+    if given is None:
+        return np.array([0.0, 0.0, -9.81])
+    try:
+        found = np.array([float(x) for x in (given.text or '').split()])
+    except ValueError:
+        found = np.zeros(0)
+    if found.shape != (3,) or not np.isfinite(found).all():
+        raise InvalidError(
+            f'<gravity> of the world is {given.text!r}, expected three numbers'
+        )
+    return found
 
 
 def _described(joint: Joint, axis: Element | None, slides: bool) -> Joint:

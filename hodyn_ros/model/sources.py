@@ -23,7 +23,11 @@ from hodyn_ros.resources import share_file
 BUNDLED = {
     'panda': 'config/panda.yaml',
     'panda_with_hand': 'config/panda.yaml',
+    'fr3': 'config/fr3.yaml',
+    'fr3_with_hand': 'config/fr3.yaml',
     'iiwa14': 'config/iiwa14.yaml',
+    'ur5e': None,
+    'ur10e': None,
     'two_link': None,
     'parallel_ankle': None,
     'five_bar': None,

@@ -69,6 +69,16 @@ T = TypeVar('T')
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
 
 INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+# Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
+LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
+FALLING = 'position_based_velocity_limits'
+# What other languages begin with, and who reads them.
+_HINTS = {
+    'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads, and hodyn from a file .xml; '
+    'to_urdf writes it as URDF.',
+    'sdf': ': it is an SDF, which RobotModel.from_sdf reads, and hodyn from a file .sdf; '
+    'to_urdf writes it as URDF.',
+}
 
 
 def read_urdf(
@@ -134,7 +144,9 @@ def parse_urdf(
     if root.tag != 'robot':
         raise ModelError(
             f'The robot description starts with <{root.tag}>, expected the URDF element <robot>'
-            + ('; run it through xacro first.' if 'xacro' in root.tag else '.')
+            + _HINTS.get(
+                root.tag, '; run it through xacro first.' if 'xacro' in root.tag else '.'
+            )
         )
     _refuse_xacro(root)
     links, joints = root.findall('link'), root.findall('joint')
@@ -355,7 +367,10 @@ def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
 
 
 def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
-    """Limits of a joint; where braking has another one than speeding up, the smaller of both."""
+    """Limits of a joint; where braking has another one than speeding up, the smaller of both.
+
+    Limits of the velocity that fall towards those of the position are an element of Franka's.
+    """
     kind, limit = joint.get('type', ''), child_of(joint, 'limit')
     remark = partial(reading.remarks.add, 'Joint', joint)
     needs_range = kind in ('revolute', 'prismatic')
@@ -366,9 +381,15 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
     required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
     given = {
         what: number_of(limit, what)
-        for what in Limits._fields
+        for what in LIMITS
         if what in limit.attrib or what in required
     }
+    given = {
+        what: value if abs(value) < _NO_LIMIT else np.copysign(np.inf, value)
+        for what, value in given.items()
+    }
+    if (falling := child_of(joint, FALLING)) is not None:
+        given |= {what: number_of(falling, what) for what in FALLING_LIMITS}
     braking = number_of(limit, 'deceleration', given.get('acceleration', np.inf))
     if braking != given.get('acceleration', np.inf):
         remark(
@@ -383,7 +404,7 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
         given[missing[0]] = 0.0
     limits = Limits(**given)
     if kind == 'continuous':
-        limits = limits._replace(lower=-np.inf, upper=np.inf)
+        limits = limits._replace(lower=-np.inf, upper=np.inf, deceleration_limit=np.inf)
     limits.check(f'Joint {joint.get("name")!r}')
     return limits
 
@@ -479,7 +500,7 @@ class _Writer:
         limits = Limits(*(getattr(known, quantity)[j] for quantity in Limits._fields))
         if follows != name:
             mimic = Mimic(follows, float(model.multiplier[i]), float(model.offset[i]))
-            limits = Limits()
+            limits = model.follower_limits.get(name, Limits())
         if not X[:3].any():
             self._link(child, model.M_body[i])
             self._joint(name, 'prismatic', parent, child, model.B[i], X[3:], mimic, limits)
@@ -574,7 +595,7 @@ class _Writer:
             return
         ElementTree.SubElement(joint, 'axis', xyz=_numbers(axis))
         clipped = np.clip(limits or Limits(), -_NO_LIMIT, _NO_LIMIT).tolist()
-        written = dict(zip(Limits._fields, map(repr, clipped)))
+        written = dict(zip(LIMITS, map(repr, clipped)))
         if kind == 'continuous':
             del written['lower'], written['upper']
         for quantity in ('acceleration', 'jerk'):
@@ -583,6 +604,9 @@ class _Writer:
             else:
                 self.robot.set('version', VERSIONS[2])
         ElementTree.SubElement(joint, 'limit', written)
+        if limits is not None and np.isfinite(limits.deceleration_limit):
+            falling = dict(zip(FALLING_LIMITS, map(repr, clipped[-2:])))
+            ElementTree.SubElement(joint, FALLING, falling)
         if mimic is not None:
             texts = mimic.joint, repr(mimic.multiplier), repr(mimic.offset)
             ElementTree.SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))

@@ -34,7 +34,10 @@ _LOOPS = {
 _KNOWN = {
     'robot': {'link', 'joint', *_LOOPS},
     'link': {'inertial'},
-    'joint': {'origin', 'parent', 'child', 'axis', 'mimic', 'limit', 'dynamics'},
+    'joint': {
+        *('origin', 'parent', 'child', 'axis', 'mimic', 'limit', 'dynamics'),
+        'position_based_velocity_limits',
+    },
     'inertial': {'origin', 'mass', 'inertia'},
     **_LOOPS,
 }
@@ -63,6 +66,7 @@ _ATTRIBUTES = {
         'deceleration',
         'jerk',
     },
+    'position_based_velocity_limits': {'deceleration_limit', 'velocity_offset'},
     'mimic': {'joint', 'multiplier', 'offset'},
     'dynamics': {'damping', 'friction'},
     # The last one is of simulators, about fixed joints.

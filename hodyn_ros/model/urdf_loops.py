@@ -481,7 +481,10 @@ def usable_loops(
     for item in found:
         missing: list[str] = []
         if isinstance(item, ModelError):
-            raise ModelError(f'{item} With loops=() the tree alone is read.') from item
+            raise ModelError(
+                f'{item} With loops=() the tree alone is read; hodyn has --open-loops for that, '
+                'nodes the parameter loops with the value open.'
+            ) from item
         if isinstance(item, Loop):
             missing = [link for link in (item.link_a, item.link_b) if link not in links]
         elif isinstance(item, Coupling):

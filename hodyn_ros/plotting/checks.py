@@ -16,12 +16,19 @@ from hodyn_ros.actuators.limits import MOTOR_QUANTITIES, MotorLimits, find_motor
 from hodyn_ros.analysis.unlimited import Unlimited, find_unlimited
 from hodyn_ros.checks import Array
 from hodyn_ros.errors import ActuatorError
-from hodyn_ros.model.limits import MotionLimits, Violation, find_violations
+from hodyn_ros.model.limits import (
+    LimitedJoints,
+    MotionLimits,
+    Violation,
+    find_violations,
+    velocity_use,
+)
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import EFFORT_NAMES, MOTION_NAMES, listed
 from hodyn_ros.plotting.labels import label_of
 from hodyn_ros.plotting.series import (
     Range,
+    Series,
     effort_series,
     motion_series,
     motor_series,
@@ -93,6 +100,11 @@ class Check(NamedTuple):
         """Whether anything could be compared with a limit."""
         return bool((self.is_limited & (self.n_known > 0)).any())
 
+    def share_of(self, name: str) -> float:
+        """Share that a joint or motor uses; NaN without a limit, or if it is none of these."""
+        shares: list[float] = self.shares.tolist()
+        return dict(zip(self.subjects, shares)).get(name, float('nan'))
+
     @property
     def worst(self) -> int | None:
         """Index of the joint or motor that uses most of its limit.
@@ -129,7 +141,7 @@ def all_checks(
     """
     found = []
     for quantity, names, labels, values, lower, upper, _ in (
-        *motion_series(results, model, limits),
+        *_with_others(motion_series(results, model, limits), results, model, limits),
         *effort_series(results, model, limits),
         *motor_series(results, model, motor_limits),
     ):
@@ -146,6 +158,39 @@ def all_checks(
             Check(quantity, title, names, is_limited, n_known, len(values), shares)
         )
     return tuple(found)
+
+
+def _with_others(
+    series: list[Series], results: Results, model: RobotModel, limits: MotionLimits
+) -> list[Series]:
+    """Series of the motion with joints that move with the others where they have a limit.
+
+    Velocities whose limits depend on positions are shares of these.
+    """
+    joints, found = LimitedJoints(model, limits), []
+    motion, n = joints.motion(results.motion), model.n_joints
+    falls = np.isfinite(joints.limits.deceleration_limit)
+    for order, each in enumerate(series):
+        lower, upper = joints.limits[:2]
+        if each.quantity != 'position':
+            upper = getattr(
+                joints.limits, each.quantity, np.full(len(joints.names), np.inf)
+            )
+            lower = -upper
+        values = np.append(
+            each.values, np.full((len(motion), len(upper) - n), np.nan), axis=1
+        )
+        if order < motion.shape[1]:
+            values[:, n:] = motion[:, order, n:]
+        if each.quantity == 'velocity' and falls.any() and motion.shape[1] > 1:
+            use = velocity_use(joints.limits, motion)
+            values, upper = np.where(falls, use, values), np.where(falls, 1.0, upper)
+            lower = -upper
+        shown = [*range(n), *(n + np.flatnonzero(np.isfinite(upper[n:] - lower[n:])))]
+        names = tuple(joints.names[k] for k in shown)
+        columns = values[:, shown], lower[shown], upper[shown]
+        found.append(Series(each.quantity, names, each.labels, *columns))
+    return found
 
 
 def unlimited_in(
@@ -199,7 +244,7 @@ def busiest_joints(
     list of str
     """
     checks = all_checks(replace(results, motors=None), model, limits, None)
-    shares = np.array([check.shares for check in checks])
+    shares = np.array([check.shares[: model.n_joints] for check in checks])
     peaks = np.fmax.reduce(shares, axis=0, initial=0.0)
     chosen = np.sort(np.argsort(-peaks, kind='stable')[:most])
     return [model.joint_names[joint] for joint in chosen.tolist()]

@@ -152,6 +152,11 @@ def html_report(
         'violations': violations,
         'unlimited': unlimited_in(results, model, limits, actuators, motor_limits),
         'limits': limits,
+        'falling': [
+            name
+            for name, slowing in zip(model.joint_names, limits.deceleration_limit)
+            if np.isfinite(slowing)
+        ],
         'worst': _worst_moment(results, model, limits, motor_limits),
         'remarks': (*results.remarks, *remarks),
         'comparison': comparison,

@@ -76,15 +76,15 @@ def peak_share(values: Array, limits: Range) -> float:
     Returns
     -------
     float
-        Infinite where both limits are equal and the value is another one; 1 where it is
-        that.
+        Infinite where both limits are equal and the value is another one; 0 where it is
+        that, such as the velocity of a joint at rest that must not move.
     """
     lower, upper = limits
     if not (np.isfinite(lower) and np.isfinite(upper)):
         return np.nan
     middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
     distance = float(np.nanmax(np.abs(values - middle)))
-    return distance / half if half > 0.0 else (np.inf if distance > 0.0 else 1.0)
+    return distance / half if half > 0.0 else (np.inf if distance > 0.0 else 0.0)
 
 
 def checked_results(results: Results, model: RobotModel) -> Results:

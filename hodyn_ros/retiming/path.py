@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.lie.leibniz import compose
-from hodyn_ros.model.limits import LimitedJoints, MotionLimits
+from hodyn_ros.model.limits import LimitedJoints, MotionLimits, velocity_use
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.retiming.scaling import (
     TimedMotion,
@@ -291,24 +291,40 @@ class PathLimits:
         weight, with_speed, more = _efforts_along(model, p)
         c, c_rate = with_speed[:, 0], with_speed[:, 1]
         m, m_rate = more[:, 0], more[:, 1] - 2.0 * c
-        zero, none = np.zeros_like(m), np.zeros(model.n_joints)
+        n, of_joints = model.n_joints, LimitedJoints(model, limits)
+        # Joints that move with the others have limits of their motion, but no efforts.
+        P, of_all = of_joints.motion(p), of_joints.limits
+        self._others = others = len(of_joints.names) - n
+        zero, none = np.zeros_like(P[:, 0]), np.zeros(n + others)
         # Slopes in b, b' and b'', and what does not depend on them, (4, n, N): of acceleration and
         # torque, which know no b''; of jerk / ud, torque rate / ud and velocity / ud.
-        of_rate = [c_rate, 0.5 * m_rate + c, 0.5 * m, weight[:, 1]]
-        torque_terms = [p[:, 2], 0.5 * p[:, 1], zero], [c, 0.5 * m, weight[:, 0]]
+        of_rate = [
+            self._padded(each) for each in (c_rate, 0.5 * m_rate + c, 0.5 * m, weight[:, 1])
+        ]
+        torque_terms = (
+            [P[:, 2], 0.5 * P[:, 1], zero],
+            [self._padded(each) for each in (c, 0.5 * m, weight[:, 0])],
+        )
         rate_terms = (
-            [p[:, 3], 1.5 * p[:, 2], 0.5 * p[:, 1], zero],
+            [P[:, 3], 1.5 * P[:, 2], 0.5 * P[:, 1], zero],
             of_rate,
-            [zero, zero, zero, p[:, 1]],
+            [zero, zero, zero, P[:, 1]],
         )
         # What is limited, by its shares of these.
-        torque_shares = [(1.0 / limits.acceleration, none), (none, 1.0 / limits.effort)]
+        torque_shares = [
+            (_inverse(of_all.acceleration), none),
+            (none, _inverse(of_all.effort)),
+        ]
         rate_shares = [
-            (1.0 / limits.jerk, none, none),
-            (none, 1.0 / limits.effort_dot, none),
+            (_inverse(of_all.jerk), none, none),
+            (none, _inverse(of_all.effort_dot), none),
         ]
         if drives is not None:
-            inertia, compliance, velocity, torque, torque_rate, deflection = drives
+            # Joints without a motor have no inertia, and infinite limits.
+            inertia, compliance = map(self._padded, drives[:2])
+            velocity, torque, torque_rate, deflection = (
+                np.append(limit, np.full(others, np.inf)) for limit in drives[2:]
+            )
             torque_shares += [
                 (inertia / torque, 1.0 / torque),
                 (none, compliance / deflection),
@@ -320,9 +336,7 @@ class PathLimits:
         self._kinds = [_rows(torque_shares, torque_terms), _rows(rate_shares, rate_terms)]
         # Of the velocity all joints have one row, its square.
         self._squares = np.zeros((3, 1, len(p)))
-        joints = LimitedJoints(model, limits)
-        used = joints.motion(p[:, :2])[:, 1] / joints.limits.velocity
-        self._squares[0, 0] = np.square(used).max(axis=1)
+        self._squares[0, 0] = np.square(velocity_use(of_all, P)).max(axis=1)
         if p.shape[1] > 4:
             # Q'' is b' / 2 times Q' / ud, and b times the slope of that along u.
             m_second = more[:, 2] - more[:, 1] - 5.0 * c_rate - weight[:, 1]
@@ -333,9 +347,16 @@ class PathLimits:
                 0.5 * m,
                 weight[:, 2],
             ]
-            share = [(none, 1.0 / limits.effort_ddot)]
-            self._kinds.append(_rows(share, ([zero] * 4, of_rate)))
-            self._of_slope = _rows(share, ([zero] * 5, of_slope)).terms
+            of_slope = [self._padded(each) for each in of_slope]
+            second = [(none, _inverse(of_all.effort_ddot))]
+            self._kinds.append(_rows(second, ([zero] * 4, of_rate)))
+            self._of_slope = _rows(second, ([zero] * 5, of_slope)).terms
+
+    def _padded(self, of_joints: Array) -> Array:
+        """Columns (..., n) of the joints, and zeros for those that move with them."""
+        if not self._others:
+            return of_joints
+        return np.pad(of_joints, [(0, 0)] * (of_joints.ndim - 1) + [(0, self._others)])
 
     def __call__(self, b: Array) -> list[tuple[Array, Array]]:
         """Values and slopes at squared speeds and three derivatives (4, N); see `Limited`.
@@ -371,8 +392,16 @@ class PathLimits:
             found.append((0.5 * b[1] * rate + b[0] * slope, slopes))
         if self._model.friction:
             of_kinds = zip(found, self._kinds, _friction_along(self._model, self._p, b))
-            found = [_with_friction(*each) for each in of_kinds]
+            found = [
+                _with_friction(each, kind, [self._padded(x) for x in friction])
+                for each, kind, friction in of_kinds
+            ]
         return [(self._squares[0] * b[0], self._squares[:1]), *found]
+
+
+def _inverse(limit: Array) -> Array:
+    """One over limits; what has a limit of zero is at rest, see `uniform_scaling`."""
+    return np.divide(1.0, limit, out=np.zeros(len(limit)), where=limit > 0.0)
 
 
 def _efforts_along(model: RobotModel, p: Array) -> tuple[Array, Array, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.display import shown
-from hodyn_ros.errors import ScalingError, TrajectoryError, UnlimitedError
+from hodyn_ros.errors import MotionError, ScalingError, TrajectoryError, UnlimitedError
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.retiming.path import Drives, Limited, PathLimits, RestingPath, moving_parts
@@ -165,7 +165,10 @@ def retime(
     drives: dict[str, Any] = {'actuators': actuators, 'motor_limits': motor_limits}
     scaling = partial(uniform_scaling, model, limits=limits, **drives)
     work = _Work(model, path, limits, actuators, motor_limits, scaling)
-    return work.retimed(intervals, rate, window, keep_standstills, shortest)
+    try:
+        return work.retimed(intervals, rate, window, keep_standstills, shortest)
+    except MotionError as error:
+        raise TrajectoryError(f'The path cannot be followed: {error}') from error
 
 
 def _with_rise_time(limits: MotionLimits, rise_time: float) -> MotionLimits:

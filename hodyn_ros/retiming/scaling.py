@@ -30,6 +30,8 @@ from hodyn_ros.model.limits import (
     MotionLimits,
     Violation,
     motion_limits,
+    velocity_range,
+    velocity_use,
     worst_violations,
 )
 from hodyn_ros.model.robot import RobotModel
@@ -455,10 +457,8 @@ def refuse_extremes(model: RobotModel, limits: MotionLimits, motion: TimedMotion
     """
     if hasattr(motion, 'expansions'):
         lowest, highest, *times = position_extremes(motion)  # type: ignore[arg-type]
-        names, positions = model.joint_names, np.stack((lowest, highest))
-        for worst in worst_violations('position', names, positions, *limits[:2]):
-            of_joints = times[worst.sample].tolist()
-            raise _out_of_range(worst, of_joints[names.index(worst.joint_name)])
+        for worst, joint in LimitedJoints(model, limits).beyond(lowest, highest):
+            raise _out_of_range(worst, float(times[worst.sample][joint]))
 
 
 def _out_of_range(worst: Violation, time: float | None) -> ScalingError:
@@ -542,13 +542,14 @@ class _Played:
             )
         joints = LimitedJoints(model, limits)
         self._names, self._of_all = joints.names, joints.motion(motion)
+        self._all_limits, self.times = joints.limits, times
         positions, bounds = self._of_all[:, 0], joints.limits[:2]
         for worst in worst_violations('position', joints.names, positions, *bounds):
             raise _out_of_range(
                 worst, None if times is None else float(times[worst.sample])
             )
         self._model, self._actuators, self._stiffness = model, actuators, stiffness
-        self._motion, self.times = motion, times
+        self._motion = motion
         self._wrenches = wrenches
         self._once = rigid_efforts(model, motion, wrenches)
 
@@ -557,19 +558,30 @@ class _Played:
         self._columns: dict[str, list[tuple[int, Indices | slice, Array]]] = {}
         self.limit = np.zeros(0)
         """Largest magnitude of each column, shape (C,)."""
+        # Where the limit of a velocity depends on the position, its share of that is limited.
+        falls = np.isfinite(joints.limits.deceleration_limit)
+        self._approach = self._of_all[:, :0]
+        if falls.any() and motion.shape[1] > 1:
+            use = self._refuse_standing(velocity_use(joints.limits, self._of_all))
+            self._approach = np.stack((np.zeros_like(use), use), axis=1)
+        velocity = joints.limits.velocity
+        constant = joints.limits._replace(velocity=np.where(falls, np.inf, velocity))
+        share = joints.limits._replace(velocity=np.where(falls, 1.0, np.inf))
+        known = {'motion': constant, 'approach': share, 'effort': limits}
         orders = self._orders()
-        for quantity, kind, order in LIMITED:
-            if kind not in orders:
-                continue
-            given = {'motion': joints.limits, 'effort': limits}.get(kind, motor_limits)
-            self._limit(
-                quantity, kind, order, orders[kind], np.asarray(getattr(given, quantity))
-            )
+        for quantity, kind, order in (
+            *LIMITED[:3],
+            ('velocity', 'approach', 1),
+            *LIMITED[3:],
+        ):
+            if kind in orders:
+                limit = np.asarray(getattr(known.get(kind, motor_limits), quantity))
+                self._limit(quantity, kind, order, orders[kind], limit)
 
     def _orders(self) -> dict[str, int]:
         """How many orders each kind of series has."""
         K = self._motion.shape[1]
-        orders = {'motion': K, 'effort': K - 2}
+        orders = {'motion': K, 'approach': self._approach.shape[1], 'effort': K - 2}
         if self._actuators is not None:
             # Of one sample without torques, which every spring can have.
             for kind, series in self._motors(
@@ -593,6 +605,8 @@ class _Played:
                 f'derivatives (the zeroth included), but K is {K}; give more derivatives, or '
                 'limits without it.'
             )
+        columns = columns[limit[columns] > 0.0]
+        self._refuse_zero(quantity, kind, order, limit)
         names = self._names
         if self._actuators is not None and kind in ('position', 'torque'):
             names = self._actuators.motor_names
@@ -602,6 +616,72 @@ class _Played:
         # All of them need no copy.
         chosen = slice(None) if len(columns) == len(limit) else columns
         self._columns.setdefault(kind, []).append((order, chosen, with_slack))
+
+    def _refuse_standing(self, use: Array) -> Array:
+        """Shares (N, m) of velocities, unless a joint moves where it may not towards its limit."""
+        if not np.isinf(use).any():
+            return use
+        sample, joint = np.argwhere(np.isinf(use))[0].tolist()
+        value, side = float(self._of_all[sample, 1, joint]), int(use[sample, joint] > 0.0)
+        end = float(self._all_limits[side][joint])
+        raise self._never(
+            'velocity',
+            joint,
+            sample,
+            value,
+            f'0, so near to the limit {end:.6g} of its position',
+        )
+
+    def _refuse_zero(self, quantity: str, kind: str, order: int, limit: Array) -> None:
+        """Refuse motion where a limit is zero; what is at rest keeps it at any rate."""
+        series = dict(motion=self._of_all, effort=self._once).get(kind)
+        columns = np.flatnonzero(limit == 0.0)
+        if series is None or not len(columns):
+            return
+        if kind == 'effort' and self._model.friction:
+            series = series + friction_efforts(self._model, self._motion)
+        values = np.abs(series[:, order, columns])
+        sample, column = divmod(int(values.argmax()), len(columns))
+        if values[sample, column] > _ROUNDING:
+            joint = int(columns[column])
+            value = float(series[sample, order, joint])
+            raise self._never(quantity, joint, sample, value, '0')
+
+    def _never(
+        self, quantity: str, joint: int, sample: int, value: float, limit: str
+    ) -> ScalingError:
+        """Refusal of what has a limit of zero at a sample, said with that limit."""
+        time = None if self.times is None else float(self.times[sample])
+        place = f'sample {sample}' if time is None else f'{time:.6g} s'
+        return ScalingError(
+            f'No time factor makes the motion keep its limits: at {place}, joint '
+            f'{self._names[joint]!r} has {quantity} = {value:.6g}, and its limit is {limit}. '
+            'Change the path, or write its true limit.',
+            limiting=Limiting(quantity, self._names[joint], sample, value, 0.0, time),
+        )
+
+    def told(self, sample: int, column: int, value: float) -> tuple[float, float]:
+        """Value and limit of a column at a sample in the unit of the quantity.
+
+        Parameters
+        ----------
+        sample, column : int
+        value : float
+            As of `values`.
+
+        Returns
+        -------
+        value, limit : float
+        """
+        quantity, name = self.labels[column]
+        limit = float(self.limit[column])
+        if quantity == 'velocity':
+            joint = self._names.index(name)
+            if np.isfinite(self._all_limits.deceleration_limit[joint]):
+                ranges = velocity_range(self._all_limits, self._of_all[sample, 0])
+                limit = float(np.abs(ranges[int(value > 0.0)][joint]))
+                value *= limit
+        return value, float(np.copysign(limit, value))
 
     @cached_property
     def _dynamic(self) -> Array:
@@ -619,6 +699,8 @@ class _Played:
         s = max(s, _SLOWEST)
         motion = self._of_all if s == 1.0 else at_rate(self._of_all, s)
         yield 'motion', motion
+        if self._approach.size:
+            yield 'approach', self._approach * s
         motion = motion[..., : self._model.n_joints]
         effort = self._once
         if s != 1.0:
@@ -657,10 +739,11 @@ class _Played:
         if self._model.friction or self._actuators is not None:
             return None
         bands = []
-        for order, columns, limit in self._columns.get('motion', ()):
-            size = np.maximum(np.abs(self._of_all[:, order, columns]), _TINY)
-            first = (limit / size) ** (1.0 / order)
-            bands.append((first, np.full_like(first, np.inf)))
+        for kind, series in (('motion', self._of_all), ('approach', self._approach)):
+            for order, columns, limit in self._columns.get(kind, ()):
+                size = np.maximum(np.abs(series[:, order, columns]), _TINY)
+                first = (limit / size) ** (1.0 / order)
+                bands.append((first, np.full_like(first, np.inf)))
         for order, columns, limit in self._columns.get('effort', ()):
             dynamic = self._dynamic[:, order, columns]
             weight = self._once[:, order, columns] - dynamic
@@ -862,8 +945,7 @@ def _limiting(played: _Played, factor: float) -> Limiting:
         value = limit = float(values[sample, column])
     else:
         sample, column = divmod(int(ratio.argmax()), ratio.shape[1])
-        value = float(values[sample, column])
-        limit = float(np.copysign(played.limit[column], value))
+        value, limit = played.told(sample, column, float(values[sample, column]))
     time = None if played.times is None else float(played.times[sample])
     return Limiting(*played.labels[column], sample, value, limit, time)
 

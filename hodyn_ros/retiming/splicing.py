@@ -18,7 +18,12 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import StaleError, TrajectoryError
-from hodyn_ros.model.limits import MotionLimits, find_position_violations
+from hodyn_ros.model.limits import (
+    MotionLimits,
+    find_position_violations,
+    tightened,
+    velocity_use,
+)
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.jtc import JtcMotion, spline_of_degree_5
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion, taylor_weights
@@ -266,8 +271,10 @@ def _led_over(
     TrajectoryError
         If torques or their rates are too high after 12 rounds.
     """
-    low, high = np.clip((limits.lower, limits.upper), -_NO_LIMIT, _NO_LIMIT)
-    of_orders = (high - low) / 2.0, limits.velocity, limits.acceleration, limits.jerk
+    falls = np.isfinite(limits.deceleration_limit).any()
+    own = tightened(model, limits)
+    low, high = np.clip((own.lower, own.upper), -_NO_LIMIT, _NO_LIMIT)
+    of_orders = (high - low) / 2.0, own.velocity, own.acceleration, own.jerk
     bound = np.clip(of_orders, _LEAST, _NO_LIMIT) * step ** np.arange(4.0)[:, None]
     middle = np.zeros_like(bound)
     middle[0] = (low + high) / 2.0
@@ -285,13 +292,16 @@ def _led_over(
         motion = spline_of_degree_5(before + program.free @ change, step)
         samples = motion.within(np.arange(len(wanted) - 1), _LOOKS)
         ratios = np.abs(inverse_dynamics(model, samples)[:, :, :2]) / limit
+        if falls:
+            use = np.abs(velocity_use(limits, samples))[:, :, None]
+            ratios = np.concatenate((ratios, use), axis=2)
         excess = float(ratios.max(initial=0.0))
         if excess <= 1.0:
             return motion
         nearer *= (_MORE * excess) ** 2
     *_, order, joint = np.unravel_index(ratios.argmax(), ratios.shape)
     raise TrajectoryError(
-        f'The {("effort", "effort_dot")[order]} of {model.joint_names[joint]} is {excess:.3g} '
-        'times as large as it may be, even where the chunk is hardly followed; the motion in '
-        'progress goes on.'
+        f'The {("effort", "effort_dot", "velocity")[order]} of {model.joint_names[joint]} is '
+        f'{excess:.3g} times as large as it may be, even where the chunk is hardly followed; the '
+        'motion in progress goes on.'
     )

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from support.loop_robots import BUNDLED as LOOP_ROBOTS
+from support.loop_robots import description
 from support.robots import OTHER_JOINTS, TWO_LINK
 
 from hodyn_ros import HodynError, RobotModel, friction, inverse_dynamics
@@ -543,6 +545,9 @@ def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, 
     for option in ('--limits', '--actuators'):
         assert run(['info', 'panda', option, 'panda_see']) == 2
         assert 'iiwa14, panda, panda_sea' in capsys.readouterr().err
+    (tmp_path / 'panda').mkdir()  # a folder does not
+    assert run(['info', 'panda', '--limits', 'panda', '--json']) == 0
+    assert str(share_file('config/panda.yaml')) in capsys.readouterr().out
     (tmp_path / 'panda_sea').write_text('other: {}')  # a file of that name comes first
     assert run(['info', 'panda', '--actuators', 'panda_sea']) == 2
     assert 'holds no actuators' in capsys.readouterr().err
@@ -596,3 +601,51 @@ def test_robots_with_closed_loops_are_shown_computed_checked_and_retimed(
     assert run(['check', name, motion]) == 0
     assert run(['retime', name, motion, '-o', slow]) == 0
     assert run(['check', name, slow]) == 0
+
+
+def test_gravity_of_an_sdf_holds_unless_another_is_given(tmp_path, capsys):
+    inertial = '<inertial><mass>1</mass></inertial>'
+    path = tmp_path / 'mars.sdf'
+    path.write_text(
+        '<sdf version="1.10"><world name="mars"><gravity>0 0 -3.71</gravity><model name="r">'
+        f'<link name="a">{inertial}</link><link name="b">{inertial}</link>'
+        '<joint name="j" type="revolute"><parent>a</parent><child>b</child>'
+        '<axis><xyz>0 1 0</xyz></axis></joint></model></world></sdf>'
+    )
+    for options, expected in (((), -3.71), (('--gravity', '0', '0', '-1'), -1.0)):
+        assert run(['info', str(path), *options, '--json']) == 0
+        assert json.loads(capsys.readouterr().out)['gravity'] == [0.0, 0.0, expected]
+    assert run(['info', 'two_link', '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['gravity'] == [0.0, 0.0, -9.81]
+
+
+def test_info_tells_limits_of_followers_and_where_loops_are_closed(tmp_path, capsys):
+    assert run(['info', 'fr3_with_hand']) == 0
+    text = capsys.readouterr().out
+    assert re.search(
+        r'fr3_finger_joint2 +1 \* fr3_finger_joint1 \+ 0 +0 to 0.04 +0.2', text
+    )
+    assert 'The velocity limits of fr3_joint1, fr3_joint2, fr3_joint3,' in text
+    path = tmp_path / 'leg.urdf'
+    text = description('five_bar')
+    path.write_text(text.replace('name="motor_front"', 'name="motor_front" start="0.3"', 1))
+    closure = RobotModel.from_urdf(path).closure
+    start = dict(zip(closure.tree.joint_names, closure.start))
+    assert abs(start['motor_front']) > 0.01
+    assert run(['info', str(path)]) == 0
+    text = capsys.readouterr().out
+    closed = re.search(r'closed at: (.*)', text)[1]
+    found = {
+        name: float(x) for name, x in (item.rsplit(' ', 1) for item in closed.split(', '))
+    }
+    assert found == pytest.approx(start, abs=1e-3)
+
+
+def test_an_mjcf_has_no_options_of_a_urdf(capsys):
+    pytest.importorskip('mujoco', reason='reads MJCF')
+    path = ROOT / 'test' / 'cases' / '15_mjcf_at_the_command_line' / 'robot.xml'
+    assert run(['info', str(path), '--base-link', 'b']) == 2
+    assert (
+        '--base-link and --allow-impossible-inertia are not for an MJCF'
+        in capsys.readouterr().err
+    )

@@ -129,15 +129,16 @@ def test_orders_that_are_not_known_are_not_checked():
     assert violations(motion[:0], effort[:0]) == {}
 
 
-def test_limits_of_joints_that_the_robot_does_not_have_are_ignored():
-    assert np.all(np.isinf(motion_limits(MODEL, {'finger': {'jerk': 1.0}}).jerk))
-
-
 @pytest.mark.parametrize(
     ('extra', 'reason'),
     [
         ({'elbow': {'snap': 1.0}}, 'limits.elbow.snap is unknown'),
         ({'elbow': {'jerk': 0.0}}, 'limits.elbow.jerk is 0.0'),
+        (
+            {'elbo': {'jerk': 1.0}},
+            r'limits\.elbo: arm has no joint elbo\. Is elbow meant',
+        ),
+        ({'finger': {'jerk': 1.0}}, 'has no joint finger. Its joints are shoulder, elbow'),
         ({'elbow': {'jerk': -1.0}}, 'expected a number above 0'),
         ({'elbow': {'jerk': float('nan')}}, 'expected a number above 0'),
     ],

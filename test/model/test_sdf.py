@@ -267,6 +267,30 @@ def test_the_base_is_the_world_where_something_is_tied_to_it():
     )
 
 
+def test_gravity_is_that_of_the_world_around_the_model():
+    on_mars = sdf(arm()).replace(
+        '<model', '<world name="mars"><gravity>0 0.1 -3.71</gravity><model'
+    )
+    text = on_mars.replace('</model>', '</model></world>')
+    np.testing.assert_array_equal(RobotModel.from_sdf(text).gravity, [0.0, 0.1, -3.71])
+    own = RobotModel.from_sdf(text, gravity=(0.0, 0.0, -1.0))
+    np.testing.assert_array_equal(own.gravity, [0.0, 0.0, -1.0])
+    silent = text.replace('<gravity>0 0.1 -3.71</gravity>', '')
+    np.testing.assert_array_equal(RobotModel.from_sdf(silent).gravity, [0.0, 0.0, -9.81])
+    with pytest.raises(
+        ModelError, match="<gravity> of the world is 'down', expected three"
+    ):
+        RobotModel.from_sdf(text.replace('0 0.1 -3.71', 'down'))
+    with pytest.warns(ModelWarning, match="Link 'light' is said to be without gravity"):
+        RobotModel.from_sdf(
+            sdf(
+                arm(),
+                link('light', more='<gravity>0</gravity>'),
+                joint('t', 'fixed', 'hand', 'light'),
+            )
+        )
+
+
 def test_mimic_joints():
     follows = (
         '<mimic joint="turn"><multiplier>-2</multiplier><offset>.1</offset>'

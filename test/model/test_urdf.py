@@ -23,6 +23,7 @@ from hodyn_ros import (
     mass_matrix,
 )
 from hodyn_ros.errors import JointNameError, ModelError, MotionError, WrenchError
+from hodyn_ros.kinematics import inverse_kinematics
 from hodyn_ros.model.robot import BASE
 
 
@@ -243,7 +244,8 @@ X = joint('x', 'a', 'b')
         ('<robot name="r">', 'not XML'),
         ('<robot name="r"/><robot name="s"/>', 'not XML'),
         (b'\xff\xfe\x00', 'not XML'),
-        ('<sdf version="1.7"/>', 'expected the URDF element <robot>'),
+        ('<sdf version="1.7"/>', 'expected the URDF element <robot>: it is an SDF, which'),
+        ('<mujoco/>', r'it is an MJCF, which RobotModel\.from_mjcf reads'),
         ('<!DOCTYPE robot><robot name="r"/>', 'document type'),
         ('<!DOCTYPE r [<!ENTITY a "b">]><robot name="&a;"/>', 'document type'),
         (
@@ -403,6 +405,16 @@ def test_names_are_those_of_the_command(tmp_path, monkeypatch):
     # A path-like object is no name.
     with pytest.raises(ModelError, match='not a readable file'):
         RobotModel.from_urdf(Path('panda'))
+
+
+def test_arguments_in_another_place_are_told():
+    with pytest.raises(ModelError, match=r"RobotModel\.from_urdf\('arm.urdf'\) reads one"):
+        RobotModel('arm.urdf')
+    panda = RobotModel.from_urdf('panda')
+    with pytest.raises(
+        ModelError, match='link is of type ndarray, expected the name of one'
+    ):
+        inverse_kinematics(panda, 'panda_link8', np.eye(4))
 
 
 def test_unknown_names_are_refused_with_close_ones_first():

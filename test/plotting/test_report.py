@@ -22,6 +22,7 @@ from hodyn_ros.actuators import (
     motor_limits,
 )
 from hodyn_ros.errors import ActuatorError, MotionError, ResourceError
+from hodyn_ros.files import Samples, compute
 from hodyn_ros.identification import Explanation
 from hodyn_ros.model.limits import Violation, find_violations, motion_limits
 from hodyn_ros.plotting import html_report
@@ -237,6 +238,18 @@ def test_robot_is_summed_up(page):
     assert masses == [['shoulder', 'upper', '1'], ['elbow', 'fore, tool', '0.7']]
     assert 'Moving mass 1.7 kg' in page.visible_text()
     assert 'By hand.' in page.text_of_all('li')
+
+
+def test_limits_that_fall_towards_the_position_are_named():
+    model = RobotModel.from_urdf('fr3')
+    still = np.zeros((2, 5, 7))
+    still[:, 0] = [0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.7]
+    results = compute(model, Samples(model.joint_names, np.arange(2.0), still))
+    page = Page(html_report(model, results))
+    names = ', '.join(model.joint_names)
+    assert f'fall towards those of the position: {names}.' in page.visible_text()
+    row = page.table('Joints and their limits')[1]
+    assert len(row) == len(page.table('Joints and their limits')[0])
 
 
 def test_remarks_of_the_results_and_of_the_robot_are_passed_on():

@@ -454,7 +454,11 @@ class NodeSettings:
 
     def limits_of(self, model: RobotModel) -> MotionLimits:
         """Limits of a model, completed by those of the parameters."""
-        return motion_limits(model, _by_joint(self.limits))
+        # One file of parameters serves a robot with and without its gripper.
+        known = _by_joint(self.limits)
+        return motion_limits(
+            model, {name: known[name] for name in model.joint_names if name in known}
+        )
 
     def friction_laws(self) -> dict[str, FrictionLaw | None]:
         """Friction of the joints that have parameters of it."""

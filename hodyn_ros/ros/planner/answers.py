@@ -38,7 +38,7 @@ from hodyn_ros.errors import (
     TrajectoryError,
     WrenchError,
 )
-from hodyn_ros.model.limits import find_violations_in_blocks, worst_violations
+from hodyn_ros.model.limits import LimitedJoints, find_violations_in_blocks
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.retiming.splicing import splice
@@ -517,18 +517,18 @@ def _describe_plan(message: JointEffortTrajectory, plan: MotionPlan, robot: Robo
     message.continuous_order = min(order, message.valid_order)
     message.deviation_from_jtc = flat(plan.deviation_from_jtc)
     message.remarks = [*plan.remarks, *plan.warnings]
-    extremes, names = plan.extremes, robot.model.joint_names
+    extremes, joints = plan.extremes, LimitedJoints(robot.model, robot.limits)
     times = np.stack([extremes.lowest_time, extremes.highest_time])
-    positions = np.stack([extremes.lowest, extremes.highest])
+    known = robot.model.joint_names if robot.model.closure is not None else joints.names
     message.limit_violations = [
         *(
-            violation_message(item, times[item.sample, names.index(item.joint_name)])
-            for item in worst_violations('position', names, positions, *robot.limits[:2])
+            violation_message(item, times[item.sample, joint])
+            for item, joint in joints.beyond(extremes.lowest, extremes.highest)
         ),
         *(
             item
             for item in message.limit_violations
-            if item.quantity != 'position' or item.joint_name not in names
+            if item.quantity != 'position' or item.joint_name not in known
         ),
     ]
 

@@ -1,0 +1,395 @@
+"""Robots and recordings as people bring them: right, or refused with what is wrong and what to do.
+
+They are in `test/cases`, what they give in its `expected.yaml`.
+"""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
+from hodyn_ros.cli.main import run
+from hodyn_ros.files import read_results
+from hodyn_ros.model.friction import friction_from_config
+
+CASES = Path(__file__).resolve().parents[1] / 'cases'
+EXPECTED = yaml.safe_load((CASES / 'expected.yaml').read_text(encoding='utf-8'))
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+
+
+@pytest.fixture
+def hodyn(tmp_path, capsys):
+    """Call of a command in a case: its exit code, what it prints, and the file that it writes."""
+
+    def call(command, case, *arguments, output=True):
+        out = tmp_path / 'out.csv'
+        given = [
+            str(CASES / case / a) if (CASES / case / a).is_file() else a for a in arguments
+        ]
+        code = run([command, *given, *(['-o', str(out)] if output else [])])
+        printed = capsys.readouterr()
+        return code, ' '.join((printed.out + printed.err).split()), out
+
+    return call
+
+
+def motion_of(case):
+    (path,) = (CASES / case).glob('motion.csv')
+    return path.name
+
+
+@pytest.mark.parametrize('case', EXPECTED['efforts'])
+def test_efforts_are_those_of_pinocchio_or_mujoco(case, hodyn):
+    if case == '15_mjcf_at_the_command_line':
+        pytest.importorskip('mujoco', reason='reads MJCF')
+    robot = 'robot.xml' if (CASES / case / 'robot.xml').is_file() else 'robot.urdf'
+    options = EXPECTED['options'].get(case, [])
+    code, text, out = hodyn('compute', case, robot, 'motion.csv', *options)
+    assert code == 0, text
+    results = read_results(out)
+    known = EXPECTED['efforts'][case]
+    assert set(results.joint_names) == set(known)
+    expected = np.array([known[name] for name in results.joint_names]).T
+    for found, values, error in zip(results.effort[0], expected, (1e-11, 1e-8, 1e-5)):
+        np.testing.assert_allclose(found, values, rtol=0, atol=error * np.abs(values).max())
+    # NumPy, by the model alone, as machine code does.
+    if case == '04_negative_inertia':
+        model = RobotModel.from_urdf(CASES / case / robot, allow_impossible_inertia=True)
+        again = inverse_dynamics(model, results.motion[:1])
+        scale = np.abs(again).max()
+        np.testing.assert_allclose(results.effort[:1], again, rtol=0, atol=1e-12 * scale)
+
+
+def test_negative_moments_are_refused_unless_they_are_asked_for(hodyn):
+    code, text, _ = hodyn('compute', '04_negative_inertia', 'robot.urdf', 'motion.csv')
+    assert (
+        code == 2 and 'principal moments' in text and '--allow-impossible-inertia' in text
+    )
+
+
+def test_what_cannot_be_closed_is_refused_with_the_option_that_leaves_it_open(hodyn):
+    code, text, _ = hodyn('compute', '14_gazebo_screw', 'robot.urdf', 'motion.csv')
+    assert code == 2 and "'screw'" in text and '--open-loops' in text
+
+
+# Limits
+
+
+def test_motion_under_a_velocity_limit_of_zero_is_refused(hodyn):
+    case = '09_velocity_limit_zero'
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        warnings.simplefilter('default', ModelWarning)
+        code, text, out = hodyn('retime', case, 'robot.urdf', 'motion.csv')
+    assert code == 2 and not out.exists()
+    assert "joint 'j0' has velocity" in text and 'its limit is 0' in text
+    assert hodyn('check', case, 'robot.urdf', 'motion.csv', output=False)[0] == 1
+
+
+def test_a_joint_at_rest_keeps_a_velocity_limit_of_zero(hodyn):
+    case, durations = '09_velocity_limit_zero', []
+    for robot in ('robot.urdf', 'fixed.urdf'):
+        code, text, out = hodyn('retime', case, robot, 'still.csv')
+        assert code == 0 and 'velocity of j0' not in text
+        durations.append(read_results(out).times[-1])
+    assert durations[0] == pytest.approx(durations[1], rel=0.01)
+    code, text, _ = hodyn('check', case, 'robot.urdf', 'still.csv', output=False)
+    assert code == 0 and 'by j0' not in text
+
+
+@pytest.mark.parametrize(
+    ('motion', 'exceeded'),
+    [
+        ('motion.csv', {'position mid', 'position tip', 'velocity mid', 'velocity tip'}),
+        ('inside.csv', {'velocity tip'}),
+    ],
+)
+def test_limits_of_followers_are_checked(motion, exceeded, hodyn):
+    case = '11_limits_of_followers'
+    code, text, _ = hodyn('check', case, 'robot.urdf', motion, output=False)
+    assert code == 1
+    assert set(re.findall(r'(?:position|velocity) (?:lead|mid|tip)', text)) == exceeded
+    if motion == 'inside.csv':
+        assert '0.5625 0.5' in text
+        code, text, out = hodyn('retime', case, 'robot.urdf', motion)
+        assert code == 0
+        lead = np.abs(read_results(out).motion[:, 1, 0]).max()
+        assert 2.4 * lead == pytest.approx(0.5, rel=1e-3)
+
+
+def test_what_a_controller_makes_of_samples_exceeds_what_the_samples_keep(hodyn):
+    case = '20_totg_between_samples'
+    given = ('panda', 'totg.yaml', '--interpolation', 'jtc', '--limits', 'limits.yaml')
+    code, text, _ = hodyn('check', case, *given, output=False)
+    assert code == 1
+    value = float(re.search(r'acceleration panda_joint1 [\d.]+ ([\d.]+) 3.75', text)[1])
+    assert value == pytest.approx(5.152, rel=0.02)
+
+
+# Descriptions
+
+
+@pytest.mark.parametrize('file', ['mimic.sdf', 'loop.sdf'])
+def test_a_parallelogram_is_the_same_by_mimic_and_by_a_loop(file):
+    model = RobotModel.from_sdf(CASES / '16_four_bar_mimic_or_loop' / file)
+    motion = np.array([0.3, 0.7, -1.2, 2.0, -3.0])[:, None]
+    expected = [32.8746159066, 33.8002545, -74.526155]
+    np.testing.assert_allclose(inverse_dynamics(model, motion)[:, 0], expected, rtol=1e-7)
+
+
+def test_motors_behind_springs_are_those_of_pinocchio(hodyn):
+    case = '17_series_elastic_leg'
+    options = ('robot.urdf', 'motion.csv', '--actuators', 'sea.yaml')
+    code, _, out = hodyn('compute', case, *options)
+    assert code == 0
+    results = read_results(out)
+    place = [0.2740526714, -0.4575210715, -0.9164628199]
+    np.testing.assert_allclose(results.motors.position[0, 0], place, rtol=1e-9)
+    torque = [0.087772, 1.275531, 0.489558]
+    np.testing.assert_allclose(results.motors.torque[0, 0], torque, rtol=1e-5)
+
+
+def test_friction_by_a_hyperbolic_tangent_is_that_of_its_formula():
+    table = {'viscous': 0.522, 'coulomb': 0.572, 'smoothing': 1.0 / 193.814}
+    law = friction_from_config({'j': table})['j']
+    found = law.effort(np.array([0.003, 0.4, -2.0]))
+    np.testing.assert_allclose(found, [0.301129673, 32.3908158, -2775.2073], rtol=1e-6)
+
+
+def test_a_payload_adds_its_weight_and_none_adds_nothing():
+    table = [
+        (0.0, np.pi / 2, 0.6718, 0.0),
+        (0.4318, 0.0, 0.0, 0.0),
+        (0.0203, -np.pi / 2, 0.15005, 0.0),
+        (0.0, np.pi / 2, 0.4318, 0.0),
+        (0.0, -np.pi / 2, 0.0, 0.0),
+        (0.0, 0.0, 0.0, 0.0),
+    ]
+    masses = 0.0, 17.4, 4.8, 0.82, 0.34, 0.09
+    centres = [
+        *((0, 0, 0), (-0.3638, 0.006, 0.2275), (-0.0203, -0.0141, 0.07)),
+        *((0, 0.019, 0), (0, 0, 0), (0, 0, 0.032)),
+    ]
+    inertias = [(m, c, np.zeros((3, 3))) for m, c in zip(masses, centres)]
+    puma = RobotModel.from_dh(table, 'standard', inertias=inertias)
+    q = np.radians([45.0, 70.0, -100.0, 60.0, 25.0, -140.0])
+    still = np.zeros((3, 6))
+    still[0] = q
+    found = inverse_dynamics(puma, still)[0]
+    expected = [0.0, 16.36782, 4.59518, -0.00517, -0.00394, 0.0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    none = puma.with_payload('link6', 0.0)
+    np.testing.assert_array_equal(inverse_dynamics(none, still)[0], found)
+
+    def height(q):
+        """Of the payload, by the table alone."""
+        pose = np.eye(4)
+        for (a, alpha, d, _), angle in zip(table, q):
+            ca, sa, c, s = np.cos(alpha), np.sin(alpha), np.cos(angle), np.sin(angle)
+            pose = pose @ [
+                [c, -s * ca, s * sa, a * c],
+                [s, c * ca, -c * sa, a * s],
+                [0.0, sa, ca, d],
+                [0.0, 0.0, 0.0, 1.0],
+            ]
+        return (pose @ [0.0, 0.0, 0.1, 1.0])[2]
+
+    loaded = inverse_dynamics(puma.with_payload('link6', 2.5, (0.0, 0.0, 0.1)), still)[0]
+    step = 1e-5 * np.eye(6)
+    slope = [(height(q + each) - height(q - each)) / 2e-5 for each in step]
+    np.testing.assert_allclose(loaded - found, 2.5 * 9.81 * np.array(slope), atol=1e-8)
+
+
+def test_moments_in_the_wrong_slots_are_refused_with_the_order(hodyn):
+    case = '24_left_and_right_impossible_slot_slip'
+    code, text, _ = hodyn('info', case, 'robot.urdf', output=False)
+    assert code == 2
+    assert "'l1'" in text and 'principal moments' in text and 'ixx ixy ixz' in text
+
+
+@pytest.mark.slow
+def test_a_last_link_that_is_too_light_is_identified(hodyn, tmp_path):
+    pin = pytest.importorskip(
+        'pinocchio', reason='Pinocchio (PyPI: pin) makes the recording'
+    )
+    case = '23_last_link_too_light'
+    model = pin.buildModelFromUrdf(str(CASES / case / 'robot.urdf'))
+    centre = np.array([0.01, -0.005, 0.04])
+    model.inertias[model.njoints - 1] += pin.Inertia(
+        0.25, centre, np.diag([2e-4, 2e-4, 1e-4])
+    )
+    data, names, n = model.createData(), list(model.names)[1:], model.nv
+    rng, t = np.random.default_rng(3), np.arange(0.0, 25.0, 0.01)
+    w = 2.0 * np.pi * np.array([0.1, 0.17, 0.29, 0.41])
+    A = rng.uniform(0.3, 1.0, (n, 4)) / np.arange(1, 5)
+    A *= 0.6 / A.sum(1, keepdims=True)
+    phase = t[:, None, None] * w + rng.uniform(0.0, 2.0 * np.pi, (n, 4))
+    q, v = (A * np.sin(phase)).sum(-1), (A * w * np.cos(phase)).sum(-1)
+    a = -(A * w**2 * np.sin(phase)).sum(-1)
+    effort = np.array([pin.rnea(model, data, *x) for x in zip(q, v, a)])
+    effort += 0.3 * v + 0.2 * np.tanh(v / 0.01)
+    measured = q + rng.normal(0.0, 2e-5, q.shape), effort + rng.normal(0.0, 0.05, q.shape)
+    head = ','.join(['time', *(f'{x}.{y}' for y in ('position', 'effort') for x in names)])
+    table = np.column_stack((t, *measured))
+    path = tmp_path / 'recording.csv'
+    np.savetxt(path, table, '%.8g', ',', header=head, comments='')
+    given = (str(CASES / case / 'robot.urdf'), str(path), '--link', 'l5', '--json')
+    code, text, _ = hodyn(
+        'identify', case, *given, '-o', str(tmp_path / 'l.urdf'), output=False
+    )
+    assert code == 0
+    told = yaml.safe_load(text[text.index('{') : text.rindex('}') + 1])
+    estimates = {item['name']: item for item in told['parameters']}
+    for name, true in (('mass', 0.25), ('hx', 0.0025), ('hy', -0.00125), ('hz', 0.01)):
+        found = estimates[f'l5 {name}']
+        assert abs(found['value'] - true) <= 3.0 * found['std'], name
+
+
+# Recordings
+
+
+def errors(results):
+    """Errors of the efforts at 1, 2 and 3 s over the largest ones of each joint, (2 or 3, 3)."""
+    order = [results.joint_names.index(name) for name in ('turn', 'lift', 'roll')]
+    distances = np.abs(results.times[:, None] - [1.0, 2.0, 3.0])
+    known = distances.min(axis=0) < 0.004
+    assert known.sum() >= 2
+    found = results.effort[distances.argmin(axis=0), 0][:, order]
+    return (np.abs(found - EXPECTED['arm']['efforts']) / EXPECTED['arm']['largest'])[known]
+
+
+def is_refused(code, text, *words):
+    """Whether it is refused with an error that has each of these words."""
+    return code == 2 and 'error:' in text and all(re.search(word, text) for word in words)
+
+
+def test_the_jerk_of_an_encoder_is_as_good_as_that_of_the_best_filter(hodyn):
+    case = '21_jerk_from_encoder'
+    code, _, out = hodyn(
+        'compute', case, 'robot.urdf', 'motion.csv', '--derivatives', 'estimate'
+    )
+    assert code == 0
+    results = read_results(out)
+    t = results.times
+    # q = .5 sin(1.5 t) + .2 sin(4 t + .5); Savitzky and Golay's filter reaches .034 at best.
+    true = -0.5 * 1.5**3 * np.cos(1.5 * t) - 0.2 * 4.0**3 * np.cos(4.0 * t + 0.5)
+    inner = slice(len(t) // 10, -len(t) // 10)
+    error = (results.motion[:, 3, 0] - true)[inner]
+    assert np.sqrt(np.mean(error**2)) <= 0.034
+
+
+def test_continuous_joints_recorded_within_a_turn_are_unwrapped_or_refused(hodyn):
+    case = '30_wrapped_continuous_csv'
+    code, text, out = hodyn('compute', case, 'robot.urdf', 'motion.csv')
+    if not is_refused(code, text, 'turn|roll', r'\d s'):
+        assert code == 0, text
+        assert errors(read_results(out)).max() < 1e-3
+    code, text, out = hodyn(
+        'compute', case, 'robot.urdf', 'motion.csv', '--derivatives', 'estimate'
+    )
+    assert code == 0, text
+    assert errors(read_results(out)).max() < 1e-2
+
+
+@pytest.mark.parametrize(
+    ('case', 'joints', 'limit'),
+    [
+        ('32_small_degrees', 'turn|lift|roll', r'1\.[79]'),
+        ('33_gripper_percent', 'roll', r'1\.7'),
+    ],
+)
+def test_positions_far_beyond_their_limits_are_told(case, joints, limit, hodyn):
+    with (
+        pytest.warns(UserWarning)
+        if False
+        else warnings.catch_warnings(record=True) as caught
+    ):
+        warnings.simplefilter('always')
+        code, text, _ = hodyn('compute', case, 'robot.urdf', 'motion.csv')
+    said = ' '.join([text, *(str(item.message) for item in caught or ())])
+    assert code in (0, 2)
+    assert re.search(joints, said) and re.search(limit, said) and 'limit' in said
+
+
+@pytest.mark.parametrize('case', ['35_jittered_stamps', '36_gap'])
+def test_jitter_and_gaps_leave_estimates_usable(case, hodyn):
+    code, text, out = hodyn(
+        'compute', case, 'robot.urdf', 'motion.csv', '--derivatives', 'estimate'
+    )
+    assert code == 0, text
+    # Stamps that are late by 1.5 ms in the mean shift all by as much.
+    assert errors(read_results(out)).max() < 0.02
+
+
+def test_a_gap_that_a_spline_spans_is_remarked_or_refused(hodyn):
+    code, text, _ = hodyn('compute', '36_gap', 'robot.urdf', 'motion.csv')
+    assert code in (0, 2)
+    assert re.search(r'gap|apart|without samples', text) and re.search(r'0\.6', text)
+
+
+def test_repeated_samples_are_refused_or_left_out_with_a_note(hodyn):
+    code, text, out = hodyn('compute', '37_duplicate_stamp', 'robot.urdf', 'motion.csv')
+    if not is_refused(code, text, r'sample \d+', r'\d s'):
+        assert code == 0 and re.search('repeat|twice|left out', text)
+        assert errors(read_results(out)).max() < 1e-2
+
+
+def test_a_clock_that_begins_anew_is_refused_with_sample_and_times(hodyn):
+    code, text, _ = hodyn('compute', '38_clock_reset', 'robot.urdf', 'motion.csv')
+    assert is_refused(code, text, r'[Ss]ample \d+|line \d+', r'\d s')
+
+
+@pytest.mark.parametrize(
+    ('file', 'unit'), [('ns.csv', 'nanoseconds'), ('ms.csv', 'milliseconds')]
+)
+def test_other_units_of_time_are_refused_by_name(file, unit, hodyn):
+    code, text, _ = hodyn('compute', '39_time_in_ns_ms', 'robot.urdf', file)
+    assert is_refused(code, text, unit)
+
+
+@pytest.mark.parametrize(
+    ('file', 'hint'),
+    [
+        ('rtde.csv', 'space'),
+        ('rec.csv', r"'t'|\bt\b"),
+        ('plain.csv', 'head|title'),
+        ('pj.csv', '__time'),
+        ('ros1.csv', '%time'),
+    ],
+)
+def test_titles_of_loggers_are_read_or_refused_with_a_hint(file, hint, hodyn):
+    code, text, out = hodyn('compute', '40_titles_of_loggers', 'robot.urdf', file)
+    if not is_refused(code, text, hint):
+        assert code == 0, text
+        assert errors(read_results(out)).max() < 1e-2
+
+
+def test_first_samples_without_numbers_are_refused_or_left_out_with_a_note(hodyn):
+    code, text, out = hodyn('compute', '41_nan_first', 'robot.urdf', 'motion.csv')
+    if not is_refused(code, text, 'turn|lift|roll|positions?', r'sample|line|\d s'):
+        assert code == 0 and 'left out' in text
+        assert errors(read_results(out)).max() < 1e-2
+
+
+def test_a_display_trajectory_is_read_as_the_trajectory_in_it(hodyn):
+    case = '42_display_trajectory'
+    code, text, out = hodyn('compute', case, 'robot.urdf', 'display.yaml')
+    if code == 2:
+        assert 'joint_trajectory' in text and 'DisplayTrajectory' in text
+        return
+    found = read_results(out)
+    code, _, out = hodyn('compute', case, 'robot.urdf', 'same.yaml')
+    assert code == 0
+    np.testing.assert_array_equal(found.effort, read_results(out).effort)
+
+
+@pytest.mark.parametrize('file', ['motion.csv', 'motion.npz'])
+def test_a_pointer_of_git_lfs_is_told(file, hodyn):
+    code, text, _ = hodyn('compute', '43_lfs_pointer', 'robot.urdf', file)
+    assert is_refused(code, text, 'LFS')
+    assert 'unsafe' not in text and 'allow_pickle' not in text
