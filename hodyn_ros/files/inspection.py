@@ -516,11 +516,9 @@ def is_measurement(samples: Samples) -> bool:
     )
     error = noise * step**_NOISE_ORDER / np.sqrt(20.0)
     size = np.maximum(np.abs(positions).max(axis=0), _SMALLEST_POSITION)
-    is_noise = np.asarray(noise > np.maximum(jerk, _LEAST_NOISE))
-    is_noise &= error > np.where(
-        _has_more_digits(positions), _MORE_THAN_FLOAT32 * size, _MORE_THAN_DIGITS * size
-    )
-    return bool(is_noise.any())
+    more = _has_more_digits(positions)
+    least = np.where(more, _MORE_THAN_FLOAT32, _MORE_THAN_DIGITS) * size
+    return bool(((noise > np.maximum(jerk, _LEAST_NOISE)) & (error > least)).any())
 
 
 def _has_more_digits(values: Array) -> NDArray[np.bool_]:
