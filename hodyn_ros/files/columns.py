@@ -369,7 +369,7 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     """
     given = [title.strip() for title in titles]
     titles = _known_titles(given)
-    owners = _owners_in(titles, name)
+    owners = _owners_in(titles, name, given)
     names = {'joint_names': owners['position'], 'motor_names': owners['motor_position']}
     found = _Found(name, owners, [TIME])
     blocks = {
@@ -411,7 +411,9 @@ def _known_title(title: str) -> str:
     return f'{match[1]}.{match[2]}' if match and match[2] in _KNOWN else title
 
 
-def _owners_in(titles: Sequence[str], name: str) -> Mapping[str, Sequence[str]]:
+def _owners_in(
+    titles: Sequence[str], name: str, given: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
     """Joints, motors or links that have a quantity, by the quantity; empty where none has.
 
     Refuses the titles of a table, which has some name, without time or positions, or with a
@@ -434,8 +436,9 @@ def _owners_in(titles: Sequence[str], name: str) -> Mapping[str, Sequence[str]]:
         joint = words[0] if words else 'joint1'
         raise FileError(
             f"{name}: there are no positions; expected columns such as '{joint}.position', with "
-            f'the names of the joints; the columns are {listed(titles)}. Rename them, or say in '
-            f"lines before them what they are: '# column {theirs}: {joint}.position'."
+            f'the names of the joints; the columns are {listed(given)}. Rename them (commas, '
+            'semicolons, tabulators or spaces divide a CSV), or say in lines before them what '
+            f"they are: '# column {theirs}: {joint}.position'."
         )
     if repeated := sorted({title for title in used if titles.count(title) > 1}):
         raise FileError(f'{name}: columns {listed(repeated)} stand there more than once.')

@@ -598,7 +598,10 @@ def _told(whole: Samples, kept: Sequence[NDArray[np.intp]], noise: Array) -> str
             'order or alone between gaps, and were not used.'
         )
     if len(kept) > 1:
-        text += f' {len(kept) - 1} times it started anew behind a gap.'
+        gaps = [whole.times[b[0]] - whole.times[a[-1]] for a, b in zip(kept, kept[1:])]
+        text += (
+            f' {len(gaps)} times it started anew behind a gap, of up to {max(gaps):.3g} s.'
+        )
     return text
 
 

@@ -256,7 +256,8 @@ def test_a_last_link_that_is_too_light_is_identified(hodyn, tmp_path):
 def errors(results):
     """Errors of the efforts at 1, 2 and 3 s over the largest ones of each joint, (2 or 3, 3)."""
     order = [results.joint_names.index(name) for name in ('turn', 'lift', 'roll')]
-    distances = np.abs(results.times[:, None] - [1.0, 2.0, 3.0])
+    since = results.times - (results.times[0] if results.times[0] > 1e6 else 0.0)
+    distances = np.abs(since[:, None] - [1.0, 2.0, 3.0])
     known = distances.min(axis=0) < 0.004
     assert known.sum() >= 2
     found = results.effort[distances.argmin(axis=0), 0][:, order]
