@@ -525,8 +525,8 @@ def _has_more_digits(values: Array) -> NDArray[np.bool_]:
     """Whether a column (N, n) has numbers with more than six digits, shape (n,)."""
     size = np.where(values == 0.0, 1.0, np.abs(values))
     scaled = values * 10.0 ** (_DIGITS - 1 - np.floor(np.log10(size)))
-    found: NDArray[np.bool_] = (np.abs(scaled - np.rint(scaled)) > 1e-6).any(axis=0)
-    return found
+    is_finer: NDArray[np.bool_] = np.abs(scaled - np.rint(scaled)) > 1e-6
+    return np.asarray(is_finer.any(axis=0))
 
 
 def _noise(times: Array, values: Array, order: int) -> Array:
