@@ -31,6 +31,7 @@ from hodyn_ros.engine.forward_program import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import effort_program
+from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
@@ -520,13 +521,14 @@ def _closing(code: Code) -> str:
     if closure is None:
         return ''
     N = code.tree.n_joints
-    sizes = {'closed': N, 'way': code.model.n_joints, 'change': 2 * len(closure.dependent)}
+    n, m = code.model.n_joints, len(closure.dependent)
+    sizes = {'closed': N, 'way': n, 'change': 2 * m + 1}
     step = program_function(
         code, 'closing', sizes, closing_program(code.model, None), is_static=True
     )
     values = ', '.join(repr(float(value)) for value in closure.start)
     start = f'\nconst double {code.name}_start[{N}] = {{{values}}};\n'
-    return start + step + closing_code(code.name, closure)
+    return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
 
 
 # A compiler that put the parts of a function together again would take as long as without them.

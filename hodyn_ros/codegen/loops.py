@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hodyn_ros.codegen.translation import HELPERS, translated
 from hodyn_ros.kinematics import loop_kernels
 from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
+from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
     from hodyn_ros.model.loops import Closure
@@ -17,14 +18,15 @@ _CLOSE = Template("""
 $helpers
 static const double TOLERANCE = $tolerance, LARGEST_STEP = $largest;
 static const double CORRECTIONS = $corrections, SMALLEST_STEP = $smallest, FARTHEST = $farthest;
-static const double LARGEST_LEAP = $leap;
+static const double LARGEST_LEAP = $leap, SHORT = $short;
 
 $kernels
 int ${name}_close(const double wanted[$n], double closed[$N])
 {
     static const int u[$n] = {$u}, d[$m] = {$d};
-    double q[$N], good[$N], tangent[$m] = {0.0}, change[2 * $m], way[$n];
-    double state[5] = {0.0, 0.0, LARGEST_STEP, 0.0, 1.0}, outcome = 0.0;
+    static const double per_unit[$N] = {$per_unit};
+    double q[$N], good[$N], tangent[$m] = {0.0}, change[2 * $m + 1], way[$n];
+    double state[$states] = {0.0, 0.0, LARGEST_STEP, 0.0, 1.0}, outcome = 0.0;
     int i;
     for (i = 0; i < $N; ++i) {
         q[i] = good[i] = closed[i];
@@ -34,7 +36,8 @@ int ${name}_close(const double wanted[$n], double closed[$N])
     }
     for (i = 0; i < $most && outcome == 0.0; ++i) {
         closing(q, way, change);
-        outcome = advance($n, $m, u, d, closed, wanted, change, good, tangent, state, q);
+        outcome = advance(
+            $n, $m, u, d, per_unit, closed, wanted, change, good, tangent, state, q);
     }
     if (!(outcome > 0.0)) {
         return 0;
@@ -50,7 +53,7 @@ int ${name}_close(const double wanted[$n], double closed[$N])
 _MOST = 1000
 
 
-def closing_code(name: str, closure: Closure) -> str:
+def closing_code(name: str, closure: Closure, unit: Array) -> str:
     """Function that closes the loops, and those that it calls, but `closing`.
 
     Parameters
@@ -58,6 +61,8 @@ def closing_code(name: str, closure: Closure) -> str:
     name : str
         Begins its name.
     closure : Closure
+    unit : ndarray
+        Of the joints, as in `closed_loops.Tables`.
     """
     source = inspect.getsource(loop_kernels)
     helpers = [line for line in HELPERS.splitlines() if 'pi =' not in line]
@@ -71,6 +76,9 @@ def closing_code(name: str, closure: Closure) -> str:
         smallest=loop_kernels.SMALLEST_STEP,
         farthest=loop_kernels.FARTHEST,
         leap=loop_kernels.LARGEST_LEAP,
+        short=loop_kernels.SHORT,
+        states=loop_kernels.STATES,
+        per_unit=', '.join(repr(float(value)) for value in 1.0 / unit),
         n=len(closure.independent),
         m=len(closure.dependent),
         N=closure.tree.n_joints,

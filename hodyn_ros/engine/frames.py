@@ -213,9 +213,12 @@ def _mass_matrix(M_body: Array, pose: Array) -> Array:
 
 
 def _without_rounding_about_z(pseudo: Array, M_body: Array) -> None:
-    """Make the inertia about the z axis exactly zero where it is rounding of larger moments."""
-    size = np.trace(pseudo[:3, :3]) + np.trace(M_body[:3, :3])
-    if pseudo[0, 0] + pseudo[1, 1] <= NO_INERTIA * size:
+    """Make second moments about the z axis exactly zero where they are rounding of larger ones.
+
+    Those of inertias that no body has may be negative, and cancel in sums: each one counts.
+    """
+    size = np.abs(np.diagonal(pseudo)[:3]).sum() + np.abs(np.diagonal(M_body)[:3]).sum()
+    if np.abs(pseudo[:2, :2]).sum() <= NO_INERTIA * size:
         pseudo[:2, :2] = 0.0
 
 

@@ -66,6 +66,7 @@ from hodyn_ros.engine.vectors import (
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.loops import LARGEST_ERROR
 
 if TYPE_CHECKING:
     from hodyn_ros.model.loops import Coupling, Loop
@@ -74,6 +75,16 @@ if TYPE_CHECKING:
 # A pivot that is so much smaller than where the loops start is not used, nor, where pivots are
 # chosen, an entry that is so much smaller than the largest one of its column.
 _WEAK, _THRESHOLD = 1e-3, 0.1
+_MARGIN = 4.0  # of pivots, which where the loops start may be small themselves
+
+
+def _too_weak(order: int) -> float:
+    """Ratio of pivots below which this derivative of efforts may be wrong where branches cross.
+
+    The error, see `closed_loops`, is there eps / ratio^(3 + order).
+    """
+    ratio: float = (np.finfo(float).eps / LARGEST_ERROR) ** (1.0 / (3 + order))
+    return max(_WEAK, _MARGIN * ratio)
 
 
 def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotProgram:
@@ -81,7 +92,8 @@ def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotPr
 
     It reads the positions of all joints of the tree, and in the next row of its motion changes of
     the independent ones. Output 'change': what Newton's method takes from the dependent joints,
-    then the changes of these that go with those of the others.
+    then the changes of these that go with those of the others, then a number with the sign of the
+    determinant of their rows.
 
     Parameters
     ----------
@@ -93,7 +105,7 @@ def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotPr
     Raises
     ------
     ModelError
-        If a loop is a slider, which has no program.
+        If a loop is a slider, or loops are overconstrained, which have no program.
     ProgramTooLong
         If it takes more steps.
     """
@@ -101,11 +113,11 @@ def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotPr
     bodies = ClosedBodies(recorder, model)
     motion = motion_inputs(recorder, bodies.tree, 2)
     rows = bodies.rows(motion)
-    factors = bodies.factors(rows)
+    factors = bodies.factors(rows, _WEAK)
     step = factors.solve(bodies.missing(motion))
     along = factors.solve(_combined(rows, motion[1], bodies.independent))
-    recorder.outputs('change', [*step, *(-value for value in along)])
-    size = len(step) + len(along)
+    recorder.outputs('change', [*step, *(-value for value in along), factors.determinant()])
+    size = len(step) + len(along) + 1
     return _program(recorder, bodies, 2, NO_ARRAY, Part('change', size, True))
 
 
@@ -125,7 +137,7 @@ def completing_program(model: RobotModel, K: int) -> RobotProgram:
     bodies = ClosedBodies(recorder, model)
     motion = motion_inputs(recorder, bodies.tree, K)
     rows = bodies.rows(motion)
-    whole = bodies.complete(motion, rows, bodies.factors(rows))
+    whole = bodies.complete(motion, rows, bodies.factors(rows, _too_weak(max(0, K - 3))))
     found = [row[j] for row in whole[1:] for j in bodies.dependent]
     recorder.outputs('completed', found)
     return _program(recorder, bodies, K, NO_ARRAY, Part('completed', len(found), True))
@@ -164,7 +176,7 @@ def closed_effort_program(
     bodies = ClosedBodies(recorder, model, wrenches, given)
     motion = motion_inputs(recorder, bodies.tree, order + 3)
     rows = bodies.rows(motion)
-    factors = bodies.factors(rows)
+    factors = bodies.factors(rows, _too_weak(order))
     whole = bodies.complete(motion, rows, factors)
     of_tree, _ = bodies.rigid.efforts(whole, order)
     friction: RecordedFriction | None = None
@@ -238,7 +250,7 @@ class ClosedBodies:
     Raises
     ------
     ModelError
-        If a loop is a slider.
+        If a loop is a slider, or loops are overconstrained.
     """
 
     def __init__(
@@ -255,6 +267,12 @@ class ClosedBodies:
             raise ModelError(
                 f'Loop {sliders[0]!r} slides: there is no compiled or generated code for such '
                 'loops. Make the sliding joint one of the tree and close the loop elsewhere.'
+            )
+        if closure.overconstrained:
+            raise ModelError(
+                f'The loops of {model.name!r} are overconstrained, and which of their rows count '
+                'changes with the position: there is no compiled or generated code for such '
+                'loops. Leave out what they have twice, or make a hinge of them a ball.'
             )
         self.recorder, self.tree, self._start = recorder, closure.tree, closure.start
         self.rigid = RigidBodies(recorder, self.tree, wrenches, given, placed=True)
@@ -361,8 +379,8 @@ class ClosedBodies:
             found = found - derivatives(value, k + 1)[k]
         return found
 
-    def factors(self, rows: Rows) -> Factors:
-        """Factors of the columns of the dependent joints."""
+    def factors(self, rows: Rows, weak: float) -> Factors:
+        """Factors of the columns of the dependent joints; `weak` as in `Factors`."""
         square = [[row[j] for j in self.dependent] for row in rows]
         size = len(square)
         recorder = self.recorder.apart()
@@ -376,7 +394,7 @@ class ClosedBodies:
             'row': np.zeros((size * size, 1)),
         }
         run(recorder.program(), arrays)
-        return Factors(self.recorder, square, arrays['row'].reshape(size, size))
+        return Factors(self.recorder, square, arrays['row'].reshape(size, size), weak)
 
     # --- Motion and loads -----------------------------------------------------------------------
 
@@ -563,9 +581,11 @@ class Factors:
     rows : Rows
     values : ndarray
         Of the entries, somewhere: there pivots are chosen, so that few zeros are filled in.
+    weak : float
+        Pivots that are so much smaller than there make results NaN.
     """
 
-    def __init__(self, recorder: Recorder, rows: Rows, values: Array) -> None:
+    def __init__(self, recorder: Recorder, rows: Rows, values: Array, weak: float) -> None:
         self._rows, values = [row[:] for row in rows], np.array(values)
         n = len(rows)
         self._steps: list[tuple[int, int, Number, list[tuple[int, Number]]]] = []
@@ -575,7 +595,7 @@ class Factors:
             left.remove(i)
             columns.remove(j)
             pivot, size = self._rows[i][j], abs(float(values[i, j]))
-            least = (_WEAK * size) ** 2 / SINGULAR
+            least = (weak * size) ** 2 / SINGULAR
             inverse = pivot * recorder.inverse(pivot * pivot, least)
             below = []
             for r in left:
@@ -601,6 +621,13 @@ class Factors:
         best = np.where(cost == cost.min(), active, -1.0).argmax()
         row, column = np.unravel_index(best, active.shape)
         return left[int(row)], columns[int(column)]
+
+    def determinant(self) -> Number:
+        """Determinant of the matrix, but for a sign that is the same everywhere."""
+        product: Number = 1.0
+        for i, j, _, _ in self._steps:
+            product = product * self._rows[i][j]
+        return product
 
     def solve(self, right: Sequence[Number]) -> list[Number]:
         """Solution of the equations with the matrix."""

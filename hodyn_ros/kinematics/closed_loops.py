@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,15 @@ from hodyn_ros.engine.engine import ClosedLoops, Engine, unavailable
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.lie.leibniz import products
-from hodyn_ros.model.loops import KINDS, LARGEST_STEP, TOLERANCE, Closure, Coupling, Loop
+from hodyn_ros.model.loops import (
+    KINDS,
+    LARGEST_ERROR,
+    LARGEST_STEP,
+    TOLERANCE,
+    Closure,
+    Coupling,
+    Loop,
+)
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
@@ -27,12 +35,14 @@ if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
     from hodyn_ros.model.robot import RobotModel
 
-# Ratio of singular values below which dependent joints are not determined by the independent ones,
-# and of pivots below which it is looked at.
-SINGULAR, _DOUBTFUL = 1e-7, 1e-4
+# Ratio of singular values below which joints are not determined by others, and of pivots below
+# which it is looked at.
+SINGULAR, _DOUBTFUL = 1e-7, 0.05
 # Ratio of singular values below which rows follow from others, and what these may leave open
 # [rad, m]: axes in descriptions are parallel to a few digits.
 _RANK = _IMPRECISE = 1e-5
+# How much of a row, beside others of about 1, what it follows from must change to count.
+_CHANGING = 1e-3
 # A derivative of positions [rad/s^r] or [m/s^r] beside which no other counts.
 _STEEP = 1e60
 
@@ -67,6 +77,12 @@ class Tables:
         coefficients; of each loop and body 1 if the body carries B alone, -1 if A alone.
     owners : list of str
         Names of the loops and couplings of the rows.
+    divisor : ndarray, shape (rows,)
+        Size of a row, a power of two near it, by which the kernels' rows are divided without
+        rounding: of rows of moving the longest lever arm of a joint of the loop [m], otherwise 1.
+    unit : ndarray, shape (N,)
+        What counts as much as 1 rad: 1 rad of a joint that turns, of one that slides the largest
+        such lever arm of the loops that it moves [m]; a power of two near it.
     """
 
     def __init__(
@@ -98,7 +114,8 @@ class Tables:
         coupled = [couplings[r - len(P)] for r in rows[rows >= len(P)]]
         names = [loops[int(i)].name for i in owner[of_loops]]
         self.owners = [*names, *(coupling.name for coupling in coupled)]
-        self.loops = (
+        self.divisor, self.unit = np.ones(len(rows)), np.ones(tree.n_joints)
+        self.loops: tuple[Any, ...] = (
             bodies_a,
             bodies_b,
             np.array([KINDS.index(loop.kind) for loop in loops], dtype=np.int64),
@@ -110,6 +127,30 @@ class Tables:
             *_polynomials(tree, coupled),
             carried[bodies_b] - carried[bodies_a],
         )
+        self._measure(tree)
+
+    def _measure(self, tree: RobotModel) -> None:
+        """Set the sizes of rows and joints, from lever arms at some positions, nothing slid."""
+        P, owner, factors, follows, _, signs = self.loops[6:]
+        moving = P[:, 3:].any(axis=1)
+        turns = tree.X[:, :3].any(axis=1)
+        turning = np.isin(np.arange(tree.n_joints), tree.coordinate[turns])
+        arms, j = np.zeros(len(signs)), np.arange(tree.n_joints)
+        for k in (1.0, 2.0, 3.0):
+            L = np.abs(self.at(2.0 * np.sin(k * j + k) * turning)[1][: len(P), turning])
+            np.maximum.at(arms, owner[moving], L[moving].max(axis=1, initial=0.0))
+        arms[arms == 0.0] = 1.0  # nothing but slides
+        length, unit = np.ones(len(self.owners)), np.ones(tree.n_joints)
+        length[: len(P)][moving] = arms[owner[moving]]
+        for i in np.flatnonzero(~turning[tree.coordinate]):
+            unit[tree.coordinate[i]] = arms[signs[:, i] != 0.0].max(initial=0.0) or 1.0
+        coupled = factors != 0.0
+        coupled[range(len(follows)), follows] = True
+        length[len(P) :] = (coupled * unit).max(axis=1, initial=0.0)
+        self.unit = np.exp2(np.round(np.log2(unit)))
+        self.divisor[: len(P)] = np.exp2(np.round(np.log2(length[: len(P)])))
+        self._exact = (self.divisor / length)[:, None] * (unit / self.unit)
+        self.loops = (*self.loops[:6], P / self.divisor[: len(P), None], *self.loops[7:])
 
     def at(self, q: Array) -> tuple[Array, Array]:
         """What is left open (rows,) at positions (N,) of all joints, and L (rows, N) there."""
@@ -120,15 +161,24 @@ class Tables:
         kernels.left_open(self.loops, poses, q, missing)
         S, R = np.empty((nb, 6)), np.empty((len(self.loops[7]), 6))
         kernels.first_order(self.tree, self.loops, poses, q[None].copy(), S, R, L)
-        return missing, L
+        return missing * self.divisor, L * self.divisor[:, None]
+
+    def relative(self, L: Array) -> Array:
+        """Rows (..., rows, N) of the kernels in units that do not depend on the size."""
+        return L * self._exact * self.unit
 
     def levelled(self, q: Array) -> tuple[Array, Array]:
-        """As `at`, with rows of couplings of unit length: large ratios hide no other row."""
+        """As `at`, in units that do not depend on the size of the mechanism.
+
+        Rows of moving are divided by their sizes, joints counted in their units, and rows of
+        couplings have unit length: large ratios hide no other row.
+        """
         missing, L = self.at(q)
-        length = np.ones(len(L))
+        L = L * self.unit
+        size = self.divisor.copy()
         of_couplings = slice(len(self.loops[7]), None)
-        length[of_couplings] = np.maximum(1.0, np.linalg.norm(L[of_couplings], axis=1))
-        return missing / length, L / length[:, None]
+        size[of_couplings] = np.linalg.norm(L[of_couplings], axis=1)
+        return missing / size, L / size[:, None]
 
 
 def _sides(
@@ -286,12 +336,16 @@ def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
     return model.closure.tree, complete_motion(model, motion)
 
 
-def _branch_of(closure: Closure) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Independent and dependent joints, and the positions at which the loops start."""
+def _branch_of(
+    model: RobotModel,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]:
+    """Independent and dependent joints, where the loops start, and one over units of joints."""
+    closure = closure_of(model)
     return (
         np.array(closure.independent, dtype=np.int64),
         np.array(closure.dependent, dtype=np.int64),
         np.array(closure.start),
+        1.0 / model.kept(tables_of).unit,
     )
 
 
@@ -322,7 +376,7 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
     reached = np.zeros(len(wanted))
     wanted = np.ascontiguousarray(wanted)
     _kernels().close_all(
-        table.ctypes.data, lanes, _branch_of(closure), wanted, closed, reached
+        table.ctypes.data, lanes, _branch_of(model), wanted, closed, reached
     )
     del scratch  # until here it was written
     return closed, reached
@@ -335,7 +389,7 @@ def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
         tables = (
             int(closing.block(1)[1].ctypes.data),
             int(kernel.block(1)[1].ctypes.data),
-            _branch_of(closure_of(model)),
+            _branch_of(model),
         )
         shape = order + 1, model.n_joints
         call = _kernels().closed_efforts()
@@ -420,8 +474,9 @@ class ClosedMotion:
     ----------
     motion : ndarray, shape (samples, K, N)
         Of all joints of the tree.
-    L : ndarray, shape (samples, K, N - n, N)
-        Independent rows of the loops, and their derivatives.
+    L : ndarray, shape (samples, K, rows, N)
+        Rows of the loops, divided as in `Tables`, and their derivatives: N - n, or more where
+        loops are overconstrained.
 
     Raises
     ------
@@ -432,15 +487,15 @@ class ClosedMotion:
     def __init__(self, model: RobotModel, motion: Array) -> None:
         closure, tables = closure_of(model), model.kept(tables_of)
         samples, K, _ = motion.shape
-        m, N = len(closure.dependent), closure.tree.n_joints
-        self._branch = _branch_of(closure)
+        m, N, rows = len(closure.dependent), closure.tree.n_joints, len(closure.rows)
+        self._branch, self._divisor = _branch_of(model), tables.divisor
         self.motion = np.zeros((samples, K, N))
         reached = np.zeros(samples)
         found = closed_positions(model, motion[:, 0])
         if found is not None:
             self.motion[:, 0], reached = found
-        L = np.empty((samples, K * m, N))
-        self._factors = np.empty((samples, m, m)), np.empty((samples, m), dtype=np.int64)
+        L = np.empty((samples, K * rows, N))
+        self._factors = np.empty((samples, rows, m)), np.empty((samples, m), dtype=np.int64)
         ratio = np.empty(samples)
         stuck = _kernels().follow_all(
             tables.tree,
@@ -453,11 +508,12 @@ class ClosedMotion:
             reached,
             ratio,
         )
-        self.L = L.reshape(samples, K, m, N)
+        self.L = L.reshape(samples, K, rows, N)
         if stuck >= 0:
             _refuse_open(closure, motion[stuck, 0], stuck, reached[stuck])
-        for sample in np.flatnonzero(ratio < _DOUBTFUL):
-            _refuse_singular(closure, self.L[sample, 0], int(sample))
+        doubtful = np.flatnonzero(ratio < _DOUBTFUL)
+        if len(doubtful):
+            _refuse_singular(closure, tables.relative(self.L[doubtful, 0]), doubtful, K)
 
     def G(self, orders: int) -> list[Array]:
         """Velocities of all joints by those of the independent ones, a matrix with derivatives.
@@ -475,7 +531,7 @@ class ClosedMotion:
         -----
         L G = 0 with the rows of the independent joints constant, differentiated.
         """
-        u, d, _ = self._branch
+        u, d = self._branch[:2]
         L_d = self.L[:, 0][..., d]
         result: list[Array] = []
         for k in range(orders):
@@ -485,7 +541,7 @@ class ClosedMotion:
             rest = self.L[:, k][..., u].copy()
             for j in range(1, k + 1):
                 rest += comb(k, j) * (self.L[:, j][..., d] @ result[k - j][:, d])
-            G[:, d] = -np.linalg.solve(L_d, rest)
+            G[:, d] = -_solved(L_d, rest)
             result.append(G)
         return result
 
@@ -515,16 +571,24 @@ class ClosedMotion:
         Returns
         -------
         efforts : ndarray, shape (samples, orders, n)
-        carried : ndarray, shape (samples, orders, N - n)
+        carried : ndarray, shape (samples, orders, rows)
             Multiplier of each row, see `loop_efforts`.
         """
-        u, d, _ = self._branch
-        carried = np.zeros((*of_tree.shape[:2], len(d)))
+        u, d = self._branch[:2]
+        carried = np.zeros((*of_tree.shape[:2], self.L.shape[2]))
         efforts = np.empty((*of_tree.shape[:2], len(u)))
         L = self.L.reshape(len(self.L), -1, self.L.shape[-1])
         of_tree = np.ascontiguousarray(of_tree)
         _kernels().efforts_all(u, d, L, *self._factors, of_tree, efforts, carried)
-        return efforts, carried
+        return efforts, carried / self._divisor
+
+
+def _solved(L_d: Array, right: Array) -> Array:
+    """Solutions of L_d x = right; of more equations than unknowns, which fit, by least squares."""
+    if L_d.shape[-1] == L_d.shape[-2]:
+        return np.asarray(np.linalg.solve(L_d, right))
+    Q, R = np.linalg.qr(L_d)
+    return np.asarray(np.linalg.solve(R, np.swapaxes(Q, -1, -2) @ right))
 
 
 def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Array]:
@@ -570,18 +634,36 @@ def prepare(model: RobotModel) -> None:
     closed.efforts(np.zeros_like(closed.motion[:, :1]))
 
 
-def _refuse_singular(closure: Closure, L: Array, sample: int) -> None:
-    """Refusal of positions at which the independent joints do not determine the others."""
-    values, directions = np.linalg.svd(L[:, closure.dependent])[1:]
-    ratio = values[-1] / values[0]
-    if ratio > SINGULAR:
+def _refuse_singular(closure: Closure, L: Array, samples: NDArray[np.intp], K: int) -> None:
+    """Refusal of positions at which the independent joints do not determine the others well.
+
+    Of L in units of the joints, at some samples of a motion of K orders. Loops close but for
+    rounding, eps, as if the mechanism was another one. Where dependent joints turn round, x^2 = u,
+    that is a shift of u by eps, small beside u = ratio^2 for every order alike. Where branches
+    cross, x (x - u) = 0, it bends the branch by eps / u, u = ratio, and each derivative of that is
+    1 / ratio larger, while those of the branch itself are not. Velocities tell the two apart.
+    """
+    u, d = closure.independent, closure.dependent
+    L_d, L_u = L[..., d], L[..., u]
+    values, directions = np.linalg.svd(L_d)[1:]
+    ratio = values[:, -1] / values[:, 0]
+    with np.errstate(all='ignore'):
+        fastest = np.abs(np.linalg.pinv(L_d, rcond=0.0) @ L_u).max(axis=(-1, -2))
+        grows = np.clip(
+            fastest * values[:, -1] / np.abs(L_u).max(axis=(-1, -2)), ratio, 1.0
+        )
+        error = np.finfo(float).eps / ratio ** min(K, 2) / grows ** max(0, K - 2)
+        error[ratio < SINGULAR] = 1.0
+    if (error <= LARGEST_ERROR).all():
         return
+    worst = int(error.argmax())
     names = closure.tree.joint_names
-    joint = names[closure.dependent[np.abs(directions[-1]).argmax()]]
+    joint = names[d[np.abs(directions[worst, -1]).argmax()]]
     raise MotionError(
-        f'The loops are singular at sample {sample}: the independent joints '
-        f'{listed(names[i] for i in closure.independent)} do not determine {joint!r} there (ratio '
-        f'of singular values {ratio:.1e}). Choose other independent joints, or a motion that '
+        f'The loops are singular at sample {samples[worst]}: the independent joints '
+        f'{listed(names[i] for i in u)} do not determine {joint!r} there (ratio of singular '
+        f'values {ratio[worst]:.1e}; what follows from derivatives up to order {K - 1} may be off '
+        f'by {min(1.0, error[worst]):.0%}). Choose other independent joints, or a motion that '
         'stays away from there.'
     )
 
@@ -642,6 +724,7 @@ def close_loops(
     kept = _kept_rows(tables, q)
     q = _checked_closed(tables, Tables(tree, joints, couplings, kept), kept, q)
     dropped = sorted({owners[i] for i in range(len(owners)) if i not in kept})
+    more = _changing_rows(tables, q, kept)
     remark = (
         f'{len(owners) - len(kept)} of {len(owners)} rows of the loops {listed(dropped)} follow '
         'from the others, as in planar loops: the loop forces along them are not determined, and '
@@ -649,14 +732,20 @@ def close_loops(
         if dropped
         else ''
     )
+    if len(more):
+        remark += (
+            ' The loops are overconstrained: which rows follow from others changes with the '
+            'position, and so do those along which forces are given.'
+        )
     held, on_held = _held(tree, joints, q, tables.levelled(q)[1][kept], independent)
     couplings += held
-    kept = np.concatenate([kept, len(owners) + np.arange(len(held))])
-    remark = f'{remark} {on_held}'.strip()
-    of_kept = Tables(tree, joints, couplings, kept)
+    on_held_rows = len(owners) + np.arange(len(held))
+    of_kept = Tables(tree, joints, couplings, np.concatenate([kept, on_held_rows]))
     u = _independent(tree, of_kept.levelled(q)[1], independent)
     d = np.setdiff1d(np.arange(tree.n_joints), u)
-    parts = frozen(u), frozen(d), frozen(kept), frozen(q)
+    rows = np.concatenate([np.sort(np.concatenate([kept, more])), on_held_rows])
+    remark = f'{remark} {on_held}'.strip()
+    parts = frozen(u), frozen(d), frozen(rows), frozen(q)
     names = tuple(coupling.joint for coupling in held)
     return tree.closed(Closure(tree, joints, couplings, *parts, remark, names))
 
@@ -711,18 +800,18 @@ def _checked_closed(
     tables: Tables, of_kept: Tables, kept: NDArray[np.intp], q: Array
 ) -> Array:
     """Joint positions (N,) at which the kept rows are closed, and the others nearly so."""
-    missing = np.abs(tables.at(q)[0])
+    missing = np.abs(tables.at(q)[0]) / tables.divisor
     if TOLERANCE < missing.max(initial=0.0) < _IMPRECISE:
         q = _closed(of_kept, q, 20)
-        missing = np.abs(tables.at(q)[0])
+        missing = np.abs(tables.at(q)[0]) / tables.divisor
     allowed = np.full(len(missing), _IMPRECISE)
     allowed[kept] = TOLERANCE
     if (missing > allowed).any():
         row = int((missing / allowed).argmax())
         raise ModelError(
-            f'Loop {tables.owners[row]!r} cannot be closed: near the start, {missing[row]:.3g} (m '
-            'or rad) stay open. Check its links and poses, or give the start: positions of joints '
-            'near which it closes.'
+            f'Loop {tables.owners[row]!r} cannot be closed: near the start, '
+            f'{missing[row] * tables.divisor[row]:.3g} (m or rad) stay open. Check its links and '
+            'poses, or give the start: positions of joints near which it closes.'
         )
     return q
 
@@ -733,7 +822,7 @@ def _closed(tables: Tables, q: Array, steps: int) -> Array:
         missing, L = tables.levelled(q)
         step = -np.linalg.pinv(L, rcond=_RANK) @ missing
         size = np.abs(step).max(initial=0.0)
-        q = q + step * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
+        q = q + step * tables.unit * min(1.0, LARGEST_STEP / max(size, LARGEST_STEP))
         if size < 1e-13:
             break
     return q
@@ -744,11 +833,7 @@ def _kept_rows(tables: Tables, q: Array) -> NDArray[np.intp]:
     from scipy.linalg import qr
 
     here = tables.levelled(q)[1]
-    # A position nearby: a little along the motion that the loops leave, and closed again.
-    free = np.linalg.svd(here)[2][_rank(here) :]
-    there = tables.levelled(
-        _closed(tables, q + 0.02 * np.sin(1.0 + np.arange(len(free))) @ free, 20)
-    )[1]
+    there = tables.levelled(_nearby(tables, q, 0.02))[1]
     if _rank(there) > _rank(here):
         raise ModelError(
             f'The loops are singular where they start: {_rank(here)} of their rows are '
@@ -758,6 +843,29 @@ def _kept_rows(tables: Tables, q: Array) -> NDArray[np.intp]:
         )
     _, _, order = qr(there.T, pivoting=True)
     return np.sort(order[: _rank(there)])
+
+
+def _nearby(tables: Tables, q: Array, step: float) -> Array:
+    """Positions (N,) a little along the motion that the loops leave, and closed again."""
+    L = tables.levelled(q)[1]
+    free = np.linalg.svd(L)[2][_rank(L) :]
+    along = step * np.sin(1.0 + np.arange(len(free))) @ free
+    return _closed(tables, q + tables.unit * along, 20)
+
+
+def _changing_rows(tables: Tables, q: Array, kept: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows that follow from the kept ones, but not everywhere in the same way.
+
+    Where they do, as in planar loops, the kept rows are good wherever all rows are. Otherwise, as
+    in overconstrained ones, they may become singular where the mechanism is regular.
+    """
+    others = np.setdiff1d(np.arange(len(tables.owners)), kept)
+    if not len(others):
+        return others
+    at = [tables.levelled(_nearby(tables, q, step))[1] for step in (0.0, 0.02, -0.2, 0.2)]
+    L = np.concatenate(at, axis=1)
+    left = L[others] - L[others] @ np.linalg.pinv(L[kept]) @ L[kept]
+    return np.asarray(others[np.abs(left).max(axis=1) > _CHANGING])
 
 
 def _rank(L: Array) -> int:
@@ -792,7 +900,10 @@ def _held(
     turning = _turning(tree, loops, q, free) if named and spare == free.shape[1] > 0 else []
     if not turning:
         return (), ''
-    held = sorted(qr(free.T, pivoting=True)[2][:spare].tolist())
+    first = 1.0 - 1e-6 * np.arange(
+        len(free)
+    )  # of joints that turn alike, whatever the rounding
+    held = sorted(qr(free.T * first, pivoting=True)[2][:spare].tolist())
     return tuple(Coupling(f'{names[j]} held', names[j], names[j], [q[j]]) for j in held), (
         f'{listed(turning)} may turn about the lines between their balls, which moves nothing '
         f'else: {listed(names[j] for j in held)} are held where the loops start.'
@@ -824,7 +935,8 @@ def _twists_and_balls(
 ) -> tuple[dict[str, Array], Array]:
     """Jacobians (6, n) of links with inertia or in loops, and centres of balls, at the base.
 
-    A ball is a loop, or joints with massless links between them at its centre.
+    In units that do not depend on the size, see `Tables.levelled`. A ball is a loop, or joints
+    with massless links between them at its centre.
     """
     bodies = {frame.body: link for link, frame in reversed([*tree.links.items()])}
     frames = [(bodies[i], None) for i in range(tree.n_bodies)]
@@ -834,11 +946,13 @@ def _twists_and_balls(
         Loop('', 'weld', tree.base_link, link, None, pose)
         for link, pose in (*frames, *balls)
     ]
-    places, J = Tables(tree, at_base, ()).at(q)
+    tables = Tables(tree, at_base, ())
+    places, J = tables.at(q)
     ends = {tree.link(link).body for loop in loops for link in (loop.link_a, loop.link_b)}
     matter = [i for i, M in enumerate(tree.M_body) if M.any() or i in ends]
-    of_links = J.reshape(-1, 6, tree.n_joints)
-    centres = np.delete(places.reshape(-1, 6)[:, 3:], matter, axis=0)
+    size = np.repeat([1.0, tables.divisor.max(initial=0.0)], 3)
+    of_links = (J * tables.unit).reshape(-1, 6, tree.n_joints) / size[:, None]
+    centres = np.delete((places.reshape(-1, 6) / size)[:, 3:], matter, axis=0)
     return {bodies[i]: of_links[i] for i in matter}, centres
 
 
@@ -874,7 +988,12 @@ def _independent(
 
 
 def _first_independent(L: Array, freedom: int) -> NDArray[np.intp]:
-    """Indices of the first so many joints that determine the others."""
+    """Indices of the first so many joints that determine the others well.
+
+    If there are not enough, those that determine them best.
+    """
+    from scipy.linalg import qr
+
     chosen: list[int] = []
     others = list(range(L.shape[1]))
     for j in range(L.shape[1]):
@@ -882,6 +1001,14 @@ def _first_independent(L: Array, freedom: int) -> NDArray[np.intp]:
         if len(chosen) < freedom and _ratio(L[:, without]) > 1e3 * SINGULAR:
             chosen.append(j)
             others = without
+    if len(chosen) < freedom:
+        order = qr(L, pivoting=True)[2]
+        chosen, others = sorted(order[len(L) :].tolist()), order[: len(L)].tolist()
+        if _ratio(L[:, others]) < SINGULAR:
+            raise ModelError(
+                f'No {freedom} joints determine the {len(L)} others where the loops start: the '
+                'loops are nearly singular there. Give another start.'
+            )
     return np.array(chosen, dtype=np.intp)
 
 

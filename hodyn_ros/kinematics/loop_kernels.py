@@ -8,11 +8,14 @@ with one factor of L_d for all orders. The derivatives of L come from those of t
 the base frame, S' = ad(V) S, see Mueller 2021, "An O(n)-Algorithm for the Higher-Order Kinematics
 and Inverse Dynamics of Serial Manipulators using Spatial Representation of Twists", and of the
 rows in the base frame, R' = -R ad(V_A). Positions are found by Newton's method along a straight
-way of the independent joints from the start, so that the branch of the mechanism stays.
+way of the independent joints from the start, on which det L_d keeps its sign and steps agree with
+their tangents, so that the branch of the mechanism stays. Where there are more rows than dependent
+joints, as of overconstrained loops, the factors take those with the largest pivots.
 
 A pose is a row of 12 numbers, the rotation row by row and the position. Of arrays with a row for
 each body or row of a loop and each order, those of order k stand behind those of order k - 1. The
-base is the body behind all others. What the tables hold is said in `closed_loops.Tables`.
+base is the body behind all others. What the tables hold is said in `closed_loops.Tables`. Steps
+and ways [rad, m] are measured in units of the joints: of sliding ones a length of the mechanism.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from math import atan2, pi, sin, sqrt
 from typing import Any
 
 from numba import types
-from numpy import bool_, empty, float64, int64, zeros
+from numpy import arange, bool_, empty, float64, int64, nan, zeros
 from numpy.typing import NDArray
 
 from hodyn_ros.engine.kernels import evaluate
@@ -34,17 +37,22 @@ Matrix = NDArray[float64]
 Index = NDArray[Any]
 Tables = tuple[Any, ...]
 
-HINGE = KINDS.index('hinge')
+HINGE, SLIDER = KINDS.index('hinge'), KINDS.index('slider')
 
 # Farthest position from the start [rad, m] to which there is a way in a reasonable time.
 FARTHEST = 1e4
 # How small steps of the way may become, and how often each is corrected, before it is given up.
-SMALLEST_STEP, CORRECTIONS = 1e-4, 12
-# What a step may be off [rad, m] from the mean of the tangents at its ends: what leads over a gap,
-# or to another branch, is further off.
-LARGEST_LEAP = 0.03
-# How far apart [rad, m] samples may be for one to start from the other.
-NEAR = 0.1
+SMALLEST_STEP, CORRECTIONS = 1e-7, 12
+# How far a step may be off from the mean of the tangents at its ends, as a part of its length: a
+# step that leads over a gap or to another branch is further off. Shorter ones than SHORT count as
+# that long.
+LARGEST_LEAP, SHORT = 0.1, 1e-6
+# How far samples may be apart for one to start from the other, and how far joints may move from
+# the last sample that the loops were followed to from their start, less where the determinant
+# gets smaller: the straight way to another one then passes singular positions on the same side.
+NEAR, FAMILIAR = 0.1, 0.5
+# Numbers of the state of `advance`, and one of `begin`.
+STATES = 10
 
 
 def _compiled(function: Any) -> Any:
@@ -180,6 +188,13 @@ def left_open(loops: Tables, poses: Matrix, q: Vector, missing: Vector) -> None:
             relative[9 + i] = s
             errors[loop, 3 + i] = s
         turn_between(kind[loop], axis[loop], relative, errors[loop])
+        if kind[loop] == SLIDER:  # L has the velocity at the origin of A
+            for i in range(3):
+                j, k = (i + 1) % 3, (i + 2) % 3
+                turned = (
+                    errors[loop, j] * relative[9 + k] - errors[loop, k] * relative[9 + j]
+                )
+                errors[loop, 3 + i] -= turned
     rows = len(owner)
     for r in range(rows):
         s = 0.0
@@ -315,30 +330,38 @@ def next_order(
 
 @_compiled
 def factorise(L: Matrix, columns: Index, A: Matrix, pivot: Index) -> float:
-    """Factors of the columns of L with partial pivoting; smallest over largest pivot."""
+    """Factors A of the columns of L, of as many rows, those with the largest pivots.
+
+    Returns the ratio of the smallest to the largest pivot, negative where the determinant is.
+    """
     m = len(columns)
-    for i in range(m):
+    rows = len(A)
+    for i in range(rows):
         for j in range(m):
             A[i, j] = L[i, columns[j]]
     smallest: float = 1e300
     largest = 1e-300
+    sign = 1.0
     for k in range(m):
         best = k
-        for i in range(k + 1, m):
+        for i in range(k + 1, rows):
             if abs(A[i, k]) > abs(A[best, k]):
                 best = i
         pivot[k] = best
         if best != k:
+            sign = -sign
             for j in range(m):
                 A[k, j], A[best, j] = A[best, j], A[k, j]
         size = abs(A[k, k])
         smallest, largest = min(smallest, size), max(largest, size)
+        if A[k, k] < 0.0:
+            sign = -sign
         if size > 0.0:
-            for i in range(k + 1, m):
+            for i in range(k + 1, rows):
                 A[i, k] /= A[k, k]
                 for j in range(k + 1, m):
                     A[i, j] -= A[i, k] * A[k, j]
-    return smallest / largest if m > 0 else 1.0
+    return sign * smallest / largest if m > 0 else 1.0
 
 
 @_compiled
@@ -375,106 +398,96 @@ def solve_transposed(A: Matrix, pivot: Index, b: Vector) -> None:
 
 
 @_compiled
-def correct(tree: Tables, loops: Tables, d: Index, q: Matrix, work: Tables) -> bool:
-    """Close the loops by Newton's method in the joints d, in place; whether that went well."""
+def closing_step(
+    tree: Tables,
+    loops: Tables,
+    branch: Tables,
+    motion: Matrix,
+    change: Vector,
+    work: Tables,
+) -> None:
+    """What a closing program computes, see `loop_program.closing_program`, for any robot."""
+    u, d = branch[0], branch[1]
     poses, S, R, L, A, pivot, b = work
-    before = LARGEST_STEP
-    for _ in range(CORRECTIONS):
-        place(tree, q[0], poses)
-        left_open(loops, poses, q[0], b)
-        first_order(tree, loops, poses, q, S, R, L)
-        if factorise(L, d, A, pivot) < 1e-14:
-            return False
-        solve(A, pivot, b)
-        size = 0.0
-        for i in range(len(d)):
-            size = max(size, abs(b[i]))
-        if not size <= before:
-            return False
-        for i in range(len(d)):
-            q[0, d[i]] -= b[i]
-        if size < TOLERANCE:
-            return True
-        before = size
-    return False
+    m = len(d)
+    place(tree, motion[0], poses)
+    left_open(loops, poses, motion[0], b)
+    first_order(tree, loops, poses, motion, S, R, L)
+    change[2 * m] = factorise(L, d, A, pivot)
+    if abs(change[2 * m]) < 1e-14:
+        change[0] = nan
+        return
+    solve(A, pivot, b)
+    for i in range(m):
+        change[i] = b[i]
+    for r in range(len(b)):
+        b[r] = 0.0
+        for i in range(len(u)):
+            b[r] -= L[r, u[i]] * motion[1, u[i]]
+    solve(A, pivot, b)
+    for i in range(m):
+        change[m + i] = b[i]
 
 
 @_compiled
-def tangent_at(
-    tree: Tables, loops: Tables, branch: Tables, wanted: Vector, q: Matrix, work: Tables
-) -> float:
-    """Changes of the dependent joints, with the other sign, if the others go the whole way.
+def same_side(L: Matrix, d: Index, last: Matrix) -> float:
+    """Determinant's sign of last^T L_d: positive if no singular position lies between the two."""
+    m = len(d)
+    both, A, pivot, columns = empty((m, m)), empty((m, m)), empty(m, int64), arange(m)
+    for i in range(m):
+        for j in range(m):
+            both[i, j] = 0.0
+            for r in range(len(last)):
+                both[i, j] += last[r, i] * L[r, d[j]]
+    sign: float = factorise(both, columns, A, pivot)
+    return sign
 
-    They are written in `work[6]`. Returns the largest, or -1 where the position is singular.
-    """
-    u, d, start = branch
-    L, A, pivot, b = work[3], work[4], work[5], work[6]
-    place(tree, q[0], work[0])
-    first_order(tree, loops, work[0], q, work[1], work[2], L)
-    if factorise(L, d, A, pivot) < 1e-14:
-        return -1.0
-    for r in range(len(d)):
-        s = 0.0
-        for i in range(len(u)):
-            s += L[r, u[i]] * (wanted[i] - start[u[i]])
-        b[r] = s
-    solve(A, pivot, b)
-    largest: float = 0.0
-    for r in range(len(d)):
-        largest = max(largest, abs(b[r]))
-    return largest
+
+@_compiled
+def remember(L: Matrix, d: Index, last: Matrix) -> None:
+    """Keep L_d."""
+    for r in range(len(last)):
+        for i in range(len(d)):
+            last[r, i] = L[r, d[i]]
 
 
 @_compiled
 def close_position(
-    tree: Tables, loops: Tables, branch: Tables, wanted: Vector, q: Matrix, work: Tables
+    tree: Tables, loops: Tables, branch: Tables, wanted: Vector, q: Vector, work: Tables
 ) -> float:
-    """Positions q[0] at which loops are closed; how far the way there was gone, 1 if all of it."""
-    u, d, start = branch
-    b = work[6]
-    n, m = len(start), len(d)
-    reached: float = 0.0
-    step = 1.0
-    good = start.copy()
-    fastest = 0.0
-    for i in range(len(u)):
-        fastest = max(fastest, abs(wanted[i] - start[u[i]]))
-    if not fastest < FARTHEST:
-        return reached
-    for j in range(n):
-        q[0, j] = good[j]
-    slope = tangent_at(tree, loops, branch, wanted, q, work)
-    while reached < 1.0:
-        if slope < 0.0:
-            return reached
-        largest = LARGEST_STEP / max(slope, fastest, LARGEST_STEP)
-        tangent = b[:m].copy()
-        step = min(step, largest)
-        while True:
-            ahead = min(step, 1.0 - reached)
-            there = reached + ahead if reached + ahead < 1.0 - 1e-12 else 1.0
-            for i in range(len(u)):
-                q[0, u[i]] = wanted[i] - (1.0 - there) * (wanted[i] - start[u[i]])
-            for r in range(m):
-                q[0, d[r]] = good[d[r]] - ahead * tangent[r]
-            if correct(tree, loops, d, q, work):
-                slope = tangent_at(tree, loops, branch, wanted, q, work)
-                off = 0.0
-                for r in range(m):
-                    moved = q[0, d[r]] - good[d[r]]
-                    off = max(off, abs(moved + 0.5 * ahead * (tangent[r] + b[r])))
-                if off < LARGEST_LEAP:
-                    break
-            step = 0.5 * ahead
-            if step < SMALLEST_STEP * largest:
-                return reached
-        for j in range(n):
-            good[j] = q[0, j]
-        reached = there
-        step = 2.0 * ahead
-    for j in range(n):
-        q[0, j] = good[j]
-    return reached
+    """Positions q at which loops are closed; how far the way there was gone, 1 if all of it.
+
+    Rows that are chosen anew everywhere have no common determinant; what counts is then that with
+    the rows at the last step.
+    """
+    u, d, start, per_unit = branch
+    L, n, m, rows = work[3], len(u), len(d), len(work[6])
+    motion, change, last = zeros((2, len(start))), empty(2 * m + 1), zeros((rows, m))
+    good, tangent, state = zeros(len(start)), zeros(m), zeros(STATES)
+    state[2], state[4] = LARGEST_STEP, 1.0
+    for j in range(len(start)):
+        good[j] = motion[0, j] = start[j]
+    for i in range(n):
+        motion[1, u[i]] = wanted[i] - start[u[i]]
+    outcome, reached = 0.0, -1.0
+    while outcome == 0.0:
+        closing_step(tree, loops, branch, motion, change, work)
+        if state[5] == 0.0:  # the loops are closed at their start
+            for i in range(m):
+                change[i] *= 0.0
+        if rows > m:
+            if reached < 0.0:
+                remember(L, d, last)
+            change[2 * m] = same_side(L, d, last)
+        outcome = advance(
+            n, m, u, d, per_unit, start, wanted, change, good, tangent, state, motion[0]
+        )
+        if rows > m and state[0] > reached and state[5] != 0.0:
+            remember(L, d, last)
+            reached = state[0]
+    for j in range(len(start)):
+        q[j] = motion[0, j]
+    return 1.0 if outcome > 0.0 else state[0]
 
 
 @_compiled
@@ -506,6 +519,7 @@ def advance(
     m: int,
     u: Index,
     d: Index,
+    per_unit: Vector,
     origin: Vector,
     wanted: Vector,
     change: Vector,
@@ -517,39 +531,48 @@ def advance(
     """A step on the way from closed positions to wanted ones of the n independent joints.
 
     In q are those of all joints, in `change` what `loop_program.closing_program` says of them. The
-    state is how far the way was gone, the step ahead, the last correction, their number and the
-    largest step. Returns 1 where the way ends, -1 where there is none, otherwise 0.
+    state is how far the way was gone, the step ahead, the last correction, their number, the
+    largest step, the determinant, what has moved most along the whole way at the speed of any of
+    the steps, and the smallest and largest determinant. Returns 1 where the way ends, -1 where
+    there is none, otherwise 0.
     """
     size = 0.0
     unknown = 0.0
     for i in range(m):
-        size = max(size, abs(change[i]))
+        size = max(size, abs(change[i]) * per_unit[d[i]])
         unknown += 0.0 * change[i] + 0.0 * change[m + i]
     if size + unknown <= state[2]:  # not if one of them is not finite
         state[2] = size
         state[3] += 1.0
-        for i in range(m):
-            q[d[i]] -= change[i]
+        steepest = 0.0
+        for i in range(n):
+            steepest = max(steepest, abs(wanted[i] - origin[u[i]]) * per_unit[u[i]])
+        if steepest >= FARTHEST:
+            return -1.0
         off = 0.0
         for i in range(m):
+            q[d[i]] -= change[i]
             mean = 0.5 * (tangent[i] + change[m + i])
-            off = max(off, abs(q[d[i]] - good[d[i]] - state[1] * mean))
-        if state[4] > 1.0:  # from a sample nearby, not along the way
-            off = 0.0
-        if max(size / TOLERANCE, off / LARGEST_LEAP) < 1.0:
+            if state[4] > 1.0:  # from a sample nearby, whose tangent is not known
+                mean = change[m + i]
+            off = max(off, abs(q[d[i]] - good[d[i]] - state[1] * mean) * per_unit[d[i]])
+            steepest = max(steepest, abs(change[m + i]) * per_unit[d[i]])
+        off -= LARGEST_LEAP * max(state[1] * steepest, SHORT)
+        if state[5] * change[2 * m] < 0.0:  # there is a singular position between
+            off = 1.0
+        if max(size / TOLERANCE, 1.0 + off) < 1.0:
             state[0] += state[1]
+            state[5] = change[2 * m]
+            state[6] = max(state[6], steepest)
+            state[7] = min(state[7], abs(change[2 * m]))
+            state[8] = max(state[8], abs(change[2 * m]))
             if state[0] > 1.0 - 1e-12:
                 return 1.0
-            steepest = 0.0
             for i in range(n):
                 good[u[i]] = q[u[i]]
-                steepest = max(steepest, abs(wanted[i] - origin[u[i]]))
-            if steepest >= FARTHEST:
-                return -1.0
             for i in range(m):
                 good[d[i]] = q[d[i]]
                 tangent[i] = change[m + i]
-                steepest = max(steepest, abs(tangent[i]))
             state[4] = LARGEST_STEP / max(steepest, LARGEST_STEP)
             if state[1] > 0.0:
                 state[1] = min(2.0 * state[1], state[4])
@@ -582,31 +605,51 @@ def begin(
     reached: Vector,
     own: Tables,
 ) -> bool:
-    """Whether sample s starts from those before it, which are near, or where the loops start.
+    """Whether sample s starts from the one before, which is near, or where the loops start.
 
-    What its lane has of its own is set: good positions, tangent and state of `advance`, and the
-    motion that is read next.
+    What its lane has of its own is set: where its way begins, good positions, tangent and state of
+    `advance`, and the motion that is read next. Behind the state of `advance` is how much faster
+    than the independent joints others were since the last sample that came from the start, and
+    where that was.
     """
-    u, d, start = branch
-    good, tangent, state, motion = own
-    motion[1, :] = 0.0
-    near = 0.0 if s > first and reached[s - 1] == 1.0 else 1.0
+    u, d, start, per_unit = branch
+    origin, good, tangent, state, motion = own
+    warm = s > first and reached[s - 1] == 1.0
+    if warm:
+        way = 0.0
+        for i in range(len(u)):
+            way = max(way, abs(wanted[s - 1, i] - origin[u[i]]) * per_unit[u[i]])
+        if state[4] <= 1.0:  # that one came from the start
+            state[9] = 1.0
+            for i in range(len(u)):
+                state[STATES + i] = wanted[s - 1, i]
+        if way > 0.0:
+            state[9] = max(state[9], state[6] / way)
+        near, moved = 0.0, 0.0
+        for i in range(len(u)):
+            near = max(near, abs(wanted[s, i] - wanted[s - 1, i]) * per_unit[u[i]])
+            moved = max(moved, abs(wanted[s, i] - state[STATES + i]) * per_unit[u[i]])
+        warm = near <= NEAR and moved * state[9] * state[8] <= FAMILIAR * state[7]
+    if not warm:
+        state[7], state[8] = 1e300, 0.0
+    state[0] = state[1] = state[3] = state[6] = 0.0
+    state[2], state[4] = LARGEST_STEP, 1.0
+    if warm:
+        state[1], state[2], state[4] = 1.0, NEAR, 1.0 / SMALLEST_STEP
+    for j in range(len(start)):
+        origin[j] = good[j] = motion[0, j] = closed[s - 1, j] if warm else start[j]
+        motion[1, j] = 0.0
+    for i in range(len(d)):
+        tangent[i] = 0.0
     for i in range(len(u)):
-        motion[1, u[i]] = wanted[s, i] - start[u[i]]
-        if near < 1.0:
-            near = max(near, abs(wanted[s, i] - wanted[s - 1, i]))
-    state[:] = (0.0, 0.0, LARGEST_STEP, 0.0, 1.0)
-    good[:] = start
-    tangent[:] = 0.0
-    motion[0, :] = start
-    if near > NEAR:
+        motion[1, u[i]] = wanted[s, i] - origin[u[i]]
+    if not warm:
         return False
-    state[1], state[2], state[4] = 1.0, NEAR, 1.0 / SMALLEST_STEP
-    motion[0, :] = closed[s - 1]
     if s > first + 1 and reached[s - 2] == 1.0:
         for i in range(len(d)):
             step = closed[s - 1, d[i]] - closed[s - 2, d[i]]
-            motion[0, d[i]] += max(-NEAR, min(NEAR, step))
+            most = NEAR / per_unit[d[i]]
+            motion[0, d[i]] += max(-most, min(most, step))
     for i in range(len(u)):
         motion[0, u[i]] = wanted[s, i]
     return True
@@ -621,10 +664,11 @@ def close_all(
     Each lane goes through a part of the samples in their order. Samples near the one before start
     from there, otherwise, and where that fails, from where the loops start.
     """
-    u, d, start = branch
-    n, m, samples = len(u), len(d), len(wanted)
-    motion, change = zeros((lanes, 2, len(start))), empty((lanes, 2 * m))
-    good, tangent, state = empty((lanes, len(start))), empty((lanes, m)), empty((lanes, 5))
+    u, d, start, per_unit = branch
+    n, m, samples, joints = len(u), len(d), len(wanted), len(start)
+    motion, change = zeros((lanes, 2, joints)), empty((lanes, 2 * m + 1))
+    way, tangent = empty((lanes, 2, joints)), empty((lanes, m))
+    state = zeros((lanes, STATES + n))
     sample, end, warm = empty(lanes, int64), empty(lanes, int64), zeros(lanes, bool_)
     left = 0
     for lane in range(lanes):
@@ -634,7 +678,7 @@ def close_all(
         if sample[lane] < end[lane]:
             left += 1
             s = sample[lane]
-            own = (good[lane], tangent[lane], state[lane], motion[lane])
+            own = (way[lane, 0], way[lane, 1], tangent[lane], state[lane], motion[lane])
             begin(s, s, branch, wanted, closed, reached, own)
     read, written = int64(motion.ctypes.data), int64(change.ctypes.data)
     while left > 0:
@@ -644,8 +688,10 @@ def close_all(
             if s >= end[lane]:
                 continue
             q, found = motion[lane, 0], change[lane]
-            own = (good[lane], tangent[lane], state[lane], motion[lane])
-            outcome = advance(n, m, u, d, start, wanted[s], found, *own[:3], q)
+            own = (way[lane, 0], way[lane, 1], tangent[lane], state[lane], motion[lane])
+            outcome = advance(
+                n, m, u, d, per_unit, own[0], wanted[s], found, own[1], own[2], own[3], q
+            )
             if outcome == 0.0:
                 continue
             first = lane * samples // lanes
@@ -688,7 +734,8 @@ def _closed_efforts(tables: Tables, motion: Matrix, effort: Matrix) -> int:
 def closed_efforts() -> Any:
     """`_closed_efforts`, which raises an error for arrays of another type or layout."""
     indices, numbers = (types.Array(kind, 1, 'C') for kind in (types.int64, types.float64))
-    branch = types.Tuple([indices, indices, numbers])  # type: ignore[no-untyped-call]
+    parts = [indices, indices, numbers, numbers]
+    branch = types.Tuple(parts)  # type: ignore[no-untyped-call]
     tables = types.Tuple([types.int64, types.int64, branch])  # type: ignore[no-untyped-call]
     motion = types.Array(types.float64, 2, 'C', readonly=True)
     return compiled_function(
@@ -712,14 +759,14 @@ def follow(
     """
     u, d = branch[0], branch[1]
     poses, S, R, L, A, pivot, b = work
-    m = len(d)
+    m, rows = len(d), len(b)
     place(tree, q[0], poses)
     first_order(tree, loops, poses, q, S, R, L)
-    ratio: float = factorise(L, d, A, pivot)
+    ratio: float = abs(factorise(L, d, A, pivot))
     if ratio < 1e-14:
         return ratio
     for k in range(K - 1):
-        for r in range(m):
+        for r in range(rows):
             s = 0.0
             for i in range(len(u)):
                 s += L[r, u[i]] * q[k + 1, u[i]]
@@ -728,7 +775,7 @@ def follow(
                 weight = weight * (k + 1 - j) / j
                 part = 0.0
                 for i in range(q.shape[1]):
-                    part += L[j * m + r, i] * q[k + 1 - j, i]
+                    part += L[j * rows + r, i] * q[k + 1 - j, i]
                 s += weight * part
             b[r] = -s
         solve(A, pivot, b)
@@ -754,7 +801,7 @@ def open_efforts(
     Q_tree = E Q + L^T carried, differentiated: the rows of the dependent joints give what the
     loops carry, those of the independent ones the efforts.
     """
-    m, n = len(d), of_tree.shape[1]
+    m, n, rows = len(d), of_tree.shape[1], carried.shape[1]
     rest = empty(n)
     for k in range(of_tree.shape[0]):
         for i in range(n):
@@ -762,16 +809,16 @@ def open_efforts(
         weight = 1.0
         for j in range(1, k + 1):
             weight = weight * (k + 1 - j) / j
-            for r in range(m):
+            for r in range(rows):
                 value = weight * carried[k - j, r]
                 for i in range(n):
-                    rest[i] -= value * L[j * m + r, i]
-        for r in range(m):
-            carried[k, r] = rest[d[r]]
+                    rest[i] -= value * L[j * rows + r, i]
+        for r in range(rows):
+            carried[k, r] = rest[d[r]] if r < m else 0.0
         solve_transposed(A, pivot, carried[k])
         for i in range(len(u)):
             s = rest[u[i]]
-            for r in range(m):
+            for r in range(rows):
                 s -= L[r, u[i]] * carried[k, r]
             efforts[k, i] = s
 
@@ -779,15 +826,16 @@ def open_efforts(
 @_compiled
 def workspace(tree: Tables, loops: Tables, branch: Tables, K: int) -> Tables:
     """Arrays that the kernels work in, for K orders."""
-    nb, rows, m, n = len(tree[0]), len(loops[7]), len(branch[1]), len(branch[2])
+    nb, of_loops, m, n = len(tree[0]), len(loops[7]), len(branch[1]), len(branch[2])
+    rows = of_loops + len(loops[9])
     return (
         empty((nb + 1, 12)),
         empty((K * nb, 6)),
-        empty((K * rows, 6)),
-        empty((K * m, n)),
-        empty((m, m)),
+        empty((K * of_loops, 6)),
+        empty((K * rows, n)),
+        empty((rows, m)),
         empty(m, int64),
-        empty(m),
+        empty(rows),
     )
 
 
@@ -806,8 +854,8 @@ def follow_all(
 ) -> int:
     """Motion of all joints of every sample; the number of the first that is not closed, or -1.
 
-    Of motions (N, K, n) of the independent joints: `whole` (N, K, joints), L (N, K * m, joints)
-    with its factors A (N, m, m) and `pivot` (N, m), how far the way was gone, and the ratio of
+    Of motions (N, K, n) of the independent joints: `whole` (N, K, joints), L (N, K * rows, joints)
+    with its factors A (N, rows, m) and `pivot` (N, m), how far the way was gone, and the ratio of
     pivots. Where the way has been gone, the positions in `whole` are closed ones.
     """
     N, K = motion.shape[0], motion.shape[1]
@@ -817,7 +865,7 @@ def follow_all(
     for s in range(N):
         q = whole[s]
         if reached[s] < 1.0:
-            reached[s] = close_position(tree, loops, branch, motion[s, 0], q, work)
+            reached[s] = close_position(tree, loops, branch, motion[s, 0], q[0], work)
         if reached[s] < 1.0:
             return s
         for k in range(K):

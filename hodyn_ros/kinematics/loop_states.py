@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import finite_array
 from hodyn_ros.errors import JointNameError, MotionError
-from hodyn_ros.kinematics.closed_loops import SINGULAR, ClosedMotion, closure_of
+from hodyn_ros.kinematics.closed_loops import SINGULAR, ClosedMotion, closure_of, tables_of
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.model.loops import LARGEST_STEP
@@ -201,8 +201,9 @@ class LoopSingularity(NamedTuple):
     Attributes
     ----------
     ratio : ndarray, shape (...)
-        Smallest over largest singular value of the loops by the dependent joints: zero where the
-        independent joints do not determine them (second kind, type 2).
+        Smallest over largest singular value of the loops by the dependent joints, lengths divided
+        by one of the mechanism: zero where the independent joints do not determine them (second
+        kind, type 2).
     distance : ndarray, shape (...)
         Of the independent joints from there, estimated [rad, m]; infinite where the singular
         value does not change, as of couplings.
@@ -262,12 +263,15 @@ def loop_singularity(
     array = checked_motion(model, motion, 1)[..., :1, :]
     shape, n = array.shape[:-2], model.n_joints
     q, d = array.reshape(-1, 1, n), closure.dependent
-    left, values, right = np.linalg.svd(ClosedMotion(model, q).L[:, 0][..., d])
+    tables = model.kept(tables_of)
+    L_d = tables.relative(ClosedMotion(model, q).L[:, 0])[..., d]
+    left, values, right = np.linalg.svd(L_d, full_matrices=False)
     # Along each independent joint alone.
     along = np.concatenate(
         [q.repeat(n, axis=0), np.tile(np.eye(n)[:, None], (len(q), 1, 1))], 1
     )
-    slopes = ClosedMotion(model, along).L[:, 1][..., d].reshape(-1, n, len(d), len(d))
+    slopes = tables.relative(ClosedMotion(model, along).L[:, 1])[..., d]
+    slopes = slopes.reshape(-1, n, *slopes.shape[1:])
     gradient = np.einsum('sr,snrc,sc->sn', left[..., -1], slopes, right[:, -1])
     steepness = np.linalg.norm(gradient, axis=-1)
     with np.errstate(divide='ignore'):

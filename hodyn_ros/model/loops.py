@@ -22,8 +22,11 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
-# Where loops are closed [rad, m], and how far a step of Newton's method may go on the way there.
+# Where loops are closed, and how far a step of Newton's method may go on the way there.
 TOLERANCE, LARGEST_STEP = 1e-9, 0.3
+# Relative error of efforts, or of their highest derivative, that a singular position nearby may
+# cause: positions that are nearer are refused.
+LARGEST_ERROR = 0.01
 
 KINDS = ('weld', 'hinge', 'ball', 'slider')
 
@@ -184,8 +187,9 @@ class Closure:
     independent, dependent : ndarray of int
         The n joints of the tree that are those of the model, and the others.
     rows : ndarray of int
-        Of all rows of loops, then couplings, those that the others do not follow from: as many as
-        there are dependent joints.
+        Of all rows of loops, then couplings, those that do not follow from the others everywhere
+        in the same way: as many as there are dependent joints, more if the loops are
+        overconstrained.
     start : ndarray, shape (N,)
         Joint positions of the tree at which the loops are closed: the branch of the mechanism.
     remark : str
@@ -203,6 +207,11 @@ class Closure:
     start: Array = field(repr=False)
     remark: str = ''
     held: tuple[str, ...] = ()
+
+    @property
+    def overconstrained(self) -> bool:
+        """Whether which rows follow from the others changes with the position."""
+        return len(self.rows) > len(self.dependent)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -137,7 +137,9 @@ def test_parameters_go_into_a_model_and_come_back(name):
 
 
 @pytest.mark.parametrize('name', ['Panda', 'tree 5'])
-@pytest.mark.parametrize('algorithm', ['auto', 'spatial', 'closed_form'])
+@pytest.mark.parametrize(
+    'algorithm', ['auto', 'spatial', 'closed_form', 'compiled_robot', 'compiled_tree']
+)
 def test_efforts_with_impossible_parameters_are_those_of_pinocchios_regressor(
     name, algorithm
 ):

@@ -1,0 +1,360 @@
+"""Branches of closed loops, sizes and overconstrained ones, against closed forms and power series.
+
+Joints of the five-bar follow from circles, those of coupled wheels and parallelograms are linear,
+efforts of trees come from the power series of `support.oracles`, by virtual work.
+"""
+
+import contextlib
+
+import numpy as np
+import pytest
+from support.loop_oracle import oracle_of
+from support.mechanisms import ABOUT_Z, at
+from support.oracles import taylor_rnea
+
+from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics, to_urdf
+from hodyn_ros.dynamics import loop_efforts
+from hodyn_ros.errors import HodynError, ModelError, MotionError
+from hodyn_ros.kinematics import complete_motion, loop_singularity
+from hodyn_ros.lie import se3
+from hodyn_ros.model import Loop
+
+pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
+
+BODIES = [(1.0 + k, (0.05, 0.01 * k, 0.0), np.diag([0.001, 0.02, 0.021])) for k in range(4)]
+TURN = 2.0 * np.pi
+
+
+def chain(poses, parents, bodies=None):
+    """A tree of joints about z: j0, j1, ... with links l0, l1, ..."""
+    n = len(poses)
+    return RobotModel.from_body_screws(
+        [ABOUT_Z] * n,
+        poses,
+        parents=parents,
+        inertias=(BODIES * n)[:n] if bodies is None else bodies,
+        joint_names=[f'j{i}' for i in range(n)],
+        link_names=[f'l{i}' for i in range(n)],
+        gravity=(0.3, -9.81, 0.5),
+    )
+
+
+# --- Which branch -------------------------------------------------------------------------------
+
+CRANK, ROD, GROUND = 0.4, 0.5, 0.2
+
+
+def five_bar():
+    tree = chain([at(-GROUND), at(CRANK), at(GROUND), at(CRANK)], [-1, 0, -1, 2])
+    pin = Loop('pin', 'hinge', 'l1', 'l3', at(ROD), at(ROD))
+    start = {'j0': 2.0, 'j1': -1.2, 'j2': 1.0, 'j3': 1.2}
+    return tree.with_loops([pin], ['j0', 'j2'], start)
+
+
+def tips(cranks):
+    """Ends of both cranks (..., 2), and the distance between them."""
+    left, right = (
+        CRANK * np.stack([np.cos(angle), np.sin(angle)], axis=-1) + [ground, 0.0]
+        for angle, ground in zip(np.moveaxis(cranks, -1, 0), (-GROUND, GROUND))
+    )
+    return left, right, np.linalg.norm(right - left, axis=-1)
+
+
+def on_the_side_of_the_start(cranks):
+    """All joints (..., 4), modulo a turn: the pin lies left of the way from tip to tip."""
+    left, right, apart = tips(cranks)
+    across = np.stack([left[..., 1] - right[..., 1], right[..., 0] - left[..., 0]], axis=-1)
+    height = np.sqrt(ROD**2 - (0.5 * apart) ** 2) / apart
+    pin = 0.5 * (left + right) + height[..., None] * across
+    rods = [np.arctan2(*np.moveaxis(pin - tip, -1, 0)[::-1]) for tip in (left, right)]
+    j0, j2 = np.moveaxis(cranks, -1, 0)
+    return np.stack([j0, rods[0] - j0, j2, rods[1] - j2], axis=-1)
+
+
+def mirrored(model, cranks, whole):
+    """How many positions are not on the branch of the start."""
+    off = whole - on_the_side_of_the_start(cranks)
+    off -= TURN * np.round(off / TURN)
+    return int((np.abs(off).max(axis=-1) > 1e-6).sum())
+
+
+@pytest.fixture(scope='module')
+def compiled():
+    model = five_bar()
+    model.warm_up(0)
+    return model
+
+
+def grid(step):
+    angle = np.arange(0.6, 2.6 + 0.5 * step, step)
+    cranks = np.stack(np.meshgrid(angle, angle, indexing='ij'), axis=-1).reshape(-1, 2)
+    return cranks[tips(cranks)[2] < 2.0 * ROD - 1e-9]
+
+
+def test_no_order_of_samples_leads_to_another_branch(compiled):
+    cranks = grid(0.02)
+    whole = complete_motion(compiled, cranks[:, None])[:, 0]
+    assert len(cranks) > 9000 and mirrored(compiled, cranks, whole) == 0
+    order = np.random.default_rng(0).permutation(len(cranks))
+    again = complete_motion(compiled, cranks[order, None])[:, 0]
+    np.testing.assert_allclose(again, whole[order], atol=1e-9)  # whole turns, too
+    alone = [complete_motion(compiled, q[None])[0] for q in cranks[::53]]
+    np.testing.assert_allclose(alone, whole[::53], atol=1e-9)
+
+
+def test_samples_near_the_line_stay_on_their_side(compiled):
+    rng = np.random.default_rng(1)
+    cranks = rng.uniform(0.6, 2.6, (400_000, 2))
+    cranks = cranks[np.abs(tips(cranks)[2] - (2.0 * ROD - 0.006)) < 0.006][:3000]
+    whole = complete_motion(compiled, cranks[:, None])[:, 0]
+    assert len(cranks) > 700 and mirrored(compiled, cranks, whole) == 0
+
+
+def test_a_motion_to_the_line_and_back_stays_on_its_side(compiled):
+    # On the way to the left crank at 2.6 the tips are a rod's length twice apart just before.
+    for nearest in (1e-5, 1e-6):
+        angle = np.arccos(-(2.0 * ROD - 2.0 * GROUND - nearest) / (2.0 * CRANK))
+        far = 0.5 * np.pi + (angle - 0.5 * np.pi) * np.sin(np.arange(0.0, 6.0, 0.02))
+        cranks = np.stack([far, np.pi - far], axis=-1)
+        cranks = cranks[far > 1.2]
+        whole = complete_motion(compiled, cranks[:, None])[:, 0]
+        assert mirrored(compiled, cranks, whole) == 0
+
+
+def test_ways_past_a_singular_position_are_gone_or_refused():
+    # Where the tips meet, rods may turn as they like; these ways pass that 1e-3 to 4e-5 rad away.
+    cranks = np.array([[0.98, 2.17], [0.9, 2.26], [0.66, 2.53], [0.97, 2.18], [1.04, 2.1]])
+    model, found = five_bar(), {}
+    for stage in ('any robot', 'compiled'):
+        if stage == 'compiled':
+            model.warm_up(0)
+        for q in cranks:
+            whole = complete_motion(model, q[None])[0]
+            assert mirrored(model, q, whole) == 0
+            found.setdefault(tuple(q), []).append(whole)
+    for before, after in found.values():
+        np.testing.assert_allclose(before, after, atol=1e-9)
+
+
+def parallelogram():
+    pin = Loop('pin', 'hinge', 'base', 'l2', at(1.0), at(0.3))
+    tree = chain([at(0.0), at(0.3), at(1.0)], [-1, 0, 1])
+    return tree.with_loops([pin], ['j0'], {'j0': 1.0, 'j1': -1.0, 'j2': 1.0 - np.pi})
+
+
+@pytest.mark.parametrize('prepared', [False, True])
+def test_where_branches_cross_efforts_are_right_to_a_percent_or_refused(prepared):
+    model = parallelogram()
+    tree, xml = model.closure.tree, to_urdf(model.closure.tree)
+    if prepared:
+        model.warm_up(2)
+    for angle in np.geomspace(0.1, 1e-7, 25):
+        motion = np.array([angle, 1.3, -0.7, 2.0, -1.0])
+        whole = motion[:, None] * [1.0, -1.0, 1.0]
+        whole[0, 2] -= np.pi
+        expected = taylor_rnea(xml, tree.joint_names, tree.gravity, whole) @ [
+            1.0,
+            -1.0,
+            1.0,
+        ]
+        for K in (3, 4, 5):
+            try:
+                found = inverse_dynamics(model, motion[:K, None])[:, 0]
+            except MotionError as error:
+                assert 'singular' in str(error) and angle < [1e-3, 1e-2, 1e-2][K - 3]
+                continue
+            off = np.abs(found - expected[: K - 2]) / np.abs(expected[: K - 2])
+            assert off.max() < 0.01 and angle > [1e-5, 1e-4, 1e-3][K - 3]
+
+
+def test_a_way_through_crossing_branches_is_refused():
+    model = parallelogram()
+    turn = np.linspace(1.0, 4.0, 301)[:, None, None]
+    for prepared in (False, True):
+        if prepared:
+            model.warm_up(0)
+        with pytest.raises(MotionError, match=r'they close up to j0 = 3\.14159'):
+            complete_motion(model, turn)
+        with pytest.raises(MotionError, match='another branch'):
+            complete_motion(model, turn[-1])
+
+
+def test_where_joints_turn_round_efforts_are_given_up_to_the_line():
+    # Their relative error is that of the distance alone, eps / ratio^2.
+    model = five_bar()
+    oracle = oracle_of(model, to_urdf(model.closure.tree))
+    for nearest in (1e-3, 1e-6, 1e-9):
+        angle = np.arccos(-(2.0 * ROD - 2.0 * GROUND - nearest) / (2.0 * CRANK))
+        motion = [[angle, np.pi - angle], [0.5, -0.5], [1.0, 2.0], [-3.0, 4.0], [5.0, -6.0]]
+        whole = complete_motion(model, motion)
+        _, expected = oracle(np.array(motion), whole[0])
+        off = np.abs(inverse_dynamics(model, motion) - expected).max(axis=-1)
+        assert (off / np.abs(expected).max(axis=-1) < 1e-14 / nearest).all()
+
+
+# --- Overconstrained loops ----------------------------------------------------------------------
+
+
+def locomotive():
+    """Two wheels that rods couple a quarter of a turn apart: neither rod alone would do."""
+    R, D = 0.15, 0.8
+    tree = chain([at(0.0), at(D), at(R), at(0.0, R)], [-1, -1, 0, 0])
+    rods = [
+        Loop('first', 'hinge', 'l1', 'l2', at(R), at(D)),
+        Loop('second', 'hinge', 'l1', 'l3', at(0.0, R), at(D)),
+    ]
+    start = {'j0': 0.4, 'j1': 0.4, 'j2': -0.4, 'j3': -0.4}
+    return tree.with_loops(rods, ['j0'], start)
+
+
+def bennett():
+    """Four hinges in space, of which five rows of the last one leave a motion."""
+    a, b, alpha = 0.5, 0.8, 0.5
+    beta = np.arcsin(np.sin(alpha) * b / a)
+
+    def link(length, twist):
+        pose = np.eye(4)
+        c, s = np.cos(twist), np.sin(twist)
+        pose[:3, :3] = [[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]]
+        pose[0, 3] = length
+        return pose
+
+    tree = chain([np.eye(4), link(a, alpha), link(b, beta)], [-1, 0, 1])
+    last = Loop('last', 'hinge', 'base', 'l2', se3.inverse(link(b, beta)), link(a, alpha))
+    return tree.with_loops([last], ['j0'], {'j0': 2.8, 'j1': -2.9, 'j2': -0.7})
+
+
+def near(angle):
+    return angle + np.array([0.0, 1e-6, -1e-4, 1e-3, 0.03])
+
+
+def test_coupled_wheels_have_no_dead_centre():
+    model = locomotive()
+    assert 'overconstrained' in model.closure.remark
+    tree, xml = model.closure.tree, to_urdf(model.closure.tree)
+    signs = np.array([1.0, 1.0, -1.0, -1.0])
+    angles = np.concatenate([near(0.5 * np.pi), near(-0.5 * np.pi), [0.0, 0.4, 3.0, 6.0]])
+    for prepared in (False, True):
+        if prepared:
+            model.warm_up(2)
+        motion = np.repeat([[1.0, 1.3, -0.7, 2.0, -1.0]], len(angles), axis=0)[..., None]
+        motion[:, 0, 0] = angles
+        found = inverse_dynamics(model, motion)[..., 0]
+        np.testing.assert_allclose(
+            complete_motion(model, motion), motion * signs, atol=1e-11
+        )
+        for values, whole in zip(found, motion * signs):
+            expected = taylor_rnea(xml, tree.joint_names, tree.gravity, whole) @ signs
+            np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+    assert loop_singularity(model, motion).ratio.min() > 0.1
+
+
+def test_a_bennett_linkage_moves_all_the_way_round():
+    model = bennett()
+    oracle = oracle_of(model, to_urdf(model.closure.tree))
+    for angle in (*near(0.0), -1e-6, 1.0, 2.5, -2.5):
+        motion = np.array([[angle], [1.3], [-0.7], [2.0], [-1.0]])
+        whole = complete_motion(model, motion)
+        expected, efforts = oracle(motion, whole[0])
+        np.testing.assert_allclose(whole, expected, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(inverse_dynamics(model, motion), efforts, rtol=1e-11)
+        assert loop_singularity(model, motion).ratio > 0.1
+
+
+def test_what_overconstrained_loops_carry_balances_the_tree():
+    model = locomotive()
+    motion = np.array([[0.5 * np.pi], [1.3], [-0.7]])
+    found = loop_efforts(model, motion)
+    of_tree = inverse_dynamics(model.closure.tree, found.motion)[0]
+    # Forces of the loops at the ends of the rods, 0.8 m from their pins, along and across.
+    across = [found.wrenches[name][0] for name in ('first', 'second')]
+    turned = [np.array([[c, s], [-s, c]]) for c, s in [(0.0, 1.0)]][0]
+    for wrench, effort in zip(across, of_tree[2:]):
+        force = turned.T @ wrench[3:5]  # from the axes of wheel l1 into those of the rods
+        assert 0.8 * force[1] == pytest.approx(effort, abs=1e-12)
+
+
+def test_code_for_overconstrained_loops_is_refused(tmp_path):
+    from hodyn_ros.codegen import generate_code
+
+    with pytest.raises(ModelError, match='overconstrained.*no compiled or generated code'):
+        generate_code(locomotive(), tmp_path)
+
+
+# --- Sizes --------------------------------------------------------------------------------------
+
+
+def scaled(seed, size, kind):
+    """A chain of eight joints in space that a loop closes, all lengths times `size`."""
+    rng = np.random.default_rng(seed)
+    n = 8
+    axes = rng.standard_normal((n, 3))
+    axes /= np.linalg.norm(axes, axis=1)[:, None]
+    slides = rng.random(n) < 0.2
+    screws = [(0, 0, 0, *e) if slide else (*e, 0, 0, 0) for e, slide in zip(axes, slides)]
+    poses = [se3.exp(twist) for twist in rng.uniform(-0.8, 0.8, (n, 6))]
+    frame = se3.exp(rng.uniform(-0.5, 0.5, 6))
+    for pose in (*poses, frame):
+        pose[:3, 3] *= size
+    tree = RobotModel.from_body_screws(
+        screws,
+        poses,
+        inertias=[(1.0, 0.1 * size * e, 0.05 * size**2 * np.eye(3)) for e in axes],
+        gravity=size * np.array([1.0, -2.0, -9.81]),
+        joint_names=[f'j{i}' for i in range(n)],
+        link_names=[f'l{i}' for i in range(n)],
+    )
+    unit = np.where(slides, size, 1.0)
+    q = unit * rng.uniform(-1.0, 1.0, n)
+    end = forward_kinematics(tree, q[None], 'l7').pose
+    axis = rng.standard_normal(3)
+    loop = Loop('loop', kind, 'base', 'l7', frame, se3.inverse(end) @ frame, axis)
+    model = tree.with_loops([loop], start=dict(zip(tree.joint_names, q)))
+    unit = unit[model.closure.independent]
+    motion = rng.standard_normal((5, 8))[:, : model.n_joints] * unit
+    motion[0] = model.closure.start[model.closure.independent] + 0.02 * motion[0]
+    return model, motion, inverse_dynamics(model, motion) * unit / size**2
+
+
+@pytest.mark.parametrize(
+    ('kind', 'seed'), [('weld', 2), ('hinge', 6), ('ball', 7), ('slider', 2)]
+)
+def test_the_size_of_a_mechanism_changes_nothing(kind, seed):
+    model, motion, efforts = scaled(seed, 1.0, kind)
+    ratio = loop_singularity(model, motion).ratio
+    for size in (1e-6, 1e-5, 1e-3, 7.0, 1e3, 1e5):
+        other, same, found = scaled(seed, size, kind)
+        assert other.joint_names == model.joint_names
+        off = np.abs(found - efforts).max(axis=-1) / np.abs(efforts).max(axis=-1)
+        assert off.max() < 1e-11
+        assert loop_singularity(other, same).ratio == pytest.approx(ratio, rel=1e-11)
+
+
+def test_small_chains_are_closed_with_all_their_joints_or_refused():
+    for seed in range(40):
+        for kind, rows in (('weld', 6), ('hinge', 5)):
+            try:
+                model, *_ = scaled(seed, 5e-5, kind)
+            except HodynError:
+                continue  # nearly singular, of any size
+            assert model.n_joints == 8 - rows
+
+
+@pytest.mark.parametrize('seed', [0, 3])
+def test_loops_that_slide_are_closed_to_rounding(seed):
+    # The frames' origins are a stroke apart: what is left open there is no error of the twist.
+    model, *_ = scaled(seed, 1.0, 'slider')
+    (loop,), tree, closed = model.closure.loops, model.closure.tree, 0
+    rng = np.random.default_rng(seed)
+    for change in rng.uniform(-0.3, 0.3, (80, model.n_joints)):
+        with contextlib.suppress(MotionError):  # out of reach
+            wanted = model.closure.start[model.closure.independent] + change
+            whole = complete_motion(model, wanted[None])
+            end = forward_kinematics(tree, whole, loop.link_b).pose @ loop.pose_b
+            relative = se3.inverse(loop.pose_a) @ end
+            np.testing.assert_allclose(relative[:3, :3], np.eye(3), atol=1e-13)
+            np.testing.assert_allclose(
+                np.cross(loop.axis, relative[:3, 3]), 0.0, atol=1e-13
+            )
+            closed += 1
+    assert closed > 30
