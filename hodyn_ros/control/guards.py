@@ -39,6 +39,8 @@ HOLD, FLOAT = 'hold', 'float'
 
 BOUNDS = (*(name for _, name in QUANTITIES), 'measurements', 'saturation_time', 'max_gap')
 """What stops a robot: names of bounds, and positions that cannot be true."""
+CONTACT = 'max_external_torque'
+"""The bound of a robot that has met something."""
 
 # Bounds of torques that are not given, by the largest torque of the motors of a joint.
 _EXTERNAL, _DRIVE = 1.0, 0.5
