@@ -34,6 +34,7 @@ from hodyn_ros.control.guards import (
     MOST_TURNED,
     OUTSIDE,
     OVERLOAD,
+    RUN_UP,
     Guards,
     holding_bandwidth,
     ringing_bandwidth,
@@ -333,6 +334,8 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
         c->stopping[6 * N + i] = before - torque[i];
     }
     c->driven = 0.0;
+    for (int i = 0; i < N * N; ++i)
+        c->driven -= $run_up * c->links[N + i / N] * mass[i] * c->links[N + i % N];
 }
 
 /* Stop the robot if it is beyond a bound. */
@@ -766,6 +769,7 @@ def _numbers(controller: ObserverController) -> dict[str, Any]:
         'ringing': ringing_bandwidth(T),
         'holding': holding_bandwidth(T),
         'most_found': MOST_FOUND,
+        'run_up': RUN_UP,
         'most_bridged': MOST_BRIDGED,
         'fading': controller.fading,
         'rows': rows,

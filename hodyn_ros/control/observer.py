@@ -50,7 +50,7 @@ MOST_BRIDGED = 100  # samples; after a longer gap everything begins anew
 _FASTEST, _SLOWEST, _OVER_RESONANCE = 0.4, 3.5, 1.5
 # How far a measured position may be from what is expected: by the largest speed, and at least,
 # for what encoders resolve [rad, m].
-_MOST_SPEED, _LEAST_REACH = 1.5, 3e-3
+_MOST_SPEED, _MOST_MOTOR_SPEED, _LEAST_REACH = 1.5, 4.0, 3e-3
 
 
 class ObservedState(NamedTuple):
@@ -251,8 +251,8 @@ class StateObserver:
         """Say what the joints can do.
 
         A measured position farther from what is expected than some of it is gated: 1.5 times the
-        way at the largest speed, of motors on springs also twice that under the largest torque.
-        Motors that choose the stiffness of a joint are not gated.
+        way at the largest speed, of motors 4 times, on springs also twice that under the largest
+        torque. Motors that choose the stiffness of a joint are not gated.
 
         Parameters
         ----------
@@ -262,13 +262,16 @@ class StateObserver:
             Largest torques of the motors [N m] or [N].
         """
         t, T, self.most_torque = self.transmission, self.sample_period, np.array(torque)
-        links = np.maximum(_MOST_SPEED * speed, _LEAST_REACH / T)
+        links, wider = (
+            np.maximum(most * speed, _LEAST_REACH / T)
+            for most in (_MOST_SPEED, _MOST_MOTOR_SPEED)
+        )
         elastic = np.where(t.inertia > 0.0, t.inertia, np.inf)
         with np.errstate(invalid='ignore'):
             springs = np.nan_to_num(2.0 * T * torque / elastic, nan=0.0, posinf=np.inf)
         # Motors that choose a stiffness are not as slow as their joint.
         follows = t.is_single[t.joint] | (t.is_elastic[t.joint] == 0.0)
-        motors = np.where(follows, links[t.joint] + springs, np.inf)
+        motors = np.where(follows, wider[t.joint] + springs, np.inf)
         self.reach = np.concatenate([links, motors])
 
     def reset(self) -> None:

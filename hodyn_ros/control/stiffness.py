@@ -62,9 +62,9 @@ def _ends(
     h = 1e-3 * abs(torque[0]) + 1e-6
     found = []
     for before, now, after in permitted(torque[0] + h * np.array([-1.0, 0.0, 1.0])):
-        slope, bend = (after - before) / (2.0 * h), (after - 2.0 * now + before) / h**2
-        if not (np.isfinite(slope) and np.isfinite(bend)):
-            slope = bend = 0.0
+        slope = bend = 0.0
+        if np.isfinite(before) and np.isfinite(after):
+            slope, bend = (after - before) / (2.0 * h), (after - 2.0 * now + before) / h**2
         rates = slope * torque[1], bend * torque[1] ** 2 + slope * torque[2]
         found.append(np.array([now, *rates]))
     return found[0], found[1]

@@ -42,6 +42,7 @@ from hodyn_ros.control.guards import (
     OUTSIDE,
     OVERLOAD,
     QUANTITIES,
+    RUN_UP,
     BeyondBound,
     Bounds,
     Guards,
@@ -201,7 +202,7 @@ class ObserverController(Law):
         )
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
-        self._driven, self._runaway, self._repeated = 0.0, '', 0
+        self._driven, self._runaway, self._repeated = np.nan, '', 0
         margin = (guards or GUARDS).velocity_margin
         self.too_fast = (1.0 + margin) * self.fastest
         self._last: Command | None = None
@@ -460,11 +461,11 @@ class ObserverController(Law):
         before = self._last.torque if self._last is not None else observer.acting
         # The low passes begin with what is known, a sample before.
         T, deflection = self.sample_period, theta - observer.measured[0][t.joint]
-        rest[:2] = theta, 0.0 if touches else np.clip(speed, -fastest, fastest)
+        rest[0], rest[1] = theta, 0.0 if touches else np.clip(speed, -fastest, fastest)
         rest[2:4] = theta - T * speed, speed
         rest[4:] = deflection - T * turning, turning, 0.0 * theta
         rest[6] = before - self._holding_torque(0.0)
-        self._driven = 0.0
+        self._driven = self._owed()
 
     def _held(self) -> Command:
         """Torques of motors that come to rest, or are held there.
@@ -474,15 +475,55 @@ class ObserverController(Law):
         self._stopped_for += self.sample_period
         torque = self._holding_torque(self._stopped_for)
         self._stopping[6] *= self.holding.fading
-        is_fast = (np.abs(self.observer.present[0][1]) > self.too_fast).any()
-        self._beyond = self._beyond + 1 if is_fast else 0
-        samples = (self.guards or GUARDS).violation_samples
-        if self._beyond >= samples and self._driven > 0.0 and not self._runaway:
-            self._runaway = RUNAWAY
+        if self._run_away():
             self.reason = self.stands or RUNAWAY
             torque = self._holding_torque(self._stopped_for)
         self.observer.apply(torque, 0.0)
         return Command(torque, torque.copy(), self.reason)
+
+    def _owed(self) -> float:
+        """Work that what holds the robot does before links are said to run away, negative [J]."""
+        speed = self.observer.present[0][1]
+        return -RUN_UP * float(speed @ self.observer.mass @ speed)
+
+    def _run_away(self) -> bool:
+        """Whether the links have now become too fast by what holds them."""
+        is_fast = (np.abs(self.observer.present[0][1]) > self.too_fast).any()
+        self._beyond = self._beyond + 1 if is_fast else 0
+        samples = (self.guards or GUARDS).violation_samples
+        if self._runaway or self._beyond < samples or not self._driven > 0.0:
+            return False
+        self._runaway = RUNAWAY
+        return True
+
+    def spared(self, command: Command) -> Command:
+        """Command of another law that holds the robot; see `Law.spared`."""
+        observer, t, weight = self.observer, self.observer.transmission, self._weight()
+        doubted = observer.doubted > 0.0
+        if np.isnan(self._driven):
+            self._driven = self._owed()
+        power = (command.torque - weight) * observer.present[0][1, t.joint]
+        self._driven += self.sample_period * power[~doubted].sum()
+        self._run_away()
+        if self._runaway:
+            doubted[:] = True
+        if not doubted.any():
+            return command
+        limits = self.torque_limits
+        torque = np.where(doubted, np.clip(weight, -limits, limits), command.torque)
+        return Command(torque, torque.copy(), self._runaway or command.reason)
+
+    def trust(self) -> None:
+        """Believe the encoders of the motors again; see `Law.trust`."""
+        if self._runaway:
+            raise ControlError(self._runaway)
+        self.observer.doubted[:], self._driven, self._beyond = 0.0, np.nan, 0
+
+    def _weight(self) -> Array:
+        """Torques of the motors (m,) that carry the weight where the links are measured."""
+        t, q = self.observer.transmission, self.observer.measured[0]
+        weight: Array = t.share * gravity_effort(self.model, q[None])[0][t.joint]
+        return weight
 
     def _holding_torque(self, time: float) -> Array:
         """Torques of the law that holds.
@@ -499,7 +540,7 @@ class ObserverController(Law):
         """
         observer, gains = self.observer, self.holding
         t, q = observer.transmission, observer.measured[0]
-        weight = t.share * gravity_effort(self.model, q[None])[0][t.joint]
+        weight = self._weight()
         if t.is_variable:  # and what the springs pull against each other with
             load = np.where(observer.doubted, observer.stood[1], observer.springs.load)
             weight += np.where(
@@ -562,7 +603,7 @@ class ObserverController(Law):
             )
         self.state, self.reason = FOLLOWING, ''
         self._doubt = ''
-        self.observer.doubted[:] = 0.0
+        self.trust()
         self.observer.watch.forget()
         self.begin()
 
@@ -643,8 +684,8 @@ class ObserverController(Law):
     def reset(self) -> None:
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
         self.observer.reset()
-        self.observer.doubted[:] = 0.0
         self.state, self.reason, self._last, self._runaway = FOLLOWING, '', None, ''
+        self.trust()
         self._beyond, self._limited_for = 0, 0.0
         self.begin()
 

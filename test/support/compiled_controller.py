@@ -76,7 +76,10 @@ def faults(name):
         'stop': {'stop': 500, 'release': 1000},
         'gap': {'elapsed': {600: 80}},
         'frozen motor': {'frozen': dict.fromkeys(range(600, 1200), 8)},
-        'frozen motor behind a stop': {'frozen': dict.fromkeys(range(498, 1200), 9), 'stop': 500},
+        'frozen motor behind a stop': {
+            'frozen': dict.fromkeys(range(498, 1200), 9),
+            'stop': 500,
+        },
         'twice': {'repeated': range(500, 900, 20)},
         'silence': {'repeated': range(500, 520)},
         'untold gaps': {'missed': {500: 3, 600: 8}},
