@@ -261,6 +261,8 @@ static int look_ahead(const ${name}_controller *c, ${name}_controller *ahead)
 static int samples_passed(${name}_controller *c, const double *last)
 {
     double speed[2 * N];
+    for (int i = 0; i < 2 * N; ++i)
+        if (c->gated_since[i] > 0.0 || c->doubted[i % N] > 0.0) return 1;
     memcpy(speed, c->links + N, sizeof(double[N]));
     memcpy(speed + N, c->motors + N, sizeof(double[N]));
     return (int)passed(2 * N, $T, COUNTS, c->measured, last, speed, c->least_change);
@@ -535,7 +537,7 @@ $evaluate
         hold_motors(&c, c.stopped_for, torque);
         for (int i = 0; i < N; ++i) {
             c.stopping[6 * N + i] *= $hold_fading;
-            if (fabs(c.links[N + i]) > TOO_FAST[i]) is_fast = 1;
+            if (fabs(c.links[N + i]) > TOO_FAST[i]) is_fast = c.stopped_for > $stop_duration;
         }
         c.beyond = is_fast ? c.beyond + 1 : 0;
         if (c.beyond >= $violation_samples && c.driven > 0.0 && !c.runaway) {

@@ -678,7 +678,7 @@ def doubt(
         1 for each motor in doubt, until it moves; is changed.
     """
     for i in range(m):
-        turned = min(0.1 * most[i], 0.02 * rate[i])
+        turned = min(0.15 * most[i], 0.03 * rate[i])
         if rate[i] * abs(theta[i] - before[0, i]) > 0.02 * turned:
             before[0, i], before[1, i], before[2, i] = theta[i], load[i], missing[i]
             before[3, i], before[4, i], before[5, i] = 0.0, 0.0, 0.0

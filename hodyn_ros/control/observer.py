@@ -365,7 +365,12 @@ class StateObserver:
             self.watch.begin()
 
     def _passed(self, *last: Array) -> int:
-        """Samples since the last positions of links and motors, as the motion tells."""
+        """Samples since the last positions of links and motors, as the motion tells.
+
+        Encoders that are not believed tell nothing.
+        """
+        if self.gated_since.any() or self.doubted.any():
+            return 1
         values, before = np.concatenate(self.measured), np.concatenate(last)
         speed = np.concatenate([self.links[1], self.motors[1]])
         T, counts, least = self.sample_period, self.counts, self._least_change

@@ -487,11 +487,16 @@ class ObserverController(Law):
         return -RUN_UP * float(speed @ self.observer.mass @ speed)
 
     def _run_away(self) -> bool:
-        """Whether the links have now become too fast by what holds them."""
+        """Whether links are too fast by what holds them, when they should have come to rest."""
+        guards = self.guards or GUARDS
         is_fast = (np.abs(self.observer.present[0][1]) > self.too_fast).any()
-        self._beyond = self._beyond + 1 if is_fast else 0
-        samples = (self.guards or GUARDS).violation_samples
-        if self._runaway or self._beyond < samples or not self._driven > 0.0:
+        is_over = self._stopped_for > guards.stop_duration
+        self._beyond = self._beyond + 1 if is_fast and is_over else 0
+        if (
+            self._runaway
+            or self._beyond < guards.violation_samples
+            or not self._driven > 0.0
+        ):
             return False
         self._runaway = RUNAWAY
         return True
@@ -501,7 +506,8 @@ class ObserverController(Law):
         observer, t, weight = self.observer, self.observer.transmission, self._weight()
         doubted = observer.doubted > 0.0
         if np.isnan(self._driven):
-            self._driven = self._owed()
+            self._driven, self._stopped_for = self._owed(), 0.0
+        self._stopped_for += self.sample_period
         power = (command.torque - weight) * observer.present[0][1, t.joint]
         self._driven += self.sample_period * power[~doubted].sum()
         self._run_away()

@@ -119,6 +119,7 @@ def meet(controller, library, name, wanted=None):
     wanted = wanted or (lambda time: motion([time])[0])
     fault, seen, largest, error = faults(name), 0, 0.0, 0.0
     state = plant.at_rest(motion([0.0])[0, 0])
+    given = wanted(controller.lead), state[0], None, state[2]
     under_way, stuck = [plant.torque] * controller.observer.delay_samples, {}
     for k in range(fault.get('release', 800) + 400):
         elapsed = fault.get('elapsed', {}).get(k, 1)
