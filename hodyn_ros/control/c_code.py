@@ -39,7 +39,7 @@ from hodyn_ros.control.guards import (
     holding_bandwidth,
     ringing_bandwidth,
 )
-from hodyn_ros.control.observer import MOST_BRIDGED, MOST_FOUND, SUBSTEPS
+from hodyn_ros.control.observer import CALM, MOST_BRIDGED, MOST_FOUND, SUBSTEPS, WARY
 from hodyn_ros.dynamics.matrices import MOST_BODIES
 from hodyn_ros.engine.matrix_program import term_program
 from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
@@ -192,7 +192,7 @@ static int take(
     const size_t row = sizeof(double[N]);
     const double *q = c->measured, *theta = c->measured + N;
     const int is_new = !c->is_running;
-    double load[N], missing[N];
+    double load[N], missing[N], turns = c->reason ? $wary : $calm;
     for (int i = 0; i < N; ++i) {
         const double spring = STIFFNESS[i] * (theta[i] - q[i]);
         if (!c->is_running) {
@@ -231,14 +231,15 @@ static int take(
     for (int i = 0; i < N; ++i) {
         load[i] = STIFFNESS[i] * (theta[i] - q[i]);
         missing[i] = spring_torque ? c->torque[i] - load[i] : c->links[2 * N + i];
+        if (c->doubted[i] > 0.0) turns = $wary;
         if (!is_new) continue;
         c->stood[i] = theta[i];
         c->stood[N + i] = load[i];
         c->stood[2 * N + i] = missing[i];
         for (int k = 3; k < 6; ++k) c->stood[k * N + i] = 0.0;
     }
-    doubt(N, T, JOINT, IS_ELASTIC, GAINS, STRONGEST, STIFFNESS, theta, load, missing, c->stood,
-          c->doubted);
+    doubt(N, T, turns, JOINT, IS_ELASTIC, GAINS, STRONGEST, STIFFNESS, theta, load, missing,
+          c->stood, c->doubted);
     return 0;
 }
 
@@ -772,6 +773,8 @@ def _numbers(controller: ObserverController) -> dict[str, Any]:
         'holding': holding_bandwidth(T),
         'most_found': MOST_FOUND,
         'run_up': RUN_UP,
+        'calm': CALM,
+        'wary': WARY,
         'most_bridged': MOST_BRIDGED,
         'fading': controller.fading,
         'rows': rows,

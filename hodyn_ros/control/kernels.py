@@ -641,6 +641,7 @@ def passed(
 def doubt(
     m: int,
     T: float,
+    share: float,
     joint: Index,
     is_elastic: Vector,
     gains: MotorMatrix,
@@ -664,6 +665,8 @@ def doubt(
     joint, is_elastic
     T : float
         Time since the sample before [s].
+    share : float
+        Of the torque of a motor by which the load of its spring has to change.
     gains : ndarray, shape (3, m)
         Of the observers.
     most : ndarray, shape (m,)
@@ -678,7 +681,7 @@ def doubt(
         1 for each motor in doubt, until it moves; is changed.
     """
     for i in range(m):
-        turned = min(0.15 * most[i], 0.03 * rate[i])
+        turned = share * min(most[i], 0.2 * rate[i])
         if rate[i] * abs(theta[i] - before[0, i]) > 0.02 * turned:
             before[0, i], before[1, i], before[2, i] = theta[i], load[i], missing[i]
             before[3, i], before[4, i], before[5, i] = 0.0, 0.0, 0.0

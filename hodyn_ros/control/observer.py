@@ -43,6 +43,10 @@ from hodyn_ros.typing import Array
 SUBSTEPS = 4
 _MOST_DELAYED = 100  # samples
 _SHORT_GAP = 5  # samples, from which on a gap is not looked at for a delay
+# Share of the torque of a motor by which the load of its spring has to change, while its measured
+# position stands still, to be doubted: more than the friction of a motor that is pushed at rest;
+# less where the robot has been stopped anyway.
+CALM, WARY = 0.2, 0.1
 MOST_FOUND = 10  # samples that have not come, as the motion tells, and are bridged
 MOST_BRIDGED = 100  # samples; after a longer gap everything begins anew
 # Fastest and slowest poles of the observers, by the sample time and the bandwidth, and how much
@@ -145,6 +149,8 @@ class StateObserver:
         How many of each link and motor one after the other until now.
     doubted : ndarray, shape (m,)
         1 for each motor whose position stands still while its spring turns, until it is set to 0.
+    is_wary : bool
+        Whether motors are doubted sooner, as when the robot has been stopped; set by its law.
     watch : LoopWatch
         What is seen of the delay of the loop and the noise of the positions.
     acting : ndarray, shape (m,)
@@ -189,6 +195,7 @@ class StateObserver:
         self._motion = np.zeros((3, n))
         self.gated, self.gated_since, self.is_gating = 0, np.zeros(n + m), False
         # Where motors stand, with the load of their springs and what the links feel of it.
+        self.is_wary = False
         self.doubted, self.stood = np.zeros(m), np.zeros((6, m))
         self._least_change = np.full(n + m, np.inf)
         on_springs = transmission.is_elastic[transmission.joint]
@@ -479,6 +486,7 @@ class StateObserver:
         doubt(
             len(t.joint),
             T,
+            WARY if self.is_wary or self.doubted.any() else CALM,
             t.joint,
             t.is_elastic,
             self._motor_gains,

@@ -449,7 +449,7 @@ class ObserverController(Law):
         observer, t = self.observer, self.observer.transmission
         links, motors = observer.present
         fastest = self.fastest[t.joint]
-        self.state, self.reason = STOPPED, reason
+        self.state, self.reason, observer.is_wary = STOPPED, reason, True
         self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
         stiffness = observer.springs.stiffness
         self.holding = holding(t, observer.mass, stiffness, self.sample_period)
@@ -523,6 +523,7 @@ class ObserverController(Law):
         """Believe the encoders of the motors again; see `Law.trust`."""
         if self._runaway:
             raise ControlError(self._runaway)
+        self.observer.is_wary = False
         self.observer.doubted[:], self._driven, self._beyond = 0.0, np.nan, 0
 
     def _weight(self) -> Array:
