@@ -274,12 +274,14 @@ class Law(ABC):
             If what held the robot has made it run away: only `reset` helps then.
         """
 
-    def spared(self, command: Command) -> Command:
-        """Command of another law that holds the robot, as far as the encoders are believed.
+    def spared(self, command: Command, is_held: bool) -> Command:
+        """Command of a robot that has been stopped, as far as the encoders are believed.
 
         Parameters
         ----------
         command : Command
+        is_held : bool
+            Whether it is to rest, and not led by hand: then its links are watched.
 
         Returns
         -------

@@ -501,8 +501,8 @@ class ObserverController(Law):
         self._runaway = RUNAWAY
         return True
 
-    def spared(self, command: Command) -> Command:
-        """Command of another law that holds the robot; see `Law.spared`."""
+    def spared(self, command: Command, is_held: bool) -> Command:
+        """Command of a robot that has been stopped; see `Law.spared`."""
         observer, t, weight = self.observer, self.observer.transmission, self._weight()
         doubted = observer.doubted > 0.0
         if np.isnan(self._driven):
@@ -510,7 +510,8 @@ class ObserverController(Law):
         self._stopped_for += self.sample_period
         power = (command.torque - weight) * observer.present[0][1, t.joint]
         self._driven += self.sample_period * power[~doubted].sum()
-        self._run_away()
+        if is_held:
+            self._run_away()
         if self._runaway:
             doubted[:] = True
         if not doubted.any():
@@ -738,13 +739,13 @@ class ObserverController(Law):
         motion = np.zeros((5, self.model.n_joints))
         fill(motion[0], 'position', position)
         effort = inverse_dynamics(self.model, motion)
-        taken, _ = self._possible(stiffness, effort)
+        taken, _ = self._followable(stiffness, effort)
         found: Array = motor_motion(
             self._undamped, motion, effort, stiffness=taken
         ).position[0]
         return found
 
-    def _possible(
+    def _followable(
         self, stiffness: Mapping[str, ArrayLike] | None, effort: Array
     ) -> tuple[dict[str, Array] | None, str]:
         """Stiffness of each joint that its motors can follow, and what is said of it.
@@ -772,7 +773,8 @@ class ObserverController(Law):
                 torque = effort[:, self.model.joint_names.index(name)]
                 taken[name] = possible_stiffness(permitted, taken[name], torque)
                 self._stiffness[name] = taken[name][0]
-            if not abs(taken[name][0] - wanted[0]) <= _EQUAL * wanted[0]:
+            is_other = not abs(taken[name][0] - wanted[0]) <= _EQUAL * wanted[0]
+            if is_other and permitted is not None:
                 ends = '{:.6g} to {:.6g}'.format(*permitted(torque[0]))
                 remark = (
                     f'The stiffness of {name} is to be {wanted[0]:.6g}, but can be {ends} N m/rad '
@@ -1104,7 +1106,7 @@ class TrackingController(ObserverController):
         DeflectionError
             If no stiffness was given, or the nearest one does not help.
         """
-        taken, self._remark = self._possible(stiffness, effort)
+        taken, self._remark = self._followable(stiffness, effort)
         return motor_motion(self._undamped, desired, effort, stiffness=taken)
 
     def _spread(self, wanted: Array, motors: Array) -> Array:

@@ -612,7 +612,9 @@ class ControlLoop:
             used = (laws.floating if state == supervisor.FLOATING else None) or law
             command = used.evaluate(reference, *values, elapsed=elapsed)
         self._answered = measured.stamp
-        return law.spared(command) if self.supervisor.has_stopped else command
+        if not self.supervisor.has_stopped:
+            return command
+        return law.spared(command, state == LEAVING)
 
     def _reference(self, laws: Laws, measured: Measured) -> tuple[Array, Array]:
         """Reference of a measurement, and the tracking error.
