@@ -596,7 +596,7 @@ def passed(
 
     It does if the positions of what moves have gone on by the same time at the estimated speeds,
     to a fifth, and if this is a whole number of samples: no torque can do that in a sample. None
-    have passed if they are the same.
+    have passed if all positions are the same.
 
     Parameters
     ----------
@@ -610,9 +610,10 @@ def passed(
     least : ndarray, shape (n,)
         Least change of each position so far; is changed.
     """
-    many, ways, squares, moved = 0.0, 0.0, 0.0, 0.0
+    many, ways, squares, moved, any_way = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(n):
         way = values[i] - last[i]
+        any_way += counts[i] * abs(way)
         if abs(way) > 0.0:
             least[i] = min(least[i], abs(way))
         if counts[i] * abs(speed[i]) * T > 8.0 * least[i]:
@@ -625,7 +626,7 @@ def passed(
         return 1.0
     if many < 2.0:
         return 1.0
-    if moved == 0.0:
+    if any_way == 0.0:
         return 0.0
     if ways > 1.5 * squares:
         if ways < 1000.0 * squares:

@@ -769,8 +769,8 @@ class ObserverController(Law):
             if not np.isfinite(wanted).all() and name in self._stiffness:
                 taken[name] = np.array([self._stiffness[name], 0.0, 0.0])
             permitted = getattr(self.actuators[name], 'stiffness_range', None)
+            torque = effort[:, self.model.joint_names.index(name)]
             if permitted is not None and np.isfinite(taken[name]).all():
-                torque = effort[:, self.model.joint_names.index(name)]
                 taken[name] = possible_stiffness(permitted, taken[name], torque)
                 self._stiffness[name] = taken[name][0]
             is_other = not abs(taken[name][0] - wanted[0]) <= _EQUAL * wanted[0]

@@ -396,8 +396,10 @@ static double passed(
     double ways = 0.0;
     double squares = 0.0;
     double moved = 0.0;
+    double any_way = 0.0;
     for (int i = 0; i < n; ++i) {
         double way = values[i] - last[i];
+        any_way += counts[i] * fabs(way);
         if (fabs(way) > 0.0) {
             least[i] = smaller(least[i], fabs(way));
         }
@@ -414,7 +416,7 @@ static double passed(
     if (many < 2.0) {
         return 1.0;
     }
-    if (moved == 0.0) {
+    if (any_way == 0.0) {
         return 0.0;
     }
     if (ways > 1.5 * squares) {
