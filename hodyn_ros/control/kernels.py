@@ -658,7 +658,7 @@ def doubt(
 
     A motor that is held, as by a brake or its friction, lets its spring push the link. If its
     measurement alone stands still, the link does not feel what the deflection tells: the torque
-    that the model lacks is the opposite of it, as far as the observer has found it by then.
+    that the model lacks is as large, as far as the observer has found it by then, or larger.
 
     Parameters
     ----------
@@ -697,7 +697,7 @@ def doubt(
         found = abs(before[5, i])
         if abs(change) > turned:
             if found > 0.25 * turned:
-                if (missing[i] - before[2, i]) * before[5, i] > 0.75 * found * found:
+                if abs(missing[i] - before[2, i]) > 0.75 * found:
                     doubted[i] = is_elastic[joint[i]]
 
 

@@ -470,7 +470,7 @@ static void doubt(
         double found = fabs(before[5 * m + i]);
         if (fabs(change) > turned) {
             if (found > 0.25 * turned) {
-                if ((missing[i] - before[2 * m + i]) * before[5 * m + i] > 0.75 * found * found) {
+                if (fabs(missing[i] - before[2 * m + i]) > 0.75 * found) {
                     doubted[i] = is_elastic[joint[i]];
                 }
             }
