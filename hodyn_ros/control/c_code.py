@@ -34,11 +34,12 @@ from hodyn_ros.control.guards import (
     MOST_TURNED,
     OUTSIDE,
     OVERLOAD,
+    RUN_UP,
     Guards,
     holding_bandwidth,
     ringing_bandwidth,
 )
-from hodyn_ros.control.observer import MOST_BRIDGED, SUBSTEPS
+from hodyn_ros.control.observer import CALM, MOST_BRIDGED, MOST_FOUND, SUBSTEPS, WARY
 from hodyn_ros.dynamics.matrices import MOST_BODIES
 from hodyn_ros.engine.matrix_program import term_program
 from hodyn_ros.engine.program import MASS_MATRIX, WEIGHT
@@ -50,9 +51,19 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.control.tracking import ObserverController
 
-_KERNELS = ('factorise', 'solve', 'observe', 'carry_forward', 'gate', 'outside', 'hold')
+_KERNELS = (
+    'factorise',
+    'solve',
+    'observe',
+    'carry_forward',
+    'gate',
+    'outside',
+    'passed',
+    'doubt',
+    'hold',
+)
 # Bounds by the reasons of a stop, in the order of the enumeration below.
-_REASONS = ('', *BOUNDS, '', '')
+_REASONS = ('', *BOUNDS, '', '', 'measurements', '', '')
 _COLUMNS = {'Matrix': 'n', 'MotorMatrix': 'm'}
 
 _DECLARATIONS = Template("""
@@ -68,8 +79,15 @@ _DECLARATIONS = Template("""
 enum {
     ${UPPER}_FOLLOWS, ${UPPER}_POSITION, ${UPPER}_VELOCITY, ${UPPER}_TRACKING_ERROR,
     ${UPPER}_EXTERNAL_TORQUE, ${UPPER}_DRIVE_ERROR, ${UPPER}_MEASUREMENTS, ${UPPER}_SATURATION,
-    ${UPPER}_GAP, ${UPPER}_SPRING_RANGE, ${UPPER}_ASKED
+    ${UPPER}_GAP, ${UPPER}_SPRING_RANGE, ${UPPER}_ASKED, ${UPPER}_ENCODER_STANDS,
+    ${UPPER}_RUNAWAY, ${UPPER}_SILENCE
 };
+
+/* ENCODER_STANDS: the encoder of a motor stands still while its joint moves; this motor carries
+ * the weight alone. RUNAWAY: the links have run away behind a stop. SILENCE: $most_gated
+ * measurements one after the other were the same, though the robot moved. Then all motors carry
+ * the weight alone until a reset. With each of the three brakes must close.
+ */
 
 /* What a controller remembers. Estimates at the latest measurement in rows of $n: position,
  * velocity, torque that the model lacks, the same behind a low pass.
@@ -80,12 +98,13 @@ typedef struct {
     double applied[($delay + 1) * $n], acting[$n];
     double measured[2 * $n], command[$n], left[$n], gated_since[2 * $n];
     double stopping[7 * $n], stiffness[$n], damping[$n], spring_damping[$n];
-    double limited_for, stopped_for;
+    double stood[6 * $n], doubted[$n], least_change[2 * $n];
+    double limited_for, stopped_for, driven;
     $memory
     long gated; /* positions so far that could not be true */
     int reason; /* why the robot has been stopped and is held; 0: it follows */
     int joint; /* of the reason; of motors 0 to ${last} as well; -1: of none */
-    int is_running, has_command, begins, beyond;
+    int is_running, has_command, begins, beyond, repeated, runaway;
 } ${name}_controller;
 
 /* Forget everything: to be called first. The next measurement begins anew. */
@@ -95,7 +114,7 @@ void ${name}_controller_reset(${name}_controller *controller);
 void ${name}_controller_stop(${name}_controller *controller);
 
 /* Let a robot that has been stopped do what is wanted again. Returns 1, and does nothing, if its
- * motors still move or its positions cannot be true.
+ * motors still move, its positions cannot be true, or it has run away.
  */
 int ${name}_controller_release(${name}_controller *controller);
 
@@ -115,14 +134,15 @@ void ${name}_controller_observed(
  *                true, or is NaN, is taken for what is expected
  * qd, thetad     velocities, looked at in the first sample only; may be NULL
  * spring_torque  of torque sensors, in place of what the springs tell; may be NULL
- * elapsed        time since the call before [s]: SAMPLE_PERIOD, or that of stamps
+ * elapsed        time since the call before [s]: that of stamps, or SAMPLE_PERIOD, in place of
+ *                which the motion may tell of up to $most_found that have passed
  *
  * Returns 0; or 1 if an argument or a result is not finite, 2 if the mass matrix is singular,
  * 3 if a spring would be out of its range and there are no guards, 4 if the first measurement
  * cannot be true: far from the position limits, or torques of springs beyond those of motors or
  * other than those of sensors. Then torque and controller are as before. 5 if no time has
- * elapsed: the torque is that of before. Beyond a bound the motors are brought to rest and held,
- * and `reason` says why.
+ * elapsed, or the measurement is that of before though the robot moves: the torque stays. Beyond a
+ * bound the motors are brought to rest and held, and `reason` says why.
  */
 $evaluate;
 """)
@@ -171,6 +191,8 @@ static int take(
 {
     const size_t row = sizeof(double[N]);
     const double *q = c->measured, *theta = c->measured + N;
+    const int is_new = !c->is_running;
+    double load[N], missing[N], turns = c->reason ? $wary : $calm;
     for (int i = 0; i < N; ++i) {
         const double spring = STIFFNESS[i] * (theta[i] - q[i]);
         if (!c->is_running) {
@@ -206,6 +228,18 @@ static int take(
     }
     memcpy(c->torque + N, c->torque, row);
     c->is_running = 1;
+    for (int i = 0; i < N; ++i) {
+        load[i] = STIFFNESS[i] * (theta[i] - q[i]);
+        missing[i] = spring_torque ? c->torque[i] - load[i] : c->links[2 * N + i];
+        if (c->doubted[i] > 0.0) turns = $wary;
+        if (!is_new) continue;
+        c->stood[i] = theta[i];
+        c->stood[N + i] = load[i];
+        c->stood[2 * N + i] = missing[i];
+        for (int k = 3; k < 6; ++k) c->stood[k * N + i] = 0.0;
+    }
+    doubt(N, T, turns, JOINT, IS_ELASTIC, GAINS, STRONGEST, STIFFNESS, theta, load, missing,
+          c->stood, c->doubted);
     return 0;
 }
 
@@ -224,14 +258,43 @@ static int look_ahead(const ${name}_controller *c, ${name}_controller *ahead)
     return 0;
 }
 
+/* Samples since the last positions, as the motion tells. */
+static int samples_passed(${name}_controller *c, const double *last)
+{
+    double speed[2 * N];
+    for (int i = 0; i < 2 * N; ++i)
+        if (c->gated_since[i] > 0.0 || c->doubted[i % N] > 0.0) return 1;
+    memcpy(speed, c->links + N, sizeof(double[N]));
+    memcpy(speed + N, c->motors + N, sizeof(double[N]));
+    return (int)passed(2 * N, $T, COUNTS, c->measured, last, speed, c->least_change);
+}
+
 static void hold_motors(${name}_controller *c, double time, double *torque)
 {
-    double weight[N], theta[N];
+    double weight[N], theta[N], doubted[N];
     gravity(c->measured, weight);
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < N; ++i) {
         theta[i] = IS_ELASTIC[i] > 0.0 ? c->measured[N + i] : c->measured[i];
-    hold(N, $T, $speed_share, $spring_share, time, $stop_duration, JOINT, c->stiffness,
-         c->damping, c->spring_damping, LIMIT, weight, c->measured, theta, c->stopping, torque);
+        doubted[i] = c->doubted[i] + (c->gated_since[N + i] >= $most_gated);
+        if (c->runaway) doubted[i] = 1.0;
+    }
+    c->driven += hold(N, $T, $speed_share, $spring_share, time, $stop_duration, JOINT,
+                      c->stiffness, c->damping, c->spring_damping, LIMIT, weight, c->measured,
+                      theta, c->links + N, doubted, c->stopping, torque);
+}
+
+/* Why the robot is stopped, if more is known by now than why it has been. */
+static void tell(${name}_controller *c)
+{
+    if (c->runaway) {
+        c->reason = c->runaway;
+        c->joint = -1;
+    }
+    for (int i = N - 1; i >= 0; --i) {
+        if (c->doubted[i] == 0.0) continue;
+        c->reason = ${UPPER}_ENCODER_STANDS;
+        c->joint = i;
+    }
 }
 
 /* Mass matrix a delay later. */
@@ -258,18 +321,24 @@ static void stop(${name}_controller *c, const double *mass, int reason, int join
             c->spring_damping[i] = larger(0.0, 1.0 - fast / $fastest_damped);
             c->spring_damping[i] *= 2.0 * $ringing * turned;
         }
-        c->stopping[i] = c->stopping[2 * N + i] = c->measured[is_elastic * N + i];
-        c->stopping[N + i] = larger(-SPEED[i], smaller(speed, SPEED[i]));
-        c->stopping[3 * N + i] = c->stopping[N + i];
-        c->stopping[4 * N + i] = c->stopping[i] - c->measured[i];
+        /* The low passes begin with what is known, a sample before. */
+        const double theta = c->measured[is_elastic * N + i], turning = speed - c->links[N + i];
+        c->stopping[i] = theta;
+        if (reason != ${UPPER}_EXTERNAL_TORQUE)
+            c->stopping[N + i] = larger(-SPEED[i], smaller(speed, SPEED[i]));
+        c->stopping[2 * N + i] = theta - $T * speed;
+        c->stopping[3 * N + i] = speed;
+        c->stopping[4 * N + i] = theta - c->measured[i] - $T * turning;
+        c->stopping[5 * N + i] = turning;
     }
     hold_motors(c, 0.0, torque);
     for (int i = 0; i < N; ++i) {
         const double before = c->has_command ? c->command[i] : c->acting[i];
         c->stopping[6 * N + i] = before - torque[i];
-        c->stopping[3 * N + i] = c->stopping[N + i];
-        c->stopping[5 * N + i] = 0.0;
     }
+    c->driven = 0.0;
+    for (int i = 0; i < N * N; ++i)
+        c->driven -= $run_up * c->links[N + i / N] * mass[i] * c->links[N + i % N];
 }
 
 /* Stop the robot if it is beyond a bound. */
@@ -283,6 +352,11 @@ static void judge(${name}_controller *c, const double *mass, const double *desir
         values[2 * N + i] = tracking_error(c, desired, i);
         values[3 * N + i] = c->links[3 * N + i];
         values[4 * N + i] = c->motors[3 * N + i];
+    }
+    for (int i = N - 1; i >= 0; --i) {
+        if (c->doubted[i] == 0.0) continue;
+        reason = ${UPPER}_ENCODER_STANDS;
+        joint = i;
     }
     const int found = outside(5, N, LOWEST, HIGHEST, values);
     c->beyond = found ? c->beyond + 1 : 0;
@@ -301,6 +375,7 @@ void ${name}_controller_reset(${name}_controller *controller)
 {
     memset(controller, 0, sizeof(*controller));
     controller->joint = -1;
+    for (int i = 0; i < 2 * N; ++i) controller->least_change[i] = INFINITY;
     begin(controller);
 }
 
@@ -313,11 +388,13 @@ void ${name}_controller_stop(${name}_controller *controller)
 
 int ${name}_controller_release(${name}_controller *controller)
 {
+    if (controller->runaway) return 1;
     for (int i = 0; i < 2 * N && controller->reason; ++i)
         if (!(fabs(controller->motors[N + i % N]) <= $at_rest)
             || controller->gated_since[i] >= $most_gated) return 1;
     controller->reason = ${UPPER}_FOLLOWS;
     controller->joint = -1;
+    memset(controller->doubted, 0, sizeof(controller->doubted));
     begin(controller);
     return 0;
 }
@@ -367,7 +444,7 @@ $evaluate
     ${name}_controller c = *controller, ahead, before;
     const size_t row = sizeof(double[N]);
     double wanted[N], last[2 * N], now[2 * N];
-    int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1;
+    int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1, found = 1;
     if (!all_finite($rows * N, desired)) return 1;
     if (spring_torque && !all_finite(N, spring_torque)) return 1;
     if (c.has_command && !(elapsed > 0.0)) {
@@ -384,7 +461,22 @@ $evaluate
     memcpy(last, c.measured, sizeof(last));
     memcpy(c.measured, q, row);
     memcpy(c.measured + N, theta, row);
-    if (c.is_running) {
+    if (c.is_running && elapsed == $T) found = samples_passed(&c, last);
+    c.repeated = found ? 0 : c.repeated + 1;
+    if (!found && (c.repeated < $most_gated || !$guarded)) {
+        *controller = c;
+        memcpy(torque, c.command, row);
+        return 5;
+    }
+    if (found > $most_found) {
+        forget(&c);
+        if ($guarded) begin(&c);
+        for (int i = N; i < $rows * N && $guarded; ++i)
+            if (desired[i] != 0.0) reason = ${UPPER}_GAP;
+    } else if (found > 1) {
+        elapsed = found * $T;
+    }
+    if (c.is_running && found) {
         c.gated += gate(N, elapsed, REACH, c.links, c.gated_since, c.measured);
         for (int i = 0; i < N; ++i)
             if (IS_ELASTIC[i] == 0.0) c.measured[N + i] = c.motors[i] + elapsed * c.motors[N + i];
@@ -393,6 +485,7 @@ $evaluate
     } else if (!all_finite(2 * N, c.measured)) {
         return 1;
     }
+    if (!found) samples = 0;
     memcpy(now, c.measured, sizeof(now));
     for (int k = 1; k < samples && !failed; ++k) {
         for (int i = 0; i < 2 * N; ++i)
@@ -403,8 +496,9 @@ $evaluate
         memcpy(c.applied + DELAY * N, c.acting, row);
     }
     memcpy(c.measured, now, sizeof(now));
-    if (!failed) failed = take(&c, $acceleration, qd, thetad, spring_torque, elapsed / samples);
-    for (int i = 2 * N - 1; i >= 0 && $guarded && !c.reason; --i)
+    if (!failed && found)
+        failed = take(&c, $acceleration, qd, thetad, spring_torque, elapsed / samples);
+    for (int i = 2 * N - 1; i >= 0 && $guarded && found && !c.reason; --i)
         if (c.gated_since[i] >= $most_gated) slipped = i;
     if (!failed && slipped >= 0) {
         reason = ${UPPER}_MEASUREMENTS;
@@ -419,6 +513,11 @@ $evaluate
     }
     if (!failed) failed = look_ahead(&c, &ahead);
     if (failed) return failed;
+    if (!found) {
+        c.repeated = 0;
+        c.runaway = ${UPPER}_SILENCE;
+        stop(&c, ahead.mass, ${UPPER}_SILENCE, -1);
+    }
     if ($guarded && !c.reason) judge(&c, ahead.mass, desired, reason, joint);
     if (!c.reason) {
         memcpy(wanted, torque, row);
@@ -433,9 +532,20 @@ $evaluate
         }
     }
     if (c.reason) {
+        int is_fast = 0;
+        tell(&c);
         c.stopped_for += $T;
         hold_motors(&c, c.stopped_for, torque);
-        for (int i = 0; i < N; ++i) c.stopping[6 * N + i] *= $hold_fading;
+        for (int i = 0; i < N; ++i) {
+            c.stopping[6 * N + i] *= $hold_fading;
+            if (fabs(c.links[N + i]) > TOO_FAST[i]) is_fast = c.stopped_for > $stop_duration;
+        }
+        c.beyond = is_fast ? c.beyond + 1 : 0;
+        if (c.beyond >= $violation_samples && c.driven > 0.0 && !c.runaway) {
+            c.runaway = ${UPPER}_RUNAWAY;
+            tell(&c);
+            hold_motors(&c, c.stopped_for, torque);
+        }
         memmove(c.applied, c.applied + N, DELAY * row);
         memcpy(c.applied + DELAY * N, torque, row);
     }
@@ -627,7 +737,10 @@ def _constants(controller: ObserverController, law: LawCode, springs: _Springs) 
         'UPPER': model.limits.upper + OUTSIDE,
         'GAINS': observer.link_gains,
         'SPEED': controller.fastest,
+        'TOO_FAST': controller.too_fast,
         'REACH': observer.reach,
+        'STRONGEST': observer.most_torque,
+        'COUNTS': observer.counts,
         'LOWEST': np.full(5 * n, -np.inf) if bounds is None else bounds.lowest,
         'HIGHEST': np.full(5 * n, np.inf) if bounds is None else bounds.highest,
         **law.tables,
@@ -658,6 +771,10 @@ def _numbers(controller: ObserverController) -> dict[str, Any]:
         'fastest_damped': FASTEST_DAMPED,
         'ringing': ringing_bandwidth(T),
         'holding': holding_bandwidth(T),
+        'most_found': MOST_FOUND,
+        'run_up': RUN_UP,
+        'calm': CALM,
+        'wary': WARY,
         'most_bridged': MOST_BRIDGED,
         'fading': controller.fading,
         'rows': rows,

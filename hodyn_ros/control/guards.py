@@ -39,6 +39,8 @@ HOLD, FLOAT = 'hold', 'float'
 
 BOUNDS = (*(name for _, name in QUANTITIES), 'measurements', 'saturation_time', 'max_gap')
 """What stops a robot: names of bounds, and positions that cannot be true."""
+CONTACT = 'max_external_torque'
+"""The bound of a robot that has met something."""
 
 # Bounds of torques that are not given, by the largest torque of the motors of a joint.
 _EXTERNAL, _DRIVE = 1.0, 0.5
@@ -55,6 +57,9 @@ AT_REST = 0.05  # rad/s, m/s
 # What the first measurement may be: beyond a position limit [rad, m]; torque of a spring, and
 # difference to that of a sensor, by the torque limit of the motors.
 OUTSIDE, OVERLOAD, CONTRADICTION = 1.0, 2.0, 0.25
+RUN_UP = (
+    0.25  # of v M v at a stop, by which links have been driven that are said to run away
+)
 # Positions one after the other that cannot be true, after which they are taken for true, and the
 # robot is stopped.
 MOST_GATED = 5

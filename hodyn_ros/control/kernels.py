@@ -36,7 +36,7 @@ links, motors : ndarray, shape (5, n) and (4, m)
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, isfinite, pi, sqrt
+from math import exp, floor, isfinite, pi, sqrt
 from typing import Any
 
 from numpy import float64
@@ -583,6 +583,125 @@ def outside(rows: int, n: int, lowest: Matrix, highest: Matrix, values: Matrix) 
 
 
 @_compiled
+def passed(
+    n: int,
+    T: float,
+    counts: Vector,
+    values: Vector,
+    last: Vector,
+    speed: Vector,
+    least: Vector,
+) -> float:
+    """Samples that have passed since the last positions, as the motion tells; 1 if it does not.
+
+    It does if the positions of what moves have gone on by the same time at the estimated speeds,
+    to a fifth, and if this is a whole number of samples: no torque can do that in a sample. None
+    have passed if all positions are the same.
+
+    Parameters
+    ----------
+    n : int
+    T : float
+        Sample time [s].
+    counts : ndarray, shape (n,)
+        1 for positions that are looked at, else 0.
+    values, last, speed : ndarray, shape (n,)
+        Measured positions, those before, and estimated speeds.
+    least : ndarray, shape (n,)
+        Least change of each position so far; is changed.
+    """
+    many, ways, squares, moved, any_way = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        way = values[i] - last[i]
+        any_way += counts[i] * abs(way)
+        if abs(way) > 0.0:
+            least[i] = min(least[i], abs(way))
+        if counts[i] * abs(speed[i]) * T > 8.0 * least[i]:
+            many += 1.0
+            ways += way * speed[i] * T
+            squares += speed[i] * speed[i] * T * T
+            moved += way * way
+    # What is slow may stand still between two counts, and what is alone may be wrong.
+    if squares < 1e-8:
+        return 1.0
+    if many < 2.0:
+        return 1.0
+    if any_way == 0.0:
+        return 0.0
+    if ways > 1.5 * squares:
+        if ways < 1000.0 * squares:
+            found = ways / squares
+            samples = floor(found + 0.5)
+            if moved - found * found * squares < 0.04 * moved:
+                if abs(found - samples) < 0.1 * samples:
+                    return samples
+    return 1.0
+
+
+@_compiled
+def doubt(
+    m: int,
+    T: float,
+    share: float,
+    joint: Index,
+    is_elastic: Vector,
+    gains: MotorMatrix,
+    most: Vector,
+    rate: Vector,
+    theta: Vector,
+    load: Vector,
+    missing: Vector,
+    before: MotorMatrix,
+    doubted: Vector,
+) -> None:
+    """Motors whose measured position stands still while their springs turn.
+
+    A motor that is held, as by a brake or its friction, lets its spring push the link. If its
+    measurement alone stands still, the link does not feel what the deflection tells: the torque
+    that the model lacks is as large, as far as the observer has found it by then, or larger.
+
+    Parameters
+    ----------
+    m : int
+    joint, is_elastic
+    T : float
+        Time since the sample before [s].
+    share : float
+        Of the torque of a motor by which the load of its spring has to change.
+    gains : ndarray, shape (3, m)
+        Of the observers.
+    most : ndarray, shape (m,)
+        Largest torques of the motors [N m] or [N]; infinite where there is none.
+    rate, theta
+    load, missing : ndarray, shape (m,)
+        Torques of the springs by their deflections, and what the links feel beside them.
+    before : ndarray, shape (6, m)
+        Positions from which on the motors stand, with both torques; how the observer would find
+        the opposite of what the load has changed by since. Is changed.
+    doubted : ndarray, shape (m,)
+        1 for each motor in doubt, until it moves; is changed.
+    """
+    for i in range(m):
+        turned = share * min(most[i], 0.2 * rate[i])
+        if rate[i] * abs(theta[i] - before[0, i]) > 0.02 * turned:
+            before[0, i], before[1, i], before[2, i] = theta[i], load[i], missing[i]
+            before[3, i], before[4, i], before[5, i] = 0.0, 0.0, 0.0
+            doubted[i] = 0.0
+        change = load[i] - before[1, i]
+        a = before[5, i] + change
+        before[3, i] += T * before[4, i] + 0.5 * T * T * a
+        before[4, i] += T * a
+        e = -before[3, i]
+        for k in range(3):
+            before[3 + k, i] += gains[k, i] * e
+        found = abs(before[5, i])
+        if abs(change) > turned:
+            if found > 0.25 * turned:
+                if abs(missing[i] - before[2, i]) > 0.75 * found:
+                    doubted[i] = is_elastic[joint[i]]
+
+
+@_compiled
 def hold(
     m: int,
     T: float,
@@ -598,12 +717,15 @@ def hold(
     weight: Vector,
     q: Vector,
     theta: Vector,
+    speed: Vector,
+    doubted: Vector,
     rest: MotorMatrix,
     torque: Vector,
-) -> None:
+) -> float:
     """Torques of motors that come to rest in a duration, and are held there.
 
-    The speed falls by a polynomial of degree 5.
+    The speed falls by a polynomial of degree 5. Motors in doubt carry the weight alone. Returned
+    is the power by which the others drive the links, beside the weight and the torque before.
 
     Parameters
     ----------
@@ -622,16 +744,21 @@ def hold(
         Largest torque, and that which carries the weight.
     q, theta : ndarray, shape (n,) and (m,)
         Measured positions.
+    speed : ndarray, shape (n,)
+        Of the links.
+    doubted : ndarray, shape (m,)
+        Not zero for motors whose position is not to be trusted.
     rest : ndarray, shape (7, m)
         Position and velocity at which motors were told to stop; latest position and speed by a low
-        pass; the same of the deflection of the spring; what is left of the torque before. Rows 2
-        to 5 are changed.
+        pass; the same of the deflection of the spring; what is left of the torque before. All rows
+        but the last are changed.
     torque : ndarray, shape (m,)
         Is written.
     """
     x = min(1.0, time / duration)
     pace = 1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x))
     way = duration * (x - x * x * x * x * (2.5 - x * (3.0 - x)))
+    power = 0.0
     for i in range(m):
         rest[3, i] += share * ((theta[i] - rest[2, i]) / T - rest[3, i])
         rest[2, i] = theta[i]
@@ -640,9 +767,15 @@ def hold(
         rest[4, i] = deflection
         e = rest[0, i] + way * rest[1, i] - theta[i]
         rate = pace * rest[1, i] - rest[3, i]
-        torque[i] = weight[i] + stiffness[i] * e + damping[i] * rate + rest[6, i]
-        torque[i] -= spring_damping[i] * rest[5, i]
+        torque[i] = weight[i]
+        if doubted[i] == 0.0:
+            loops = stiffness[i] * e + damping[i] * rate - spring_damping[i] * rest[5, i]
+            power += loops * speed[joint[i]]
+            torque[i] += loops + rest[6, i]
+        else:
+            rest[0, i], rest[1, i] = theta[i], 0.0
         torque[i] = max(-limit[i], min(limit[i], torque[i]))
+    return power
 
 
 @_compiled

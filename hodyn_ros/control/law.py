@@ -260,6 +260,37 @@ class Law(ABC):
         """Measured positions so far that could not be true."""
         return 0
 
+    @property
+    def stands(self) -> str:
+        """Which motor's encoder stands still while its joint moves, in words; empty if none."""
+        return ''
+
+    def trust(self) -> None:  # noqa: B027
+        """Believe the encoders of the motors again, as when a robot that was stopped moves on.
+
+        Raises
+        ------
+        ControlError
+            If what held the robot has made it run away: only `reset` helps then.
+        """
+
+    def spared(self, command: Command, is_held: bool) -> Command:
+        """Command of a robot that has been stopped, as far as the encoders are believed.
+
+        Parameters
+        ----------
+        command : Command
+        is_held : bool
+            Whether it is to rest, and not led by hand: then its links are watched.
+
+        Returns
+        -------
+        Command
+            Motors whose encoders stand still carry the weight alone; all of them if the links have
+            run away, which `reason` then says.
+        """
+        return command
+
     def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
         """Which position has not been possible for some samples, in words.
 

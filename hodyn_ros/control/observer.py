@@ -23,7 +23,14 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.actuators.assignment import Actuators
 from hodyn_ros.checks import checked_number
-from hodyn_ros.control.kernels import carry_forward, factorise, gate, observe
+from hodyn_ros.control.kernels import (
+    carry_forward,
+    doubt,
+    factorise,
+    gate,
+    observe,
+    passed,
+)
 from hodyn_ros.control.law import fill, middle_of_range
 from hodyn_ros.control.transmission import Springs, Transmission
 from hodyn_ros.control.watching import LoopWatch
@@ -35,13 +42,19 @@ from hodyn_ros.typing import Array
 # Steps in a sample in which the state is carried forward over a known delay.
 SUBSTEPS = 4
 _MOST_DELAYED = 100  # samples
+_SHORT_GAP = 5  # samples, from which on a gap is not looked at for a delay
+# Share of the torque of a motor by which the load of its spring has to change, while its measured
+# position stands still, to be doubted: more than the friction of a motor that is pushed at rest;
+# less where the robot has been stopped anyway.
+CALM, WARY = 0.2, 0.1
+MOST_FOUND = 10  # samples that have not come, as the motion tells, and are bridged
 MOST_BRIDGED = 100  # samples; after a longer gap everything begins anew
 # Fastest and slowest poles of the observers, by the sample time and the bandwidth, and how much
 # faster than the resonance of a joint they are.
 _FASTEST, _SLOWEST, _OVER_RESONANCE = 0.4, 3.5, 1.5
 # How far a measured position may be from what is expected: by the largest speed, and at least,
 # for what encoders resolve [rad, m].
-_MOST_SPEED, _LEAST_REACH = 4.0, 3e-3
+_MOST_SPEED, _MOST_MOTOR_SPEED, _LEAST_REACH = 1.5, 4.0, 3e-3
 
 
 class ObservedState(NamedTuple):
@@ -123,8 +136,21 @@ class StateObserver:
         Measured positions so far that could not be true.
     is_gating : bool
         Whether the latest measurement had such positions.
+    stood : ndarray, shape (6, m)
+        Since when motors stand, see `kernels.doubt`; position and load of the springs first.
+    most_torque : ndarray, shape (m,)
+        Of the motors [N m] or [N].
+    passed : int
+        Samples from the measurement before to the latest one as the motion tells, 0 if it is the
+        same once more while the robot moves; 1 if the motion does not tell, or `elapsed` does.
+    counts : ndarray, shape (n + m,)
+        1 for positions that are measured, 0 for motors of rigid joints.
     gated_since : ndarray, shape (n + m,)
         How many of each link and motor one after the other until now.
+    doubted : ndarray, shape (m,)
+        1 for each motor whose position stands still while its spring turns, until it is set to 0.
+    is_wary : bool
+        Whether motors are doubted sooner, as when the robot has been stopped; set by its law.
     watch : LoopWatch
         What is seen of the delay of the loop and the noise of the positions.
     acting : ndarray, shape (m,)
@@ -168,6 +194,13 @@ class StateObserver:
         self._torque, self._load, self._bias = (np.empty((2, count)) for count in (n, m, n))
         self._motion = np.zeros((3, n))
         self.gated, self.gated_since, self.is_gating = 0, np.zeros(n + m), False
+        # Where motors stand, with the load of their springs and what the links feel of it.
+        self.is_wary = False
+        self.doubted, self.stood = np.zeros(m), np.zeros((6, m))
+        self._least_change = np.full(n + m, np.inf)
+        on_springs = transmission.is_elastic[transmission.joint]
+        self.counts = np.concatenate([np.ones(n), on_springs])
+        self.most_torque, self.passed = np.full(m, np.inf), 1
         has_spring = transmission.is_single[transmission.joint]
         self.watch = LoopWatch(np.flatnonzero(has_spring), transmission.inertia, n + m, T)
         self.reach = np.full(n + m, np.inf)
@@ -224,9 +257,9 @@ class StateObserver:
     def expect(self, speed: Array, torque: Array) -> None:
         """Say what the joints can do.
 
-        A measured position farther from what is expected than some of it is gated: four times the
-        way at the largest speed, of motors on springs also twice that under the largest torque.
-        Motors that choose the stiffness of a joint are not gated.
+        A measured position farther from what is expected than some of it is gated: 1.5 times the
+        way at the largest speed, of motors 4 times, on springs also twice that under the largest
+        torque. Motors that choose the stiffness of a joint are not gated.
 
         Parameters
         ----------
@@ -235,14 +268,17 @@ class StateObserver:
         torque : ndarray, shape (m,)
             Largest torques of the motors [N m] or [N].
         """
-        t, T = self.transmission, self.sample_period
-        links = np.maximum(_MOST_SPEED * speed, _LEAST_REACH / T)
+        t, T, self.most_torque = self.transmission, self.sample_period, np.array(torque)
+        links, wider = (
+            np.maximum(most * speed, _LEAST_REACH / T)
+            for most in (_MOST_SPEED, _MOST_MOTOR_SPEED)
+        )
         elastic = np.where(t.inertia > 0.0, t.inertia, np.inf)
         with np.errstate(invalid='ignore'):
             springs = np.nan_to_num(2.0 * T * torque / elastic, nan=0.0, posinf=np.inf)
         # Motors that choose a stiffness are not as slow as their joint.
         follows = t.is_single[t.joint] | (t.is_elastic[t.joint] == 0.0)
-        motors = np.where(follows, links[t.joint] + springs, np.inf)
+        motors = np.where(follows, wider[t.joint] + springs, np.inf)
         self.reach = np.concatenate([links, motors])
 
     def reset(self) -> None:
@@ -284,7 +320,8 @@ class StateObserver:
             Of the links in the first sample, zero by default. What the model then lacks is taken
             for an external torque, so that nothing jumps afterwards.
         elapsed : float, optional
-            Time since the measurement before [s], by default a sample period. Measurements that
+            Time since the measurement before [s]. By default a sample period, unless the motion
+            tells of up to 10 that have passed, or none; see `passed`. Measurements that
             have not come meanwhile lie on a line to this one; the torque has been held. After more
             than 100 of them this measurement is the first one.
 
@@ -305,11 +342,23 @@ class StateObserver:
         position, motor_position = self.measured
         fill(position, 'q', q, may_miss=not self.is_new)
         fill(motor_position, 'theta', theta, may_miss=not self.is_new)
+        self.passed = 1
+        if T == self.sample_period and not self.is_new:
+            self.passed = self._passed(last_q, last_theta)
+            if not self.passed:
+                return
+            if self.passed > MOST_FOUND:
+                self.reset()
+            else:
+                samples, T = self.passed, self.passed * T
         self.is_gating = not self.is_new and self._gate(T)
         if self.watch.told is not None and not self.is_new:
             speed = np.concatenate([self.links[1], self.motors[1]])
             late, values = T - self.sample_period, np.concatenate(self.measured)
             self.watch.positions(values, late, speed, self.gated_since)
+        is_gap = samples > _SHORT_GAP
+        if is_gap:
+            self.watch.begin()
         for k in range(1, samples if not self.is_new else 1):
             whole = position.copy(), motor_position.copy()
             share = k / samples
@@ -319,6 +368,20 @@ class StateObserver:
             self.apply(self._applied[-1], 0.0)
             position[:], motor_position[:] = whole
         self._take(qd, thetad, spring_torque, acceleration, T / samples)
+        if is_gap:  # what lies on a line tells nothing of the loop
+            self.watch.begin()
+
+    def _passed(self, *last: Array) -> int:
+        """Samples since the last positions of links and motors, as the motion tells.
+
+        Encoders that are not believed tell nothing.
+        """
+        if self.gated_since.any() or self.doubted.any():
+            return 1
+        values, before = np.concatenate(self.measured), np.concatenate(last)
+        speed = np.concatenate([self.links[1], self.motors[1]])
+        T, counts, least = self.sample_period, self.counts, self._least_change
+        return int(passed(len(values), T, counts, values, before, speed, least))
 
     def _gate(self, elapsed: float) -> bool:
         """Take measured positions that cannot be true for what is expected; whether there are.
@@ -359,9 +422,11 @@ class StateObserver:
         """
         if self.is_new:
             self._begin(qd, thetad)
-        springs = self._springs(spring_torque)
+        deflected = self.transmission.at(*self.measured)
+        springs = self._springs(deflected, spring_torque)
         torque, load = springs.torque, springs.load
-        if self.is_new:
+        is_new = self.is_new
+        if is_new:
             self.is_new = False
             self._torque[:], self._load[:] = torque, load
             t, missing = self.transmission, self._bias[0] - torque
@@ -378,6 +443,7 @@ class StateObserver:
             self._torque[1], self._load[1] = torque, load
             self._bias[1] = self._bias[0]
             self._mass, self._bias[0] = self._dynamics(self.links, self._factor)
+        self._doubt(T, deflected, load if spring_torque is not None else None, is_new)
         self.springs, self.mass = springs, self._mass
         self.present = self.ahead = self.links.copy(), self.motors.copy()
         if self.delay_samples:
@@ -397,10 +463,45 @@ class StateObserver:
         self._mass, self._bias[:] = self._dynamics(self.links, self._factor)
         self.mass = self._mass
 
-    def _springs(self, spring_torque: ArrayLike | None) -> Springs:
-        """Springs and dampers where they are measured, by the torque sensors if there are any."""
+    def _doubt(
+        self, T: float, deflected: Springs, sensed: Array | None, is_new: bool
+    ) -> None:
+        """Look for motors whose measured position stands still while they turn.
+
+        Parameters
+        ----------
+        T : float
+            Time since the positions before [s].
+        deflected : Springs
+            By their deflections.
+        sensed : ndarray, shape (m,), optional
+            Load by torque sensors.
+        is_new : bool
+            Whether this measurement is the first one.
+        """
+        t, theta, load = self.transmission, self.measured[1], deflected.load
+        missing = t.turns * self.links[2, t.joint] if sensed is None else sensed - load
+        if is_new:
+            self.stood[:3], self.stood[3:] = (theta, load, missing), 0.0
+        doubt(
+            len(t.joint),
+            T,
+            WARY if self.is_wary or self.doubted.any() else CALM,
+            t.joint,
+            t.is_elastic,
+            self._motor_gains,
+            self.most_torque,
+            deflected.rate,
+            theta,
+            load,
+            missing,
+            self.stood,
+            self.doubted,
+        )
+
+    def _springs(self, springs: Springs, spring_torque: ArrayLike | None) -> Springs:
+        """Springs where they are measured with dampers, by the torque sensors if there are any."""
         t = self.transmission
-        springs = t.at(*self.measured)
         torque, load = springs.torque, springs.load
         if t.is_damped:
             speed = t.turns * (self.motors[1] - self.links[1, t.joint])

@@ -36,11 +36,13 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.control.controller import friction_of, warm_up
 from hodyn_ros.control.guards import (
     AT_REST,
+    CONTACT,
     CONTRADICTION,
     MOST_GATED,
     OUTSIDE,
     OVERLOAD,
     QUANTITIES,
+    RUN_UP,
     BeyondBound,
     Bounds,
     Guards,
@@ -64,7 +66,8 @@ from hodyn_ros.control.law import (
     powers,
 )
 from hodyn_ros.control.margins import Margins, find_margins
-from hodyn_ros.control.observer import ObservedState, StateObserver
+from hodyn_ros.control.observer import MOST_FOUND, ObservedState, StateObserver
+from hodyn_ros.control.stiffness import possible_stiffness
 from hodyn_ros.control.watching import DelaySeen
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort
@@ -75,12 +78,24 @@ if TYPE_CHECKING:
     from hodyn_ros.codegen.c_source import Code
 
 _BANDWIDTH, _MOST_BANDWIDTH = 0.05, 0.2  # by the sample time
-_EDGE = 1e-3  # share by which a stiffness stays away from the ends of its range
+_EQUAL = 1e-3  # share by which a stiffness may be another one before it is said
 _MOST_SENSITIVITY, _FREQUENCIES = 3.0, 80
 # Largest rate of torques at rest, standard deviation by the torque limit [1/s], and least decay of
 # errors by the bandwidth, below which a law is practically undamped.
 _MOST_NOISE, _LEAST_DECAY = 5.0, 0.05
 GUARDS = Guards()
+REPEATED = (
+    'The measurement is the same as before, though the robot moves: was the law called twice in a '
+    'sample period? The torque stays.'
+)
+SILENT = (
+    f'{MOST_GATED} measurements one after the other are the same, though the robot moves: the '
+    'motors carry the weight alone, and brakes must close.'
+)
+RUNAWAY = (
+    'The links have run away behind the stop: the motors carry the weight alone, and brakes must '
+    'close.'
+)
 _LOOKS_AGAIN = 0.1  # s, at delay and noise
 _FADING = (
     0.25  # of the bandwidth, with which goes what is left of the torque of the law before
@@ -187,8 +202,11 @@ class ObserverController(Law):
         )
         self._beyond, self._limited_for = 0, 0.0
         self._stopping, self._stopped_for = np.zeros((7, actuators.n_motors)), 0.0
+        self._driven, self._runaway, self._repeated = np.nan, '', 0
+        margin = (guards or GUARDS).velocity_margin
+        self.too_fast = (1.0 + margin) * self.fastest
         self._last: Command | None = None
-        self._remark = ''
+        self._remark, self._stiffness = '', dict[str, float]()
         self._on_links = t.is_elastic[t.joint] == 0.0
         self._begins, self._left = True, np.zeros(actuators.n_motors)
         self.fading = np.exp(-_FADING * bandwidth * T)
@@ -255,10 +273,18 @@ class ObserverController(Law):
             return self._last._replace(reason=text)
         gap = self._behind_gap(elapsed)
         self._observe(q, qd, theta, thetad, spring_torque, elapsed)
+        if self.observer.passed > MOST_FOUND and self.guards is not None:
+            gap = f'{_missed(self.observer)} (max_gap)'
+            self.observer.reset()
+            self.begin()
+            self._observe(q, None, theta, None, spring_torque, elapsed)
+        if self._is_repeated() and self._last is not None:
+            return self._last._replace(reason=self.reason or REPEATED)
         if self.bounds is not None and self.state == FOLLOWING:
             lost = self.lost(q, theta) if self.observer.is_gating else ''
             self._judge(self.bounds, lost, gap if gap and self._desired[1:].any() else '')
         if self.state == STOPPED:
+            self.reason = self.stands or self._runaway or self.reason
             self._last = self._held()
         else:
             self._last = self._with_doubt(self._followed(stiffness))
@@ -271,6 +297,19 @@ class ObserverController(Law):
         self.observer.reset()
         self.begin()
         return f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
+
+    def _is_repeated(self) -> bool:
+        """Whether the latest measurement is the one before, though the robot moves.
+
+        After some of them one after the other nothing is known of the robot: its motors carry the
+        weight alone.
+        """
+        self._repeated = 0 if self.observer.passed else self._repeated + 1
+        if self._repeated < MOST_GATED or self.guards is None:
+            return self._repeated > 0
+        self._repeated, self._runaway = 0, SILENT
+        self.stop(SILENT)
+        return False
 
     def _observe(
         self,
@@ -308,9 +347,10 @@ class ObserverController(Law):
             self._doubt = observer.watch.contradiction(
                 observer.delay_samples, self._measured_names
             )
-        if self._doubt and not command.remark:
-            return command._replace(remark=self._doubt)
-        return command
+        remark = command.remark or (
+            _missed(observer) if observer.passed > 1 else self._doubt
+        )
+        return command._replace(remark=remark) if remark else command
 
     def _followed(self, stiffness: Mapping[str, ArrayLike] | None) -> Command:
         """Answer, or stop the robot if a spring would have to be outside of its range."""
@@ -343,6 +383,7 @@ class ObserverController(Law):
             values[2] = self._back @ (self._desired - remaining) - links[0]
         values[4] = t.by_joint(t.turns * motors[3])
         found = BeyondBound('max_gap', gap) if gap else None
+        lost = self.stands or lost
         found = BeyondBound('measurements', lost) if lost else found
         beyond = bounds.violation(values)
         self._beyond = self._beyond + 1 if beyond else 0
@@ -353,10 +394,9 @@ class ObserverController(Law):
         if self._beyond >= guards.violation_samples:
             found = found or beyond
         if found:
-            if guards.floats(found.bound):
-                self.stop(f'{found.text} The robot gives way.', floats=True)
-            else:
-                self.stop(found.text)
+            floats, touches = guards.floats(found.bound), found.bound == CONTACT
+            text = f'{found.text} The robot gives way.' if floats else found.text
+            self.stop(text, floats, touches)
 
     def lost(self, q: ArrayLike, theta: ArrayLike) -> str:
         """Which position has not been possible for some samples, in words; see `Law.lost`.
@@ -378,11 +418,22 @@ class ObserverController(Law):
         )
 
     @property
+    def stands(self) -> str:
+        """Which motor's measured position stands still while it turns, in words; empty if none."""
+        if not self.observer.doubted.any():
+            return ''
+        motor = self.actuators.motor_names[int(self.observer.doubted.argmax())]
+        return (
+            f'The encoder of motor {motor!r} stands still while its joint moves: the motor '
+            'carries the weight alone, and brakes must close.'
+        )
+
+    @property
     def _remaining(self) -> Array | None:
         """Distance from what is wanted that is still gone, shape (5, n); None: it is not known."""
         return None
 
-    def stop(self, reason: str, floats: bool = False) -> None:
+    def stop(self, reason: str, floats: bool = False, touches: bool = False) -> None:
         """Bring the motors to rest from now on, whatever is wanted.
 
         Parameters
@@ -391,33 +442,96 @@ class ObserverController(Law):
             What `reason` then says.
         floats : bool
             Whether they then give way; otherwise they are held.
+        touches : bool
+            Whether the robot has met something, into which a stop must not go on: the motors are
+            to rest where they are, without a way on which they slow down.
         """
         observer, t = self.observer, self.observer.transmission
         links, motors = observer.present
         fastest = self.fastest[t.joint]
-        self.state, self.reason = STOPPED, reason
+        self.state, self.reason, observer.is_wary = STOPPED, reason, True
         self._beyond, self._limited_for, self._stopped_for = 0, 0.0, 0.0
         stiffness = observer.springs.stiffness
         self.holding = holding(t, observer.mass, stiffness, self.sample_period)
         if floats:
             self.holding = self.holding._replace(stiffness=0.0 * self.holding.stiffness)
         theta, rest = self._motor_positions(), self._stopping
-        speed = np.clip(
-            np.where(self._on_links, links[1, t.joint], motors[1]), -fastest, fastest
-        )
+        speed = np.where(self._on_links, links[1, t.joint], motors[1])
+        turning = speed - links[1, t.joint]
         before = self._last.torque if self._last is not None else observer.acting
-        deflection = theta - observer.measured[0][t.joint]
-        rest[:] = theta, speed, theta, speed, deflection, 0.0 * theta, 0.0 * theta
+        # The low passes begin with what is known, a sample before.
+        T, deflection = self.sample_period, theta - observer.measured[0][t.joint]
+        rest[0], rest[1] = theta, 0.0 if touches else np.clip(speed, -fastest, fastest)
+        rest[2:4] = theta - T * speed, speed
+        rest[4:] = deflection - T * turning, turning, 0.0 * theta
         rest[6] = before - self._holding_torque(0.0)
-        rest[3] = speed
+        self._driven = self._owed()
 
     def _held(self) -> Command:
-        """Torques of motors that come to rest, or are held there."""
+        """Torques of motors that come to rest, or are held there.
+
+        Links that get faster than they may by what holds them are left to brakes, for good.
+        """
         self._stopped_for += self.sample_period
         torque = self._holding_torque(self._stopped_for)
         self._stopping[6] *= self.holding.fading
+        if self._run_away():
+            self.reason = self.stands or RUNAWAY
+            torque = self._holding_torque(self._stopped_for)
         self.observer.apply(torque, 0.0)
         return Command(torque, torque.copy(), self.reason)
+
+    def _owed(self) -> float:
+        """Work that what holds the robot does before links are said to run away, negative [J]."""
+        speed = self.observer.present[0][1]
+        return -RUN_UP * float(speed @ self.observer.mass @ speed)
+
+    def _run_away(self) -> bool:
+        """Whether links are too fast by what holds them, when they should have come to rest."""
+        guards = self.guards or GUARDS
+        is_fast = (np.abs(self.observer.present[0][1]) > self.too_fast).any()
+        is_over = self._stopped_for > guards.stop_duration
+        self._beyond = self._beyond + 1 if is_fast and is_over else 0
+        if (
+            self._runaway
+            or self._beyond < guards.violation_samples
+            or not self._driven > 0.0
+        ):
+            return False
+        self._runaway = RUNAWAY
+        return True
+
+    def spared(self, command: Command, is_held: bool) -> Command:
+        """Command of a robot that has been stopped; see `Law.spared`."""
+        observer, t, weight = self.observer, self.observer.transmission, self._weight()
+        doubted = observer.doubted > 0.0
+        if np.isnan(self._driven):
+            self._driven, self._stopped_for = self._owed(), 0.0
+        self._stopped_for += self.sample_period
+        power = (command.torque - weight) * observer.present[0][1, t.joint]
+        self._driven += self.sample_period * power[~doubted].sum()
+        if is_held:
+            self._run_away()
+        if self._runaway:
+            doubted[:] = True
+        if not doubted.any():
+            return command
+        limits = self.torque_limits
+        torque = np.where(doubted, np.clip(weight, -limits, limits), command.torque)
+        return Command(torque, torque.copy(), self._runaway or command.reason)
+
+    def trust(self) -> None:
+        """Believe the encoders of the motors again; see `Law.trust`."""
+        if self._runaway:
+            raise ControlError(self._runaway)
+        self.observer.is_wary = False
+        self.observer.doubted[:], self._driven, self._beyond = 0.0, np.nan, 0
+
+    def _weight(self) -> Array:
+        """Torques of the motors (m,) that carry the weight where the links are measured."""
+        t, q = self.observer.transmission, self.observer.measured[0]
+        weight: Array = t.share * gravity_effort(self.model, q[None])[0][t.joint]
+        return weight
 
     def _holding_torque(self, time: float) -> Array:
         """Torques of the law that holds.
@@ -434,14 +548,17 @@ class ObserverController(Law):
         """
         observer, gains = self.observer, self.holding
         t, q = observer.transmission, observer.measured[0]
-        weight = t.share * gravity_effort(self.model, q[None])[0][t.joint]
+        weight = self._weight()
         if t.is_variable:  # and what the springs pull against each other with
-            load = observer.springs.load
+            load = np.where(observer.doubted, observer.stood[1], observer.springs.load)
             weight += np.where(
                 t.turns > 0.0, load - t.share * t.by_joint(load)[t.joint], load
             )
         duration, torque = (self.guards or GUARDS).stop_duration, np.empty(len(weight))
-        hold(
+        doubted = observer.doubted + (observer.gated_since[len(q) :] >= MOST_GATED)
+        if self._runaway:
+            doubted[:] = 1.0
+        self._driven += hold(
             len(torque),
             self.sample_period,
             gains.speed_share,
@@ -456,6 +573,8 @@ class ObserverController(Law):
             weight,
             q,
             self._motor_positions(),
+            observer.present[0][1],
+            doubted,
             self._stopping,
             torque,
         )
@@ -480,7 +599,9 @@ class ObserverController(Law):
         # Links may still ring on their springs: a law that follows damps that.
         speed = np.abs(np.where(self._on_links, links[1, joint], motors[1]))
         i, why = int(speed.argmax()), ''
-        if (self.observer.gated_since >= MOST_GATED).any():
+        if self._runaway:
+            why = 'the motors could not bring it to rest.'
+        elif (self.observer.gated_since >= MOST_GATED).any():
             why = 'its measured positions cannot be true.'
         elif not speed[i] <= AT_REST:
             why = f'motor {self.actuators.motor_names[i]} still moves at {speed[i]:.3g}.'
@@ -490,6 +611,7 @@ class ObserverController(Law):
             )
         self.state, self.reason = FOLLOWING, ''
         self._doubt = ''
+        self.trust()
         self.observer.watch.forget()
         self.begin()
 
@@ -570,7 +692,8 @@ class ObserverController(Law):
     def reset(self) -> None:
         """Forget everything, also why the robot was stopped; the next measurement begins anew."""
         self.observer.reset()
-        self.state, self.reason, self._last = FOLLOWING, '', None
+        self.state, self.reason, self._last, self._runaway = FOLLOWING, '', None, ''
+        self.trust()
         self._beyond, self._limited_for = 0, 0.0
         self.begin()
 
@@ -615,8 +738,49 @@ class ObserverController(Law):
         """
         motion = np.zeros((5, self.model.n_joints))
         fill(motion[0], 'position', position)
-        found: Array = motor_motion(self._undamped, motion, stiffness=stiffness).position[0]
+        effort = inverse_dynamics(self.model, motion)
+        taken, _ = self._followable(stiffness, effort)
+        found: Array = motor_motion(
+            self._undamped, motion, effort, stiffness=taken
+        ).position[0]
         return found
+
+    def _followable(
+        self, stiffness: Mapping[str, ArrayLike] | None, effort: Array
+    ) -> tuple[dict[str, Array] | None, str]:
+        """Stiffness of each joint that its motors can follow, and what is said of it.
+
+        One that is not finite is that before; what else cannot be one is left as it is.
+
+        Parameters
+        ----------
+        stiffness : mapping, optional
+            As for `evaluate`.
+        effort : ndarray, shape (3, n)
+            Of the wanted motion.
+        """
+        if not stiffness:
+            return None, ''
+        taken, remark = {}, ''
+        for name, values in stiffness.items():
+            taken[name] = wanted = np.asarray(values, dtype=np.float64)
+            if name not in self.model.joint_names or wanted.shape != (3,):
+                continue
+            if not np.isfinite(wanted).all() and name in self._stiffness:
+                taken[name] = np.array([self._stiffness[name], 0.0, 0.0])
+            permitted = getattr(self.actuators[name], 'stiffness_range', None)
+            torque = effort[:, self.model.joint_names.index(name)]
+            if permitted is not None and np.isfinite(taken[name]).all():
+                taken[name] = possible_stiffness(permitted, taken[name], torque)
+                self._stiffness[name] = taken[name][0]
+            is_other = not abs(taken[name][0] - wanted[0]) <= _EQUAL * wanted[0]
+            if is_other and permitted is not None:
+                ends = '{:.6g} to {:.6g}'.format(*permitted(torque[0]))
+                remark = (
+                    f'The stiffness of {name} is to be {wanted[0]:.6g}, but can be {ends} N m/rad '
+                    f'at its torque: {taken[name][0]:.6g} is taken, which motors can follow.'
+                )
+        return taken, remark
 
     def begin(self) -> None:
         """Begin with what the observer knows, as when another law was used before.
@@ -752,6 +916,15 @@ class ObserverController(Law):
         friction : ndarray, shape (m,), or float
             Of the motors, as far as it is known in the demand.
         """
+
+
+def _missed(observer: StateObserver) -> str:
+    """What is said of samples that have passed though nobody told."""
+    T, passed = observer.sample_period, observer.passed
+    return (
+        f'All that moves has gone on as in {passed * T:.3g} s since the measurement before, not '
+        f'in {T:.3g} s: give elapsed where samples are missing.'
+    )
 
 
 def _steps(
@@ -933,26 +1106,8 @@ class TrackingController(ObserverController):
         DeflectionError
             If no stiffness was given, or the nearest one does not help.
         """
-        self._remark, wanted = '', dict(stiffness or {})
-        try:
-            return motor_motion(self._undamped, desired, effort, stiffness=stiffness)
-        except DeflectionError:
-            if not wanted:
-                raise
-        for name in wanted:
-            actuator, j = self.actuators[name], self.model.joint_names.index(name)
-            series = np.asarray(wanted[name], dtype=np.float64)
-            lowest, highest = actuator.stiffness_range(effort[0, j])  # type: ignore[attr-defined]
-            # At the edges the motors would have to move infinitely fast.
-            least, most = (1.0 + _EDGE) * lowest, highest / (1.0 + _EDGE)
-            if least <= series[0] <= most or not least <= most:
-                continue
-            wanted[name] = np.array([np.clip(series[0], least, most), 0.0, 0.0])
-            self._remark = (
-                f'The stiffness of {name} is to be {series[0]:.6g}, but can be {lowest:.6g} to '
-                f'{highest:.6g} N m/rad at its torque: the nearest is taken.'
-            )
-        return motor_motion(self._undamped, desired, effort, stiffness=wanted)
+        taken, self._remark = self._followable(stiffness, effort)
+        return motor_motion(self._undamped, desired, effort, stiffness=taken)
 
     def _spread(self, wanted: Array, motors: Array) -> Array:
         """Torques that hold the motors of one joint as far apart as the stiffness asks for.

@@ -255,6 +255,11 @@ class LoopWatch:
         agree = np.ptp(self._looks) <= _AGREE * max(1.0, abs(later))
         is_sure = abs(later) * T > max(_LEAST * T, _SURE * seen.deviation)
         if is_sure and agree and len(self._looks) == _LOOKS:
+            if seen.delay < 0.0 and -seen.delay > max(_LEAST * T, _SURE * seen.deviation):
+                return (
+                    'Torques seem to act before the measurement that they answer, which friction '
+                    'of the motors does that the model lacks: give friction.'
+                )
             return (
                 f'Torques act {1e3 * seen.delay:.3g} ms (+- {1e3 * seen.deviation:.2g}) after the '
                 f'measurement that they answer, not {1e3 * told * T:.3g} ms: give delay, if '

@@ -324,6 +324,7 @@ class ControlLoop:
                 raise ControlError(
                     f'The robot has been stopped: {stopped} It does not move on yet: {why}'
                 )
+            self.ready().controller.trust()
         request = request_of(data, settings.planning.max_trajectory_points)
         if not self.preparation.is_under_way:
             self.preparation.ready()
@@ -552,9 +553,12 @@ class ControlLoop:
             judge.note_no_reference()
             raise
         external = law.external_torque
+        stands = law.stands
         fault = '' if law.yields else law.lost(measured.state[0], measured.state[2])
-        links = measured.state[:2]
-        seen = Seen(measured.stamp, links, reference, error, law.yields, external, fault)
+        fault, leaves, links = stands or fault, bool(stands), measured.state[:2]
+        seen = Seen(
+            measured.stamp, links, reference, error, law.yields, external, fault, leaves
+        )
         verdict = judge.judge(laws.guard, self._watch(laws), seen)
         if verdict == REPEAT:
             if self._command is None:
@@ -608,7 +612,9 @@ class ControlLoop:
             used = (laws.floating if state == supervisor.FLOATING else None) or law
             command = used.evaluate(reference, *values, elapsed=elapsed)
         self._answered = measured.stamp
-        return command
+        if not self.supervisor.has_stopped:
+            return command
+        return law.spared(command, state == LEAVING)
 
     def _reference(self, laws: Laws, measured: Measured) -> tuple[Array, Array]:
         """Reference of a measurement, and the tracking error.

@@ -118,6 +118,8 @@ class Seen(NamedTuple):
         Torques on the links that the model lacks, if they are known.
     fault : str
         Why it is not to be trusted; empty if it is.
+    leaves : bool
+        Whether the robot cannot be stopped on its path because of that.
     """
 
     stamp: int
@@ -127,6 +129,7 @@ class Seen(NamedTuple):
     yields: bool = False
     external: Array | None = None
     fault: str = ''
+    leaves: bool = False
 
 
 class Supervisor:
@@ -250,10 +253,12 @@ class Supervisor:
             self.stop(OFF_PERIOD, off)
             return SUSPEND
         if self.has_stopped:
-            if self.state != STOPPING or not _is_off(seen.error, guard):
+            is_lost = seen.leaves and self.why != seen.fault
+            if not is_lost and (self.state != STOPPING or not _is_off(seen.error, guard)):
                 return GO
             self.beyond += 1
-            self.stop(OFF_PATH, self.why)  # it cannot even follow the stop
+            # It cannot even follow the stop.
+            self.stop(OFF_PATH, seen.fault if is_lost else self.why)
             return STOP
         watched = np.zeros_like(seen.error) if seen.yields else seen.error
         fault = self._fault(watch, seen)
@@ -268,7 +273,7 @@ class Supervisor:
         # By its own fault or that of others; where it moves otherwise than it should, the path is
         # no help.
         follows = bool(fault) or not guard.violation(seen.state, watched)
-        if not follows or _is_off(seen.reference[0] - seen.state[0], guard):
+        if seen.leaves or not follows or _is_off(seen.reference[0] - seen.state[0], guard):
             event = OFF_PATH
         else:
             event = TOUCHED if watch.floats and not fault else ON_PATH

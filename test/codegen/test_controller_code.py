@@ -182,6 +182,13 @@ def test_closed_loop_is_that_of_python(panda, case, tmp_path):
         ('slip, gives way', 0.0, 6),
         ('gap', 0.0, 8),
         ('clock', 0.0, 0),
+        ('frozen motor', 0.0, 11),
+        ('frozen motor, gives way', 1e-3, 11),
+        ('frozen motor behind a stop', 0.0, 10),
+        ('twice', 0.0, 0),
+        ('silence', 0.0, 13),
+        ('untold gaps', 0.0, 0),
+        ('long untold gap', 0.0, 8),
     ],
 )
 def test_faults_are_met_as_in_python(panda, name, delay, reason, tmp_path):
@@ -192,6 +199,7 @@ def test_faults_are_met_as_in_python(panda, name, delay, reason, tmp_path):
     assert meet(controller, build(controller, tmp_path), name) == reason
     assert ('gives way' in controller.reason) <= bool(gives_way)
     assert name != 'brake' or not controller.reason
+    assert ('stands still' in controller.reason) == name.startswith('frozen')
 
 
 def test_robot_is_stopped_and_told_about_in_c_as_in_python(at_rest):

@@ -82,7 +82,7 @@ def test_stiffness_that_is_not_possible_gives_way_to_the_nearest(asked):
     assert np.abs(last.q - start).max() < 1e-3
     elastic = shoulder.elastic(last.q[:1], last.theta[:2, None])
     lowest, highest = shoulder.stiffness_range(elastic.effort[0])
-    expected = lowest if asked < LOW else highest
+    expected = 1.1 * lowest if asked < LOW else highest  # where motors can follow
     np.testing.assert_allclose(elastic.stiffness[0], expected, rtol=0.02)
 
 

@@ -155,3 +155,35 @@ def test_what_a_stopped_robot_did_is_forgotten(actuators):
     law.release()
     assert np.isinf(law.delay_seen.deviation)
     assert np.isnan(law.noise_seen).all()
+
+
+@pytest.mark.parametrize(('coulomb', 'breakaway'), [(1.0, 1.0), (0.5, 0.75)])
+def test_friction_is_not_taken_for_a_delay(actuators, coulomb, breakaway):
+    law = tracking(actuators)
+    condition = Condition(coulomb=coulomb, breakaway=breakaway)
+    remarks = follow_motion(law, condition)
+    assert not any('give delay' in remark for remark in remarks)
+
+
+def test_gap_that_was_bridged_is_not_taken_for_a_delay(actuators):
+    law = tracking(actuators)
+    assert not follow_motion(law, Condition(), gap=range(500, 548))
+
+
+def follow_motion(law, condition, gap=()):
+    """What a law remarks along the motion of a condition."""
+    plant, motion, remarks, missing = condition.plant(), condition.motion, set(), 0
+    state = plant.at_rest(motion([0.0])[0, 0])
+    torque = plant.torque.copy()
+    for k in range(2200):
+        missing += 1
+        if k not in gap:
+            q = LINK_STEP * np.round(state[0] / LINK_STEP)
+            theta = MOTOR_STEP * np.round(state[2] / MOTOR_STEP)
+            desired = motion([k * PERIOD + law.lead])[0]
+            given = desired, q, None, theta, None
+            command = law.evaluate(*given, elapsed=missing * PERIOD)
+            remarks.add(command.remark)
+            torque, missing = command.torque, 0
+        state = plant.hold(state, torque, PERIOD, 2)
+    return remarks - {''}

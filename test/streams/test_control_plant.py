@@ -232,6 +232,19 @@ def test_law_that_diverges_is_stopped_by_another_one():
     assert abs(robot.q).max() < LIMIT
 
 
+def test_motor_whose_encoder_stands_still_is_left_to_the_weight_of_its_links():
+    robot = Robot(controller='tracking')
+    robot.send(AWAY)
+    robot.run(0.4)
+    stands, change = robot.plant.measurement.theta[0], np.zeros((4, 2))
+    for _ in range(600):
+        change[2, 0] = stands - robot.plant.measurement.theta[0]
+        robot.sample(change=change)
+    assert "encoder of motor 'shoulder' stands still" in robot.why
+    assert 'brakes must close' in robot.why
+    assert abs(robot.qd).max() < 3.0 * SPEED
+
+
 def lost(robot):
     for _ in range(10):  # bridged
         robot.run(0.02)

@@ -109,7 +109,7 @@ void two_link_inverse_dynamics_2(
 enum { N = 2, DELAY = 1 };
 
 static const int JOINT[2] = {0, 1};
-static const int FLOATS[11] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const int FLOATS[14] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 static const double IS_ELASTIC[2] = {1.0, 1.0};
 static const double INERTIA[2] = {0.3, 0.3};
 static const double STIFFNESS[2] = {3000.0, 3000.0};
@@ -121,7 +121,10 @@ static const double UPPER[2] = {4.1416, 3.8};
 static const double GAINS[6] = {0.4084446356331849, 0.43402760770373605,
     71.11538081834144, 81.86066579584201, 4137.8424817031455, 5161.846836711363};
 static const double SPEED[2] = {6.0, 6.0};
-static const double REACH[4] = {24.0, 24.0, 24.533333333333335, 24.2};
+static const double TOO_FAST[2] = {7.199999999999999, 7.199999999999999};
+static const double REACH[4] = {9.0, 9.0, 24.533333333333335, 24.2};
+static const double STRONGEST[2] = {80.0, 30.0};
+static const double COUNTS[4] = {1.0, 1.0, 1.0, 1.0};
 static const double LOWEST[10] = {-3.1915999999999998, -2.8499999999999996,
     -7.199999999999999, -7.199999999999999, -0.2, -0.2, -80.0, -30.0, -40.0, -15.0};
 static const double HIGHEST[10] = {3.1915999999999998, 2.8499999999999996,
@@ -380,7 +383,102 @@ static int outside(
     return 0;
 }
 
-static void hold(
+static double passed(
+    int n,
+    double T,
+    const double *counts,
+    const double *values,
+    const double *last,
+    const double *speed,
+    double *least)
+{
+    double many = 0.0;
+    double ways = 0.0;
+    double squares = 0.0;
+    double moved = 0.0;
+    double any_way = 0.0;
+    for (int i = 0; i < n; ++i) {
+        double way = values[i] - last[i];
+        any_way += counts[i] * fabs(way);
+        if (fabs(way) > 0.0) {
+            least[i] = smaller(least[i], fabs(way));
+        }
+        if (counts[i] * fabs(speed[i]) * T > 8.0 * least[i]) {
+            many += 1.0;
+            ways += way * speed[i] * T;
+            squares += speed[i] * speed[i] * T * T;
+            moved += way * way;
+        }
+    }
+    if (squares < 1e-08) {
+        return 1.0;
+    }
+    if (many < 2.0) {
+        return 1.0;
+    }
+    if (any_way == 0.0) {
+        return 0.0;
+    }
+    if (ways > 1.5 * squares) {
+        if (ways < 1000.0 * squares) {
+            double found = ways / squares;
+            double samples = floor(found + 0.5);
+            if (moved - found * found * squares < 0.04 * moved) {
+                if (fabs(found - samples) < 0.1 * samples) {
+                    return samples;
+                }
+            }
+        }
+    }
+    return 1.0;
+}
+
+static void doubt(
+    int m,
+    double T,
+    double share,
+    const int *joint,
+    const double *is_elastic,
+    const double *gains,
+    const double *most,
+    const double *rate,
+    const double *theta,
+    const double *load,
+    const double *missing,
+    double *before,
+    double *doubted)
+{
+    for (int i = 0; i < m; ++i) {
+        double turned = share * smaller(most[i], 0.2 * rate[i]);
+        if (rate[i] * fabs(theta[i] - before[0 * m + i]) > 0.02 * turned) {
+            before[0 * m + i] = theta[i];
+            before[1 * m + i] = load[i];
+            before[2 * m + i] = missing[i];
+            before[3 * m + i] = 0.0;
+            before[4 * m + i] = 0.0;
+            before[5 * m + i] = 0.0;
+            doubted[i] = 0.0;
+        }
+        double change = load[i] - before[1 * m + i];
+        double a = before[5 * m + i] + change;
+        before[3 * m + i] += T * before[4 * m + i] + 0.5 * T * T * a;
+        before[4 * m + i] += T * a;
+        double e = -before[3 * m + i];
+        for (int k = 0; k < 3; ++k) {
+            before[(3 + k) * m + i] += gains[k * m + i] * e;
+        }
+        double found = fabs(before[5 * m + i]);
+        if (fabs(change) > turned) {
+            if (found > 0.25 * turned) {
+                if (fabs(missing[i] - before[2 * m + i]) > 0.75 * found) {
+                    doubted[i] = is_elastic[joint[i]];
+                }
+            }
+        }
+    }
+}
+
+static double hold(
     int m,
     double T,
     double share,
@@ -395,12 +493,15 @@ static void hold(
     const double *weight,
     const double *q,
     const double *theta,
+    const double *speed,
+    const double *doubted,
     double *rest,
     double *torque)
 {
     double x = smaller(1.0, time / duration);
     double pace = 1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x));
     double way = duration * (x - x * x * x * x * (2.5 - x * (3.0 - x)));
+    double power = 0.0;
     for (int i = 0; i < m; ++i) {
         rest[3 * m + i] += share * ((theta[i] - rest[2 * m + i]) / T - rest[3 * m + i]);
         rest[2 * m + i] = theta[i];
@@ -409,10 +510,18 @@ static void hold(
         rest[4 * m + i] = deflection;
         double e = rest[0 * m + i] + way * rest[1 * m + i] - theta[i];
         double rate = pace * rest[1 * m + i] - rest[3 * m + i];
-        torque[i] = weight[i] + stiffness[i] * e + damping[i] * rate + rest[6 * m + i];
-        torque[i] -= spring_damping[i] * rest[5 * m + i];
+        torque[i] = weight[i];
+        if (doubted[i] == 0.0) {
+            double loops = stiffness[i] * e + damping[i] * rate - spring_damping[i] * rest[5 * m + i];
+            power += loops * speed[joint[i]];
+            torque[i] += loops + rest[6 * m + i];
+        } else {
+            rest[0 * m + i] = theta[i];
+            rest[1 * m + i] = 0.0;
+        }
         torque[i] = larger(-limit[i], smaller(limit[i], torque[i]));
     }
+    return power;
 }
 
 static void tracking_law(
@@ -591,6 +700,8 @@ static int take(
 {
     const size_t row = sizeof(double[N]);
     const double *q = c->measured, *theta = c->measured + N;
+    const int is_new = !c->is_running;
+    double load[N], missing[N], turns = c->reason ? 0.1 : 0.2;
     for (int i = 0; i < N; ++i) {
         const double spring = STIFFNESS[i] * (theta[i] - q[i]);
         if (!c->is_running) {
@@ -626,6 +737,18 @@ static int take(
     }
     memcpy(c->torque + N, c->torque, row);
     c->is_running = 1;
+    for (int i = 0; i < N; ++i) {
+        load[i] = STIFFNESS[i] * (theta[i] - q[i]);
+        missing[i] = spring_torque ? c->torque[i] - load[i] : c->links[2 * N + i];
+        if (c->doubted[i] > 0.0) turns = 0.1;
+        if (!is_new) continue;
+        c->stood[i] = theta[i];
+        c->stood[N + i] = load[i];
+        c->stood[2 * N + i] = missing[i];
+        for (int k = 3; k < 6; ++k) c->stood[k * N + i] = 0.0;
+    }
+    doubt(N, T, turns, JOINT, IS_ELASTIC, GAINS, STRONGEST, STIFFNESS, theta, load, missing,
+          c->stood, c->doubted);
     return 0;
 }
 
@@ -644,14 +767,43 @@ static int look_ahead(const two_link_controller *c, two_link_controller *ahead)
     return 0;
 }
 
+/* Samples since the last positions, as the motion tells. */
+static int samples_passed(two_link_controller *c, const double *last)
+{
+    double speed[2 * N];
+    for (int i = 0; i < 2 * N; ++i)
+        if (c->gated_since[i] > 0.0 || c->doubted[i % N] > 0.0) return 1;
+    memcpy(speed, c->links + N, sizeof(double[N]));
+    memcpy(speed + N, c->motors + N, sizeof(double[N]));
+    return (int)passed(2 * N, 0.001, COUNTS, c->measured, last, speed, c->least_change);
+}
+
 static void hold_motors(two_link_controller *c, double time, double *torque)
 {
-    double weight[N], theta[N];
+    double weight[N], theta[N], doubted[N];
     gravity(c->measured, weight);
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < N; ++i) {
         theta[i] = IS_ELASTIC[i] > 0.0 ? c->measured[N + i] : c->measured[i];
-    hold(N, 0.001, 0.18126924692201815, 0.32967995396436073, time, 0.1, JOINT, c->stiffness,
-         c->damping, c->spring_damping, LIMIT, weight, c->measured, theta, c->stopping, torque);
+        doubted[i] = c->doubted[i] + (c->gated_since[N + i] >= 5);
+        if (c->runaway) doubted[i] = 1.0;
+    }
+    c->driven += hold(N, 0.001, 0.18126924692201815, 0.32967995396436073, time, 0.1, JOINT,
+                      c->stiffness, c->damping, c->spring_damping, LIMIT, weight, c->measured,
+                      theta, c->links + N, doubted, c->stopping, torque);
+}
+
+/* Why the robot is stopped, if more is known by now than why it has been. */
+static void tell(two_link_controller *c)
+{
+    if (c->runaway) {
+        c->reason = c->runaway;
+        c->joint = -1;
+    }
+    for (int i = N - 1; i >= 0; --i) {
+        if (c->doubted[i] == 0.0) continue;
+        c->reason = TWO_LINK_ENCODER_STANDS;
+        c->joint = i;
+    }
 }
 
 /* Mass matrix a delay later. */
@@ -678,18 +830,24 @@ static void stop(two_link_controller *c, const double *mass, int reason, int joi
             c->spring_damping[i] = larger(0.0, 1.0 - fast / 200.0);
             c->spring_damping[i] *= 2.0 * 15.0 * turned;
         }
-        c->stopping[i] = c->stopping[2 * N + i] = c->measured[is_elastic * N + i];
-        c->stopping[N + i] = larger(-SPEED[i], smaller(speed, SPEED[i]));
-        c->stopping[3 * N + i] = c->stopping[N + i];
-        c->stopping[4 * N + i] = c->stopping[i] - c->measured[i];
+        /* The low passes begin with what is known, a sample before. */
+        const double theta = c->measured[is_elastic * N + i], turning = speed - c->links[N + i];
+        c->stopping[i] = theta;
+        if (reason != TWO_LINK_EXTERNAL_TORQUE)
+            c->stopping[N + i] = larger(-SPEED[i], smaller(speed, SPEED[i]));
+        c->stopping[2 * N + i] = theta - 0.001 * speed;
+        c->stopping[3 * N + i] = speed;
+        c->stopping[4 * N + i] = theta - c->measured[i] - 0.001 * turning;
+        c->stopping[5 * N + i] = turning;
     }
     hold_motors(c, 0.0, torque);
     for (int i = 0; i < N; ++i) {
         const double before = c->has_command ? c->command[i] : c->acting[i];
         c->stopping[6 * N + i] = before - torque[i];
-        c->stopping[3 * N + i] = c->stopping[N + i];
-        c->stopping[5 * N + i] = 0.0;
     }
+    c->driven = 0.0;
+    for (int i = 0; i < N * N; ++i)
+        c->driven -= 0.25 * c->links[N + i / N] * mass[i] * c->links[N + i % N];
 }
 
 /* Stop the robot if it is beyond a bound. */
@@ -703,6 +861,11 @@ static void judge(two_link_controller *c, const double *mass, const double *desi
         values[2 * N + i] = tracking_error(c, desired, i);
         values[3 * N + i] = c->links[3 * N + i];
         values[4 * N + i] = c->motors[3 * N + i];
+    }
+    for (int i = N - 1; i >= 0; --i) {
+        if (c->doubted[i] == 0.0) continue;
+        reason = TWO_LINK_ENCODER_STANDS;
+        joint = i;
     }
     const int found = outside(5, N, LOWEST, HIGHEST, values);
     c->beyond = found ? c->beyond + 1 : 0;
@@ -721,6 +884,7 @@ void two_link_controller_reset(two_link_controller *controller)
 {
     memset(controller, 0, sizeof(*controller));
     controller->joint = -1;
+    for (int i = 0; i < 2 * N; ++i) controller->least_change[i] = INFINITY;
     begin(controller);
 }
 
@@ -733,11 +897,13 @@ void two_link_controller_stop(two_link_controller *controller)
 
 int two_link_controller_release(two_link_controller *controller)
 {
+    if (controller->runaway) return 1;
     for (int i = 0; i < 2 * N && controller->reason; ++i)
         if (!(fabs(controller->motors[N + i % N]) <= 0.05)
             || controller->gated_since[i] >= 5) return 1;
     controller->reason = TWO_LINK_FOLLOWS;
     controller->joint = -1;
+    memset(controller->doubted, 0, sizeof(controller->doubted));
     begin(controller);
     return 0;
 }
@@ -825,7 +991,7 @@ int two_link_controller_evaluate(
     two_link_controller c = *controller, ahead, before;
     const size_t row = sizeof(double[N]);
     double wanted[N], last[2 * N], now[2 * N];
-    int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1;
+    int reason = 0, joint = -1, failed = 0, samples = 1, slipped = -1, found = 1;
     if (!all_finite(5 * N, desired)) return 1;
     if (spring_torque && !all_finite(N, spring_torque)) return 1;
     if (c.has_command && !(elapsed > 0.0)) {
@@ -842,7 +1008,22 @@ int two_link_controller_evaluate(
     memcpy(last, c.measured, sizeof(last));
     memcpy(c.measured, q, row);
     memcpy(c.measured + N, theta, row);
-    if (c.is_running) {
+    if (c.is_running && elapsed == 0.001) found = samples_passed(&c, last);
+    c.repeated = found ? 0 : c.repeated + 1;
+    if (!found && (c.repeated < 5 || !1)) {
+        *controller = c;
+        memcpy(torque, c.command, row);
+        return 5;
+    }
+    if (found > 10) {
+        forget(&c);
+        if (1) begin(&c);
+        for (int i = N; i < 5 * N && 1; ++i)
+            if (desired[i] != 0.0) reason = TWO_LINK_GAP;
+    } else if (found > 1) {
+        elapsed = found * 0.001;
+    }
+    if (c.is_running && found) {
         c.gated += gate(N, elapsed, REACH, c.links, c.gated_since, c.measured);
         for (int i = 0; i < N; ++i)
             if (IS_ELASTIC[i] == 0.0) c.measured[N + i] = c.motors[i] + elapsed * c.motors[N + i];
@@ -851,6 +1032,7 @@ int two_link_controller_evaluate(
     } else if (!all_finite(2 * N, c.measured)) {
         return 1;
     }
+    if (!found) samples = 0;
     memcpy(now, c.measured, sizeof(now));
     for (int k = 1; k < samples && !failed; ++k) {
         for (int i = 0; i < 2 * N; ++i)
@@ -861,8 +1043,9 @@ int two_link_controller_evaluate(
         memcpy(c.applied + DELAY * N, c.acting, row);
     }
     memcpy(c.measured, now, sizeof(now));
-    if (!failed) failed = take(&c, desired + 2 * N, qd, thetad, spring_torque, elapsed / samples);
-    for (int i = 2 * N - 1; i >= 0 && 1 && !c.reason; --i)
+    if (!failed && found)
+        failed = take(&c, desired + 2 * N, qd, thetad, spring_torque, elapsed / samples);
+    for (int i = 2 * N - 1; i >= 0 && 1 && found && !c.reason; --i)
         if (c.gated_since[i] >= 5) slipped = i;
     if (!failed && slipped >= 0) {
         reason = TWO_LINK_MEASUREMENTS;
@@ -877,6 +1060,11 @@ int two_link_controller_evaluate(
     }
     if (!failed) failed = look_ahead(&c, &ahead);
     if (failed) return failed;
+    if (!found) {
+        c.repeated = 0;
+        c.runaway = TWO_LINK_SILENCE;
+        stop(&c, ahead.mass, TWO_LINK_SILENCE, -1);
+    }
     if (1 && !c.reason) judge(&c, ahead.mass, desired, reason, joint);
     if (!c.reason) {
         memcpy(wanted, torque, row);
@@ -891,9 +1079,20 @@ int two_link_controller_evaluate(
         }
     }
     if (c.reason) {
+        int is_fast = 0;
+        tell(&c);
         c.stopped_for += 0.001;
         hold_motors(&c, c.stopped_for, torque);
-        for (int i = 0; i < N; ++i) c.stopping[6 * N + i] *= 0.951229424500714;
+        for (int i = 0; i < N; ++i) {
+            c.stopping[6 * N + i] *= 0.951229424500714;
+            if (fabs(c.links[N + i]) > TOO_FAST[i]) is_fast = c.stopped_for > 0.1;
+        }
+        c.beyond = is_fast ? c.beyond + 1 : 0;
+        if (c.beyond >= 3 && c.driven > 0.0 && !c.runaway) {
+            c.runaway = TWO_LINK_RUNAWAY;
+            tell(&c);
+            hold_motors(&c, c.stopped_for, torque);
+        }
         memmove(c.applied, c.applied + N, DELAY * row);
         memcpy(c.applied + DELAY * N, torque, row);
     }

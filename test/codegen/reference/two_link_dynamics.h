@@ -72,8 +72,15 @@ void two_link_inverse_dynamics_2(
 enum {
     TWO_LINK_FOLLOWS, TWO_LINK_POSITION, TWO_LINK_VELOCITY, TWO_LINK_TRACKING_ERROR,
     TWO_LINK_EXTERNAL_TORQUE, TWO_LINK_DRIVE_ERROR, TWO_LINK_MEASUREMENTS, TWO_LINK_SATURATION,
-    TWO_LINK_GAP, TWO_LINK_SPRING_RANGE, TWO_LINK_ASKED
+    TWO_LINK_GAP, TWO_LINK_SPRING_RANGE, TWO_LINK_ASKED, TWO_LINK_ENCODER_STANDS,
+    TWO_LINK_RUNAWAY, TWO_LINK_SILENCE
 };
+
+/* ENCODER_STANDS: the encoder of a motor stands still while its joint moves; this motor carries
+ * the weight alone. RUNAWAY: the links have run away behind a stop. SILENCE: 5
+ * measurements one after the other were the same, though the robot moved. Then all motors carry
+ * the weight alone until a reset. With each of the three brakes must close.
+ */
 
 /* What a controller remembers. Estimates at the latest measurement in rows of 2: position,
  * velocity, torque that the model lacks, the same behind a low pass.
@@ -84,13 +91,14 @@ typedef struct {
     double applied[(1 + 1) * 2], acting[2];
     double measured[2 * 2], command[2], left[2], gated_since[2 * 2];
     double stopping[7 * 2], stiffness[2], damping[2], spring_damping[2];
-    double limited_for, stopped_for;
+    double stood[6 * 2], doubted[2], least_change[2 * 2];
+    double limited_for, stopped_for, driven;
     double distance[5 * 2], pole;
     int has_departed, has_arrived;
     long gated; /* positions so far that could not be true */
     int reason; /* why the robot has been stopped and is held; 0: it follows */
     int joint; /* of the reason; of motors 0 to 1 as well; -1: of none */
-    int is_running, has_command, begins, beyond;
+    int is_running, has_command, begins, beyond, repeated, runaway;
 } two_link_controller;
 
 /* Forget everything: to be called first. The next measurement begins anew. */
@@ -100,7 +108,7 @@ void two_link_controller_reset(two_link_controller *controller);
 void two_link_controller_stop(two_link_controller *controller);
 
 /* Let a robot that has been stopped do what is wanted again. Returns 1, and does nothing, if its
- * motors still move or its positions cannot be true.
+ * motors still move, its positions cannot be true, or it has run away.
  */
 int two_link_controller_release(two_link_controller *controller);
 
@@ -120,14 +128,15 @@ void two_link_controller_observed(
  *                true, or is NaN, is taken for what is expected
  * qd, thetad     velocities, looked at in the first sample only; may be NULL
  * spring_torque  of torque sensors, in place of what the springs tell; may be NULL
- * elapsed        time since the call before [s]: SAMPLE_PERIOD, or that of stamps
+ * elapsed        time since the call before [s]: that of stamps, or SAMPLE_PERIOD, in place of
+ *                which the motion may tell of up to 10 that have passed
  *
  * Returns 0; or 1 if an argument or a result is not finite, 2 if the mass matrix is singular,
  * 3 if a spring would be out of its range and there are no guards, 4 if the first measurement
  * cannot be true: far from the position limits, or torques of springs beyond those of motors or
  * other than those of sensors. Then torque and controller are as before. 5 if no time has
- * elapsed: the torque is that of before. Beyond a bound the motors are brought to rest and held,
- * and `reason` says why.
+ * elapsed, or the measurement is that of before though the robot moves: the torque stays. Beyond a
+ * bound the motors are brought to rest and held, and `reason` says why.
  */
 int two_link_controller_evaluate(
     two_link_controller *controller, const double desired[5 * 2], const double q[2],

@@ -26,7 +26,8 @@ struct Kernel
   {
     static constexpr const char * names[] = {
       "follows", "position", "velocity", "tracking_error", "external_torque", "drive_error",
-      "measurements", "saturation", "gap", "spring_range", "asked"};
+      "measurements", "saturation", "gap", "spring_range", "asked", "encoder_stands", "runaway",
+      "silence"};
     return names[reason];
   }
 

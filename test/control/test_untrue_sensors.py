@@ -1,0 +1,228 @@
+"""What a law does with encoders that stand still, and with samples that nobody told of.
+
+The robot is that of Pinocchio, which shares no code with the law.
+"""
+
+import numpy as np
+import pytest
+from support import control_simulation
+from support.control_cases import FAST_MOTION, HOME, MOTION, Condition, PointToPoint
+from support.followed import FLOATING, Followed, T, law, resting
+
+from hodyn_ros.control import GravityCompensation, Guards
+from hodyn_ros.errors import ControlError
+
+STRIBECK = {'coulomb': 1.0, 'breakaway': 1.5}
+
+
+@pytest.fixture(scope='module')
+def panda():
+    return control_simulation.panda()
+
+
+class Standing:
+    """Encoders that stand still from a time on."""
+
+    def __init__(self, motors, begin):
+        self.motors, self.begin, self.values = list(motors), round(begin / T), None
+
+    def __call__(self, robot):
+        if robot.k >= self.begin:
+            if self.values is None:
+                self.values = robot.theta[self.motors]
+            robot.theta[self.motors] = self.values
+
+
+def is_left_to_its_brakes(robot, motor):
+    assert f"encoder of motor 'panda_joint{motor + 1}' stands still" in robot.law.reason
+    assert 'brakes must close' in robot.law.reason
+    assert robot.reasons[-1] == robot.law.reason
+    return robot.speed < 3.0
+
+
+@pytest.mark.parametrize(
+    ('motor', 'time'),
+    [(0, 0.6), (1, 0.6), (2, 0.3), (3, 0.6), (4, 1.0), (5, 0.6), (6, 0.3)],
+)
+def test_motor_encoder_that_stands_still_does_not_let_the_robot_run_away(
+    panda, motor, time
+):
+    robot = Followed(law(panda)).run(time + 0.5, Standing([motor], time))
+    assert is_left_to_its_brakes(robot, motor)
+
+
+@pytest.mark.parametrize('motor', [1, 3])
+def test_motor_encoder_that_stands_still_at_rest_does_neither(panda, motor):
+    robot = Followed(law(panda), resting).run(1.0, Standing([motor], 0.05))
+    assert is_left_to_its_brakes(robot, motor)
+
+
+def test_robot_that_gives_way_does_not_run_away(panda):
+    guards = Guards(reactions=FLOATING)
+    robot = Followed(law(panda, guards=guards)).run(1.1, Standing([3], 0.6))
+    assert is_left_to_its_brakes(robot, 3)
+
+
+def test_robot_that_was_stopped_does_not_run_away(panda):
+    robot = Followed(law(panda)).run(0.6)
+    robot.law.stop('Asked for.')
+    assert robot.run(0.5, Standing([1], 0.6)).speed < 3.0
+    assert is_left_to_its_brakes(robot, 1)
+    robot.law.reset()
+    assert not robot.law.reason
+
+
+def test_robot_that_is_led_does_not_run_away(panda):
+    controller = law(panda, GravityCompensation, damping=0.5)
+    robot = Followed(controller, resting).run(1.5, Standing([3], 0.1))
+    assert is_left_to_its_brakes(robot, 3)
+
+
+def test_all_motor_encoders_that_stand_still_do_not_let_it_run_away(panda):
+    robot = Followed(law(panda)).run(1.0, Standing(range(7), 0.6))
+    assert 'brakes must close' in robot.law.reason
+    assert robot.speed < 6.0  # nothing brakes it any more
+
+
+@pytest.mark.parametrize('condition', [Condition(), Condition(stiffness=-0.2, **STRIBECK)])
+def test_motor_that_a_brake_holds_is_not_taken_for_one_without_encoder(panda, condition):
+    robot = Followed(law(panda), condition=condition).run(0.6)
+    robot.locks = True
+    robot.run(0.4)
+    assert 'drive error' in robot.law.reason
+    assert not robot.law.observer.doubted.any()
+
+
+def test_motors_that_stick_are_not_taken_for_those_without_encoder(panda):
+    """Slow, with pushes: each motor stands still for many samples."""
+    slow = PointToPoint((HOME, MOTION([1.3])[0, 0]), (0.0, 20.0))
+    robot = Followed(law(panda), slow, Condition(**STRIBECK))
+
+    def push(robot):
+        robot.plant.force[:] = 0.0, 30.0 * np.sin(6.0 * robot.k * T), 0.0
+
+    robot.run(1.2, push)
+    assert not robot.law.reason
+
+
+def test_encoder_that_counts_backwards_leaves_the_motors_to_their_brakes(panda):
+    """It moves, so that nothing doubts it, and the law that holds drives the robot."""
+    begin = []
+
+    def turned_round(robot):
+        begin.append(robot.theta[3])
+        robot.theta[3] = 2.0 * begin[0] - robot.theta[3]
+
+    controller = law(panda, guards=Guards(stop_duration=0.05))
+    robot = Followed(controller, resting).run(0.1)
+    controller.stop('Asked for.')
+    robot.plant.force[:] = 0.0, 0.0, 20.0
+    robot.run(0.02)
+    robot.plant.force[:] = 0.0
+    robot.run(0.8, turned_round)
+    assert 'run away behind the stop' in controller.reason
+    assert robot.speed < 5.0
+    with pytest.raises(ControlError, match='could not bring it to rest'):
+        controller.release()
+
+
+def test_law_that_is_called_twice_says_so_and_the_torque_stays(panda):
+    robot, said = Followed(law(panda)), set()
+
+    def twice(robot):
+        if robot.k % 20 == 10 and robot.k > 200:
+            given = robot.motion([robot.k * T + robot.law.lead])[0], *before
+            said.add(robot.law.evaluate(*given).reason)
+        before[:] = robot.q.copy(), None, robot.theta.copy(), None
+        robot.elapsed = T
+
+    before = []
+    robot.run(1.0, twice)
+    assert len(said) == 1
+    assert 'called twice' in said.pop()
+    assert robot.rms < 0.01
+    assert not robot.law.reason
+
+
+def test_measurements_that_stay_the_same_stop_the_robot(panda):
+    kept = []
+
+    def stale(robot):
+        if robot.k >= 600:
+            kept[:] = kept or [robot.q.copy(), robot.theta.copy()]
+            robot.q, robot.theta = kept[0].copy(), kept[1].copy()
+
+    robot = Followed(law(panda)).run(1.0, stale)
+    assert '5 measurements one after the other are the same' in robot.law.reason
+    assert robot.speed < 3.0
+
+
+class Untold(Followed):
+    """A robot whose law misses samples, and is not told."""
+
+    def _answer(self):
+        if self.elapsed is not None:
+            self.missing = 0
+        super()._answer()
+
+
+@pytest.mark.parametrize('samples', [1, 4, 8])
+def test_samples_that_nobody_told_of_are_found_in_the_motion_and_said(panda, samples):
+    robot, remarks = Untold(law(panda)), []
+
+    def burst(robot):
+        if robot.k % 100 < samples and robot.k > 300:
+            robot.elapsed = None
+
+    evaluate = robot.law.evaluate
+
+    def noted(*given, **more):
+        remarks.append((command := evaluate(*given, **more)).remark)
+        return command
+
+    robot.law.evaluate = noted
+    robot.run(1.0, burst)
+    assert not robot.law.reason
+    assert robot.rms < 0.3
+    expected = f'{(samples + 1) * T:.3g} s since the measurement before'
+    assert any(expected in remark for remark in remarks)
+
+
+def test_long_gap_that_nobody_told_of_is_called_by_its_name(panda):
+    def gap(robot):
+        if 600 <= robot.k < 630:
+            robot.elapsed = None
+
+    robot = Untold(law(panda)).run(1.0, gap)
+    assert 'give elapsed where samples are missing. (max_gap)' in robot.law.reason
+    assert robot.speed < 1.2
+
+
+@pytest.mark.parametrize(('motion', 'time'), [(MOTION, 0.6), (FAST_MOTION, 0.12)])
+def test_stop_in_motion_begins_without_a_step_of_the_torque(panda, motion, time):
+    robot = Followed(law(panda), motion).run(time)
+    robot.law.stop('Asked for.')
+    robot.rates.clear()
+    robot.run(0.05)
+    assert robot.rates[0] < 520.0
+
+
+def test_stop_of_a_robot_that_touches_something_has_no_way_on(panda):
+    ways = []
+    for touches in (False, True):
+        robot = Followed(law(panda)).run(0.6)
+        begin = robot.state[2].copy()
+        robot.law.stop('Asked for.', touches=touches)
+        robot.run(0.15)
+        ways.append(np.abs(robot.state[2] - begin).max())
+    assert ways[1] < 0.7 * ways[0]
+
+
+def test_glitch_of_a_link_that_is_small_is_taken_for_the_one_expected(panda):
+    def glitch(robot):
+        if robot.k == 700:
+            robot.q[1] += 0.005
+
+    robot = Followed(law(panda)).run(0.75, glitch)
+    assert robot.law.observer.gated == 1
+    assert max(robot.rates) < 1000.0

@@ -1,0 +1,101 @@
+"""A robot with encoders, springs and motors that a law moves, whatever happens to it."""
+
+import numpy as np
+from support.control_cases import (
+    HOME,
+    LINK_STEP,
+    MOTION,
+    MOTOR_INERTIA,
+    MOTOR_STEP,
+    STIFFNESS,
+    TORQUE_LIMITS,
+    Condition,
+)
+
+from hodyn_ros.actuators import Actuators, SeriesElastic
+from hodyn_ros.control import TrackingController
+from hodyn_ros.control.guards import BOUNDS
+
+T = 1e-3
+
+
+FLOATING = dict.fromkeys(BOUNDS, 'float')
+
+
+def springs(model, inertia=1.0):
+    return Actuators(
+        model,
+        {
+            name: SeriesElastic(float(k), float(inertia * b))
+            for name, k, b in zip(model.joint_names, STIFFNESS, MOTOR_INERTIA)
+        },
+    )
+
+
+def law(model, kind=TrackingController, inertia=1.0, **options):
+    options = {'torque_limits': TORQUE_LIMITS, **options}
+    return kind(springs(model, inertia), T, **options)
+
+
+class Followed:
+    """A robot with encoders that follows a motion, whatever happens to it.
+
+    `act(robot)` is called before every sample and may change `q`, `theta`, `elapsed` (None: the
+    sample is not taken) and `torque`; `locks` says whether the brakes are closed.
+    """
+
+    def __init__(self, controller, motion=MOTION, condition=Condition()):  # noqa: B008
+        self.law, self.motion, self.plant = controller, motion, condition.plant()
+        self.state = self.plant.at_rest(motion([0.0])[0, 0])
+        self.torque = self.plant.torque
+        self.k, self.missing, self.late, self.locks = 0, 0, 0.0, False
+        self.errors, self.speeds, self.rates, self.reasons = [], [], [], []
+
+    def run(self, seconds, act=None):
+        for _ in range(round(seconds / T)):
+            self.q = np.round(self.state[0] / LINK_STEP) * LINK_STEP
+            self.theta = np.round(self.state[2] / MOTOR_STEP) * MOTOR_STEP
+            self.elapsed = T
+            if act is not None:
+                act(self)
+            self._answer()
+            before = self.state
+            self.state = self.plant.hold(before, self.torque, T, 2)
+            if self.locks:
+                self.state[2], self.state[3] = before[2], 0.0
+            self.k += 1
+            wanted = self.motion([self.k * T])[0, 0]
+            self.errors.append(np.abs(self.state[0] - wanted).max())
+            self.speeds.append(np.abs(self.state[1] / self.law.model.limits.velocity).max())
+        return self
+
+    def _answer(self):
+        if self.elapsed is None:
+            self.missing += 1
+            return
+        desired = self.motion([self.k * T + self.late + self.law.lead])[0]
+        elapsed = self.elapsed + T * self.missing
+        command = self.law.evaluate(
+            desired, self.q, None, self.theta, None, elapsed=elapsed
+        )
+        self.missing = 0
+        self.rates.append(np.abs(command.torque - self.torque).max() / T)
+        self.torque = command.torque
+        self.reasons.append(command.reason)
+
+    @property
+    def rms(self):
+        return 1e3 * float(np.sqrt(np.mean(np.square(self.errors))))
+
+    @property
+    def speed(self):
+        """Largest speed by its limit."""
+        return max(self.speeds)
+
+
+AT_REST = np.zeros((5, 7))
+AT_REST[0] = HOME
+
+
+def resting(times):
+    return np.zeros((len(times), 5, 7)) + AT_REST
