@@ -250,8 +250,7 @@ def _samples(
             stamps, motion = stamps[early:], motion[early:]
         if not len(stamps):
             continue
-        if stamps.min() < 0 or stamps.max() > _LATEST:
-            raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
+        _check_stamps(name, stamps)
         start = int(stamps[0]) if start is None else start
         yield Samples(
             joint_names=names,
@@ -263,13 +262,25 @@ def _samples(
             remarks=(LACKING.format(skipped),) if skipped and not used else (),
         )
         used += len(stamps)
-    if skipped and not used:
+    if not used:
+        _refuse_useless(name, number, skipped, names or ())
+
+
+def _check_stamps(name: str, stamps: NDArray[np.int64]) -> None:
+    """Refuse stamps that are none of a recording."""
+    if stamps.min() < 0 or stamps.max() > _LATEST:
+        raise FileError(f'{name}: a stamp lies before 1970 or in a far future.')
+
+
+def _refuse_useless(name: str, number: int, skipped: int, names: Sequence[str]) -> None:
+    """Refuse messages, if there are any, none of which has what is needed."""
+    if skipped:
         raise FileError(
             f'{name}: none of {skipped} messages has the positions of all joints.'
         )
-    if number and not used:
+    if number:
         raise JointNameError(
-            f'{name}: none of {number} messages has the joints {listed(names or ())}.'
+            f'{name}: none of {number} messages has the joints {listed(names)}.'
         )
 
 

@@ -390,10 +390,16 @@ def find_columns(titles: Sequence[str], name: str) -> TableColumns:
     links = dict.fromkeys(who for what in WRENCH for who in owners[what])
     wrenches = {link: found.wrench(link) for link in links}
     columns = tuple(titles.index(title) for title in found.columns)
-    other = [f'{a} for {b}' for a, b in zip(given, titles) if a != b and b in found.columns]
-    remarks = (f'Columns are read as {listed(other)}.',) if other else ()
-    parts = blocks, wrenches, stiffness, remarks
+    parts = blocks, wrenches, stiffness, _remarks(given, titles, found.columns)
     return TableColumns(name, columns, tuple(found.columns), joints, motors, *parts)
+
+
+def _remarks(
+    given: Sequence[str], titles: Sequence[str], used: Sequence[str]
+) -> tuple[str, ...]:
+    """Remark on titles that are read as others."""
+    other = [f'{a} for {b}' for a, b in zip(given, titles) if a != b and b in used]
+    return (f'Columns are read as {listed(other)}.',) if other else ()
 
 
 def _known_titles(titles: Sequence[str]) -> list[str]:
@@ -671,21 +677,17 @@ def read_titles(
         match = _TITLE.fullmatch(text)
         title = _known_titles([match[1]])[0] if match else text
         entity, quantity = _split(title) if match else ('', '')
-        known = {
-            unit: None for position in ('rad', 'm') if (unit := _unit(quantity, position))
-        }
+        known = [unit for position in ('rad', 'm') if (unit := _unit(quantity, position))]
         if match is None or not known:
             titles.append(text)
             units[text] = ''
             continue
         _, unit, more = match.groups()
-        for other, ours, factor in _TIME_UNITS if quantity == TIME else _UNITS:
-            if unit not in known and unit.replace(other, ours) in known:
-                unit, factors[place] = unit.replace(other, ours), factor
+        unit, factors[place] = _converted(unit, quantity, known)
         if unit not in known and unit:
             raise FileError(
-                f'{name}: column {title!r} is in [{unit}], expected [{"] or [".join(known)}]; '
-                'convert its values.'
+                f'{name}: column {title!r} is in [{unit}], expected '
+                f'[{"] or [".join(dict.fromkeys(known))}]; convert its values.'
             )
         titles.append(title)
         units[title] = unit
@@ -694,6 +696,14 @@ def read_titles(
         elif more:
             lines[f'motor {entity}'] = more.removeprefix('motor of ')
     return titles, {'units': json.dumps(units, ensure_ascii=False), **lines}, factors
+
+
+def _converted(unit: str, quantity: str, known: Sequence[str]) -> tuple[str, float]:
+    """Unit of SI in place of another one, and the factor to it; as it is if there is none."""
+    for other, ours, factor in _TIME_UNITS if quantity == TIME else _UNITS:
+        if unit not in known and unit.replace(other, ours) in known:
+            return unit.replace(other, ours), factor
+    return unit, 1.0
 
 
 def refuse_not_increasing(samples: Samples, before: float | None) -> None:

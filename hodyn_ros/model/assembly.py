@@ -392,10 +392,7 @@ class Assembly:
         ModelError
             If a mimic joint follows one that does not exist, does not move or follows it in turn.
         """
-        moving = {joint.name for joint in self.bodies}
         independent = [joint for joint in self.bodies if joint.mimic is None]
-        index = {joint.name: i for i, joint in enumerate(independent)}
-        mimics = [self._resolved_mimic(joint, moving) for joint in self.bodies]
         B, M_body = np.array(self.B), np.array(self.M_body)
         X = np.array([_screw(joint) for joint in self.bodies])
         names = tuple(joint.name for joint in self.bodies)
@@ -417,9 +414,7 @@ class Assembly:
             'warnings': tuple(self.warnings),
             'body_names': names,
             'parent': frozen(np.array(self.parent, dtype=np.intp)),
-            'coordinate': frozen(np.array([index[m.joint] for m in mimics], dtype=np.intp)),
-            'multiplier': frozen(np.array([mimic.multiplier for mimic in mimics])),
-            'offset': frozen(np.array([mimic.offset for mimic in mimics])),
+            **self._following(independent),
             'B': frozen(B),
             'X': frozen(X),
             'M_body': frozen(M_body),
@@ -432,6 +427,17 @@ class Assembly:
                 robot=self.description.name,
                 version=package_version(),
             ),
+        }
+
+    def _following(self, independent: Sequence[Joint]) -> dict[str, Any]:
+        """Attributes that say how all joints follow the independent ones."""
+        moving = {joint.name for joint in self.bodies}
+        index = {joint.name: i for i, joint in enumerate(independent)}
+        mimics = [self._resolved_mimic(joint, moving) for joint in self.bodies]
+        return {
+            'coordinate': frozen(np.array([index[m.joint] for m in mimics], dtype=np.intp)),
+            'multiplier': frozen(np.array([mimic.multiplier for mimic in mimics])),
+            'offset': frozen(np.array([mimic.offset for mimic in mimics])),
         }
 
 

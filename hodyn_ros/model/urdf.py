@@ -378,18 +378,7 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
         if needs_range:
             remark(f'a {kind} joint without <limit>; none of its limits is known.')
         return Limits()
-    required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
-    given = {
-        what: number_of(limit, what)
-        for what in LIMITS
-        if what in limit.attrib or what in required
-    }
-    given = {
-        what: value if abs(value) < _NO_LIMIT else np.copysign(np.inf, value)
-        for what, value in given.items()
-    }
-    if (falling := child_of(joint, FALLING)) is not None:
-        given |= {what: number_of(falling, what) for what in FALLING_LIMITS}
+    given = _given_limits(joint, limit, reading)
     braking = number_of(limit, 'deceleration', given.get('acceleration', np.inf))
     if braking != given.get('acceleration', np.inf):
         remark(
@@ -407,6 +396,21 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
         limits = limits._replace(lower=-np.inf, upper=np.inf, deceleration_limit=np.inf)
     limits.check(f'Joint {joint.get("name")!r}')
     return limits
+
+
+def _given_limits(
+    joint: ElementTree.Element, limit: ElementTree.Element, reading: _Reading
+) -> dict[str, float]:
+    """Limits that a description gives or has to give, by the field of `Limits`."""
+    required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
+    given = {}
+    for what in LIMITS:
+        if what in limit.attrib or what in required:
+            value = number_of(limit, what)
+            given[what] = value if abs(value) < _NO_LIMIT else np.copysign(np.inf, value)
+    if (falling := child_of(joint, FALLING)) is not None:
+        given |= {what: number_of(falling, what) for what in FALLING_LIMITS}
+    return given
 
 
 def _dynamics(joint: ElementTree.Element) -> Dynamics:
