@@ -253,13 +253,7 @@ class Supervisor:
             self.stop(OFF_PERIOD, off)
             return SUSPEND
         if self.has_stopped:
-            is_lost = seen.leaves and self.why != seen.fault
-            if not is_lost and (self.state != STOPPING or not _is_off(seen.error, guard)):
-                return GO
-            self.beyond += 1
-            # It cannot even follow the stop.
-            self.stop(OFF_PATH, seen.fault if is_lost else self.why)
-            return STOP
+            return self._judge_stop(guard, seen)
         watched = np.zeros_like(seen.error) if seen.yields else seen.error
         fault = self._fault(watch, seen)
         self.doubt = fault or guard.violation(seen.state, watched, seen.external)
@@ -270,14 +264,21 @@ class Supervisor:
         self.beyond += 1
         if not fault and self._violations < watch.violation_samples:
             return REPEAT
+        follows = bool(fault) or not guard.violation(seen.state, watched)
         # By its own fault or that of others; where it moves otherwise than it should, the path is
         # no help.
-        follows = bool(fault) or not guard.violation(seen.state, watched)
-        if seen.leaves or not follows or _is_off(seen.reference[0] - seen.state[0], guard):
-            event = OFF_PATH
-        else:
-            event = TOUCHED if watch.floats and not fault else ON_PATH
-        self.stop(event, self.doubt)
+        on_path = TOUCHED if watch.floats and not fault else ON_PATH
+        self.stop(on_path if follows and _is_on_path(guard, seen) else OFF_PATH, self.doubt)
+        return STOP
+
+    def _judge_stop(self, guard: Guard, seen: Seen) -> str:
+        """What is to be done about a measurement behind a stop."""
+        is_lost = seen.leaves and self.why != seen.fault
+        if not is_lost and (self.state != STOPPING or not _is_off(seen.error, guard)):
+            return GO
+        self.beyond += 1
+        # It cannot even follow the stop.
+        self.stop(OFF_PATH, seen.fault if is_lost else self.why)
         return STOP
 
     def _fault(self, watch: Watch, seen: Seen) -> str:
@@ -331,6 +332,11 @@ class Supervisor:
 
     def _on(self, event: str) -> None:
         self.state = TRANSITIONS[self.state, event]
+
+
+def _is_on_path(guard: Guard, seen: Seen) -> bool:
+    """Whether the path can lead a robot to rest."""
+    return not (seen.leaves or _is_off(seen.reference[0] - seen.state[0], guard))
 
 
 def _is_off(distance: Array, guard: Guard) -> bool:
