@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 WAITS, RETIMED, SENT, EXECUTED, ENDED = 'waits', 'retimed', 'sent', 'executed', 'ended'
@@ -16,6 +17,7 @@ TRANSITIONS = {
     (WAITS, READY): RETIMED,
     (WAITS, REPLACED): ENDED,
     (WAITS, OVER): ENDED,
+    (RETIMED, READY): RETIMED,
     (RETIMED, TIMED): SENT,
     (RETIMED, REPLACED): ENDED,
     (RETIMED, OVER): ENDED,
@@ -49,6 +51,8 @@ class Goal:
         One of the states of `TRANSITIONS`.
     planner : str
         Process that retimes it, as far as is known.
+    asked : float
+        When its new timing was last asked for.
     is_replaced : bool
         Whether a newer goal has been sent.
     is_long : bool
@@ -60,6 +64,7 @@ class Goal:
     arrival: float
     state: str = WAITS
     planner: str = ''
+    asked: float = -math.inf
     is_replaced: bool = False
     is_long: bool = False
     heard: float | None = None
@@ -98,6 +103,22 @@ class Goal:
         is_new, self.is_long = is_long and not self.is_long, self.is_long or is_long
         return is_new
 
+    def is_unheard(self, now: float, since: float) -> bool:
+        """Whether the request for the timing may have gone to a process that had ended.
+
+        The middleware lists the service of a process that was killed for many seconds, and that of
+        the next one only after a while.
+
+        Parameters
+        ----------
+        now : float
+            [s]; a request is repeated `GRACE` after it.
+        since : float
+            When it was heard that the process is another one [s].
+        """
+        is_early = self.asked - since < GRACE
+        return self.state == RETIMED and is_early and now - self.asked > GRACE
+
     def why_lost(
         self, now: float, lacking: str, service: str, planner: str, timeout: float
     ) -> str:
@@ -122,7 +143,7 @@ class Goal:
             return lacking
         if self.state == RETIMED:
             self.planner = self.planner or planner
-            if planner != self.planner:
+            if planner and planner != self.planner:
                 text = 'has ended while it retimed the goal; send it again.'
                 return f'The process of {service} {text}'
             if waited > timeout:

@@ -65,6 +65,20 @@ def test_timing_that_does_not_come_is_named():
     assert 'has ended while it retimed' in lost(goal, 20.0, planner='8')
 
 
+def test_request_of_which_a_process_that_ended_may_have_been_asked_is_repeated_once():
+    goal = goal_in(RETIMED)
+    goal.asked = 50.0
+    late, early = 50.1 + goals.GRACE, 50.0 + goals.GRACE
+    assert goal.is_unheard(late, since=50.0)
+    assert not goal.is_unheard(early, since=50.0)  # it may only not be answered yet
+    assert not goal.is_unheard(late, since=50.0 - goals.GRACE)
+    goal.on(READY)
+    goal.asked = late
+    assert not goal.is_unheard(late + 10.0, since=50.0)
+    assert not lost(goal, late, planner='7')
+    assert not lost(goal, late, planner='')  # nothing is heard of it now
+
+
 def test_long_timing_is_said_once():
     goal = goal_in(RETIMED)
     assert not goal.is_long_now(10.0 + goals.LONG_WAIT)

@@ -85,7 +85,7 @@ from hodyn_ros.streams.motion_stream import (
 )
 from hodyn_ros.streams.payloads import Transitions, with_payload
 from hodyn_ros.streams.preparation import Compiled, CompiledRobots
-from hodyn_ros.streams.process_watch import LOOK_PERIOD
+from hodyn_ros.streams.process_watch import LOOK_PERIOD, RUNNING
 from hodyn_ros.streams.requests import report_plan, request_of
 from hodyn_ros.streams.robot import Robot, drives_of, without_limits
 from hodyn_ros.streams.timeline import NANOSECONDS, check_age, nanoseconds
@@ -345,9 +345,11 @@ class HodynNode(RobotNode[NodeSettings]):
     ) -> Trigger.Response:
         """Say which process plans, or why none does."""
         health = self.diagnostics.process
-        response.success = health is not None and not health.fault()
-        if health is not None:
-            response.message = health.fault() or str(health.pid)
+        if health is not None and health.state == RUNNING:
+            response.success, response.message = True, str(health.pid)
+        else:
+            fault = '' if health is None else health.fault()
+            response.message = fault or 'the process that plans is being started'
         return response
 
     def _set_payload(

@@ -7,6 +7,7 @@ coroutine that awaits a result.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ from hodyn_ros.streams.goals import (
     REPLACED,
     RETIMED,
     SENT,
+    SILENCE,
     TIMED,
     WAITS,
     Goal,
@@ -161,7 +163,10 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         service = self.resolve_service_name(settings.retime_service)
         self._health = self.create_client(Trigger, health_of(service))
         self._asked: Future[Any] | None = None
+        self._asked_at = 0.0
         self._planner, self._hangs = '', ''
+        # When it was heard of, and when first of another one than before.
+        self._planner_heard = self._planner_since = -math.inf
         self._takes_efforts = True  # as far as is known
         self._name = f'{settings.controller}/{ACTION}'
         self._controller = ActionClient(self, FollowJointTrajectory, self._name)
@@ -197,23 +202,39 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             drop_standstills=settings.drop_standstills and settings.timing == 'path',
         )
         goal.on(READY)
-        goal.planner = self._planner
+        goal.planner, goal.asked = self._living_planner(), time.monotonic()
+        if goal.retiming is not None:  # a process that had ended was asked
+            self._retime.remove_pending_request(goal.retiming)
         goal.retiming = self._retime.call_async(request)
         goal.retiming.add_done_callback(partial(self._on_retimed, goal))
 
     def _ask_health(self) -> None:
         """Ask whether the process that retimes lives, unless an answer is due."""
+        now = time.monotonic()
+        if self._asked is not None and now - self._asked_at > SILENCE:
+            # The node was killed, or hangs.
+            self._health.remove_pending_request(self._asked)
+            self._asked, self._hangs = None, 'its node does not answer'
         if self._asked is not None or not self._health.service_is_ready():
             return
-        self._asked = self._health.call_async(Trigger.Request())
+        self._asked, self._asked_at = self._health.call_async(Trigger.Request()), now
         self._asked.add_done_callback(self._on_health)
 
     def _on_health(self, future: Future[Any]) -> None:
         self._asked, answer = None, future.result()
         self._hangs = '' if answer.success else answer.message
-        if answer.success and answer.message != self._planner:
+        if not answer.success:
+            return
+        self._planner_heard = time.monotonic()
+        if answer.message != self._planner:
+            if self._planner:
+                self._planner_since = self._planner_heard
             self._planner = answer.message
             self._on_watch()
+
+    def _living_planner(self) -> str:
+        """Number of the process that retimes; empty if nothing is heard of it now."""
+        return self._planner * (time.monotonic() - self._planner_heard < SILENCE)
 
     def _on_retimed(self, goal: _Goal, future: Future[Any]) -> None:
         if goal not in self._goals:
@@ -315,9 +336,14 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
         for goal in list(self._goals):
             now, lacking = time.monotonic(), self._lacking(goal.state)
             service, timeout = self.settings.retime_service, self.settings.retime_timeout
-            if why := goal.why_lost(now, lacking, service, self._planner, timeout):
-                self._abort(goal, why + f' {self._hangs}' * bool(self._hangs))
+            if why := goal.why_lost(now, lacking, service, self._living_planner(), timeout):
+                why += f' {self._hangs}' * bool(self._hangs and not lacking)
+                self._abort(goal, why)
+                if goal.executed is not None:  # a controller that goes on later is to hold
+                    goal.executed.cancel_goal_async()
             elif goal.state == WAITS and not lacking:
+                self._have_retimed(goal)
+            elif goal.is_unheard(now, self._planner_since):
                 self._have_retimed(goal)
             elif goal.is_long_now(now):
                 why = f': {self._hangs}' * bool(self._hangs)
