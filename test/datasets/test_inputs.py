@@ -161,7 +161,9 @@ def test_digest_of_a_robot_knows_its_every_number():
 def test_digest_of_a_robot_knows_each_of_its_attributes(field):
     model = two_link()
     other = (
-        {'something': 'else'} if field in ('links', 'friction') else ('something', 'else')
+        {'something': 'else'}
+        if field in ('links', 'friction', 'follower_limits')
+        else ('something', 'else')
     )
     assert digest_of(replace(model, **{field: other})) != digest_of(model)
 

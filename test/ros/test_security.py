@@ -175,7 +175,7 @@ KNOWN = {
     '__init__.py': {'importlib'},
     'codegen/generate.py': {'read_bytes', 'read_text', 'write_text'},
     'engine/kernels.py': {'ctypes', 'read_bytes', 'fdopen'},
-    'model/sources.py': {'importlib', 'read_text', 'subprocess'},
+    'model/sources.py': {'importlib', 'read_bytes', 'read_text', 'subprocess'},
     'model/mjcf_reading.py': {'read_bytes'},
     'model/urdf.py': {'read_bytes'},
     'model/visuals.py': {'urllib'},

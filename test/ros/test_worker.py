@@ -166,7 +166,8 @@ def test_the_planning_refuses_what_fails_and_goes_on(monkeypatch, error):
         data = serialize_message(trajectory())
         for number in (1, 2):
             planner.plan(Task(number, data, 10**9, 10**9, None, 10**9))
-            plan = reported.wait({1: 1, 2: 3}[number])  # behind the points for a controller
+            # Behind `Ready`, and the points for a controller.
+            plan = reported.wait({1: 2, 2: 4}[number])
             assert plan.number == number
             assert plan.error == (f'Internal error: {error!r}' if number == 1 else '')
             assert plan.kind == ('internal' if number == 1 else 'invalid')

@@ -295,7 +295,9 @@ def test_collision_lets_the_robot_float_if_so_asked():
         collision_reaction='float', max_external_torque=5.0, max_tracking_error=10.0
     )
     world.run(5)
-    for step in range(400):  # at a speed that a link can have: a jump would be no measurement
+    for step in range(
+        400
+    ):  # at a speed that a link can have: a jump would be no measurement
         world.step(off=np.array([min(1e-3 * step, 0.01), 0.0]))
         if world.control.supervisor.state != FOLLOWING:
             break
