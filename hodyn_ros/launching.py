@@ -13,6 +13,41 @@ REQUIRED = (
 """Launch argument: name, default and description."""
 
 
+def robot_arguments(share: Path, name: str) -> tuple[tuple[str, str, str], ...]:
+    """Launch arguments with the description and the limits of a robot of this package.
+
+    Parameters
+    ----------
+    share : pathlib.Path
+        Folder of the files of this package.
+    name : str
+        Of the files in ``urdf`` and ``config`` there.
+
+    Returns
+    -------
+    tuple of (str, str, str)
+        Name, default and description of each.
+
+    Examples
+    --------
+    >>> from hodyn_ros.launching import robot_arguments
+    >>> robot_arguments(Path('/share'), 'fr3')[1]
+    ('params_file', '/share/config/fr3.yaml', 'Parameter file of the node.')
+    """
+    return (
+        (
+            'description_file',
+            str(share / 'urdf' / f'{name}.urdf'),
+            'URDF file of the robot; set it to "" to use description_command or the topic.',
+        ),
+        (
+            'params_file',
+            str(share / 'config' / f'{name}.yaml'),
+            'Parameter file of the node.',
+        ),
+    )
+
+
 def switch(name: str, text: str) -> bool:
     """Whether a switch is on.
 

@@ -16,7 +16,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from hodyn_ros.launching import switch
+from hodyn_ros.launching import robot_arguments, switch
 
 SHARE = Path(__file__).resolve().parent.parent
 
@@ -49,16 +49,9 @@ def generate_launch_description():
     """Include hodyn.launch.py with other defaults."""
     return LaunchDescription(
         [
-            DeclareLaunchArgument(
-                'description_file',
-                default_value=str(SHARE / 'urdf' / 'panda.urdf'),
-                description='URDF file of the robot; set it to "" to use description_command or '
-                'the topic.',
-            ),
-            DeclareLaunchArgument(
-                'params_file',
-                default_value=str(SHARE / 'config' / 'panda.yaml'),
-                description='Parameter file of the node.',
+            *(
+                DeclareLaunchArgument(argument, default_value=default, description=text)
+                for argument, default, text in robot_arguments(SHARE, 'panda')
             ),
             DeclareLaunchArgument(
                 'demo',

@@ -9,6 +9,8 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 
+from hodyn_ros.launching import robot_arguments
+
 SHARE = Path(__file__).resolve().parent.parent
 
 
@@ -16,16 +18,9 @@ def generate_launch_description():
     """Include hodyn.launch.py with other defaults."""
     return LaunchDescription(
         [
-            DeclareLaunchArgument(
-                'description_file',
-                default_value=str(SHARE / 'urdf' / 'ur5e.urdf'),
-                description='URDF file of the robot; set it to "" to use description_command or '
-                'the topic.',
-            ),
-            DeclareLaunchArgument(
-                'params_file',
-                default_value=str(SHARE / 'config' / 'ur5e.yaml'),
-                description='Parameter file of the node.',
+            *(
+                DeclareLaunchArgument(argument, default_value=default, description=text)
+                for argument, default, text in robot_arguments(SHARE, 'ur5e')
             ),
             IncludeLaunchDescription(
                 PythonLaunchDescriptionSource(str(SHARE / 'launch' / 'hodyn.launch.py'))

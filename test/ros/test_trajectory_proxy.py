@@ -307,6 +307,7 @@ def test_controller_without_effort_interfaces_gets_goals_without_efforts(
         assert outcome(harness, send(goal())) == (SUCCEEDED, 0, 'arrived')
     with_efforts = [len(g.trajectory.points[0].effort) > 0 for g in controller.goals]
     assert with_efforts == [True, False, False]  # it is found out once
+    assert dict_of(node.statuses()[0])['efforts'] == 'not sent'
 
 
 @needs_control_msgs

@@ -260,7 +260,7 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             if older.on(REPLACED):
                 self._abort(older, _REPLACED)
         goal.on(TIMED)
-        self._send(goal, self.settings.efforts and self._takes_efforts)
+        self._send(goal, self._sends_efforts)
 
     def _send(self, goal: _Goal, with_efforts: bool) -> None:
         request = goal.handle.request
@@ -298,9 +298,14 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             goal.executed.cancel_goal_async()
         goal.executed.get_result_async().add_done_callback(partial(self._on_result, goal))
 
+    @property
+    def _sends_efforts(self) -> bool:
+        """Whether goals have efforts: as asked for, unless the controller takes none."""
+        return self.settings.efforts and self._takes_efforts
+
     def _is_tried_without(self, with_efforts: bool) -> bool:
         """Whether a goal was sent without efforts because it was rejected with them."""
-        return self.settings.efforts and self._takes_efforts and not with_efforts
+        return self._sends_efforts and not with_efforts
 
     def _on_result(self, goal: _Goal, future: Future[Any]) -> None:
         status, result = future.result().status, future.result().result
@@ -398,6 +403,7 @@ class TrajectoryProxy(RobotNode[ProxySettings]):
             'under way': len(self._goals),
             **self._counts,
             'last error': self._last_error,
+            'efforts': 'sent' if self._sends_efforts else 'not sent',
         }
         failed = f'the last goal was aborted: {self._failed}' * bool(self._failed)
         level = WARN if lacking or failed else OK
