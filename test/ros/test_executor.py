@@ -9,7 +9,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.task import Future
+from rclpy.task import Future, Task
 from rclpy.timer import TimerInfo
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
@@ -122,6 +122,23 @@ def test_what_the_wait_set_never_says_is_found_by_rclpy(spun, monkeypatch, capfd
     assert count >= 3
     spun.publish('last')
     spun.until(lambda: spun.called[-1] == 'last')
+
+
+def test_what_is_always_ready_keeps_nothing_else_from_being_called(spun, monkeypatch):
+    spun.subscribe()
+    service = next(iter(spun.node.services))
+
+    def always(timeout_sec):
+        if spun.called.count('request') > 1000:
+            pytest.fail('nothing else comes')
+        return Task(lambda: spun.called.append('request')), service, spun.node
+
+    monkeypatch.setattr(spun.executor, 'wait_for_ready_callbacks', always)
+    for number in range(3):
+        spun.publish(f'{number}')
+        spun.until(lambda expected=f'{number}': expected in spun.called)
+    spun.until(lambda: 'request' in spun.called)
+    assert not spun.executor._is_plain
 
 
 def test_messages_and_timers_need_no_new_wait_set(spun, monkeypatch):

@@ -304,9 +304,7 @@ class StreamExecutor(SingleThreadedExecutor):
     def _hand_over(self) -> None:
         """Have rclpy find what has been found here and not been called."""
         for entity, _ in self._ready:
-            if isinstance(
-                entity, GuardCondition
-            ):  # nothing else is forgotten once it is seen
+            if isinstance(entity, GuardCondition):  # all others are seen again
                 entity.trigger()
         self._ready.clear()
         self._in_use.close()
@@ -317,19 +315,31 @@ class StreamExecutor(SingleThreadedExecutor):
         self._wait_set = None  # rclpy may hear of a change in our place
         self._leaves_own = True
         try:
-            while self._call_of_rclpy(0.0) is not None:
-                pass
+            self._round_of_rclpy()
         finally:
             self._leaves_own = False
 
     def _look(self) -> None:
         """Have rclpy call all that it finds, which nothing here has found."""
         self._wait_set, self._next_look = None, time.monotonic() + _LOOK_PERIOD
-        while (found := self._call_of_rclpy(0.0)) is not None:
+        for found in self._round_of_rclpy():
             if found in self._missed:
                 self._missed[found] += 1
                 if self._missed[found] >= _MOST_MISSED:
                     self._leave_to_rclpy(f'{found} is ready, and the wait set says nothing')
+
+    def _round_of_rclpy(self) -> list[Any]:
+        """Have rclpy call what it finds until something comes again, and say what that was.
+
+        So a flood of requests or messages ends, and what comes meanwhile is no sign of anything.
+        """
+        found: list[Any] = []
+        while (called := self._call_of_rclpy(0.0)) is not None:
+            # Tasks are one each: one that makes another one would go on for ever.
+            if called in found or not hasattr(called, 'callback_group'):
+                break
+            found.append(called)
+        return found
 
     def _call_of_rclpy(self, timeout_sec: float | None) -> Any:
         """Have rclpy wait and call one callback.
@@ -386,9 +396,8 @@ class StreamExecutor(SingleThreadedExecutor):
             f'this rclpy ({why}). Nothing is lost but processor time; a release of hodyn_ros that '
             'knows this rclpy saves it.'
         )
-        for (
-            node
-        ) in self.get_nodes():  # the wait set may have heard of them in rclpy's place
+        # The wait set may have heard of them in rclpy's place.
+        for node in self.get_nodes():
             for guard in node.guards:
                 guard.trigger()
 
