@@ -208,9 +208,8 @@ def written(path: Path) -> Iterator[Path]:
         yield replacement.path
         replacement.finish()
     except OSError as error:
-        if (
-            error.strerror
-        ):  # of the system, which knows no file or the one in the other folder
+        # The system knows no file, or the one in the other folder.
+        if error.strerror:
             error.filename = str(path)
         raise
     finally:

@@ -120,9 +120,8 @@ def _trajectory(path: Path) -> dict[str, Any]:
     for wrapper in ('trajectory', 'joint_trajectory'):
         if isinstance(content, dict) and wrapper in content:
             content = content[wrapper]
-        if (
-            isinstance(content, list) and content is not documents[0]
-        ):  # of a moveit_msgs/DisplayTrajectory
+        # Of a moveit_msgs/DisplayTrajectory.
+        if isinstance(content, list) and content is not documents[0]:
             if len(content) != 1:
                 raise FileError(
                     f"{path}: 'trajectory' is a list of {len(content)}, expected one trajectory; "

@@ -900,9 +900,8 @@ def _held(
     turning = _turning(tree, loops, q, free) if named and spare == free.shape[1] > 0 else []
     if not turning:
         return (), ''
-    first = 1.0 - 1e-6 * np.arange(
-        len(free)
-    )  # of joints that turn alike, whatever the rounding
+    # The first of joints that turn alike, whatever the rounding.
+    first = 1.0 - 1e-6 * np.arange(len(free))
     held = sorted(qr(free.T * first, pivoting=True)[2][:spare].tolist())
     return tuple(Coupling(f'{names[j]} held', names[j], names[j], [q[j]]) for j in held), (
         f'{listed(turning)} may turn about the lines between their balls, which moves nothing '

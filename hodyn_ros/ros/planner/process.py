@@ -271,9 +271,8 @@ class Planner(TaskPlanner[NodeSettings]):
         def end() -> None:
             raise _EndError
 
-        self._executor.create_task(
-            end
-        )  # after the answers, which are sent in the same thread
+        # After the answers, which are sent in the same thread.
+        self._executor.create_task(end)
         self._thread.join(timeout)
 
     def _spin(self) -> None:
