@@ -1,10 +1,23 @@
-"""What holds for all tests, set before any of their modules is imported."""
+"""What holds for all tests: which of them are quick, their order, and their surroundings."""
 
 import os
 import signal
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # no package of every ROS distribution has it: its tests skip themselves
+    settings = None
+
+HERE = Path(__file__).parent
+# Seconds of each test that takes long, as `pytest --record-durations` wrote them.
+DURATIONS = HERE / 'durations.txt'
+# What takes longer than this belongs to the long tests; shorter than the other is not recorded.
+QUICK_SECONDS = 2.0
+RECORDED_SECONDS = 0.5
 
 # Several test processes share the cores; threads of BLAS in each would wait for one another.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
@@ -13,40 +26,20 @@ os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Files of some ten seconds and more, the longest first. Those on the left mostly wait, for nodes
-# and other processes, those on the right compute. Processes get files in their order: one waits
-# while another computes, and none is left with a long file when the others have come to the end.
-LONG = """
-ros/test_faults_death.py             engine/test_engine.py
-ros/test_node.py                     cli/test_cli_motion.py
-ros/test_faults_overload.py          retiming/test_retiming.py
-streams/test_control_plant.py        codegen/test_generate.py
-ros/test_planning_process.py         trajectory/test_estimator.py
-ros/test_motor_reference.py          control/test_tracking.py
-ros/test_simulation_node.py          engine/test_engine_results.py
-ros/test_faults_garbage.py           engine/test_engine_cache.py
-ros/test_stream.py                   project/test_doc.py
-ros/test_newest.py                   control/test_control.py
-ros/test_node_warm_up.py             benchmarking/test_benchmarks.py
-ros/test_flatness_controller.py      retiming/test_scaling.py
-datasets/test_kill.py                kinematics/test_inverse_kinematics.py
-datasets/test_process.py             dynamics/test_formulation_matrix.py
-ros/test_soak.py                     engine/test_fork.py
-ros/test_time.py                     simulation/test_imperfections.py
-"""
-
-
-# Nodes and processes wait for each other, on a busy machine for too long now and then: in these
-# folders what fails runs once more, as in the buildfarm of ROS, and is listed if it needed that.
-# What fails anywhere else is a finding.
-SECOND_TRY = ('ros', 'datasets')
-
-
-# How long an example takes is for no test to say: the machine may be busy. A short run has the
+# How long an example takes is for no test to say: the machine may be busy. A quick run has the
 # same examples each time; a long one looks for what is not known yet.
-COMMON = {'deadline': None, 'suppress_health_check': [HealthCheck.too_slow]}
-settings.register_profile('short', max_examples=25, derandomize=True, **COMMON)
-settings.register_profile('long', max_examples=300, print_blob=True, **COMMON)
+if settings is not None:
+    COMMON = {'deadline': None, 'suppress_health_check': [HealthCheck.too_slow]}
+    settings.register_profile('quick', max_examples=10, derandomize=True, **COMMON)
+    settings.register_profile('long', max_examples=200, print_blob=True, **COMMON)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        '--record-durations',
+        action='store_true',
+        help=f'write the seconds of what took long into {DURATIONS.relative_to(HERE.parent)}',
+    )
 
 
 def is_long(config):
@@ -55,19 +48,70 @@ def is_long(config):
 
 
 def pytest_configure(config):
-    settings.load_profile('long' if is_long(config) else 'short')
+    if settings is not None:
+        settings.load_profile('long' if is_long(config) else 'quick')
+
+
+# --- Tiers --------------------------------------------------------------------------------------
+
+
+def recorded_durations():
+    """Seconds of each test that was recorded, by its name."""
+    lines = DURATIONS.read_text(encoding='utf8').splitlines() if DURATIONS.exists() else []
+    pairs = (line.split(maxsplit=1) for line in lines if not line.startswith('#'))
+    return {name: float(seconds) for seconds, name in pairs}
+
+
+def name_of(item):
+    return item.nodeid.removeprefix(HERE.name + '/')
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Sort by files, the long ones first; within a file, and among the others, nothing moves.
+    """Mark the contract and what is slow, and sort by files, those that take longest first.
 
-    Tests of examples from hypothesis are long ones too: they try more of them then.
+    Slow are all cases of a parametrised function but the first, unless it is marked `every_case`,
+    and what was recorded to take longer than `QUICK_SECONDS`. The contract is never slow. In a
+    long run the tests of examples from hypothesis are slow ones too: they try more of them then.
     """
+    seconds = recorded_durations()
+    folders = defaultdict(float)
+    seen = set()
     for item in items:
-        if is_long(config) and getattr(item.obj, 'is_hypothesis_test', False):
+        name = name_of(item)
+        folders[item.path] += seconds.get(name, 0.0)
+        if item.path.parent.name == 'contract':
+            item.add_marker(pytest.mark.contract)
+            continue
+        function = name.partition('[')[0]
+        is_other_case = function in seen and not item.get_closest_marker('every_case')
+        seen.add(function)
+        is_example = is_long(config) and getattr(item.obj, 'is_hypothesis_test', False)
+        if is_other_case or is_example or seconds.get(name, 0.0) > QUICK_SECONDS:
             item.add_marker(pytest.mark.slow)
-        if item.path.parent.name in SECOND_TRY:
-            item.add_marker(pytest.mark.flaky(reruns=1))
-    place = {name: number for number, name in enumerate(LONG.split())}
-    items.sort(key=lambda item: place.get('/'.join(item.path.parts[-2:]), len(place)))
+    items.sort(key=lambda item: -folders[item.path])
+
+
+# --- Durations ----------------------------------------------------------------------------------
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    """Sum up what a test takes, with its fixtures; those of a module count for its first test."""
+    if item.config.getoption('--record-durations'):
+        item.user_properties.append(('seconds', call.duration))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Replace the records of all tests that ran (processes of xdist report to this one)."""
+    if not config.getoption('--record-durations'):
+        return
+    taken = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, 'when', None) == 'teardown' or getattr(report, 'skipped', False):
+                name = report.nodeid.removeprefix(HERE.name + '/')
+                taken[name] = sum(s for key, s in report.user_properties if key == 'seconds')
+    kept = {name: s for name, s in (recorded_durations() | taken).items() if s > RECORDED_SECONDS}
+    lines = ['# seconds, test; written by: pytest --record-durations']
+    lines += [f'{s:.1f} {name}' for name, s in sorted(kept.items())]
+    DURATIONS.write_text('\n'.join(lines) + '\n', encoding='utf8')
