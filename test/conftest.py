@@ -9,7 +9,7 @@ import pytest
 
 try:
     from hypothesis import HealthCheck, settings
-except ImportError:  # no package of every ROS distribution has it: its tests skip themselves
+except ImportError:  # a ROS distribution without it: its tests skip themselves
     settings = None
 
 HERE = Path(__file__).parent
@@ -94,6 +94,7 @@ def pytest_collection_modifyitems(config, items):
 
 # --- Durations ----------------------------------------------------------------------------------
 
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item, call):
     """Sum up what a test takes, with its fixtures; those of a module count for its first test."""
@@ -105,13 +106,16 @@ def pytest_terminal_summary(terminalreporter, config):
     """Replace the records of all tests that ran (processes of xdist report to this one)."""
     if not config.getoption('--record-durations'):
         return
-    taken = {}
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, 'when', None) == 'teardown' or getattr(report, 'skipped', False):
-                name = report.nodeid.removeprefix(HERE.name + '/')
-                taken[name] = sum(s for key, s in report.user_properties if key == 'seconds')
-    kept = {name: s for name, s in (recorded_durations() | taken).items() if s > RECORDED_SECONDS}
+    reports = sum(terminalreporter.stats.values(), [])
+    taken = {
+        report.nodeid.removeprefix(HERE.name + '/'): sum(
+            s for key, s in report.user_properties if key == 'seconds'
+        )
+        for report in reports
+        if getattr(report, 'when', None) == 'teardown'
+    }
+    everything = recorded_durations() | taken
+    kept = {name: s for name, s in everything.items() if s > RECORDED_SECONDS}
     lines = ['# seconds, test; written by: pytest --record-durations']
     lines += [f'{s:.1f} {name}' for name, s in sorted(kept.items())]
     DURATIONS.write_text('\n'.join(lines) + '\n', encoding='utf8')
