@@ -23,6 +23,20 @@ def data_files(*patterns):
     ]
 
 
+# Of the long tests, beside those of `test`: large, or of use to few tests.
+TEST_LONG = [
+    'casadi>=3.6',
+    'cryptography>=3.4',
+    'dask[distributed]>=2022.1',
+    'example-robot-data>=4.1',
+    'mcap>=1.6',
+    'pyarrow>=10.0',
+    'pytest-cov>=4.0',
+    'rerun-sdk>=0.39,<0.42',
+    'sphinx>=5.0',
+    'sphinx-rtd-theme>=1.2',
+]
+
 setup(
     name=PACKAGE,
     version='0.1.0',
@@ -101,31 +115,22 @@ setup(
         ],
         # colcon test runs pytest only if this extra lists it.
         'test': [
-            'casadi>=3.6',
             'catkin-pkg>=1.0',
             'clarabel>=0.6',
-            'cryptography>=3.4',
-            'dask[distributed]>=2022.1',
             'docutils>=0.17',
-            'example-robot-data>=4.1',
             'hypothesis>=6.0',
             'Jinja2>=3.0',
             'matplotlib>=3.5',
-            'mcap>=1.6',
             'mujoco>=3.3',
             'mypy>=1.8',
             'pin>=2.7',
             'plotly>=5.0',
-            'pyarrow>=10.0',
             'pytest>=7.0',
-            'pytest-rerunfailures>=12.0',
             'pytest-xdist>=3.0',
-            'rerun-sdk>=0.39,<0.42',
             'rosbags>=0.11.9,<0.12',
             'ruff>=0.5',
-            'sphinx>=5.0',
-            'sphinx-rtd-theme>=1.2',
         ],
+        'test-long': [f'{PACKAGE}[test]', *TEST_LONG],
     },
     entry_points={
         'console_scripts': [
