@@ -210,6 +210,7 @@ $(WHEELS)/msgs.stamp: $(VENV)/created.stamp $(MSGS_SOURCES)
 # is used where it stands, so what changes in its modules needs no installation.
 $(VENV)/%.stamp: $(VENV)/created.stamp $(PACKAGE_SOURCES)
 	@echo 'Installing ROS, hodyn_ros and what make $* needs: $(DOWNLOADS_$*).'
+	@rm -rf $(VENV)/lib/python*/site-packages/hodyn_ros  # of an installation that was a copy
 	@$(PIP) --editable '.[ros,$*]'
 	@touch $@
 

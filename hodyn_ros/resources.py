@@ -7,17 +7,25 @@ modules, and the search walks up from there.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import logging
 import os
+import shutil
 import stat
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from functools import cache
+from contextlib import suppress
+from functools import cache, update_wrapper
 from pathlib import Path, PurePath
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from hodyn_ros.errors import HodynError, ResourceError
+
+KEPT_SOURCES = 24
+"""Largest number of modules, in any version, whose machine code is kept on disk."""
 
 _PACKAGE = 'hodyn_ros'
 _logger = logging.getLogger(__name__)
@@ -106,25 +114,94 @@ def compiled_function(
     function : callable
         Within what Numba compiles in nopython mode.
     signature : str or Numba signature
-        Types of the arguments and of the result; it is compiled for these at once.
+        Types of the arguments and of the result; it is compiled for these at once. None: when it
+        is first called, for the types of that call.
     **options
         Options of ``numba.njit`` other than cache.
 
     Returns
     -------
     callable
-        Its code is kept on disk for the next process, unless there is no place for it or everyone
-        can write to NUMBA_CACHE_DIR, see `is_private`.
+        Its code is kept for the next process in `cache_directory`, if there is one. Numba itself
+        looks at the file of the function alone, and where that is: what is kept here belongs to
+        the content of all that the code was made from, wherever it is installed.
     """
-    from numba import njit
+    from numba import config, njit
 
-    place = os.environ.get('NUMBA_CACHE_DIR', '')
+    source = (
+        None if getattr(config, 'DISABLE_JIT', 0) else _kept_source(function.__module__)
+    )
+    if source is not None:
+        code = function.__code__.replace(co_filename=str(source))
+        here = FunctionType(code, function.__globals__, None, None, function.__closure__)
+        update_wrapper(here, function)
+        with suppress(RuntimeError):  # there is no place for a cache
+            return njit(signature, cache=True, **options)(here)  # type: ignore[no-any-return]
+    return njit(signature, **options)(function)  # type: ignore[no-any-return]
+
+
+@cache
+def _kept_source(name: str) -> Path | None:
+    """Copy of a module, beside which Numba keeps its machine code; None without a place for it.
+
+    Its folder is named by the hash of what the code of the module's functions is made from: its
+    file, the files of functions that it imports, and the constants that it imports.
+    """
+    module, directory = sys.modules[name], cache_directory()
+    if directory is None or module.__file__ is None:
+        return None
+    plain = (getattr(value, 'py_func', value) for value in vars(module).values())
+    helpers = {f.__module__ for f in plain if isinstance(f, FunctionType)} - {
+        name,
+        __name__,
+    }
+    files = [module, *(sys.modules[n] for n in sorted(helpers) if n.startswith(_PACKAGE))]
+    constants = {
+        k: v for k, v in vars(module).items() if isinstance(v, (int, float, tuple))
+    }
     try:
-        is_kept = not place or is_private(place)
-        code = njit(signature, cache=is_kept, **options)(function)
-    except RuntimeError:  # there is no place for a cache
-        code = njit(signature, **options)(function)
-    return code  # type: ignore[no-any-return]
+        contents = [Path(str(file.__file__)).read_bytes() for file in files]
+        digest = hashlib.sha256(repr((contents, sorted(constants.items()))).encode())
+        copy = directory / f'numba_{digest.hexdigest()[:32]}' / Path(module.__file__).name
+        if not copy.exists():
+            write_private(copy, contents[0])
+            _evict_sources(directory)
+        os.utime(copy.parent)  # the time of its last use
+    except OSError:
+        return None
+    return copy
+
+
+def _evict_sources(directory: Path) -> None:
+    """Remove the folders of machine code that have not been used for longest."""
+    found = [(path.stat().st_mtime_ns, path) for path in directory.glob('numba_*')]
+    for _, path in sorted(found, reverse=True)[KEPT_SOURCES:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file of the cache, for its owner alone; others see the whole file or none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp('.tmp', 'hodyn_', path.parent)
+    with os.fdopen(descriptor, 'wb') as file:
+        file.write(content)
+    os.replace(name, path)
+
+
+def cache_directory() -> Path | None:
+    """Where machine code is kept; None if there is no place that is the user's own.
+
+    `NUMBA_CACHE_DIR` says where, as for Numba; otherwise it is in the user's cache directory.
+    """
+    given, user = os.environ.get('NUMBA_CACHE_DIR'), os.environ.get('XDG_CACHE_HOME', '')
+    try:
+        directory = Path(given or (user if os.path.isabs(user) else Path.home() / '.cache'))
+    except RuntimeError:  # no home directory
+        return None
+    directory /= _PACKAGE
+    if not is_private(str(directory.parent)) or not is_private(str(directory)):
+        return None
+    return directory
 
 
 @cache

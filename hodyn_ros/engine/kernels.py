@@ -12,7 +12,6 @@ import ctypes
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -34,7 +33,7 @@ from hodyn_ros.engine.body_programs import constants
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
 from hodyn_ros.engine.program import RobotProgram
-from hodyn_ros.resources import compiled_function, is_private
+from hodyn_ros.resources import cache_directory, compiled_function, write_private
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel, SingleCall
@@ -448,17 +447,9 @@ def _initialize() -> None:
 
 
 def _cache_file(text: str) -> Path | None:
-    """Entry of a module in the cache; None if there is no place for one.
-
-    `NUMBA_CACHE_DIR` says where, as for Numba; otherwise it is in the user's cache directory.
-    """
-    given, user = os.environ.get('NUMBA_CACHE_DIR'), os.environ.get('XDG_CACHE_HOME', '')
-    try:
-        directory = Path(given or (user if os.path.isabs(user) else Path.home() / '.cache'))
-    except RuntimeError:  # no home directory
-        return None
-    directory /= 'hodyn_ros'
-    if not is_private(str(directory.parent)) or not is_private(str(directory)):
+    """Entry of a module in the cache; None if there is no place for one."""
+    directory = cache_directory()
+    if directory is None:
         return None
     features = llvm.get_host_cpu_features().flatten()
     source = (text, llvmlite.__version__, llvm.get_host_cpu_name(), features)
@@ -481,12 +472,7 @@ def _from_cache(path: Path) -> bytes | None:
 def _into_cache(path: Path, code: bytes) -> None:
     """Entry for an object file, behind the hash of its content; older ones make room."""
     with suppress(OSError):  # where it cannot be kept it is compiled again next time
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Other processes see the whole file or none.
-        descriptor, name = tempfile.mkstemp('.tmp', 'hodyn_', path.parent)
-        with os.fdopen(descriptor, 'wb') as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(name, path)
+        write_private(path, hashlib.sha256(code).digest() + code)
         _evict(path.parent)
 
 
