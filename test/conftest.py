@@ -1,7 +1,9 @@
 """What holds for all tests: which of them are quick, their order, and their surroundings."""
 
+import importlib.util
 import os
 import signal
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -18,6 +20,39 @@ DURATIONS = HERE / 'durations.txt'
 # What takes longer than this belongs to the long tests; shorter than the other is not recorded.
 QUICK_SECONDS = 2.0
 RECORDED_SECONDS = 0.5
+
+# What several tests need; older versions of pytest do not know the option `pythonpath`.
+sys.path.insert(0, str(HERE))
+
+# What tests import and a ROS distribution may lack: where it is missing, the module that needs it
+# is skipped by name. Where a module of this package is missing, that is an error.
+TEST_PACKAGES = {
+    'casadi',
+    'catkin_pkg',
+    'distributed',
+    'docutils',
+    'hypothesis',
+    'matplotlib',
+    'mujoco',
+    'pinocchio',
+    'plotly',
+    'pyarrow',
+    'rerun',
+    'rosbags',
+    'sphinx',
+}
+# Not of all Pythons and distributions, so that no test asks whether it is free of warnings there.
+WARNINGS = [
+    'error',
+    # Those of the garbage collector come in whichever test it runs.
+    'default::ResourceWarning',
+    'default::pytest.PytestUnraisableExceptionWarning',
+    # lark, behind the messages of ROS, imports modules that Python is to lose.
+    "ignore:module 'sre_:DeprecationWarning:lark",
+    # docutils ignores its own, but a thread that compiles meanwhile may restore what it found.
+    'ignore:The frontend:DeprecationWarning',
+    'ignore::DeprecationWarning:docutils',
+]
 
 # Several test processes share the cores; threads of BLAS in each would wait for one another.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
@@ -43,13 +78,16 @@ def pytest_addoption(parser):
 
 
 def is_long(config):
-    """Whether the long tests are asked for, as `make test-long` does."""
-    return config.option.markexpr == 'slow'
+    """Whether the long tests are asked for, as `make test-long` does: all, or the slow ones."""
+    return config.option.markexpr in ('', 'slow')
 
 
 def pytest_configure(config):
     if settings is not None:
         settings.load_profile('long' if is_long(config) else 'quick')
+    if pytest.version_tuple >= (7, 0) if hasattr(pytest, 'version_tuple') else False:
+        for warning in WARNINGS:
+            config.addinivalue_line('filterwarnings', warning)
 
 
 # --- Tiers --------------------------------------------------------------------------------------
@@ -71,8 +109,9 @@ def pytest_collection_modifyitems(config, items):
     """Mark the contract and what is slow, and sort by files, those that take longest first.
 
     Slow are all cases of a parametrised function but the first, unless it is marked `every_case`,
-    and what was recorded to take longer than `QUICK_SECONDS`. The contract is never slow. In a
-    long run the tests of examples from hypothesis are slow ones too: they try more of them then.
+    what was recorded to take longer than `QUICK_SECONDS`, and what needs packages that only the
+    long tests have (`needs`). The contract is never slow. In a long run the tests of examples
+    from hypothesis are slow ones too: they try more of them then.
     """
     seconds = recorded_durations()
     folders = defaultdict(float)
@@ -86,10 +125,43 @@ def pytest_collection_modifyitems(config, items):
         function = name.partition('[')[0]
         is_other_case = function in seen and not item.get_closest_marker('every_case')
         seen.add(function)
+        is_large = item.get_closest_marker('needs') is not None
         is_example = is_long(config) and getattr(item.obj, 'is_hypothesis_test', False)
-        if is_other_case or is_example or seconds.get(name, 0.0) > QUICK_SECONDS:
+        takes_long = seconds.get(name, 0.0) > QUICK_SECONDS
+        if is_other_case or is_large or is_example or takes_long:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: -folders[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Skip a test, before its fixtures are made, whose packages are not installed."""
+    for mark in item.iter_markers('needs'):
+        missing = [name for name in mark.args if importlib.util.find_spec(name) is None]
+        if missing:
+            pytest.skip(
+                f'{", ".join(missing)} cannot be imported: make test-long installs it'
+            )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector):
+    """Skip a file that imports one of `TEST_PACKAGES` that is not installed."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.outcome == 'failed' and isinstance(collector, pytest.Module):
+        found = [
+            name
+            for name in TEST_PACKAGES
+            if f"No module named '{name}" in str(report.longrepr)
+        ]
+        if found:
+            report.outcome = 'skipped'
+            report.longrepr = (
+                str(collector.path),
+                None,
+                f'Skipped: {found[0]} is not installed',
+            )
 
 
 # --- Durations ----------------------------------------------------------------------------------
