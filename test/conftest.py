@@ -85,7 +85,7 @@ def is_long(config):
 def pytest_configure(config):
     if settings is not None:
         settings.load_profile('long' if is_long(config) else 'quick')
-    if pytest.version_tuple >= (7, 0) if hasattr(pytest, 'version_tuple') else False:
+    if hasattr(pytest, 'version_tuple'):  # from pytest 7 on
         for warning in WARNINGS:
             config.addinivalue_line('filterwarnings', warning)
 
@@ -98,6 +98,11 @@ def recorded_durations():
     lines = DURATIONS.read_text(encoding='utf8').splitlines() if DURATIONS.exists() else []
     pairs = (line.split(maxsplit=1) for line in lines if not line.startswith('#'))
     return {name: float(seconds) for seconds, name in pairs}
+
+
+def path_of(node):
+    """File of a test; older versions of pytest have another name for it."""
+    return Path(str(getattr(node, 'path', None) or node.fspath))
 
 
 def name_of(item):
@@ -118,8 +123,8 @@ def pytest_collection_modifyitems(config, items):
     seen = set()
     for item in items:
         name = name_of(item)
-        folders[item.path] += seconds.get(name, 0.0)
-        if item.path.parent.name == 'contract':
+        folders[path_of(item)] += seconds.get(name, 0.0)
+        if path_of(item).parent.name == 'contract':
             item.add_marker(pytest.mark.contract)
             continue
         function = name.partition('[')[0]
@@ -130,7 +135,7 @@ def pytest_collection_modifyitems(config, items):
         takes_long = seconds.get(name, 0.0) > QUICK_SECONDS
         if is_other_case or is_large or is_example or takes_long:
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: -folders[item.path])
+    items.sort(key=lambda item: -folders[path_of(item)])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -158,7 +163,7 @@ def pytest_make_collect_report(collector):
         if found:
             report.outcome = 'skipped'
             report.longrepr = (
-                str(collector.path),
+                str(path_of(collector)),
                 None,
                 f'Skipped: {found[0]} is not installed',
             )
