@@ -32,7 +32,7 @@ PATH = fit_spline(np.arange(5.0), POINTS)
 
 
 def executed(motion, places=PLACES):
-    """Position, velocity, acceleration and jerk of the controller, (places, 4, n), and its times."""
+    """Times, and position to jerk of the controller at them, shape (places, 4, n)."""
     polynomial = BPoly.from_derivatives(motion.times.copy(), motion(motion.times, 2))
     times = np.linspace(motion.start_time, motion.end_time, places)
     return times, np.stack([polynomial(times, k) for k in range(4)], axis=1)
