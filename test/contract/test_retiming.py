@@ -136,7 +136,7 @@ def test_motors_behind_springs_keep_their_torques(retimed):
     inertia, stiffness = 0.6, 1e4
     spring = actuators.SeriesElastic(stiffness, inertia)
     driven = actuators.Actuators(PANDA, dict.fromkeys(PANDA.joint_names, spring))
-    most = 0.7 * PANDA.limits.effort
+    most = 0.5 * PANDA.limits.effort
     bounds = {
         name: {'motor_torque': x} for name, x in zip(PANDA.joint_names, most.tolist())
     }

@@ -8,7 +8,7 @@ from support.recordings import samples
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.files import Samples
-from hodyn_ros.identification import BANDS, compare, identify
+from hodyn_ros.identification import compare, identify
 
 MOTION = cases.random_motion(4, duration=20.0)
 SENSING = cases.Sensing(period=4e-3, noise=0.1)
@@ -68,16 +68,6 @@ def test_an_exact_model_leaves_the_noise(model):
     np.testing.assert_allclose(found.residual, expected, rtol=0.2)
     np.testing.assert_allclose(found.scale[[1, 3]], 1.0, atol=0.01)
     assert found.correlation[1] > 0.999
-
-
-def test_bands_add_up_to_the_difference(model):
-    found = compare(model, recorded(cases.RigidRobot.random(5)))
-    assert found.bands.shape == (len(BANDS) - 1, 7)
-    np.testing.assert_allclose(
-        np.sqrt((found.bands**2).sum(axis=0)), found.residual, rtol=1e-9
-    )
-    # Friction changes slowly, noise does not.
-    assert np.all(found.bands[:3].max(axis=0) > found.bands[3])
 
 
 def test_results_are_those_along_the_filtered_motion(model):

@@ -81,18 +81,6 @@ def test_swapped_encoders_are_named(given, true):
         identify(given, recorded(true, 1, order=(1, 0)), validation=())
 
 
-def test_a_motion_is_found_that_shows_the_parameters(given):
-    limits = given.limits._replace(
-        lower=np.array([1.6, 0.6]),
-        upper=np.array([2.4, 1.4]),
-        velocity=np.full(2, 3.0),
-        acceleration=np.full(2, 20.0),
-    )
-    found = excite(given, limits, target='friction', duration=5.0)
-    assert found.names[:3] == ('left viscous', 'left coulomb', 'left offset')
-    assert np.linalg.cond(found.information) < 1e6
-
-
 @pytest.mark.parametrize('upper', [[3.9, 2.9], [7.0, 3.5]])
 def test_motions_keep_to_where_loops_close(given, upper):
     """Limits leave room for positions at which they do not, in the second case in their middle."""

@@ -12,7 +12,7 @@ from support.example_robots import descriptions
 from support.output_cases import DRIVES, FRICTION
 from support.robots import joint, link, robot
 
-from hodyn_ros import RobotModel, friction, inverse_dynamics
+from hodyn_ros import RobotModel, friction
 from hodyn_ros.actuators import (
     Actuator,
     Actuators,
@@ -115,36 +115,6 @@ def test_a_description_read_again_has_the_parameters_and_everything_else_of_befo
     np.testing.assert_array_equal(found.M_base, RobotModel.from_urdf(path).M_base)
 
 
-@pytest.mark.parametrize(
-    'name', ['panda_with_hand', 'iiwa14', 'ur_description/urdf/ur5_robot.urdf']
-)
-def test_pinocchio_computes_the_same_torques_from_it(name, tmp_path):
-    pin = pytest.importorskip('pinocchio', reason='Pinocchio is the reference')
-    path = paths().get(name) or pytest.skip(f'{name} is not installed')
-    model = changed(RobotModel.from_urdf(path), seed=3)
-    written = tmp_path / 'robot.urdf'
-    written.write_text(described(model, path), encoding='utf-8')
-    reference = pin.buildModelFromUrdf(str(written), mimic=False)
-    motion = np.random.default_rng(1).uniform(-1.0, 1.0, (3, model.n_joints))
-    expected = np.zeros(model.n_joints)
-    rows = np.zeros((3, reference.nv))
-    places = [reference.joints[reference.getJointId(b)] for b in model.body_names]
-    for i, place in enumerate(places):
-        rows[:, place.idx_v] = model.multiplier[i] * motion[:, model.coordinate[i]]
-        rows[0, place.idx_v] += model.offset[i]
-    q = pin.integrate(reference, pin.neutral(reference), rows[0])
-    effort = pin.rnea(reference, reference.createData(), q, rows[1], rows[2])
-    for i, place in enumerate(places):
-        expected[model.coordinate[i]] += model.multiplier[i] * effort[place.idx_v]
-    found = inverse_dynamics(model, motion)[0]
-    np.testing.assert_allclose(
-        found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max()
-    )
-    assert (
-        np.abs(found - inverse_dynamics(RobotModel.from_urdf(path), motion)[0]).max() > 1e-2
-    )
-
-
 def test_only_links_of_bodies_that_changed_are_written():
     before = BUNDLED['panda'].read_text()
     model = RobotModel.from_urdf(before)
@@ -203,16 +173,6 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
     )
     # The massless link b stays so if its body does.
     assert not inertials_of(described(changed(model, bodies=[1]), given[kind]))['b']
-
-
-def test_a_chain_is_written_into_the_description_of_the_whole_robot():
-    path = BUNDLED['panda_with_hand']
-    model = changed(RobotModel.from_urdf(path, tip_link='panda_link5'))
-    after = described(model, path)
-    found = RobotModel.from_urdf(after, tip_link='panda_link5')
-    np.testing.assert_allclose(found.M_body, model.M_body, rtol=0.0, atol=1e-14 * 10.0)
-    texts = inertials_of(path.read_text()), inertials_of(after)
-    assert texts[0]['panda_link6'] == texts[1]['panda_link6']
 
 
 @pytest.mark.parametrize(

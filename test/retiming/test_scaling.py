@@ -8,7 +8,6 @@ from support import robots
 from support.examples import EXPENSIVE
 from support.motion_limits import FRANKA, PANDA, excess, jittery_panda, unlimited
 from support.random_trees import random_robot
-from support.records import changed
 
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
 from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
@@ -16,9 +15,7 @@ from hodyn_ros.actuators.motors import motor_motion
 from hodyn_ros.errors import (
     ActuatorError,
     DeflectionError,
-    HodynError,
     MotionError,
-    ScalingError,
 )
 from hodyn_ros.model.limits import find_violations, motion_limits
 from hodyn_ros.retiming.scaling import StretchedMotion, stretched, uniform_scaling
@@ -67,16 +64,6 @@ def check_minimal(result, *case, **more):
     if result.slower_is_kept:
         for factor in (1.001, 1.1, 1.5, 3.0, 100.0):
             assert keeps(*case, factor * result.factor, **more)
-
-
-@pytest.mark.parametrize('seed', range(4))
-def test_factor_of_the_panda_is_minimal(seed):
-    spline = panda_spline(seed)
-    motion = spline(np.linspace(0.0, spline.end_time, 301))
-    limits = motion_limits(PANDA, FRANKA)
-    result = uniform_scaling(PANDA, motion, limits)
-    check_minimal(result, PANDA, limits, motion)
-    assert result.limiting.quantity in ('velocity', 'acceleration', 'effort', 'effort_dot')
 
 
 @pytest.mark.parametrize(
@@ -197,28 +184,6 @@ def test_friction_is_scaled_as_its_law_says(law, quantity):
     assert abs(result.factor / frictionless - 1.0) > 1e-4
 
 
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-def test_friction_of_mimic_joints_is_scaled():
-    for seed in range(40):
-        robot = random_robot(seed, n_moving=6)
-        if len(robot.mimic_joints) > 1:
-            break
-    laws = {
-        name: friction.Viscous(3.0) + friction.Coulomb(2.0) for name in robot.mimic_joints
-    }
-    model = RobotModel.from_urdf(robot.xml).with_friction(laws)
-    n = model.n_joints
-    motion = np.random.default_rng(1).normal(size=(5, 5, n))
-    still = motion.copy()
-    still[:, 2:] = 0.0
-    still[:, 1] *= 1e-9
-    limits = unlimited(
-        n, effort=np.abs(inverse_dynamics(model, still)[:, 0]).max(axis=0) + 5.0
-    )
-    result = uniform_scaling(model, motion, limits)
-    check_minimal(result, model, limits, motion)
-
-
 SPRINGS = {
     'linear': actuators.LinearSpring(800.0),
     'short': actuators.LinearSpring(800.0, 0.1),
@@ -259,19 +224,6 @@ def test_limits_of_motors_are_kept(spring, law, bound):
     result = uniform_scaling(PANDA, motion, limits, actuators=driven, motor_limits=bounds)
     check_minimal(result, PANDA, limits, motion, driven=driven, bounds=bounds)
     assert result.limiting.quantity in (*bound, 'deflection')
-
-
-def test_rigid_motors_need_no_more_derivatives_than_the_joints():
-    driven = actuators.Actuators(
-        PANDA, {n: actuators.RigidDrive(0.5) for n in PANDA.joint_names}
-    )
-    bounds = motor_limits(
-        driven, {name: {'motor_torque': 95.0} for name in PANDA.joint_names}
-    )
-    motion = panda_spline(5)(np.linspace(0.0, 4.0, 41), 2)
-    limits = unlimited(7)
-    result = uniform_scaling(PANDA, motion, limits, actuators=driven, motor_limits=bounds)
-    check_minimal(result, PANDA, limits, motion, driven=driven, bounds=bounds)
 
 
 def test_variable_stiffness_is_a_function_of_the_path():
@@ -442,45 +394,6 @@ def test_peak_between_samples_is_found_from_what_stands_above_its_neighbours():
     assert result.factor == pytest.approx(largest, rel=1e-6)
 
 
-def test_function_without_knots_is_seen_as_far_as_samples_resolve_it():
-    bump = Bump(0.50025, 2e-4)
-    limits = unlimited(2, velocity=1.0)
-    assert uniform_scaling(TWO_LINK, bump, limits).limiting is None
-    result = uniform_scaling(TWO_LINK, bump, limits, samples=20_001)
-    largest = np.abs(bump(np.linspace(0.5, 0.5005, 100_001), 1)[:, 1, 0]).max()
-    assert result.factor == pytest.approx(largest, rel=1e-6)
-    bump.times = np.array([0.0, 0.50005, 0.50045, 1.0])
-    assert uniform_scaling(TWO_LINK, bump, limits).factor == pytest.approx(
-        largest, rel=1e-6
-    )
-
-
-def test_position_limits_cannot_be_repaired():
-    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
-    motion[4, 0, 2] = 3.0
-    with pytest.raises(ScalingError, match="'panda_joint3' has the position 3 at sample 4"):
-        uniform_scaling(PANDA, motion)
-
-
-def test_weight_that_is_too_large_is_named():
-    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
-    limits = changed(motion_limits(PANDA), effort=np.full(7, 3.0))
-    with pytest.raises(
-        ScalingError, match='hold still at sample .* needs effort = .* than 3'
-    ):
-        uniform_scaling(PANDA, motion, limits)
-
-
-def test_spring_that_is_too_weak_is_named():
-    spring = actuators.CubicSpring(100.0, 1.0, 0.01)
-    driven = actuators.Actuators(
-        PANDA, {'panda_joint2': actuators.SeriesElastic(spring, 0.1)}
-    )
-    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
-    with pytest.raises(HodynError, match='panda_joint2'):
-        uniform_scaling(PANDA, motion, actuators=driven)
-
-
 def test_joints_with_damping_are_refused():
     driven = actuators.Actuators(
         PANDA, {'panda_joint2': actuators.SeriesElastic(100.0, 0.1, damping=1.0)}
@@ -535,12 +448,6 @@ def test_orders_that_are_missing_are_named():
 def test_bad_motion_is_refused_with_the_reason(motion, reason):
     with pytest.raises(MotionError, match=reason):
         uniform_scaling(TWO_LINK, motion)
-
-
-def test_motor_limits_without_actuators_are_refused():
-    driven = actuators.Actuators(TWO_LINK, {})
-    with pytest.raises(ActuatorError, match='without actuators'):
-        uniform_scaling(TWO_LINK, np.zeros((1, 5, 2)), motor_limits=motor_limits(driven))
 
 
 def test_stretched_samples_and_functions_agree():

@@ -65,15 +65,6 @@ def test_names_that_do_not_fit_are_named_together_with_those_that_exist(given, p
 # What a point may hold
 
 
-def test_velocities_and_accelerations_may_be_absent():
-    waypoints = Waypoints(list(NAMES), [0, 1], np.zeros((2, 3), dtype=int))
-    assert waypoints.joint_names == NAMES
-    assert waypoints.positions.dtype == np.float64
-    for rows in (waypoints.velocities, waypoints.accelerations):
-        assert rows.shape == (2, 3)
-        assert np.isnan(rows).all()
-
-
 def test_waypoints_are_immutable_copies():
     positions = np.zeros((2, 3))
     waypoints = Waypoints(NAMES, [0, 1], positions)
@@ -132,21 +123,6 @@ def test_deviation_of_a_single_rest_to_rest_motion_is_that_of_its_polynomial():
     np.testing.assert_allclose(deviation, [largest, 2.0 * largest, 0.0], rtol=1e-6)
 
 
-def test_motion_that_the_controller_follows_too_has_no_deviation():
-    times = np.array([0.0, 0.4, 1.0, 1.7])
-    for degree in (1, 3):
-        polynomial = np.polynomial.Polynomial([0.3, -1.0, 0.5, 2.0][: degree + 1])
-        columns = [polynomial.deriv(k)(times)[:, None] for k in range(5)]
-        waypoints = Waypoints(
-            ('a',), times, columns[0], None if degree == 1 else columns[1]
-        )
-        ends = np.array([[column[i] for column in columns[1:]] for i in (0, -1)])
-        spline = fit_spline(
-            times, columns[0], waypoints.velocities, start=ends[0], end=ends[1]
-        )
-        np.testing.assert_allclose(deviation_from_jtc(spline, waypoints), 0.0, atol=1e-13)
-
-
 def test_deviation_late_in_time_stays_inside_of_the_segments():
     times = 1.7e9 + np.array([0.0, 1e-6, 1.0])
     waypoints = Waypoints(('a',), times, [[0.0], [1e-6], [1.0]])
@@ -162,13 +138,6 @@ def test_spline_of_other_waypoints_is_refused():
 
 
 # Remarks
-
-
-def test_usual_waypoints_deserve_no_remark():
-    rows = np.zeros((3, 3))
-    assert jtc_remarks(Waypoints(NAMES, [0, 1, 2], rows)) == ()
-    rows_with_rounding = rows + 1e-9
-    assert jtc_remarks(Waypoints(NAMES, [0, 1, 2], rows, rows_with_rounding, rows)) == ()
 
 
 def test_velocity_at_the_end_is_remarked_with_its_joints():
