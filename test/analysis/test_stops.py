@@ -267,28 +267,6 @@ def test_clean_measurements_have_no_cause(stride, noise):
 
 
 @pytest.mark.parametrize(
-    ('source', 'times', 'unknown', 'fewest'),
-    [
-        ('measured', 0.2 * np.arange(50), None, 1),  # too far apart for derivatives
-        ('measured', TIMES, 0, 0),
-        ('commanded', TIMES, 0, 0),
-    ],
-)
-def test_what_a_recording_does_not_show_is_undecided(source, times, unknown, fewest):
-    q = way(times)
-    q[:, unknown if unknown is not None else slice(0)] = np.nan
-    found = find_stop_causes(MODEL, LIMITS, **{source: Recorded(times, q)})
-    assert (found.verdict, found.causes) == ('undecided', ())
-    items = [
-        item for item in found.undecided if item.source == source and not item.is_known
-    ]
-    assert [item.quantity for item in items] == MOTION[fewest:]
-    assert {item.joint_names for item in items} == {MODEL.joint_names[: 1 + fewest]}
-    computed = [item.are_all for item in found.undecided if item.source == 'computed']
-    assert computed == [True, True] * (source == 'commanded')
-
-
-@pytest.mark.parametrize(
     ('share', 'noise', 'verdict'),
     [(0.5, 1e-5, 'kept'), (1.25, 1e-5, 'exceeded'), (1.02, 0.05, 'undecided')],
 )

@@ -144,7 +144,7 @@ def coverage(seeds):
     return np.array(errors)
 
 
-@pytest.mark.parametrize('count', [12, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('count', [12, 100])
 def test_intervals_of_95_percent_cover_the_truth_after_ten_seconds(count):
     errors = coverage(range(count))
     assert np.mean(np.abs(errors) < 1.96) >= 0.93

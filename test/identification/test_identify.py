@@ -12,7 +12,7 @@ from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, CubicSpring, LinearSpring, SeriesElastic
 from hodyn_ros.errors import HodynError, IdentificationError
 from hodyn_ros.files import Samples
-from hodyn_ros.identification import RecordingFile, identify, with_motors
+from hodyn_ros.identification import identify, with_motors
 from hodyn_ros.identification.consistency import pseudo_inertia
 
 SENSING = cases.Sensing(period=4e-3, noise=0.1)
@@ -90,26 +90,6 @@ def drives(model, cubic=False):
     return Actuators(model, {name: SeriesElastic(law, B) for name, law, B in rows})
 
 
-@pytest.mark.parametrize('has_sensors', [pytest.param(False, marks=pytest.mark.slow), True])
-def test_springs_and_motors_are_within_their_deviations(model, has_sensors):
-    robot = cases.ElasticRobot.random(2, damping=True)
-    sensing = replace(SENSING, period=2e-3)
-    more = {}
-    if has_sensors:
-        sensing = replace(sensing, sensor_noise=0.05, sensor_offset=0.2)
-        more['sensor_offset'] = np.full(7, 0.2)
-    found = identify(model, recorded(robot, sensing), actuators=drives(model))
-    errors = misses(found, robot, **more)
-    assert_honest(errors, 0.9)
-    for j, name in enumerate(model.joint_names):
-        drive = found.actuators[name]
-        assert drive.spring.stiffness == pytest.approx(robot.stiffness[j], rel=0.01)
-        assert drive.motor_inertia == pytest.approx(robot.motor_inertia[j], rel=0.02)
-        assert drive.damping == pytest.approx(robot.damping[j], rel=0.1)
-    kinds = [residual.kind for residual in found.residuals]
-    assert kinds == ['motor', 'sensor', 'spring'] if has_sensors else ['motor', 'spring']
-
-
 def test_cubic_springs_are_found(model):
     robot = cases.ElasticRobot.random(3, cubic=True)
     found = identify(
@@ -161,18 +141,6 @@ def test_a_tilted_base_is_found(model):
     assert np.linalg.norm(tilts) == pytest.approx(np.hypot(0.03, 0.02), abs=1e-3)
 
 
-def test_several_recordings_say_more_than_one(model, robot):
-    motions = [cases.random_motion(seed, duration=12.0) for seed in (3, 4, 6)]
-    parts = [recorded(robot, motion=motion, seed=k) for k, motion in enumerate(motions)]
-    one, all_three = identify(model, parts[0]), identify(model, parts)
-    assert_honest(misses(all_three, robot))
-    ratios = [a.std / b.std for a, b in zip(one.parameters, all_three.parameters)]
-    assert np.median(ratios) > 1.4
-    assert [residual.name for residual in all_three.residuals] == [
-        f'recording ({k})' for k in (1, 2, 3)
-    ]
-
-
 @pytest.mark.parametrize(
     'fault',
     [
@@ -188,28 +156,6 @@ def test_flaws_of_recordings_do_no_harm(model, robot, fault):
     found = identify(model, recorded(robot, sensing))
     assert_honest(misses(found, robot), 0.9)
     assert any('spikes' in remark for remark in found.remarks) == ('spikes' in fault)
-
-
-def test_files_say_what_samples_say(model, robot, tmp_path):
-    record = robot.record(MOTION, SENSING, 0)
-    titles = [
-        f'{name}.{what}' for what in ('position', 'effort') for name in record['names']
-    ]
-    columns = np.column_stack([record['time'], record['position'], record['effort']])
-    path = tmp_path / 'recording.csv'
-    np.savetxt(
-        path,
-        columns,
-        delimiter=',',
-        header=','.join(['time', *titles]),
-        comments='',
-        fmt='%.17g',
-    )
-    expected = identify(model, samples(record))
-    for given in (path, str(path), RecordingFile(path)):
-        found = identify(model, given)
-        values = [[p.value for p in each.parameters] for each in (found, expected)]
-        np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12)
 
 
 def test_motors_of_another_topic_are_taken_at_the_times_of_the_joints(model):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support import mechanisms
+from support.records import changed
 
 from hodyn_ros import inverse_dynamics
 from hodyn_ros.errors import IdentificationError
@@ -84,7 +85,8 @@ def test_swapped_encoders_are_named(given, true):
 @pytest.mark.parametrize('upper', [[3.9, 2.9], [7.0, 3.5]])
 def test_motions_keep_to_where_loops_close(given, upper):
     """Limits leave room for positions at which they do not, in the second case in their middle."""
-    limits = given.limits._replace(
+    limits = changed(
+        given.limits,
         lower=np.array([0.1, -0.9]),
         upper=np.array(upper),
         velocity=np.full(2, 3.0),

@@ -69,32 +69,6 @@ class Stream:
         return max(worst)
 
 
-def policy_stream(rate, noise, offset, seed=0, duration=3.0, points=16, latency=0.03):
-    """Chunks at 50 Hz of a task, with noise, that contradict each other by an offset."""
-    random, stream, now = np.random.default_rng(seed), Stream(), 0.0
-    while now < duration:
-        times = now + 0.02 * np.arange(points)
-        errors = noise * random.normal(size=(points, 7)) + offset * random.normal(size=7)
-        stream.send(times, task(times) + errors, now + latency)
-        now += random.uniform(0.7, 1.3) / rate
-    return stream
-
-
-@pytest.mark.parametrize(
-    ('rate', 'noise', 'offset'),
-    [(5.0, 1e-3, 0.02), (20.0, 1e-3, 0.0), (20.0, 1e-3, 0.02), (60.0, 2e-3, 0.01)],
-)
-def test_replans_with_jitter_are_joined_with_class_c4_within_all_limits(
-    rate, noise, offset
-):
-    stream = policy_stream(rate, noise, offset, points=50 if rate == 5.0 else 16)
-    assert np.all(stream.jumps() < 1e-9)
-    assert all(motion.continuous_derivative == 4 for _, motion in stream.motions[1:])
-    assert stream.excess() < 1e-6
-    _, last = stream.motions[-1]
-    np.testing.assert_allclose(last(last.end_time)[1:], 0.0, atol=1e-6)
-
-
 def test_torque_rate_is_kept_by_leaving_the_chunk():
     strict = changed(LIMITS, effort_dot=np.full(7, 60.0))
     times = 0.02 * np.arange(50)

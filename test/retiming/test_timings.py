@@ -8,7 +8,7 @@ from support.records import changed
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis import motion_limits
 from hodyn_ros.errors import RequestError, ScalingError, TrajectoryError, UnlimitedError
-from hodyn_ros.retiming import new_timing, retime, uniform_scaling
+from hodyn_ros.retiming import new_timing, uniform_scaling
 from hodyn_ros.trajectory import fit_spline
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)
@@ -18,15 +18,6 @@ LIMITS = motion_limits(MODEL, {'elbow': {'effort_dot': 300.0}, 'shoulder': {'jer
 
 def path(step):
     return fit_spline(2.0 + step * np.arange(len(POSITIONS)), POSITIONS)
-
-
-def test_new_law_along_the_path_is_that_of_retime():
-    found = new_timing(MODEL, path(0.1), LIMITS, keep_standstills=False, intervals=32)
-    expected = retime(MODEL, path(0.1), LIMITS, keep_standstills=False, intervals=32)
-    assert found.duration == pytest.approx(expected.duration, rel=1e-9)
-    assert found.standstill == expected.standstill == 0.0
-    kept = new_timing(MODEL, path(0.1), LIMITS, intervals=32)
-    assert kept.standstill == pytest.approx(0.2, abs=1e-3)
 
 
 def test_samples_that_are_not_executed_are_judged_alone():

@@ -1,6 +1,7 @@
 """Limits and motions of the Panda, and how far a motion exceeds limits."""
 
 import numpy as np
+from support.records import changed
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.model.limits import MotionLimits, find_violations
@@ -17,10 +18,9 @@ FRANKA = {
 
 
 def unlimited(n, **given):
-    bounds = {name: np.full(n, np.inf) for name in MotionLimits._fields}
-    bounds['lower'] = -bounds['lower']
-    bounds.update({name: np.broadcast_to(value, n) for name, value in given.items()})
-    return MotionLimits(**bounds)
+    free = np.full(n, np.inf)
+    bounds = MotionLimits(-free, *[free] * 9)
+    return changed(bounds, **{k: np.broadcast_to(value, n) for k, value in given.items()})
 
 
 def jittery_panda(waypoints, seed=1):

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.coverings import covering
 from support.examples import EXPENSIVE
-from support.records import changed
 from support.streams import (
     SECOND,
     coverage,
@@ -91,17 +89,6 @@ def test_estimates_are_not_changed_later():
 
 
 # Other times
-
-
-def test_at_agrees_with_update():
-    times, values = stream(robot_motion, 500, 2.0, 1e-5)
-    estimator = DerivativeEstimator(6)
-    last = run(estimator, times, values)[-1]
-    found = estimator.at(last.time)
-    assert found.valid_order == last.valid_order == 4
-    np.testing.assert_allclose((found.motion - last.motion) / last.std, 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.std, last.std, rtol=0.25)
-    assert found.delay == last.delay
 
 
 def test_at_grows_less_sure_ahead_and_stays_honest():
@@ -242,15 +229,6 @@ def test_single_values_that_are_wrong_are_left_out(rate, offset):
         assert np.abs(error).max() < 1.5 * np.abs(least).max()
 
 
-def test_decimals_of_large_stamps_are_kept():
-    times, values = stream(robot_motion, 1000, 1.0, 1e-5)
-    early = run(DerivativeEstimator(6), times, values)
-    late = run(DerivativeEstimator(6), [time + 2 * 10**18 for time in times], values)
-    assert early
-    moved = [changed(estimate, time=estimate.time + 2 * 10**18) for estimate in early]
-    assert same(moved, late)
-
-
 @pytest.mark.parametrize(
     'arguments, part',
     [
@@ -369,7 +347,8 @@ def test_unit_of_the_values_does_not_matter():
         np.testing.assert_allclose(other.std, 1024.0 * one.std, rtol=1e-9)
 
 
-@pytest.mark.parametrize(('rate', 'noise'), covering([100, 500, 1000], [0.02, 0.2]))
+@pytest.mark.parametrize('noise', [0.02, 0.2])
+@pytest.mark.parametrize('rate', [500, 100, 1000])
 def test_strong_wrench_has_derivatives_as_soon_as_it_has_values(rate, noise):
     """What no model can explain before the noise is known is no surprise."""
     phase = np.arange(6.0)

@@ -112,20 +112,6 @@ def test_upsampled_positions_are_a_cubic_spline_of_class_c2_from_rest_to_rest(N)
     np.testing.assert_array_equal(motion(times[[0, -1]])[:, 1], 0.0)
 
 
-def test_plan_is_upsampled_before_waypoints_are_left_out():
-    times, q = random_path(7, 1)
-    state = np.random.default_rng(7).standard_normal((5, 3))
-    start = StartState((times[1] + times[2]) / 2.0, state, in_progress=True)
-    waypoints = Waypoints(NAMES, times, q)
-    plan = plan_motion(waypoints, NAMES, start=start, interpolation='jtc_upsampled')
-    whole = jtc_motion(times, q, positions_upsampling=True)
-    t = np.linspace(times[2], times[-1], 99)
-    assert_same(plan.motion(t, 2), whole(t, 2))
-    np.testing.assert_allclose(plan.motion(start.time)[:2], state[:2])
-    assert plan.interpolation == 'jtc_upsampled'
-    assert 'Given: 5 waypoints with positions, 0 with velocities' in plan.remarks[0]
-
-
 # Where a motion begins
 
 
@@ -184,21 +170,6 @@ def test_motion_in_progress_is_continued_as_far_as_the_next_waypoint_has_it(
     )
     t = 1e-3 * np.arange(round(1e3 * times[-1]))
     assert_same(controlled.run(len(t))[:, :3], plan.motion(t, 2))
-
-
-def test_without_replacement_a_new_trajectory_begins_where_the_robot_is():
-    controlled = Ideal(REST, allow_trajectory_replacement=False)
-    controlled.take([0.1], [[1.0, 1.0, 1.0]])
-    controlled.run(50)
-    q, v = controlled.q, controlled.v
-    controlled.take([0.1], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]])
-    plan = plan_motion(
-        Waypoints(NAMES, [0.1], [REST], [REST]),
-        NAMES,
-        start=StartState(0.0, np.array([q, v, REST, REST, REST]), in_progress=True),
-        interpolation='jtc',
-    )
-    assert_same(controlled.run(100)[:, :3], plan.motion(1e-3 * np.arange(100), 2))
 
 
 # Efforts, cancelling and refusals: what users of efforts should know

@@ -91,33 +91,6 @@ def test_motion_begins_at_the_robot_if_the_first_waypoint_lies_later(interpolati
     assert has_remark(plan, 'begins at the given start state, at 0.25 s')
 
 
-def test_measured_velocity_is_met_and_higher_derivatives_are_free():
-    derivatives = UNKNOWN.copy()
-    derivatives[0] = 0.1, -0.2, 0.3
-    start = state(0.0, derivatives=derivatives)
-    points = path()
-    plan = plan_motion(points, NAMES, start=start)
-    positions = np.concatenate([start.motion[:1], points.positions])
-    expected = fit_spline([0.0, *points.times], positions, start=derivatives)
-    assert_same_motion(plan.motion, expected)
-    np.testing.assert_array_equal(plan.motion(0.0)[1], derivatives[0])
-    assert np.all(np.abs(plan.motion(0.0)[2:]) > 1e-3)
-    assert has_remark(plan, 'at 0 s, moving')
-    assert plan.continuous_derivative == 4
-
-
-@pytest.mark.parametrize(('rows', 'degree'), [(0, 1), (1, 3), (2, 5)])
-def test_controller_fills_a_start_state_with_what_the_first_waypoint_has(rows, degree):
-    plan = plan_motion(path(rows=rows), NAMES, start=state(0.0), interpolation='jtc')
-    np.testing.assert_array_equal(plan.motion.degrees, degree)
-    if rows:
-        np.testing.assert_array_equal(plan.motion(0.0)[1 : rows + 1], 0.0)
-    # A standing robot that is made to move by a polynomial of low degree.
-    assert plan.continuous_derivative == rows
-    quantity = ('velocity', 'acceleration', 'jerk')[rows]
-    assert has_remark(plan, f'Where the motion begins, the {quantity} jumps')
-
-
 @BOTH
 @pytest.mark.parametrize('time', [1.0, 1.5, 3.5, 9.0])
 def test_waypoints_are_taken_as_they_are_if_the_first_one_does_not_lie_later(
@@ -195,19 +168,6 @@ def test_controller_continues_up_to_what_the_next_waypoint_has(rows, degree):
     jump = np.abs(initial - start.motion)[rows + 1]
     quantity = ('velocity', 'acceleration', 'jerk')[rows]
     assert has_remark(plan, f'begins, the {quantity} jumps', f'shoulder {jump[0]:.3g}')
-
-
-def test_controller_needs_no_jerk_and_snap_of_a_motion_in_progress():
-    start = moving_state(1.2)
-    start.motion[3:] = NAN
-    plan = plan_motion(path(rows=2), NAMES, start=start, interpolation='jtc')
-    np.testing.assert_array_equal(plan.motion(1.2)[:3], start.motion[:3])
-    # What is not known of the start is not held against the motion: it jumps at waypoints.
-    assert plan.continuous_derivative == 2
-    with pytest.raises(
-        TrajectoryError, match='has no jerk, snap, which a motion in progress'
-    ):
-        plan_motion(path(rows=2), NAMES, start=start)
 
 
 def test_passed_waypoints_are_counted():
@@ -291,16 +251,6 @@ def test_unknown_and_repeated_names_are_always_refused(names, problem, start, al
 
 
 # What is said about a motion
-
-
-def test_remarks_on_the_controller_are_kept():
-    points = path(rows=1)
-    velocities = points.velocities.copy()
-    velocities[-1, 1] = 0.5
-    moving = Waypoints(NAMES, points.times, points.positions, velocities)
-    for interpolation in ('spline', 'jtc'):
-        plan = plan_motion(moving, NAMES, interpolation=interpolation)
-        assert has_remark(plan, 'last waypoint has the velocity of elbow (0.5)')
 
 
 # Refusals

@@ -1,13 +1,10 @@
 """The spline through waypoints: what it meets, how smooth it is and what it refuses."""
 
-from fractions import Fraction
-from math import factorial
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.interpolate import make_interp_spline
+from scipy.interpolate import BPoly, make_interp_spline
 
 from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.spline import fit_spline
@@ -76,106 +73,43 @@ def test_everything_given_is_met_exactly(case):
 # Smoothness
 
 
-def exact_spline(times, values, is_given):
-    """Free derivatives that minimise the energy, in rational arithmetic. One joint."""
-    # The energy of a segment of duration 1 is z' E z for the states z at both ends. Monomial
-    # coefficients follow from the states, the energy from those by integration.
-    rows = [[Fraction(factorial(k) if j == k else 0) for j in range(10)] for k in range(5)]
-    rows += [
-        [
-            Fraction(factorial(j), factorial(j - k)) if j >= k else Fraction(0)
-            for j in range(10)
-        ]
-        for k in range(5)
-    ]
-    to_monomials = solve_exactly(
-        rows, [[Fraction(int(i == j)) for j in range(10)] for i in range(10)]
-    )
-    fifth = [
-        [to_monomials[j][i] * Fraction(factorial(j), factorial(j - 5)) for i in range(10)]
-        for j in range(5, 10)
-    ]
-    E = [
-        [
-            sum(fifth[a][i] * fifth[b][j] / (a + b + 1) for a in range(5) for b in range(5))
-            for j in range(10)
-        ]
-        for i in range(10)
-    ]
-    index = {(int(i), int(k)): c for c, (i, k) in enumerate(np.argwhere(~is_given))}
-    matrix = [[Fraction(0)] * len(index) for _ in index]
-    right = [[Fraction(0)] for _ in index]
-    for i in range(len(times) - 1):
-        h = Fraction(float(times[i + 1])) - Fraction(float(times[i]))
-        keys = [(i + side, k) for side in range(2) for k in range(5)]
-        for a, first in enumerate(keys):
-            if first not in index:
-                continue
-            for b, second in enumerate(keys):
-                entry = E[a][b] * h ** (first[1] + second[1] - 9)
-                if second in index:
-                    matrix[index[first]][index[second]] += entry
-                else:
-                    right[index[first]][0] -= entry * Fraction(float(values[second]))
-    solution = solve_exactly(matrix, right)
-    states = values.copy()
-    for key, c in index.items():
-        states[key] = float(solution[c][0])
-    return states
+def energy(times, states):
+    """Integral of the squared fifth derivative of the Hermite polynomials through the states."""
+    polynomial = BPoly.from_derivatives(times, states)
+    x, w = np.polynomial.legendre.leggauss(9)
+    h = np.diff(times)[:, None]
+    t = times[:-1, None] + 0.5 * h * (1.0 + x)
+    return float(np.sum(0.5 * h * w * polynomial(t, 5)[..., 0] ** 2))
 
 
-def solve_exactly(matrix, right):
-    rows = [list(a) + list(b) for a, b in zip(matrix, right)]
-    n = len(matrix)
-    for c in range(n):
-        pivot = next(r for r in range(c, n) if rows[r][c] != 0)
-        rows[c], rows[pivot] = rows[pivot], rows[c]
-        rows[c] = [value / rows[c][c] for value in rows[c]]
-        for r in range(n):
-            if r != c and rows[r][c] != 0:
-                factor = rows[r][c]
-                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[c])]
-    return [row[n:] for row in rows]
+@given(waypoints(shortest=0.1))
+def test_any_change_of_a_free_derivative_costs_smoothness(case):
+    times, positions, velocities, accelerations = (array[..., :1] for array in case)
+    times = case[0]
+    free = np.full((4, 1), np.nan)
+    spline = fit_spline(times, positions, velocities, accelerations, start=free, end=free)
+    least = energy(times, spline.states)
+    for i, k in np.argwhere(~spline.given):
+        h = np.diff(times)[max(i - 1, 0) : i + 1].min()
+        changed = [spline.states.copy(), spline.states.copy()]
+        step = max(1.0, np.sqrt(least) * h ** (k - 4.5)) / h**k
+        changed[0][i, k] += step
+        changed[1][i, k] -= step
+        more, less = (energy(times, states) for states in changed)
+        # A parabola with its lowest point at the spline.
+        curvature = more + less - 2.0 * least
+        assert curvature > 0
+        assert abs(more - less) < 1e-5 * curvature
 
 
-SHORT = 2.0**-13  # about 1e-4; exact in binary, which keeps the fractions small
-SPACINGS = {
-    'uniform': [1, 1, 1, 1, 1, 1],
-    'one short': [1, 1, SHORT, 1, 1, 1],
-    'two short': [1, 1, SHORT, SHORT, 1, 1],
-    'short at the end': [1, 1, 1, 1, 1, SHORT],
-    'alternating': [1, SHORT, 1, SHORT, 1, SHORT],
-    'geometric': [1, 2.0**-3, 2.0**-6, 2.0**-8, 2.0**-11, SHORT],
-}
-
-
-@pytest.mark.parametrize('spacing', SPACINGS)
-@pytest.mark.parametrize('pattern', ['positions', 'velocities', 'mixed', 'free ends'])
-def test_derivatives_are_exact_even_where_times_differ_by_a_factor_of_ten_thousand(
-    spacing, pattern
-):
-    times = np.concatenate([[0.0], np.cumsum(SPACINGS[spacing])])
-    rng = np.random.default_rng(5)
-    values = rng.standard_normal((len(times), 5))
-    is_given = np.zeros(values.shape, dtype=bool)
-    is_given[:, 0] = True
-    if pattern == 'velocities':
-        is_given[1:-1, 1] = True
-    elif pattern == 'mixed':
-        is_given[[1, 2, 4], 1] = True
-        is_given[[2, 3, 4], 2] = True
-    if pattern != 'free ends':
-        is_given[[0, -1]] = True
-        values[[0, -1], 1:] = 0.0
-    rows = [np.where(is_given[:, k], values[:, k], np.nan)[:, None] for k in (1, 2)]
-    ends = FREE if pattern == 'free ends' else np.zeros((4, 1))
-    spline = fit_spline(times, values[:, :1], *rows, start=ends, end=ends)
-    expected = exact_spline(times, values, is_given)
-    # Each derivative relative to its size at the waypoint and its neighbours.
-    size = np.abs(expected)
-    padded = np.pad(size, ((1, 1), (0, 0)))
-    size = np.maximum(size, np.maximum(padded[2:], padded[:-2]))
-    assert np.all(np.abs(spline.states[..., 0] - expected) <= 1e-10 * size)
+def test_derivatives_stay_close_to_the_smooth_motion_that_unequal_samples_come_from():
+    rng = np.random.default_rng(11)
+    times = np.concatenate([[0.0], np.cumsum(10.0 ** rng.uniform(-4, -0.5, 60))])
+    exact = sine(times, frequency=2.0)
+    spline = fit_spline(times, exact[:, 0], start=exact[0, 1:5], end=exact[-1, 1:5])
+    t = np.linspace(times[0], times[-1], 1000)
+    error = np.abs(spline(t) - sine(t, 2.0, highest=4)).max(axis=(0, 2))
+    assert np.all(error < [1e-7, 1e-6, 1e-5, 1e-3, 5e-2])
 
 
 # Invariances
@@ -313,16 +247,6 @@ def test_only_a_standstill_of_all_joints_is_one():
     np.testing.assert_allclose(motion[:, 0], expected, atol=1e-10)
 
 
-@pytest.mark.parametrize('quantity', ['velocities', 'accelerations'])
-def test_what_is_given_between_equal_waypoints_is_met(quantity):
-    rows = np.full((4, 1), np.nan)
-    rows[1] = 0.5
-    spline = fit_spline(range(4), [[0.0], [1.0], [1.0], [0.0]], **{quantity: rows})
-    k = {'velocities': 1, 'accelerations': 2}[quantity]
-    assert spline.states[1, k] == 0.5
-    assert np.abs(spline(np.linspace(1.0, 2.0, 11))[:, 0] - 1.0).max() > 1e-3
-
-
 def test_two_equal_samples_where_a_motion_turns_back_are_no_standstill():
     # Samples of a sine on both sides of its peak are the same numbers.
     times = 0.1 * np.arange(-20, 20) + 0.05
@@ -379,57 +303,22 @@ POSITIONS = [[0.0, 0.0], [1.0, 2.0], [2.0, 0.0]]
 NAN, INF = np.nan, np.inf
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (([], np.zeros((0, 2))), 'are no waypoints, expected at least two'),
-        (([0.0], [[0.0]]), 'is one waypoint, expected at least two'),
-        ((0.0, [[0.0]]), r'times has shape \(\), expected \(N,\)'),
-        (
-            ([0.0, 1.0, 1.0], POSITIONS),
-            r'times\[1\] = 1.0 s is followed by times\[2\] = 1.0 s',
-        ),
-        (
-            ([0.0, -1.0, 1.0], POSITIONS),
-            r'times\[0\] = 0.0 s is followed by times\[1\] = -1.0 s',
-        ),
-        (([0.0, NAN, 1.0], POSITIONS), r'times\[1\] is nan'),
-        (([0.0, 1.0, INF], POSITIONS), r'times\[2\] is inf'),
         ((['0', '1', '2'], POSITIONS), 'times has elements of type'),
-        ((TIMES, [0.0, 1.0, 2.0]), r'positions has shape \(3,\), expected \(3, n\)'),
-        ((TIMES, POSITIONS[:2]), r'positions has shape \(2, 2\), expected \(3, n\)'),
         ((TIMES, np.zeros((3, 0))), r'positions has shape \(3, 0\)'),
-        (
-            (TIMES, [[0.0], [1.0, 2.0], [2.0]]),
-            'positions cannot be made an array|type object',
-        ),
-        ((TIMES, [[0, 0], [NAN, 2], [2, 0]]), r'positions\[1, 0\] is nan'),
-        ((TIMES, [[0, 0], [INF, 2], [2, 0]]), r'positions\[1, 0\] is inf'),
+        ((TIMES, [[0.0], [1.0, 2.0], [2.0]]), 'cannot be made an array|type object'),
         ((TIMES, [[0, 0], [NAN, NAN], [2, 0]]), 'Waypoint 1 has no positions'),
-        ((TIMES, POSITIONS, [[0, 0]]), r'velocities has shape \(1, 2\), expected \(3, 2\)'),
         (
             (TIMES, POSITIONS, [[0, 0], [NAN, 1], [0, 0]]),
             r'velocities\[1, 0\] is nan; a row is',
         ),
-        ((TIMES, POSITIONS, [[0, 0], [1, -INF], [0, 0]]), r'velocities\[1, 1\] is -inf'),
-        (
-            (TIMES, POSITIONS, None, [[0, 0], [1, NAN], [0, 0]]),
-            r'accelerations\[1, 1\] is nan',
-        ),
-        (
-            (TIMES, POSITIONS, None, None, [0, 0]),
-            r'start has shape \(2,\), expected \(4, 2\)',
-        ),
-        ((TIMES, POSITIONS, None, None, None, [[0, INF]] * 4), r'end\[0, 1\] is inf'),
         (
             (TIMES, POSITIONS, np.ones((3, 2)), None, np.zeros((4, 2))),
             r'start asks for the velocity \[0.0, 0.0\], but the waypoint there has \[1.0, 1.0\]',
         ),
-        (
-            (TIMES, POSITIONS, None, np.ones((3, 2)), None, np.zeros((4, 2))),
-            r'end asks for the acceleration \[0.0, 0.0\], but the waypoint there has \[1.0, 1.0\]',
-        ),
-        (([0.0, 1e-60, 2e-60], POSITIONS), 'cannot be computed in double precision'),
         (([0.0, 1e-40, 1e40], POSITIONS), 'cannot be computed in double precision'),
         ((TIMES, [[0.0], [1e308], [-1e308]]), 'cannot be computed in double precision'),
     ],

@@ -5,12 +5,11 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from hodyn_ros.errors import JointNameError, TrajectoryError
+from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory.planning import (
     Waypoints,
     deviation_from_jtc,
     jtc_remarks,
-    waypoints_in_order,
 )
 from hodyn_ros.trajectory.spline import fit_spline
 
@@ -31,35 +30,6 @@ def random_waypoints(seed=0, N=6, velocities=1.0, accelerations=1.0):
 
 
 # Names
-
-
-def test_columns_follow_their_names():
-    waypoints = random_waypoints(velocities=0.5, accelerations=0.5)
-    ordered = waypoints_in_order(waypoints, ['wrist', 'shoulder', 'elbow'])
-    assert ordered.joint_names == ('wrist', 'shoulder', 'elbow')
-    np.testing.assert_array_equal(ordered.times, waypoints.times)
-    for field in ('positions', 'velocities', 'accelerations'):
-        np.testing.assert_array_equal(
-            getattr(ordered, field), getattr(waypoints, field)[:, [2, 0, 1]]
-        )
-
-
-@pytest.mark.parametrize(
-    ('given', 'problems'),
-    [
-        (('shoulder', 'elbow', 'gripper'), r'\(unknown: gripper; missing: wrist\)'),
-        (('shoulder', 'elbow'), r'\(missing: wrist\)'),
-        (('shoulder', 'elbow', 'wrist', 'finger'), r'\(unknown: finger\)'),
-        (('shoulder', 'elbow', 'elbow'), r'\(repeated: elbow; missing: wrist\)'),
-        (('shoulder', 'elbow', 'wrist', 'wrist'), r'\(repeated: wrist\)'),
-    ],
-)
-def test_names_that_do_not_fit_are_named_together_with_those_that_exist(given, problems):
-    waypoints = Waypoints(given, [0.0, 1.0], np.zeros((2, len(given))))
-    with pytest.raises(
-        JointNameError, match=problems + '; expected each of shoulder, elbow, wrist'
-    ):
-        waypoints_in_order(waypoints, NAMES)
 
 
 # What a point may hold
@@ -106,27 +76,6 @@ def test_unusable_points_are_refused_with_the_reason(arguments, message):
 
 
 # Deviation
-
-
-def fitted(waypoints):
-    return fit_spline(
-        waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
-    )
-
-
-def test_deviation_of_a_single_rest_to_rest_motion_is_that_of_its_polynomial():
-    waypoints = Waypoints(('a', 'b', 'c'), [1.0, 3.0], [[0.0, 0.0, 1.0], [1.0, -2.0, 1.0]])
-    x = np.linspace(0.0, 1.0, 10_001)
-    rest_to_rest = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])(x)
-    largest = np.abs(rest_to_rest - x).max()
-    deviation = deviation_from_jtc(fitted(waypoints), waypoints)
-    np.testing.assert_allclose(deviation, [largest, 2.0 * largest, 0.0], rtol=1e-6)
-
-
-def test_deviation_late_in_time_stays_inside_of_the_segments():
-    times = 1.7e9 + np.array([0.0, 1e-6, 1.0])
-    waypoints = Waypoints(('a',), times, [[0.0], [1e-6], [1.0]])
-    assert np.isfinite(deviation_from_jtc(fitted(waypoints), waypoints)).all()
 
 
 def test_spline_of_other_waypoints_is_refused():
