@@ -250,6 +250,7 @@ def test_late_measurements_are_dropped_and_a_reset_forgets():
     assert estimator.update(10**9, path[0], np.zeros(3)) is not None
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('options', 'error', 'why'),
     [
@@ -271,6 +272,7 @@ def test_options_that_cannot_be_used_are_refused(options, error, why):
         OnlineEstimator(MODEL, **options)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('rows', 'effort'),
     [

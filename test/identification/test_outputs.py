@@ -260,6 +260,7 @@ class OwnActuator(Actuator):
         raise NotImplementedError
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'law',
     [
@@ -275,6 +276,7 @@ def test_friction_without_keys_is_refused(law):
         friction_config(model)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'drive',
     [

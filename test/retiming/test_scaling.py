@@ -286,6 +286,7 @@ def test_near_a_factor_it_is_exact_whether_it_keeps_the_limits(rate):
     assert other.factor == pytest.approx(whole.factor, rel=1e-9)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('near', [0.0, -1.0, np.nan, 'slow'])
 def test_bad_factor_to_look_near_is_refused(near):
     with pytest.raises(MotionError, match='near is'):
@@ -402,6 +403,7 @@ def test_orders_that_are_missing_are_named():
                 )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('motion', 'reason'),
     [
@@ -434,6 +436,7 @@ def test_stretched_samples_and_functions_agree():
     np.testing.assert_allclose(slow(3.0)[1:], differences, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('factor', [0.0, -1.0, np.nan, np.inf])
 def test_bad_factor_is_refused(factor):
     with pytest.raises(MotionError, match='time factor'):

@@ -180,6 +180,7 @@ def test_a_weight_that_is_too_heavy_is_refused_and_the_motion_goes_on():
 GOOD = chunk_of(0.02 * np.arange(20), task(0.02 * np.arange(20)))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('changes', 'error', 'message'),
     [

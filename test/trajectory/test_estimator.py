@@ -229,6 +229,7 @@ def test_single_values_that_are_wrong_are_left_out(rate, offset):
         assert np.abs(error).max() < 1.5 * np.abs(least).max()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'arguments, part',
     [
@@ -257,6 +258,7 @@ def test_bad_measurements_are_refused_and_change_nothing(arguments, part):
     assert disturbed.dropped == 0
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'parameters',
     [

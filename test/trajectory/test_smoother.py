@@ -94,6 +94,7 @@ def test_a_recording_that_stands_still_has_no_motion_and_honest_deviations():
     assert (found.std > 0.0).all()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'times, values, options, message',
     [

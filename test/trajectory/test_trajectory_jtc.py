@@ -76,6 +76,7 @@ def test_accelerations_without_velocities_are_refused_with_their_waypoints():
         jtc_motion(times, q, v, a)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [

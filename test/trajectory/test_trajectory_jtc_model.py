@@ -175,6 +175,7 @@ def test_motion_in_progress_is_continued_as_far_as_the_next_waypoint_has_it(
 # Efforts, cancelling and refusals: what users of efforts should know
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('rows', 'what'),
     [

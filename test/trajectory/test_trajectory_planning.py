@@ -121,6 +121,7 @@ def test_only_waypoint_at_the_time_of_a_robot_that_stands_there_is_held(interpol
     assert has_remark(plan, 'it is held there, for 1 s')
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('time', 'offset', 'velocity', 'message'),
     [
@@ -235,6 +236,7 @@ def test_joints_left_out_need_a_start_state():
         plan_motion(path(names=('wrist',)), NAMES, allow_partial_joints=True)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('allow', [False, True])
 @pytest.mark.parametrize('start', [None, state(0.0)])
 @pytest.mark.parametrize(
@@ -273,6 +275,7 @@ def test_accelerations_without_velocities_have_a_spline_only():
         plan_motion(points, NAMES, interpolation='jtc')
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('start', 'message'),
     [

@@ -335,6 +335,7 @@ def test_spacing_beyond_the_reach_of_double_precision_is_refused():
         fit_spline(times, positions)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('t', [-1e-9, 2.0000001, NAN, [0.5, 3.0], INF])
 def test_times_outside_of_the_motion_are_refused(t):
     spline = fit_spline(TIMES, POSITIONS)
@@ -344,6 +345,7 @@ def test_times_outside_of_the_motion_are_refused(t):
         spline(t)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('order', [-1, 10, 2.5, None, 'two'])
 def test_impossible_derivatives_are_refused(order):
     spline = fit_spline(TIMES, POSITIONS)

@@ -46,6 +46,7 @@ def test_waypoints_are_immutable_copies():
         waypoints.velocities[0] = 0.0
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
