@@ -47,11 +47,6 @@ def test_tolerance_that_would_do_does(model, motions, most):
     assert len(points.times) <= most
 
 
-def test_waypoints_that_are_too_many_are_said(model, motions):
-    with pytest.raises(RequestError, match='waypoints alone are as many'):
-        controller_trajectory(model, motions['retimed'], 1.0, max_points=100)
-
-
 def test_efforts_that_jump_are_refused(model):
     motion = jtc_motion([0.0, 1.0, 2.0], [HOME, HOME + 0.1, HOME])
     with pytest.raises(TrajectoryError, match='jump'):

@@ -21,7 +21,6 @@ LIMITS = motion_limits(
 )
 H = 1e-3
 TIMES = H * np.arange(2001)
-MOTION = ['position', 'velocity', 'acceleration', 'jerk']
 AT = 1204  # sample of the fault
 ENCODER = 2.0 * np.pi / 2**14
 

@@ -52,15 +52,6 @@ def test_what_is_wrong_is_named_or_refused_with_its_name(name):
         assert abs(mass.value - doubts.MASS) < 3.0 * mass.std
 
 
-def test_of_a_right_recording_nothing_is_doubted():
-    found = outcome('nothing')
-    assert found.doubt.explanations == () and not found.doubt.shift.any()
-    assert not any('noise' in remark for remark in found.remarks)
-    np.testing.assert_allclose(found.doubt.chi_square, 1.0, atol=0.4)
-    mass = found['panda_link8 mass']
-    assert abs(mass.value - doubts.MASS) < 3.0 * mass.std < 1e-3
-
-
 @pytest.mark.parametrize('what', ['position', 'motor_position'])
 def test_a_swap_of_encoders_is_no_cause_that_deviations_could_hold(what):
     names = {case.swap: name for name, case in doubts.WRONG.items()}

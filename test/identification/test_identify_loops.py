@@ -5,11 +5,10 @@ import pytest
 from support import mechanisms
 from support.records import changed
 
-from hodyn_ros import inverse_dynamics
+from hodyn_ros import friction, inverse_dynamics
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files import Samples
 from hodyn_ros.identification import excite, identify
-from hodyn_ros.model.friction import Coulomb, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -24,7 +23,7 @@ OF_CRANKS = {
 
 @pytest.fixture(scope='module')
 def given():
-    passive = {'left_rod': Viscous(0.05), 'right_rod': Viscous(0.3)}
+    passive = {'left_rod': friction.Viscous(0.05), 'right_rod': friction.Viscous(0.3)}
     return mechanisms.five_bar().with_friction(passive).with_armature({'left_rod': 0.01})
 
 
@@ -32,7 +31,7 @@ def given():
 def true(given):
     factors = np.random.default_rng(1).uniform(0.8, 1.25, 40)
     laws = {
-        name: Viscous(viscous) + Coulomb(coulomb)
+        name: friction.Viscous(viscous) + friction.Coulomb(coulomb)
         for name, viscous, coulomb in zip(NAMES, OF_CRANKS['viscous'], OF_CRANKS['coulomb'])
     }
     model = given.with_inertial_parameters(given.inertial_parameters * factors)
@@ -67,7 +66,7 @@ def test_parameters_are_within_their_deviations(given, true):
     errors /= [item.std for item in found.parameters]
     assert len(errors) == 18 and np.abs(errors).max() < 4.0
     assert 0.5 < np.sqrt(np.mean(errors**2)) < 1.7
-    assert found.model.friction['right_rod'] == Viscous(0.3)
+    assert found.model.friction['right_rod'] == friction.Viscous(0.3)
     _, motion = motion_of(7)
     expected = inverse_dynamics(true, motion)[:, 0]
     before, after = (

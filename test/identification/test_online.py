@@ -9,7 +9,6 @@ from support import robots
 from hodyn_ros import RobotModel, Wrench
 from hodyn_ros.errors import HodynError, IdentificationError, JointNameError, MotionError
 from hodyn_ros.identification import OnlineEstimator
-from hodyn_ros.model.friction import Coulomb, Viscous
 
 pin = pytest.importorskip('pinocchio')
 
@@ -132,10 +131,10 @@ def test_friction_that_drifts_is_followed_across_reversals():
     path = motion(times)
     rates = path[:, 1]
     level = np.interp(times, [20.0, 40.0], [1.0, 1.8])[:, None] * [1.0, 0.5, 0.2]
-    friction = level * np.sign(rates) + [0.6, 0.3, 0.1] * rates
-    model = MODEL.with_friction({'first': Viscous(0.6) + Coulomb(1.0)})
+    added = level * np.sign(rates) + [0.6, 0.3, 0.1] * rates
+    model = MODEL.with_friction({'first': friction.Viscous(0.6) + friction.Coulomb(1.0)})
     estimator = OnlineEstimator(model, friction=True, memory=5.0)
-    found = follow(estimator, times, path, noisy(efforts(path) + friction))
+    found = follow(estimator, times, path, noisy(efforts(path) + added))
     assert found[0].names[:2] == ('friction.first.viscous', 'friction.first.coulomb')
     assert found[0].units[:2] == ('N m s/rad', 'N m')
     early, late = found[950], found[-1]

@@ -21,8 +21,8 @@ from hodyn_ros.actuators import (
     RigidDrive,
     SeriesElastic,
     VariableStiffness,
+    motor_limits,
 )
-from hodyn_ros.actuators.limits import motor_limits
 from hodyn_ros.cli.problem import Given, load_model, read_actuators
 from hodyn_ros.errors import FileError, IdentificationError, ModelError
 from hodyn_ros.identification import (

@@ -1,4 +1,4 @@
-"""Fast time laws on a path: limits kept everywhere, closed forms, and what cannot be retimed."""
+"""Fast time laws on a path: limits kept everywhere, and what cannot be retimed."""
 
 from functools import cache
 
@@ -15,15 +15,14 @@ from support.records import changed
 
 from hodyn_ros import RobotModel, friction, inverse_dynamics
 from hodyn_ros.errors import ScalingError
-from hodyn_ros.model.limits import find_violations, motion_limits
+from hodyn_ros.model import find_violations, motion_limits
 from hodyn_ros.resources import share_file
-from hodyn_ros.retiming.retiming import RISE_TIME, WINDOW, retime
-from hodyn_ros.retiming.scaling import uniform_scaling
-from hodyn_ros.trajectory.jtc import jtc_motion
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.retiming import retime, uniform_scaling
+from hodyn_ros.trajectory import fit_spline, jtc_motion
 
 RAIL = RobotModel.from_urdf(robots.OTHER_JOINTS)  # 1 kg
 OPEN_END = np.full((4, 7), np.nan)
+RISE_TIME, WINDOW = 0.02, 0.008  # s, by default
 
 
 def panda_path(seed, at_rest):

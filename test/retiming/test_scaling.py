@@ -11,17 +11,15 @@ from support.random_trees import random_robot
 from support.records import changed
 
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
-from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
-from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.actuators import find_motor_violations, motor_limits, motor_motion
 from hodyn_ros.errors import (
     ActuatorError,
     DeflectionError,
     MotionError,
 )
-from hodyn_ros.model.limits import find_violations, motion_limits
-from hodyn_ros.retiming.scaling import StretchedMotion, stretched, uniform_scaling
-from hodyn_ros.trajectory.jtc import jtc_motion
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.model import find_violations, motion_limits
+from hodyn_ros.retiming import StretchedMotion, stretched, uniform_scaling
+from hodyn_ros.trajectory import fit_spline, jtc_motion
 
 TWO_LINK = RobotModel.from_urdf(robots.TWO_LINK)
 

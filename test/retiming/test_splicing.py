@@ -10,7 +10,7 @@ from support.records import changed
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import JointNameError, StaleError, TrajectoryError
-from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.model import motion_limits
 from hodyn_ros.retiming import splice
 from hodyn_ros.trajectory import Waypoints, fit_spline
 

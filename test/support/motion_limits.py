@@ -4,9 +4,9 @@ import numpy as np
 from support.records import changed
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.model.limits import MotionLimits, find_violations
+from hodyn_ros.model import MotionLimits, find_violations
 from hodyn_ros.resources import share_file
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.trajectory import fit_spline
 
 PANDA = RobotModel.from_urdf(share_file('urdf/panda.urdf'))
 FRANKA = {

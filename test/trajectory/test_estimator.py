@@ -22,18 +22,9 @@ from support.streams import (
 )
 
 from hodyn_ros.errors import MotionError
-from hodyn_ros.trajectory.estimator import DerivativeEstimator
+from hodyn_ros.trajectory import DerivativeEstimator
 
 # What is vouched for
-
-
-def test_order_does_not_chatter():
-    estimates = run(DerivativeEstimator(6), *stream(robot_motion, 500, 6.0, 3e-4))
-    orders = np.array([estimate.valid_order for estimate in estimates])
-    changes = np.flatnonzero(np.diff(orders))
-    rises = changes[np.diff(orders)[changes] > 0]
-    assert np.all(np.diff(rises) > 0.1 * 500 - 5)
-    assert len(changes) <= 24
 
 
 def test_order_lost_in_a_motion_does_not_come_back_in_a_pause():
@@ -349,21 +340,6 @@ def test_unit_of_the_values_does_not_matter():
         np.testing.assert_allclose(other.std, 1024.0 * one.std, rtol=1e-9)
 
 
-@pytest.mark.parametrize('noise', [0.02, 0.2])
-@pytest.mark.parametrize('rate', [500, 100, 1000])
-def test_strong_wrench_has_derivatives_as_soon_as_it_has_values(rate, noise):
-    """What no model can explain before the noise is known is no surprise."""
-    phase = np.arange(6.0)
-    times = np.arange(0, 2 * SECOND, SECOND // rate)
-    values = 20.0 * np.sin(3.0 * times[:, None] / SECOND + phase)
-    values += noise * np.random.default_rng(2).standard_normal(values.shape)
-    estimator = DerivativeEstimator(6, highest_derivative=1, smallest_motion=1.0)
-    estimates = run(estimator, times, values)
-    orders = [estimate.valid_order for estimate in estimates]
-    assert orders == [1] * len(orders)
-    assert estimates[0].time < 0.6 * SECOND
-
-
 def test_fixed_bandwidth_cuts_off_what_is_faster():
     estimates = {}
     for frequency in (0.5, 8.0):
@@ -375,12 +351,3 @@ def test_fixed_bandwidth_cuts_off_what_is_faster():
     stopped = np.ptp([estimate.motion[0, 0] for estimate in estimates[8.0]])
     assert passed > 0.195
     assert stopped < 0.05
-
-
-def test_memory_does_not_grow():
-    times, values = stream(robot_motion, 1000, 4.0, 1e-5)
-    estimator = DerivativeEstimator(6)
-    run(estimator, times[:1000], values[:1000])
-    size = len(pickle.dumps(estimator))
-    run(estimator, times[1000:], values[1000:])
-    assert len(pickle.dumps(estimator)) == pytest.approx(size, abs=64)

@@ -13,7 +13,8 @@ from support.streams import (
     stream,
 )
 
-from hodyn_ros.trajectory.estimator import CUTOFFS, DerivativeEstimator
+from hodyn_ros.trajectory import DerivativeEstimator
+from hodyn_ros.trajectory.estimator import CUTOFFS
 
 
 def pooled(rate, noise, duration=5.0, runs=2, **parameters):

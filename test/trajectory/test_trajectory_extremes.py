@@ -4,9 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hodyn_ros.trajectory.jtc import jtc_motion
-from hodyn_ros.trajectory.piecewise import position_extremes
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.trajectory import fit_spline, jtc_motion, position_extremes
 
 
 def extremes_from_roots(motion):
@@ -66,17 +64,3 @@ def test_corners_of_straight_lines_are_extremes():
     assert extremes.highest_time == [1.0]
     assert extremes.lowest == [-1.0]
     assert extremes.lowest_time == [3.0]
-
-
-def test_many_equal_peaks_cost_no_accuracy():
-    times = np.arange(5001.0)
-    velocities = np.where(times % 2.0, -1.0, 1.0)[:, None]
-    extremes = position_extremes(jtc_motion(times, np.zeros_like(velocities), velocities))
-    np.testing.assert_allclose(
-        [extremes.lowest, extremes.highest], [[-0.25], [0.25]], rtol=1e-15
-    )
-    np.testing.assert_allclose(extremes.highest_time % 2.0, 0.5, rtol=1e-11)
-    np.testing.assert_allclose(extremes.lowest_time % 2.0, 1.5, rtol=1e-11)
-
-
-# The same search finds the deviation from the controller

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.jtc import jtc_motion
-from hodyn_ros.trajectory.planning import Waypoints
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.trajectory import Waypoints, fit_spline, jtc_motion
 
 NAN = np.nan
 

@@ -8,8 +8,7 @@ from scipy.interpolate import CubicSpline
 from support.jtc_model import SECOND, Jtc
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.jtc import jtc_motion
-from hodyn_ros.trajectory.planning import StartState, Waypoints, plan_motion
+from hodyn_ros.trajectory import StartState, Waypoints, jtc_motion, plan_motion
 
 NAMES = ('shoulder', 'elbow', 'wrist')
 PERIOD = SECOND // 1000
@@ -131,20 +130,6 @@ def test_motion_begins_where_the_robot_stands(K, upsampling):
     )
     t = 1e-3 * np.arange(round(1e3 * times[-1]))
     assert_same(controlled.run(len(t))[:, :3], plan.motion(t, 2))
-
-
-def test_before_a_stamp_that_lies_ahead_the_controller_is_on_its_way():
-    times, *rows = random_path(9, 2)
-    controlled = Ideal(REST)
-    ahead = 0.05
-    controlled.take(times, *rows, stamp=controlled.now + nanoseconds(ahead))
-    start = StartState(-ahead, np.zeros((5, 3)), in_progress=False)
-    plan = plan_motion(
-        Waypoints(NAMES, times, *rows), NAMES, start=start, interpolation='jtc'
-    )
-    t = -ahead + 1e-3 * np.arange(round(1e3 * (ahead + times[-1])))
-    assert_same(controlled.run(len(t))[:, :3], plan.motion(t, 2))
-    assert np.abs(plan.motion(-ahead / 2, 0)).max() > 0.1
 
 
 @pytest.mark.parametrize('new_rows', [1, 2, 3])

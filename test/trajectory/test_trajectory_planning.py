@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from hodyn_ros.errors import JointNameError, TrajectoryError
-from hodyn_ros.trajectory.jtc import jtc_motion
-from hodyn_ros.trajectory.planning import (
-    HOLD_DURATION,
-    StartState,
-    Waypoints,
-    plan_motion,
-)
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.trajectory import StartState, Waypoints, fit_spline, jtc_motion, plan_motion
 
 NAMES = ('shoulder', 'elbow', 'wrist')
 NAN = np.nan
@@ -114,8 +107,8 @@ def test_only_waypoint_at_the_time_of_a_robot_that_stands_there_is_held(interpol
     start = state(1.0)
     points = Waypoints(NAMES, [1.0], start.motion[:1] + [1e-4, 0.0, -1e-4])
     plan = plan_motion(points, NAMES, start=start, interpolation=interpolation)
-    assert (plan.motion.start_time, plan.motion.duration) == (1.0, HOLD_DURATION)
-    motion = plan.motion(np.linspace(1.0, 1.0 + HOLD_DURATION, 9))
+    assert (plan.motion.start_time, plan.motion.duration) == (1.0, 1.0)
+    motion = plan.motion(np.linspace(1.0, 1.0 + 1.0, 9))
     np.testing.assert_allclose(motion[:, 0] - points.positions, 0.0, atol=1e-14)
     np.testing.assert_allclose(motion[:, 1:], 0.0, atol=1e-12)
     assert has_remark(plan, 'it is held there, for 1 s')
@@ -169,15 +162,6 @@ def test_controller_continues_up_to_what_the_next_waypoint_has(rows, degree):
     jump = np.abs(initial - start.motion)[rows + 1]
     quantity = ('velocity', 'acceleration', 'jerk')[rows]
     assert has_remark(plan, f'begins, the {quantity} jumps', f'shoulder {jump[0]:.3g}')
-
-
-def test_passed_waypoints_are_counted():
-    plan = plan_motion(path(), NAMES, start=moving_state(2.2))
-    assert has_remark(plan, 'The first 2 waypoints have passed at 2.2 s and are left out.')
-    plan = plan_motion(path(), NAMES, start=moving_state(1.5))
-    assert has_remark(plan, 'The first waypoint has passed at 1.5 s and is left out.')
-    plan = plan_motion(path(), NAMES, start=moving_state(0.5))
-    assert not has_remark(plan, 'passed')
 
 
 @BOTH
@@ -250,9 +234,6 @@ def test_joints_left_out_need_a_start_state():
 def test_unknown_and_repeated_names_are_always_refused(names, problem, start, allow):
     with pytest.raises(JointNameError, match=problem):
         plan_motion(path(names=names), NAMES, start=start, allow_partial_joints=allow)
-
-
-# What is said about a motion
 
 
 # Refusals

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import BPoly, make_interp_spline
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.trajectory import fit_spline
 
 ORDER = 5
 FREE = np.full((4, 1), np.nan)
@@ -291,9 +291,6 @@ def test_few_values_are_met_by_the_polynomial_of_lowest_degree(few):
     expected = np.stack([polynomial.deriv(k)(t - 3.0) for k in range(5)], axis=1)[..., None]
     np.testing.assert_allclose(spline(t), expected, atol=1e-12)
     assert spline.given[:, 1:].sum() == len(more)
-
-
-# Use
 
 
 # Errors

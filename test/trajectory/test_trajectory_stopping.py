@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory.spline import stop_motion
+from hodyn_ros.trajectory import stop_motion
 
 
 def random_state(seed, n=4):
