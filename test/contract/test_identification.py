@@ -85,10 +85,12 @@ def test_a_payload_and_friction_are_the_same_off_line_and_on_line():
     found = identify(PANDA, samples(record), groups, link='panda_link8', validation=())
     assert abs(found.payload.mass - HELD[0]) < 4.0 * found['panda_link8 mass'].std < 0.1
     np.testing.assert_allclose(found.payload.com, HELD[1], atol=5e-3)
-    offset = cases.GAZ_OFFSET
-    model = PANDA
-    estimator = OnlineEstimator(model, link='panda_link8', friction=True, memory=60.0)
-    times, efforts = record['time'][::6], record['effort'][::6] - offset
+    still = MOTION(np.linspace(0.0, 12.0, 30))[:, :3] * [[1.0], [0.0], [0.0]]
+    weight = cases.rigid_torques(cases.panda(None, HELD), still) + cases.GAZ_OFFSET
+    held = inverse_dynamics(found.model, still)[:, 0]
+    np.testing.assert_allclose(held, weight, atol=0.1)
+    estimator = OnlineEstimator(PANDA, link='panda_link8', friction=True, memory=60.0)
+    times, efforts = record['time'][::6], record['effort'][::6] - cases.GAZ_OFFSET
     for time, rows, effort in zip(times.tolist(), MOTION(times)[:, :3], efforts):
         estimator.update(round(1e9 * time), rows, effort)
     estimate = estimator.estimate

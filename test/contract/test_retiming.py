@@ -222,6 +222,16 @@ STROKE = fit_spline([0.0, 1.0], [[0.0], [1.0]])
 NO_LIMITS = RobotModel.from_urdf(LONG.format('inf', 'inf'))
 
 
+def test_a_rough_path_is_slowed_down_until_it_keeps_the_limits():
+    u = np.linspace(0.0, 1.0, 500)[:, None]
+    rough = 0.4 * np.sin(6.0 * u) + 2e-3 * np.random.default_rng(0).normal(size=(500, 1))
+    limits = motion_limits(RAIL, {'rail': {'acceleration': 20.0}})
+    found = retime(RAIL, fit_spline(u[:, 0], rough), limits, intervals=256)
+    _, rows = executed(found.motion, 50_001)
+    used = np.abs(rows[:, 1:3, 0]).max(axis=0) / [3.0, 20.0]
+    assert 0.9 < used.max() <= 1.0 + 1e-7 and found.repair > 1.01
+
+
 @pytest.mark.parametrize(
     ('change', 'error', 'words'),
     [
