@@ -101,47 +101,28 @@ def test_a_payload_and_friction_are_the_same_off_line_and_on_line():
     assert estimate.payload()[0] == pytest.approx(found.payload.mass, abs=0.05)
 
 
-def damaged(what):
-    record = {key: np.copy(value) for key, value in small(0)[0].record.items()}
-    record['names'] = small(0)[0].record['names']
-    if what == 'degrees':
-        record['position'] *= 180.0 / np.pi
-    elif what == 'before the gear':
-        record['effort'] *= 0.01
-    elif what == 'opposite sign':
-        record['effort'] *= -1.0
-    elif what == 'joints hardly move':
-        record['position'][:] = record['position'][0]
-    elif what == 'clipped':
-        record['effort'] = np.clip(record['effort'], -0.2, 0.2)
-    elif what == 'too few samples':
-        record.update({key: record[key][:100] for key in ('time', 'position', 'effort')})
-    elif what == 'another robot':
-        record['names'] = tuple('abc')
-    elif what == 'behind the positions':
-        record['effort'] = np.roll(record['effort'], 60, axis=0)
-    elif what == 'no efforts':
-        record['effort'] = None
-    return samples(record)
-
-
 @pytest.mark.parametrize(
-    'words',
+    ('words', 'changes'),
     [
-        'degrees',
-        'before the gear',
-        'opposite sign',
-        'joints hardly move',
-        'clipped',
-        'too few samples',
-        'another robot',
-        'behind the positions',
-        'no efforts',
+        ('degrees', {'position': np.rad2deg}),
+        ('before the gear', {'effort': lambda x: 0.01 * x}),
+        ('opposite sign', {'effort': np.negative}),
+        ('joints hardly move', {'position': lambda x: 0.0 * x + x[0]}),
+        ('clipped', {'effort': lambda x: np.clip(x, -0.2, 0.2)}),
+        (
+            'too few samples',
+            dict.fromkeys(('time', 'position', 'effort'), lambda x: x[:100]),
+        ),
+        ('another robot', {'names': lambda _: tuple('abc')}),
+        ('behind the positions', {'effort': lambda x: np.roll(x, 60, axis=0)}),
+        ('no efforts', {'effort': lambda _: None}),
     ],
 )
-def test_recordings_that_cannot_tell_are_refused_with_the_reason(words):
+def test_recordings_that_cannot_tell_are_refused_with_the_reason(words, changes):
+    made, model = small(0)
+    changed = {key: change(made.record[key]) for key, change in changes.items()}
     with pytest.raises(HodynError, match=words):
-        identify(small(0)[1], damaged(words))
+        identify(model, samples({**made.record, **changed}))
 
 
 def test_what_a_recording_does_not_show_is_told_and_keeps_its_value():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import robots
 
-from hodyn_ros import RobotModel, Wrench
+from hodyn_ros import RobotModel, Wrench, friction
 from hodyn_ros.errors import HodynError, IdentificationError, JointNameError, MotionError
 from hodyn_ros.identification import OnlineEstimator
 

@@ -21,9 +21,10 @@ from hodyn_ros.actuators import (
     RigidDrive,
     SeriesElastic,
     VariableStiffness,
+    actuators_from_config,
     motor_limits,
+    motor_limits_from_config,
 )
-from hodyn_ros.cli.problem import Given, load_model, read_actuators
 from hodyn_ros.errors import FileError, IdentificationError, ModelError
 from hodyn_ros.identification import (
     actuator_config,
@@ -33,6 +34,7 @@ from hodyn_ros.identification import (
     main_link,
     write_parameters,
 )
+from hodyn_ros.model import friction_from_config
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = {name: ROOT / 'urdf' / f'{name}.urdf' for name in ('panda', 'iiwa14', 'two_link')}
@@ -213,7 +215,11 @@ def test_a_description_of_another_robot_is_refused():
 # --- Parameter files ----------------------------------------------------------------------------
 
 
-def test_the_command_reads_the_friction_that_is_written(tmp_path):
+def read(path):
+    return yaml.safe_load(path.read_text(encoding='utf-8'))['/**']['ros__parameters']
+
+
+def test_friction_is_read_as_it_was_written(tmp_path):
     path = tmp_path / 'robot.yaml'
     model = RobotModel.from_urdf('two_link').with_friction(FRICTION)
     tables = friction_config(model)
@@ -221,11 +227,12 @@ def test_the_command_reads_the_friction_that_is_written(tmp_path):
         path, {'friction': tables, 'actuators': {}}, ['Identified.', 'σ below']
     )
     assert path.read_text(encoding='utf-8').startswith('# Identified.\n# σ below\n/**:\n')
-    assert load_model(Given('two_link', friction=path))[0].friction == FRICTION
+    assert friction_from_config(read(path)['friction']) == FRICTION
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('drive', DRIVES, ids=lambda drive: str(drive)[:60])
-def test_the_command_reads_the_actuators_that_are_written(drive, tmp_path):
+def test_actuators_are_read_as_they_were_written(drive, tmp_path):
     path = tmp_path / 'robot.yaml'
     model = RobotModel.from_urdf('two_link')
     actuators = Actuators(model, {'elbow': drive})
@@ -236,11 +243,12 @@ def test_the_command_reads_the_actuators_that_are_written(drive, tmp_path):
     tables = {'actuators': actuator_config(actuators, bounds), 'friction': {}}
     assert list(tables['actuators']) == ['elbow']
     write_parameters(path, tables)
-    again, of_motors = read_actuators(model, path)
+    again = actuators_from_config(model, read(path)['actuators'])
     assert again['elbow'] == drive
+    of_motors = motor_limits_from_config(again, read(path)['actuators'])
     np.testing.assert_array_equal(of_motors, bounds)
     assert actuator_config(actuators)['elbow'].keys() < tables['actuators']['elbow'].keys()
-    assert [*yaml.safe_load(path.read_text())['/**']['ros__parameters']] == ['actuators']
+    assert [*read(path)] == ['actuators']
 
 
 class OwnLaw(friction.Viscous):
