@@ -29,6 +29,7 @@ _MANY = 30
 # Rounding of exact numbers and of what is computed with them, relative to the largest of a joint.
 _EXACT = 4096.0 * float(np.finfo(np.float64).eps)
 _UNIT = float(np.finfo(np.float64).eps)
+_TURN = 2.0 * np.pi
 _SINGLE = 0.5 * float(np.finfo(np.float32).eps)
 # Dropped waypoints are met to so many roundings: their own, and that of the ones that are kept.
 _ROUNDINGS = 4.0
@@ -145,20 +146,30 @@ def rounding(values: Array) -> Array:
     found: Array = _EXACT * largest
     many = np.zeros(len(largest), dtype=np.bool_)
     for j in range(values.shape[1]):
-        column = np.unique(np.abs(values[:, j]))
-        many[j] = len(column) >= _MANY
+        many[j] = len(np.unique(np.abs(values[:, j]))) >= _MANY
         fewest = 0 if many[j] else _FEWEST_DECIMALS
-        if np.array_equal(column, column.astype(np.float32)):
-            found[j] = max(found[j], _SINGLE * largest[j])
-        # Numbers with a fixed count of digits have the fewest decimals where they are largest.
-        top = column[-max(10, len(column) // 10) :]
-        for unit in (1.0, np.rad2deg(1.0)):
-            decimals = _decimals(unit * top)
-            if decimals is not None and decimals >= fewest:
-                found[j] = max(found[j], 0.5 * 10.0**-decimals / unit)
+        for shown in _as_encoders_show(values[:, j]):
+            column = np.unique(np.abs(shown))
+            if np.array_equal(column, column.astype(np.float32)):
+                found[j] = max(found[j], _SINGLE * largest[j])
+            # Numbers with a fixed count of digits have the fewest decimals where they are largest.
+            top = column[-max(10, len(column) // 10) :]
+            for unit in (1.0, np.rad2deg(1.0)):
+                decimals = _decimals(unit * top)
+                if decimals is not None and decimals >= fewest:
+                    found[j] = max(found[j], 0.5 * 10.0**-decimals / unit)
     # A joint that hardly moves does not say its digits, but the others do.
     found[~many] = np.maximum(found[~many], found[many].max(initial=0.0))
     return found
+
+
+def _as_encoders_show(values: Array) -> tuple[Array, ...]:
+    """Values as they are, and without whole turns, which leave a joint no fixed decimals."""
+    if np.abs(values).max(initial=0.0) <= np.pi:
+        return (values,)
+    turns = values / _TURN
+    within = (values - _TURN * whole for whole in (np.rint(turns), np.floor(turns)))
+    return values, *(each.round(_MOST_DECIMALS) for each in within)
 
 
 def _decimals(values: Array) -> int | None:

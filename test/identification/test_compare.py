@@ -8,7 +8,7 @@ from support.recordings import samples
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.files import Samples
-from hodyn_ros.identification import BANDS, compare, identify
+from hodyn_ros.identification import compare, identify
 
 MOTION = cases.random_motion(4, duration=20.0)
 SENSING = cases.Sensing(period=4e-3, noise=0.1)
@@ -70,30 +70,6 @@ def test_an_exact_model_leaves_the_noise(model):
     assert found.correlation[1] > 0.999
 
 
-def test_bands_add_up_to_the_difference(model):
-    found = compare(model, recorded(cases.RigidRobot.random(5)))
-    assert found.bands.shape == (len(BANDS) - 1, 7)
-    np.testing.assert_allclose(
-        np.sqrt((found.bands**2).sum(axis=0)), found.residual, rtol=1e-9
-    )
-    # Friction changes slowly, noise does not.
-    assert np.all(found.bands[:3].max(axis=0) > found.bands[3])
-
-
-def test_results_are_those_along_the_filtered_motion(model):
-    found = compare(model, [recorded(cases.RigidRobot.random(5), seed=k) for k in (1, 2)])
-    assert len(found.stretches) == 2
-    results = found.results(model)
-    assert np.all(np.diff(results.times) > 0.0)
-    assert results.motion.shape[1:] == (3, 7) and results.effort.shape[1:] == (1, 7)
-    stretch = found.stretches[0]
-    exact = MOTION(stretch.times)
-    np.testing.assert_allclose(stretch.motion[:, 0], exact[:, 0], atol=1e-5)
-    np.testing.assert_allclose(stretch.motion[:, 2], exact[:, 2], atol=0.02)
-    torque = cases.rigid_torques(cases.panda(), exact)
-    np.testing.assert_allclose(results.effort[: len(torque), 0], torque, atol=0.02)
-
-
 def test_other_units_are_remarked_where_some_joints_agree(model):
     record = recorded(cases.RigidRobot.random(5))
     record.effort[:, 3] *= 0.01
@@ -133,27 +109,3 @@ def test_a_delay_of_a_planar_robot_does_not_become_a_tilt_of_gravity():
     explained = compare(model, recorded).explanations
     assert explained[0].text == 'efforts that come 30 ms late'
     assert explained[0].share > 0.99
-
-
-def test_a_tilt_of_a_planar_robot_is_found_beside_a_delay():
-    model, times, motion, effort = planar()
-    angle = 0.05
-    gravity = np.array([9.81 * np.sin(angle), 0.0, -9.81 * np.cos(angle)])
-    tilted = model.changed(gravity=gravity)
-    more = inverse_dynamics(tilted, motion) - inverse_dynamics(model, motion)
-    effort = effort + more[:, 0]
-    recorded = Samples(model.joint_names, times, motion[:, :1], effort=effort)
-    found = identify(model, recorded, ('gravity', 'delay'))
-    np.testing.assert_allclose(found.model.gravity, tilted.gravity, atol=0.01)
-
-
-def test_samples_with_accelerations_at_uneven_times_keep_their_times():
-    model, times, motion, effort = planar(late=0.03)
-    rows = np.sort(np.random.default_rng(1).choice(len(times), 1400, replace=False))
-    uneven = Samples(model.joint_names, times[rows], motion[rows], effort=effort[rows])
-    found = compare(model, uneven)
-    (stretch,) = found.stretches
-    np.testing.assert_array_equal(stretch.times, times[rows])
-    even = compare(model, Samples(model.joint_names, times, motion, effort=effort))
-    np.testing.assert_allclose(found.bands, even.bands, rtol=0.12, atol=0.02)
-    np.testing.assert_allclose((found.bands**2).sum(axis=0), found.residual**2, rtol=1e-12)

@@ -52,15 +52,6 @@ def test_what_is_wrong_is_named_or_refused_with_its_name(name):
         assert abs(mass.value - doubts.MASS) < 3.0 * mass.std
 
 
-def test_of_a_right_recording_nothing_is_doubted():
-    found = outcome('nothing')
-    assert found.doubt.explanations == () and not found.doubt.shift.any()
-    assert not any('noise' in remark for remark in found.remarks)
-    np.testing.assert_allclose(found.doubt.chi_square, 1.0, atol=0.4)
-    mass = found['panda_link8 mass']
-    assert abs(mass.value - doubts.MASS) < 3.0 * mass.std < 1e-3
-
-
 @pytest.mark.parametrize('what', ['position', 'motor_position'])
 def test_a_swap_of_encoders_is_no_cause_that_deviations_could_hold(what):
     names = {case.swap: name for name, case in doubts.WRONG.items()}
@@ -76,16 +67,6 @@ def test_a_stiffness_that_is_not_known_is_refused_with_the_reason():
 def rigid(motion=doubts.MOTION, **changes):
     robot = replace(cases.RigidRobot.random(1), **changes)
     return robot.record(motion, cases.Sensing(period=4e-3, noise=0.1), seed=0)
-
-
-@pytest.mark.parametrize('percent', [1.0, 5.0])
-def test_a_torque_constant_of_one_rigid_joint_is_told_from_other_masses(percent):
-    record = rigid()
-    record['effort'][:, 1] *= 1.0 + 0.01 * percent
-    found = identify(PANDA, samples(record))
-    text = found.doubt.explanations[0].text
-    factor = re.fullmatch(r'torque constant of panda_joint2 \(x ([\d.]+)\)', text)
-    assert float(factor[1]) == pytest.approx(1.0 + 0.01 * percent, abs=3e-3)
 
 
 def test_what_was_left_out_explains_what_is_left():
@@ -154,7 +135,7 @@ def coverage(seeds):
     return np.array(errors)
 
 
-@pytest.mark.parametrize('count', [12, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('count', [12, 100])
 def test_intervals_of_95_percent_cover_the_truth_after_ten_seconds(count):
     errors = coverage(range(count))
     assert np.mean(np.abs(errors) < 1.96) >= 0.93

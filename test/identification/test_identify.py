@@ -1,6 +1,5 @@
 """Parameters are found again in recordings of robots that share no code with hodyn_ros."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,16 +8,15 @@ import pytest
 from support import identification_cases as cases
 from support.recordings import samples
 
-from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, CubicSpring, LinearSpring, SeriesElastic
 from hodyn_ros.errors import HodynError, IdentificationError
 from hodyn_ros.files import Samples
-from hodyn_ros.identification import RecordingFile, identify, recording, with_motors
+from hodyn_ros.identification import identify, with_motors
 from hodyn_ros.identification.consistency import pseudo_inertia
 
 SENSING = cases.Sensing(period=4e-3, noise=0.1)
 MOTION = cases.random_motion(5, duration=25.0)
-OF_JOINTS = ('armature', 'viscous', 'coulomb', 'offset')
 
 
 @pytest.fixture(scope='module')
@@ -62,35 +60,6 @@ def assert_honest(errors, share=0.93):
     assert 0.5 < np.sqrt(np.mean(errors**2)) < 1.7
 
 
-def test_parameters_of_a_rigid_robot_are_within_their_deviations(model, robot):
-    found = identify(model, recorded(robot, replace(SENSING, delay=2.3e-3)), validation=())
-    assert_honest(misses(found, robot, delay=2.3e-3))
-    assert found['delay'].value == pytest.approx(2.3e-3, abs=2e-4)
-    assert any('ms' in remark and 'behind' in remark for remark in found.remarks)
-    for item in found.parameters:
-        if item.share > 0.05:  # what matters
-            assert item.std < 0.06 * abs(item.value), item
-
-
-def test_torques_of_the_identified_robot_are_those_of_the_true_one(model, robot):
-    other = cases.random_motion(9, duration=10.0)
-    found = identify(
-        model, recorded(robot), validation=recorded(robot, motion=other, seed=1)
-    )
-    motion = other(np.linspace(0.0, 10.0, 500))
-    moving = np.abs(motion[:, 1]) > 0.05  # where Coulomb friction is not smoothed
-    rms = np.sqrt(np.mean(np.where(moving, robot.torques(motion), 0.0) ** 2, axis=0))
-    left = inverse_dynamics(found.model, motion[:, :3])[:, 0] - robot.torques(motion)
-    given = inverse_dynamics(model, motion[:, :3])[:, 0] - robot.torques(motion)
-    size, before = (
-        np.sqrt(np.mean(np.where(moving, v, 0.0) ** 2, axis=0)) for v in (left, given)
-    )
-    assert np.all(size < 0.02 * rms + 0.005), size / rms
-    assert np.all(size < 0.1 * before)
-    residual = found.validation[0]
-    assert residual.kind == 'effort' and np.all(residual.after < 0.1 * residual.before)
-
-
 def test_what_the_model_holds_can_be_of_bodies(model, robot):
     short = cases.random_motion(3, duration=8.0)
     found = identify(model, recorded(robot, replace(SENSING, noise=3.0), short))
@@ -113,52 +82,12 @@ def test_fixed_links_keep_their_share(model, robot):
     assert np.linalg.eigvalsh(pseudo_inertia(rest)).min() > 0.0
 
 
-def test_torques_of_the_published_panda_give_its_parameters_back(model):
-    times = np.arange(0.0, cases.GAZ.duration, 0.02)
-    motion = cases.GAZ(times)[:, :3]
-    effort = cases.rigid_torques(cases.panda(), motion)
-    values = cases.inertial_parameters(cases.panda())
-    given = model.with_inertial_parameters(np.linspace(0.8, 1.2, 7).repeat(10) * values)
-    exact = Samples(model.joint_names, times, motion, effort=effort)
-    found = identify(given, exact, ('bodies',))
-    assert len(found.parameters) == 43
-    expected = found.mapping @ values
-    np.testing.assert_allclose([p.value for p in found.parameters], expected, atol=1e-8)
-    np.testing.assert_allclose(found.mapping @ found.full, expected, atol=1e-8)
-    noisy = effort + np.random.default_rng(0).normal(scale=0.2, size=effort.shape)
-    found = identify(given, replace(exact, effort=noisy), ('bodies', 'viscous', 'coulomb'))
-    expected = found.mapping @ np.concatenate([values, np.zeros(14)])
-    assert_honest(
-        np.array([(p.value - v) / p.std for p, v in zip(found.parameters, expected)])
-    )
-
-
 def drives(model, cubic=False):
     springs = [
         CubicSpring(k, 1.0) if cubic else LinearSpring(k) for k in 1.1 * cases.STIFFNESS
     ]
     rows = zip(model.joint_names, springs, 0.9 * cases.MOTOR_INERTIA)
     return Actuators(model, {name: SeriesElastic(law, B) for name, law, B in rows})
-
-
-@pytest.mark.parametrize('has_sensors', [pytest.param(False, marks=pytest.mark.slow), True])
-def test_springs_and_motors_are_within_their_deviations(model, has_sensors):
-    robot = cases.ElasticRobot.random(2, damping=True)
-    sensing = replace(SENSING, period=2e-3)
-    more = {}
-    if has_sensors:
-        sensing = replace(sensing, sensor_noise=0.05, sensor_offset=0.2)
-        more['sensor_offset'] = np.full(7, 0.2)
-    found = identify(model, recorded(robot, sensing), actuators=drives(model))
-    errors = misses(found, robot, **more)
-    assert_honest(errors, 0.9)
-    for j, name in enumerate(model.joint_names):
-        drive = found.actuators[name]
-        assert drive.spring.stiffness == pytest.approx(robot.stiffness[j], rel=0.01)
-        assert drive.motor_inertia == pytest.approx(robot.motor_inertia[j], rel=0.02)
-        assert drive.damping == pytest.approx(robot.damping[j], rel=0.1)
-    kinds = [residual.kind for residual in found.residuals]
-    assert kinds == ['motor', 'sensor', 'spring'] if has_sensors else ['motor', 'spring']
 
 
 def test_cubic_springs_are_found(model):
@@ -212,42 +141,6 @@ def test_a_tilted_base_is_found(model):
     assert np.linalg.norm(tilts) == pytest.approx(np.hypot(0.03, 0.02), abs=1e-3)
 
 
-def test_a_payload_is_found_at_its_link(model):
-    held = 1.2, (0.02, -0.03, 0.05)
-    robot = cases.RigidRobot(cases.panda(None, held), np.zeros(7))
-    found = identify(model, recorded(robot), link='panda_link8')
-    assert found.payload.mass == pytest.approx(1.2, abs=3.0 * found['panda_link8 mass'].std)
-    np.testing.assert_allclose(found.payload.com, held[1], atol=5e-3)
-    motion = cases.random_motion(8, duration=5.0)(np.linspace(0.0, 5.0, 100))[:, :3]
-    left = inverse_dynamics(found.model, motion)[:, 0] - robot.torques(motion)
-    given = inverse_dynamics(model, motion)[:, 0] - robot.torques(motion)
-    assert np.sqrt(np.mean(left**2)) < 0.15 * np.sqrt(np.mean(given**2))
-
-
-def test_several_recordings_say_more_than_one(model, robot):
-    motions = [cases.random_motion(seed, duration=12.0) for seed in (3, 4, 6)]
-    parts = [recorded(robot, motion=motion, seed=k) for k, motion in enumerate(motions)]
-    one, all_three = identify(model, parts[0]), identify(model, parts)
-    assert_honest(misses(all_three, robot))
-    ratios = [a.std / b.std for a, b in zip(one.parameters, all_three.parameters)]
-    assert np.median(ratios) > 1.4
-    assert [residual.name for residual in all_three.residuals] == [
-        f'recording ({k})' for k in (1, 2, 3)
-    ]
-
-
-def test_the_size_of_the_pieces_that_are_read_does_not_matter(model, robot, monkeypatch):
-    long = recorded(robot, motion=cases.random_motion(5, duration=40.0))
-    whole = identify(model, long)
-    monkeypatch.setattr(recording, 'CHUNK', 4000)
-    pieces = identify(model, long)
-    assert_honest(misses(pieces, robot))
-    steps = [
-        (a.value - b.value) / b.std for a, b in zip(whole.parameters, pieces.parameters)
-    ]
-    assert np.abs(steps).max() < 3.0
-
-
 @pytest.mark.parametrize(
     'fault',
     [
@@ -263,36 +156,6 @@ def test_flaws_of_recordings_do_no_harm(model, robot, fault):
     found = identify(model, recorded(robot, sensing))
     assert_honest(misses(found, robot), 0.9)
     assert any('spikes' in remark for remark in found.remarks) == ('spikes' in fault)
-
-
-def test_clipped_efforts_are_left_out(model, robot):
-    free = robot.record(MOTION, SENSING, 0)['effort']
-    limits = np.percentile(np.abs(free), 97.0, axis=0)
-    found = identify(model, recorded(robot, replace(SENSING, limits=limits)))
-    assert_honest(misses(found, robot), 0.9)
-    assert any('clipped' in remark for remark in found.remarks)
-
-
-def test_files_say_what_samples_say(model, robot, tmp_path):
-    record = robot.record(MOTION, SENSING, 0)
-    titles = [
-        f'{name}.{what}' for what in ('position', 'effort') for name in record['names']
-    ]
-    columns = np.column_stack([record['time'], record['position'], record['effort']])
-    path = tmp_path / 'recording.csv'
-    np.savetxt(
-        path,
-        columns,
-        delimiter=',',
-        header=','.join(['time', *titles]),
-        comments='',
-        fmt='%.17g',
-    )
-    expected = identify(model, samples(record))
-    for given in (path, str(path), RecordingFile(path)):
-        found = identify(model, given)
-        values = [[p.value for p in each.parameters] for each in (found, expected)]
-        np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12)
 
 
 def test_motors_of_another_topic_are_taken_at_the_times_of_the_joints(model):
@@ -313,51 +176,6 @@ def test_motors_of_another_topic_are_taken_at_the_times_of_the_joints(model):
     assert known.sum() == 50
     np.testing.assert_allclose(both.motor_position[known], q[known], atol=2e-5)
     np.testing.assert_allclose(both.motor_torque[known], 2.0 * q[known], atol=4e-5)
-
-
-def damaged(record, what):
-    record = {
-        key: np.copy(value) if key != 'names' else value for key, value in record.items()
-    }
-    if what == 'degrees':
-        record['position'] *= 180.0 / np.pi
-    elif what == 'before the gear':
-        record['effort'] *= 0.01
-    elif what == 'sign':
-        record['effort'] *= -1.0
-    elif what == 'rest':
-        record['position'][:] = record['position'][0]
-    elif what == 'clipped':
-        record['effort'] = np.clip(record['effort'], -0.2, 0.2)
-    elif what == 'short':
-        record = {
-            key: value[:200] if key != 'names' else value for key, value in record.items()
-        }
-    elif what == 'other robot':
-        record['names'] = tuple(f'joint{k}' for k in range(7))
-    elif what == 'late':
-        record['effort'] = np.roll(record['effort'], 30, axis=0)  # 0.12 s
-    return samples(record, **({'effort': None} if what == 'no efforts' else {}))
-
-
-@pytest.mark.parametrize(
-    'what, words',
-    [
-        ('degrees', 'degrees'),
-        ('before the gear', 'before the gear'),
-        ('sign', 'opposite sign'),
-        ('rest', 'joints hardly move'),
-        ('clipped', 'clipped'),
-        ('short', 'too few samples'),
-        ('other robot', 'another robot'),
-        ('no efforts', 'no efforts'),
-        ('late', 'behind the positions'),
-    ],
-)
-def test_recordings_that_say_nothing_are_refused_clearly(model, robot, what, words):
-    record = robot.record(MOTION, SENSING, 0)
-    with pytest.raises(HodynError, match=words):
-        identify(model, damaged(record, what))
 
 
 def test_arguments_are_checked(model, robot):
@@ -389,15 +207,3 @@ def test_wrong_springs_are_refused(model):
     }
     with pytest.raises(IdentificationError, match='opposite sign|comes out as -'):
         identify(model, samples(turned), actuators=drives(model))
-
-
-def test_what_is_not_shown_is_said_and_keeps_its_value(model, robot):
-    record = robot.record(MOTION, SENSING, 0)
-    record['effort'][:, 2] = np.nan
-    found = identify(model, samples(record))
-    assert np.isinf(found['panda_joint3 viscous'].std)
-    assert 'panda_joint3 viscous' in ' '.join(found.remarks)
-    assert np.isfinite(found.full).all()
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        assert np.isfinite(inverse_dynamics(found.model, np.full((3, 7), 0.1))).all()

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from support import mechanisms
+from support.records import changed
 
-from hodyn_ros import inverse_dynamics
+from hodyn_ros import friction, inverse_dynamics
 from hodyn_ros.errors import IdentificationError
 from hodyn_ros.files import Samples
 from hodyn_ros.identification import excite, identify
-from hodyn_ros.model.friction import Coulomb, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -23,7 +23,7 @@ OF_CRANKS = {
 
 @pytest.fixture(scope='module')
 def given():
-    passive = {'left_rod': Viscous(0.05), 'right_rod': Viscous(0.3)}
+    passive = {'left_rod': friction.Viscous(0.05), 'right_rod': friction.Viscous(0.3)}
     return mechanisms.five_bar().with_friction(passive).with_armature({'left_rod': 0.01})
 
 
@@ -31,7 +31,7 @@ def given():
 def true(given):
     factors = np.random.default_rng(1).uniform(0.8, 1.25, 40)
     laws = {
-        name: Viscous(viscous) + Coulomb(coulomb)
+        name: friction.Viscous(viscous) + friction.Coulomb(coulomb)
         for name, viscous, coulomb in zip(NAMES, OF_CRANKS['viscous'], OF_CRANKS['coulomb'])
     }
     model = given.with_inertial_parameters(given.inertial_parameters * factors)
@@ -66,7 +66,7 @@ def test_parameters_are_within_their_deviations(given, true):
     errors /= [item.std for item in found.parameters]
     assert len(errors) == 18 and np.abs(errors).max() < 4.0
     assert 0.5 < np.sqrt(np.mean(errors**2)) < 1.7
-    assert found.model.friction['right_rod'] == Viscous(0.3)
+    assert found.model.friction['right_rod'] == friction.Viscous(0.3)
     _, motion = motion_of(7)
     expected = inverse_dynamics(true, motion)[:, 0]
     before, after = (
@@ -81,22 +81,11 @@ def test_swapped_encoders_are_named(given, true):
         identify(given, recorded(true, 1, order=(1, 0)), validation=())
 
 
-def test_a_motion_is_found_that_shows_the_parameters(given):
-    limits = given.limits._replace(
-        lower=np.array([1.6, 0.6]),
-        upper=np.array([2.4, 1.4]),
-        velocity=np.full(2, 3.0),
-        acceleration=np.full(2, 20.0),
-    )
-    found = excite(given, limits, target='friction', duration=5.0)
-    assert found.names[:3] == ('left viscous', 'left coulomb', 'left offset')
-    assert np.linalg.cond(found.information) < 1e6
-
-
 @pytest.mark.parametrize('upper', [[3.9, 2.9], [7.0, 3.5]])
 def test_motions_keep_to_where_loops_close(given, upper):
     """Limits leave room for positions at which they do not, in the second case in their middle."""
-    limits = given.limits._replace(
+    limits = changed(
+        given.limits,
         lower=np.array([0.1, -0.9]),
         upper=np.array(upper),
         velocity=np.full(2, 3.0),

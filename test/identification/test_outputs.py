@@ -12,7 +12,7 @@ from support.example_robots import descriptions
 from support.output_cases import DRIVES, FRICTION
 from support.robots import joint, link, robot
 
-from hodyn_ros import RobotModel, friction, inverse_dynamics
+from hodyn_ros import RobotModel, friction
 from hodyn_ros.actuators import (
     Actuator,
     Actuators,
@@ -21,9 +21,10 @@ from hodyn_ros.actuators import (
     RigidDrive,
     SeriesElastic,
     VariableStiffness,
+    actuators_from_config,
+    motor_limits,
+    motor_limits_from_config,
 )
-from hodyn_ros.actuators.limits import motor_limits
-from hodyn_ros.cli.problem import Given, load_model, read_actuators
 from hodyn_ros.errors import FileError, IdentificationError, ModelError
 from hodyn_ros.identification import (
     actuator_config,
@@ -33,6 +34,7 @@ from hodyn_ros.identification import (
     main_link,
     write_parameters,
 )
+from hodyn_ros.model import friction_from_config
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = {name: ROOT / 'urdf' / f'{name}.urdf' for name in ('panda', 'iiwa14', 'two_link')}
@@ -115,36 +117,6 @@ def test_a_description_read_again_has_the_parameters_and_everything_else_of_befo
     np.testing.assert_array_equal(found.M_base, RobotModel.from_urdf(path).M_base)
 
 
-@pytest.mark.parametrize(
-    'name', ['panda_with_hand', 'iiwa14', 'ur_description/urdf/ur5_robot.urdf']
-)
-def test_pinocchio_computes_the_same_torques_from_it(name, tmp_path):
-    pin = pytest.importorskip('pinocchio', reason='Pinocchio is the reference')
-    path = paths().get(name) or pytest.skip(f'{name} is not installed')
-    model = changed(RobotModel.from_urdf(path), seed=3)
-    written = tmp_path / 'robot.urdf'
-    written.write_text(described(model, path), encoding='utf-8')
-    reference = pin.buildModelFromUrdf(str(written), mimic=False)
-    motion = np.random.default_rng(1).uniform(-1.0, 1.0, (3, model.n_joints))
-    expected = np.zeros(model.n_joints)
-    rows = np.zeros((3, reference.nv))
-    places = [reference.joints[reference.getJointId(b)] for b in model.body_names]
-    for i, place in enumerate(places):
-        rows[:, place.idx_v] = model.multiplier[i] * motion[:, model.coordinate[i]]
-        rows[0, place.idx_v] += model.offset[i]
-    q = pin.integrate(reference, pin.neutral(reference), rows[0])
-    effort = pin.rnea(reference, reference.createData(), q, rows[1], rows[2])
-    for i, place in enumerate(places):
-        expected[model.coordinate[i]] += model.multiplier[i] * effort[place.idx_v]
-    found = inverse_dynamics(model, motion)[0]
-    np.testing.assert_allclose(
-        found, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max()
-    )
-    assert (
-        np.abs(found - inverse_dynamics(RobotModel.from_urdf(path), motion)[0]).max() > 1e-2
-    )
-
-
 def test_only_links_of_bodies_that_changed_are_written():
     before = BUNDLED['panda'].read_text()
     model = RobotModel.from_urdf(before)
@@ -205,16 +177,6 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
     assert not inertials_of(described(changed(model, bodies=[1]), given[kind]))['b']
 
 
-def test_a_chain_is_written_into_the_description_of_the_whole_robot():
-    path = BUNDLED['panda_with_hand']
-    model = changed(RobotModel.from_urdf(path, tip_link='panda_link5'))
-    after = described(model, path)
-    found = RobotModel.from_urdf(after, tip_link='panda_link5')
-    np.testing.assert_allclose(found.M_body, model.M_body, rtol=0.0, atol=1e-14 * 10.0)
-    texts = inertials_of(path.read_text()), inertials_of(after)
-    assert texts[0]['panda_link6'] == texts[1]['panda_link6']
-
-
 @pytest.mark.parametrize(
     ('rest', 'message'),
     [
@@ -253,7 +215,11 @@ def test_a_description_of_another_robot_is_refused():
 # --- Parameter files ----------------------------------------------------------------------------
 
 
-def test_the_command_reads_the_friction_that_is_written(tmp_path):
+def read(path):
+    return yaml.safe_load(path.read_text(encoding='utf-8'))['/**']['ros__parameters']
+
+
+def test_friction_is_read_as_it_was_written(tmp_path):
     path = tmp_path / 'robot.yaml'
     model = RobotModel.from_urdf('two_link').with_friction(FRICTION)
     tables = friction_config(model)
@@ -261,11 +227,12 @@ def test_the_command_reads_the_friction_that_is_written(tmp_path):
         path, {'friction': tables, 'actuators': {}}, ['Identified.', 'σ below']
     )
     assert path.read_text(encoding='utf-8').startswith('# Identified.\n# σ below\n/**:\n')
-    assert load_model(Given('two_link', friction=path))[0].friction == FRICTION
+    assert friction_from_config(read(path)['friction']) == FRICTION
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('drive', DRIVES, ids=lambda drive: str(drive)[:60])
-def test_the_command_reads_the_actuators_that_are_written(drive, tmp_path):
+def test_actuators_are_read_as_they_were_written(drive, tmp_path):
     path = tmp_path / 'robot.yaml'
     model = RobotModel.from_urdf('two_link')
     actuators = Actuators(model, {'elbow': drive})
@@ -276,11 +243,12 @@ def test_the_command_reads_the_actuators_that_are_written(drive, tmp_path):
     tables = {'actuators': actuator_config(actuators, bounds), 'friction': {}}
     assert list(tables['actuators']) == ['elbow']
     write_parameters(path, tables)
-    again, of_motors = read_actuators(model, path)
+    again = actuators_from_config(model, read(path)['actuators'])
     assert again['elbow'] == drive
+    of_motors = motor_limits_from_config(again, read(path)['actuators'])
     np.testing.assert_array_equal(of_motors, bounds)
     assert actuator_config(actuators)['elbow'].keys() < tables['actuators']['elbow'].keys()
-    assert [*yaml.safe_load(path.read_text())['/**']['ros__parameters']] == ['actuators']
+    assert [*read(path)] == ['actuators']
 
 
 class OwnLaw(friction.Viscous):
@@ -300,6 +268,7 @@ class OwnActuator(Actuator):
         raise NotImplementedError
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'law',
     [
@@ -315,6 +284,7 @@ def test_friction_without_keys_is_refused(law):
         friction_config(model)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'drive',
     [

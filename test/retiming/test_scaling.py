@@ -11,19 +11,15 @@ from support.random_trees import random_robot
 from support.records import changed
 
 from hodyn_ros import RobotModel, Wrench, actuators, friction, inverse_dynamics
-from hodyn_ros.actuators.limits import find_motor_violations, motor_limits
-from hodyn_ros.actuators.motors import motor_motion
+from hodyn_ros.actuators import find_motor_violations, motor_limits, motor_motion
 from hodyn_ros.errors import (
     ActuatorError,
     DeflectionError,
-    HodynError,
     MotionError,
-    ScalingError,
 )
-from hodyn_ros.model.limits import find_violations, motion_limits
-from hodyn_ros.retiming.scaling import StretchedMotion, stretched, uniform_scaling
-from hodyn_ros.trajectory.jtc import jtc_motion
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.model import find_violations, motion_limits
+from hodyn_ros.retiming import StretchedMotion, stretched, uniform_scaling
+from hodyn_ros.trajectory import fit_spline, jtc_motion
 
 TWO_LINK = RobotModel.from_urdf(robots.TWO_LINK)
 
@@ -67,16 +63,6 @@ def check_minimal(result, *case, **more):
     if result.slower_is_kept:
         for factor in (1.001, 1.1, 1.5, 3.0, 100.0):
             assert keeps(*case, factor * result.factor, **more)
-
-
-@pytest.mark.parametrize('seed', range(4))
-def test_factor_of_the_panda_is_minimal(seed):
-    spline = panda_spline(seed)
-    motion = spline(np.linspace(0.0, spline.end_time, 301))
-    limits = motion_limits(PANDA, FRANKA)
-    result = uniform_scaling(PANDA, motion, limits)
-    check_minimal(result, PANDA, limits, motion)
-    assert result.limiting.quantity in ('velocity', 'acceleration', 'effort', 'effort_dot')
 
 
 @pytest.mark.parametrize(
@@ -144,7 +130,7 @@ def test_factor_of_random_robots_is_minimal(seed):
     model = RobotModel.from_urdf(random_robot(seed).xml)
     # The positions are not made for the ranges of joints that follow others.
     anywhere = {'lower': -np.inf, 'upper': np.inf}
-    followers = {name: x._replace(**anywhere) for name, x in model.follower_limits.items()}
+    followers = {name: changed(x, **anywhere) for name, x in model.follower_limits.items()}
     model = model.changed(follower_limits=followers)
     random = np.random.default_rng(seed)
     n = model.n_joints
@@ -197,28 +183,6 @@ def test_friction_is_scaled_as_its_law_says(law, quantity):
     assert abs(result.factor / frictionless - 1.0) > 1e-4
 
 
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-def test_friction_of_mimic_joints_is_scaled():
-    for seed in range(40):
-        robot = random_robot(seed, n_moving=6)
-        if len(robot.mimic_joints) > 1:
-            break
-    laws = {
-        name: friction.Viscous(3.0) + friction.Coulomb(2.0) for name in robot.mimic_joints
-    }
-    model = RobotModel.from_urdf(robot.xml).with_friction(laws)
-    n = model.n_joints
-    motion = np.random.default_rng(1).normal(size=(5, 5, n))
-    still = motion.copy()
-    still[:, 2:] = 0.0
-    still[:, 1] *= 1e-9
-    limits = unlimited(
-        n, effort=np.abs(inverse_dynamics(model, still)[:, 0]).max(axis=0) + 5.0
-    )
-    result = uniform_scaling(model, motion, limits)
-    check_minimal(result, model, limits, motion)
-
-
 SPRINGS = {
     'linear': actuators.LinearSpring(800.0),
     'short': actuators.LinearSpring(800.0, 0.1),
@@ -261,52 +225,6 @@ def test_limits_of_motors_are_kept(spring, law, bound):
     assert result.limiting.quantity in (*bound, 'deflection')
 
 
-def test_rigid_motors_need_no_more_derivatives_than_the_joints():
-    driven = actuators.Actuators(
-        PANDA, {n: actuators.RigidDrive(0.5) for n in PANDA.joint_names}
-    )
-    bounds = motor_limits(
-        driven, {name: {'motor_torque': 95.0} for name in PANDA.joint_names}
-    )
-    motion = panda_spline(5)(np.linspace(0.0, 4.0, 41), 2)
-    limits = unlimited(7)
-    result = uniform_scaling(PANDA, motion, limits, actuators=driven, motor_limits=bounds)
-    check_minimal(result, PANDA, limits, motion, driven=driven, bounds=bounds)
-
-
-def test_variable_stiffness_is_a_function_of_the_path():
-    joint = actuators.VariableStiffness(actuators.Qbmove(a=6.7, k=0.022), (1e-3, 1e-3))
-    light = RobotModel.from_urdf(
-        robots.TWO_LINK.replace('value="1.0"', 'value="0.05"').replace('0.7', '0.05'),
-        gravity=(0.0, 0.0, -1.0),
-    )
-    driven = actuators.Actuators(light, {'elbow': joint})
-    bounds = motor_limits(driven, {'elbow': {'motor_velocity': 1.0}})
-    t = np.linspace(0.0, 2.0, 21)
-    motion = fit_spline([0.0, 1.0, 2.0], [[0.0, 0.0], [0.3, 0.4], [0.0, 0.0]])(t)
-    stiffness = np.stack(
-        (1.5 + 0.5 * np.sin(t), 0.5 * np.cos(t), -0.5 * np.sin(t)), axis=-1
-    )
-    result = uniform_scaling(
-        light,
-        motion,
-        unlimited(2),
-        actuators=driven,
-        motor_limits=bounds,
-        stiffness={'elbow': stiffness},
-    )
-
-    def speed(factor):
-        played = motion / factor ** np.arange(5)[:, None]
-        slow = stiffness / factor ** np.arange(3)
-        motors = motor_motion(driven, played, stiffness={'elbow': slow})
-        columns = [driven.motor_names.index(f'elbow{s}') for s in joint.motor_suffixes]
-        return np.abs(motors.position[:, 1, columns]).max()
-
-    assert speed(result.factor) == pytest.approx(1.0, rel=1e-6)
-    assert speed(1.1 * result.factor) < 1.0
-
-
 def test_motion_that_nothing_limits_has_the_factor_zero():
     motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
     result = uniform_scaling(PANDA, motion, unlimited(7))
@@ -335,7 +253,7 @@ def test_motion_that_must_be_fast_has_an_interval_of_factors():
     check_minimal(result, model, limits, motion)
 
 
-@pytest.mark.parametrize('waypoints', [2500, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('waypoints', [2500, 4000])
 def test_limits_are_kept_on_every_segment_of_a_long_spline(waypoints):
     limits = motion_limits(PANDA, FRANKA)
     spline = jittery_panda(waypoints)
@@ -366,6 +284,7 @@ def test_near_a_factor_it_is_exact_whether_it_keeps_the_limits(rate):
     assert other.factor == pytest.approx(whole.factor, rel=1e-9)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('near', [0.0, -1.0, np.nan, 'slow'])
 def test_bad_factor_to_look_near_is_refused(near):
     with pytest.raises(MotionError, match='near is'):
@@ -442,45 +361,6 @@ def test_peak_between_samples_is_found_from_what_stands_above_its_neighbours():
     assert result.factor == pytest.approx(largest, rel=1e-6)
 
 
-def test_function_without_knots_is_seen_as_far_as_samples_resolve_it():
-    bump = Bump(0.50025, 2e-4)
-    limits = unlimited(2, velocity=1.0)
-    assert uniform_scaling(TWO_LINK, bump, limits).limiting is None
-    result = uniform_scaling(TWO_LINK, bump, limits, samples=20_001)
-    largest = np.abs(bump(np.linspace(0.5, 0.5005, 100_001), 1)[:, 1, 0]).max()
-    assert result.factor == pytest.approx(largest, rel=1e-6)
-    bump.times = np.array([0.0, 0.50005, 0.50045, 1.0])
-    assert uniform_scaling(TWO_LINK, bump, limits).factor == pytest.approx(
-        largest, rel=1e-6
-    )
-
-
-def test_position_limits_cannot_be_repaired():
-    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
-    motion[4, 0, 2] = 3.0
-    with pytest.raises(ScalingError, match="'panda_joint3' has the position 3 at sample 4"):
-        uniform_scaling(PANDA, motion)
-
-
-def test_weight_that_is_too_large_is_named():
-    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
-    limits = changed(motion_limits(PANDA), effort=np.full(7, 3.0))
-    with pytest.raises(
-        ScalingError, match='hold still at sample .* needs effort = .* than 3'
-    ):
-        uniform_scaling(PANDA, motion, limits)
-
-
-def test_spring_that_is_too_weak_is_named():
-    spring = actuators.CubicSpring(100.0, 1.0, 0.01)
-    driven = actuators.Actuators(
-        PANDA, {'panda_joint2': actuators.SeriesElastic(spring, 0.1)}
-    )
-    motion = panda_spline(0)(np.linspace(0.0, 4.0, 11))
-    with pytest.raises(HodynError, match='panda_joint2'):
-        uniform_scaling(PANDA, motion, actuators=driven)
-
-
 def test_joints_with_damping_are_refused():
     driven = actuators.Actuators(
         PANDA, {'panda_joint2': actuators.SeriesElastic(100.0, 0.1, damping=1.0)}
@@ -521,6 +401,7 @@ def test_orders_that_are_missing_are_named():
                 )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('motion', 'reason'),
     [
@@ -535,12 +416,6 @@ def test_orders_that_are_missing_are_named():
 def test_bad_motion_is_refused_with_the_reason(motion, reason):
     with pytest.raises(MotionError, match=reason):
         uniform_scaling(TWO_LINK, motion)
-
-
-def test_motor_limits_without_actuators_are_refused():
-    driven = actuators.Actuators(TWO_LINK, {})
-    with pytest.raises(ActuatorError, match='without actuators'):
-        uniform_scaling(TWO_LINK, np.zeros((1, 5, 2)), motor_limits=motor_limits(driven))
 
 
 def test_stretched_samples_and_functions_agree():
@@ -559,6 +434,7 @@ def test_stretched_samples_and_functions_agree():
     np.testing.assert_allclose(slow(3.0)[1:], differences, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('factor', [0.0, -1.0, np.nan, np.inf])
 def test_bad_factor_is_refused(factor):
     with pytest.raises(MotionError, match='time factor'):

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import robots
-from support.motion_limits import FRANKA, PANDA, excess, unlimited
+from support.motion_limits import FRANKA, PANDA, excess
 from support.records import changed
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import JointNameError, StaleError, TrajectoryError
-from hodyn_ros.model.limits import motion_limits
+from hodyn_ros.model import motion_limits
 from hodyn_ros.retiming import splice
-from hodyn_ros.trajectory import Waypoints, fit_spline, stop_motion
+from hodyn_ros.trajectory import Waypoints, fit_spline
 
 LIMITS = motion_limits(PANDA, FRANKA)
 HOME = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8])
@@ -69,42 +69,6 @@ class Stream:
         return max(worst)
 
 
-def policy_stream(rate, noise, offset, seed=0, duration=3.0, points=16, latency=0.03):
-    """Chunks at 50 Hz of a task, with noise, that contradict each other by an offset."""
-    random, stream, now = np.random.default_rng(seed), Stream(), 0.0
-    while now < duration:
-        times = now + 0.02 * np.arange(points)
-        errors = noise * random.normal(size=(points, 7)) + offset * random.normal(size=7)
-        stream.send(times, task(times) + errors, now + latency)
-        now += random.uniform(0.7, 1.3) / rate
-    return stream
-
-
-@pytest.mark.parametrize(
-    ('rate', 'noise', 'offset'),
-    [(5.0, 1e-3, 0.02), (20.0, 1e-3, 0.0), (20.0, 1e-3, 0.02), (60.0, 2e-3, 0.01)],
-)
-def test_replans_with_jitter_are_joined_with_class_c4_within_all_limits(
-    rate, noise, offset
-):
-    stream = policy_stream(rate, noise, offset, points=50 if rate == 5.0 else 16)
-    assert np.all(stream.jumps() < 1e-9)
-    assert all(motion.continuous_derivative == 4 for _, motion in stream.motions[1:])
-    assert stream.excess() < 1e-6
-    _, last = stream.motions[-1]
-    np.testing.assert_allclose(last(last.end_time)[1:], 0.0, atol=1e-6)
-
-
-def test_limits_are_reached_where_chunks_contradict_each_other():
-    free = unlimited(7)
-    stream, random = Stream(limits=free), np.random.default_rng(0)
-    for now in np.arange(0.0, 2.0, 0.05):
-        times = now + 0.02 * np.arange(16)
-        stream.send(times, task(times) + 0.05 * random.normal(size=7), now)
-    stream.limits = LIMITS
-    assert stream.excess() > 1.0
-
-
 def test_torque_rate_is_kept_by_leaving_the_chunk():
     strict = changed(LIMITS, effort_dot=np.full(7, 60.0))
     times = 0.02 * np.arange(50)
@@ -116,15 +80,6 @@ def test_torque_rate_is_kept_by_leaving_the_chunk():
     assert np.abs(slow(0.5, 0) - HOME).max() > 0.1
 
 
-def test_a_smooth_chunk_is_followed():
-    stream = Stream()
-    times = 0.02 * np.arange(100)
-    motion = stream.send(times, task(times), 0.0)
-    t = np.arange(0.3, 1.8, 0.013)
-    np.testing.assert_allclose(motion(t, 0)[:, 0], task(t), atol=2e-3)
-    np.testing.assert_allclose(motion(motion.end_time, 0)[0], task(times[-1]), atol=1e-3)
-
-
 def test_noise_is_smoothed_without_delay():
     t, times = np.arange(0.3, 1.5, 0.01), 0.02 * np.arange(100)
     noise = 2e-3 * np.random.default_rng(4).normal(size=(100, 7))
@@ -133,16 +88,6 @@ def test_noise_is_smoothed_without_delay():
     assert np.std(noisy(t, 0) - clean(t, 0)) < 0.75 * 2e-3
     sluggish = Stream(bandwidth=2.0).send(times, task(times) + noise, 0.0)
     assert np.abs(sluggish(t)[:, 3]).max() < 0.3 * np.abs(noisy(t)[:, 3]).max()
-
-
-def test_points_that_have_passed_are_left_out():
-    times = 0.02 * np.arange(50)
-    positions = task(times)
-    late = Stream().send(times, positions, 0.3)
-    positions[:14] += 1.0  # before 0.28 s
-    np.testing.assert_array_equal(
-        Stream().send(times, positions, 0.3).expansions, late.expansions
-    )
 
 
 def test_a_late_chunk_is_refused():
@@ -192,16 +137,6 @@ def test_any_motion_can_be_joined(time):
     assert excess(LIMITS, motion, motion.times, 5) < 1e-6
 
 
-def test_a_motion_to_rest_is_joined():
-    state = np.zeros((5, 7))
-    state[0], state[1] = HOME, 0.3
-    stop = stop_motion(state, 0.5)
-    times = 0.02 * np.arange(30)
-    motion = splice(PANDA, LIMITS, chunk_of(times, np.tile(HOME, (30, 1))), stop, 0.1)
-    np.testing.assert_allclose(motion(0.0), stop(0.1), rtol=1e-6, atol=1e-6)
-    assert excess(LIMITS, motion, motion.times, 5) < 1e-6
-
-
 def test_positions_stay_in_their_range_where_smoothing_would_leave_it():
     upper = LIMITS.upper.copy()
     upper[0] = 0.3
@@ -245,6 +180,7 @@ def test_a_weight_that_is_too_heavy_is_refused_and_the_motion_goes_on():
 GOOD = chunk_of(0.02 * np.arange(20), task(0.02 * np.arange(20)))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('changes', 'error', 'message'),
     [
@@ -280,22 +216,3 @@ def test_what_cannot_be_spliced_is_refused(changes, error, message):
     arguments = {'chunk': GOOD, 'current': HOME, 'join': 0.0, **changes}
     with pytest.raises(error, match=message):
         splice(PANDA, LIMITS, **arguments)
-
-
-@pytest.mark.parametrize('value', [np.nan, np.inf])
-def test_values_that_are_not_finite_make_no_chunk(value):
-    positions = GOOD.positions.copy()
-    positions[3, 2] = value
-    with pytest.raises(TrajectoryError, match='panda_joint3'):
-        Waypoints(PANDA.joint_names, GOOD.times, positions)
-
-
-def test_a_long_motion_in_progress_is_left():
-    points = np.array([HOME, HOME + 0.5, HOME])
-    spline = fit_spline([0.0, 30.0, 60.0], points)
-    times = 10.0 + 0.02 * np.arange(50)
-    held = chunk_of(times, np.tile(spline(10.0, 0), (50, 1)))
-    motion = splice(PANDA, LIMITS, held, spline, 10.0)
-    np.testing.assert_allclose(motion(0.0), spline(10.0), rtol=1e-6, atol=1e-6)
-    assert motion.duration < 2.0
-    assert excess(LIMITS, motion, motion.times, 5) < 1e-6

@@ -1,7 +1,7 @@
 """A model of joint_trajectory_controller, written from its rules; no motion of this package.
 
 Source: ros2_controllers, commit 94e74de35 (August 2026). With command interfaces `effort`, the
-command is the feed-forward velocity, the effort of the trajectory and a PID of the error; with
+command is the effort of the trajectory and a PID of the error; with
 `position` and `effort` both are forwarded. All joints are in every trajectory, in any order.
 Integration of velocities and tolerances are left out.
 """
@@ -147,11 +147,7 @@ class Jtc:
         p=0.0,
         i=0.0,
         d=0.0,
-        ff_velocity_scale=0.0,
         positions_upsampling=False,
-        allow_trajectory_replacement=True,
-        interpolate_from_desired_state=False,
-        max_deceleration=None,
     ):
         self.joint_names, self.period, self.interfaces = (
             tuple(joint_names),
@@ -159,10 +155,7 @@ class Jtc:
             interfaces,
         )
         self.gains = np.array(p), np.array(i), np.array(d)
-        self.ff_velocity_scale, self.max_deceleration = ff_velocity_scale, max_deceleration
         self.positions_upsampling = positions_upsampling
-        self.allow_trajectory_replacement = allow_trajectory_replacement
-        self.interpolate_from_desired_state = interpolate_from_desired_state
         self.speed_scaling = 1.0
         n = len(self.joint_names)
         self.effort, self.integral = np.zeros(n), np.zeros(n)
@@ -192,25 +185,8 @@ class Jtc:
         self._new, self._is_holding = Trajectory(points, stamp), False
 
     def cancel(self):
-        """Hold where the robot is, or come to rest with the constant deceleration."""
-        q, v, _ = self._state
-        points = [Point(0, q)]
-        if self.max_deceleration is not None:
-            durations = np.abs(v) / self.max_deceleration
-            steps = math.ceil(durations.max() * SECOND / self.period)
-            points = []
-            for k in range(steps + 1):
-                # Each joint decelerates for its own time.
-                t = np.minimum(k * self.period / SECOND, durations)
-                a = np.sign(v) * self.max_deceleration
-                moving = durations > k * self.period / SECOND
-                rows = (
-                    q + v * t - a * t**2 / 2,
-                    np.where(moving, v - a * t, 0.0),
-                    -a * moving,
-                )
-                points.append(Point(k * self.period, *rows))
-        self._new, self._is_holding = Trajectory(points, 0), True
+        """Hold where the robot is."""
+        self._new, self._is_holding = Trajectory([Point(0, self._state[0])], 0), True
 
     def update(self, now, positions, velocities):
         """Command for the next period, by interface, at a time with what is measured then."""
@@ -221,12 +197,8 @@ class Jtc:
             self._trajectory = Trajectory([Point(0, state[0])], 0)
         trajectory = self._trajectory
         if trajectory.before is None:
-            before = Point(now, state[0], state[1], None, state[2])
-            if self.interpolate_from_desired_state and self._next is not None:
-                # The last command is taken for that of the cycle before, for which it was not.
-                before = replace(self._next, time=now - self.period)
             self._cursor = now
-            trajectory.set_out(before, now)
+            trajectory.set_out(Point(now, state[0], state[1], None, state[2]), now)
         else:
             self._cursor += round(self.period * self.speed_scaling)
         self.desired = trajectory.sample(self._cursor)
@@ -238,20 +210,14 @@ class Jtc:
         error, rate = self.desired.positions - state[0], self.desired.velocities - state[1]
         self.integral = self.integral + i * error * self.period / SECOND
         feedback = p * error + self.integral + d * rate
-        forward = self.ff_velocity_scale * self._next.velocities + self._next.effort
-        self.effort = forward + feedback
+        self.effort = self._next.effort + feedback
         return {'effort': self.effort}
 
     def _replace(self, now):
         """Go over to the new trajectory: continue the old one until then, if there is one."""
         old, new = self._trajectory, self._new
         self._new = None
-        if (
-            self.allow_trajectory_replacement
-            and old is not None
-            and len(old.points) > 1
-            and not self._is_holding
-        ):
+        if old is not None and len(old.points) > 1 and not self._is_holding:
             # Times from the place in the old trajectory on. A stamp that has passed is now.
             handover = round(max(new.start - now, 0) * self.speed_scaling)
             shift = self._cursor - old.start

@@ -1,11 +1,12 @@
 """Limits and motions of the Panda, and how far a motion exceeds limits."""
 
 import numpy as np
+from support.records import changed
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.model.limits import MotionLimits, find_violations
+from hodyn_ros.model import MotionLimits, find_violations
 from hodyn_ros.resources import share_file
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.trajectory import fit_spline
 
 PANDA = RobotModel.from_urdf(share_file('urdf/panda.urdf'))
 FRANKA = {
@@ -17,10 +18,9 @@ FRANKA = {
 
 
 def unlimited(n, **given):
-    bounds = {name: np.full(n, np.inf) for name in MotionLimits._fields}
-    bounds['lower'] = -bounds['lower']
-    bounds.update({name: np.broadcast_to(value, n) for name, value in given.items()})
-    return MotionLimits(**bounds)
+    free = np.full(n, np.inf)
+    bounds = MotionLimits(-free, *[free] * 9)
+    return changed(bounds, **{k: np.broadcast_to(value, n) for k, value in given.items()})
 
 
 def jittery_panda(waypoints, seed=1):

@@ -1,15 +1,12 @@
 """The estimator of derivatives: what it vouches for, other times, and bad streams."""
 
 import pickle
-from math import factorial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.coverings import covering
 from support.examples import EXPENSIVE
-from support.records import changed
 from support.streams import (
     SECOND,
     coverage,
@@ -25,42 +22,9 @@ from support.streams import (
 )
 
 from hodyn_ros.errors import MotionError
-from hodyn_ros.trajectory.estimator import DerivativeEstimator
+from hodyn_ros.trajectory import DerivativeEstimator
 
 # What is vouched for
-
-
-def test_order_falls_with_noise():
-    orders = []
-    for noise in (1e-6, 1e-3, 1e-2, 1e-1):
-        estimates = run(DerivativeEstimator(6), *stream(robot_motion, 200, 4.0, noise))
-        orders.append(np.median([estimate.valid_order for estimate in estimates[-200:]]))
-    assert orders[0] == 4
-    assert orders == sorted(orders, reverse=True)
-    assert orders[-1] < orders[1] < 4
-
-
-def test_order_does_not_chatter():
-    estimates = run(DerivativeEstimator(6), *stream(robot_motion, 500, 6.0, 3e-4))
-    orders = np.array([estimate.valid_order for estimate in estimates])
-    changes = np.flatnonzero(np.diff(orders))
-    rises = changes[np.diff(orders)[changes] > 0]
-    assert np.all(np.diff(rises) > 0.1 * 500 - 5)
-    assert len(changes) <= 24
-
-
-def test_vouched_standard_deviations_are_small_beside_the_motion():
-    estimates = run(
-        DerivativeEstimator(6, vouched_fraction=0.1), *stream(robot_motion, 500, 6.0, 1e-4)
-    )
-    truth = robot_motion(np.linspace(0.0, 6.0, 1000))
-    for order in range(1, 5):
-        _, std = errors(estimates, robot_motion, order)
-        size = np.maximum(
-            np.sqrt(np.mean(truth[:, order] ** 2, axis=0)), 0.01 * 10.0**order
-        )
-        # 0.1, times the hysteresis 1.5, times what a size measured on the way may be off.
-        assert np.all(std <= 0.1 * 1.5 * 2.0 * size), order
 
 
 def test_order_lost_in_a_motion_does_not_come_back_in_a_pause():
@@ -116,17 +80,6 @@ def test_estimates_are_not_changed_later():
 
 
 # Other times
-
-
-def test_at_agrees_with_update():
-    times, values = stream(robot_motion, 500, 2.0, 1e-5)
-    estimator = DerivativeEstimator(6)
-    last = run(estimator, times, values)[-1]
-    found = estimator.at(last.time)
-    assert found.valid_order == last.valid_order == 4
-    np.testing.assert_allclose((found.motion - last.motion) / last.std, 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.std, last.std, rtol=0.25)
-    assert found.delay == last.delay
 
 
 def test_at_grows_less_sure_ahead_and_stays_honest():
@@ -267,39 +220,7 @@ def test_single_values_that_are_wrong_are_left_out(rate, offset):
         assert np.abs(error).max() < 1.5 * np.abs(least).max()
 
 
-def test_one_wrong_component_does_not_hide_another():
-    """A value that jumps, and at the next instant another one that is wrong once."""
-    times, values = stream(robot_motion, 500, 8.0, 1e-5)
-    values[1000:, 0] += 0.1
-    values[1001, 1] += 0.1
-    estimator = DerivativeEstimator(6)
-    estimates = run(estimator, times, values)
-    assert estimator.outliers >= 2
-    truth = robot_motion(np.array([1e-9 * estimates[-1].time]))[0, 0]
-    truth[0] += 0.1
-    np.testing.assert_allclose(estimates[-1].motion[0], truth, atol=1e-4)
-
-
-def test_measurements_that_miss_at_random_do_no_harm():
-    times, values = stream(robot_motion, 500, 5.0, 1e-5, jitter=0.9)
-    keep = np.random.default_rng(5).random(len(times)) < 0.5
-    kept = [time for time, stays in zip(times, keep) if stays]
-    estimates = run(DerivativeEstimator(6), kept, values[keep])
-    for order in range(5):
-        error, std = errors(estimates, robot_motion, order)
-        assert len(error) > 100
-        assert 0.88 <= coverage(error, std)
-
-
-def test_decimals_of_large_stamps_are_kept():
-    times, values = stream(robot_motion, 1000, 1.0, 1e-5)
-    early = run(DerivativeEstimator(6), times, values)
-    late = run(DerivativeEstimator(6), [time + 2 * 10**18 for time in times], values)
-    assert early
-    moved = [changed(estimate, time=estimate.time + 2 * 10**18) for estimate in early]
-    assert same(moved, late)
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'arguments, part',
     [
@@ -328,6 +249,7 @@ def test_bad_measurements_are_refused_and_change_nothing(arguments, part):
     assert disturbed.dropped == 0
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'parameters',
     [
@@ -401,34 +323,6 @@ def test_measured_rates_help_where_their_noise_is_given():
     assert same(estimates, without)
 
 
-def test_rates_without_known_noise_are_not_used():
-    times, values = stream(robot_motion, 200, 1.0, 1e-5)
-    estimator = DerivativeEstimator(6)
-    found = [
-        estimator.update(time, value, np.ones(6)) for time, value in zip(times, values)
-    ]
-    found = [estimate for estimate in found if estimate is not None]
-    assert same(found, run(DerivativeEstimator(6), times, values))
-
-
-def test_components_may_differ_in_the_noise_of_their_rates():
-    rng = np.random.default_rng(1)
-    times, t = stamps(200, 3.0, rng)
-    truth = robot_motion(t)
-    values = truth[:, 0] + 1e-3 * rng.standard_normal((len(t), 6))
-    noise = np.array([1e-3, 1e-2, 1e-3, 1e-2, 1e-2, 1e-2])
-    rates = truth[:, 1] + noise * rng.standard_normal((len(t), 6))
-    estimator = DerivativeEstimator(6, noise=1e-3, rate_noise=noise)
-    last = [estimator.update(*row) for row in zip(times, values, rates)][-1]
-    for i in range(6):
-        alone = DerivativeEstimator(1, noise=1e-3, rate_noise=noise[i])
-        rows = zip(times, values[:, i : i + 1], rates[:, i : i + 1])
-        expected = [alone.update(*row) for row in rows][-1]
-        K = min(last.valid_order, expected.valid_order) + 1
-        np.testing.assert_allclose(last.motion[:K, i], expected.motion[:K, 0], rtol=1e-6)
-        np.testing.assert_allclose(last.std[:K, i], expected.std[:K, 0], rtol=1e-6)
-
-
 # Invariances and long runs
 
 
@@ -446,29 +340,6 @@ def test_unit_of_the_values_does_not_matter():
         np.testing.assert_allclose(other.std, 1024.0 * one.std, rtol=1e-9)
 
 
-def test_wrench_is_estimated_with_two_derivatives():
-    times, values = stream(lambda t: 40.0 * robot_motion(t), 500, 3.0, 0.02)
-    estimator = DerivativeEstimator(6, highest_derivative=2, smallest_motion=1.0)
-    last = run(estimator, times, values)[-1]
-    assert last.valid_order == 2
-    truth = 40.0 * robot_motion(np.array([1e-9 * last.time]))[0, :3]
-    assert np.all(np.abs(last.motion - truth) <= 4.0 * last.std)
-
-
-@pytest.mark.parametrize(('rate', 'noise'), covering([100, 500, 1000], [0.02, 0.2]))
-def test_strong_wrench_has_derivatives_as_soon_as_it_has_values(rate, noise):
-    """What no model can explain before the noise is known is no surprise."""
-    phase = np.arange(6.0)
-    times = np.arange(0, 2 * SECOND, SECOND // rate)
-    values = 20.0 * np.sin(3.0 * times[:, None] / SECOND + phase)
-    values += noise * np.random.default_rng(2).standard_normal(values.shape)
-    estimator = DerivativeEstimator(6, highest_derivative=1, smallest_motion=1.0)
-    estimates = run(estimator, times, values)
-    orders = [estimate.valid_order for estimate in estimates]
-    assert orders == [1] * len(orders)
-    assert estimates[0].time < 0.6 * SECOND
-
-
 def test_fixed_bandwidth_cuts_off_what_is_faster():
     estimates = {}
     for frequency in (0.5, 8.0):
@@ -480,45 +351,3 @@ def test_fixed_bandwidth_cuts_off_what_is_faster():
     stopped = np.ptp([estimate.motion[0, 0] for estimate in estimates[8.0]])
     assert passed > 0.195
     assert stopped < 0.05
-
-
-def test_memory_does_not_grow():
-    times, values = stream(robot_motion, 1000, 4.0, 1e-5)
-    estimator = DerivativeEstimator(6)
-    run(estimator, times[:1000], values[:1000])
-    size = len(pickle.dumps(estimator))
-    run(estimator, times[1000:], values[1000:])
-    assert len(pickle.dumps(estimator)) == pytest.approx(size, abs=64)
-
-
-@pytest.mark.slow
-def test_half_an_hour_leaves_it_as_good_as_new():
-    motion = sinusoid(0.5)
-    times, values = stream(motion, 200, 1800.0, 1e-5)
-    old = run(DerivativeEstimator(1), times, values)[-2000:]
-    new = run(DerivativeEstimator(1), times[-4000:], values[-4000:])[-2000:]
-    for one, other in zip(old, new):
-        np.testing.assert_allclose(one.std, other.std, rtol=0.02)
-        np.testing.assert_allclose((one.motion - other.motion) / other.std, 0.0, atol=0.05)
-
-
-def test_taylor_polynomials_are_reproduced():
-    """A motion of degree 4, which no model of the bank bends."""
-    coefficients = np.array([0.3, -0.5, 0.8, 1.5, -4.0])
-
-    def motion(t):
-        powers = np.stack(
-            [
-                sum(coefficients[j] * t ** (j - k) / factorial(j - k) for j in range(k, 5))
-                + 0.0 * t
-                for k in range(5)
-            ],
-            axis=1,
-        )
-        return powers[..., None]
-
-    times, values = stream(motion, 200, 2.0, 0.0)
-    estimates = run(DerivativeEstimator(1, vouched_fraction=1e6), times, values)
-    for order in range(5):
-        error, _ = errors(estimates[-100:], motion, order)
-        assert np.abs(error).max() <= 1e-4 * np.abs(coefficients).max(), order

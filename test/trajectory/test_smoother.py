@@ -1,17 +1,11 @@
 """The smoother against a dense solution of its model, and its deviations against known errors."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.streams import point_to_point, posterior, sinusoid
 
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory import Smoother, smooth
-from hodyn_ros.trajectory.smoother import runs
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 # Slower models leave the dense solution fewer digits.
@@ -72,21 +66,6 @@ def recording(kind, rate, seed, duration=6.0):
     return t, truth, truth[:, 0] + 1e-4 * noise
 
 
-@pytest.mark.parametrize('kind', ['white', 'quantised', 'correlated'])
-def test_deviations_cover_the_errors_of_every_order_at_the_ends_too(kind):
-    covered, at_ends = [], []
-    for seed in range(6):
-        t, truth, values = recording(kind, 250, seed)
-        found = smooth(np.rint(1e9 * t).astype(np.int64), values)
-        inside = np.abs(found.motion - truth) < 1.96 * found.std
-        covered.append(inside.mean(axis=(0, 2)))
-        at_ends.append(np.concatenate([inside[:25], inside[-25:]]).mean(axis=(0, 2)))
-    assert (np.mean(covered, axis=0) > 0.9).all(), covered
-    assert (np.mean(at_ends, axis=0) > 0.85).all(), at_ends
-    # And they are not simply large.
-    assert (np.median(found.std[:, 1], axis=0) < 0.1 * truth[:, 1].std(axis=0)).all()
-
-
 def test_noise_and_its_memory_are_identified():
     t, _, values = recording('correlated', 250, 0, 20.0)
     found = Smoother(np.rint(1e9 * t).astype(np.int64), values)
@@ -109,31 +88,13 @@ def test_single_wrong_values_have_no_effect_and_are_counted():
     assert (np.abs(motion - right.motion) < right.std).all()
 
 
-def test_estimates_do_not_depend_on_the_blocks(monkeypatch):
-    t, _, values = recording('white', 250, 0)
-    stamps = np.rint(1e9 * t).astype(np.int64)
-    expected = smooth(stamps, values)
-    monkeypatch.setattr('hodyn_ros.trajectory.smoother.BLOCK', 333)
-    found = smooth(stamps, values)
-    for ours, theirs in zip(found, expected):
-        np.testing.assert_allclose(
-            ours, theirs, rtol=1e-6, atol=1e-9 * np.abs(theirs).max()
-        )
-
-
 def test_a_recording_that_stands_still_has_no_motion_and_honest_deviations():
     found = smooth(4_000_000 * np.arange(1000), np.full((1000, 1), 0.3))
     np.testing.assert_allclose(found.motion[:, 1:], 0.0, atol=1e-9)
     assert (found.std > 0.0).all()
 
 
-def test_runs_end_at_gaps_and_leave_out_what_comes_late_or_alone():
-    step = 10_000_000
-    times = step * np.array([0, 1, 2, 2, 1, 3, 900, 4, 5, 100, 101, 102, 50, 51])
-    found = [rows.tolist() for rows in runs(times, 0.1)]
-    assert found == [[0, 1, 2, 5, 7, 8], [9, 10, 11], [12, 13]]
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'times, values, options, message',
     [
@@ -149,13 +110,3 @@ def test_runs_end_at_gaps_and_leave_out_what_comes_late_or_alone():
 def test_what_cannot_be_smoothed_is_refused(times, values, options, message):
     with pytest.raises(MotionError, match=message):
         smooth(times, values, **options)
-
-
-def test_benchmark_of_smoothing_writes_its_table(monkeypatch, tmp_path, capsys):
-    monkeypatch.syspath_prepend(str(ROOT))
-    smoothing = importlib.import_module('benchmarks.smoothing')
-    path = tmp_path / 'smoothing.inc'
-    assert smoothing.main(['--size', 'tiny', '-o', str(path)]) == 0
-    text = path.read_text()
-    assert text in capsys.readouterr().out
-    assert 'Savitzky-Golay' in text and 'smoothing spline' in text

@@ -1,21 +1,10 @@
 """Motions from where the robot is: start states, joints that are left out, and remarks."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from hodyn_ros.errors import JointNameError, TrajectoryError
-from hodyn_ros.trajectory.jtc import JtcMotion, jtc_motion
-from hodyn_ros.trajectory.piecewise import position_extremes
-from hodyn_ros.trajectory.planning import (
-    HOLD_DURATION,
-    StartState,
-    Waypoints,
-    deviation_from_jtc,
-    plan_motion,
-)
-from hodyn_ros.trajectory.spline import MotionSpline, fit_spline
+from hodyn_ros.trajectory import StartState, Waypoints, fit_spline, jtc_motion, plan_motion
 
 NAMES = ('shoulder', 'elbow', 'wrist')
 NAN = np.nan
@@ -72,15 +61,6 @@ def test_without_a_start_state_the_motion_begins_at_the_first_waypoint(interpola
     assert plan.continuous_derivative == {'spline': 4, 'jtc': rows}[interpolation]
 
 
-def test_joints_are_matched_by_name():
-    points = path()
-    order = ['wrist', 'shoulder', 'elbow']
-    motion = plan_motion(points, order).motion
-    np.testing.assert_array_equal(
-        motion(points.times, 0)[:, 0], points.positions[:, [2, 0, 1]]
-    )
-
-
 @BOTH
 def test_single_waypoint_needs_a_start_state(interpolation):
     with pytest.raises(TrajectoryError) as error:
@@ -104,75 +84,6 @@ def test_motion_begins_at_the_robot_if_the_first_waypoint_lies_later(interpolati
     assert has_remark(plan, 'begins at the given start state, at 0.25 s')
 
 
-def test_robot_whose_velocity_is_not_known_starts_at_rest():
-    plan = plan_motion(path(), NAMES, start=state(0.0))
-    np.testing.assert_array_equal(plan.motion(0.0)[1:], 0.0)
-    assert has_remark(plan, 'at 0 s, at rest')
-
-
-def test_measured_standstill_with_rounding_is_rest():
-    derivatives = UNKNOWN.copy()
-    derivatives[0] = 1e-8, 0.0, -1e-9
-    plan = plan_motion(path(), NAMES, start=state(0.0, derivatives=derivatives))
-    np.testing.assert_array_equal(plan.motion(0.0)[1:], 0.0)
-
-
-def test_measured_velocity_is_met_and_higher_derivatives_are_free():
-    derivatives = UNKNOWN.copy()
-    derivatives[0] = 0.1, -0.2, 0.3
-    start = state(0.0, derivatives=derivatives)
-    points = path()
-    plan = plan_motion(points, NAMES, start=start)
-    positions = np.concatenate([start.motion[:1], points.positions])
-    expected = fit_spline([0.0, *points.times], positions, start=derivatives)
-    assert_same_motion(plan.motion, expected)
-    np.testing.assert_array_equal(plan.motion(0.0)[1], derivatives[0])
-    assert np.all(np.abs(plan.motion(0.0)[2:]) > 1e-3)
-    assert has_remark(plan, 'at 0 s, moving')
-    assert plan.continuous_derivative == 4
-
-
-@pytest.mark.parametrize(('rows', 'degree'), [(0, 1), (1, 3), (2, 5)])
-def test_controller_fills_a_start_state_with_what_the_first_waypoint_has(rows, degree):
-    plan = plan_motion(path(rows=rows), NAMES, start=state(0.0), interpolation='jtc')
-    np.testing.assert_array_equal(plan.motion.degrees, degree)
-    if rows:
-        np.testing.assert_array_equal(plan.motion(0.0)[1 : rows + 1], 0.0)
-    # A standing robot that is made to move by a polynomial of low degree.
-    assert plan.continuous_derivative == rows
-    quantity = ('velocity', 'acceleration', 'jerk')[rows]
-    assert has_remark(plan, f'Where the motion begins, the {quantity} jumps')
-
-
-def test_controller_takes_an_unknown_acceleration_of_a_moving_robot_as_zero():
-    derivatives = UNKNOWN.copy()
-    derivatives[0] = 0.1, -0.2, 0.3
-    start, points = state(0.0, derivatives=derivatives), path(rows=2)
-    plan = plan_motion(points, NAMES, start=start, interpolation='jtc')
-    np.testing.assert_array_equal(plan.motion.degrees, 5)
-    np.testing.assert_array_equal(plan.motion(0.0)[1:3], [derivatives[0], np.zeros(3)])
-    # The spline leaves it free, and is compared with the controller that does not.
-    spline = plan_motion(points, NAMES, start=start)
-    assert np.all(np.abs(spline.motion(0.0)[2]) > 1e-3)
-    t = np.linspace(0.0, 3.5, 20_001)
-    expected = np.abs(spline.motion(t, 0) - plan.motion(t, 0)).max(axis=(0, 1))
-    np.testing.assert_allclose(spline.deviation_from_jtc, expected, rtol=1e-6)
-
-
-def test_unknown_velocity_is_zero_even_if_the_acceleration_is_known():
-    derivatives = UNKNOWN.copy()
-    derivatives[1] = 0.5
-    plan = plan_motion(path(), NAMES, start=state(0.0, derivatives=derivatives))
-    np.testing.assert_array_equal(plan.motion(0.0)[1:3], [np.zeros(3), derivatives[1]])
-
-
-@pytest.mark.parametrize('rows', [0, 1, 2])
-def test_continuity_of_a_single_segment_counts_where_it_begins(rows):
-    plan = plan_motion(path([1.0], rows), NAMES, start=state(0.0), interpolation='jtc')
-    assert plan.motion.continuous_derivative == 4
-    assert plan.continuous_derivative == rows
-
-
 @BOTH
 @pytest.mark.parametrize('time', [1.0, 1.5, 3.5, 9.0])
 def test_waypoints_are_taken_as_they_are_if_the_first_one_does_not_lie_later(
@@ -188,13 +99,6 @@ def test_waypoints_are_taken_as_they_are_if_the_first_one_does_not_lie_later(
     )
 
 
-def test_robot_that_is_where_the_motion_has_it_needs_no_remark():
-    points = path()
-    motion = np.concatenate([points.positions[:1] + 5e-4, UNKNOWN])
-    plan = plan_motion(points, NAMES, start=StartState(1.0, motion, False))
-    assert not has_remark(plan, 'away from the motion')
-
-
 # One waypoint that is not ahead
 
 
@@ -203,13 +107,14 @@ def test_only_waypoint_at_the_time_of_a_robot_that_stands_there_is_held(interpol
     start = state(1.0)
     points = Waypoints(NAMES, [1.0], start.motion[:1] + [1e-4, 0.0, -1e-4])
     plan = plan_motion(points, NAMES, start=start, interpolation=interpolation)
-    assert (plan.motion.start_time, plan.motion.duration) == (1.0, HOLD_DURATION)
-    motion = plan.motion(np.linspace(1.0, 1.0 + HOLD_DURATION, 9))
+    assert (plan.motion.start_time, plan.motion.duration) == (1.0, 1.0)
+    motion = plan.motion(np.linspace(1.0, 1.0 + 1.0, 9))
     np.testing.assert_allclose(motion[:, 0] - points.positions, 0.0, atol=1e-14)
     np.testing.assert_allclose(motion[:, 1:], 0.0, atol=1e-12)
     assert has_remark(plan, 'it is held there, for 1 s')
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('time', 'offset', 'velocity', 'message'),
     [
@@ -259,53 +164,6 @@ def test_controller_continues_up_to_what_the_next_waypoint_has(rows, degree):
     assert has_remark(plan, f'begins, the {quantity} jumps', f'shoulder {jump[0]:.3g}')
 
 
-def test_controller_needs_no_jerk_and_snap_of_a_motion_in_progress():
-    start = moving_state(1.2)
-    start.motion[3:] = NAN
-    plan = plan_motion(path(rows=2), NAMES, start=start, interpolation='jtc')
-    np.testing.assert_array_equal(plan.motion(1.2)[:3], start.motion[:3])
-    # What is not known of the start is not held against the motion: it jumps at waypoints.
-    assert plan.continuous_derivative == 2
-    with pytest.raises(
-        TrajectoryError, match='has no jerk, snap, which a motion in progress'
-    ):
-        plan_motion(path(rows=2), NAMES, start=start)
-
-
-def test_motion_continued_along_itself_does_not_change():
-    points = path(times=np.arange(1.0, 8.0))
-    first = plan_motion(points, NAMES).motion
-    start = StartState(2.6, first(2.6), True)
-    again = plan_motion(points, NAMES, start=start).motion
-    t = np.linspace(2.6, 7.0, 200)
-    scale = np.abs(first(t)).max(axis=(0, 2), keepdims=True)
-    assert np.abs((again(t) - first(t)) / scale).max() < 1e-9
-
-
-def test_passed_waypoints_are_counted():
-    plan = plan_motion(path(), NAMES, start=moving_state(2.2))
-    assert has_remark(plan, 'The first 2 waypoints have passed at 2.2 s and are left out.')
-    plan = plan_motion(path(), NAMES, start=moving_state(1.5))
-    assert has_remark(plan, 'The first waypoint has passed at 1.5 s and is left out.')
-    plan = plan_motion(path(), NAMES, start=moving_state(0.5))
-    assert not has_remark(plan, 'passed')
-
-
-@pytest.mark.parametrize(('offset', 'is_remarked'), [(9e-4, False), (2e-3, True)])
-@pytest.mark.parametrize('delay', [0.0, 1e-10])
-def test_waypoint_at_the_start_that_the_motion_in_progress_misses_is_remarked(
-    offset, is_remarked, delay
-):
-    points = path()
-    start = moving_state(1.0 - delay)
-    start.motion[0] = points.positions[0] + [0.0, offset, 0.0]
-    plan = plan_motion(points, NAMES, start=start)
-    assert len(plan.motion.times) == 3
-    assert (
-        has_remark(plan, 'away from the motion in progress by elbow 0.002') == is_remarked
-    )
-
-
 @BOTH
 def test_waypoints_that_have_all_passed_are_refused(interpolation):
     for time in (3.5, 4.0):
@@ -340,13 +198,6 @@ def test_joints_that_are_left_out_hold_their_position(interpolation, rows):
         np.testing.assert_array_equal(plan.motion.degrees, degrees[rows])
 
 
-def test_waypoint_without_velocities_gets_none_for_held_joints():
-    velocities = [[NAN], [0.5], [NAN]]
-    points = Waypoints(('elbow',), [1.0, 2.0, 3.0], [[0.0], [1.0], [2.0]], velocities)
-    plan = plan_motion(points, NAMES, start=state(0.0), allow_partial_joints=True)
-    np.testing.assert_array_equal(plan.motion.given[1:, 1], [False, True, False])
-
-
 def test_held_joint_that_moves_at_the_start_comes_back():
     start = moving_state(0.0)
     start.motion[1:, 0] = 0.0
@@ -369,6 +220,7 @@ def test_joints_left_out_need_a_start_state():
         plan_motion(path(names=('wrist',)), NAMES, allow_partial_joints=True)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('allow', [False, True])
 @pytest.mark.parametrize('start', [None, state(0.0)])
 @pytest.mark.parametrize(
@@ -382,97 +234,6 @@ def test_joints_left_out_need_a_start_state():
 def test_unknown_and_repeated_names_are_always_refused(names, problem, start, allow):
     with pytest.raises(JointNameError, match=problem):
         plan_motion(path(names=names), NAMES, start=start, allow_partial_joints=allow)
-
-
-# What is said about a motion
-
-
-def test_remarks_count_what_was_given_and_supplied():
-    velocities = np.zeros((4, 3))
-    velocities[1] = NAN
-    points = Waypoints(NAMES, range(4), path([0, 1, 2, 3]).positions, velocities)
-    plan = plan_motion(points, NAMES)
-    assert has_remark(plan, '4 waypoints with positions, 3 with velocities, 0 with accel')
-    assert has_remark(
-        plan, 'of 4 knots, velocity at 1, acceleration at 4, jerk at 4, snap at 4'
-    )
-
-
-def test_remarks_on_the_controller_are_kept():
-    points = path(rows=1)
-    velocities = points.velocities.copy()
-    velocities[-1, 1] = 0.5
-    moving = Waypoints(NAMES, points.times, points.positions, velocities)
-    for interpolation in ('spline', 'jtc'):
-        plan = plan_motion(moving, NAMES, interpolation=interpolation)
-        assert has_remark(plan, 'last waypoint has the velocity of elbow (0.5)')
-
-
-def test_large_deviation_is_remarked_with_its_joints():
-    positions = [
-        [0.0, 0.0, 0.3],
-        [0.2, 0.5, 0.3],
-        [1.0, 1.0, 0.3],
-        [0.4, 1.5, 0.3],
-        [0, 2, 0.3],
-    ]
-    points = Waypoints(NAMES, [0.0, 1.0, 1.1, 2.1, 3.1], positions)
-    plan = plan_motion(points, NAMES)
-    deviation = deviation_from_jtc(plan.motion, points)
-    np.testing.assert_array_equal(plan.deviation_from_jtc, deviation)
-    assert has_remark(plan, 'by a large part of its range', f'shoulder {deviation[0]:.3g}')
-    assert not has_remark(plan, 'large part', 'wrist')
-    even = Waypoints(NAMES, range(5), positions)
-    assert not has_remark(plan_motion(even, NAMES), 'large part')
-
-
-def test_deviation_counts_from_the_start_state_on():
-    start, points = state(0.0), path()
-    plan = plan_motion(points, NAMES, start=start)
-    positions = np.concatenate([start.motion[:1], points.positions])
-    whole = Waypoints(NAMES, [0.0, *points.times], positions)
-    t = np.linspace(0.0, 3.5, 20_001)
-    jtc = jtc_motion(whole.times, whole.positions)
-    expected = np.abs(plan.motion(t, 0) - jtc(t, 0)).max(axis=(0, 1))
-    np.testing.assert_allclose(plan.deviation_from_jtc, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ('rows', 'quantity', 'next_one'),
-    [
-        (0, 'position', 'velocity'),
-        (1, 'velocity', 'acceleration'),
-        (2, 'acceleration', 'jerk'),
-    ],
-)
-def test_continuity_of_the_controller_is_remarked(rows, quantity, next_one):
-    plan = plan_motion(path(rows=rows), NAMES, interpolation='jtc')
-    assert has_remark(plan, f'continuous up to the {quantity}; the {next_one} and all that')
-    np.testing.assert_array_equal(plan.deviation_from_jtc, 0.0)
-
-
-@BOTH
-def test_extremes_are_those_of_the_motion(interpolation):
-    plan = plan_motion(path(rows=1), NAMES, interpolation=interpolation)
-    np.testing.assert_array_equal(plan.extremes, position_extremes(plan.motion))
-
-
-@BOTH
-def test_plan_travels_between_processes(interpolation):
-    plan = plan_motion(path(rows=1), NAMES, start=state(0.0), interpolation=interpolation)
-    other = pickle.loads(pickle.dumps(plan))
-    assert type(other.motion) is {'spline': MotionSpline, 'jtc': JtcMotion}[interpolation]
-    assert other.remarks == plan.remarks
-    np.testing.assert_array_equal(other.motion(1.3), plan.motion(1.3))
-    np.testing.assert_array_equal(other.extremes, plan.extremes)
-    assert not other.deviation_from_jtc.flags.writeable
-
-
-def test_arguments_are_not_touched():
-    start, points = state(0.0), path()
-    before = pickle.dumps((start, points))
-    plan_motion(points, NAMES, start=start)
-    assert pickle.dumps((start, points)) == before
 
 
 # Refusals
@@ -495,6 +256,7 @@ def test_accelerations_without_velocities_have_a_spline_only():
         plan_motion(points, NAMES, interpolation='jtc')
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('start', 'message'),
     [

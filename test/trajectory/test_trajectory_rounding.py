@@ -1,15 +1,9 @@
 """Waypoints whose numbers are rounded, or that are too dense for double precision."""
 
-import warnings
-
 import numpy as np
 import pytest
-from scipy.interpolate import BPoly
 
-from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.files import read_motion
-from hodyn_ros.files.derivatives import to_motion
 from hodyn_ros.trajectory import Waypoints, fit_spline, fit_waypoints, plan_motion
 
 TIMES = [0.0, 0.7, 1.1, 1.9, 2.4]
@@ -104,49 +98,3 @@ def test_digits_that_are_too_coarse_to_be_smoothed_are_refused_with_joint_time_a
     )
     with pytest.raises(TrajectoryError, match=expected):
         plan_motion(waypoints, ('a', 'b'))
-
-
-@pytest.mark.parametrize('orders', [1, 3])
-@pytest.mark.parametrize('count', [6, 9])
-def test_planned_efforts_are_those_of_the_motion_that_was_rounded(count, orders):
-    """Second derivative of efforts, by a spline through all: 1e4 times the motion's own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)
-        model = RobotModel.from_urdf('two_link')
-    path = fit_spline([0.0, 2.0], [[0.3, 0.0], [0.31, 0.02]])
-    times, rows = sampled(1e-3, orders, decimals(count), path)
-    plan = plan_motion(Waypoints(model.joint_names, times, *rows), model.joint_names)
-    fine = np.linspace(0.0, 2.0, 3001)
-    own = np.abs(inverse_dynamics(model, path(fine))).max(axis=(0, 2))
-    found = np.abs(inverse_dynamics(model, plan.motion(fine))).max(axis=(0, 2))
-    assert (found <= 1.05 * own + 0.01 * own[-1]).all()
-    assert 'are used: the numbers are rounded to about' in ' '.join(plan.remarks)
-
-
-def test_pieces_with_given_derivatives_would_follow_the_rounding():
-    """What the bound of the criterion is about: SciPy's polynomials, the same numbers."""
-    times, rows = sampled(1e-3, 5, decimals(6))
-    through = BPoly.from_derivatives(times, np.stack(rows, axis=1))
-    largest = np.abs(through(times[:-1] + 0.2e-3, nu=4)).max()
-    assert 1e4 < largest / np.abs(PATH(times)[:, 4]).max()
-
-
-def test_a_file_of_rounded_positions_gives_the_efforts_of_the_motion(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)
-        model = RobotModel.from_urdf('two_link')
-    path = fit_spline([0.0, 2.0], [[0.3, 0.0], [0.4, 0.1]])
-    times, (positions,) = sampled(1e-3, 1, decimals(6), path)
-    titles = ','.join(['time', *(f'{name}.position' for name in model.joint_names)])
-    rows = [
-        ','.join(f'{x:.6f}' for x in row) for row in np.column_stack([times, positions])
-    ]
-    file = tmp_path / 'rounded.csv'
-    file.write_text('\n'.join([titles, *rows]) + '\n')
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        samples = read_motion(file)
-    found, motion, remarks = to_motion(model, samples, derivatives='spline')
-    own = np.abs(path(found)[:, 4]).max()
-    assert np.abs(motion[:, 4]).max() < 2.0 * own
-    assert 'rounded to about 1e-06' in ' '.join(remarks)

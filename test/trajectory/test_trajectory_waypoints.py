@@ -1,90 +1,16 @@
 """Waypoints by the rules of joint_trajectory_controller: names, gaps and interpolation."""
 
-from dataclasses import FrozenInstanceError
-
 import numpy as np
 import pytest
 
-from hodyn_ros.errors import JointNameError, TrajectoryError
-from hodyn_ros.trajectory.planning import (
-    Waypoints,
-    deviation_from_jtc,
-    jtc_remarks,
-    waypoints_in_order,
-)
-from hodyn_ros.trajectory.spline import fit_spline
+from hodyn_ros.errors import TrajectoryError
+from hodyn_ros.trajectory import Waypoints, deviation_from_jtc, fit_spline, plan_motion
 
 NAMES = ('shoulder', 'elbow', 'wrist')
 NAN = np.nan
 
 
-def random_waypoints(seed=0, N=6, velocities=1.0, accelerations=1.0):
-    """Waypoints of which the given shares have velocities and accelerations."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for share in (velocities, accelerations):
-        values = rng.standard_normal((N, 3))
-        values[rng.random(N) >= share] = NAN
-        rows.append(values)
-    times = 0.5 + np.cumsum(rng.uniform(0.2, 1.5, N))
-    return Waypoints(NAMES, times, rng.uniform(-2.0, 2.0, (N, 3)), *rows)
-
-
-# Names
-
-
-def test_columns_follow_their_names():
-    waypoints = random_waypoints(velocities=0.5, accelerations=0.5)
-    ordered = waypoints_in_order(waypoints, ['wrist', 'shoulder', 'elbow'])
-    assert ordered.joint_names == ('wrist', 'shoulder', 'elbow')
-    np.testing.assert_array_equal(ordered.times, waypoints.times)
-    for field in ('positions', 'velocities', 'accelerations'):
-        np.testing.assert_array_equal(
-            getattr(ordered, field), getattr(waypoints, field)[:, [2, 0, 1]]
-        )
-
-
-@pytest.mark.parametrize(
-    ('given', 'problems'),
-    [
-        (('shoulder', 'elbow', 'gripper'), r'\(unknown: gripper; missing: wrist\)'),
-        (('shoulder', 'elbow'), r'\(missing: wrist\)'),
-        (('shoulder', 'elbow', 'wrist', 'finger'), r'\(unknown: finger\)'),
-        (('shoulder', 'elbow', 'elbow'), r'\(repeated: elbow; missing: wrist\)'),
-        (('shoulder', 'elbow', 'wrist', 'wrist'), r'\(repeated: wrist\)'),
-    ],
-)
-def test_names_that_do_not_fit_are_named_together_with_those_that_exist(given, problems):
-    waypoints = Waypoints(given, [0.0, 1.0], np.zeros((2, len(given))))
-    with pytest.raises(
-        JointNameError, match=problems + '; expected each of shoulder, elbow, wrist'
-    ):
-        waypoints_in_order(waypoints, NAMES)
-
-
-# What a point may hold
-
-
-def test_velocities_and_accelerations_may_be_absent():
-    waypoints = Waypoints(list(NAMES), [0, 1], np.zeros((2, 3), dtype=int))
-    assert waypoints.joint_names == NAMES
-    assert waypoints.positions.dtype == np.float64
-    for rows in (waypoints.velocities, waypoints.accelerations):
-        assert rows.shape == (2, 3)
-        assert np.isnan(rows).all()
-
-
-def test_waypoints_are_immutable_copies():
-    positions = np.zeros((2, 3))
-    waypoints = Waypoints(NAMES, [0, 1], positions)
-    positions[0] = 1.0
-    np.testing.assert_array_equal(waypoints.positions, 0.0)
-    with pytest.raises(FrozenInstanceError):
-        waypoints.times = np.zeros(2)
-    with pytest.raises(ValueError, match='read-only'):
-        waypoints.velocities[0] = 0.0
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
@@ -114,75 +40,18 @@ def test_unusable_points_are_refused_with_the_reason(arguments, message):
         Waypoints(*arguments)
 
 
-# Deviation
-
-
-def fitted(waypoints):
-    return fit_spline(
-        waypoints.times, waypoints.positions, waypoints.velocities, waypoints.accelerations
-    )
-
-
-def test_deviation_of_a_single_rest_to_rest_motion_is_that_of_its_polynomial():
-    waypoints = Waypoints(('a', 'b', 'c'), [1.0, 3.0], [[0.0, 0.0, 1.0], [1.0, -2.0, 1.0]])
-    x = np.linspace(0.0, 1.0, 10_001)
-    rest_to_rest = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])(x)
-    largest = np.abs(rest_to_rest - x).max()
-    deviation = deviation_from_jtc(fitted(waypoints), waypoints)
-    np.testing.assert_allclose(deviation, [largest, 2.0 * largest, 0.0], rtol=1e-6)
-
-
-def test_motion_that_the_controller_follows_too_has_no_deviation():
-    times = np.array([0.0, 0.4, 1.0, 1.7])
-    for degree in (1, 3):
-        polynomial = np.polynomial.Polynomial([0.3, -1.0, 0.5, 2.0][: degree + 1])
-        columns = [polynomial.deriv(k)(times)[:, None] for k in range(5)]
-        waypoints = Waypoints(
-            ('a',), times, columns[0], None if degree == 1 else columns[1]
-        )
-        ends = np.array([[column[i] for column in columns[1:]] for i in (0, -1)])
-        spline = fit_spline(
-            times, columns[0], waypoints.velocities, start=ends[0], end=ends[1]
-        )
-        np.testing.assert_allclose(deviation_from_jtc(spline, waypoints), 0.0, atol=1e-13)
-
-
-def test_deviation_late_in_time_stays_inside_of_the_segments():
-    times = 1.7e9 + np.array([0.0, 1e-6, 1.0])
-    waypoints = Waypoints(('a',), times, [[0.0], [1e-6], [1.0]])
-    assert np.isfinite(deviation_from_jtc(fitted(waypoints), waypoints)).all()
-
-
 def test_spline_of_other_waypoints_is_refused():
-    waypoints = random_waypoints()
+    waypoints = Waypoints(NAMES, [0, 2], np.eye(2, 3))
     with pytest.raises(TrajectoryError, match='spline has 1 joints, the waypoints have 3'):
         deviation_from_jtc(fit_spline([0, 1], [[0], [1]]), waypoints)
     with pytest.raises(TrajectoryError, match='the waypoints have other times'):
         deviation_from_jtc(fit_spline([0, 1], np.zeros((2, 3))), waypoints)
 
 
-# Remarks
-
-
-def test_usual_waypoints_deserve_no_remark():
-    rows = np.zeros((3, 3))
-    assert jtc_remarks(Waypoints(NAMES, [0, 1, 2], rows)) == ()
-    rows_with_rounding = rows + 1e-9
-    assert jtc_remarks(Waypoints(NAMES, [0, 1, 2], rows, rows_with_rounding, rows)) == ()
-
-
 def test_velocity_at_the_end_is_remarked_with_its_joints():
     velocities = np.zeros((2, 3))
     velocities[1, 1] = -0.25
-    (remark,) = jtc_remarks(Waypoints(NAMES, [0, 1], np.zeros((2, 3)), velocities))
+    plan = plan_motion(Waypoints(NAMES, [0, 1], np.eye(2, 3), velocities), NAMES)
+    (remark,) = [text for text in plan.warnings if 'velocity' in text]
     assert 'elbow (-0.25)' in remark
     assert 'shoulder' not in remark
-
-
-def test_accelerations_without_velocities_are_remarked_with_their_waypoints():
-    accelerations = np.full((4, 3), NAN)
-    accelerations[1:3] = 0.5
-    (remark,) = jtc_remarks(
-        Waypoints(NAMES, range(4), np.zeros((4, 3)), None, accelerations)
-    )
-    assert remark.startswith('Waypoints 1 and 2 have accelerations')
