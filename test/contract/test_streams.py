@@ -259,7 +259,7 @@ def test_plan_that_comes_too_late_is_made_again_with_more_time_up_to_four_times(
     world.takes = [0.001, *takes]
     world.send([(0.3, 0.2)], [60])
     world.pass_time(0.5)
-    world.send([(0.1, 0.2), (0.2, 0.2)], [40, 41])
+    world.send([(0.2, 0.2)], [40])
     while world.waits:
         world.pass_time(0.01)
     assert world.takes == [] and world.state == 'following'
