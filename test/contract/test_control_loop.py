@@ -1,4 +1,4 @@
-"""A robot under the control loop: it follows, holds, is stopped, and gets no torque without reason.
+"""A robot under the control loop: it follows, is held, stopped, and moves on when it may.
 
 The robot is Spong's equations by Pinocchio; trajectories, faults and forces come at any time.
 """

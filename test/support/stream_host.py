@@ -6,6 +6,7 @@ The robot is simulated by Pinocchio; it shares no code with what controls it.
 import struct
 from collections import Counter
 from dataclasses import fields, make_dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -163,6 +164,16 @@ DRIVE = {'type': 'sea', 'stiffness': STIFFNESS, 'motor_inertia': INERTIA}
 START = np.array([0.3, -0.4])
 
 
+@lru_cache
+def compiled(xml, actuators):
+    return elastic_robot(xml, control_settings(actuators=actuators))
+
+
+def robot_of(xml, settings):
+    """Robots of the same drives are one, with the kernels that have been compiled for it."""
+    return compiled(xml, settings.actuators)
+
+
 class ControlledRobot:
     """A loop and the robot that it controls, sample by sample.
 
@@ -175,7 +186,7 @@ class ControlledRobot:
         self.has_velocities, self.tasks, self.record = has_velocities, [], []
         drives = tuple((joint, *item) for joint in NAMES for item in drive.items())
         self.host = Host(control_settings(actuators=drives, **values))
-        self.control = ControlLoop(self.host, self, elastic_robot, make_laws)
+        self.control = ControlLoop(self.host, self, robot_of, make_laws)
         self.control.preparation.request(TWO_LINK)
         self.plant = Plant(urdf, NAMES, [STIFFNESS] * 2, [INERTIA] * 2)
         self.state, self.stamp = self.plant.at_rest(START), 10**9
@@ -239,7 +250,7 @@ class ControlledRobot:
     def move(self, torque):
         """Time goes on by a period."""
         self.stamp += PERIOD
-        self.state = self.plant.hold(self.state, torque, 1e-9 * PERIOD, substeps=2)
+        self.state = self.plant.hold(self.state, torque, 1e-9 * PERIOD, substeps=1)
 
     def run(self, seconds, **options):
         return [self.sample(**options) for _ in range(round(1e3 * seconds))]
