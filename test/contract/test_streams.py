@@ -10,6 +10,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from support import robots
 from support.stream_world import MS, SECOND, SWING, Delays, World
 
 from hodyn_ros import RobotModel
@@ -243,6 +244,12 @@ def test_of_trajectories_for_later_the_oldest_give_way_to_a_flood():
     assert world.waits < 40
     assert len(world.refusals) + world.waits == 100
     assert all('newer trajectories' in why for why in world.refusals)
+    world = World(has_controller=False, delays=Delays(planning=2 * MS))
+    for number in range(70):  # planned, and to be begun later
+        world.send([(0.1, 0.2)], [1], world.now + (1 + number) * SECOND)
+        world.pass_time(0.005)
+    assert len(world.taken) < 70
+    assert all('wait already' in why for why in world.refusals)
 
 
 class Slower(World):
@@ -372,41 +379,57 @@ def test_robot_that_does_not_follow_is_lost_and_starts_where_it_stands():
     np.testing.assert_allclose(world.position, 0.0, atol=1e-6)
 
 
-def test_robot_that_lags_for_a_short_way_or_time_follows_and_none_is_lost_unwatched():
-    for tolerance, away, seconds, is_lost in (
-        (0.2, 0.3, 0.15, False),
-        (0.2, 0.1, 0.5, False),
-        (0.2, 0.3, 0.3, True),
-        (0.0, 9.0, 0.5, False),
-    ):
-        world = World(has_controller=False, path_tolerance=tolerance)
-        world.send([(0.5, 0.5)], [2.0])
-        world.pass_time(0.5)
-        found = ''
-        for _ in range(round(100 * seconds)):
-            motion = world.look(world.now + 10 * MS)
-            if motion is None:
-                break
-            found = found or world.stream.observe(motion[0] - away, world.now)
-        assert bool(found) is is_lost is (world.state == 'lost'), (away, seconds)
+CONTINUOUS = RobotModel.from_urdf(robots.TWO_LINK.replace('revolute', 'continuous'))
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(
-    ('ahead', 'waits', 'begins'),
-    [(0.0, 1.9, True), (0.0, 2.1, False), (5.0, 6.9, True), (5.0, 7.1, False)],
+    ('away', 'seconds', 'is_lost', 'options'),
+    [
+        (0.3, 0.15, False, {}),
+        (0.1, 0.5, False, {}),
+        (0.3, 0.3, True, {}),
+        (2.0 * np.pi, 0.5, True, {}),
+        (2.0 * np.pi, 0.5, False, {'model': CONTINUOUS}),
+        (9.0, 0.5, False, {'path_tolerance': 0.0}),
+    ],
 )
-def test_trajectory_that_waits_for_too_long_is_refused_with_the_time(ahead, waits, begins):
-    """Behind its stamp by `trajectory_timeout`, while nobody plans."""
+def test_robot_is_lost_that_is_too_far_away_for_too_long(away, seconds, is_lost, options):
+    world = World(has_controller=False, **options)
+    world.send([(0.5, 0.5)], [2.0])
+    world.pass_time(0.5)
+    said = ''
+    for _ in range(round(100 * seconds)):
+        motion = world.look(world.now + 10 * MS)
+        if motion is None:
+            break
+        for _ in range(3):  # measurements that come again say nothing new
+            said = said or world.stream.observe(motion[0] - away, world.now)
+    assert ('does not follow' in said) is is_lost is (world.state == 'lost')
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('ahead', 'waits', 'is_planned', 'begins'),
+    [
+        (0.0, 1.9, False, True),
+        (0.0, 2.1, False, False),
+        (5.0, 6.9, False, True),
+        (5.0, 7.1, False, False),
+        (0.0, 9.9, True, True),
+        (0.0, 10.1, True, False),  # it was for now
+        (0.1, 10.1, True, True),
+    ],
+)
+def test_trajectory_that_waits_for_too_long_is_refused(ahead, waits, is_planned, begins):
     world = World(has_controller=False)
     world.hang_planner()
     world.send([(0.1, 0.2)], [1.0], world.now + round(ahead * SECOND) if ahead else 0)
     later = Instant(world.now + round(waits * SECOND), waits)
-    world.stream.drop_overdue(False, later)
+    world.stream.drop_overdue(is_planned, later)
     assert world.waits == begins
-    assert [(plan.kind, 'trajectory_timeout' in plan.error) for plan in world.plans] == (
-        [] if begins else [('stale', True)]
-    )
+    assert [plan.kind for plan in world.plans] == ([] if begins else ['stale'])
+    assert all('not begin any more' in why for why in world.refusals)
 
 
 def test_clock_that_is_set_back_drops_all_motions_and_plans_with_the_reason():
