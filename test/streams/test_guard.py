@@ -45,33 +45,14 @@ def test_what_is_not_a_number_is_beyond_every_bound(guard):
     assert 'shoulder still moves at nan' in guard.unrest(state)
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    ('place', 'bound', 'text'),
-    [
-        (
-            (0, 1),
-            LIMIT + 0.05,
-            'position of elbow is 2.06, expected -2.05 to 2.05 (position',
-        ),
-        (
-            (1, 0),
-            1.2 * SPEED,
-            'velocity of shoulder is 3.61, expected -3.6 to 3.6 (velocity',
-        ),
-        (
-            (2, 1),
-            0.1,
-            'tracking error of elbow is 0.11, expected -0.1 to 0.1 (max_tracking',
-        ),
-    ],
-)
-def test_a_bound_may_be_reached_and_not_exceeded(guard, place, bound, text):
-    values = np.zeros((3, 2))
-    values[place] = bound
-    assert guard.violation(values[:2], values[2]) == ''
-    values[place] += 0.01
-    assert text in guard.violation(values[:2], values[2])
+def test_a_bound_may_be_reached_and_not_exceeded(guard):
+    state, none = np.zeros((2, 2)), np.zeros(2)
+    state[0, 1] = LIMIT + 0.05
+    assert guard.violation(state, none) == ''
+    state[0, 1] += 0.01
+    assert 'position of elbow is 2.06, expected -2.05 to 2.05' in guard.violation(
+        state, none
+    )
 
 
 def test_references_beyond_a_limit_are_refused_unless_they_may(guard):
