@@ -11,7 +11,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from support import robots
-from support.stream_world import MS, SECOND, SWING, Delays, World
+from support.stream_world import CHUNK, MS, SECOND, SWING, Delays, World
 
 from hodyn_ros import RobotModel
 from hodyn_ros.streams import Instant
@@ -234,6 +234,30 @@ def test_newest_of_many_is_what_the_robot_does_in_the_end():
     np.testing.assert_allclose(world.position, [0.39, 0.3], atol=1e-6)
     remarks = [plan.remarks[0] for plan in world.plans if plan.planned is None]
     assert remarks and {'overtaken' in text for text in remarks} == {True}
+
+
+def test_chunks_of_a_policy_are_followed_within_limits_and_the_newest_wins():
+    given = {name: {'acceleration': 6.0, 'jerk': 150.0} for name in ('shoulder', 'elbow')}
+    world = World(has_controller=False, delays=Delays(planning=8 * MS), given_limits=given)
+    begin = world.now
+
+    def aim(t):
+        return np.transpose([0.4 - 0.4 * np.cos(2.0 * t), 0.3 * np.sin(2.5 * t) ** 2])
+
+    for k in range(12):
+        times = 0.1 * k + np.arange(16) / 30.0
+        world.send(aim(times), times - 0.1 * k, world.now, CHUNK)
+        world.pass_time(0.1)
+    ((times, x),) = world.runs
+    assert (world.defects()[:3] <= EXACT[:3]).all()
+    assert np.abs(x[300:, 0] - aim(times[300:] - begin / SECOND)).max() < 0.01
+    bounds = world.limits.velocity, world.limits.acceleration, world.limits.jerk
+    assert (np.abs(x[:, 1:4]).max(axis=0) <= 1.001 * np.array(bounds)).all()
+    world.hang_planner()
+    for _ in range(5):
+        world.send(aim(times[:9]), times[:9] - times[0], world.now, CHUNK)
+    assert world.waits == 2 and world.plans[-1].topic == CHUNK
+    assert not world.refusals
 
 
 def test_of_trajectories_for_later_the_oldest_give_way_to_a_flood():

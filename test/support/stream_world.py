@@ -16,7 +16,7 @@ from support import robots
 from support.jtc_model import Jtc, Point
 
 from hodyn_ros import HodynError, RobotModel
-from hodyn_ros.analysis import controller_trajectory, motion_limits
+from hodyn_ros.analysis import controller_trajectory, motion_limits, splice
 from hodyn_ros.streams import (
     Instant,
     MotionStream,
@@ -31,6 +31,7 @@ from hodyn_ros.trajectory import StartState, Waypoints
 MS, SECOND = 1_000_000, 1_000_000_000
 TOLERANCE = 0.05  # of the efforts of what is sent to the controller [N m]
 LOOK_PERIOD, OBSERVE_PERIOD, SPACING = 250 * MS, 10 * MS, 2 * MS
+CHUNK = 'position_chunk'
 LEAD_IN = 10 * MS  # between the stamp of what is sent and its first point
 
 # With every new trajectory the controller lags by a cycle behind the old one until the new one
@@ -127,10 +128,10 @@ class World:
 
     # What users do
 
-    def send(self, positions, times, stamp=0):
+    def send(self, positions, times, stamp=0, topic='joint_trajectory'):
         data = len(self.requests).to_bytes(8, 'little') + bytes(100 * len(times))
         self.requests[data] = np.array(positions, dtype=float), np.array(times, dtype=float)
-        return self.stream.take(Request(data, stamp), self.at)
+        return self.stream.take(Request(data, stamp, topic), self.at)
 
     def stop(self, stamp=0):
         self.stream.take(Request(b'', stamp), self.at)
@@ -180,27 +181,43 @@ class World:
         self.stream.on_plan(self._planned(task, delay), self.at)
 
     def _planned(self, task, delay):
-        positions, times = self.requests[task.data]
-        start, names = None, self.model.joint_names
-        if task.known is not None:
-            seconds = (task.known_time - task.start) / SECOND
-            start = StartState(seconds, task.known.motion, task.known.in_progress)
-        tolerance = self.settings.path_tolerance
         try:
-            plan = plan_from_state(
-                self.model,
-                self.limits,
-                Waypoints(names, times, positions),
-                start=start,
-                tolerance=tolerance,
-            )
+            make = self._chunk if task.topic == CHUNK else self._trajectory
+            made = make(task, *self.requests[task.data])
         except HodynError as error:
             return Plan(task.number, None, error=str(error))
-        made = PlannedMotion(names, plan.motion, task.start, plan.continuous_derivative)
         if made.last <= task.now:
             return Plan(task.number, None, error='it has ended')
         self.made[task.number] = made, task.known
         return Plan(task.number, made, duration=delay / SECOND)
+
+    def _trajectory(self, task, positions, times):
+        start, names = None, self.model.joint_names
+        if task.known is not None:
+            seconds = (task.known_time - task.start) / SECOND
+            start = StartState(seconds, task.known.motion, task.known.in_progress)
+        plan = plan_from_state(
+            self.model,
+            self.limits,
+            Waypoints(names, times, positions),
+            start=start,
+            tolerance=self.settings.path_tolerance,
+        )
+        return PlannedMotion(names, plan.motion, task.start, plan.continuous_derivative)
+
+    def _chunk(self, task, positions, times):
+        names, join = self.model.joint_names, task.known_time
+        # All times are those of the motion in progress.
+        begin = join if task.current is None else task.current.start
+        motion = splice(
+            self.model,
+            self.limits,
+            Waypoints(names, times + (task.start - begin) / SECOND, positions),
+            task.known.motion[0] if task.current is None else task.current.motion,
+            (join - begin) / SECOND,
+            step=self.settings.chunk.step,
+        )
+        return PlannedMotion(names, motion, join, motion.continuous_derivative)
 
     def accept(self, number, start):
         made, known = self.made.pop(number)
