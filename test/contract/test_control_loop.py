@@ -80,7 +80,7 @@ def test_robot_that_cannot_follow_is_stopped_until_it_rests_and_is_sent_elsewher
         robot.control.check_reference()
     with pytest.raises(ControlError, match='has been stopped'):
         robot.set(controller='joint_impedance')
-    robot.run(2.5)
+    robot.run(2.0)
     # It stays within its limits, rests, and is held against its weight.
     assert abs(robot.q).max() < LIMIT
     assert abs(robot.qd[-100:]).max() < REST
@@ -88,10 +88,10 @@ def test_robot_that_cannot_follow_is_stopped_until_it_rests_and_is_sent_elsewher
     robot.run(0.05, push=[40.0, 0.0])
     with pytest.raises(ControlError, match='shoulder still moves'):
         robot.send(START)
-    robot.run(1.5)
+    robot.run(1.2)
     rested = len(robot.record)
     robot.send(START, seconds=1.5)
-    robot.run(1.8)
+    robot.run(1.7)
     np.testing.assert_allclose(robot.q[-1], START, atol=1e-3)
     assert abs(robot.qd[rested:]).max() < SPEED
     assert robot.control.report()['stops'] == '1' and not robot.why
@@ -102,19 +102,19 @@ def test_robot_that_cannot_follow_is_stopped_until_it_rests_and_is_sent_elsewher
 def test_few_bad_samples_neither_stop_nor_jerk_the_robot_and_more_do(row, value):
     robot = ControlledRobot()
     robot.send(START + 0.3)
-    robot.run(0.4)
+    robot.run(0.3)
     bad = np.zeros((4, 2))
     bad[row::2, 0] = value
     before = robot.sample().command.torque
     for _ in range(2):  # of three that it takes
         np.testing.assert_array_equal(robot.sample(bad).command.torque, before)
-    robot.run(0.3)
+    robot.run(0.05)
     assert not robot.why
     for _ in range(3):
         with suppress(HodynError):  # what is not a number has no stop of its own
             assert np.isfinite(robot.sample(bad).command.torque).all()
     assert 'shoulder' in robot.why
-    robot.run(0.6)
+    robot.run(0.9)
     assert abs(robot.qd[-1]).max() < REST
 
 
@@ -203,7 +203,7 @@ def test_lost_measurements_and_collisions_stop_it_until_it_is_sent_on(happens, w
     robot.send(AWAY, seconds=1.5)
     happens(robot)
     assert why in robot.why
-    robot.run(1.0)
+    robot.run(0.7)
     moved = (robot.q[-1] - START) * [1.0, -1.0]
     assert (moved > 0.05).all() and (moved < 0.79).all()  # it rests on the way
     assert abs(robot.qd[-1]).max() < REST

@@ -223,6 +223,17 @@ def test_old_motion_goes_on_until_the_stamp_of_the_new_one():
     check_samples(world)
 
 
+def test_newer_motion_replaces_all_that_would_begin_later():
+    world = World()
+    for goal, ahead in ((0.3, 4), (0.5, 3), (0.2, 1)):
+        world.send([(goal, goal)], [1], world.now + ahead * SECOND)
+        world.pass_time(0.2)
+    assert world.plans[-1].remarks == ('It replaces 1 that had not begun.',)
+    world.pass_time(SETTLED)
+    np.testing.assert_allclose(world.position, 0.2, atol=1e-6)
+    check(world)
+
+
 def test_newest_of_many_is_what_the_robot_does_in_the_end():
     world = World(seed=5)
     for number in range(40):
@@ -461,11 +472,12 @@ def test_clock_that_is_set_back_drops_all_motions_and_plans_with_the_reason():
     world.send([(0.7, 0.5)], [2.0])
     world.pass_time(0.5)
     world.send([(0.0, 0.5)], [2.0])
-    world.jump_back(100.0)
+    world.jump_back(0.2)
     assert world.refusals == ['time jumped'] and world.state == 'idle'
     there = world.position.copy()
     world.pass_time(1.0)
     np.testing.assert_array_equal(world.position, there)
+    assert not world.samples[-1]
     world.send([(0.1, 0.1)], [1.0])
     world.pass_time(2.0)
     np.testing.assert_allclose(world.position, [0.1, 0.1], atol=1e-6)
