@@ -31,6 +31,9 @@ def check(world):
     assert largest['joint'] <= 1e-9, 'a motion begins elsewhere than the one before is'
     assert largest['away'] <= SWING, 'what is commanded is not what is streamed'
     assert largest['effort'] <= 1.05, 'an effort is beyond its limit and the motions'
+    assert largest['ahead'] <= 3, (
+        'the controller has more than two motions ahead, and a stop'
+    )
     assert not world.late, 'the controller had a trajectory after its stamp'
 
 

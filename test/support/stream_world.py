@@ -82,7 +82,8 @@ class World:
         self.has_controller = has_controller
         self.jtc, self.is_off_path = None, False
         self.sent = self.late = self.arrival = 0
-        self.largest = {'away': 0.0, 'effort': 0.0, 'joint': 0.0}
+        self.largest = {'away': 0.0, 'effort': 0.0, 'joint': 0.0, 'ahead': 0}
+        self.firsts = []  # of what the controller has [ns]
         self.effort_bound = self.limits.effort.copy()
         self.plans, self.samples, self.said = [], [[]], ''
         self.settings = SimpleNamespace(
@@ -238,6 +239,10 @@ class World:
         self.sent += 1
         if not self.has_controller:
             return
+        soon = self.now + SECOND // 2
+        self.firsts = [t for t in (*self.firsts, planned.first) if t > self.now]
+        ahead = sum(first < soon for first in self.firsts)
+        self.largest['ahead'] = max(self.largest['ahead'], ahead)
         points = controller_trajectory(self.model, planned.motion, TOLERANCE)
         self.effort_bound = np.maximum(self.effort_bound, np.abs(points.effort).max(axis=0))
         # One after the other, and not in one cycle, in which the controller would drop the first.
@@ -276,7 +281,7 @@ class World:
     def jump_back(self, seconds):
         """The clock is set back; nothing of before is true any more."""
         self.stream.clear('time jumped')
-        self.events, self.arrival = [], 0
+        self.events, self.arrival, self.firsts = [], 0, []
         self.open_task = None
         self.made.clear()
         self.samples.append([])
@@ -304,7 +309,7 @@ class World:
     def _sample(self):
         due = self.stream.sample(self.at)
         if due is None:
-            self.is_off_path = self.is_off_path and self.state != 'idle'
+            self.is_off_path = self.is_off_path and self.state not in ('idle', 'lost')
             if self.samples[-1]:
                 self.samples.append([])
             return
@@ -316,7 +321,7 @@ class World:
             self.samples.append([])
         if not self.has_controller and self.is_active:
             self.position, self.velocity = motion[:2]
-        elif len(run) > 1 and self.jtc is not None and not self.is_off_path:
+        elif self.jtc is not None and not self.is_off_path:
             away = np.abs(self.position - motion[0]) - LAG * np.abs(motion[1])
             self.largest['away'] = max(self.largest['away'], float(away.max()))
 
