@@ -158,6 +158,15 @@ def test_stop_that_saturates_does_not_pull_the_robot_back_from_afar():
     assert abs(robot.qd[-1]).max() < REST and abs(robot.q).max() < LIMIT
 
 
+def test_motor_that_is_at_its_limit_for_long_stops_the_robot():
+    weak = {**DRIVE, 'max_motor_torque': 14.0}
+    robot = ControlledRobot(drive=weak, max_tracking_error=10.0, saturation_time=0.2)
+    weight = robot.plant.weight(START)[0]
+    robot.run_until_stopped(push=[-np.sign(weight) * (16.0 - abs(weight)), 0.0])
+    at_limit = np.abs([torque for *_, torque in robot.record]).max(axis=1) == 14.0
+    assert 'torque limit for 0.2' in robot.why and 200 <= at_limit.sum() < 250
+
+
 def test_law_that_diverges_is_stopped_by_another_one():
     # Exact linearisation with a tool that it does not know.
     robot = ControlledRobot(HEAVIER_TWO_LINK, controller='flatness', bandwidth=15.0)
