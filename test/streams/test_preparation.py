@@ -15,14 +15,19 @@ class Bench:
 
     def __init__(self):
         self.host = Host(None, waits=True)
-        self.progress, self.changed, self.fault = 0, [], None
+        self.progress, self.changed, self.fault, self.meanwhile = 0, [], None, []
         self.robots = RobotPreparation(
             self.host,
-            lambda xml: lambda: RobotModel.from_urdf(xml),
+            lambda xml: lambda: self.make(xml),
             self.finish,
             self.note_progress,
             self.changed.append,
         )
+
+    def make(self, xml):
+        while self.meanwhile:
+            self.robots.request(self.meanwhile.pop())
+        return RobotModel.from_urdf(xml)
 
     def finish(self, xml, model):
         if self.fault is not None:
@@ -73,6 +78,13 @@ def test_newest_description_wins_whichever_is_made_first(bench):
     assert len(bench.changed) == 1, 'the older one was not even made'
     robot, _, is_under_way = bench.describe(TWO_LINK, HEAVIER_TWO_LINK)
     assert robot.description == HEAVIER_TWO_LINK and not is_under_way
+
+
+def test_description_that_comes_while_another_robot_is_made_follows_it(bench):
+    bench.meanwhile = [HEAVIER_TWO_LINK]
+    robot, _, is_under_way = bench.describe(TWO_LINK)
+    assert robot.description == HEAVIER_TWO_LINK and not is_under_way
+    assert len(bench.changed) == 2
 
 
 def test_wait_that_is_long_is_told_after_twice_the_time(bench, monkeypatch):
