@@ -188,6 +188,16 @@ def test_contact_wrench_is_recovered_from_what_a_sensor_measures(link, frame, ac
         )
 
 
+def test_wrench_in_a_frame_at_rest_is_turned_to_the_base():
+    urdf = robots.TWO_LINK.replace('"shoulder" type="revolute"', '"shoulder" type="fixed"')
+    wrenches = Acting(model=RobotModel.from_urdf(urdf), link='tool')
+    wrenches.measure(frame='upper')
+    R = Rotation.from_euler('xyz', (0.1, 0.0, 0.2)).as_matrix()
+    moment, force = R @ VALUES[0, :3], R @ VALUES[0, 3:]
+    spatial = [*(moment + np.cross((0.4, 0.0, 0.05), force)), *force]
+    np.testing.assert_allclose(wrenches.values(0.0, np.zeros((3, 1)))[0], spatial)
+
+
 @pytest.mark.parametrize('tool', [TOOL, {}])
 @pytest.mark.parametrize(('orders', 'K'), [(2, 5), (1, 5), (3, 4)])
 def test_nothing_above_the_vouched_order_is_permitted(orders, K, tool):
