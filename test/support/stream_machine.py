@@ -1,7 +1,7 @@
 """Whatever is sent, stopped, switched off or killed in any order: a machine of such events."""
 
 import numpy as np
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -121,13 +121,17 @@ class Machine(RuleBasedStateMachine):
 
 
 def run_in_any_order(number, examples, steps):
-    """Run as many machines, each with as many steps, of a seed."""
+    """Run as many machines, each with as many steps, of a seed.
+
+    What a few steps show is shown at once, without a search for fewer.
+    """
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,
+        phases=tuple(Phase) if steps > 20 else (Phase.generate,),
     )
     own = type('Machine', (Machine,), {})
     run_state_machine_as_test(seed(number)(own), settings=chosen)
