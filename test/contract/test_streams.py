@@ -245,6 +245,18 @@ def test_stop_cancels_what_a_controller_has_and_has_not_begun():
     assert world.state == 'idle'
 
 
+def test_plan_that_a_stop_has_overtaken_is_dropped_also_beside_a_newer_one():
+    world = World(has_controller=False, delays=Delays(planning=50 * MS, is_fixed=True))
+    world.send([(0.7, 0.5)], [1.0])
+    world.pass_time(0.04)
+    world.stop()
+    world.send([(0.1, 0.2)], [1.0])
+    world.pass_time(0.03)
+    assert not world.taken and world.waits == 1
+    world.pass_time(2.0)
+    np.testing.assert_allclose(world.position, [0.1, 0.2], atol=1e-9)
+
+
 def test_stop_without_a_duration_ends_the_stream_at_once():
     world = World(has_controller=False, stop_duration=0.0)
     world.send([(0.7, 0.5)], [1.0])

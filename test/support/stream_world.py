@@ -171,14 +171,13 @@ class World:
         return longest if self.delays.is_fixed else int(self.rng.integers(MS, longest))
 
     def _plan(self, task, delay):
-        if task is not self.open_task:
-            return
         if self.planner == 'hangs':
             self.events.append(
                 (self.now + 20 * MS, lambda: self._plan(task, delay), 'plan')
             )
             return
-        self.open_task = None
+        if task is self.open_task:  # others are overtaken, and come all the same
+            self.open_task = None
         self.stream.on_plan(self._planned(task, delay), self.at)
 
     def _planned(self, task, delay):
