@@ -84,15 +84,18 @@ def check_orders(found, expected, tolerance=1e-13):
 @pytest.mark.parametrize('name', ['Panda', 'burdened tree'])
 def test_efforts_and_their_derivatives_are_those_of_the_robot(name, tmp_path):
     if name == 'Panda':
-        model, links = RobotModel.from_urdf('panda'), ('panda_link8', 'panda_link3')
+        model, links = (
+            RobotModel.from_urdf('panda'),
+            ('panda_link8', 'panda_link7', 'panda_link3'),
+        )
     else:
         tree = random_robot(4)
         model = burdened(RobotModel.from_urdf(tree.xml, gravity=random_gravity(4)))
-        links = tree.links[1:3]
+        links = tree.links[1:4]
     paths = generate_code(model, tmp_path, name='robot', wrench_links=links)
     _, call = compiled(paths)
     motion = random_motion(1, model.n_joints, 5)
-    values = 10.0 * np.random.default_rng(2).standard_normal((3, 2, 6))
+    values = 10.0 * np.random.default_rng(2).standard_normal((3, 3, 6))
     wrenches = [Wrench(link, values[:, i]) for i, link in enumerate(links)]
     for end, given, acting in (('', (), ()), ('_with_wrenches', (values,), wrenches)):
         if name == 'Panda':
