@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 from support import mechanisms
 from support.mechanisms import PIN, START, some_closed_motion, some_motion
-from support.random_trees import seeds
 
 from hodyn_ros import (
     forward_kinematics,
-    inverse_dynamics,
-    inverse_dynamics_from_link_motion,
     inverse_kinematics,
-    jacobian,
 )
 from hodyn_ros.errors import InverseKinematicsError, MotionError
 from hodyn_ros.kinematics import InverseKinematicsOptions, JointTask
@@ -29,20 +25,7 @@ def five_bar():
     return mechanisms.five_bar()
 
 
-def test_the_motion_of_a_link_gives_that_of_the_cranks(five_bar):
-    motion = some_motion(five_bar)
-    link = forward_kinematics(five_bar, motion, 'right_tip', 'hybrid')
-    found = inverse_dynamics_from_link_motion(five_bar, link, **OF_ROD)
-    np.testing.assert_allclose(found.motion, motion, rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(found.effort, inverse_dynamics(five_bar, motion), rtol=1e-9)
-    J = jacobian(five_bar, motion[:, :1], 'right_tip', 'hybrid')[:, 0][:, [2, 3]]
-    length = LoopChain(five_bar, 'right_tip').reach
-    J[:, 1] /= length
-    smallest = np.linalg.svd(J, compute_uv=False)[:, -1]
-    np.testing.assert_allclose(found.kinematics.singular_value, smallest, rtol=1e-8)
-
-
-@pytest.mark.parametrize('seed', seeds([4, 0, 2, 7, 8]))
+@pytest.mark.parametrize('seed', [4, 0, 2, 7, 8])
 def test_links_of_random_mechanisms_are_brought_back(seed):
     model, motion = some_closed_motion(seed)
     chains = (LoopChain(model, name) for name in reversed(model.links))
@@ -61,15 +44,6 @@ def test_links_of_random_mechanisms_are_brought_back(seed):
     )
     error = np.abs(found.motion - motion)[:, moving].max(axis=1)
     assert (error < [1e-12, 1e-11, 1e-10, 1e-9, 1e-7]).all()
-
-
-def test_joints_that_do_not_move_a_link_stay(five_bar):
-    assert LoopChain(five_bar, 'left_crank').coordinate.tolist() == [0]
-    assert LoopChain(five_bar, 'left_tip').coordinate.tolist() == [0, 1]
-    motion = some_motion(five_bar, (1,), 1)
-    link = forward_kinematics(five_bar, motion, 'left_crank')
-    found = inverse_kinematics(five_bar, link, 'left_crank', task=('rz',), guess=[2.0, 0.9])
-    np.testing.assert_allclose(found.motion[0, 0], [motion[0, 0, 0], 0.9], atol=1e-12)
 
 
 def test_limits_and_what_loops_reach_are_kept(five_bar):
