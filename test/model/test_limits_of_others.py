@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
-from hodyn_ros.errors import ModelError, ScalingError, TrajectoryError
-from hodyn_ros.identification import excite
+from hodyn_ros.errors import ModelError, ScalingError
 from hodyn_ros.model import to_urdf
 from hodyn_ros.model.limits import (
     LimitCheck,
-    LimitedJoints,
-    Limits,
     find_violations,
     motion_limits,
-    velocity_range,
 )
 from hodyn_ros.retiming import retime, splice, uniform_scaling
 from hodyn_ros.trajectory import Waypoints, fit_spline
@@ -54,46 +50,8 @@ def found_in(model, motion):
 WIDE = 'lower="-9" upper="9"'
 
 
-@pytest.mark.parametrize(
-    ('limit', 'quantity', 'value', 'bound'),
-    [
-        ('lower="-9" upper="1.2" velocity="9"', 'position', 1.3, 1.2),
-        ('lower="-0.6" upper="9" velocity="9"', 'position', 0.7, 0.6),
-        (f'{WIDE} velocity="0.8"', 'velocity', 1.0, 0.8),
-        (f'{WIDE} velocity="9" acceleration="0.8"', 'acceleration', 1.0, 0.8),
-        (f'{WIDE} velocity="9" jerk="0.8"', 'jerk', 1.0, 0.8),
-    ],
-)
-def test_the_worst_sample_of_a_follower_is_found(limit, quantity, value, bound):
-    model = finger(limit)
-    (found,) = found_in(model, swing(0.5))
-    assert (found.quantity, found.joint_name, abs(found.limit)) == (quantity, 'tip', bound)
-    assert abs(found.value) == pytest.approx(value, abs=1e-3)
-    assert found.value * found.limit > 0.0
-    check = LimitCheck(model, model.limits)
-    motion = swing(0.5)[found.sample]
-    assert check.look(motion, inverse_dynamics(model, motion))
-    assert check.take_hits() == {f'{quantity} of tip': 1}
-
-
 def test_efforts_of_followers_have_no_limit():
     assert found_in(finger(f'{WIDE} velocity="9" effort="0"'), swing(0.5)) == ()
-
-
-def test_followers_whose_limits_are_implied_are_not_looked_at():
-    inside = finger('lower="-5.7" upper="6.3" velocity="18"')
-    assert LimitedJoints(inside, inside.limits).names == ('lead',)
-    tight = finger('lower="-5.7" upper="6.29" velocity="18"')
-    assert LimitedJoints(tight, tight.limits).names == ('lead', 'tip')
-    hand = RobotModel.from_urdf('panda_with_hand')
-    assert LimitedJoints(hand, hand.limits).names == hand.joint_names
-
-
-def test_limits_of_followers_survive_urdf():
-    model = finger(f'{WIDE} velocity="0.8" acceleration="3"')
-    again = RobotModel.from_urdf(to_urdf(model))
-    assert again.follower_limits == model.follower_limits
-    assert again.follower_limits['tip'] == Limits(-9, 9, 0.8, np.inf, 3)
 
 
 def test_retime_keeps_the_limits_of_followers():
@@ -126,29 +84,6 @@ def test_limits_of_joints_that_loops_move_are_part_of_the_law():
     assert found.repair < 1.02
     # It need not fall back to the uniform law, as it did when it did not know of them.
     assert found.duration < 0.8 * found.uniform_duration
-
-
-def test_a_path_that_leaves_the_reach_of_loops_is_an_error_of_retime():
-    model = RobotModel.from_urdf('parallel_ankle')
-    wild = fit_spline([0.0, 1.0, 2.0], [[0.0, 0.0], [-0.8, 0.5], [0.0, 0.1]])
-    with pytest.raises(
-        TrajectoryError, match='The path cannot be followed: .*cannot be closed'
-    ):
-        retime(model, wild)
-
-
-def test_splice_and_excite_keep_the_limits_of_followers():
-    model = finger(
-        f'{WIDE} velocity="0.8" acceleration="6" jerk="300"',
-        lead='acceleration="20" jerk="900"',
-    )
-    chunk = Waypoints(('lead',), np.array([0.0, 0.2, 0.4]), np.array([[0.0], [0.2], [0.4]]))
-    motion = splice(model, model.limits, chunk, [0.0], 0.0)
-    t = np.linspace(motion.start_time, motion.end_time, 2001)
-    assert np.abs(2.0 * motion(t, 1)[:, 1]).max() < 0.8 * 1.02
-    found = excite(model, target='friction', duration=4.0)
-    t = np.linspace(0.0, 4.0, 2001)
-    assert np.abs(2.0 * found.motion(t, 1)[:, 1]).max() < 0.8
 
 
 # Limits of zero
@@ -207,19 +142,6 @@ def allowed(joint, position, sign):
     return min(limits['velocity'], max(0.0, root - limits['velocity_offset']))
 
 
-def test_velocity_range_is_the_rule_of_libfranka():
-    rng = np.random.default_rng(1)
-    q = rng.uniform(FR3.limits.lower - 0.01, FR3.limits.upper + 0.01, (500, 7))
-    q[:100] = np.where(q[:100] > 0.0, FR3.limits.upper, FR3.limits.lower) + rng.normal(
-        0.0, 0.05, (100, 7)
-    )
-    lower, upper = velocity_range(FR3.limits, q)
-    for sample, joint in np.ndindex(500, 7):
-        x = q[sample, joint]
-        assert upper[sample, joint] == pytest.approx(allowed(joint, x, 1), abs=1e-14)
-        assert lower[sample, joint] == pytest.approx(-allowed(joint, x, -1), abs=1e-14)
-
-
 def approach(joint, position, velocity):
     """A sample (1, 5, 7) of the FR3."""
     motion = np.zeros((1, 5, 7))
@@ -248,16 +170,6 @@ def test_a_joint_that_approaches_its_limit_too_fast_is_found(joint, end):
         assert found[0].limit == pytest.approx(sign * most, abs=1e-12)
     # After the last one, the constant limit of all others holds as before.
     assert check.look(approach(2, 0.0, 2.7)[0], np.zeros((3, 7)))
-
-
-def test_the_worst_of_samples_with_limits_of_their_own_is_reported():
-    speeds = 1.0, 0.9, 1.3
-    places = 2.6, 2.7, 2.4  # of joint 1, limit 2.7501
-    motion = np.concatenate([approach(0, *each) for each in zip(places, speeds)])
-    excess = [v - allowed(0, q, 1) for q, v in zip(places, speeds)]
-    (found,) = find_violations(FR3, FR3.limits, motion, 0.0 * motion[:, 2:])
-    assert found.sample == int(np.argmax(excess)) == 1
-    assert (found.value, found.limit) == (0.9, pytest.approx(allowed(0, 2.7, 1)))
 
 
 def towards_the_limit(last):
@@ -328,13 +240,3 @@ def test_splice_keeps_falling_limits_or_refuses():
     motion = splice(FR3, blind, chunk, middle, 0.0)
     q, v = np.moveaxis(motion(t, 1)[..., 0], 1, 0)
     assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) > 1.1
-
-
-@pytest.mark.slow
-def test_an_excitation_of_the_fr3_keeps_its_falling_limits():
-    model = FR3
-    found = excite(model, target='payload', link='fr3_link8', duration=5.0)
-    motion = found.motion(np.linspace(0.0, 5.0, 2001), 4)
-    assert (
-        find_violations(model, model.limits, motion, inverse_dynamics(model, motion)) == ()
-    )

@@ -58,6 +58,7 @@ QUIET = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('dialect', QUIET)
 @pytest.mark.filterwarnings('error')
 def test_descriptions_that_differ_in_dialect_give_the_same_torques(dialect):
@@ -142,6 +143,7 @@ SAID = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('dialect', SAID)
 def test_what_is_not_read_is_said_once_for_each_kind(dialect):
     text, said = SAID[dialect]
@@ -207,6 +209,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('dialect', REFUSED)
 def test_what_changes_the_dynamics_and_is_not_known_is_refused(dialect):
     text, reason = REFUSED[dialect]
