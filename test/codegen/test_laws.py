@@ -8,7 +8,7 @@ from support.compiled_controller import Compiled, build
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
 from support.robots import TWO_LINK
 
-from hodyn_ros import HodynError, ModelWarning, RobotModel, generate_code
+from hodyn_ros import HodynError, ModelWarning, RobotModel, friction, generate_code
 from hodyn_ros.actuators import Actuators, CubicSpring, RigidDrive, SeriesElastic
 from hodyn_ros.control import (
     GravityCompensation,
@@ -17,7 +17,6 @@ from hodyn_ros.control import (
     TrackingController,
     tracking_controller,
 )
-from hodyn_ros.model.friction import Coulomb, Offset, Sigmoid, Stribeck, Viscous
 
 pytestmark = pytest.mark.skipif(
     not (C_COMPILERS and CPP_COMPILERS), reason='there are no C and C++ compilers'
@@ -26,14 +25,18 @@ pytestmark = pytest.mark.skipif(
 T = 1e-3
 START = np.array([0.3, -0.4])
 SPRING = SeriesElastic(500.0, 0.1, 0.5)
-RUBBING = SeriesElastic(500.0, 0.1, 3.0, Coulomb(0.3, 0.05) + Stribeck(0.6, 0.2, 0.05))
-ROUGH = SeriesElastic(500.0, 0.1, friction=Sigmoid(0.8, 9.0, -0.02) + Offset(0.1))
+RUBBING = SeriesElastic(
+    500.0, 0.1, 3.0, friction.Coulomb(0.3, 0.05) + friction.Stribeck(0.6, 0.2, 0.05)
+)
+ROUGH = SeriesElastic(
+    500.0, 0.1, friction=friction.Sigmoid(0.8, 9.0, -0.02) + friction.Offset(0.1)
+)
 SOFT = {'stiffness': [50.0, 0.0], 'damping': 1.0, 'feeds_torque_back': False}
 # Kind of law, drives, options.
 LAWS = {
     'tracking, rigid joint': (
         tracking_controller,
-        (RigidDrive(0.1, Viscous(0.5)), RUBBING),
+        (RigidDrive(0.1, friction.Viscous(0.5)), RUBBING),
         {'delay': 2e-3},
     ),
     'tracking, rough motors': (tracking_controller, (ROUGH, RigidDrive()), {}),
@@ -45,7 +48,7 @@ LAWS = {
     'impedance, soft in one joint': (JointImpedance, (SPRING, SPRING), SOFT),
     'led by hand': (
         GravityCompensation,
-        (SPRING, RigidDrive(0.1, Coulomb(0.5, 0.02))),
+        (SPRING, RigidDrive(0.1, friction.Coulomb(0.5, 0.02))),
         {'damping': 0.5, 'feeds_torque_back': True, 'delay': 2e-3},
     ),
     'torque': (TorqueControl, (RUBBING, SPRING), {'damping': 0.5}),

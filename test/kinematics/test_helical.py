@@ -12,7 +12,7 @@ from support.random_trees import (
 from support.records import changed
 
 from hodyn_ros import RobotModel, Wrench, forward_kinematics, inverse_dynamics
-from hodyn_ros.dynamics.inverse import FORMULATIONS
+from hodyn_ros.dynamics import FORMULATIONS
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 

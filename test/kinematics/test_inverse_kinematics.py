@@ -105,15 +105,6 @@ def assert_orders_close(actual, expected, tolerances=TOLERANCES):
         )
 
 
-def assert_link_moves_as_wanted(
-    model, result, wanted, expressed_in='body', tolerance=1e-12
-):
-    actual = forward_kinematics(model, result.motion, expressed_in=expressed_in)
-    np.testing.assert_allclose(actual.pose, wanted.pose, atol=tolerance)
-    scale = max(1.0, np.abs(wanted.twist).max())
-    np.testing.assert_allclose(actual.twist, wanted.twist, atol=10 * tolerance * scale)
-
-
 # --- As many joints as equations -----------------------------------------------------------------
 
 
@@ -149,66 +140,6 @@ def test_joints_turn_fully_into_their_limits_but_not_along_a_trajectory():
 
 
 # --- Redundant arms ------------------------------------------------------------------------------
-
-
-def chebyshev_times(middle, radius=0.4, nodes=24):
-    """Chebyshev nodes in increasing order with the middle inserted, and its index."""
-    x = np.sort(np.append(np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes), 0.0))
-    return middle + radius * x, nodes // 2
-
-
-def assert_positions_prove_derivatives(motion, at_middle, radius=0.4, nodes=24):
-    """Differentiate the interpolant of all positions but the middle one, and compare there."""
-    x = np.sort(np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes))
-    samples = np.delete(motion[:, 0], at_middle, axis=0)
-    fit = np.polynomial.chebyshev.chebfit(x, samples, nodes - 1)
-    for k, tolerance in zip(range(K), (1e-12, 1e-12, 1e-11, 1e-9, 2e-8)):
-        interpolated = np.polynomial.chebyshev.chebval(0.0, fit) / radius**k
-        scale = max(1.0, np.abs(motion[at_middle, k]).max())
-        np.testing.assert_allclose(
-            motion[at_middle, k],
-            interpolated,
-            rtol=0,
-            atol=tolerance * scale,
-            err_msg=f'{k=}',
-        )
-        fit = np.polynomial.chebyshev.chebder(fit)
-
-
-@pytest.mark.parametrize('with_joint_task', [False, True])
-def test_rails_and_six_joints(with_joint_task):
-    model = RobotModel.from_urdf(chain(*RAILS, *SIX), tip_link='tool')
-    q = np.concatenate([[0.2, -0.1], Q_SIX])
-    times, at_middle = chebyshev_times(0.2)
-    motion = swinging(q, times)
-    wanted = forward_kinematics(model, motion, expressed_in='hybrid')
-    redundancy = [LeastNorm(weights=[3, 2, 1, 1, 1, 1, 1, 1], posture=q, rate=1.0)]
-    if with_joint_task:
-        redundancy.append(
-            JointTask({'joint1': 1.0, 'joint3': 0.3}, motion @ one_hot(8, 0, 2))
-        )
-    result = inverse_kinematics(
-        model,
-        wanted,
-        expressed_in='hybrid',
-        guess=q,
-        redundancy=redundancy,
-        times=times,
-    )
-    assert_link_moves_as_wanted(model, result, wanted, 'hybrid')
-    assert_positions_prove_derivatives(result.motion, at_middle)
-    if with_joint_task:
-        assert_orders_close(
-            result.motion[..., :1] + 0.3 * result.motion[..., 2:3],
-            (motion @ one_hot(8, 0, 2))[..., None],
-            [1e-12] * K,
-        )
-
-
-def one_hot(n, first, second):
-    coefficients = np.zeros(n)
-    coefficients[first], coefficients[second] = 1.0, 0.3
-    return coefficients
 
 
 def test_unit_of_length_changes_nothing():

@@ -11,7 +11,6 @@ from support.mechanisms import ABOUT_Z, at
 from support.oracles import taylor_rnea
 
 from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics, to_urdf
-from hodyn_ros.dynamics import loop_efforts
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics import complete_motion, loop_singularity
 from hodyn_ros.lie import se3
@@ -220,19 +219,6 @@ def test_a_bennett_linkage_moves_all_the_way_round():
         np.testing.assert_allclose(whole, expected, rtol=1e-11, atol=1e-11)
         np.testing.assert_allclose(inverse_dynamics(model, motion), efforts, rtol=1e-11)
         assert loop_singularity(model, motion).ratio > 0.1
-
-
-def test_what_overconstrained_loops_carry_balances_the_tree():
-    model = locomotive()
-    motion = np.array([[0.5 * np.pi], [1.3], [-0.7]])
-    found = loop_efforts(model, motion)
-    of_tree = inverse_dynamics(model.closure.tree, found.motion)[0]
-    # Forces of the loops at the ends of the rods, 0.8 m from their pins, along and across.
-    across = [found.wrenches[name][0] for name in ('first', 'second')]
-    turned = [np.array([[c, s], [-s, c]]) for c, s in [(0.0, 1.0)]][0]
-    for wrench, effort in zip(across, of_tree[2:]):
-        force = turned.T @ wrench[3:5]  # from the axes of wheel l1 into those of the rods
-        assert 0.8 * force[1] == pytest.approx(effort, abs=1e-12)
 
 
 def test_code_for_overconstrained_loops_is_refused(tmp_path):

@@ -1,57 +1,17 @@
 """Models from Denavit-Hartenberg tables of both conventions."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from support.dynamics_cases import assert_same_efforts
-from support.random_trees import (
-    random_motion,
-)
 
-from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics
+from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.screws import DHRow
+from hodyn_ros.model import DHRow
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
-PANDA_URDF = Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf'
 
 # Source: frankaemika/docs, control_parameters.rst; modified convention; last row: the flange.
 QUARTER = np.pi / 2
-PANDA = [
-    DHRow(a=0.0, alpha=0.0, d=0.333),
-    DHRow(a=0.0, alpha=-QUARTER, d=0.0),
-    DHRow(a=0.0, alpha=QUARTER, d=0.316),
-    DHRow(a=0.0825, alpha=QUARTER, d=0.0),
-    DHRow(a=-0.0825, alpha=-QUARTER, d=0.384),
-    DHRow(a=0.0, alpha=QUARTER, d=0.0),
-    DHRow(a=0.088, alpha=QUARTER, d=0.0),
-    DHRow(d=0.107),
-]
-
-
-def test_table_of_the_panda_gives_the_model_of_its_urdf():
-    panda = RobotModel.from_urdf(PANDA_URDF, tip_link='panda_link8')
-    model = RobotModel.from_dh(
-        PANDA,
-        'modified',
-        joint_types=['revolute'] * 7 + ['fixed'],
-        inertias=[*panda.M_body, None],
-        joint_names=[*panda.joint_names, 'flange'],
-    )
-    assert model.joint_names == panda.joint_names
-    assert model.tip_link == 'link8'
-    np.testing.assert_allclose(model.B, panda.B, atol=1e-14)
-    motion = random_motion(1, 7, 5, (4,))
-    assert_same_efforts(
-        inverse_dynamics(model, motion), inverse_dynamics(panda, motion), 1e-13
-    )
-    np.testing.assert_allclose(
-        forward_kinematics(model, motion).pose,
-        forward_kinematics(panda, motion).pose,
-        atol=1e-14,
-    )
 
 
 def test_khalils_form_of_the_modified_convention():

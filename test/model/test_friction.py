@@ -13,7 +13,7 @@ from support.random_trees import random_motion
 from support.robots import joint, link, robot
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.dynamics.inverse import FORMULATIONS
+from hodyn_ros.dynamics import FORMULATIONS
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model import friction_from_config
 from hodyn_ros.model.friction import (

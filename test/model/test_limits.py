@@ -8,7 +8,7 @@ from support import robots
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.limits import (
+from hodyn_ros.model import (
     LimitCheck,
     find_violations,
     motion_limits,

@@ -5,18 +5,14 @@ import pytest
 from support.loop_robots import description
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.model.limits import (
+from hodyn_ros.kinematics import complete_motion
+from hodyn_ros.model import (
     LimitCheck,
-    LimitedJoints,
-    find_position_violations,
     find_violations,
     motion_limits,
 )
 from hodyn_ros.retiming import retime, uniform_scaling
 from hodyn_ros.trajectory import fit_spline
-
-ANKLE = RobotModel.from_urdf('parallel_ankle')
-ROLL = 0.43633  # its largest, by its description
 
 
 def limited_leg(limit):
@@ -56,38 +52,13 @@ FRONT = FOLDING[:, :2, 0].T
 
 def test_accelerations_and_jerks_are_limited_too():
     model = limited_leg('lower="-3" upper="3" acceleration="0.5" jerk="0.4"')
-    knees = LimitedJoints(model, model.limits).motion(FOLDING)[..., 2]
+    knees = complete_motion(model, FOLDING)[..., 1]
     np.testing.assert_allclose(knees[:, 0], knee(FRONT[0]), atol=1e-12)
     found = {item.quantity: item for item in found_in(model, FOLDING)}
     assert {*found} == {'acceleration', 'jerk'}
     for k, quantity in ((2, 'acceleration'), (3, 'jerk')):
-        assert abs(found[quantity].value) == np.abs(knees[:, k]).max()
-
-
-def test_the_ankle_of_the_description_is_limited():
-    assert LimitedJoints(ANKLE, ANKLE.limits).names == (
-        'motor_a',
-        'motor_b',
-        'pitch',
-        'roll',
-    )
-    apart = np.array([[0.1, -0.1], [0.3, -0.3], [0.2, -0.2]])
-    (found,) = find_position_violations(ANKLE, ANKLE.limits, apart)
-    assert (found.joint_name, found.limit, found.sample) == ('roll', ROLL, 1)
-    assert found.value > ROLL
-    assert not find_position_violations(ANKLE, ANKLE.limits, apart[[0]])
-    # Motors that move alike turn the foot about the pitch axis as far as themselves.
-    assert not find_position_violations(ANKLE, ANKLE.limits, [[-1.0, -1.0], [0.6, 0.6]])
-
-
-def test_what_is_not_known_exceeds_nothing():
-    model = limited_leg('lower="-3" upper="3" velocity="0.9" acceleration="0.1"')
-    motion, effort = FOLDING.copy(), inverse_dynamics(model, FOLDING)
-    motion[:, 2:, 1] = effort[:, 0] = np.nan
-    found = find_violations(model, model.limits, motion, effort)
-    assert [item.quantity for item in found] == ['velocity']
-    motion[:, 1, 1] = np.nan
-    assert not find_violations(model, model.limits, motion, effort)
+        largest = np.abs(knees[:, k]).max()
+        assert abs(found[quantity].value) == pytest.approx(largest, rel=1e-12)
 
 
 def test_samples_of_a_stream_are_counted():
@@ -118,5 +89,5 @@ def test_a_time_factor_keeps_them(quantity):
     found = uniform_scaling(model, FOLDING)
     assert (found.limiting.quantity, found.limiting.name) == (quantity, 'knee_front')
     slowed = FOLDING / found.factor ** np.arange(5)[:, None]
-    knees = LimitedJoints(model, model.limits).motion(slowed)[:, order, 2]
+    knees = complete_motion(model, slowed)[:, order, 1]
     assert np.abs(knees).max() == pytest.approx(0.2, rel=1e-6)

@@ -4,17 +4,18 @@ import warnings
 
 import numpy as np
 import pytest
+from support.records import changed
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.errors import ModelError, ScalingError
-from hodyn_ros.model import to_urdf
-from hodyn_ros.model.limits import (
+from hodyn_ros.model import (
     LimitCheck,
     find_violations,
     motion_limits,
+    to_urdf,
 )
-from hodyn_ros.retiming import retime, splice, uniform_scaling
-from hodyn_ros.trajectory import Waypoints, fit_spline
+from hodyn_ros.retiming import retime, uniform_scaling
+from hodyn_ros.trajectory import fit_spline
 
 FR3 = RobotModel.from_urdf('fr3')
 
@@ -69,23 +70,6 @@ def test_retime_keeps_the_limits_of_followers():
         retime(finger('lower="-9" upper="0.8" velocity="0.8"'), path)
 
 
-def test_limits_of_joints_that_loops_move_are_part_of_the_law():
-    legs = RobotModel.from_urdf('parallel_ankle')
-    tree = legs.closure.tree
-    fast = np.where(
-        np.isin(tree.joint_names, ['pitch', 'roll']), [[2.0], [5.0], [80.0]], np.inf
-    )
-    names = ('velocity', 'acceleration', 'jerk')
-    limits = tree.limits._replace(**dict(zip(names, fast)))
-    model = legs.changed(limits=limits)
-    path = fit_spline(np.linspace(0.0, 2.0, 3), [[0.0, 0.0], [0.3, 0.1], [-0.2, 0.2]])
-    found = retime(model, path)
-    assert found.limiting.name in ('pitch', 'roll')
-    assert found.repair < 1.02
-    # It need not fall back to the uniform law, as it did when it did not know of them.
-    assert found.duration < 0.8 * found.uniform_duration
-
-
 # Limits of zero
 
 
@@ -119,24 +103,13 @@ def test_a_joint_at_rest_keeps_a_limit_of_zero_and_costs_nothing():
     assert not check.look(motion[0], inverse_dynamics(pair(0), motion[0]))
 
 
-def test_motion_under_a_limit_of_zero_is_refused_with_joint_and_limit():
-    path = fit_spline([0.0, 1.0, 2.0], [[0.5, 0.0], [0.4, 1.0], [0.5, 0.3]])
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        for scale in (retime, uniform_scaling):
-            with pytest.raises(
-                ScalingError, match="joint 'j0' has velocity = .*its limit is 0. Change"
-            ) as caught:
-                scale(pair(0), path)
-            assert caught.value.limiting.limit == 0.0
-
-
 # Limits of velocities that fall towards the limits of positions
 
 
 def allowed(joint, position, sign):
     """The rule of libfranka for one joint of the FR3, written once more."""
-    limits = {what: float(values[joint]) for what, values in FR3.limits._asdict().items()}
+    names = 'upper', 'lower', 'deceleration_limit', 'velocity', 'velocity_offset'
+    limits = {what: float(getattr(FR3.limits, what)[joint]) for what in names}
     room = limits['upper'] - position if sign > 0 else position - limits['lower']
     root = (2.0 * limits['deceleration_limit'] * max(room, 0.0)) ** 0.5
     return min(limits['velocity'], max(0.0, root - limits['velocity_offset']))
@@ -195,20 +168,13 @@ def test_retime_keeps_velocities_that_fall_towards_the_limit():
     )
     assert 0.99 < share.max() < 1.0 + 1e-6
     # Without the rule it arrives faster than the robot lets it.
-    blind = limits._replace(deceleration_limit=np.full(7, np.inf))
+    blind = changed(limits, deceleration_limit=np.full(7, np.inf))
     faster = retime(FR3, towards_the_limit(0.05), blind)
     assert faster.duration < found.duration
     q, v = np.moveaxis(faster.motion(t[t < faster.duration], 1)[..., 0], 1, 0)
     assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) > 1.1
     tool = uniform_scaling(FR3, found.motion, limits)
     assert tool.is_kept and tool.limiting.limit > 0.0
-
-
-def test_a_path_that_moves_where_nothing_may_is_refused():
-    with pytest.raises(
-        ScalingError, match='its limit is 0, so near to the limit 2.7501 of its'
-    ):
-        retime(FR3, towards_the_limit(0.003))
 
 
 def test_falling_limits_survive_urdf_and_are_checked():
@@ -224,19 +190,3 @@ def test_falling_limits_survive_urdf_and_are_checked():
     ):
         with pytest.raises(ModelError, match=reason):
             finger(WIDE, more=f'<position_based_velocity_limits {wrong}/>')
-
-
-def test_splice_keeps_falling_limits_or_refuses():
-    middle = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.7])
-    middle[0] = 2.2
-    targets = np.tile(middle, (4, 1))
-    targets[:, 0] = 2.2, 2.45, 2.6, 2.65
-    chunk = Waypoints(FR3.joint_names, np.array([0.0, 0.12, 0.24, 0.36]), targets)
-    motion = splice(FR3, FR3.limits, chunk, middle, 0.0)
-    t = np.linspace(motion.start_time, motion.end_time, 2001)
-    q, v = np.moveaxis(motion(t, 1)[..., 0], 1, 0)
-    assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) < 1.02
-    blind = FR3.limits._replace(deceleration_limit=np.full(7, np.inf))
-    motion = splice(FR3, blind, chunk, middle, 0.0)
-    q, v = np.moveaxis(motion(t, 1)[..., 0], 1, 0)
-    assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) > 1.1

@@ -5,7 +5,7 @@ import pytest
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.errors import ModelError
-from hodyn_ros.kinematics.closed_loops import complete_motion
+from hodyn_ros.kinematics import complete_motion
 
 mujoco = pytest.importorskip('mujoco', reason='MuJoCo (PyPI: mujoco) reads MJCF')
 

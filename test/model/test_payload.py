@@ -14,18 +14,6 @@ COM = np.array([0.03, -0.05, 0.12])
 INERTIA = np.array([[0.02, 0.001, -0.002], [0.001, 0.015, 0.003], [-0.002, 0.003, 0.012]])
 
 
-def test_payloads_add_up_and_leave_the_first_model_alone():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    before = model.M_body.copy()
-    twice = model.with_payload('tool', 1.0, COM).with_payload('tool', 0.5, COM)
-    once = model.with_payload('tool', 1.5, COM)
-    np.testing.assert_allclose(twice.M_body, once.M_body, atol=1e-14)
-    np.testing.assert_array_equal(model.M_body, before)
-    assert np.abs(once.M_body - before).max() > 1.0
-    with pytest.raises(ValueError, match='read-only'):
-        once.M_body[...] = 0.0
-
-
 def test_frame_of_the_payload_is_that_of_the_link_not_of_the_body():
     pose = se3.exp([0.4, -0.2, 0.9, 0.1, 0.2, 0.3])
     model = RobotModel.from_body_screws(
@@ -68,10 +56,3 @@ def test_what_cannot_be_used_is_refused_with_the_reason(arguments, message):
     model = RobotModel.from_urdf(robots.TWO_LINK)
     with pytest.raises(ModelError, match=message):
         model.with_payload(*arguments)
-
-
-def test_doubtful_payload_is_used_with_a_warning():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    with pytest.warns(ModelWarning, match='triangle inequality'):
-        loaded = model.with_payload('tool', 1.0, COM, np.diag([1.0, 1.0, 3.0]))
-    assert len(loaded.warnings) == 1

@@ -2,24 +2,16 @@
 
 import numpy as np
 import pytest
-from support.dynamics_cases import assert_same_efforts
 from support.oracles import taylor_terms
 from support.random_trees import (
-    random_gravity,
-    random_inertias,
     random_motion,
-    random_poses,
-    random_robot,
     random_screw_model,
-    random_screws,
     random_wrenches,
 )
 
-from hodyn_ros import RobotModel, Wrench, forward_kinematics, inverse_dynamics
+from hodyn_ros import RobotModel, Wrench, inverse_dynamics, to_urdf
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.inertia import inertia_parts, spatial_inertia
-from hodyn_ros.model.urdf import to_urdf
 
 K = 5
 SEEDS = range(10)
@@ -41,29 +33,6 @@ def test_model_from_screws_matches_power_series_on_its_urdf(seed):
         np.testing.assert_allclose(
             effort[order], terms.sum(axis=0)[order], atol=2e-13 * scale
         )
-
-
-@pytest.mark.parametrize('seed', SEEDS)
-def test_urdf_round_trip_keeps_frames_and_efforts(seed):
-    for model in (
-        random_screw_model(seed),
-        RobotModel.from_urdf(random_robot(seed).xml, gravity=random_gravity(seed)),
-    ):
-        again = RobotModel.from_urdf(to_urdf(model), gravity=model.gravity)
-        assert set(again.joint_names) == set(model.joint_names)
-        assert set(again.links) >= set(model.links)
-        order = again.joint_order(model.joint_names)
-        motion = random_motion(seed, model.n_joints, K)
-        effort = inverse_dynamics(again, motion[:, order])
-        assert_same_efforts(
-            effort[:, model.joint_order(again.joint_names)], inverse_dynamics(model, motion)
-        )
-        for link in model.links:
-            ours = forward_kinematics(model, motion, link)
-            theirs = forward_kinematics(again, motion[:, order], link)
-            np.testing.assert_allclose(theirs.pose, ours.pose, atol=1e-13)
-            scale = max(1.0, np.abs(ours.twist).max())
-            np.testing.assert_allclose(theirs.twist, ours.twist, atol=1e-12 * scale)
 
 
 def test_urdf_keeps_names_limits_and_mimic_factors():
@@ -110,31 +79,6 @@ def test_joints_keep_the_order_in_which_they_are_given():
     assert model.joint_names == ('joint1', 'joint2', 'joint3', 'joint4')
     assert model.tip_link is None
     np.testing.assert_array_equal(model.parent, [-1, 0, 0, 1])
-
-
-def test_inertia_may_be_given_in_parts_or_as_a_matrix():
-    rng = np.random.default_rng(3)
-    X, B, inertias = random_screws(rng, 3), random_poses(rng, 3), random_inertias(rng, 3)
-    matrices = [spatial_inertia(*inertia) for inertia in inertias]
-    models = [
-        RobotModel.from_body_screws(X, B, inertias=given)
-        for given in (inertias, [tuple(inertia) for inertia in inertias], matrices)
-    ]
-    for model in models:
-        np.testing.assert_allclose(model.M_body, matrices, atol=1e-14)
-    for inertia, matrix in zip(inertias, matrices):
-        mass, com, tensor = inertia_parts('body', matrix)
-        np.testing.assert_allclose(mass, inertia.mass, rtol=1e-14)
-        np.testing.assert_allclose(com, inertia.com, atol=1e-14)
-        np.testing.assert_allclose(tensor, inertia.inertia_com, atol=1e-14)
-    far_point = spatial_inertia(5.0, [3.0, -2.0, 1.0], np.zeros((3, 3)))
-    model = RobotModel.from_body_screws(X[:1], B[:1], inertias=[far_point])
-    np.testing.assert_array_equal(
-        inertia_parts('body', far_point).inertia_com, np.zeros((3, 3))
-    )
-    np.testing.assert_allclose(
-        RobotModel.from_urdf(to_urdf(model)).M_body.max(), model.M_body.max(), rtol=1e-14
-    )
 
 
 TURN = [0, 0, 1, 0, 0, 0]

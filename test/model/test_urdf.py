@@ -16,7 +16,6 @@ from hodyn_ros import (
 )
 from hodyn_ros.errors import ModelError
 from hodyn_ros.kinematics import inverse_kinematics
-from hodyn_ros.model.robot import BASE
 
 
 def test_encoding_declaration_of_decoded_text_does_not_matter():
@@ -24,24 +23,6 @@ def test_encoding_declaration_of_decoded_text_does_not_matter():
     text = text.replace('name="arm"', 'name="bras étendu"')
     assert RobotModel.from_urdf(text).name == 'bras étendu'
     assert RobotModel.from_urdf(text.encode('latin-1')).name == 'bras étendu'
-
-
-def test_omitted_origin_axis_and_mimic_factors_get_the_defaults_of_urdf():
-    model = RobotModel.from_urdf(
-        robot(
-            '<link name="a"/>',
-            link('b'),
-            link('c'),
-            '<joint name="x" type="continuous"><parent link="a"/><child link="b"/></joint>',
-            '<joint name="y" type="continuous"><parent link="b"/><child link="c"/>'
-            '<mimic joint="x"/></joint>',
-        )
-    )
-    np.testing.assert_array_equal(model.X, [[1, 0, 0, 0, 0, 0]] * 2)
-    np.testing.assert_array_equal(model.B, [np.eye(4)] * 2)
-    np.testing.assert_array_equal(model.multiplier, [1, 1])
-    np.testing.assert_array_equal(model.offset, [0, 0])
-    assert np.all(np.isinf(model.limits.upper))
 
 
 def test_visuals_transmissions_and_unknown_elements_are_not_looked_at(capfd):
@@ -85,12 +66,6 @@ def test_chain_keeps_rigid_attachments_and_leaves_out_moving_branches_with_a_war
     assert 'leg' not in model.links
 
 
-def test_base_link_inside_the_tree_makes_what_is_behind_it_the_robot():
-    model = RobotModel.from_urdf(TREE, base_link='arm', tip_link='hand')
-    assert model.joint_names == ('y',)
-    assert model.links['camera'].body == BASE
-
-
 def test_unsupported_joint_matters_only_inside_the_chain():
     with pytest.raises(ModelError, match="'w' is of type 'floating'"):
         RobotModel.from_urdf(TREE)
@@ -103,20 +78,6 @@ def test_unsupported_joint_matters_only_inside_the_chain():
 def test_massless_last_link_is_legal_with_a_warning():
     with pytest.warns(ModelWarning, match="'x' moves no inertia"):
         RobotModel.from_urdf(robot(link('a'), '<link name="b"/>', joint('x', 'a', 'b')))
-
-
-def test_massless_inner_link_needs_no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        RobotModel.from_urdf(
-            robot(
-                link('a'),
-                '<link name="b"/>',
-                link('c'),
-                joint('x', 'a', 'b'),
-                joint('y', 'b', 'c'),
-            )
-        )
 
 
 def test_inertia_beyond_the_triangle_inequality_is_used_with_a_warning():
@@ -281,29 +242,6 @@ def test_xacro_files_are_expanded_and_only_they_take_arguments(tmp_path):
     for given in ('two_link', robots.TWO_LINK):
         with pytest.raises(ModelError, match='xacro file'):
             RobotModel.from_urdf(given, xacro_arguments={'m': '1.5'})
-
-
-def test_a_default_namespace_changes_nothing():
-    text = robots.TWO_LINK.replace('<robot ', '<robot xmlns="http://www.ros.org" ')
-    expected = RobotModel.from_urdf(robots.TWO_LINK)
-    np.testing.assert_array_equal(RobotModel.from_urdf(text).M_body, expected.M_body)
-    text = robots.TWO_LINK.replace(
-        '<robot ', '<robot xmlns="http://www.ros.org/wiki/xacro" '
-    )
-    with pytest.raises(ModelError, match='run it through xacro'):
-        RobotModel.from_urdf(text)
-
-
-IMPOSSIBLE = 'ixx="-0.01" ixy="0" ixz="0" iyy="0.2" iyz="0" izz="0.2"'
-
-
-def test_negative_inertia_of_a_joint_is_remarked():
-    text = robot(
-        link('a'), link('b', inertia=IMPOSSIBLE), joint('x', 'a', 'b', axis='1 0 0')
-    )
-    with pytest.warns(ModelWarning) as caught:
-        RobotModel.from_urdf(text, allow_impossible_inertia=True)
-    assert any("'x' moves a negative inertia" in str(item.message) for item in caught)
 
 
 def test_limits_of_zero_are_remarked_as_perhaps_not_set():

@@ -99,7 +99,8 @@ def constraint(loop, _):
         f'<constraint name="closing" type="{TYPES[loop.kind].replace("fixed", "link")}">'
         f'<parent link="{loop.link_a}"/><parent_origin {placed(loop.pose_a)}/>'
         f'<parent_axis xyz="{numbers(loop.axis)}"/><child link="{loop.link_b}"/>'
-        f'<child_origin {placed(loop.pose_b)}/><child_axis xyz="{numbers(loop.axis)}"/></constraint>'
+        f'<child_origin {placed(loop.pose_b)}/><child_axis xyz="{numbers(loop.axis)}"/>'
+        '</constraint>'
     )
 
 
