@@ -51,7 +51,7 @@ def check_as_pinocchio(model, xml, gravity=None):
 # --- Formats -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('seed', [3, 0, 5, 8])
+@pytest.mark.parametrize('seed', [43, 3, 0, 8])
 def test_a_urdf_is_read_as_pinocchio_reads_it(seed):
     tree = random_robot(seed)
     model = RobotModel.from_urdf(tree.xml, gravity=random_gravity(seed))
