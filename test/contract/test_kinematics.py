@@ -104,6 +104,21 @@ def test_limits_are_kept_by_another_posture_or_the_joint_at_them_is_named(six):
         inverse_kinematics(narrow, wanted, guess=SIX)
 
 
+def test_one_search_finds_poses_with_joints_at_their_limits(panda):
+    lower, upper = panda.limits.lower, panda.limits.upper
+    rng, options = np.random.default_rng(4), InverseKinematicsOptions(restarts=0)
+    for _ in range(10):
+        q = rng.uniform(lower, upper)
+        ends = rng.permutation(7)[:3]
+        q[ends] = np.where(rng.random(3) < 0.5, lower[ends], upper[ends])
+        guess = np.clip(q + rng.uniform(-0.4, 0.4, 7), lower, upper)
+        pose = by_pinocchio(panda, q)[0]
+        wanted = pose, np.zeros((0, 6))
+        found = inverse_kinematics(panda, wanted, guess=guess, options=options).motion[0]
+        assert ((lower <= found) & (found <= upper)).all()
+        np.testing.assert_allclose(by_pinocchio(panda, found)[0], pose, atol=1e-9)
+
+
 def test_a_pose_out_of_reach_is_named_with_what_is_left(six):
     wanted = forward_kinematics(six, swinging(SIX, np.linspace(0, 1, 4)))
     wanted.pose[2, 0, 3] += 5.0
