@@ -25,7 +25,7 @@ from hodyn_ros import (
     jacobian,
     to_urdf,
 )
-from hodyn_ros.dynamics import distribute_efforts, loop_efforts
+from hodyn_ros.dynamics import loop_efforts
 from hodyn_ros.errors import HodynError, InverseKinematicsError, ModelError, MotionError
 from hodyn_ros.kinematics import complete_joint_state, complete_motion, loop_singularity
 from hodyn_ros.model import Coupling, Loop, find_position_violations, find_violations
@@ -115,42 +115,6 @@ def test_wrenches_in_loops_hold_the_open_tree(five_bar):
     expected = np.zeros(4)
     expected[five_bar.closure.independent] = found.effort[0]
     np.testing.assert_allclose(of_tree + held, expected, atol=1e-10 * np.abs(of_tree).max())
-
-
-def test_more_motors_than_needed_share_with_the_smallest_sum_of_squares(five_bar):
-    names, weights = ['left', 'right', 'left_elbow'], np.array([1.0, 2.0, 0.5])
-    motion = motion_of(five_bar)
-    columns = [five_bar.closure.tree.joint_names.index(name) for name in names]
-
-    def shared(motion, effort):
-        """The smallest efforts by least squares, with velocities by differences of positions."""
-        G = np.stack(
-            [
-                (
-                    complete_motion(five_bar, motion[:1] + 1e-5 * step)[0]
-                    - complete_motion(five_bar, motion[:1] - 1e-5 * step)[0]
-                )[columns]
-                / 2e-5
-                for step in np.eye(2)
-            ],
-            axis=1,
-        )
-        root = np.sqrt(weights)
-        return np.linalg.lstsq(G.T / root, effort, rcond=None)[0] / root
-
-    effort = inverse_dynamics(five_bar, motion)
-    found = distribute_efforts(five_bar, motion, effort, names, weights)
-    np.testing.assert_allclose(found[0], shared(motion, effort[0]), rtol=1e-7, atol=1e-7)
-    h = 1e-4
-    powers = np.array(
-        [[t**k / np.prod(range(1, k + 1)) for k in range(5)] for t in (-h, h)]
-    )
-    later = [np.stack([p[: 5 - k] @ motion[k:] for k in range(3)]) for p in powers]
-    around = [shared(x, inverse_dynamics(five_bar, x)[0]) for x in later]
-    rate = (around[1] - around[0]) / (2 * h)
-    np.testing.assert_allclose(found[1], rate, rtol=1e-4, atol=1e-4 * np.abs(rate).max())
-    with pytest.raises(ModelError, match='elbow'):
-        distribute_efforts(five_bar, motion, effort, ['left', 'elbow'])
 
 
 def test_coupled_joints_move_as_the_polynomial_says_and_load_what_they_follow():

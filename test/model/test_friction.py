@@ -7,13 +7,10 @@ from math import factorial
 import numpy as np
 import pytest
 from support import robots
-from support.dynamics_cases import derivatives_for
-from support.engine_cases import FORMS
 from support.random_trees import random_motion
 from support.robots import joint, link, robot
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.dynamics import FORMULATIONS
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model import friction_from_config
 from hodyn_ros.model.friction import (
@@ -182,25 +179,6 @@ def test_bad_parameters_are_refused(make, message):
 
 def panda_like():
     return RobotModel.from_urdf(robots.TWO_LINK)
-
-
-@pytest.mark.parametrize('algorithm', ['auto', *FORMULATIONS, *FORMS])
-def test_every_algorithm_includes_friction_and_armature(algorithm):
-    model = panda_like()
-    law = Sigmoid(*PANDA[0]) + Viscous(0.1)
-    full = model.with_friction({'elbow': law}).with_armature(
-        {'shoulder': 0.6, 'elbow': 0.2}
-    )
-    orders = derivatives_for(algorithm)
-    motion = random_motion(0, 2, orders, (300,))  # more than one block
-    difference = inverse_dynamics(full, motion, algorithm=algorithm) - inverse_dynamics(
-        model, motion, algorithm=algorithm
-    )
-    expected = motion[:, 2:] * [0.6, 0.2]
-    expected[..., 1] += law.effort(motion[:, 1:-1, 1])
-    np.testing.assert_allclose(difference, expected, atol=1e-12)
-    assert not model.friction
-    np.testing.assert_array_equal(model.armature, [0, 0])
 
 
 def test_friction_of_a_mimic_joint_adds_to_the_joint_that_it_follows():

@@ -5,7 +5,6 @@ import pytest
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.errors import ModelError
-from hodyn_ros.kinematics import complete_motion
 
 mujoco = pytest.importorskip('mujoco', reason='MuJoCo (PyPI: mujoco) reads MJCF')
 
@@ -103,33 +102,6 @@ def test_loops_are_those_that_mujoco_closes(case):
     assert data.nefc >= {'ball': 3, 'weld': 6}[kind]
     rows = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
     assert np.abs(data.efc_pos[rows]).max() < 1e-8
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-def test_polynomials_of_joints_are_relative_to_the_reference():
-    polynomial = (
-        '<joint name="e" joint1="a_turn" joint2="b_turn" polycoef=".1 .5 .2 0 -.3"/>'
-    )
-    locked = '<joint name="f" joint1="a_slide" polycoef=".07 0 0 0 0"/>'
-    motors = '<actuator>' + ''.join(
-        f'<motor joint="{name}"/>'
-        for name in ('a_turn', 'a_elbow', 'a_wrist', 'b_slide', 'b_elbow', 'b_wrist')
-    )
-    xml = model(TWO, equality(polynomial, locked) + motors + '</actuator>')
-    robot = RobotModel.from_mjcf(xml)
-    assert robot.joint_names[0] == 'a_turn' and 'b_turn' not in robot.joint_names
-    assert (
-        RobotModel.from_mjcf(xml, independent=['b_turn', *robot.joint_names[1:]]).n_joints
-        == 6
-    )
-    q = dict(
-        zip(
-            robot.closure.tree.joint_names, complete_motion(robot, np.full((1, 6), 0.25))[0]
-        )
-    )
-    x = q['b_turn'] - 0.2
-    np.testing.assert_allclose(q['a_turn'] - 0.2, 0.1 + 0.5 * x + 0.2 * x**2 - 0.3 * x**4)
-    assert q['a_slide'] == pytest.approx(-0.05 + 0.07)
 
 
 REFUSED = {

@@ -13,9 +13,8 @@ import pytest
 import yaml
 from support import robots
 from support.oracles import read_urdf
-from support.random_trees import random_motion
 
-from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics
+from hodyn_ros import RobotModel, forward_kinematics
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = (ROOT / 'urdf' / 'panda.urdf').read_text()
@@ -136,16 +135,3 @@ def test_hand_has_its_masses_and_inertias():
     inertials = read_urdf(ARM_WITH_HAND).inertials
     for link, row in HAND_INERTIALS.items():
         assert numbers_of_inertial(inertials[link]) == rows(row)[0]
-
-
-def test_unidentifiable_coordinate_of_the_first_centre_of_mass_has_no_influence():
-    """The table prints an asterisk for it; other publications fill in -0.04762 or -0.1750."""
-    changed = ARM.replace('xyz="0.003875 0.002081 0"', 'xyz="0.003875 0.002081 -0.1750"')
-    assert changed != ARM
-    motion = random_motion(5, 7, 5)
-    effort, other = (
-        inverse_dynamics(RobotModel.from_urdf(xml), motion) for xml in (ARM, changed)
-    )
-    scale = np.abs(effort).max(axis=-1, keepdims=True)
-    # Influence is exactly 0, so only rounding is left.
-    np.testing.assert_allclose(effort / scale, other / scale, rtol=0, atol=1e-14)
