@@ -1,5 +1,8 @@
 """Robots read from SDF, against the same robots in URDF and with loops that are given."""
 
+from importlib import metadata
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.loop_oracle import LoopOracle, oracle_of
@@ -14,6 +17,7 @@ from hodyn_ros import (
 )
 from hodyn_ros.dynamics import loop_efforts
 from hodyn_ros.errors import ModelError
+from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.lie import se3, so3
 from hodyn_ros.model import Loop
 
@@ -431,3 +435,42 @@ def test_rods_that_turn_between_balls_are_held():
         np.testing.assert_allclose(
             found.wrenches[coupling.name], 0.0, atol=1e-9 * np.abs(efforts).max()
         )
+
+
+# --- Cassie, a walking robot of example-robot-data ----------------------------------------------
+
+SIDES = 'left-', 'right-'
+MOTORS = [
+    'roll-op',
+    'yaw-op',
+    'pitch-op',
+    'knee-op',
+    'knee-shin-joint',
+    'tarsus-crank-joint',
+]
+
+
+@pytest.fixture(scope='module')
+def cassie():
+    """Its pelvis at rest; with the spring of the shin six joints of a leg are independent."""
+    try:
+        files = metadata.distribution('example-robot-data').files or []
+    except metadata.PackageNotFoundError:
+        pytest.skip('example-robot-data is not installed')
+    (file,) = [str(file.locate()) for file in files if file.name == 'cassie_v2.sdf']
+    bent = {'foot-op': -1.5, 'tarsus-crank-joint': -1.5, 'crank-rod-joint': 1.5}
+    return RobotModel.from_sdf(
+        Path(file),
+        independent=[side + name for side in SIDES for name in MOTORS],
+        start={side + name: value for side in SIDES for name, value in bent.items()},
+    )
+
+
+def test_efforts_of_cassie_agree_with_power_series(cassie):
+    closure, motion = cassie.closure, motion_of(cassie)
+    oracle = oracle_of(cassie, to_urdf(closure.tree))
+    whole = complete_motion(cassie, motion)
+    expected_motion, efforts = oracle(motion, whole[0])
+    np.testing.assert_allclose(whole, expected_motion, atol=1e-9)
+    error = np.abs(inverse_dynamics(cassie, motion) - efforts).max(axis=1)
+    assert (error < np.array([1e-12, 1e-10, 1e-8]) * np.abs(efforts).max(axis=1)).all()
