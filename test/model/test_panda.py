@@ -99,6 +99,7 @@ class TestBothDescriptions:
             keys = ('lower', 'upper', 'velocity', 'effort')
             assert [float(limits[name].get(key)) for key in keys] == row[:4]
 
+    @pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')  # without the fingers
     @pytest.mark.parametrize('q', CONFIGURATIONS.values(), ids=CONFIGURATIONS)
     def test_link_frames_are_those_of_the_denavit_hartenberg_parameters(self, xml, q):
         model = RobotModel.from_urdf(xml, tip_link='panda_link8')
