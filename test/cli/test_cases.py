@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
-from hodyn_ros.cli.main import run
+from hodyn_ros.cli import run
 from hodyn_ros.files import read_results
 from hodyn_ros.model.friction import friction_from_config
 
@@ -38,11 +38,7 @@ def hodyn(tmp_path, capsys):
     return call
 
 
-def motion_of(case):
-    (path,) = (CASES / case).glob('motion.csv')
-    return path.name
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('case', EXPECTED['efforts'])
 def test_efforts_are_those_of_pinocchio_or_mujoco(case, hodyn):
     if case == '15_mjcf_at_the_command_line':
@@ -102,6 +98,7 @@ def test_a_joint_at_rest_keeps_a_velocity_limit_of_zero(hodyn):
     assert code == 0 and 'by j0' not in text
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('motion', 'exceeded'),
     [
@@ -134,6 +131,7 @@ def test_what_a_controller_makes_of_samples_exceeds_what_the_samples_keep(hodyn)
 # Descriptions
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('file', ['mimic.sdf', 'loop.sdf'])
 def test_a_parallelogram_is_the_same_by_mimic_and_by_a_loop(file):
     model = RobotModel.from_sdf(CASES / '16_four_bar_mimic_or_loop' / file)
@@ -212,7 +210,6 @@ def test_moments_in_the_wrong_slots_are_refused_with_the_order(hodyn):
     assert "'l1'" in text and 'principal moments' in text and 'ixx ixy ixz' in text
 
 
-@pytest.mark.slow
 def test_a_last_link_that_is_too_light_is_identified(hodyn, tmp_path):
     pin = pytest.importorskip(
         'pinocchio', reason='Pinocchio (PyPI: pin) makes the recording'
@@ -297,6 +294,7 @@ def test_continuous_joints_recorded_within_a_turn_are_unwrapped_or_refused(hodyn
     assert errors(read_results(out)).max() < 1e-2
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('case', 'joints', 'limit'),
     [
@@ -317,6 +315,7 @@ def test_positions_far_beyond_their_limits_are_told(case, joints, limit, hodyn):
     assert re.search(joints, said) and re.search(limit, said) and 'limit' in said
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('case', ['35_jittered_stamps', '36_gap'])
 def test_jitter_and_gaps_leave_estimates_usable(case, hodyn):
     code, text, out = hodyn(
@@ -345,6 +344,7 @@ def test_a_clock_that_begins_anew_is_refused_with_sample_and_times(hodyn):
     assert is_refused(code, text, r'[Ss]ample \d+|line \d+', r'\d s')
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('file', 'unit'), [('ns.csv', 'nanoseconds'), ('ms.csv', 'milliseconds')]
 )
@@ -353,6 +353,7 @@ def test_other_units_of_time_are_refused_by_name(file, unit, hodyn):
     assert is_refused(code, text, unit)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('file', 'hint'),
     [
@@ -389,6 +390,7 @@ def test_a_display_trajectory_is_read_as_the_trajectory_in_it(hodyn):
     np.testing.assert_array_equal(found.effort, read_results(out).effort)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('file', ['motion.csv', 'motion.npz'])
 def test_a_pointer_of_git_lfs_is_told(file, hodyn):
     code, text, _ = hodyn('compute', '43_lfs_pointer', 'robot.urdf', file)
