@@ -159,50 +159,6 @@ def test_friction_by_a_hyperbolic_tangent_is_that_of_its_formula():
     np.testing.assert_allclose(found, [0.301129673, 32.3908158, -2775.2073], rtol=1e-6)
 
 
-def test_a_payload_adds_its_weight_and_none_adds_nothing():
-    table = [
-        (0.0, np.pi / 2, 0.6718, 0.0),
-        (0.4318, 0.0, 0.0, 0.0),
-        (0.0203, -np.pi / 2, 0.15005, 0.0),
-        (0.0, np.pi / 2, 0.4318, 0.0),
-        (0.0, -np.pi / 2, 0.0, 0.0),
-        (0.0, 0.0, 0.0, 0.0),
-    ]
-    masses = 0.0, 17.4, 4.8, 0.82, 0.34, 0.09
-    centres = [
-        *((0, 0, 0), (-0.3638, 0.006, 0.2275), (-0.0203, -0.0141, 0.07)),
-        *((0, 0.019, 0), (0, 0, 0), (0, 0, 0.032)),
-    ]
-    inertias = [(m, c, np.zeros((3, 3))) for m, c in zip(masses, centres)]
-    puma = RobotModel.from_dh(table, 'standard', inertias=inertias)
-    q = np.radians([45.0, 70.0, -100.0, 60.0, 25.0, -140.0])
-    still = np.zeros((3, 6))
-    still[0] = q
-    found = inverse_dynamics(puma, still)[0]
-    expected = [0.0, 16.36782, 4.59518, -0.00517, -0.00394, 0.0]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    none = puma.with_payload('link6', 0.0)
-    np.testing.assert_array_equal(inverse_dynamics(none, still)[0], found)
-
-    def height(q):
-        """Of the payload, by the table alone."""
-        pose = np.eye(4)
-        for (a, alpha, d, _), angle in zip(table, q):
-            ca, sa, c, s = np.cos(alpha), np.sin(alpha), np.cos(angle), np.sin(angle)
-            pose = pose @ [
-                [c, -s * ca, s * sa, a * c],
-                [s, c * ca, -c * sa, a * s],
-                [0.0, sa, ca, d],
-                [0.0, 0.0, 0.0, 1.0],
-            ]
-        return (pose @ [0.0, 0.0, 0.1, 1.0])[2]
-
-    loaded = inverse_dynamics(puma.with_payload('link6', 2.5, (0.0, 0.0, 0.1)), still)[0]
-    step = 1e-5 * np.eye(6)
-    slope = [(height(q + each) - height(q - each)) / 2e-5 for each in step]
-    np.testing.assert_allclose(loaded - found, 2.5 * 9.81 * np.array(slope), atol=1e-8)
-
-
 def test_moments_in_the_wrong_slots_are_refused_with_the_order(hodyn):
     case = '24_left_and_right_impossible_slot_slip'
     code, text, _ = hodyn('info', case, 'robot.urdf', output=False)

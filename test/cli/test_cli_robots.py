@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from support.loop_robots import BUNDLED as LOOP_ROBOTS
 from support.loop_robots import description
 from support.robots import OTHER_JOINTS, TWO_LINK
 
-from hodyn_ros import HodynError, RobotModel, friction, inverse_dynamics
+from hodyn_ros import HodynError, RobotModel, friction
 from hodyn_ros.cli import run
 from hodyn_ros.cli.problem import (
     Given,
@@ -186,25 +185,6 @@ def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
     assert find_robot('example-robot-data:ur5').origin == 'example-robot-data'
 
 
-def test_robots_of_robot_descriptions_are_found_by_name(tmp_path, python_package):
-    (tmp_path / 'arm.urdf').write_text(TWO_LINK)
-    python_package('robot_descriptions.__init__', '')
-    python_package(
-        'robot_descriptions.arm_description',
-        f'print("Downloading")\nURDF_PATH = {str(tmp_path / "arm.urdf")!r}\n',
-    )
-    python_package('robot_descriptions.figure_description', 'MJCF_PATH = "figure.xml"\n')
-    python_package('robot_descriptions.lost_description', 'raise OSError("no network")\n')
-    for name in ('arm', 'arm_description', 'robot_descriptions:arm'):
-        assert joint_names(name) == ('shoulder', 'elbow')
-    with pytest.raises(HodynError, match='is not a URDF'):
-        find_robot('figure')
-    with pytest.raises(HodynError, match='no network'):
-        find_robot('lost')
-    with pytest.raises(HodynError, match='no robot'):
-        find_robot('robot_descriptions:../../etc')
-
-
 def test_what_a_package_prints_does_not_mix_with_results(tmp_path, python_package, capsys):
     (tmp_path / 'arm.urdf').write_text(TWO_LINK)
     python_package('robot_descriptions.__init__', '')
@@ -253,29 +233,9 @@ def test_arguments_for_a_urdf_are_refused():
         load_model(Given('two_link', xacro_arguments=(('a', 'b'),)))
 
 
-LAYOUTS = {
-    'as the node has it': {
-        '/**': {'ros__parameters': {'limits': {'elbow': {'jerk': 7.0}}}}
-    },
-    'alone': {'limits': {'elbow': {'jerk': 7}}},
-    'with dots': {'/arm/node': {'ros__parameters': {'limits.elbow.jerk': 7.0}}},
-    'half with dots': {'limits.elbow': {'jerk': 7.0}},
-}
-
-
 @pytest.fixture
 def two_link():
     return RobotModel.from_urdf(ROOT / 'urdf' / 'two_link.urdf')
-
-
-@pytest.mark.parametrize('content', LAYOUTS.values(), ids=LAYOUTS)
-def test_limits_are_read_from_every_layout_of_parameters(content, two_link, tmp_path):
-    path = tmp_path / 'limits.yaml'
-    path.write_text(yaml.safe_dump(content))
-    limits, limits_from, _ = read_limits(two_link, str(path), None)
-    np.testing.assert_array_equal(limits.jerk, [np.inf, 7.0])
-    np.testing.assert_array_equal(limits.effort, [80.0, 30.0])
-    assert str(path) in limits_from
 
 
 @pytest.mark.every_case
@@ -415,38 +375,6 @@ def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, 
     (tmp_path / 'panda_sea').write_text('other: {}')  # a file of that name comes first
     assert run(['info', 'panda', '--actuators', 'panda_sea']) == 2
     assert 'holds no actuators' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('name', LOOP_ROBOTS)
-def test_robots_with_closed_loops_are_shown_computed_checked_and_retimed(
-    name, tmp_path, capsys
-):
-    model = RobotModel.from_urdf(name)
-    assert run(['info', name]) == 0
-    shown = capsys.readouterr().out
-    assert all(word in shown for word in (*model.joint_names, model.closure.loops[0].name))
-    start = model.closure.start[model.closure.independent] + 0.2  # within all limits
-    times = np.linspace(0.0, 1.0, 101)
-    rise = times**5 * (126 - 420 * times + 540 * times**2 - 315 * times**3 + 70 * times**4)
-    motion, out, slow = (str(tmp_path / file) for file in ('m.csv', 'q.csv', 'slow.csv'))
-    np.savetxt(
-        motion,
-        np.column_stack([times, start + 0.3 * rise[:, None] * np.ones(len(start))]),
-        delimiter=',',
-        header=','.join(['time', *(f'{joint}.position' for joint in model.joint_names)]),
-        comments='',
-    )
-    assert run(['compute', name, motion, '-o', out]) == 0
-    titles, *rows = (line.split(',') for line in Path(out).read_text().splitlines())
-    values = np.array(rows[50][1:], dtype=float).reshape(
-        8, -1
-    )  # 5 orders of motion, 3 of torque
-    assert titles[-1].startswith(f'{model.joint_names[-1]}.effort_ddot')
-    expected = inverse_dynamics(model, values[:5])
-    np.testing.assert_allclose(values[5:], expected, rtol=1e-9, atol=1e-9)
-    assert run(['check', name, motion]) == 0
-    assert run(['retime', name, motion, '-o', slow]) == 0
-    assert run(['check', name, slow]) == 0
 
 
 def test_gravity_of_an_sdf_holds_unless_another_is_given(tmp_path, capsys):

@@ -21,7 +21,7 @@ from support.identification_cases import (
 )
 from support.plotting_tools import Page
 
-from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros import RobotModel
 from hodyn_ros.cli import run
 from hodyn_ros.cli.problem import Given, load_problem
 from hodyn_ros.model.limits import EXTRA_QUANTITIES
@@ -211,28 +211,3 @@ def test_recordings_that_cannot_be_used_are_refused_and_nothing_is_written(
     assert run(['identify', 'panda', missing, '-o', str(output)]) == 2
     assert missing in capsys.readouterr().err
     assert not list(tmp_path.glob('arm*'))
-
-
-def test_without_an_output_identify_tells_what_it_found_and_writes_nothing(
-    tmp_path, capsys, monkeypatch
-):
-    model = RobotModel.from_urdf('two_link')
-    times = np.arange(0.0, 8.0, 4e-3)
-    position = np.sin(times[:, None] * [2.1, 3.3] + [0.0, 1.0])
-    speed = np.cos(times[:, None] * [2.1, 3.3] + [0.0, 1.0]) * [2.1, 3.3]
-    motion = np.stack([position, speed, -position * np.square([2.1, 3.3])], axis=1)
-    record = {'names': model.joint_names, 'time': times, 'position': position}
-    record['effort'] = inverse_dynamics(model, motion)[:, 0] + 0.02 * speed
-    monkeypatch.chdir(tmp_path)
-    path = save(tmp_path / 'x.csv', record)
-    (tmp_path / 'two_link').mkdir()  # hides no name of this package
-    words = ['identify', 'two_link', path, '--estimate', 'viscous', '--estimate', 'gravity']
-    assert run(words) == 0
-    assert 'Nothing is written; -o robot.urdf writes all of it.' in capsys.readouterr().out
-    assert {item.name for item in tmp_path.iterdir()} == {'x.csv', 'two_link'}
-    assert run([*words, '-o', 'found.urdf']) == 0
-    run_file = json.loads((tmp_path / 'found_run.json').read_text(encoding='utf-8'))
-    digests = {Path(name).name: digest for name, digest in run_file['inputs'].items()}
-    robot = RobotModel.from_urdf('two_link').provenance.digest
-    data = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    assert digests == {'two_link.urdf': robot, 'x.csv': data}

@@ -8,7 +8,7 @@ import pytest
 from support.batch_tools import Deadly, two_link
 
 from hodyn_ros.datasets import BatchError, DatasetRun, process_files
-from hodyn_ros.datasets.inputs import digest_of, find_inputs, input_digest
+from hodyn_ros.datasets.inputs import digest_of, find_inputs
 from hodyn_ros.model.friction import Coulomb, Viscous
 
 
@@ -119,30 +119,3 @@ def test_digest_of_a_robot_knows_its_every_number():
     found = {name: digest_of(make()) for name, make in CHANGES.items()}
     found['none'] = digest_of(two_link())
     assert len(set(found.values())) == len(found)
-
-
-def test_quick_digest_sees_time_and_size(tmp_path):
-    path = tmp_path / 'file'
-    path.write_bytes(bytes(100))
-    os.utime(path, ns=(0, 10**18))
-    before = input_digest(path)
-    path.write_bytes(bytes(100))
-    os.utime(path, ns=(0, 10**18))
-    assert input_digest(path) == before
-    os.utime(path, ns=(0, 10**18 + 1))
-    assert input_digest(path) != before
-    path.write_bytes(bytes(101))
-    os.utime(path, ns=(0, 10**18))
-    assert input_digest(path) != before
-
-
-def test_digest_of_the_content_sees_every_byte_and_no_time(tmp_path):
-    path = tmp_path / 'file'
-    content = bytearray(3 << 20)
-    path.write_bytes(content)
-    before = input_digest(path, 'content')
-    os.utime(path, ns=(0, 10**18))
-    assert input_digest(path, 'content') == before
-    content[2 << 20] = 1
-    path.write_bytes(content)
-    assert input_digest(path, 'content') != before

@@ -180,19 +180,6 @@ def test_result_of_an_input_that_does_not_work_any_more_is_not_left(
     assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_results_of_inputs_that_are_not_given_any_more_are_left_and_said(
-    model, tmp_path, processed
-):
-    motions = make_folder(tmp_path / 'in', model, 2)
-    processed(model)
-    (tmp_path / 'in' / 'motion001.npz').unlink()
-    for _ in range(2):
-        summary = processed(model)
-        assert (summary.total, summary.kept) == (1, 1)
-        assert 'not among those of this run' in summary.remarks[0]
-        assert_complete(tmp_path / 'out', model, motions)
-
-
 def test_killed_worker_loses_nothing(model, tmp_path, processed):
     motions = make_folder(tmp_path / 'in', model, 20, N=2000)
     killed = []

@@ -128,24 +128,6 @@ def test_estimates_of_parts_are_those_of_the_whole(cuts):
     assert found.remarks == expected.remarks
 
 
-def test_measured_wrenches_are_estimated_at_the_same_instants():
-    whole = measured(2500)
-    force = 20.0 * np.sin(3.0 * whole.times)
-    values = np.zeros((2500, 1, 6))
-    values[:, 0, 5] = force
-    values[:, 0] += 1e-4 * np.random.default_rng(1).normal(size=(2500, 6))
-    found = compute(MODEL, replace(whole, wrenches=(Wrench('tool', values, 'hybrid'),)))
-    exact = np.zeros((len(found), 3, 6))
-    for m, series in enumerate((np.sin, np.cos, lambda x: -np.sin(x))):
-        exact[:, m, 5] = 20.0 * 3.0**m * series(3.0 * found.times)
-    expected = inverse_dynamics(MODEL, swing(found.times), Wrench('tool', exact, 'hybrid'))
-    settled = (found.times > 2.0) & np.isfinite(found.effort).all(axis=(1, 2))
-    assert settled.sum() > 500
-    scale = np.abs(expected).max(axis=(0, 2))
-    error = np.abs(found.effort - expected)[settled].max(axis=(0, 2))
-    assert np.all(error < [0.01 * scale[0], 0.05 * scale[1], 0.3 * scale[2]])
-
-
 def test_too_few_measurements_give_an_error_not_an_empty_result():
     with pytest.raises(MotionError, match='nothing could be estimated.*max_gap'):
         compute(MODEL, part(measured(), 0, 20))

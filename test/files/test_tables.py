@@ -13,7 +13,6 @@ from hodyn_ros.files import (
     Results,
     ResultsWriter,
     Samples,
-    iterate_motion,
     join_results,
     read_motion,
     read_results,
@@ -143,29 +142,6 @@ def test_words_that_others_take_for_numbers_are_refused_with_and_without_pyarrow
                 read_motion(path)
             messages.append(str(caught.value))
     assert messages[0] == messages[1]
-
-
-def test_npz_with_one_array_for_each_column_is_a_table(tmp_path):
-    columns = {'time': np.arange(7), 'start': np.int64(17_000_000_000)}
-    columns |= {f'{name}.position': np.arange(7.0) + i for i, name in enumerate('ba')}
-    columns |= {
-        f'tip.wrench.{part}.{axis}': np.ones(7)
-        for part in ('force', 'torque')
-        for axis in 'xyz'
-    }
-    np.savez(tmp_path / 'x.npz', **columns)
-    found = read_motion(tmp_path / 'x.npz', acting='on_robot')
-    assert found.joint_names == ('b', 'a')
-    assert found.start == 17_000_000_000
-    np.testing.assert_array_equal(found.motion[:, 0, 1], np.arange(7.0) + 1)
-    assert found.wrenches[0].acting == 'on_robot'
-    assert [len(part) for part in iterate_motion(tmp_path / 'x.npz', chunk=3)] == [3, 3, 1]
-    np.savez(tmp_path / 'x.npz', **columns, **{'b.velocity': np.ones(7)})
-    with pytest.raises(FileError, match="'velocity' is there for b, but not for a"):
-        read_motion(tmp_path / 'x.npz')
-    np.savez(tmp_path / 'x.npz', **{**columns, 'a.position': np.ones(6)})
-    with pytest.raises(FileError, match='as many rows as time'):
-        read_motion(tmp_path / 'x.npz')
 
 
 @pytest.mark.every_case
