@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import yaml
-from support.command_tools import NAMES, ORDERS, efforts_of, swinging
+from support.command_tools import NAMES, ORDERS, URDF, efforts_of, swinging
 
 from hodyn_ros import RobotModel, Wrench
 from hodyn_ros.actuators import Actuators, SeriesElastic
@@ -209,6 +209,23 @@ def test_efforts_are_those_of_power_series_whatever_is_given_and_in_any_parts():
         1,
         2,
     )
+
+
+def test_turns_are_unwound_and_what_is_unknown_stays_unknown():
+    text = URDF.read_text().replace('type="revolute"', 'type="continuous"', 1)
+    turning = RobotModel.from_urdf(text)
+    motion = swinging(TIMES)
+    motion[:, 0, 0] += 9.0 * TIMES
+    motion[:, 1, 0] += 9.0
+    recorded = motion.copy()
+    recorded[:, 0, 0] = np.angle(np.exp(1j * motion[:, 0, 0]))
+    recorded[7, 4] = np.nan
+    found = compute(turning, Samples(NAMES, TIMES, recorded))
+    turns = (found.motion[:, 0] - motion[:, 0]) / (2.0 * np.pi)
+    np.testing.assert_allclose(turns, np.round(turns[:1]) + 0.0 * turns, atol=1e-12)
+    expected = efforts_of(motion)
+    expected[7, 2] = np.nan
+    np.testing.assert_allclose(found.effort, expected, rtol=1e-10, atol=1e-9)
 
 
 def test_noise_is_estimated_with_deviations_that_cover_the_errors():

@@ -89,13 +89,10 @@ def test_recordings_with_plausible_velocities_are_consistent(noise, step, lag):
 
 WRONG = {
     'ten times as fast': lambda t, m: (t / 10.0, m),
-    'ten times as slow': lambda t, m: (t * 10.0, m),
-    'milliseconds': lambda t, m: (t * 1000.0, m),
     'zeros': lambda t, m: (t, m[:, :2] * [[1.0], [0.0]]),
     'degrees': lambda t, m: (t, m[:, :2] * [[1.0], [57.3]]),
     'sign': lambda t, m: (t, m[:, :2] * [[1.0], [-1.0]]),
     'zero acceleration': lambda t, m: (t, m[:, :3] * [[1.0], [1.0], [0.0]]),
-    'degrees of jerk': lambda t, m: (t, m[:, :4] * [[1.0], [1.0], [1.0], [57.3]]),
     'no jerk': lambda t, m: (t, m[:, :4] * [[1.0], [1.0], [1.0], [0.0]]),
     'other joint': lambda t, m: (t, np.stack([m[:, 0], m[:, 1, ::-1]], axis=1)),
 }
@@ -112,8 +109,7 @@ def test_contradictions_are_refused_whichever_way_the_motion_is_taken(wrong):
             MotionError, match=r'given as .* but its .* changes by|looks like'
         ):
             to_motion(MODEL, samples(times, motion), derivatives=derivatives)
-    if wrong != 'milliseconds':  # nothing else contradicts positions alone
-        to_motion(MODEL, samples(times, motion[:, :1]))
+    to_motion(MODEL, samples(times, motion[:, :1]))  # nothing contradicts these alone
 
 
 def test_the_error_names_joint_time_and_both_values():
