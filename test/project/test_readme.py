@@ -6,7 +6,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pytest
 from support.ros_harness import TIMEOUT, Harness
 
 from hodyn_ros import inverse_dynamics
