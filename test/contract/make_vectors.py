@@ -36,7 +36,7 @@ Body = namedtuple(
 Robot = namedtuple('Robot', 'bodies names gravity')
 
 
-# --- Robots ---------------------------------------------------------------------------------------
+# --- Robots -------------------------------------------------------------------------------------
 
 
 def of_urdf(xml, names, gravity):
@@ -84,7 +84,11 @@ def parameters(mass, com, inertia):
 def random_inertia(rng):
     spread = rng.normal(0.0, 0.1, (3, 3))
     moments = spread @ spread.T
-    return rng.uniform(0.3, 4.0), rng.uniform(-0.2, 0.2, 3), np.trace(moments) * np.eye(3) - moments
+    return (
+        rng.uniform(0.3, 4.0),
+        rng.uniform(-0.2, 0.2, 3),
+        np.trace(moments) * np.eye(3) - moments,
+    )
 
 
 def random_urdf(seed, kinds, parents, mimics):
@@ -95,19 +99,24 @@ def random_urdf(seed, kinds, parents, mimics):
         return ' '.join(repr(float(value)) for value in values)
 
     def origin():
-        return f'<origin xyz="{text(rng.uniform(-0.4, 0.4, 3))}" rpy="{text(rng.normal(size=3))}"/>'
+        xyz, rpy = rng.uniform(-0.4, 0.4, 3), rng.normal(size=3)
+        return f'<origin xyz="{text(xyz)}" rpy="{text(rpy)}"/>'
 
     for i, (kind, parent) in enumerate(zip(kinds, parents), 1):
         mass, com, tensor = random_inertia(rng)
         entries = ''.join(
-            f' i{"xyz"[a]}{"xyz"[b]}="{float(tensor[a, b])!r}"' for a in range(3) for b in range(a, 3)
+            f' i{"xyz"[a]}{"xyz"[b]}="{float(tensor[a, b])!r}"'
+            for a in range(3)
+            for b in range(a, 3)
         )
         inertial = f'{origin()}<mass value="{mass!r}"/><inertia{entries}/>'
         inertial = '' if kind == 'massless' else f'<inertial>{inertial}</inertial>'
         mimic = ''
         if i in mimics:
             ratio, offset = rng.uniform(-2.0, 2.0, 2).tolist()
-            mimic = f'<mimic joint="j{mimics[i]}" multiplier="{ratio!r}" offset="{offset!r}"/>'
+            mimic = (
+                f'<mimic joint="j{mimics[i]}" multiplier="{ratio!r}" offset="{offset!r}"/>'
+            )
         parts.append(
             f'<link name="l{i}">{inertial}</link><joint name="j{i}" '
             f'type="{"revolute" if kind == "massless" else kind}"><parent link="l{parent}"/>'
@@ -117,12 +126,14 @@ def random_urdf(seed, kinds, parents, mimics):
     return f'<robot name="tree{seed}">{"".join(parts)}</robot>'
 
 
-# --- Power series: the first axis counts the powers of time ---------------------------------------
+# --- Power series: the first axis counts the powers of time -------------------------------------
 
 
 def product(a, b):
     """Matrix product of two series, as long as the shorter one."""
-    return np.stack([(a[: k + 1] @ b[k::-1]).sum(axis=0) for k in range(min(len(a), len(b)))])
+    return np.stack(
+        [(a[: k + 1] @ b[k::-1]).sum(axis=0) for k in range(min(len(a), len(b)))]
+    )
 
 
 def apply(a, b):
@@ -172,7 +183,11 @@ def square(y):
 def exponential(angle, screw):
     """Rotation and translation of the motion along a screw; Murray, Li and Sastry 1994, (2.36)."""
     e, v = screw[:3], screw[3:]
-    sine, cosine, speed = constant(np.sin(angle[0]), angle), constant(np.cos(angle[0]), angle), rate(angle)
+    sine, cosine, speed = (
+        constant(np.sin(angle[0]), angle),
+        constant(np.cos(angle[0]), angle),
+        rate(angle),
+    )
     for k in range(1, len(angle)):
         sine[k] = cosine[:k] @ speed[k - 1 :: -1][:k] / k
         cosine[k] = -sine[:k] @ speed[k - 1 :: -1][:k] / k
@@ -181,10 +196,12 @@ def exponential(angle, screw):
     R += (constant(1.0, angle) - cosine)[:, None, None] * (E @ E)
     if not e.any():
         return R, angle[:, None] * v
-    return R, (constant(np.eye(3), angle) - R) @ np.cross(e, v) + angle[:, None] * (e * (e @ v))
+    return R, (constant(np.eye(3), angle) - R) @ np.cross(e, v) + angle[:, None] * (
+        e * (e @ v)
+    )
 
 
-# --- Mechanics ------------------------------------------------------------------------------------
+# --- Mechanics ----------------------------------------------------------------------------------
 
 
 class Moved:
@@ -235,7 +252,9 @@ class Moved:
         if frame != 'spatial':
             J[:, 3:] -= product(cross_matrix(p), J[:, :3])
         if frame == 'body':
-            J = np.concatenate([product(turned(R), J[:, :3]), product(turned(R), J[:, 3:])], axis=1)
+            J = np.concatenate(
+                [product(turned(R), J[:, :3]), product(turned(R), J[:, 3:])], axis=1
+            )
         return J
 
     def way(self, i):
@@ -246,7 +265,7 @@ class Moved:
             i = self.robot.bodies[i].parent
 
     def loads(self, i, pi):
-        """Moment about the base origin and force for inertia and weight of parameters in a link."""
+        """Moment about the base origin and force for inertia and weight of a link."""
         R, p = self.R[i], self.p[i]
         m, h, inertia = pi[0], R @ pi[1:4], np.zeros((3, 3), pi.dtype)
         inertia[np.triu_indices(3)] = pi[4:]
@@ -267,13 +286,17 @@ class Moved:
             m, f = apply(R, m), apply(R, f)
         if frame != 'spatial':
             m = m + cross(p, f)
-        return np.concatenate([m, f], axis=1) * (1.0 if acting == 'on_environment' else -1.0)
+        return np.concatenate([m, f], axis=1) * (
+            1.0 if acting == 'on_environment' else -1.0
+        )
 
     def efforts(self, i, load):
         """Efforts of all joints that carry a load on a link, by virtual work."""
         Q = np.zeros((len(load), len(self.robot.names)), np.result_type(load, self.q))
         for j in self.way(i):
-            Q[:, self.robot.bodies[j].column] += self.robot.bodies[j].ratio * dot(self.S[j], load)
+            Q[:, self.robot.bodies[j].column] += self.robot.bodies[j].ratio * dot(
+                self.S[j], load
+            )
         return Q
 
     def terms(self):
@@ -314,7 +337,7 @@ def derivatives(series):
     return (series * scale).astype(float)
 
 
-# --- Closed loops ---------------------------------------------------------------------------------
+# --- Closed loops -------------------------------------------------------------------------------
 
 
 class Loops:
@@ -326,7 +349,9 @@ class Loops:
         self.names = [j.get('name') for j in joints if j.get('type') != 'fixed']
         self.robot = of_urdf(xml, self.names, gravity)
         self.u = [
-            self.names.index(j.get('name')) for j in joints if j.get('independent') == 'true'
+            self.names.index(j.get('name'))
+            for j in joints
+            if j.get('independent') == 'true'
         ]
         self.d = [j for j in range(len(self.names)) if j not in self.u]
         self.loops = []
@@ -360,7 +385,9 @@ class Loops:
         q[:, self.u] = motion
         for k in range(len(motion)):
             for _ in range(12 if k == 0 else 3):  # one step, and what rounding leaves
-                least = np.linalg.pinv(self.jacobian(q[:1])[0][:, self.d].astype(float), 1e-9)
+                least = np.linalg.pinv(
+                    self.jacobian(q[:1])[0][:, self.d].astype(float), 1e-9
+                )
                 q[k, self.d] -= factorial(k) * (least @ self.residual(q[: k + 1])[k])
         J, G = self.jacobian(q), np.zeros((len(q), len(self.names), len(self.u)), REAL)
         G[0, self.u, np.arange(len(self.u))] = 1.0
@@ -370,7 +397,7 @@ class Loops:
         return q, G
 
 
-# --- What the file holds --------------------------------------------------------------------------
+# --- What the file holds ------------------------------------------------------------------------
 
 
 def of_samples(function, motion):
@@ -383,8 +410,12 @@ def open_case(robot, motion, links, wrenches=(), dear=False):
     case = {'motion': motion.tolist()}
     case['weight'] = [derivatives(m.terms()[1]).tolist() for m in moved]
     case['effort'] = [derivatives(sum(m.terms())).tolist() for m in moved]
-    every = [[derivatives(x[:3]).tolist() for x in m.mass_matrix_and_energies()] for m in moved]
-    case['mass_matrix'], case['kinetic_energy'], case['potential_energy'] = map(list, zip(*every))
+    every = [
+        [derivatives(x[:3]).tolist() for x in m.mass_matrix_and_energies()] for m in moved
+    ]
+    case['mass_matrix'], case['kinetic_energy'], case['potential_energy'] = map(
+        list, zip(*every)
+    )
     case['links'] = {link: link_case(moved, link) for link in links}
     case['wrenches'] = [
         {
@@ -399,11 +430,14 @@ def open_case(robot, motion, links, wrenches=(), dear=False):
     if dear:
         first = moved[0]
         joints = [(i, b) for i, b in enumerate(robot.bodies) if b.column is not None]
-        case['inter_body'] = {b.joint: derivatives(first.carried(i)[:3]).tolist() for i, b in joints}
+        case['inter_body'] = {
+            b.joint: derivatives(first.carried(i)[:3]).tolist() for i, b in joints
+        }
         unit = np.eye(10, dtype=REAL)
         case['regressor'] = {
             b.joint: [
-                derivatives(first.efforts(i, sum(first.loads(i, pi)))[:2]).tolist() for pi in unit
+                derivatives(first.efforts(i, sum(first.loads(i, pi)))[:2]).tolist()
+                for pi in unit
             ]
             for i, b in joints
         }
@@ -427,8 +461,8 @@ def partials(robot, motion, wrenches):
 
 
 def link_case(moved, link):
-    i = moved[0].place(link)
-    case = {'pose': []}
+    i, case = moved[0].place(link), {'pose': []}
+    assert i >= 0, link
     for m in moved:
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = (x[0] for x in m.pose(i))
@@ -461,7 +495,9 @@ def flying_case(arm, inertial, rng):
         moment, force = np.split(m.carried(5), 2, axis=1)
         moment = moment - cross(p, force)
         wrenches.append(
-            derivatives(np.concatenate([apply(turned(R), moment), apply(turned(R), force)], axis=1))
+            derivatives(
+                np.concatenate([apply(turned(R), moment), apply(turned(R), force)], axis=1)
+            )
         )
     return {
         'inertial': [inertial[0], *(x.tolist() for x in inertial[1:])],
@@ -501,7 +537,9 @@ LAWS = {  # name: parameters, and the series of the effort by the velocity
     ),
     'Sigmoid': (
         [1.1, 3.0, 0.2],
-        lambda v, a, b, c: a / 2 * (tanh(b / 2 * (v + constant(c, v))) - constant(np.tanh(b * c / 2), v)),
+        lambda v, a, b, c: a / 2 * (
+            tanh(b / 2 * (v + constant(c, v))) - constant(np.tanh(b * c / 2), v)
+        ),
     ),
 }  # fmt: skip
 
@@ -529,7 +567,7 @@ def friction_case(motion):
     return {'laws': [[name, LAWS[name][0]] for name in laws], 'effort': found.tolist()}
 
 
-# --- Other ways to the same values ----------------------------------------------------------------
+# --- Other ways to the same values --------------------------------------------------------------
 
 
 def distance(a, b):
@@ -541,7 +579,10 @@ def compare_with_others(xml, robot, case, gravity):
     """Largest relative distances from Pinocchio, from MuJoCo and between two ways of this file."""
     pin, found = PinOracle(xml, robot.names, gravity), {}
     for s, sample in enumerate(np.array(case['motion'])):
-        far = [distance(pin.interpolated(sample).efforts[m], case['effort'][s][m]) for m in (1, 2)]
+        far = [
+            distance(pin.interpolated(sample).efforts[m], case['effort'][s][m])
+            for m in (1, 2)
+        ]
         far = [distance(pin.effort(sample), case['effort'][s][0]), *far]
         far.append(distance(pin.effort_rate(sample), case['effort'][s][1]))
         q, qd, _ = pin.full(sample[:3])
@@ -551,10 +592,16 @@ def compare_with_others(xml, robot, case, gravity):
         far.append(distance(case['mass_matrix'][s][0], M))
         T = pinocchio.computeKineticEnergy(pin.model, pin.data, at, qd)
         U = pinocchio.computePotentialEnergy(pin.model, pin.data, at)
-        far += [distance(case['kinetic_energy'][s][0], T), distance(case['potential_energy'][s][0], U)]
+        far += [
+            distance(case['kinetic_energy'][s][0], T),
+            distance(case['potential_energy'][s][0], U),
+        ]
         found.setdefault('Pinocchio Q, dQ, d2Q, dQ exact, M, T, U', []).append(far)
         at_rest = Moved(robot, np.vstack([sample[:2], 0.0 * sample[:1]]))
-        Q = derivatives(sum(at_rest.terms()))[0] + np.array(case['mass_matrix'][s][0]) @ sample[2]
+        Q = (
+            derivatives(sum(at_rest.terms()))[0]
+            + np.array(case['mass_matrix'][s][0]) @ sample[2]
+        )
         energies = np.add(case['kinetic_energy'][s], case['potential_energy'][s])
         power = case['effort'][s][0] @ sample[1]
         found.setdefault('itself', []).append(
@@ -576,10 +623,15 @@ def by_mujoco(xml, robot, case, s, gravity):
         boundinertia='1e-12', discardvisual='true',
     )  # fmt: skip
     try:
-        model = mujoco.MjModel.from_xml_string(ElementTree.tostring(bare, encoding='unicode'))
+        model = mujoco.MjModel.from_xml_string(
+            ElementTree.tostring(bare, encoding='unicode')
+        )
     except ValueError:  # an inertia that it does not accept
         return np.nan
-    model.opt.gravity[:], model.opt.disableflags = gravity, mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    model.opt.gravity[:], model.opt.disableflags = (
+        gravity,
+        mujoco.mjtDisableBit.mjDSBL_CONSTRAINT,
+    )
     model.dof_damping[:], model.dof_frictionloss[:], model.dof_armature[:] = 0.0, 0.0, 0.0
     data = mujoco.MjData(model)
     moving = [b for b in robot.bodies if b.column is not None]
@@ -606,22 +658,26 @@ def compare_loops_with_pinocchio(xml, loops, case, gravity):
             J = 0.0
             for sign, link, point in zip((1.0, -1.0), links, points):
                 frame = pin.model.getFrameId(link)
-                of_frame = pinocchio.computeFrameJacobian(pin.model, pin.data, at, frame, aligned)
+                of_frame = pinocchio.computeFrameJacobian(
+                    pin.model, pin.data, at, frame, aligned
+                )
                 pinocchio.updateFramePlacements(pin.model, pin.data)
                 arm = pin.data.oMf[frame].rotation @ point.astype(float)
                 J = J + sign * (of_frame[:3] + np.cross(of_frame[3:], arm, axis=0))
             rows.append(J @ pin.G)
-        unknowns = np.concatenate([np.eye(len(tree))[:, loops.u], np.concatenate(rows).T], axis=1)
+        unknowns = np.concatenate(
+            [np.eye(len(tree))[:, loops.u], np.concatenate(rows).T], axis=1
+        )
         found = np.linalg.lstsq(unknowns, tree, rcond=1e-9)[0][: len(loops.u)]
         far.append(distance(found, effort[0]))
     return {'Pinocchio, points in contact': max(far)}
 
 
-# --- The file -------------------------------------------------------------------------------------
+# --- The file -----------------------------------------------------------------------------------
 
 BUNDLED = {  # links whose motion is in the file
     'panda': ['panda_link8', 'panda_link4'], 'panda_with_hand': ['panda_rightfinger'],
-    'fr3': ['fr3_link8'], 'fr3_with_hand': ['fr3_leftfinger'], 'iiwa14': ['lbr_link_7'],
+    'fr3': ['fr3_link8'], 'fr3_with_hand': ['fr3_leftfinger'], 'iiwa14': ['iiwa_link_7'],
     'ur5e': ['tool0'], 'ur10e': ['tool0'], 'two_link': ['tool'],
 }  # fmt: skip
 TREES = {
@@ -649,7 +705,11 @@ def main():
         ]
 
     def urdf_case(name, xml, links, gravity, dear, bundled=False):
-        moving = [j for j in ElementTree.fromstring(xml).findall('joint') if j.get('type') != 'fixed']
+        moving = [
+            j
+            for j in ElementTree.fromstring(xml).findall('joint')
+            if j.get('type') != 'fixed'
+        ]
         names = [j.get('name') for j in moving if j.find('mimic') is None]
         robot = of_urdf(xml, names, gravity)
         robots[name] = {'joints': robot.names, 'gravity': list(gravity)}
@@ -664,7 +724,9 @@ def main():
         robot = urdf_case(name, xml, links, (0.0, 0.0, -9.81), name == 'panda', True)
         if name == 'panda':
             sample = motion_of(7, 9, 1)
-            effort = of_samples(lambda q, r=robot: derivatives(sum(Moved(r, q).terms())), sample)
+            effort = of_samples(
+                lambda q, r=robot: derivatives(sum(Moved(r, q).terms())), sample
+            )
             cases['order six'] = {'motion': sample.tolist(), 'effort': effort}
             cases['friction'] = friction_case(np.array(cases[name]['motion']))
     for seed, (name, (kinds, parents, mimics)) in enumerate(TREES.items()):
@@ -677,7 +739,9 @@ def main():
     screws[:, :3] /= np.linalg.norm(screws[:, :3], axis=1)[:, None]
     poses = [np.eye(4) for _ in screws]
     for pose in poses:
-        pose[:3, :3] = exponential(np.array([1.0], REAL), np.r_[rng.normal(size=3), 0, 0, 0])[0][0]
+        pose[:3, :3] = exponential(
+            np.array([1.0], REAL), np.r_[rng.normal(size=3), 0, 0, 0]
+        )[0][0]
         pose[:3, :3] = np.linalg.svd(pose[:3, :3])[0] @ np.linalg.svd(pose[:3, :3])[2]
         pose[:3, 3] = rng.uniform(-0.4, 0.4, 3)
     inertias = [random_inertia(rng) for _ in screws]
