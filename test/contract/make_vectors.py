@@ -304,10 +304,11 @@ class Moved:
         every = [(i, self.loads(i, b.parameters)) for i, b in enumerate(self.robot.bodies)]
         return [sum(self.efforts(i, load[term]) for i, load in every) for term in (0, 1)]
 
-    def carried(self, i):
-        """What a joint carries: the loads of all links behind it, without wrenches."""
+    def carried(self, i, wrenches=()):
+        """What a joint carries: the loads of all links behind it, and wrenches on them."""
         behind = [k for k in range(len(self.robot.bodies)) if i in [*self.way(k), k]]
-        return sum(sum(self.loads(k, self.robot.bodies[k].parameters)) for k in behind)
+        load = sum(sum(self.loads(k, self.robot.bodies[k].parameters)) for k in behind)
+        return load + sum(self.applied(*w) for w in wrenches if self.place(w[0]) in behind)
 
     def mass_matrix_and_energies(self):
         M = np.zeros((len(self.q), *[len(self.robot.names)] * 2), self.q.dtype)
@@ -431,7 +432,7 @@ def open_case(robot, motion, links, wrenches=(), dear=False):
         first = moved[0]
         joints = [(i, b) for i, b in enumerate(robot.bodies) if b.column is not None]
         case['inter_body'] = {
-            b.joint: derivatives(first.carried(i)[:3]).tolist() for i, b in joints
+            b.joint: derivatives(first.carried(i, wrenches)[:3]).tolist() for i, b in joints
         }
         unit = np.eye(10, dtype=REAL)
         case['regressor'] = {

@@ -288,10 +288,10 @@ def test_partial_derivatives_of_the_efforts_and_of_their_derivatives(name):
 
 
 @rich
-def test_joints_transmit_the_loads_of_all_links_behind_them(name):
+def test_joints_transmit_loads_and_wrenches_of_all_links_behind_them(name):
     model, motion = robot(name), values(name, 'motion', 0)
     expected = np.stack([values(name, 'inter_body', j) for j in model.body_names], axis=1)
-    assert_same(inter_body_wrenches(model, motion), expected, 0)
+    assert_same(inter_body_wrenches(model, motion, wrenches_of(name)[0]), expected, 0)
 
 
 # --- Forward dynamics ---------------------------------------------------------------------------
