@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BPoly
 from scipy.spatial.transform import Rotation
-from support.random_trees import random_gravity, random_motion, random_robot
+from support.random_trees import random_motion
 from support.tool_cases import (
     CENTER,
     GRAVITY,
@@ -78,38 +78,6 @@ def test_weight_as_a_wrench_needs_the_efforts_that_a_payload_adds_by_gravity(
         (full - inertia) - (bare - without),
         atol=1e-11 * np.abs(full).max(),
     )
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-@motions
-def test_weight_agrees_between_expressions_on_every_link_of_a_tree(seed):
-    tree = random_robot(seed)
-    model = RobotModel.from_urdf(tree.xml, gravity=random_gravity(seed))
-    motion = random_motion(seed, model.n_joints, 5)
-    for link in tree.links:
-        pose, twist = forward_kinematics(model, motion[:3], link)
-        efforts = [
-            inverse_dynamics(
-                model,
-                motion,
-                Wrench(link, tool_weight(pose, twist, model.gravity, MASS, CENTER, e), e),
-            )
-            for e in ('body', 'spatial')
-        ]
-        np.testing.assert_allclose(*efforts, atol=1e-10 * np.abs(efforts[0]).max())
-
-
-def test_weight_of_many_samples_is_that_of_each():
-    motion = random_motion(3, 7, 3, (4, 2))
-    pose, twist = forward_kinematics(panda(), motion, LINK)
-    for expressed_in in ('body', 'spatial'):
-        together = tool_weight(pose, twist, GRAVITY, MASS, CENTER, expressed_in)
-        assert together.shape == (4, 2, 3, 6)
-        for index in np.ndindex(4, 2):
-            alone = tool_weight(
-                pose[index], twist[index], GRAVITY, MASS, CENTER, expressed_in
-            )
-            np.testing.assert_allclose(together[index], alone, atol=1e-13)
 
 
 def test_wrench_of_a_sensor_has_the_moment_of_its_force_about_the_link():
