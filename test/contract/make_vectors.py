@@ -13,7 +13,7 @@ Jacobians, energies, closed loops), from MuJoCo, and from itself where two ways 
 """
 
 import json
-from collections import namedtuple
+from dataclasses import make_dataclass, replace
 from math import factorial
 from pathlib import Path
 from xml.etree import ElementTree
@@ -30,10 +30,9 @@ EYE = np.eye(3, dtype=REAL)
 FRAMES = ('body', 'spatial', 'hybrid')
 
 # A link with the joint in front of it: columns are the independent joints; fixed ones have none.
-Body = namedtuple(
-    'Body', 'joint link parent turn shift screw column ratio offset parameters'
-)
-Robot = namedtuple('Robot', 'bodies names gravity')
+FIELDS = 'joint link parent turn shift screw column ratio offset parameters'
+Body = make_dataclass('Body', FIELDS.split())
+Robot = make_dataclass('Robot', ['bodies', 'names', 'gravity'])
 
 
 # --- Robots -------------------------------------------------------------------------------------
@@ -176,8 +175,8 @@ def from_rate(start, derivative, u):
     return y
 
 
-def square(y):
-    return np.stack([(y[: k + 1] * y[k::-1]).sum() for k in range(len(y))])
+def scalar(a, b):
+    return np.convolve(a, b)[: len(a)]
 
 
 def exponential(angle, screw):
@@ -402,18 +401,16 @@ class Loops:
 
 
 def of_samples(function, motion):
-    return np.array([function(sample) for sample in motion]).tolist()
+    return np.array([function(sample) for sample in motion])
 
 
 def open_case(robot, motion, links, wrenches=(), dear=False):
     """All quantities of an open robot along samples (S, K, n); the dear ones of the first."""
     moved = [Moved(robot, sample) for sample in motion]
-    case = {'motion': motion.tolist()}
-    case['weight'] = [derivatives(m.terms()[1]).tolist() for m in moved]
-    case['effort'] = [derivatives(sum(m.terms())).tolist() for m in moved]
-    every = [
-        [derivatives(x[:3]).tolist() for x in m.mass_matrix_and_energies()] for m in moved
-    ]
+    case = {'motion': motion}
+    case['weight'] = [derivatives(m.terms()[1]) for m in moved]
+    case['effort'] = [derivatives(sum(m.terms())) for m in moved]
+    every = [[derivatives(x[:3]) for x in m.mass_matrix_and_energies()] for m in moved]
     case['mass_matrix'], case['kinetic_energy'], case['potential_energy'] = map(
         list, zip(*every)
     )
@@ -422,7 +419,7 @@ def open_case(robot, motion, links, wrenches=(), dear=False):
         {
             'wrench': wrench,
             'effort': [
-                derivatives(m.efforts(m.place(wrench[0]), m.applied(*wrench))).tolist()
+                derivatives(m.efforts(m.place(wrench[0]), m.applied(*wrench)))
                 for m in moved
             ],
         }
@@ -432,13 +429,12 @@ def open_case(robot, motion, links, wrenches=(), dear=False):
         first = moved[0]
         joints = [(i, b) for i, b in enumerate(robot.bodies) if b.column is not None]
         case['inter_body'] = {
-            b.joint: derivatives(first.carried(i, wrenches)[:3]).tolist() for i, b in joints
+            b.joint: derivatives(first.carried(i, wrenches)[:3]) for i, b in joints
         }
         unit = np.eye(10, dtype=REAL)
         case['regressor'] = {
             b.joint: [
-                derivatives(first.efforts(i, sum(first.loads(i, pi)))[:2]).tolist()
-                for pi in unit
+                derivatives(first.efforts(i, sum(first.loads(i, pi)))[:2]) for pi in unit
             ]
             for i, b in joints
         }
@@ -458,7 +454,7 @@ def partials(robot, motion, wrenches):
             load = m.applied(link, values[: len(Q)], *rest)
             Q = Q + m.efforts(m.place(link), load)
         found[..., k, j] = derivatives(Q.imag / STEP)
-    return found.tolist()
+    return found
 
 
 def link_case(moved, link):
@@ -467,11 +463,11 @@ def link_case(moved, link):
     for m in moved:
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = (x[0] for x in m.pose(i))
-        case['pose'].append(pose.tolist())
+        case['pose'].append(pose)
     for frame in FRAMES:
         case[frame] = {
-            'twist': [derivatives(m.twist(i, frame)).tolist() for m in moved],
-            'jacobian': [derivatives(m.jacobian(i, frame)[:3]).tolist() for m in moved],
+            'twist': [derivatives(m.twist(i, frame)) for m in moved],
+            'jacobian': [derivatives(m.jacobian(i, frame)[:3]) for m in moved],
         }
     return case
 
@@ -483,9 +479,9 @@ def flying_case(arm, inertial, rng):
              1.0, 0.0, np.zeros(10, REAL))
         for i in range(6)
     ]  # fmt: skip
-    carrier[5] = carrier[5]._replace(parameters=parameters(*inertial))
+    carrier[5] = replace(carrier[5], parameters=parameters(*inertial))
     behind = [
-        b._replace(parent=b.parent + 6, column=None if b.column is None else b.column + 6)
+        replace(b, parent=b.parent + 6, column=None if b.column is None else b.column + 6)
         for b in arm.bodies
     ]
     robot = Robot(carrier + behind, ['x'] * 6 + arm.names, arm.gravity)
@@ -501,14 +497,11 @@ def flying_case(arm, inertial, rng):
             )
         )
     return {
-        'inertial': [inertial[0], *(x.tolist() for x in inertial[1:])],
-        'motion': motion[..., 6:].tolist(),
-        'effort': [derivatives(sum(m.terms()))[:, 6:].tolist() for m in moved],
-        'base_wrench': np.array(wrenches).tolist(),
-        'base': {
-            key: [value for value in x] if key == 'pose' else x['twist']
-            for key, x in link_case(moved, 'c5').items()
-        },
+        'inertial': inertial,
+        'motion': motion[..., 6:],
+        'effort': [derivatives(sum(m.terms()))[:, 6:] for m in moved],
+        'base_wrench': wrenches,
+        'base': link_case(moved, 'c5'),
     }
 
 
@@ -523,9 +516,9 @@ def loop_case(loops, motion):
             ('mass_matrix', product(turned(G), product(M, G))[:3]),
             ('velocities', G[:3]),
         ):
-            found[key].append(derivatives(series).tolist())
-        found['whole'].append(q.astype(float).tolist())
-    return {'motion': motion.tolist(), 'joints': loops.names, **found}
+            found[key].append(derivatives(series))
+        found['whole'].append(q.astype(float))
+    return {'motion': motion, 'joints': loops.names, **found}
 
 
 LAWS = {  # name: parameters, and the series of the effort by the velocity
@@ -534,7 +527,7 @@ LAWS = {  # name: parameters, and the series of the effort by the velocity
     'Coulomb': ([1.3, 0.4], lambda v, c, s: c * tanh(v / s)),
     'Stribeck': (
         [0.8, 0.5, 0.3],
-        lambda v, c, w, s: c * scalar(from_exp(-square(v / w)), tanh(v / s)),
+        lambda v, c, w, s: c * scalar(from_exp(-scalar(v / w, v / w)), tanh(v / s)),
     ),
     'Sigmoid': (
         [1.1, 3.0, 0.2],
@@ -546,15 +539,11 @@ LAWS = {  # name: parameters, and the series of the effort by the velocity
 
 
 def tanh(u):
-    return from_rate(np.tanh(u[0]), lambda y: constant(1.0, y) - square(y), u)
+    return from_rate(np.tanh(u[0]), lambda y: constant(1.0, y) - scalar(y, y), u)
 
 
 def from_exp(u):
     return from_rate(np.exp(u[0]), lambda y: y, u)
-
-
-def scalar(a, b):
-    return np.stack([(a[: k + 1] * b[k::-1]).sum() for k in range(len(a))])
 
 
 def friction_case(motion):
@@ -565,7 +554,7 @@ def friction_case(motion):
         q = motion[s, :, j].astype(REAL) / factorials(motion.shape[1])
         numbers, effort = LAWS[laws[j]]
         found[s, :, j] = derivatives(effort(rate(q)[:-1], *map(REAL, numbers)))
-    return {'laws': [[name, LAWS[name][0]] for name in laws], 'effort': found.tolist()}
+    return {'laws': [[name, LAWS[name][0]] for name in laws], 'effort': found}
 
 
 # --- Other ways to the same values --------------------------------------------------------------
@@ -698,9 +687,9 @@ def main():
 
     def wrenches_on(links):
         return [
-            [link, rng.normal(0.0, 9.0, (3, 6)).tolist(), frame, acting]
+            [link, rng.normal(0.0, 9.0, (3, 6)), frame, acting]
             for link, (frame, acting) in zip(
-                np.resize(links, 6).tolist(),
+                np.resize(links, 6),
                 [(f, a) for f in FRAMES for a in ('on_environment', 'on_robot')],
             )
         ]
@@ -713,7 +702,7 @@ def main():
         ]
         names = [j.get('name') for j in moving if j.find('mimic') is None]
         robot = of_urdf(xml, names, gravity)
-        robots[name] = {'joints': robot.names, 'gravity': list(gravity)}
+        robots[name] = {'joints': robot.names, 'gravity': gravity}
         robots[name]['bundled' if bundled else 'urdf'] = name if bundled else xml
         wrenches = wrenches_on(links) if dear else ()
         cases[name] = open_case(robot, motion_of(len(robot.names)), links, wrenches, dear)
@@ -728,11 +717,11 @@ def main():
             effort = of_samples(
                 lambda q, r=robot: derivatives(sum(Moved(r, q).terms())), sample
             )
-            cases['order six'] = {'motion': sample.tolist(), 'effort': effort}
+            cases['order six'] = {'motion': sample, 'effort': effort}
             cases['friction'] = friction_case(np.array(cases[name]['motion']))
     for seed, (name, (kinds, parents, mimics)) in enumerate(TREES.items()):
         xml = random_urdf(seed, kinds.split(), parents, mimics)
-        gravity = (9.81 * np.array([2.0, -1.0, 2.0]) / 3.0).tolist()
+        gravity = 9.81 * np.array([2.0, -1.0, 2.0]) / 3.0
         robot = urdf_case(name, xml, [f'l{len(parents)}', 'l3', 'l1'], gravity, True)
         if name == 'branches':
             cases['flying'] = flying_case(robot, random_inertia(rng), rng)
@@ -747,8 +736,8 @@ def main():
         pose[:3, 3] = rng.uniform(-0.4, 0.4, 3)
     inertias = [random_inertia(rng) for _ in screws]
     robots['helical'] = {
-        'screws': screws.tolist(), 'poses': np.array(poses).tolist(), 'parents': [-1, 0, 1, 1, 3],
-        'inertias': [[m, c.tolist(), tensor.tolist()] for m, c, tensor in inertias],
+        'screws': screws, 'poses': poses, 'parents': [-1, 0, 1, 1, 3],
+        'inertias': inertias,
         'gravity': [1.0, -9.0, 3.0], 'joints': [f'joint{i + 1}' for i in range(5)],
     }  # fmt: skip
     helical, links = of_screws(robots['helical']), ['link5', 'link3']
@@ -761,7 +750,9 @@ def main():
         robots[name] = {'bundled': name, 'joints': [loops.names[j] for j in loops.u]}
         cases[name] = loop_case(loops, motion)
         print(name, compare_loops_with_pinocchio(xml, loops, cases[name], gravity))
-    text = json.dumps({'robots': robots, 'cases': cases}, separators=(',', ':'))
+    text = json.dumps(
+        {'robots': robots, 'cases': cases}, separators=(',', ':'), default=np.ndarray.tolist
+    )
     (HERE / 'vectors.json').write_text(text.replace('],"', '],\n"') + '\n')
 
 

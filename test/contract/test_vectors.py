@@ -334,7 +334,7 @@ def test_a_base_that_moves_and_one_that_floats():
     )
     pose = values('flying', 'base', 'pose')
     for frame in FRAMES:
-        base = pose, values('flying', 'base', frame)
+        base = pose, values('flying', 'base', frame, 'twist')
 
         def moved(model, base=base, frame=frame):
             return moving_base_inverse_dynamics(model, motion, base, expressed_in=frame)
@@ -350,7 +350,9 @@ def test_a_base_that_moves_and_one_that_floats():
         for found in answers(model, flown):
             assert_same(found.acceleration, motion[:, 2:], tolerance=1e-10)
             assert_same(
-                found.twist_rate, values('flying', 'base', 'body')[:, 1:], tolerance=1e-10
+                found.twist_rate,
+                values('flying', 'base', 'body', 'twist')[:, 1:],
+                tolerance=1e-10,
             )
 
 

@@ -46,7 +46,7 @@ def relative(found, expected):
     )
 
 
-@pytest.mark.parametrize('seeds', [range(4), range(4, 40)])
+@pytest.mark.parametrize('seeds', [range(2), range(2, 40)])
 def test_motion_and_efforts_of_random_mechanisms_agree_with_power_series(seeds):
     for seed in seeds:
         assert_agreement(seed)

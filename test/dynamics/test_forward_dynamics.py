@@ -90,28 +90,6 @@ def test_friction_armature_mimic_joints_and_wrenches_are_part_of_it(algorithm):
     assert_returns(model, motion, found)
 
 
-# --- Hybrid dynamics ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('which', [[], [0], [1, 4], range(7)])
-def test_prescribed_motion_and_efforts_of_the_others_give_the_rest(which):
-    model = RobotModel.from_urdf('panda').with_friction({'panda_joint3': Viscous(0.5)})
-    motion = motion_of(model, 5)
-    given = [
-        Wrench(*case)
-        for case in wrench_cases(np.random.default_rng(2), ['panda_link8'], 3, (3,))
-    ]
-    effort = inverse_dynamics(model, motion, given)
-    known, asked = motion.copy(), effort.copy()
-    free = [j for j in range(7) if j not in which]
-    known[:, 2:, free] = np.nan
-    asked[..., list(which)] = np.nan
-    names = [model.joint_names[j] for j in which]
-    found = hybrid_dynamics(model, known, asked, names, given)
-    assert found.motion == pytest.approx(motion, rel=1e-8, abs=1e-8)
-    assert found.effort == pytest.approx(effort, rel=1e-9, abs=1e-9)
-
-
 # --- What cannot be computed --------------------------------------------------------------------
 
 
@@ -176,7 +154,7 @@ def robot_that_ends_on_its_axis(seed, ratio):
 @pytest.mark.parametrize('algorithm', ALGORITHMS)
 def test_a_point_mass_on_the_last_axis_is_singular_though_rounding_is_not_zero(algorithm):
     effort = np.ones((1, 3))
-    for seed in range(60 if algorithm == 'auto' else 3):
+    for seed in range(6):
         model = robot_that_ends_on_its_axis(seed, 0.0)
         state = motion_of(model, 2, seed, ())
         with pytest.raises(ModelError, match="singular.*'joint3'"):
@@ -192,7 +170,7 @@ def test_a_point_mass_on_the_last_axis_is_singular_though_rounding_is_not_zero(a
 @pytest.mark.parametrize('algorithm', ALGORITHMS)
 @pytest.mark.parametrize('ratio', [1e-4, 1e-8, 1e-12])
 def test_a_thin_last_link_has_the_digits_that_its_inertia_leaves(algorithm, ratio):
-    for seed in range(60 if algorithm == 'auto' else 3):
+    for seed in range(10):
         model = robot_that_ends_on_its_axis(seed, ratio)
         motion = motion_of(model, 3, seed, ())
         effort = inverse_dynamics(model, motion)
@@ -203,25 +181,12 @@ def test_a_thin_last_link_has_the_digits_that_its_inertia_leaves(algorithm, rati
 STATE, EFFORT = np.zeros((2, 7)), np.zeros((3, 7))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'arguments, error, message',
     [
-        (
-            (np.zeros((3, 7)), EFFORT),
-            MotionError,
-            r'state has shape \(3, 7\).*\(..., 2, 7\)',
-        ),
-        ((np.zeros(7), EFFORT), MotionError, r'\(7,\)'),
-        ((np.zeros((2, 6)), EFFORT), MotionError, r'\(2, 6\)'),
-        (
-            (STATE, np.zeros(7)),
-            MotionError,
-            r'efforts have shape \(7,\), expected \(..., m, 7\)',
-        ),
         ((STATE, np.zeros((0, 7))), MotionError, r'm >= 1'),
         ((STATE, np.zeros((3, 6))), MotionError, r'\(3, 6\)'),
-        ((STATE, np.full((3, 7), np.nan)), MotionError, 'effort holds nan'),
-        ((np.full((2, 7), np.inf), EFFORT), MotionError, 'holds inf'),
         ((np.zeros((2, 2, 7)), np.zeros((3, 1, 7))), MotionError, 'do not broadcast'),
         ((STATE, np.full((1, 7), 1e308)), MotionError, 'overflows'),
         ((STATE, EFFORT, Wrench('panda_link8', np.zeros((2, 6)))), WrenchError, '3'),

@@ -19,7 +19,7 @@ from hodyn_ros import (
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.lie import leibniz
 
-SAMPLES = 5
+SAMPLES = 3
 
 
 @pytest.fixture(scope='module', params=ROBOTS[::-1])

@@ -21,7 +21,6 @@ from hodyn_ros import (
     base_parameters,
     floating_base_forward_dynamics,
     forward_kinematics,
-    hybrid_dynamics,
     inverse_dynamics,
     inverse_dynamics_derivatives,
     jacobian,
@@ -141,24 +140,6 @@ def test_efforts_are_linear_in_base_parameters_and_those_of_joints(seed):
     expected = inverse_dynamics(rubbing, motion) - expected
     size = np.abs(expected).max()
     np.testing.assert_allclose(of_joints, expected, rtol=1e-9, atol=1e-11 * size)
-
-
-@pytest.mark.parametrize('seed', [None, *range(4)])
-def test_hybrid_dynamics_gives_what_was_not_given(seed):
-    if seed is None:
-        model = mechanisms.five_bar().with_friction({'left_rod': Viscous(0.3)})
-        motion = some_motion(model)
-    else:
-        model, motion = some_closed_motion(seed)
-    wrench = Wrench(model.closure.loops[0].link_b, random_motion(2, 6, 3))
-    effort = inverse_dynamics(model, motion, wrench)
-    moved, pushed = motion.copy(), effort.copy()
-    moved[..., 2:, 1:] = np.nan
-    pushed[..., 0] = np.nan
-    found = hybrid_dynamics(model, moved, pushed, [model.joint_names[0]], wrench)
-    scale = np.abs(motion).max()
-    np.testing.assert_allclose(found.motion, motion, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(found.effort, effort, rtol=1e-10, atol=1e-9)
 
 
 def carried_five_bar():

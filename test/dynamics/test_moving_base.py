@@ -12,7 +12,6 @@ from support.random_trees import (
 )
 
 from hodyn_ros import (
-    Inertia,
     RobotModel,
     Wrench,
     floating_base_forward_dynamics,
@@ -20,7 +19,7 @@ from hodyn_ros import (
     inverse_dynamics,
     moving_base_inverse_dynamics,
 )
-from hodyn_ros.errors import HodynError, ModelError, MotionError, WrenchError
+from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.model.friction import Coulomb, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -179,6 +178,7 @@ POSE, TWIST = np.eye(4), np.zeros((4, 6))
 STRETCHED = np.diag([1.0, 1.0, 1.1, 1.0])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'base, message',
     [
@@ -214,28 +214,6 @@ def test_a_base_without_inertia_cannot_float():
     )
     # It falls.
     assert found.twist_rate[0] == pytest.approx([0, 0, 0, *heavy.gravity], abs=1e-12)
-
-
-def test_wrenches_on_the_base_of_another_shape_are_refused():
-    model = RobotModel.from_body_screws(
-        [[0, 0, 1, 0, 0, 0]],
-        [np.eye(4)],
-        inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3))],
-    )
-    with pytest.raises(
-        WrenchError, match=r'base_wrench has shape \(1, 6\), expected \(..., 2'
-    ):
-        floating_base_forward_dynamics(
-            model,
-            [[0.0], [0.0]],
-            (POSE, TWIST),
-            [[0.0], [0.0]],
-            base_wrench=np.zeros((1, 6)),
-        )
-    with pytest.raises(HodynError, match=r'twist of the base has shape \(0, 6\)'):
-        floating_base_forward_dynamics(
-            model, [[0.0], [0.0]], (POSE, np.zeros((0, 6))), [[0.0]]
-        )
 
 
 def test_an_impossible_inertia_of_the_base_link_is_refused_where_it_matters():

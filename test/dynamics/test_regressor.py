@@ -56,6 +56,7 @@ def test_parameters_go_into_a_model_and_come_back(name):
     assert other.links is not None and other.joint_names == model.joint_names
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'changed, message',
     [
@@ -116,21 +117,6 @@ def test_inertias_friction_and_armature_together_make_the_efforts(name):
     assert np.all(relative_errors(Q, expected) <= 1e-13)
 
 
-def test_springs_parallel_to_joints_act_on_the_joint_that_is_followed():
-    model = load(ROBOTS['Panda with hand']().xml)
-    motion = random_motion(7, model.n_joints, 5)
-    Y = joint_regressor(model, motion, ['stiffness'])
-    assert Y.shape == (3, model.n_joints, model.n_bodies)
-    # The fingers have the position of one joint.
-    follower, followed = model.n_bodies - 1, model.coordinate[-1]
-    assert list(model.coordinate).count(followed) == 2
-    for order in range(3):
-        expected = np.zeros((model.n_joints, model.n_bodies))
-        expected[model.coordinate, range(model.n_bodies)] = motion[order, model.coordinate]
-        np.testing.assert_allclose(Y[order], expected, rtol=1e-15)
-    assert Y[0, followed, follower] == motion[0, followed]
-
-
 @pytest.mark.parametrize('term', ['damping', 1.0, None])
 def test_unknown_terms_are_refused(panda, term):
     for call in (
@@ -176,11 +162,6 @@ def test_what_does_not_matter_depends_on_gravity():
 def test_armature_is_told_apart_from_inertia_where_more_than_the_joint_moves_it(panda):
     # That of the first two joints is not: the body turns about their axes by the joint alone.
     assert base_parameters(panda, ['armature']).rank == 43 + 7 - 2
-
-
-def test_tolerance_that_is_not_above_zero_is_refused(panda):
-    with pytest.raises(ModelError, match='The tolerance is 0.0'):
-        base_parameters(panda, tolerance=0.0)
 
 
 # --- Names --------------------------------------------------------------------------------------

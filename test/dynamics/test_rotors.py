@@ -204,6 +204,7 @@ def test_a_rotor_is_a_link_that_turns(with_rotors):
     assert armature['second'] == 0.0
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('rotor', 'message'),
     [
