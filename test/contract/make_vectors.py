@@ -289,6 +289,18 @@ class Moved:
             1.0 if acting == 'on_environment' else -1.0
         )
 
+    def tool_weight(self, i, frame):
+        """Moment and force of the weight of 2 kg at (0.1, -0.2, 0.3) m of a link."""
+        R, p = self.pose(i)
+        force, lever = (
+            constant(2.0 * self.robot.gravity, self.q[:, 0]),
+            R @ [0.1, -0.2, 0.3],
+        )
+        if frame == 'body':
+            force, lever = apply(turned(R), force), apply(turned(R), lever)
+        moment = cross(p + lever if frame == 'spatial' else lever, force)
+        return np.concatenate([moment, force], axis=1)
+
     def efforts(self, i, load):
         """Efforts of all joints that carry a load on a link, by virtual work."""
         Q = np.zeros((len(load), len(self.robot.names)), np.result_type(load, self.q))
@@ -468,6 +480,7 @@ def link_case(moved, link):
         case[frame] = {
             'twist': [derivatives(m.twist(i, frame)) for m in moved],
             'jacobian': [derivatives(m.jacobian(i, frame)[:3]) for m in moved],
+            'tool': [derivatives(m.tool_weight(i, frame)) for m in moved],
         }
     return case
 
@@ -506,13 +519,14 @@ def flying_case(arm, inertial, rng):
 
 
 def loop_case(loops, motion):
-    found = {key: [] for key in ('whole', 'effort', 'mass_matrix', 'velocities')}
+    found = {key: [] for key in ('whole', 'effort', 'weight', 'mass_matrix', 'velocities')}
     for sample in motion:
         q, G = loops.closed(sample)
         moved = Moved(loops.robot, q)
         M = moved.mass_matrix_and_energies()[0]
         for key, series in (
             ('effort', apply(turned(G), sum(moved.terms()))),
+            ('weight', apply(turned(G), moved.terms()[1])),
             ('mass_matrix', product(turned(G), product(M, G))[:3]),
             ('velocities', G[:3]),
         ):

@@ -44,6 +44,7 @@ from hodyn_ros.dynamics import (
     inter_body_wrenches,
     loop_efforts,
     parameter_names,
+    tool_weight,
 )
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics import complete_motion
@@ -169,7 +170,7 @@ def test_a_model_computes_by_numpy_first_and_by_compiled_code_when_it_is_warm():
 @pytest.mark.parametrize(
     'algorithm', ['auto', 'nth_order', 'spatial', 'closed_form', 'engine']
 )
-@pytest.mark.parametrize('shape', [(2,), (2, 1), (3, 40, 2), (0,)])
+@pytest.mark.parametrize('shape', [(2,), (2, 1), (3, 41, 2), (0,)])
 def test_leading_axes_are_samples(shape, algorithm):
     model, (wrench, *_), (added, *_) = robot('branches'), *wrenches_of('branches')
     samples = np.arange(np.prod(shape), dtype=int).reshape(shape) % 2
@@ -228,7 +229,7 @@ def test_mass_matrix_weight_and_energies_with_their_derivatives(name):
 
 
 @pytest.mark.parametrize('skew', [True, False])
-@rich
+@pytest.mark.parametrize('name', [*RICH, *LOOPS])
 def test_coriolis_matrices_give_what_the_other_terms_leave(name, skew):
     model, motion = robot(name), values(name, 'motion')
     M, rest = values(name, 'mass_matrix'), values(name, 'effort') - values(name, 'weight')
@@ -374,6 +375,16 @@ def test_poses_twists_and_jacobians_of_links(name, frame):
         assert_same(J, expected[frame]['jacobian'])
 
 
+@pytest.mark.parametrize('frame', ['body', 'spatial'])
+@rich
+def test_weight_of_a_tool_on_a_link_that_moves(name, frame):
+    for expected in CASES[name]['links'].values():
+        pose, twist = np.array(expected['pose']), np.array(expected['body']['twist'])
+        gravity = robot(name).gravity
+        found = tool_weight(pose, twist, gravity, 2.0, (0.1, -0.2, 0.3), frame)
+        assert_same(found, expected[frame]['tool'])
+
+
 @pytest.mark.parametrize('frame', FRAMES)
 def test_the_motion_of_a_link_gives_joints_and_efforts_back(frame):
     model, motion = robot('ur5e'), values('ur5e', 'motion')
@@ -417,6 +428,9 @@ def test_mass_matrices_and_accelerations_of_robots_with_closed_loops(name):
     model, motion, effort = robot(name), values(name, 'motion'), values(name, 'effort')
     for found in answers(model, lambda model: mass_matrix(model, motion[:, :3])):
         assert_same(found, values(name, 'mass_matrix'), tolerance=1e-11)
+    assert_same(
+        gravity_effort(model, motion)[:, :3], values(name, 'weight'), tolerance=1e-11
+    )
     for found in answers(
         model, lambda model: forward_dynamics(model, motion[:, :2], effort)
     ):
@@ -429,8 +443,10 @@ def test_more_motors_than_independent_joints_share_the_least_efforts(name):
     joints = CASES[name]['joints']
     motors = [*model.joint_names, next(x for x in joints if x not in model.joint_names)]
     G = values(name, 'velocities')[:, :, [joints.index(x) for x in motors]]
-    found = distribute_efforts(model, motion, effort, motors)
-    least = [np.linalg.pinv(g.T) @ q for g, q in zip(G[:, 0], effort[:, 0])]
+    weights = 1.0 + np.arange(len(motors))
+    found = distribute_efforts(model, motion, effort, motors, weights)
+    root = np.sqrt(weights)
+    least = [np.linalg.pinv(g.T / root) @ q / root for g, q in zip(G[:, 0], effort[:, 0])]
     assert_same(found[:, 0], least, tolerance=1e-10)
     for order in range(3):
         shared = leibniz(np.swapaxes(G, -1, -2), found, order)

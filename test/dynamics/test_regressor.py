@@ -17,7 +17,6 @@ from hodyn_ros import (
     joint_regressor,
     regressor,
 )
-from hodyn_ros.dynamics import parameter_names
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 
@@ -130,24 +129,6 @@ def test_unknown_terms_are_refused(panda, term):
 # --- Base parameters ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('name', SOME)
-def test_base_parameters_determine_the_efforts_in_all_orders(name):
-    model = load(ROBOTS[name]().xml)
-    terms = [Viscous(1.0), 'armature']
-    b, independent, dependent, Z, mapping, _ = base_parameters(model, terms)
-    count = 12 * model.n_bodies
-    assert sorted([*independent, *dependent]) == list(range(count))
-    assert Z.shape == (b, count - b) and mapping.shape == (b, count)
-    parameters = np.random.default_rng(0).normal(size=count)
-    combined = parameters[independent] + Z @ parameters[dependent]
-    np.testing.assert_allclose(mapping @ parameters, combined, atol=1e-12)
-    motion = random_motion(10, model.n_joints, 6, (3,))
-    Y = [regressor(model, motion), joint_regressor(model, motion, terms)]
-    Y = np.concatenate(Y, axis=-1)
-    errors = relative_errors(Y[..., independent] @ combined, Y @ parameters)
-    assert np.all(errors <= 1e-12)
-
-
 def test_what_does_not_matter_depends_on_gravity():
     upright = RobotModel.from_body_screws(
         [[0, 0, 1, 0, 0, 0]], [np.eye(4)], inertias=[(1.0, (0.1, 0, 0), np.eye(3))]
@@ -165,21 +146,3 @@ def test_armature_is_told_apart_from_inertia_where_more_than_the_joint_moves_it(
 
 
 # --- Names --------------------------------------------------------------------------------------
-
-
-def test_every_column_has_a_name(panda):
-    terms = (Viscous(1.0), 'armature')
-    names = parameter_names(panda, terms)
-    motion = random_motion(0, 7, 3, (2,))
-    assert (
-        len(names)
-        == len(set(names))
-        == 70 + joint_regressor(panda, motion, terms).shape[-1]
-    )
-    parameters = dict(zip(names, panda.inertial_parameters))
-    joint = panda.body_names.index('panda_joint3')
-    assert parameters['panda_joint3 mass'] == panda.M_body[joint][3, 3]
-    assert parameters['panda_joint3 iyz'] == panda.M_body[joint][1, 2]
-    assert names[70:72] == ('panda_joint1 viscous', 'panda_joint1 armature')
-    with pytest.raises(ModelError, match='springy'):
-        parameter_names(panda, ['springy'])
