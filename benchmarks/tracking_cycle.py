@@ -265,7 +265,8 @@ class Loop:
         self.difference = self.error = 0.0
         self._acting = self._torque = self.plant.torque
         self._now = self.START
-        self._one = library.begin(self._now, self._measured().ctypes.data)
+        places = self._measured()
+        self._one = library.begin(self._now, places.ctypes.data)
 
     @staticmethod
     def _motion(period: float, lead: float) -> Array:

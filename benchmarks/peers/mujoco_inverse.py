@@ -75,12 +75,11 @@ def in_c(case: Case) -> list[Contestant]:
     motion = np.ascontiguousarray(case.motion[:, :3, order])
     samples, K, n = motion.shape
     efforts = np.empty((samples, 1, n))
-    # The bindings know the addresses of the structures behind their objects.
-    structures = model._address, data._address
-    arrays = motion.ctypes.data, efforts.ctypes.data
 
     def run() -> None:
-        loop(*structures, samples, K, *arrays)
+        # The bindings know the addresses of the structures behind their objects.
+        structures = model._address, data._address
+        loop(*structures, samples, K, motion.ctypes.data, efforts.ctypes.data)
 
     return [_contestant('C loop', run, efforts, order)]
 

@@ -1,6 +1,5 @@
 """Files of any size take the same memory, as a process of its own shows."""
 
-import importlib
 import json
 import subprocess
 import sys
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.io_cases import START, model, swing
+from support.io_cases import START, swing
 
 from hodyn_ros.files import Results, ResultsWriter
 
@@ -74,47 +73,3 @@ def test_memory_does_not_grow_with_the_file(tmp_path, suffix, count, needs):
     size = source.stat().st_size + target.stat().st_size
     assert size > 30e6
     assert found['late'] - found['early'] < 0.2 * size
-
-
-def test_benchmark_of_files_writes_its_table(monkeypatch, tmp_path, capsys):
-    pytest.importorskip('pyarrow')
-    monkeypatch.syspath_prepend(str(ROOT))
-    files = importlib.import_module('benchmarks.files')
-    found = files.convert
-    monkeypatch.setattr(files, 'PART', 500)
-    monkeypatch.setitem(files.SIZES, 'tiny', dict.fromkeys(files.CASES, 0.1))
-    monkeypatch.setattr(
-        files.subprocess, 'run', lambda command, **_: _Done(found, *map(Path, command[4:]))
-    )
-    monkeypatch.setattr(files, 'panda', model)
-    path = tmp_path / 'files.inc'
-    options = ['--size', 'tiny', '--folder', str(tmp_path), '-o', str(path)]
-    assert files.main(['parquet', 'npz', *options]) == 0
-    text = path.read_text()
-    assert text in capsys.readouterr().out
-    assert 'Parquet to Parquet' in text and 'NPZ to NPZ' in text
-    assert [item.name for item in tmp_path.iterdir()] == ['files.inc']
-
-
-def test_benchmark_of_files_measures_peers_beside(monkeypatch, tmp_path, capsys):
-    pytest.importorskip('pyarrow')
-    pytest.importorskip('rosbags')
-    monkeypatch.syspath_prepend(str(ROOT))
-    files = importlib.import_module('benchmarks.files')
-    monkeypatch.setattr(files, 'panda', model)
-    path = tmp_path / 'peers.inc'
-    options = ['--peers', '--size', 'tiny', '--folder', str(tmp_path), '-o', str(path)]
-    assert files.main(options) == 0
-    text = path.read_text()
-    assert text in capsys.readouterr().out
-    assert [line.split('  ')[0] for line in text.splitlines()[3:-1]] == [
-        'CSV to CSV',
-        'joint_motion in MCAP to MCAP',
-        'Parquet to Parquet',
-    ]
-    assert [item.name for item in tmp_path.iterdir()] == ['peers.inc']
-
-
-class _Done:
-    def __init__(self, convert, source, target=None):
-        self.stdout = json.dumps(convert(source, target))

@@ -1,8 +1,5 @@
 """The smoother against a dense solution of its model, and its deviations against known errors."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.streams import point_to_point, posterior, sinusoid
@@ -10,8 +7,6 @@ from support.streams import point_to_point, posterior, sinusoid
 from hodyn_ros.errors import MotionError
 from hodyn_ros.trajectory import Smoother, smooth
 from hodyn_ros.trajectory.smoother import runs
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 # Slower models leave the dense solution fewer digits.
@@ -149,13 +144,3 @@ def test_runs_end_at_gaps_and_leave_out_what_comes_late_or_alone():
 def test_what_cannot_be_smoothed_is_refused(times, values, options, message):
     with pytest.raises(MotionError, match=message):
         smooth(times, values, **options)
-
-
-def test_benchmark_of_smoothing_writes_its_table(monkeypatch, tmp_path, capsys):
-    monkeypatch.syspath_prepend(str(ROOT))
-    smoothing = importlib.import_module('benchmarks.smoothing')
-    path = tmp_path / 'smoothing.inc'
-    assert smoothing.main(['--size', 'tiny', '-o', str(path)]) == 0
-    text = path.read_text()
-    assert text in capsys.readouterr().out
-    assert 'Savitzky-Golay' in text and 'smoothing spline' in text

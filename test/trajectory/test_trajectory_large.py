@@ -1,8 +1,6 @@
 """Ten thousand waypoints of seven joints: as smooth, as exact, and with as little memory each."""
 
-import importlib
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from hodyn_ros.trajectory.piecewise import position_extremes
 from hodyn_ros.trajectory.planning import Waypoints, deviation_from_jtc, plan_motion
 from hodyn_ros.trajectory.spline import fit_spline
 
-ROOT = Path(__file__).resolve().parents[2]
 N, JOINTS = 10_000, 7
 NAMES = tuple(f'joint{i}' for i in range(JOINTS))
 GIVEN = ['positions', 'velocities', 'accelerations', 'mixed']
@@ -114,39 +111,3 @@ def test_plan_of_ten_thousand_waypoints_is_that_of_its_parts():
         np.testing.assert_allclose(actual[::-1], expected, rtol=1e-11)
     deviation = deviation_from_jtc(spline, points)
     np.testing.assert_allclose(plan.deviation_from_jtc[::-1], deviation, rtol=1e-9)
-
-
-# Their benchmark
-
-
-@pytest.fixture
-def benchmark_module(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module('benchmarks.trajectories')
-
-
-def rows_of(table):
-    return [line.split()[0] for line in table.splitlines() if line[:1].isdigit()]
-
-
-def test_benchmark_writes_a_row_for_each_number_of_waypoints(
-    benchmark_module, tmp_path, capsys
-):
-    output = tmp_path / 'some' / 'where'
-    assert benchmark_module.main(['2', '30', '--runs', '1', '-o', str(output)]) == 0
-    text = (output / 'trajectories.inc').read_text()
-    assert rows_of(text) == ['2', '30']
-    assert text in capsys.readouterr().out
-
-
-def test_benchmark_refuses_motions_of_one_waypoint(benchmark_module, capsys):
-    with pytest.raises(SystemExit):
-        benchmark_module.main(['1'])
-    assert 'at least two waypoints' in capsys.readouterr().err
-
-
-def test_documentation_shows_the_table_of_a_full_run(benchmark_module):
-    text = (ROOT / 'doc' / 'benchmarks' / 'trajectories.inc').read_text()
-    assert rows_of(text) == [str(count) for count in benchmark_module.COUNTS]
-    names = [name for name in benchmark_module.costs(2, 1)]
-    assert all(f'{name}: ms (MB)' in text for name in names)
