@@ -325,7 +325,7 @@ def violations(result: Run) -> str:
     if result.velocity > 1.005:
         parts.append(f'speed x {result.velocity:.2f}')
     if result.saturated:
-        parts.append(f'torque {max(100.0 * result.saturated, 0.1):.1f} %')
+        parts.append(f'torque {shown(100.0 * result.saturated)} %')
     return ', '.join(parts) or 'none'
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-pytest.importorskip('pinocchio')
+pinocchio = pytest.importorskip('pinocchio')
 
-from support.control_cases import HOME, PERIOD, STIFFNESS  # noqa: E402
+from support.control_cases import HOME, MOTOR_INERTIA, PERIOD, STIFFNESS  # noqa: E402
 from support.elastic_cases import (  # noqa: E402
     BANDWIDTH,
     elastic_three_link,
@@ -92,20 +92,19 @@ def test_drives_follow_their_current_loop_and_brakes_hold_the_motors():
     np.testing.assert_array_equal(moved[2], robot.at_rest(START)[2])
 
 
-def test_hysteresis_holds_back_whichever_way_a_spring_turns():
-    ends = []
-    for sign in (1.0, -1.0):
-        robot = Robot(Case(hysteresis=2.0))
-        start = robot.at_rest(START)
-        start[2] += 0.02 * sign
-        robot.locked = True  # the motors stay, the links come after them
-        state = state_after(robot, robot.torque, 1, start)
-        plain = Robot()
-        plain.locked = True
-        ends.append(sign * (state[0] - state_after(plain, robot.torque, 1, start)[0])[0])
-    # The deflection shrinks: the torque of the hysteresis is against that, along the old one.
-    assert ends[0] < 0.0 and ends[1] < 0.0
-    assert ends[0] == pytest.approx(ends[1], rel=0.1)
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_hysteresis_is_a_torque_between_motors_and_links_against_what_turns(sign):
+    robot, plain = Robot(Case(hysteresis=2.0)), Robot()
+    start = robot.at_rest(START)
+    start[2] += 0.02 * sign
+    state = state_after(robot, robot.torque, 5, start)
+    found, others = (one.accelerations(*state, robot.torque) for one in (robot, plain))
+    M = pinocchio.crba(robot.model, robot.data, state[0])
+    M = np.triu(M) + np.triu(M, 1).T
+    on_links = M @ (found[0] - others[0])
+    np.testing.assert_allclose(MOTOR_INERTIA * (found[1] - others[1]), -on_links, atol=1e-9)
+    # Deflections shrink.
+    assert np.all(-sign * on_links > 0.5) and np.all(np.abs(on_links) <= 2.0 + 1e-9)
 
 
 def test_a_rigid_robot_gets_the_computed_torque():
