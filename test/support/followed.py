@@ -14,12 +14,23 @@ from support.control_cases import (
 
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import TrackingController
-from hodyn_ros.control.guards import BOUNDS
 
 T = 1e-3
 
 
-FLOATING = dict.fromkeys(BOUNDS, 'float')
+FLOATING = dict.fromkeys(
+    (
+        'position_margin',
+        'velocity_margin',
+        'max_tracking_error',
+        'max_external_torque',
+        'max_drive_error',
+        'measurements',
+        'saturation_time',
+        'max_gap',
+    ),
+    'float',
+)
 
 
 def springs(model, inertia=1.0):
@@ -60,7 +71,7 @@ class Followed:
                 act(self)
             self._answer()
             before = self.state
-            self.state = self.plant.hold(before, self.torque, T, 2)
+            self.state = self.plant.hold(before, self.torque, T, 1)
             if self.locks:
                 self.state[2], self.state[3] = before[2], 0.0
             self.k += 1
