@@ -1,7 +1,6 @@
 """Laws for interaction on a plant that shares no code with them: touched, pushed, led by hand."""
 
 import numpy as np
-import pinocchio
 import pytest
 from support import control_simulation
 from support.control_cases import (
@@ -15,7 +14,7 @@ from support.control_cases import (
     Condition,
 )
 from support.control_plant import Plant
-from support.interaction_cases import hand, ramped, random_pushes, tip, touch, wall
+from support.interaction_cases import hand, ramped, tip, touch, wall
 
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.actuators.vsa import Qbmove, VariableStiffness
@@ -24,7 +23,6 @@ from hodyn_ros.control import (
     GravityCompensation,
     JointImpedance,
     TorqueControl,
-    tracking_controller,
 )
 from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import ControlError, MotionError
@@ -69,19 +67,6 @@ def held(controller, desired=AT_HOME):
     return lambda t, measured: controller.command(desired, *measured)
 
 
-@pytest.mark.parametrize(
-    'condition', [Condition(), Condition(coulomb=1.0)], ids=['exact', 'motor friction']
-)
-def test_links_are_as_stiff_as_demanded(panda, condition):
-    plant, force = condition.plant(), np.array([0.0, 10.0, 5.0, 1.0, 0.0, 0.5])
-    controller = law(JointImpedance, panda, stiffness=STIFFER)
-    run = touch(plant, held(controller), ramped(force), 1.5)
-    pushed = tip(plant, run.states[-1, 0])[1].T @ force
-    moved = run.states[-1, 0] - HOME
-    assert np.abs(moved[:6]).min() > 1e-3
-    np.testing.assert_allclose(STIFFER * moved, pushed, atol=0.02 * np.abs(pushed).max())
-
-
 def test_links_are_as_stiff_as_demanded_with_some_rigid_joints(panda):
     rigid = (1, 5)
     springs = [None if j in rigid else float(k) for j, k in enumerate(STIFFNESS)]
@@ -100,26 +85,6 @@ def test_links_are_as_stiff_as_demanded_with_some_rigid_joints(panda):
     np.testing.assert_allclose(STIFFER * moved, pushed, atol=0.02 * np.abs(pushed).max())
 
 
-@pytest.mark.parametrize('aims', [False, True], ids=['joints', 'pose'])
-def test_tip_is_as_stiff_as_demanded_in_its_own_axes(panda, aims):
-    plant, wrench = Condition().plant(), np.array([3.0, 10.0, 5.0, 0.5, 0.0, 0.5])
-    pose, _ = tip(plant, HOME)
-    controller = law(CartesianImpedance, panda, **GIVEN[CartesianImpedance])
-    goal = AT_HOME.copy()
-    if aims:
-        controller.aim(pose.homogeneous)
-        goal[0] += [0.05, 0, 0, 0, 0, 0, 0]  # of the joints that are free
-    run = touch(plant, held(controller, goal), ramped(wrench), 1.4)
-    at, _ = tip(plant, run.states[-1, 0])
-    R = pose.rotation.T
-    turned = pinocchio.log3(R @ at.rotation)
-    moved = np.concatenate([turned, R @ (at.translation - pose.translation)])
-    given = np.concatenate([R @ wrench[3:], R @ wrench[:3]])
-    scale = np.repeat([np.abs(given[:3]).max(), np.abs(given[3:]).max()], 3)
-    assert np.abs(moved[3:]).max() > 0.01
-    np.testing.assert_allclose(TIP_STIFFNESS * moved / scale, given / scale, atol=0.05)
-
-
 def test_stretched_arm_is_softer_rather_than_unstable(panda):
     plant, stretched = Condition().plant(), np.array([0.0, 1.2, 0.0, -0.1, 0.0, 1.4, 0.0])
     stiff = np.array([20.0, 20.0, 20.0, 780.0, 780.0, 780.0])
@@ -135,15 +100,6 @@ def test_stretched_arm_is_softer_rather_than_unstable(panda):
     assert np.abs(run.states[-1, 1]).max() < 0.1
 
 
-@pytest.mark.parametrize('share', [1.0, 0.25])
-@pytest.mark.parametrize('kind', [JointImpedance, CartesianImpedance, GravityCompensation])
-def test_pushes_get_no_more_energy_out_than_they_put_in(panda, kind, share):
-    controller = law(kind, panda, motor_share=share, **GIVEN[kind])
-    run = touch(Condition().plant(), held(controller), random_pushes(1, 0.5), 0.8)
-    assert run.energy.max() > 0.3
-    assert run.energy.min() > -1e-4
-
-
 def test_contact_with_a_stiff_wall_comes_to_rest(panda):
     plant = Condition().plant()
     pose, J = tip(plant, HOME)
@@ -156,17 +112,6 @@ def test_contact_with_a_stiff_wall_comes_to_rest(panda):
     assert run.wrench[:, 2].max() > 10.0
     assert np.all(run.wrench[-300:, 2] > 5.0)
     assert np.ptp(run.wrench[-300:, 2]) < 2.0
-
-
-@pytest.mark.parametrize('coulomb', [0.0, 1.0])
-def test_robot_is_led_by_hand_with_little_force(panda, coulomb):
-    plant = Condition(coulomb=coulomb).plant()
-    start = tip(plant, HOME)[0].translation
-    feeds_back = coulomb > 0.0
-    controller = law(GravityCompensation, panda, damping=0.5, feeds_torque_back=feeds_back)
-    run = touch(plant, held(controller), hand(start, [0.0, 0.25, 0.0]), 0.8)
-    assert run.position[-1, 1] - start[1] > 0.13
-    assert np.abs(run.wrench[500:, 1]).mean() < 2.0
 
 
 @pytest.mark.parametrize('feeds_back', [False, True])
@@ -261,43 +206,6 @@ def test_torques_wanted_at_rest_do_not_hang_on_the_springs(panda, stiffness, fee
         plant.step(torque, 5)
         moved = max(moved, np.abs(plant.q - HOME).max())
     assert moved > 0.3 if feeds_back else moved < 0.05
-
-
-def test_laws_with_one_observer_are_switched_without_a_step_of_the_torque(panda):
-    first = tracking_controller(actuators(panda), PERIOD, torque_limits=TORQUE_LIMITS)
-    shared = {'observer': first.observer}
-    laws = [
-        first,
-        law(JointImpedance, panda, stiffness=STIFFER, **shared),
-        law(GravityCompensation, panda, damping=2.0, **shared),
-        first,
-    ]
-    plant = Condition(payload=1.0).plant()
-    far = AT_HOME.copy()
-    far[0] += 0.1  # where the impedances would like to be
-    goals = [AT_HOME, far, far, AT_HOME]
-
-    def command(t, measured):
-        place, k = divmod(round(t / PERIOD), 200)
-        if k == 0 and place:
-            laws[place].begin()
-        return laws[place].command(goals[place], *measured)
-
-    run = touch(plant, command, ramped([5.0, 0, 0, 0, 0, 0]), 0.8)
-    steps = np.abs(np.diff(run.torque, axis=0)).max(axis=1)
-    assert steps[[199, 399, 599]].max() < 0.5
-    assert steps.max() < 4.0
-
-
-def test_impossible_stiffness_is_refused_with_the_largest(panda):
-    with pytest.raises(
-        ControlError, match=r'more than the springs.*at most 0\.6 of it: \[\[600\.0'
-    ):
-        law(JointImpedance, panda, stiffness=STIFFNESS)
-    with pytest.raises(ControlError, match='sample time permits'):
-        law(JointImpedance, panda, stiffness=STIFFER, damping_ratio=20.0)
-    with pytest.raises(ControlError, match='sample time permits'):
-        law(GravityCompensation, panda, damping=1e3)
 
 
 @pytest.mark.parametrize(
