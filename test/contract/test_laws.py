@@ -114,13 +114,14 @@ def test_every_derivative_of_the_torque_lowers_the_error_of_feed_forward():
     assert errors[2] < 0.05 * errors[1]
 
 
-def test_motion_and_stiffness_of_variable_joints_are_followed():
-    run = followed(lambda time: np.array([8.0, 0.0, 0.0]))
+@pytest.mark.parametrize(('mass', 'largest'), [(1.0, 1e-3), (0.8, 0.03)])
+def test_motion_and_stiffness_of_variable_joints_are_followed(mass, largest):
+    run = followed(lambda time: np.array([8.0, 0.0, 0.0]), mass)
     assert not run.law.reason
-    assert run.error < 1e-3
+    assert run.error < largest
     q, theta = run.state[:2], run.state[4:8].reshape(2, 2)
     stiffness = (A * K * np.cosh(A * (theta - q[:, None]))).sum(axis=1)
-    np.testing.assert_allclose(stiffness, 8.0, rtol=2e-3)
+    np.testing.assert_allclose(stiffness, 8.0, rtol=2e-3 if mass == 1.0 else 0.1)
 
 
 # --- Contact ------------------------------------------------------------------------------------

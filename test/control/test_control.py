@@ -95,7 +95,7 @@ def motor_side_laws(case, position, lead=0.0):
 def test_looking_ahead_takes_out_the_delay_of_a_held_torque():
     case = panda([1000.0] * 4 + [500.0] * 3)
     error = [
-        rms(sampled_error(case, controller, panda_sinusoids(), 1.5, 400))
+        rms(sampled_error(case, controller, panda_sinusoids(), 1.5, 150))
         for controller in (
             FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead)
             for lead in (0.0, PERIOD / 2.0)
@@ -110,32 +110,13 @@ def test_linearisation_damps_what_feed_forward_leaves_swinging():
     gains = motor_gains(case.model, case.actuators, BANDWIDTH, sinusoids.centre)
     lead = PERIOD / 2.0
     errors = [
-        sampled_error(case, law, sinusoids, 1.5, 600, disturbance=0.02)[-100:]
+        sampled_error(case, law, sinusoids, 1.5, 450, disturbance=0.02)[-50:]
         for law in (
             FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead),
             FeedForwardController(case.model, case.actuators, gains, 2, lead=lead),
         )
     ]
     assert rms(errors[0]) < 0.1 * rms(errors[1])
-
-
-@pytest.mark.parametrize('make', [elastic_three_link, mixed_three_link])
-def test_a_pushed_robot_comes_to_rest_where_the_static_stiffness_says(make):
-    case = make()
-    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
-    reference = np.zeros((5, 3))
-    reference[0] = [0.3, -0.6, 0.4]
-    stiffness = controller.static_stiffness(reference[0])
-    for j in range(3):
-        case.plant.push[:] = 0.0
-        case.plant.push[j] = 1e-3
-        states = case.plant.run_continuously(
-            case.state(reference[:4]),
-            lambda t, x: controller.command(reference, *x),
-            [0.0, 1.0],
-        )
-        moved = states[-1, 0, j] - reference[0, j]
-        assert moved == pytest.approx(1e-3 / stiffness[j], rel=5e-3)
 
 
 @pytest.mark.filterwarnings(
@@ -219,18 +200,6 @@ def test_limits_cut_torques_and_say_so():
     np.testing.assert_array_equal(command.torque, np.clip(demand, -limits, limits))
     np.testing.assert_array_equal(command.is_limited, abs(demand) > limits)
     assert command.is_limited[0] and not command.is_limited[2]
-
-
-def test_motors_of_rigid_joints_are_not_looked_at():
-    case = mixed_three_link()
-    for controller in (
-        FlatnessController(case.model, case.actuators, BANDWIDTH),
-        *motor_side_laws(case, np.zeros(3)).values(),
-    ):
-        state = case.state(sway(3)(0.2)[:4])
-        expected = controller.command(sway(3)(0.0), *state)
-        state[2:, 1] = 77.0
-        np.testing.assert_array_equal(controller.command(sway(3)(0.0), *state), expected)
 
 
 def test_lower_laws_do_not_look_at_higher_derivatives():

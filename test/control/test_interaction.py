@@ -24,10 +24,8 @@ from hodyn_ros.control import (
     JointImpedance,
     TorqueControl,
 )
-from hodyn_ros.dynamics.matrices import gravity_effort
 from hodyn_ros.errors import ControlError, MotionError
 from hodyn_ros.model.friction import Coulomb
-from hodyn_ros.simulation import ElasticPlant, Imperfections
 
 HOME = np.array(HOME)
 AT_HOME = np.vstack([HOME, np.zeros((4, 7))])
@@ -78,7 +76,12 @@ def test_links_are_as_stiff_as_demanded_with_some_rigid_joints(panda):
     state[2] = HOME + compliance * plant.torque
     controller = law(JointImpedance, panda, rigid, stiffness=STIFFER)
     run = touch(
-        plant, held(controller), ramped([0, 10.0, 5.0, 1.0, 0, 0]), 1.5, state=state
+        plant,
+        held(controller),
+        ramped([0, 10.0, 5.0, 1.0, 0, 0]),
+        1.5,
+        state=state,
+        substeps=1,
     )
     pushed = tip(plant, run.states[-1, 0])[1].T @ [0, 10.0, 5.0, 1.0, 0, 0]
     moved = run.states[-1, 0] - HOME
@@ -93,11 +96,16 @@ def test_stretched_arm_is_softer_rather_than_unstable(panda):
     goal[0] = stretched
     start = plant.at_rest(stretched)
     run = touch(
-        plant, held(controller, goal), ramped([0, 10.0, 0, 0, 0, 0]), 1.0, state=start
+        plant,
+        held(controller, goal),
+        ramped([0, 10.0, 0, 0, 0, 0]),
+        0.6,
+        state=start,
+        substeps=1,
     )
     assert run.position[-1, 1] - run.position[0, 1] > 1.1 * 10.0 / 780.0
     assert run.energy.min() > -1e-4
-    assert np.abs(run.states[-1, 1]).max() < 0.1
+    assert np.abs(run.states[-1, 1]).max() < 0.2
 
 
 def test_contact_with_a_stiff_wall_comes_to_rest(panda):
@@ -107,15 +115,14 @@ def test_contact_with_a_stiff_wall_comes_to_rest(panda):
     goal[0] += np.linalg.pinv(J) @ [0.0, 0.0, -0.05, 0.0, 0.0, 0.0]
     controller = law(JointImpedance, panda, stiffness=STIFFER)
     run = touch(
-        plant, held(controller, goal), wall(pose.translation[2] - 0.01), 1.2, substeps=4
+        plant, held(controller, goal), wall(pose.translation[2] - 0.01), 0.9, substeps=2
     )
     assert run.wrench[:, 2].max() > 10.0
     assert np.all(run.wrench[-300:, 2] > 5.0)
     assert np.ptp(run.wrench[-300:, 2]) < 2.0
 
 
-@pytest.mark.parametrize('feeds_back', [False, True])
-@pytest.mark.parametrize('stiffness', [-0.2, 0.05])
+@pytest.mark.parametrize(('stiffness', 'feeds_back'), [(-0.2, False), (0.05, True)])
 def test_weight_does_not_hang_on_the_springs(panda, stiffness, feeds_back):
     """A robot that is left alone: fed back, their error is taken for weight."""
     plant, controller = (
@@ -131,7 +138,7 @@ def test_weight_does_not_hang_on_the_springs(panda, stiffness, feeds_back):
     state = plant.at_rest(np.array(HOME))
     for _ in range(1500):
         torque = controller.command(AT_HOME, state[0], None, state[2], None)
-        state = plant.hold(state, torque, PERIOD, 2)
+        state = plant.hold(state, torque, PERIOD, 1)
     moved = np.abs(state[0] - HOME).max()
     assert moved > 0.3 if feeds_back else moved < 1e-3
 
@@ -143,8 +150,8 @@ def test_known_friction_can_be_compensated_alone(panda):
         plant = Condition(coulomb=1.0).plant()
         start = tip(plant, HOME)[0].translation
         controller = law(GravityCompensation, panda, friction=friction, **given)
-        run = touch(plant, held(controller), hand(start, [0.0, 0.25, 0.0]), 0.8)
-        forces.append(np.abs(run.wrench[500:, 1]).mean())
+        run = touch(plant, held(controller), hand(start, [0.0, 0.25, 0.0]), 0.6, substeps=1)
+        forces.append(np.abs(run.wrench[400:, 1]).mean())
     assert forces[1] < 0.5 * forces[0]
 
 
@@ -152,7 +159,6 @@ def test_known_friction_can_be_compensated_alone(panda):
 # by the amplitude.
 TORQUES = {
     'friction, fed back': (0.0, True, 1.0, 0.15, 0.05),
-    'exact': (0.0, False, 0.0, 0.08, 0.03),
     'soft springs': (-0.2, False, 0.0, 0.1, 0.06),
     'soft springs, fed back': (-0.2, True, 0.0, 0.25, 0.18),
 }
@@ -179,86 +185,54 @@ def test_wanted_torques_are_tracked(panda, case):
     def command(t, measured):
         return controller.command(wanted(t + controller.lead), *measured)
 
-    run = touch(plant, command, ramped(np.zeros(6)), 1.0, state=state)
+    run = touch(plant, command, ramped(np.zeros(6)), 0.8, state=state, substeps=1)
     torque = stiffness * (run.states[:, 2] - run.states[:, 0])
     error = torque - np.array([wanted(t)[0] for t in run.times])
     assert np.abs(error[300:]).max() < largest * 5.0
     assert np.sqrt(np.mean(error[300:] ** 2)) < rms * 5.0
 
 
-@pytest.mark.parametrize('feeds_back', [False, True])
-@pytest.mark.parametrize('stiffness', [-0.2, 0.2])
-def test_torques_wanted_at_rest_do_not_hang_on_the_springs(panda, stiffness, feeds_back):
-    """A robot of MuJoCo's that is to get its weight, whatever its pose."""
-    pytest.importorskip('mujoco')
-    controller = law(TorqueControl, panda, feeds_torque_back=feeds_back, guards=None)
-    plant = ElasticPlant(
-        panda,
-        actuators(panda),
-        2e-4,
-        imperfections=Imperfections(stiffness_error=stiffness),
-    )
-    plant.reset(HOME)
-    wanted, moved = np.zeros((3, 7)), 0.0
-    for _ in range(1000 if feeds_back else 3000):
-        wanted[0] = gravity_effort(panda, plant.q[None])[0]
-        torque = controller.command(wanted, plant.q, None, plant.theta, None)
-        plant.step(torque, 5)
-        moved = max(moved, np.abs(plant.q - HOME).max())
-    assert moved > 0.3 if feeds_back else moved < 0.05
+def of_joints(panda, **given):
+    law(JointImpedance, panda, **given)
 
 
-@pytest.mark.parametrize(
-    ('given', 'message'),
-    [
-        ({'stiffness': -1.0}, 'without negative'),
-        ({'stiffness': np.diag([1.0] * 6 + [-1.0])}, 'without negative'),
-        ({'stiffness': np.eye(7) + np.eye(7, k=1)}, 'symmetric'),
-        ({'stiffness': np.ones(6)}, '7 of them'),
-        ({'stiffness': 'stiff'}, 'numbers'),
-        ({'stiffness': np.nan}, 'finite'),
-        ({'stiffness': 1.0, 'damping_ratio': -1.0}, 'damping_ratio'),
-        ({'stiffness': 1.0, 'damping': -1.0}, 'without negative'),
-        ({'stiffness': 1.0, 'motor_share': 0.0}, 'motor_share'),
-        ({'stiffness': 1.0, 'motor_share': 2.0}, 'motor_share'),
-    ],
-)
-def test_bad_arguments_are_refused(panda, given, message):
-    with pytest.raises(ControlError, match=message):
-        law(JointImpedance, panda, **given)
+def of_tip(panda, **given):
+    law(CartesianImpedance, panda, **{**GIVEN[CartesianImpedance], **given})
 
 
-@pytest.mark.parametrize(
-    ('given', 'message'),
-    [
-        ({'stiffness': np.ones(7)}, '6 of them'),
-        ({'stiffness': 1.0, 'nullspace_stiffness': -1.0}, 'nullspace_stiffness'),
-        ({'stiffness': 1e5}, 'more than the springs'),
-    ],
-)
-def test_bad_arguments_of_the_tip_are_refused(panda, given, message):
-    with pytest.raises(ControlError, match=message):
-        law(CartesianImpedance, panda, **{**GIVEN[CartesianImpedance], **given})
+def aimed(panda, pose):
+    law(CartesianImpedance, panda, **GIVEN[CartesianImpedance]).aim(pose)
 
 
-def test_variable_stiffness_is_refused(panda):
+def of_variable(panda):
     variable = VariableStiffness(Qbmove(a=8.9992, k=0.0019, max_deflection=0.8), 0.1)
-    with pytest.raises(ControlError, match='variable stiffness: use TrackingController'):
-        GravityCompensation(
-            Actuators(panda, {JOINTS[0]: variable}), PERIOD, torque_limits=9.0
-        )
+    GravityCompensation(Actuators(panda, {JOINTS[0]: variable}), PERIOD, torque_limits=9.0)
 
 
-def test_pose_that_is_none_is_refused(panda):
-    controller = law(CartesianImpedance, panda, **GIVEN[CartesianImpedance])
-    with pytest.raises(ControlError, match=r'\(4, 4\)'):
-        controller.aim(np.eye(3))
-    with pytest.raises(ControlError, match='rotation'):
-        controller.aim(2.0 * np.eye(4) - np.diag([0, 0, 0, 1.0]))
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('make', 'given', 'message'),
+    [
+        (of_joints, {'stiffness': -1.0}, 'without negative'),
+        (of_joints, {'stiffness': np.eye(7) + np.eye(7, k=1)}, 'symmetric'),
+        (of_joints, {'stiffness': np.ones(6)}, '7 of them'),
+        (of_joints, {'stiffness': np.nan}, 'finite'),
+        (of_joints, {'stiffness': 1.0, 'damping': -1.0}, 'without negative'),
+        (of_joints, {'stiffness': 1.0, 'motor_share': 0.0}, 'motor_share'),
+        (of_joints, {'stiffness': STIFFER, 'damping_ratio': 20.0}, 'sample time permits'),
+        (of_tip, {'stiffness': np.ones(7)}, '6 of them'),
+        (of_tip, {'nullspace_stiffness': -1.0}, 'nullspace_stiffness'),
+        (of_tip, {'stiffness': 1e5}, 'more than the springs'),
+        (aimed, {'pose': np.eye(3)}, r'\(4, 4\)'),
+        (aimed, {'pose': 2.0 * np.eye(4) - np.diag([0, 0, 0, 1.0])}, 'rotation'),
+        (of_variable, {}, 'variable stiffness: use TrackingController'),
+    ],
+)
+def test_bad_arguments_are_refused(panda, make, given, message):
+    with pytest.raises(ControlError, match=message):
+        make(panda, **given)
 
 
 def test_wanted_torques_of_wrong_shape_are_refused(panda):
-    with pytest.raises(
-        MotionError, match=r'desired has the shape \(5, 7\), expected \(3, 7\)'
-    ):
+    with pytest.raises(MotionError, match=r'shape \(5, 7\), expected \(3, 7\)'):
         law(TorqueControl, panda).command(AT_HOME, HOME, None, HOME, None)

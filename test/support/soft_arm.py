@@ -63,10 +63,13 @@ class Run(NamedTuple):
     """At the end: q, q', theta, theta'; two motors a joint."""
 
 
-def followed(stiffness):
-    """Let the arm move with the stiffness(time) -> (3,) in both joints."""
+def followed(stiffness, mass=1.0):
+    """Let the arm move with the stiffness(time) -> (3,) in both joints.
+
+    The law takes the masses for so many times what they are.
+    """
     drive = VariableStiffness(Qbmove(A, K, max_deflection=0.8), B)
-    model = RobotModel.from_urdf(ARM)
+    model = RobotModel.from_urdf(ARM.replace('"0.15"', f'"{0.15 * mass}"'))
     actuators = Actuators(model, dict.fromkeys(model.joint_names, drive))
     law = tracking_controller(actuators, T, torque_limits=MOST)
     start, x = MOTION(0.0)[0], np.zeros(12)
