@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from support import robots
-from support.loop_oracle import LoopEquation, LoopOracle
 from support.parallel_ankle import PARALLEL_ANKLE
 
 from hodyn_ros import (
@@ -41,23 +40,6 @@ def motion_of(model, K=5, count=6):
     motion = a * w**k * np.sin(w * t + 0.5 * np.pi * k)
     motion[:, 0] += model.closure.start[model.closure.independent]
     return motion
-
-
-def test_motors_are_ahead_by_what_the_oracle_says():
-    model = RobotModel.from_urdf(robots.FIVE_BAR, gravity=GRAVITY)
-    pose = np.eye(4)
-    pose[0, 3] = 0.5
-    pin = LoopEquation('hinge', 'left_rod', 'right_rod', pose, pose, np.eye(3)[2])
-    names = ('left', 'left_elbow', 'right', 'right_elbow')
-    oracle = LoopOracle(robots.FIVE_BAR, names, model.joint_names, [pin], GRAVITY)
-    motion = motion_of(model, 7, 3)
-    Q = np.array([oracle(q, np.zeros(4))[1] for q in motion])
-    found = motor_motion(driven(model), motion)
-    theta = motion[:, :5] + Q / K
-    np.testing.assert_allclose(found.position[:, :5], theta, rtol=1e-7, atol=1e-7)
-    tau = Q[:, :3] + B * theta[:, 2:5]
-    error = np.abs(found.torque[:, :3] - tau).max(axis=(0, 2))
-    assert (error < np.abs(tau).max(axis=(0, 2)) * [1e-9, 1e-8, 1e-6]).all()
 
 
 def test_power_of_the_motors_is_the_rate_of_all_energy(model):

@@ -19,8 +19,6 @@ from hodyn_ros.actuators import (
     SeriesElastic,
     TableSpring,
     VariableStiffness,
-    find_motor_violations,
-    motor_limits,
     motor_motion,
     motor_step,
 )
@@ -208,27 +206,3 @@ def test_deflection_beyond_the_range_names_joint_sample_and_range():
     with pytest.raises(DeflectionError, match=r"'elbow'.*20.1.*0.2") as caught:
         motor_motion(actuators, np.zeros((2, 3, 5, 2)), effort)
     assert (caught.value.joint, caught.value.sample) == ('elbow', (1, 2))
-
-
-def test_largest_excess_over_each_limit_of_motors_is_found():
-    drives = {name: SeriesElastic(900.0, b) for name, b in zip(NAMES, INERTIA)}
-    actuators = Actuators(MODEL, drives)
-    motors = motor_motion(actuators, waves(np.linspace(0.0, 2.0, 50), 6), order=1)
-    sizes = {
-        'motor_velocity': motors.position[:, 1],
-        'motor_torque': motors.torque[:, 0],
-        'motor_torque_rate': motors.torque[:, 1],
-        'deflection': motors.deflection[:, 0],
-    }
-    for share, count in ((0.9, 4), (1.1, 0)):
-        given = {name: share * np.abs(x[:, 1]).max() for name, x in sizes.items()}
-        limits = motor_limits(actuators, {'elbow': given})
-        found = find_motor_violations(actuators, limits, motors)
-        assert len(found) == count
-        for violation in found:
-            values = sizes[violation.quantity][:, 1]
-            assert violation.joint_name == 'elbow'
-            assert violation.sample == np.abs(values).argmax()
-            assert violation.value == values[violation.sample]
-            expected = np.copysign(given[violation.quantity], violation.value)
-            assert violation.limit == pytest.approx(expected)

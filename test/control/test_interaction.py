@@ -155,43 +155,6 @@ def test_known_friction_can_be_compensated_alone(panda):
     assert forces[1] < 0.5 * forces[0]
 
 
-# Of the springs; whether their torque is fed back; friction of the motors; largest error and RMS
-# by the amplitude.
-TORQUES = {
-    'friction, fed back': (0.0, True, 1.0, 0.15, 0.05),
-    'soft springs': (-0.2, False, 0.0, 0.1, 0.06),
-    'soft springs, fed back': (-0.2, True, 0.0, 0.25, 0.18),
-}
-
-
-@pytest.mark.parametrize('case', TORQUES)
-def test_wanted_torques_are_tracked(panda, case):
-    error, feeds_back, coulomb, largest, rms = TORQUES[case]
-    # Links that hardly move, since they are a thousand times heavier, and no weight.
-    stiffness = (1.0 + error) * STIFFNESS
-    plant = Plant(
-        PANDA, JOINTS, stiffness, MOTOR_INERTIA, (0, 0, 0), coulomb=coulomb, mass=1e3
-    )
-    # To guards, a motor that sticks on such links looks like an encoder that stands still.
-    options = {'feeds_torque_back': feeds_back, 'guards': None}
-    controller = law(TorqueControl, panda, **options)
-    amplitude, w = np.array([5.0] * 7), 2.0 * np.pi * (3.0 if coulomb else 2.0)
-    state = plant.at_rest(HOME)
-
-    def wanted(t):
-        s, c = np.sin(w * t), np.cos(w * t)
-        return amplitude * np.array([[s], [w * c], [-w * w * s]])
-
-    def command(t, measured):
-        return controller.command(wanted(t + controller.lead), *measured)
-
-    run = touch(plant, command, ramped(np.zeros(6)), 0.8, state=state, substeps=1)
-    torque = stiffness * (run.states[:, 2] - run.states[:, 0])
-    error = torque - np.array([wanted(t)[0] for t in run.times])
-    assert np.abs(error[300:]).max() < largest * 5.0
-    assert np.sqrt(np.mean(error[300:] ** 2)) < rms * 5.0
-
-
 def of_joints(panda, **given):
     law(JointImpedance, panda, **given)
 

@@ -15,6 +15,7 @@ from support.control_cases import (
     TORQUE_LIMITS,
     Condition,
 )
+from support.followed import growth
 
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import (
@@ -52,44 +53,14 @@ def margins(panda):
     return law(panda).margins(HOME)
 
 
-def growth(controller, motor, gain=1.0, delay=0.0, count=1000):
-    """By what factor errors grow in half of `count` samples if one motor is not as the law thinks.
-
-    `gain` is on what its torque differs from the one at rest; it comes `delay` later.
-    """
-    plant = Condition().plant()
-    plant.limits = np.inf
-    state = plant.at_rest(np.array(HOME))
-    desired = np.zeros((5, 7))
-    desired[0] = HOME
-    rest, whole = plant.torque.copy(), int(delay / PERIOD)
-    parts = (delay / PERIOD - whole, 1.0 - delay / PERIOD + whole)
-    rows, errors = [rest] * (whole + 1), []
-    controller.reset()
-    for k in range(count):
-        if k == 1:  # A law begins where the robot is.
-            state[1, motor] += 1e-5
-        torque = controller.command(desired, state[0], None, state[2], None)
-        rows.append(rest + np.where(np.arange(7) == motor, gain, 1.0) * (torque - rest))
-        for part, row in zip(parts, (-2 - whole, -1 - whole)):
-            held = rows[-1].copy()
-            held[motor] = rows[row][motor]
-            if part > 1e-9:
-                state = plant.hold(state, held, part * PERIOD, 1)
-        errors.append(np.abs(state[0] - HOME).max())
-        if errors[-1] > 0.05:
-            return np.inf
-    return max(errors[-count // 5 :]) / max(errors[3 * count // 10 : count // 2])
-
-
 @pytest.mark.parametrize('motor', [1, 5])
 def test_impedance_breaks_where_its_margins_say(panda, motor):
     controller = JointImpedance(drives(panda), PERIOD, stiffness=300.0)
     found = controller.margins(HOME)
     assert found.decay > 1.0
-    assert growth(controller, motor, found.gain_up[motor] / 1.1) < 1.0
-    assert growth(controller, motor, found.gain_up[motor] * 1.1) > 1.0
-    assert growth(controller, motor, delay=1.1 * found.delay[motor]) > 1.0
+    assert growth(controller, motor, gain=found.gain_up[motor] / 1.1) < 1.0
+    assert growth(controller, motor, gain=found.gain_up[motor] * 1.1) > 1.0
+    assert growth(controller, motor, delay=int(found.delay[motor] / PERIOD) + 1) > 1.0
 
 
 ENCODERS = LINK_STEP, MOTOR_STEP

@@ -66,24 +66,6 @@ def test_held_torque_is_late_by_half_a_period_for_which_a_lead_makes_up():
     assert on_time < late / 100.0
 
 
-def test_noise_has_the_given_deviations_and_the_same_seed_gives_the_same():
-    rows, q = [], np.array([0.2, -0.4])
-    for seed in (0, 0, 1):
-        sampled = SampledPlant(plant(), sensors=Sensors(1e-3, 2e-2, 3e-4, 4e-2, seed=seed))
-        held = sampled.plant.holding_torque(q)
-        sampled.reset(q, torque=held)
-        robot, noise = sampled.plant, []
-        for _ in range(1000):
-            measured = sampled.measurement
-            seen = measured.q, measured.qd, measured.theta, measured.thetad
-            noise.append(np.subtract(seen, (robot.q, robot.qd, robot.theta, robot.thetad)))
-            sampled.advance(held)
-        rows.append(np.array(noise))
-    np.testing.assert_array_equal(rows[0], rows[1])
-    assert np.abs(rows[0] - rows[2]).max() > 1e-3
-    np.testing.assert_allclose(rows[0].std(axis=(0, 2)), [1e-3, 2e-2, 3e-4, 4e-2], rtol=0.1)
-
-
 def test_velocities_are_filtered_differences_of_the_positions_that_are_measured():
     step, time = 2 * np.pi / 2**12, 3e-3
     sensors = Sensors(

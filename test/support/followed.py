@@ -110,3 +110,26 @@ AT_REST[0] = HOME
 
 def resting(times):
     return np.zeros((len(times), 5, 7)) + AT_REST
+
+
+def growth(controller, motor=1, gain=1.0, delay=0):
+    """Factor of the error in half a run at rest if one motor is not as the law thinks.
+
+    `gain` is on what its torque differs from the one at rest; it comes `delay` samples later.
+    """
+    plant = Condition().plant()
+    plant.limits = np.inf
+    state = plant.at_rest(AT_REST[0])
+    rest, errors = plant.torque.copy(), []
+    rows = [rest] * (delay + 1)
+    for k in range(1000):
+        state[1, motor] += 1e-5 * (k == 1)
+        torque = controller.command(AT_REST, state[0], None, state[2], None)
+        rows.append(rest + np.where(np.arange(7) == motor, gain, 1.0) * (torque - rest))
+        applied = rows[-1].copy()
+        applied[motor] = rows[-1 - delay][motor]
+        state = plant.hold(state, applied, T, 1)
+        errors.append(np.abs(state[0] - HOME).max())
+        if errors[-1] > 0.05:
+            return np.inf
+    return max(errors[-200:]) / max(errors[300:500])
