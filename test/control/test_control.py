@@ -39,7 +39,7 @@ from hodyn_ros.errors import (
     JointNameError,
     MotionError,
 )
-from hodyn_ros.trajectory.references import panda_sinusoids
+from hodyn_ros.trajectory import panda_sinusoids
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 

@@ -16,8 +16,13 @@ from support.control_cases import (
 from support.control_plant import Plant
 from support.interaction_cases import hand, ramped, tip, touch, wall
 
-from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
-from hodyn_ros.actuators.vsa import Qbmove, VariableStiffness
+from hodyn_ros.actuators import (
+    Actuators,
+    Qbmove,
+    RigidDrive,
+    SeriesElastic,
+    VariableStiffness,
+)
 from hodyn_ros.control import (
     CartesianImpedance,
     GravityCompensation,
