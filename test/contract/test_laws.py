@@ -388,8 +388,8 @@ def test_first_measurement_that_cannot_be_true_is_refused(model, change, reason)
 
 def test_loop_breaks_at_the_gain_and_the_delay_of_its_margins(model):
     margins = law(model).margins(HOME)
-    assert growth(law(model), margins.gain_up[1] / 1.1) < 1.0
-    assert growth(law(model), margins.gain_up[1] * 1.1) > 1.0
+    assert growth(law(model), gain=margins.gain_up[1] / 1.1) < 1.0
+    assert growth(law(model), gain=margins.gain_up[1] * 1.1) > 1.0
     samples = int(margins.delay[1] / PERIOD)
     assert growth(law(model), delay=samples) < 1.0
     assert growth(law(model), delay=samples + 1) > 1.0
