@@ -147,7 +147,8 @@ def test_a_simulated_robot_follows_a_trajectory_under_its_controller(client, run
     paths = client.offer(JointTrajectory, 'joint_trajectory')
     client.match()
     client.wait(lambda: len(states) > 20, 'samples')
-    assert list(states[0].position) == [0.0, -0.5] and stamp_of(states[0]) == 5 * 10**9
+    np.testing.assert_allclose(states[0].position, [0.0, -0.5], atol=1e-12)
+    assert stamp_of(states[0]) == 5 * 10**9
     paths.publish(joint_trajectory(((0.2, -0.3), (0.4, 0.1)), (0.5, 1.0)))
     goal = [0.4, 0.1]
     client.wait(
