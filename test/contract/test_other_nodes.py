@@ -26,7 +26,7 @@ from support.messages import (
     stamp_of,
     time_of,
 )
-from support.nodes import LATCHED, TIMEOUT, Client, Process, dict_of
+from support.nodes import LATCHED, Client, Process, dict_of
 from support.oracles import PinOracle, taylor_rnea
 from trajectory_msgs.msg import JointTrajectory
 
@@ -142,7 +142,7 @@ def test_a_simulated_robot_follows_a_trajectory_under_its_controller(client, run
     run('flatness_controller', {**ELASTIC, **law, **reliable}, *remapped)
     client.status('flatness_controller', 'model', lambda s: s.message == 'model loaded')
     clock, states = client.keep(Clock, 'clock'), client.keep(JointState, 'joint_states')
-    start = {'start_time': 5.0, 'command_timeout': TIMEOUT, 'initial_position.elbow': -0.5}
+    start = {'start_time': 5.0, 'command_timeout': 5.0, 'initial_position.elbow': -0.5}
     run('simulated_robot', {**ELASTIC, **start}, *remapped)
     paths = client.offer(JointTrajectory, 'joint_trajectory')
     client.match()

@@ -331,6 +331,22 @@ class Harness(Peer):
         self.wait(lambda: len(self.messages[name]) >= count, f'{count} messages on {name}')
         return self.messages[name]
 
+    def settled(self) -> list[JointEffort]:
+        """Efforts along trajectories, when the motion is over and all of them have come."""
+        for key, value in (('waiting trajectories', '0'), ('stream of motions', 'idle')):
+            self.messages['/diagnostics'].clear()
+            self.status('planning', lambda s, k=key, v=value: dict_of(s).get(k) == v)
+        # The answer to one more motion comes behind all that is still on its way.
+        names = self.node.robot.model.joint_names
+        stamp = self.client.get_clock().now().to_msg()
+        last = JointMotion(joint_names=names)
+        last.header.stamp = stamp
+        last.position = last.velocity = last.acceleration = [0.0] * len(names)
+        self.publishers['joint_motion'].publish(last)
+        kept = self.messages['hodyn_node/joint_effort']
+        self.wait(lambda: any(m.header.stamp == stamp for m in list(kept)), 'silence')
+        return [m for m in kept if m.source == JointEffort.SOURCE_JOINT_TRAJECTORY]
+
     @property
     def wrenches(self) -> Wrenches:
         """What the node knows of wrenches."""
