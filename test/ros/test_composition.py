@@ -15,7 +15,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from support import robots
-from support.ros_harness import TIMEOUT, dict_of, next_domain, spin_to_end
+from support.ros_harness import TIMEOUT, next_domain, spin_to_end
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros.base import qos
@@ -150,39 +150,6 @@ def test_two_nodes_answer_for_their_own_robots(company):
             rtol=1e-9,
             atol=1e-9,
         )
-
-
-def test_two_nodes_have_parameters_of_their_own(company):
-    left, right = (company.nodes[name] for name in ('left', 'right'))
-    assert left.get_parameter('publish_rate').value == 20.0
-    assert right.get_parameter('publish_rate').value == 100.0
-    assert left.has_parameter('limits.elbow.jerk')
-    assert not right.has_parameter('limits.elbow.jerk')
-    (result,) = right.set_parameters([Parameter('stop_duration', value=2.0)])
-    assert result.successful
-    assert left.get_parameter('stop_duration').value == 0.5
-
-
-def test_two_nodes_report_their_own_health(company):
-    def counts(name):
-        status = company.status(name, 'joint_motion')
-        values = dict_of(status) if status else {}
-        return np.array([int(values.get(key, 0)) for key in ('received', 'refused')])
-
-    # What tests before have sent is counted, too, as late as it is.
-    company.statuses.clear()
-    for name in ROBOTS:
-        company.wait(lambda n=name: company.status(n, 'joint_motion'))
-    before = {name: counts(name) for name in ROBOTS}
-    motion = np.zeros((5, 1))
-    send(company, 'right', RobotModel.from_urdf(robots.OTHER_JOINTS), motion)
-    wrong = JointMotion(joint_names=['nobody'], position=[0.0])
-    company.publishers['left'].publish(wrong)
-    for name, change in (('left', [0, 1]), ('right', [1, 0])):
-        wanted = before[name] + change
-        company.wait(lambda n=name, w=wanted: (counts(n) >= w).all())
-    assert company.status('left', 'model').hardware_id == 'arm'
-    assert company.status('right', 'model').hardware_id == 'rail'
 
 
 def test_one_node_ends_and_the_other_goes_on():

@@ -6,12 +6,9 @@ import time
 import pytest
 from rcl_interfaces.srv import GetParameters
 from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.task import Future, Task
 from rclpy.timer import TimerInfo
-from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 from support.ros_harness import TIMEOUT, own_domain
 
@@ -184,22 +181,6 @@ def test_entities_come_and_go_while_others_are_called(spun):
     assert spun.called == ['first', 'second message']
 
 
-def test_what_is_destroyed_by_the_callback_before_is_not_called(spun):
-    subscriptions = []
-
-    def destroy_all(message):
-        spun.called.append(message.data)
-        for subscription in subscriptions:
-            spun.node.destroy_subscription(subscription)
-
-    subscriptions += [spun.subscribe(destroy_all), spun.subscribe(destroy_all)]
-    spun.rest()
-    spun.publish('message')
-    spun.until(lambda: spun.called)
-    spun.rest()
-    assert spun.called == ['message']
-
-
 def test_changes_and_calls_from_other_threads_wake_the_executor(spun):
     thread = threading.Thread(target=spun.executor.spin)
     guard = spun.node.create_guard_condition(lambda: spun.called.append('guard'))
@@ -261,67 +242,3 @@ def test_nobody_enters_the_callback_group_of_a_coroutine_that_waits(spun):
     future.set_result(None)
     spun.until(lambda: 'timer' in spun.called)
     assert spun.called[:3] == ['begin message', 'end', 'timer']
-
-
-def test_waiting_for_a_future_calls_everything_too(spun):
-    future = Future(executor=spun.executor)
-    spun.subscribe(lambda message: future.set_result(message.data))
-    spun.rest()
-    spun.publish('message')
-    spun.executor.spin_until_future_complete(future, TIMEOUT)
-    assert future.result() == 'message'
-
-
-def test_timers_follow_simulated_time(spun):
-    node = spun.node
-    node.set_parameters([Parameter('use_sim_time', value=True)])
-    clock = node.create_publisher(Clock, '/clock', 10)
-    node.create_timer(1.0, lambda: spun.called.append(node.get_clock().now().nanoseconds))
-    spun.until(lambda: clock.get_subscription_count() == 1)
-
-    def at(seconds):
-        message = Clock()
-        message.clock.sec = seconds
-        clock.publish(message)
-        spun.until(lambda: node.get_clock().now().nanoseconds == seconds * 10**9)
-        spun.rest()
-
-    at(100)
-    spun.called.clear()
-    spun.rest()
-    assert spun.called == [], 'time stands still'
-    at(101)
-    at(102)
-    assert spun.called == [101 * 10**9, 102 * 10**9]
-    node.set_parameters([Parameter('use_sim_time', value=False)])
-    spun.until(lambda: clock.get_subscription_count() == 0)
-
-
-def test_the_end_of_the_context_ends_the_spinning(spun):
-    ended = []
-
-    def spin():
-        try:
-            while True:
-                spun.executor.spin_once()
-        except ExternalShutdownException as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=spin)
-    thread.start()
-    spun.context.try_shutdown()
-    thread.join(TIMEOUT)
-    assert ended
-
-
-def test_after_the_shutdown_nothing_is_in_use(spun):
-    subscription = spun.subscribe()
-    spun.executor.shutdown()
-    spun.publish('message')
-    spun.executor.spin_once(0.1)
-    assert spun.called == []
-    spun.node.destroy_subscription(subscription)
-    deadline = time.monotonic() + TIMEOUT
-    while spun.publisher.get_subscription_count() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert spun.publisher.get_subscription_count() == 0

@@ -6,23 +6,18 @@ finite has been published. What happens to be a valid sample must be answered ri
 
 from __future__ import annotations
 
-import itertools
-import struct
-
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import Vector3, WrenchStamped
+from geometry_msgs.msg import Vector3
 from geometry_msgs.msg import Wrench as WrenchMessage
 from hodyn_msgs.msg import JointEffort, JointMotion, JointMotionTrajectory, WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from rclpy.serialization import serialize_message
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support import fault_tools, robots
-from support.fault_tools import INPUTS, Pair, Stream, motion_bytes
+from support.fault_tools import Pair, Stream
 from support.messages import (
     EFFORTS,
     FIELDS,
@@ -30,19 +25,13 @@ from support.messages import (
     MOTION,
     NAMES,
     joint_motion,
-    joint_trajectory,
     motion_trajectory,
-    nanoseconds,
 )
 from support.oracles import taylor_rnea
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 
-TOPICS = tuple(INPUTS)
-LINKS = ('base', 'upper', 'fore', 'tool')
-NUMBERS = itertools.count(1)
-FAR_AWAY = 'The robot cannot get from where it is', 'The trajectory begins elsewhere'
 # No shorter example is looked for: each that fails takes as long as the longest wait.
 fuzz = settings(
     database=None,
@@ -260,101 +249,6 @@ def test_motion_of_any_content_is_answered_rightly_or_refused(pair, message):
     assert not client.not_finite
 
 
-@fuzz
-@given(stamp=stamps)
-def test_motion_with_any_stamp_is_answered_with_it_or_refused(pair, stamp):
-    client = pair.client
-    message = joint_motion()
-    message.header.stamp = stamp
-    before = len(client.order)
-    client.publishers['joint_motion'].publish(message)
-    client.ask(robot=robots.TWO_LINK)
-    value = nanoseconds(stamp)
-    if stamp.nanosec < 10**9 and 0 < value < 2 * 10**18:
-        assert client.order[before] == value
-    elif value != 0:
-        assert value not in client.order[before:]
-
-
-@fuzz
-@given(message=trajectories())
-def test_trajectory_of_any_content_is_decided_and_the_next_one_is_answered(pair, message):
-    client = pair.client
-    publish = client.publishers['joint_trajectory'].publish
-    status = client.statuses.get('joint_trajectory', {})
-    refused = int(status.get('refused', 0))
-    publish(message)
-    # By its end the answer is known. It is not over by the time a busy machine has planned it.
-    end = 4.0 + 1e-6 * next(NUMBERS)
-    publish(joint_trajectory(times=(0.0, 2.0, end)))
-
-    def is_decided():
-        if any(abs(t.time_from_start[-1] - end) < 1e-8 for t in client.trajectories):
-            return True
-        # The first one may have begun to go far away, from where this one cannot be reached.
-        now = client.statuses.get('joint_trajectory', {})
-        is_refused = int(now.get('refused', 0)) > refused
-        return is_refused and any(why in now['last error'] for why in FAR_AWAY)
-
-    client.wait(is_decided, f'answer to the trajectory behind {message}', 60.0)
-    assert not client.not_finite
-
-
-@fuzz
-@given(message=wrenches())
-def test_wrench_of_any_content_is_taken_or_refused_and_zeros_end_it(pair, message):
-    client = pair.client
-    publish = client.publishers['wrench_motion'].publish
-    publish(message)
-    for link in LINKS:
-        zeros = WrenchMotion()
-        zeros.header.frame_id = link
-        publish(zeros)
-    client.ask_until_answered(robot=robots.TWO_LINK)
-    assert not client.not_finite
-
-
-@pytest.fixture
-def without_wrenches(pair):
-    """Robots without the links of a measured wrench end it; nothing else does."""
-    yield
-    pair.client.describe(robots.OTHER_JOINTS)
-    pair.client.describe(robots.TWO_LINK)
-    pair.client.ask_until_answered(robot=robots.TWO_LINK)
-
-
-@fuzz
-@given(message=wrenches())
-def test_measured_wrench_of_any_content_does_no_harm(pair, without_wrenches, message):
-    client = pair.client
-    if message.header.frame_id == 'base':  # which all robots here have
-        message.header.frame_id = 'tool'
-    stamped = WrenchStamped(header=message.header, wrench=message.wrench)
-    client.publishers['wrench'].publish(stamped)
-    # On another topic, samples are answered or held back.
-    client.send()
-    assert pair.node.is_alive()
-    assert not client.not_finite
-
-
-@fuzz
-@given(message=motions(), stamp=stamps)
-def test_measured_joint_states_of_any_content_do_no_harm(pair, message, stamp):
-    client = pair.client
-    message.header.stamp = stamp
-    client.publishers['joint_states'].publish(
-        JointState(
-            header=message.header,
-            name=message.joint_names,
-            position=message.position,
-            velocity=message.velocity,
-            effort=message.acceleration,
-        )
-    )
-    client.ask(robot=robots.TWO_LINK)
-    assert not client.not_finite
-
-
 def samples_of(request):
     """Samples of the flat arrays of a request."""
     flat, samples = request.motion_trajectory, []
@@ -388,86 +282,6 @@ def test_request_of_any_content_is_answered_rightly_or_refused_with_a_reason(pai
 
 
 # Bytes
-
-
-GOOD = {
-    'robot_description': serialize_message(String(data=robots.HEAVIER_TWO_LINK)),
-    'joint_motion': motion_bytes(stamp=5),
-    'joint_trajectory': serialize_message(joint_trajectory()),
-    'position_chunk': serialize_message(joint_trajectory()),
-    'wrench_motion': serialize_message(WrenchMotion()),
-    'wrench': serialize_message(WrenchStamped()),
-    'joint_states': serialize_message(JointState(name=list(NAMES), position=[0.1, 0.2])),
-}
-
-
-@st.composite
-def corrupted(draw, good):
-    data = bytearray(good)
-    for _ in range(draw(st.integers(0, 3))):
-        place = draw(st.integers(0, len(data) - 4))
-        kind = draw(st.sampled_from(['byte', 'word', 'number']))
-        if kind == 'byte':
-            data[place] = draw(st.integers(0, 255))
-        elif kind == 'word':  # a length that lies, if it happens to be one
-            word = draw(st.sampled_from([0, 1, 255, 10**6, 2**31 - 1, 2**32 - 1]))
-            data[place : place + 4] = struct.pack('<I', word)
-        elif len(data) - place >= 8:
-            data[place : place + 8] = struct.pack('<d', draw(special))
-    # Without a byte it is no message: the middleware has the publisher wait for nothing.
-    end = draw(st.just(len(data)) | st.integers(1, len(data)))
-    return bytes(data[:end])
-
-
-@pytest.mark.parametrize('topic', TOPICS)
-@fuzz
-@given(data=st.data())
-def test_corrupt_bytes_do_no_harm(pair, topic, data):
-    client = pair.client
-    client.publishers[topic].publish(data.draw(corrupted(GOOD[topic])))
-    publish = client.publishers['wrench_motion'].publish
-    for link in LINKS:  # a wrench may have become a valid one
-        zeros = WrenchMotion()
-        zeros.header.frame_id = link
-        publish(zeros)
-    if topic == 'robot_description':
-        client.publishers[topic].publish(String(data=robots.TWO_LINK))
-        client.ask_until_answered_by(robots.TWO_LINK)  # a robot may have become another one
-    client.ask_until_answered(robot=robots.TWO_LINK)
-    assert pair.node.is_alive()
-    assert not client.not_finite
-
-
-def test_names_that_are_no_text_are_refused(pair):
-    client = pair.client
-    for name in (
-        b'\xff\xfe',  # not UTF-8
-        b'elb\xc3',  # cut off within a character
-        b'el\0bow',
-        b'\xed\xa0\x80',  # a lone surrogate
-    ):
-        client.wait_for_report()
-        refused = client.count('joint_motion', 'refused')
-        data = motion_bytes((b'shoulder', name), stamp=6)
-        client.publishers['joint_motion'].publish(data)
-        client.ask(robot=robots.TWO_LINK)
-        client.wait_for_report()
-        assert client.count('joint_motion', 'refused') == refused + 1
-        assert client.status('joint_motion')['last error']
-        assert 6 not in client.efforts
-
-
-def test_description_that_is_no_text_leaves_the_robot_in_use(pair):
-    client = pair.client
-    for data in (b'\xff\xfe\0', b'<robot name="\xff"/>', b'<robot\0>', b''):
-        size = struct.pack('<I', len(data) + 1)
-        client.publishers['robot_description'].publish(b'\0\1\0\0' + size + data + b'\0')
-    client.wait(
-        lambda: client.status('model').get('refused description'),
-        'refusal of the description',
-    )
-    client.ask(robot=robots.TWO_LINK)
-    client.describe(robots.TWO_LINK)
 
 
 # Descriptions in a row

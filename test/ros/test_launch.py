@@ -5,7 +5,6 @@ what the files make of their arguments; a real node shows whether it understands
 """
 
 import itertools
-import math
 import os
 import runpy
 import signal
@@ -13,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
@@ -31,15 +29,11 @@ from support import robots
 from support.ros_harness import own_domain, spin_to_end
 
 from hodyn_ros import RobotModel
-from hodyn_ros.actuators import actuators_from_config
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
-from hodyn_ros.ros.nodes.trajectory_proxy import ProxySettings
-from hodyn_ros.streams.robot import actuators_config
 from hodyn_ros.streams.timeline import nanoseconds
-from hodyn_ros.trajectory.references import panda_sinusoids
 
 LAUNCH = Path(__file__).resolve().parents[2] / 'launch'
 try:
@@ -57,7 +51,6 @@ for_real = pytest.mark.skipif(
 
 TIMEOUT = 240.0  # s
 DOMAIN = 101
-NODE_ENDED = 'process has finished cleanly'
 
 RUN = """
 import sys
@@ -112,17 +105,6 @@ def first_effort():
         return messages[0], output
 
     return run
-
-
-@for_real
-def test_panda_launch_file_with_demo_sends_efforts_and_ends_cleanly(first_effort):
-    message, output = first_effort(
-        'panda.launch.py', '/hodyn_node/joint_effort', 'demo:=true'
-    )
-    assert list(message.joint_names) == [f'panda_joint{number}' for number in range(1, 8)]
-    assert message.valid_order == 2
-    assert output.count(NODE_ENDED) == 2
-    assert 'Traceback' not in output
 
 
 @for_real
@@ -266,32 +248,6 @@ def real_node(context):
         node.destroy_node()
 
 
-def subscribed(node):
-    return {item.topic_name for item in node.subscriptions} - {
-        '/clock',
-        '/parameter_events',
-    }
-
-
-@pytest.mark.parametrize(
-    ('file', 'function'),
-    [
-        ('hodyn.launch.py', 'start_node'),
-        ('trajectory_proxy.launch.py', 'start_node'),
-        ('view.launch.py', 'start_node'),
-        ('panda_sea.launch.py', 'start_nodes'),
-    ],
-)
-def test_every_argument_is_declared_with_a_description(load, file, function):
-    names = load(file)
-    *declared, action = names['generate_launch_description']().arguments[0]
-    assert [item.arguments[0] for item in declared] == [
-        name for name, _, _ in names['ARGUMENTS']
-    ]
-    assert all(item.options['description'].endswith('.') for item in declared)
-    assert action.options['function'] is names[function]
-
-
 def test_a_robot_with_closed_loops_is_launched_and_its_states_are_completed(
     started, real_node, context, tmp_path
 ):
@@ -330,77 +286,6 @@ def test_a_robot_with_closed_loops_is_launched_and_its_states_are_completed(
     np.testing.assert_allclose(states[0].position, whole[0], atol=1e-9)
 
 
-def test_every_input_of_the_node_can_be_remapped(started, real_node):
-    topics = ('joint_trajectory', 'joint_motion', 'joint_states', 'wrench_motion', 'wrench')
-    topics += ('stiffness_motion', 'position_chunk')
-    topics += ('base_motion',)
-    (options,) = started(
-        description_topic='/elsewhere/robot_description',
-        **{topic: f'/elsewhere/{topic}' for topic in topics},
-    )
-    options['parameters'].append({'base_motion': True})
-    inputs = subscribed(real_node(options))
-    assert {'/elsewhere/robot_description', '/elsewhere/joint_motion'} <= inputs
-    assert '/elsewhere/base_motion' in inputs
-    assert all(topic.startswith('/elsewhere/') for topic in inputs), inputs
-
-
-def test_inputs_have_their_own_names_by_default(started, real_node):
-    (options,) = started()
-    assert {'/robot_description', '/joint_motion', '/joint_trajectory'} <= subscribed(
-        real_node(options)
-    )
-
-
-def test_arguments_win_over_the_parameter_file_where_they_are_given(
-    started, tmp_path, real_node
-):
-    path = tmp_path / 'parameters.yaml'
-    path.write_text(
-        '/**: {ros__parameters: {base_link: a, tip_link: b, publish_rate: 20.0, '
-        'robot_description: ""}}'
-    )
-    (options,) = started(params_file=str(path), tip_link='c', use_sim_time='True')
-    node = real_node(options)
-    values = [
-        node.get_parameter(name).value
-        for name in ('base_link', 'tip_link', 'publish_rate', 'use_sim_time')
-    ]
-    assert values == ['a', 'c', 20.0, True]
-
-
-def test_switches_are_on_or_off_and_other_words_refused(load, started):
-    for word, value in (
-        ('YES', True),
-        ('on', True),
-        ('1', True),
-        ('False', False),
-        ('0', False),
-    ):
-        (options,) = started(use_sim_time=word)
-        assert options['parameters'][-1]['use_sim_time'] is value
-    proxy = load('trajectory_proxy.launch.py')
-    given = {name: default for name, default, _ in proxy['ARGUMENTS']}
-    (node,) = proxy['start_node']({**given, 'slower_only': 'yes', 'efforts': 'no'})
-    assert [
-        node.options['parameters'][-1][name] for name in ('slower_only', 'efforts')
-    ] == [
-        True,
-        False,
-    ]
-    with pytest.raises(
-        RuntimeError, match="use_sim_time is 'banana', expected true, 1, yes"
-    ):
-        started(use_sim_time='banana')
-    # Nothing has started yet: the file with the node is included afterwards.
-    *_, check, included, _ = load('panda.launch.py')[
-        'generate_launch_description'
-    ]().arguments[0]
-    assert isinstance(included.arguments[0], Kept)
-    with pytest.raises(RuntimeError, match="demo is 'maybe', expected"):
-        check.options['function']({'demo': 'maybe'})
-
-
 def test_the_view_is_started_as_a_command_with_arguments_of_ros_last(load):
     names = load('view.launch.py')
     given = {name: default for name, default, _ in names['ARGUMENTS']}
@@ -410,115 +295,6 @@ def test_the_view_is_started_as_a_command_with_arguments_of_ros_last(load):
     expected = ['view', 'panda', '--live', '--limits', 'iiwa14', '--serve', '--']
     assert node.options['arguments'] == expected
     assert ('joint_states', '/states') in node.options['remappings']
-
-
-def test_a_node_that_ends_leaves_the_stack_alone_unless_it_is_required(load, started):
-    (options,) = started()
-    assert options['on_exit'] is None
-    (options,) = started(required='true')
-    assert isinstance(options['on_exit'], Shutdown)
-    for file in ('trajectory_proxy.launch.py', 'view.launch.py'):
-        names = load(file)
-        given = {name: default for name, default, _ in names['ARGUMENTS']}
-        (node,) = names['start_node'](given)
-        assert node.options['on_exit'] is None
-
-
-def test_two_sources_of_the_description_are_an_error(started):
-    with pytest.raises(RuntimeError, match='description_file and description_command'):
-        started(description_file='a.urdf', description_command='xacro b')
-
-
-@pytest.mark.parametrize('name', ['description_file', 'params_file'])
-def test_a_file_that_does_not_exist_ends_the_launch(started, tmp_path, name):
-    path = str(tmp_path / 'missing')
-    with pytest.raises(RuntimeError, match=f'{name} is .*missing., which is no file.'):
-        started(**{name: path})
-
-
-def test_demo_adds_a_publisher_on_the_same_topic(load, started):
-    start_demo = load('panda.launch.py')['start_demo']
-    given = {'joint_trajectory': '/x', 'namespace': 'arm', 'use_sim_time': 'True'}
-    given['required'] = 'false'
-    (demo,) = [node.options for node in start_demo({**given, 'demo': 'true'})]
-    (node,) = started(**given)
-    assert demo['executable'] == 'reference_publisher'
-    assert demo['parameters'] == [{'use_sim_time': True}]
-    for options in (node, demo):
-        assert ('joint_trajectory', '/x') in options['remappings']
-        assert options['namespace'] == 'arm'
-    assert start_demo({**given, 'demo': 'false'}) == []
-
-
-def test_launch_of_the_proxy_passes_on_what_is_given(load, tmp_path):
-    names = load('trajectory_proxy.launch.py')
-    defaults = {name: default for name, default, _ in names['ARGUMENTS']}
-
-    def start(**given):
-        (node,) = names['start_node']({**defaults, **given})
-        return node.options
-
-    assert start()['parameters'] == [{'use_sim_time': False}]
-    path = tmp_path / 'parameters.yaml'
-    path.write_text('/**: {ros__parameters: {timing: uniform}}')
-    given = {'controller': 'arm_controller', 'slower_only': 'True', 'efforts': 'false'}
-    options = start(params_file=str(path), namespace='arm', **given)
-    assert (options['executable'], options['namespace']) == ('trajectory_proxy', 'arm')
-    assert options['parameters'] == [
-        str(path),
-        {
-            'use_sim_time': False,
-            'controller': 'arm_controller',
-            'slower_only': True,
-            'efforts': False,
-        },
-    ]
-    known = {entry.name for entry in fields(ProxySettings)} | {'use_sim_time'}
-    assert set(options['parameters'][1]) <= known
-    with pytest.raises(RuntimeError, match='params_file is .*missing., which is no file.'):
-        start(params_file=str(tmp_path / 'missing'))
-
-
-def arguments_of(load, file):
-    """Arguments that a launch file offers, those of the one that it includes among them."""
-    *entities, _ = load(file)['generate_launch_description']().arguments[0]
-    names = [item.arguments[0] for item in entities if isinstance(item, Declared)]
-    if file not in ('hodyn.launch.py', 'trajectory_proxy.launch.py'):
-        names += arguments_of(load, 'hodyn.launch.py')
-    return names
-
-
-def test_the_demo_is_offered_where_the_robot_can_do_it(load):
-    offered = {
-        path.name for path in LAUNCH.glob('*.py') if 'demo' in arguments_of(load, path.name)
-    }
-    assert offered == {'panda.launch.py', 'panda_sea.launch.py'}
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')  # of the iiwa
-@pytest.mark.parametrize('robot', ['panda', 'iiwa14', 'fr3', 'ur5e', 'ur10e'])
-def test_robot_launch_file_gives_its_description_and_limits(
-    load, started, real_node, robot
-):
-    names = load(f'{robot}.launch.py')
-    files, includes = {}, []
-    for item in names['generate_launch_description']().arguments[0]:
-        if item.arguments and item.arguments[0] in ('description_file', 'params_file'):
-            files[item.arguments[0]] = item.options['default_value']
-        elif item.arguments and isinstance(item.arguments[0], Kept):
-            includes += item.arguments[0].arguments
-    assert includes == [str(LAUNCH / 'hodyn.launch.py')]
-    (options,) = started(**files)
-    node = real_node(options)
-    model = RobotModel.from_urdf(files['description_file'])
-    assert model.name == robot
-    node.parameters.declare_joints(model.joint_names)
-    if not robot.startswith('ur'):  # whose maker publishes none
-        for joint in model.joint_names:
-            assert node.get_parameter(f'limits.{joint}.acceleration').value < math.inf
-    assert node.get_parameter('command.effort').value == 'without_gravity'
-    description = node.get_parameter('robot_description').value
-    assert description == Path(files['description_file']).read_text(encoding='utf-8')
 
 
 # The Panda with elastic joints
@@ -591,80 +367,6 @@ def spin(context):
         executor.shutdown()
     for thread in threads:
         thread.join(TIMEOUT)
-
-
-def test_files_of_the_panda_that_do_not_exist_end_the_launch(sea_nodes, tmp_path):
-    for name in ('description_file', 'params_file', 'limits_file'):
-        with pytest.raises(RuntimeError, match=f'{name} is .*missing., which is no file.'):
-            sea_nodes(**{name: str(tmp_path / 'missing')})
-
-
-def test_what_is_asked_for_is_sea_nodes(sea_nodes):
-    always = {'hodyn_node', 'flatness_controller'}
-    assert set(sea_nodes()) == always | {'simulated_robot', 'reference_publisher'}
-    assert set(sea_nodes(simulation='false', demo='false')) == always
-    nodes = sea_nodes(robot_state_publisher='true', namespace='arm')
-    assert nodes['robot_state_publisher']['package'] == 'robot_state_publisher'
-    assert {options['namespace'] for options in nodes.values()} == {'arm'}
-
-
-@pytest.mark.parametrize('namespace', ['', 'arm'])
-def test_the_controller_understands_what_it_is_given(sea_nodes, sea_node, namespace):
-    options = sea_nodes(controller='feed_forward_1', namespace=namespace)[
-        'flatness_controller'
-    ]
-    node = sea_node(FlatnessControllerNode, options)
-    assert not node.parameters.unknown()
-    settings = node.settings
-    assert settings.controller == 'feed_forward_1'
-    assert settings.without_reference == 'hold' and settings.lead == 0.0005
-    prefix = f'/{namespace}' if namespace else ''
-    assert [p.topic_name for p in node.publishers if 'command' in p.topic_name] == [
-        f'{prefix}/motor_command'
-    ]
-    for topic in ('joint_states', 'motor_states'):
-        (info,) = node.get_subscriptions_info_by_topic(f'{prefix}/{topic}')
-        assert info.qos_profile.reliability == rclpy.qos.ReliabilityPolicy.RELIABLE
-    model = RobotModel.from_urdf(node.get_parameter('robot_description').value)
-    actuators = actuators_from_config(model, actuators_config(node.settings.actuators))
-    assert all(actuators[name].spring.stiffness > 0.0 for name in model.joint_names)
-
-
-def test_the_simulated_robot_starts_where_the_reference_begins(sea_nodes, sea_node):
-    simulated_robot = pytest.importorskip('hodyn_ros.ros.nodes.simulated_robot')
-    pytest.importorskip('mujoco')
-    node = sea_node(simulated_robot.SimulatedRobot, sea_nodes()['simulated_robot'])
-    begin = panda_sinusoids().motion([0.0])[0, 0]
-    found = [
-        node.get_parameter(f'initial_position.panda_joint{j}').value for j in range(1, 8)
-    ]
-    np.testing.assert_array_equal(found, begin)
-    controller = sea_nodes()['flatness_controller']
-    lead = sea_node(FlatnessControllerNode, controller).settings.lead
-    assert lead == node.get_parameter('sample_period').value / 2.0
-
-
-@pytest.mark.parametrize(
-    ('given', 'topic'),
-    [
-        ({}, '/clock'),
-        ({'namespace': 'arm'}, '/arm/clock'),
-        ({'namespace': '/left/arm/'}, '/left/arm/clock'),
-        ({'namespace': 'arm', 'clock': '/clock'}, '/clock'),
-        ({'clock': 'robots/time'}, '/robots/time'),
-    ],
-)
-def test_all_nodes_follow_the_clock_of_their_robot(sea_nodes, given, topic):
-    for options in sea_nodes(robot_state_publisher='true', **given).values():
-        remapped = dict(options['remappings']).get('/clock', '/clock')
-        assert remapped == topic
-
-
-def test_the_hodyn_node_takes_its_time_from_that_clock(sea_nodes, sea_node, context):
-    sea_node(HodynNode, sea_nodes(namespace='left')['hodyn_node'])
-    client = Node('client', context=context)
-    wait_for(lambda: client.get_subscriptions_info_by_topic('/left/clock'))
-    assert not client.get_subscriptions_info_by_topic('/clock')
 
 
 class Robot:

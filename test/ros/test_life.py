@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rclpy.node import Node
 from support.ros_harness import TIMEOUT, next_domain
 
-from hodyn_ros import commands
 from hodyn_ros.ros.base import life as base
 
 BIG = 3_000_000
@@ -97,26 +95,6 @@ def test_what_the_user_has_said_is_left_alone(unconfigured, name):
     assert {k: os.environ[k] for k in base._CHOICES if k in os.environ} == {name: 'mine'}
 
 
-@pytest.mark.parametrize('name', base._FILES)
-def test_profiles_in_the_working_directory_are_left_alone(unconfigured, tmp_path, name):
-    (tmp_path / name).write_text('<dds/>')
-    assert not base.bound_memory()
-    assert base.USE_PROFILES not in os.environ
-
-
-def test_other_middleware_is_left_alone(unconfigured):
-    unconfigured.setattr(
-        base.rclpy, 'get_rmw_implementation_identifier', lambda: 'rmw_cyclonedds_cpp'
-    )
-    assert not base.bound_memory()
-    assert base.USE_PROFILES not in os.environ
-
-
-def test_unknown_system_is_left_alone(unconfigured, tmp_path):
-    unconfigured.setattr(base, '_LIBRARIES', tmp_path / 'none')
-    assert not base.bound_memory()
-
-
 # Commands
 
 
@@ -146,16 +124,6 @@ def test_signal_during_imports_ends_a_node_in_order(node, library, number, tmp_p
         _, errors = running.communicate(timeout=TIMEOUT)
     assert running.returncode == 0
     assert errors == ''
-
-
-@pytest.mark.parametrize('name', NODES)
-def test_command_runs_its_node(name, monkeypatch):
-    ran = []
-    monkeypatch.setattr(signal, 'signal', lambda *_: None)  # those of this process
-    monkeypatch.setattr(base, 'main', lambda node: ran.append(node) or 7)
-    assert getattr(commands, name)() == 7
-    (node,) = ran
-    assert issubclass(node, Node)
 
 
 # Callbacks

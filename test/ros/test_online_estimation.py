@@ -15,9 +15,6 @@ from support import robots
 from support.messages import stamp_of
 from support.ros_harness import Harness, dict_of
 
-from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.parameters import make_settings
-
 pin = pytest.importorskip('pinocchio')
 
 SECOND = 10**9
@@ -238,9 +235,3 @@ def test_nothing_is_done_unless_it_is_enabled(arm):
     looking = {'identification.enabled': True, 'identification.payload_link': 'tool'}
     assert arm.set(**looking).successful
     arm.warm_up()
-
-
-def test_base_that_moves_and_identification_exclude_each_other():
-    values = {'base_motion': True, 'identification.enabled': True}
-    with pytest.raises(ValueError, match='base_motion and identification.enabled'):
-        make_settings(NodeSettings, values)

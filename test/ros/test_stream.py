@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hodyn_msgs.srv import ComputeInverseDynamics
 from support import robots
 from support.ros_harness import Harness
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.resources import share_file
-
 EFFORTS = ('effort', 'effort_dot', 'effort_ddot')
-FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 STENCIL = 9  # samples through which a polynomial is laid
 
 
@@ -99,31 +94,6 @@ def harness(shared_harness):
     return shared_harness
 
 
-@pytest.mark.parametrize('interpolation', ['spline', 'jtc'])
-def test_stream_equals_the_offline_answer_at_the_same_instants(harness, interpolation):
-    assert harness.set(interpolation=interpolation).successful
-    message = waypoints(['elbow', 'shoulder'], 6, 0.4, ('velocities',))
-    whole, samples = streamed(harness, message)
-    assert harness.set(interpolation='spline').successful
-    assert len(samples) > 20  # of 200; a busy machine leaves many out
-    seconds = [(stamp_of(sample) - stamp_of(whole)) / 1e9 for sample in samples]
-    times = np.clip(seconds, 0.0, 2.0).tolist()
-    request = ComputeInverseDynamics.Request(trajectory=message, sample_times=times)
-    request.interpolation = interpolation
-    response = harness.call(request)
-    assert response.success, response.message
-    for name in EFFORTS:
-        offline = np.reshape(getattr(response.effort_trajectory, name), (-1, 2))
-        online = np.array([getattr(sample, name) for sample in samples])
-        np.testing.assert_allclose(online, offline, atol=1e-12 * np.abs(offline).max())
-    # Cubics: the acceleration jumps.
-    continuous = {'spline': 2, 'jtc': -1}[interpolation]
-    assert {sample.continuous_order for sample in samples} == {continuous}
-    assert {sample.valid_order for sample in samples} == {2}
-    assert response.effort_trajectory.continuous_order == continuous
-    assert response.effort_trajectory.interpolation == interpolation
-
-
 def test_derivatives_in_the_stream_are_those_of_the_efforts_in_it(harness):
     _, samples = streamed(harness, waypoints(['shoulder', 'elbow'], 9, 0.75))
     check_differences(samples)
@@ -191,32 +161,6 @@ def check_differences(samples, joins=()):
     assert np.all(np.abs(np.diff(Qd, axis=0) - h * Q2d[:-1]) < third * h**2)
     step = h * Qd[:-1] + 0.5 * h**2 * Q2d[:-1]
     assert np.all(np.abs(np.diff(Q, axis=0) - step) < third * h**3)
-
-
-def test_ten_thousand_waypoints_of_a_panda_are_planned_and_answered():
-    urdf = share_file('urdf/panda.urdf').read_text()
-    harness = Harness({'robot_description': urdf})
-    try:
-        names = harness.node.robot.model.joint_names
-        message = waypoints(names, 10_000, 0.01, ('positions', 'velocities'))
-        harness.publishers['joint_trajectory'].publish(message)
-        whole = harness.received('effort_trajectory')[0]
-        assert len(whole.time_from_start) == 10_000
-        motion = np.stack(
-            [np.reshape(getattr(whole, name), (-1, 7)) for name in FIELDS], axis=1
-        )
-        effort = np.stack(
-            [np.reshape(getattr(whole, name), (-1, 7)) for name in EFFORTS], axis=1
-        )
-        some = slice(None, None, 100)
-        expected = inverse_dynamics(RobotModel.from_urdf(urdf), motion[some])
-        scale = np.abs(expected).max(axis=(0, 2))[:, None]
-        np.testing.assert_allclose((effort[some] - expected) / scale, 0.0, atol=1e-10)
-        positions = np.array([point.positions for point in message.points])
-        np.testing.assert_allclose(motion[:, 0], positions, atol=1e-9)
-        assert harness.received('joint_effort', 3)
-    finally:
-        harness.close()
 
 
 def test_changed_rate_holds_at_once(harness):

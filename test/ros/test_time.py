@@ -102,22 +102,6 @@ def flush(simulation, seconds):
     simulation.harness.wait(lambda: seconds in simulation.streamed(), 'an answer')
 
 
-def test_stream_follows_simulated_time_and_stands_still_with_it(simulation):
-    started(simulation)
-    flush(simulation, 101.6)
-    simulation.harness.forget()
-    flush(simulation, 101.7)  # time stands at 101.5: nothing is streamed meanwhile
-    assert simulation.streamed() == [101.7]
-    simulation.harness.forget()
-    simulation.run(101.55, 102.0, 0.05)
-    simulation.harness.wait(
-        lambda: simulation.streamed() and simulation.streamed()[-1] >= 101.95, 'stream'
-    )
-    times = simulation.streamed()
-    assert np.all(np.diff(times) > 0.0)
-    assert times[0] >= 101.55
-
-
 def test_jump_back_leaves_nothing_of_before(simulation):
     started(simulation)
     wrench = WrenchMotion()
@@ -143,16 +127,6 @@ def test_jump_back_leaves_nothing_of_before(simulation):
     simulation.harness.forget()
     started(simulation, 51.0)
     assert 51.0 <= simulation.streamed()[0] <= 51.1
-
-
-def test_jump_forward_ends_a_trajectory_that_is_over_by_then(simulation):
-    started(simulation)
-    simulation.harness.forget()
-    simulation.at(500.0)
-    simulation.harness.wait(lambda: 111.0 in simulation.streamed(), 'the end of the motion')
-    simulation.at(501.0)
-    flush(simulation, 501.0)
-    assert simulation.streamed() == [111.0, 501.0]
 
 
 def test_estimate_starts_anew_after_a_jump_back(simulation):

@@ -2,27 +2,12 @@
 
 import threading
 import time
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
-
-rclpy = pytest.importorskip('rclpy')
-
-from rclpy.context import Context  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from support.robots import TWO_LINK  # noqa: E402
-from support.ros_harness import TIMEOUT, next_domain  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from support.ros_harness import TIMEOUT  # noqa: E402
 
 from hodyn_ros.errors import HodynError  # noqa: E402
-from hodyn_ros.ros.base.node_settings import NodeSettings  # noqa: E402
-from hodyn_ros.ros.base.parameters import make_settings  # noqa: E402
 from hodyn_ros.ros.base.worker import Worker  # noqa: E402
-from hodyn_ros.ros.planner import process  # noqa: E402
-from hodyn_ros.ros.planner.messages import Begin  # noqa: E402
-from hodyn_ros.streams import preparation as robot  # noqa: E402
-from hodyn_ros.streams.motion_stream import Task  # noqa: E402
 
 # A fault of ours, memory that is used up, and what a library raises that wants to end the process.
 FAULTS = [ZeroDivisionError('a fault of ours'), MemoryError(), SystemExit(3)]
@@ -127,51 +112,3 @@ def test_a_worker_that_is_closed_drops_what_waits_and_what_comes_in_silence(capl
     worker.put(lambda: None)
     go_on.set()
     assert (caplog.text, log) == ('', [])
-
-
-def trajectory():
-    message = JointTrajectory(joint_names=['shoulder', 'elbow'])
-    for k in range(2):
-        point = JointTrajectoryPoint(positions=[0.1 * k, 0.2 * k])
-        point.time_from_start.sec = k
-        message.points.append(point)
-    return message
-
-
-@pytest.mark.parametrize('grace', [0.0, 1e9])
-def test_a_robot_is_awaited_for_some_seconds_from_the_start(monkeypatch, grace):
-    monkeypatch.setattr(robot, 'START_GRACE', grace)
-    node = SimpleNamespace(
-        diagnostics=SimpleNamespace(refused=lambda *_: None),
-        get_logger=lambda: SimpleNamespace(error=lambda _: None),
-    )
-    made = robot.RobotPreparation(node, None, None, None, None)
-    assert made.is_awaited is (grace > 0.0)
-    made.refuse('no robot')
-    assert not made.is_awaited
-
-
-@pytest.mark.parametrize('error', FAULTS[2:])
-def test_the_planning_refuses_what_fails_and_goes_on(monkeypatch, error):
-    context, reported = Context(), Outcomes()
-    rclpy.init(context=context, domain_id=next_domain())
-    settings = make_settings(NodeSettings, {})
-    names = ('/compute', '/retime'), '/efforts'
-    begin = Begin('hodyn_node', '/', 0, '/', *names, (), settings)
-    planner = process.Planner(begin, reported, context)
-    try:
-        planner.use(TWO_LINK, False, settings, ())
-        fault = Fault(error, process.plan_trajectory)
-        monkeypatch.setattr(process, 'plan_trajectory', fault)
-        data = serialize_message(trajectory())
-        for number in (1, 2):
-            planner.plan(Task(number, data, 10**9, 10**9, None, 10**9))
-            # Behind `Ready`, and the points for a controller.
-            plan = reported.wait({1: 2, 2: 4}[number])
-            assert plan.number == number
-            assert plan.error == (f'Internal error: {error!r}' if number == 1 else '')
-            assert plan.kind == ('internal' if number == 1 else 'invalid')
-        np.testing.assert_array_equal(plan.planned.at(10**9)[0], [0.0, 0.0])
-    finally:
-        planner.close(process.GRACE)
-        rclpy.shutdown(context=context)
