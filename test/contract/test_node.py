@@ -548,9 +548,13 @@ def test_parameters_that_do_not_fit_are_refused_together(node):
 
 
 def test_a_changed_description_changes_the_efforts_and_a_bad_one_does_not(node):
-    node.describe(robots.HEAVIER_TWO_LINK)
     expected = efforts(MOTION, robots.HEAVIER_TWO_LINK)
     assert np.abs(expected - efforts(MOTION)).max() > 1.0
+    assert node.set(robot_description=robots.HEAVIER_TWO_LINK).successful
+    node.until(expected)
+    node.describe(robots.TWO_LINK)
+    node.until(efforts(MOTION))
+    node.describe(robots.HEAVIER_TWO_LINK)
     node.until(expected)
     for xml, reason in (
         ('<robot', 'not XML'),

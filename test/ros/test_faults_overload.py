@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
@@ -18,10 +21,10 @@ from support.fault_tools import (
     trajectory_bytes,
 )
 from support.messages import MOTION, NAMES, joint_motion, joint_trajectory
-from support.random_trees import seeds
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 MEGABYTE = 2**20
+PEERS = Path(__file__).resolve().parents[1] / 'support' / 'fault_peers.py'
 
 
 @pytest.fixture(scope='module')
@@ -107,7 +110,7 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize('what', seeds(HUGE, short=2))
+@pytest.mark.parametrize('what', HUGE)
 def test_huge_message_is_refused_with_bounded_memory_beside_a_stream(pair, what):
     topic, make, reason = HUGE[what]
     client, pid = pair.client, pair.node.pid
@@ -161,4 +164,20 @@ def test_overloaded_service_answers_every_client_and_refuses_what_cannot_wait(pa
     pair.check_health()
 
 
-# Cycles
+@pytest.mark.parametrize('what', ['flood', 'calls'])
+def test_peer_killed_in_mid_sentence_leaves_the_others_served(pair, what):
+    environment = fault_tools.environment(pair.node.domain)
+    with subprocess.Popen(
+        [sys.executable, str(PEERS), what],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdout.readline() == 'begun\n'
+        process.kill()
+    with Stream(pair.client, robots.TWO_LINK):
+        response = pair.client.call(Request(motion=[joint_motion()]))
+        assert response.error_code in (Response.SUCCESS, Response.BUSY)
+    pair.client.wait(
+        lambda: pair.client.call(Request(motion=[joint_motion()])).success, 'a free place'
+    )
