@@ -309,6 +309,14 @@ def test_robots_are_launched_with_their_description_and_limits(launched, robot):
     assert type(required['on_exit']).__name__ == 'Shutdown'
 
 
+def test_the_view_is_launched_as_a_command_with_arguments_of_ros_last(launched):
+    given = {'limits': 'iiwa14', 'serve': 'yes', 'joint_states': '/states'}
+    options = launched('view.launch.py', **given)['hodyn']
+    expected = ['view', 'panda', '--live', '--limits', 'iiwa14', '--serve', '--']
+    assert options['arguments'] == expected
+    assert ('joint_states', '/states') in options['remappings']
+
+
 def test_wrong_arguments_end_a_launch_with_a_sentence(launched):
     for file, given, reason in (
         (

@@ -171,14 +171,3 @@ def test_an_empty_trajectory_stops_chunks(at_home):
     times, rows = streamed(at_home)
     assert times[-1] < 7.5  # s, of 8
     assert np.abs(rows[-1, 1]).max() < 1e-4
-
-
-def test_a_trajectory_in_progress_is_left_for_a_chunk(at_home):
-    far = chunk_message([HOME, task(5.0), HOME], period=20.0)
-    at_home.publishers['joint_trajectory'].publish(far)
-    samples = at_home.messages['hodyn_node/joint_effort']
-    at_home.wait(lambda: len(samples) > 200, 'motion')
-    at_home.publishers[CHUNK].publish(chunk_message(np.tile(HOME, (25, 1))))
-    times, rows = streamed(at_home)
-    assert times[-1] < 30.0  # s, of 40
-    assert np.abs(rows[:, 1]).max() < 1000.0

@@ -71,20 +71,6 @@ def test_level_rises_at_once_and_falls_after_a_quiet_time(station):
     assert levels == [WARN, WARN, OK, OK]
 
 
-def test_message_says_what_happened_last_and_how_often(station):
-    station.diagnostics.received('joint_motion')
-    for number in range(3):
-        station.diagnostics.refused('joint_motion', f'reason {number}')
-    for _ in range(3):
-        status = station.after(1.0)['joint_motion']
-        assert (status.level, status.message) == (
-            WARN,
-            'input was refused: reason 2 (3 times)',
-        )
-    status = station.after(1.0)['joint_motion']
-    assert (status.level, status.message) == (OK, 'input is taken')
-
-
 # Silence
 
 
@@ -137,38 +123,7 @@ def test_inputs_are_counted_by_what_became_of_them(station):
 # Output
 
 
-def test_output_is_counted_and_timed(station):
-    for compute_time in (0.001, 0.003):
-        station.diagnostics.output.published(compute_time, [])
-    status = station.after(0.5)['joint_effort']
-    values = dict_of(status)
-    assert (status.level, status.message) == (OK, 'ok')
-    assert (values['published'], values['rate [Hz]']) == ('2', '4.0')
-    assert values['mean compute time [ms]'] == '2.000'
-    assert values['longest compute time [ms]'] == '3.000'
-    values = dict_of(station.after(0.5)['joint_effort'])
-    assert (values['published'], values['rate [Hz]']) == ('2', '0.0')
-    assert values['longest compute time [ms]'] == '0.000'
-
-
 # Model, estimator, planning process, node
-
-
-def test_planning_process_is_followed(station):
-    assert 'planning' not in station.after(1.0)
-    station.diagnostics.process = ProcessHealth('running', 0, '', 42)
-    assert station.after(1.0)['planning'].level == OK
-    station.diagnostics.process = ProcessHealth('running', 2, 'signal 9', 42)
-    status = station.after(1.0)['planning']
-    assert status.level == WARN
-    assert 'signal 9' in status.message
-    assert '(2 times)' in status.message
-    assert dict_of(status)['restarts'] == '2'
-    assert dict_of(status)['last exit'] == 'signal 9'
-    assert dict_of(status)['memory [MiB]'] == '32.0'
-    assert [station.after(1.0)['planning'].level for _ in range(3)] == [WARN, WARN, OK]
-    station.diagnostics.process = ProcessHealth('ended', 2, 'exit code 1', None)
-    assert station.after(1.0)['planning'].level == ERROR
 
 
 # Documentation

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointMotion
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.robots import HEAVIER_TWO_LINK, OTHER_JOINTS, TWO_LINK
@@ -16,15 +15,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
-from hodyn_ros.actuators.config import actuators_from_config
 from hodyn_ros.control import FeedForwardController, FlatnessController, motor_gains
-from hodyn_ros.control.laws import TRACKING
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import MOTION_FIELDS, time_message
-from hodyn_ros.ros.base.parameters import make_settings
 from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
-from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
-from hodyn_ros.streams import laws
 from hodyn_ros.streams.inputs import LINKS, MOTORS
 from hodyn_ros.streams.timeline import nanoseconds
 
@@ -258,25 +252,6 @@ def test_limited_torques_are_reported(robot):
     robot.says('motor_command', key, '1')
 
 
-def test_time_that_jumps_back_begins_anew(start):
-    robot = start(use_sim_time=True, measurement_timeout=0.1, without_reference='hold')
-    clock = robot.wait_for_robot().advertise(Clock, '/clock')
-    for shift, stamp in ((0.0, 10**10), (0.01, 5 * 10**9)):
-
-        def is_there(stamp=stamp):
-            clock.publish(Clock(clock=time_message(stamp)))
-            return robot.node.get_clock().now().nanoseconds == stamp
-
-        robot.wait(is_there, 'clock')
-        # Held where it is now, not where it was before.
-        state = STATE + shift
-        np.testing.assert_allclose(
-            robot.answer(state, stamp=stamp),
-            flatness().command(held(state[0]), *state),
-            rtol=1e-9,
-        )
-
-
 # What is refused
 
 
@@ -392,15 +367,3 @@ def test_the_law_and_its_settings_can_be_changed_while_it_runs(robot):
     reason = robot.status('motor_command', lambda s: dict_of(s)['stopped because'])
     assert 'tracking error of elbow' in dict_of(reason)['stopped because']
     assert robot.set(max_tracking_errors__elbow=0.0).successful
-
-
-SPRING = {'type': 'sea', 'stiffness': 3000.0, 'motor_inertia': 0.3}
-ACTUATORS = actuators_from_config(MODEL, dict.fromkeys(NAMES, SPRING))
-
-
-def tracking(**values):
-    """The tracking law of settings whose names have an underscore in place of the dot."""
-    given = {name.replace('_', '.', 1): value for name, value in values.items()}
-    settings = make_settings(ControlSettings, given)
-    assert settings.lead == 0.0005
-    return laws.laws_of(ACTUATORS, settings, np.array([60.0, 30.0]))[TRACKING]

@@ -18,9 +18,6 @@ from support.rerun_files import pose_of, read_recording
 from support.ros_harness import TIMEOUT, Harness, own_domain
 
 from hodyn_ros import RobotModel
-from hodyn_ros.cli.pictures import view
-from hodyn_ros.cli.problem import Given
-from hodyn_ros.errors import ResourceError
 from hodyn_ros.model import motion_limits
 from hodyn_ros.plotting.scene import Scene, moving_bodies
 from hodyn_ros.ros.nodes.live_view import LiveView
@@ -178,10 +175,3 @@ def test_the_command_records_until_it_is_interrupted(tmp_path):
     (path,) = tmp_path.iterdir()
     assert recording == f'Recording until Ctrl-C: {path.name}'
     assert written.startswith(f'Written: {path.name};')
-
-
-def test_without_ros_the_extra_is_named(monkeypatch, tmp_path):
-    monkeypatch.delitem(sys.modules, 'hodyn_ros.ros.nodes.live_view')
-    monkeypatch.setitem(sys.modules, 'rclpy.node', None)
-    with pytest.raises(ResourceError, match=r'A live view needs ROS.*hodyn_ros\[ros\]'):
-        view(Given('panda'), (), tmp_path / 'a.rrd', serve=False, live=True)

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import rclpy
 import yaml
-from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from support import robots
 from support.output_cases import DRIVES, FRICTION
-from support.ros_harness import next_domain, node_maker, own_domain
+from support.ros_harness import node_maker, own_domain
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators
@@ -307,24 +305,6 @@ def test_parameter_file_is_taken_by_the_node(hodyn_node, capfd, name):
             assert getattr(limits, quantity)[robot.joint_names.index(joint)] == value
         assert np.all(np.isfinite(limits.acceleration)) or name.startswith('ur')
     assert 'Unknown parameters' not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize('name', ['panda', 'iiwa14', 'generic', 'panda_sea'])
-def test_command_line_wins_over_a_shipped_file(name):
-    path = share_file(f'config/{name}.yaml')
-    for section, content in yaml.safe_load(path.read_text()).items():
-        node_name = section.rpartition('/')[2].replace('**', 'hodyn_node')
-        key = next(iter(flat(content['ros__parameters'])))
-        context = Context()
-        arguments = ['--ros-args', '--params-file', str(path), '-p', f'{key}:=0.125']
-        rclpy.init(args=arguments, context=context, domain_id=next_domain())
-        node = Node(
-            node_name, context=context, automatically_declare_parameters_from_overrides=True
-        )
-        value = node.get_parameter(key).value
-        node.destroy_node()
-        rclpy.shutdown(context=context)
-        assert value == 0.125, section
 
 
 def test_shipped_file_and_page_are_made_from_the_table():

@@ -15,14 +15,11 @@ from support.messages import (
     MOTION,
     NAMES,
     joint_motion,
-    joint_trajectory,
     nanoseconds,
     rows,
 )
 from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
-
-from hodyn_ros.trajectory import Waypoints, plan_motion
 
 SECOND = 10**9
 # A weight on the tool, its description beside the links of the arm.
@@ -173,39 +170,3 @@ def test_friction_changes_while_the_node_runs(empty):
         assert not result.successful
         assert why in result.reason
     assert close(arm.efforts(time), heavy)
-
-
-def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_step():
-    arm = Arm(publish_rate=50.0)
-    try:
-        waypoints = Waypoints(
-            NAMES, [0.0, 10.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
-        )
-        message = joint_trajectory(waypoints.positions, waypoints.times)
-        arm.publishers['joint_trajectory'].publish(message)
-        arm.received('joint_effort', 10)
-        arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
-        whole = arm.received('effort_trajectory')[0]
-        begin, name = nanoseconds(whole.header.stamp), 'hodyn_node/joint_effort'
-        end = nanoseconds(arm.messages[name][-1].header.stamp) + SECOND
-        arm.wait(lambda: nanoseconds(arm.messages[name][-1].header.stamp) >= end, 'its end')
-        motion = plan_motion(waypoints, NAMES).motion
-        shares, times = [], []
-        for item in list(arm.messages[name]):
-            time = (nanoseconds(item.header.stamp) - begin) / SECOND
-            state = motion(time)
-            before, after = (
-                taylor_rnea(urdf, NAMES, GRAVITY, state)[0].astype(float)
-                for urdf in (robots.TWO_LINK, robots.HEAVIER_TWO_LINK)
-            )
-            difference = after - before
-            share = (np.array(item.effort) - before) @ difference
-            shares.append(share / (difference @ difference))
-            times.append(time)
-        shares, times = np.array(shares), np.array(times)
-        assert abs(shares[0]) < 1e-6 and abs(shares[-1] - 1.0) < 1e-6
-        assert (shares[1:] - shares[:-1] > -1e-6).all()
-        passing = times[(shares > 1e-3) & (shares < 1.0 - 1e-3)]
-        assert 0.1 < np.ptp(passing) < 0.5  # a busy machine leaves samples out
-    finally:
-        arm.close()

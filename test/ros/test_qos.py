@@ -13,7 +13,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 from support import robots
 from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain, spin_to_end
@@ -38,29 +38,6 @@ def hodyn_node(context):
 
 def parameter(name, value):
     return Parameter(name, value=value)
-
-
-def test_overrides_reach_the_topics(hodyn_node):
-    override = 'qos_overrides./{}.{}.{}:={}'.format
-    node = hodyn_node(
-        '-p',
-        override('joint_motion', 'subscription', 'reliability', 'best_effort'),
-        '-p',
-        override('joint_motion', 'subscription', 'depth', 3),
-        '-p',
-        override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
-        '-p',
-        override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
-    )
-    (motion,) = [item for item in node.subscriptions if item.topic_name == '/joint_motion']
-    (effort,) = [
-        item for item in node.publishers if item.topic_name == '/hodyn_node/joint_effort'
-    ]
-    (info,) = node.get_subscriptions_info_by_topic('/joint_motion')
-    assert info.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert motion.qos_profile.depth == 3
-    assert effort.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert effort.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
 
 
 def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node):

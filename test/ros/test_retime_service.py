@@ -7,7 +7,6 @@ import pytest
 from builtin_interfaces.msg import Duration, Time
 from hodyn_msgs.msg import JointLimit
 from hodyn_msgs.srv import RetimeTrajectory
-from rclpy.parameter import Parameter
 from support.records import changed
 from support.ros_harness import TIMEOUT, Harness
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -123,22 +122,6 @@ def test_limits_are_kept_as_the_answer_is_executed(call, timing, step, slower_on
     assert tuple(response.trajectory.joint_names) == NAMES
     end = response.trajectory.points[-1].positions
     np.testing.assert_allclose(end, POINTS[-1], rtol=0.0, atol=1e-9)
-
-
-def test_efforts_hold_what_is_to_be_sent_and_limits_all_of_it(call, harness):
-    full = call()
-    parameters = [Parameter('command.effort', value='without_gravity')]
-    assert harness.node.set_parameters(parameters)[0].successful
-    try:
-        response = call()
-    finally:
-        harness.node.set_parameters([Parameter('command.effort', value='full')])
-    times, motion, effort = content(response.trajectory)
-    still = motion * np.array([1.0, 0.0, 0.0])[:, None]
-    weight = pinocchio_efforts(still)
-    assert np.abs(weight).max() > 1.0
-    np.testing.assert_allclose(effort, pinocchio_efforts(motion) - weight, atol=1e-9)
-    np.testing.assert_allclose(times[-1], content(full.trajectory)[0][-1], rtol=1e-9)
 
 
 def limit(name='', quantity='velocity', value=1.0):

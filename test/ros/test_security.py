@@ -124,33 +124,6 @@ def test_policy_grants_exactly_what_the_node_does(context, path):
         observer.destroy_node()
 
 
-def test_policy_has_the_form_of_sros2():
-    """By the schema of sros2 for policies of version 0.2.0."""
-    root = policy()
-    assert (root.tag, dict(root.items())) == ('policy', {'version': '0.2.0'})
-    (enclaves,) = root
-    assert enclaves.tag == 'enclaves'
-    assert [enclave.get('path') for enclave in enclaves] == list(NODES)
-    for enclave in enclaves:
-        assert (enclave.tag, set(enclave.keys())) == ('enclave', {'path'})
-        (profiles,) = enclave
-        assert profiles.tag == 'profiles'
-        for profile in profiles:
-            assert (profile.tag, set(profile.keys())) == ('profile', {'ns', 'node'})
-            for group in profile:
-                rules = {
-                    'topics': {'publish', 'subscribe'},
-                    'services': {'reply', 'request'},
-                }
-                assert set(group.keys()) <= rules[group.tag]
-                assert set(group.attrib.values()) == {'ALLOW'}
-                assert len(group) > 0
-                for item in group:
-                    assert item.tag == group.tag[:-1]
-                    assert item.text == item.text.strip() != ''
-                    assert not item.attrib
-
-
 # Code that runs what it is given
 
 MODULES = {

@@ -398,25 +398,3 @@ def test_parameters_that_cannot_be_used_end_the_start(context, parameters, messa
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     with pytest.raises(ValueError, match=message):
         SimulatedRobot(context=context, parameter_overrides=overrides)
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-def test_a_robot_with_closed_loops_begins_where_they_are_closed(bench):
-    springs = {
-        f'actuators.{joint}.{key}': value
-        for joint in ('left', 'right')
-        for key, value in {'type': 'sea', 'stiffness': 300.0, 'motor_inertia': 0.1}.items()
-    }
-    robot = bench(
-        robot_description=robots.FIVE_BAR,
-        command_timeout=60.0,
-        springs=springs,
-    )
-    links, motors = robot.sample(START)
-    model = RobotModel.from_urdf(robots.FIVE_BAR)
-    assert list(links.name) == list(motors.name) == ['left', 'right']
-    begin = model.closure.start[model.closure.independent]
-    np.testing.assert_allclose(links.position, begin, atol=1e-8)
-    robot.command([0.2, 0.0], START, names=links.name)
-    links, motors = robot.sample(START + PERIOD)
-    assert motors.velocity[0] == pytest.approx(0.2 / 0.1 * 1e-3, rel=1e-2)

@@ -47,36 +47,6 @@ def test_node_under_all_faults_loses_nothing(report):
     assert min(report.memory_at_ends(1)) > 10.0, 'a Python process has more'
 
 
-GOOD = {'sent': 10, 'answered': 10, 'faults': {'committed': {'x': 1}}}
-
-
-@pytest.mark.parametrize(
-    ('change', 'reason'),
-    [
-        ({'answered': 9}, '1 samples were lost'),
-        ({'answered': 6, 'left_out': 3}, '1 samples were lost'),
-        ({'wrong': 1}, '1 answers were wrong'),
-        ({'unphysical': 1}, '1 answers have another power'),
-        ({'latencies': [0.6], 'late': [(5.0, 0.6)]}, 'an answer came after 0.600 s'),
-        (
-            {'latencies': [0.9], 'late': [(5.0, 0.9)], 'pauses': [(4.0, 1.2), (9.0, 1.0)]},
-            'an answer came after 0.700 s',
-        ),
-        ({'not_finite': 2}, '2 messages were not finite'),
-        ({'node_died': True}, 'the node died'),
-        ({'memory': [(float(t), 100.0 + 10.0 * t, 0.0) for t in range(20)]}, 'grew by 145'),
-        ({'memory': [(float(t), 9.0, 80.0 * (t > 9)) for t in range(20)]}, 'grew by 80'),
-        ({'sent': 0, 'answered': 0}, 'no sample was answered'),
-        ({'faults': {}}, 'no fault was committed'),
-    ],
-)
-def test_soak_fails_for_each_reason(monkeypatch, capsys, change, reason):
-    bad = soak.Report(**{**GOOD, **change})
-    monkeypatch.setattr(soak, 'soak', lambda *_, **__: bad)
-    assert soak.main(['--seconds', '1']) == 1
-    assert reason in capsys.readouterr().out
-
-
 def test_power_of_right_efforts_is_that_of_the_energy():
     names, motion = NAMES, MOTION
     efforts = taylor_rnea(robots.TWO_LINK, names, soak.GRAVITY, motion)

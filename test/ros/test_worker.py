@@ -63,16 +63,6 @@ def test_a_worker_reports_every_error_and_goes_on(error):
     worker.close()
 
 
-def test_a_worker_survives_those_whom_it_tells(caplog):
-    log, outcomes = Outcomes(), Outcomes()
-    worker = Worker('test', log)
-    worker.put(raiser(KeyError('job')), raiser(ValueError('told')))
-    worker.put(lambda: outcomes('next'))
-    outcomes.wait(1)
-    worker.close()
-    assert 'told' in caplog.text
-
-
 def test_a_worker_ends_with_the_job_under_way():
     log, outcomes, begun, go_on = (
         Outcomes(),

@@ -118,7 +118,7 @@ class Peer:
         self.client = Node('client', context=self.context, namespace=self.namespace)
         self.publishers: dict[str, Publisher] = {}
         self._subscriptions: dict[str, Subscription] = {}
-        self._spinning: list[tuple[Any, threading.Thread, Node]] = []
+        self._spinning: list[tuple[Any, threading.Thread, tuple[Node, ...]]] = []
         self.node: Any = None
 
     def offer(self, kind: type, topic: str, profile: Any = qos.OUTPUT) -> None:
@@ -135,8 +135,12 @@ class Peer:
         """Spin a node in a thread."""
         executor = kind(context=self.context)
         executor.add_node(node)
+        self.spin_by(executor, node)
+
+    def spin_by(self, executor: Any, *nodes: Node) -> None:
+        """Spin an executor in a thread; the nodes are destroyed in the end."""
         thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
-        self._spinning.append((executor, thread, node))
+        self._spinning.append((executor, thread, nodes))
         thread.start()
 
     def run(self, kind: type, parameters: dict[str, Any], **options: Any) -> None:
@@ -266,8 +270,9 @@ class Peer:
             executor.shutdown()
         for _, thread, _ in self._spinning:
             thread.join(TIMEOUT)
-        for _, _, node in reversed(self._spinning):
-            node.destroy_node()
+        for _, _, nodes in reversed(self._spinning):
+            for node in nodes:
+                node.destroy_node()
         rclpy.shutdown(context=self.context)
 
 
