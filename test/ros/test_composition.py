@@ -28,7 +28,6 @@ def test_two_nodes_of_one_executor_answer_for_their_robots_and_one_ends_alone():
         executor.add_node(nodes[name])
         peer.offer(JointMotion, f'{name}/joint_motion')
         peer.keep(JointEffort, f'{name}/hodyn_node/joint_effort')
-    peer.spin(peer.client, SingleThreadedExecutor)
     peer.spin_by(executor)
     for gone in (None, 'left'):
         if gone:
@@ -37,14 +36,12 @@ def test_two_nodes_of_one_executor_answer_for_their_robots_and_one_ends_alone():
             peer.forget()
         for name in nodes:
             xml, names = ROBOTS[name]
-            motion, kept = (
-                MOTION[:, : len(names)],
-                peer.messages[f'{name}/hodyn_node/joint_effort'],
-            )
+            motion = MOTION[:, : len(names)]
+            sent = joint_motion(motion, names)
 
-            def answered(name=name, kept=kept, message=joint_motion(motion, names)):
-                peer.publishers[f'{name}/joint_motion'].publish(message)
-                return kept
+            def answered(name=name, sent=sent):
+                peer.publishers[f'{name}/joint_motion'].publish(sent)
+                return peer.messages[f'{name}/hodyn_node/joint_effort']
 
             effort = peer.wait(answered, 'answer')[-1]
             expected = inverse_dynamics(RobotModel.from_urdf(xml), motion)

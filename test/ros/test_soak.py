@@ -13,10 +13,8 @@ from support.oracles import taylor_rnea
 
 @pytest.fixture(
     scope='module',
-    params=[
-        pytest.param(False, marks=pytest.mark.slow, id='newest'),
-        pytest.param(True, marks=pytest.mark.slow, id='complete'),
-    ],
+    params=[False, True],
+    ids=['newest', 'complete'],
 )
 def report(request):
     # A rate that a busy machine can follow; what is lost or wrong does not depend on it.
