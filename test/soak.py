@@ -415,7 +415,7 @@ def soak(
     client.publishers['robot_description'].publish(String(data=urdf))
     depth = f'qos_overrides./{fault_tools.NAMESPACE}/joint_motion.subscription.depth'
     node = NodeProcess(
-        domain,
+        client,
         use_sim_time=True,
         diagnostics_period=1.0,
         max_waiting_requests=8,

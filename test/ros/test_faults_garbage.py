@@ -218,10 +218,10 @@ def test_flapping_descriptions_leave_the_last_valid_one_in_use_and_the_stream_wh
     for number in range(20):
         publish(String(data=invalid[number % len(invalid)]))
         publish(String(data=robots.HEAVIER_TWO_LINK))
-    client.ask_until_answered_by(robots.HEAVIER_TWO_LINK)
+    client.ask_until_answered(robots.HEAVIER_TWO_LINK, is_right=True)
     client.wait(
         lambda: client.status('model')['in preparation'] == 'no', 'last description'
     )
     client.ask(robot=robots.HEAVIER_TWO_LINK)
     publish(String(data=robots.TWO_LINK))
-    client.ask_until_answered_by(robots.TWO_LINK)
+    client.ask_until_answered(robots.TWO_LINK, is_right=True)
