@@ -13,7 +13,6 @@ from hodyn_msgs.msg import (
 )
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 from support import robots
 from support.messages import (
     EFFORTS,
@@ -30,7 +29,6 @@ from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros import RobotModel, inverse_dynamics, moving_base_inverse_dynamics
-from hodyn_ros.ros.base import qos
 
 SECOND = 10**9
 BEGIN = 1000 * SECOND
@@ -202,16 +200,8 @@ def trajectory(goal=(0.5, -0.4), begin=(0.0, 0.0), end=0.6):
 
 
 def test_trajectories_are_streamed_on_the_base_that_moves_and_nothing_else_is(platform):
-    for_controller, commands, goal = [], [], (0.5, -0.4)
-    for kind, name, kept, profile in (
-        (JointTrajectory, 'controller_trajectory', for_controller, qos.EFFORT_TRAJECTORY),
-        (Float64MultiArray, 'commands', commands, qos.OUTPUT),
-    ):
-        platform.client.create_subscription(
-            kind, f'hodyn_node/{name}', kept.append, profile
-        )
-    command = next(p for p in platform.node.publishers if 'commands' in p.topic_name)
-    platform.wait(command.get_subscription_count, 'match commands')
+    goal = 0.5, -0.4
+    for_controller = platform.keep(JointTrajectory, 'hodyn_node/controller_trajectory')
     now = platform.instant = platform.node.get_clock().now().nanoseconds
     platform.send('base_motion', base_message(now, twist=RISE))
     platform.publishers['joint_trajectory'].publish(trajectory(goal))
@@ -233,20 +223,6 @@ def test_trajectories_are_streamed_on_the_base_that_moves_and_nothing_else_is(pl
     tilted = TURN.inv().apply(GRAVITY) - RISE[1, 3:]
     wanted = taylor_rnea(robots.TWO_LINK, NAMES, tuple(tilted), rest).astype(float)
     assert_close(rows(last)[:1], wanted, 1e-9)
-    # Controllers of robots that compensate gravity get what the acceleration of the base needs.
-    sources = [item.source for item in platform.messages['hodyn_node/joint_effort']]
-    count = sources.count(JointEffort.SOURCE_JOINT_TRAJECTORY)
-    platform.wait(lambda: len(commands) >= count, 'commands')
-    wanted = taylor_rnea(robots.TWO_LINK, NAMES, tuple(-RISE[1, 3:]), rest).astype(float)
-    assert_close(np.array([commands[-1].data]), wanted, 1e-9)
-    # An empty one stops what moves, and is answered likewise.
-    platform.forget()
-    platform.publishers['joint_trajectory'].publish(trajectory(begin=goal, end=60.0))
-    platform.received('effort_trajectory')
-    platform.publishers['joint_trajectory'].publish(JointTrajectory())
-    _, stop = platform.received('effort_trajectory', 2)
-    assert len(stop.position) and not len(stop.effort)
-    assert 'are for one at rest' in stop.remarks[-1]
     assert for_controller == []
 
 

@@ -11,6 +11,12 @@ from support.ros_harness import TIMEOUT, next_domain
 
 from hodyn_ros.ros.base import life as base
 
+CHOICES = (
+    'RMW_FASTRTPS_USE_QOS_FROM_XML',
+    'RMW_FASTRTPS_PUBLICATION_MODE',
+    'FASTDDS_DEFAULT_PROFILES_FILE',
+    'FASTRTPS_DEFAULT_PROFILES_FILE',
+)
 BIG = 3_000_000
 WAITING = 40
 # In every round another one of the messages that wait is large.
@@ -46,7 +52,7 @@ print(used, lengths.count({BIG}), lengths.count(100), memory() - begin)
 @pytest.fixture
 def unconfigured(monkeypatch, tmp_path):
     """An environment in which nobody has said anything about profiles."""
-    for name in base._CHOICES:
+    for name in CHOICES:
         # Set before it is deleted, so that what a test leaves behind is taken back.
         monkeypatch.setenv(name, '')
         monkeypatch.delenv(name)
@@ -57,7 +63,7 @@ def unconfigured(monkeypatch, tmp_path):
 def used_by(profile):
     """What the program prints: profile used, large and small messages, growth of memory."""
     environment = {
-        **{k: v for k, v in os.environ.items() if k not in base._CHOICES},
+        **{k: v for k, v in os.environ.items() if k not in CHOICES},
         'PYTHONPATH': os.pathsep.join(sys.path),
         'ROS_DOMAIN_ID': str(next_domain()),
     }
@@ -88,11 +94,11 @@ def test_profile_is_named_to_the_library_that_is_loaded(unconfigured):
     assert os.path.basename(max(files, key=bool)) == 'fastdds.xml'
 
 
-@pytest.mark.parametrize('name', base._CHOICES)
+@pytest.mark.parametrize('name', CHOICES)
 def test_what_the_user_has_said_is_left_alone(unconfigured, name):
     unconfigured.setenv(name, 'mine')
     assert not base.bound_memory()
-    assert {k: os.environ[k] for k in base._CHOICES if k in os.environ} == {name: 'mine'}
+    assert {k: os.environ[k] for k in CHOICES if k in os.environ} == {name: 'mine'}
 
 
 # Commands

@@ -46,20 +46,6 @@ MIXED = {
 }
 
 
-@pytest.fixture
-def start():
-    """Make a node of its own with parameters."""
-    made = []
-
-    def make(parameters):
-        made.append(Harness(parameters))
-        return made[-1]
-
-    yield make
-    for harness in made:
-        harness.close()
-
-
 @pytest.fixture(scope='module')
 def nodes():
     """Nodes with the two-link arm by their actuators, for tests that leave no motion behind."""
@@ -275,36 +261,6 @@ def test_service_says_why_the_actuators_cannot_do_it(nodes):
 
 
 # Parameters
-
-
-@pytest.mark.parametrize(
-    ('parameters', 'reason'),
-    [
-        ({**ELASTIC, 'actuators.wrist.type': 'rigid'}, 'unknown joints: wrist'),
-        (
-            {k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k},
-            'motor_inertia is missing',
-        ),
-        (
-            {k: v for k, v in MIXED.items() if 'elbow.stiff' not in k},
-            'stiffness is missing',
-        ),
-        (
-            {
-                **ELASTIC,
-                'actuators.elbow.spring': 'table',
-                'actuators.elbow.table_deflections': [-1.0, 0.0, 1.0],
-                'actuators.elbow.table_torques': [-3.0, 2.0, 1.0],
-            },
-            'actuators.elbow',
-        ),
-    ],
-)
-def test_robot_is_refused_with_actuators_that_do_not_fit(start, parameters, reason):
-    harness = start(parameters)
-    harness.describe(robots.TWO_LINK)
-    assert reason in harness.refusal('robot_description')
-    assert harness.node.robot is None
 
 
 # What lies between the samples

@@ -12,16 +12,12 @@ import yaml
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from support import robots
-from support.output_cases import DRIVES, FRICTION
 from support.ros_harness import node_maker, own_domain
 
 from hodyn_ros import RobotModel
-from hodyn_ros.actuators import Actuators
-from hodyn_ros.identification import actuator_config, friction_config, write_parameters
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base.node_settings import NodeSettings
 from hodyn_ros.ros.base.parameters import Parameters, entries
-from hodyn_ros.streams.robot import drives_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = entries(NodeSettings)
@@ -193,21 +189,6 @@ def test_invalid_value_is_refused_with_the_reason_and_changes_nothing(plain_node
     assert changes == []
 
 
-def test_start_error_names_all_that_is_wrong(plain_node):
-    node = plain_node(
-        publish_rate=-1.0, interpolation='cubic', gravity=[0.0], max_samples=2.5
-    )
-    with pytest.raises(ValueError) as error:
-        Parameters(node, NodeSettings)
-    for part in (
-        'publish_rate is -1.0, expected a number from 0.01 to 10000',
-        "interpolation is 'cubic', expected one of 'spline', 'jtc', 'jtc_upsampled'",
-        'gravity is [0.0], expected three finite numbers',
-        'max_samples is 2.5, expected a whole number from 2 to 10000000',
-    ):
-        assert part in str(error.value)
-
-
 # Combinations
 
 
@@ -322,34 +303,3 @@ def test_shipped_file_and_page_are_made_from_the_table():
 
 
 # Files that identification writes
-
-
-WRITTEN = RobotModel.from_urdf('two_link')
-
-
-def made_from(path, context):
-    node = Node(
-        'reader',
-        context=context,
-        cli_args=['--ros-args', '--params-file', str(path)],
-        automatically_declare_parameters_from_overrides=True,
-    )
-    try:
-        parameters = Parameters(node, NodeSettings)
-        parameters.declare_joints(WRITTEN.joint_names)
-        return parameters.settings
-    finally:
-        node.destroy_node()
-
-
-@pytest.mark.parametrize('drive', DRIVES, ids=lambda drive: str(drive)[:60])
-def test_a_node_has_the_friction_and_the_actuators_that_are_written(
-    drive, context, tmp_path
-):
-    path = tmp_path / 'robot.yaml'
-    model = WRITTEN.with_friction(FRICTION)
-    actuators = actuator_config(Actuators(model, {'elbow': drive}))
-    write_parameters(path, {'friction': friction_config(model), 'actuators': actuators})
-    settings = made_from(path, context)
-    assert settings.friction_laws() == FRICTION
-    assert drives_of(model, settings.actuators).actuators['elbow'] == drive

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -13,9 +12,8 @@ from types import SimpleNamespace
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
 from support import robots
-from support.fault_tools import is_alive
 from support.messages import joint_trajectory
-from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from support.ros_harness import TIMEOUT, Harness, dict_of
 
 from hodyn_ros.ros.planner import client
 
@@ -42,8 +40,11 @@ def trajectory():
     return joint_trajectory(((0.0, 0.0), (0.2, -0.4), (0.0, 0.0)), (0.0, 1.0, 2.0))
 
 
-def process_of(harness):
-    return harness.node._planning._process
+def pid_of(harness):
+    """Process that plans now."""
+    harness.messages['/diagnostics'].clear()
+    found = harness.status('planning', lambda s: dict_of(s)['process'] == 'running')
+    return int(dict_of(found)['process id'])
 
 
 def call_again(harness):
@@ -65,11 +66,11 @@ def call_again(harness):
 
 
 def test_signals_are_for_the_node_alone_and_parameters_for_both(harness):
-    before = process_of(harness)
+    before = pid_of(harness)
     for number in (signal.SIGINT, signal.SIGTERM):
-        before.send_signal(number)
+        os.kill(before, number)
         assert call_again(harness).success
-    assert process_of(harness).pid == before.pid
+    assert pid_of(harness) == before
     for _ in range(5):
         for period, count in ((0.5, 5), (0.01, 201)):
             assert harness.set(trajectory_sample_period=period).successful
@@ -78,57 +79,20 @@ def test_signals_are_for_the_node_alone_and_parameters_for_both(harness):
             assert len(found.time_from_start) == count
 
 
-def test_process_that_still_imports_does_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr(client, '_START', 'import time; time.sleep(1000)')
-    harness = Harness()
-    harness.wait(lambda: process_of(harness), 'process')
-    harness.close()
-    assert process_of(harness).returncode == -signal.SIGTERM
-
-
-def test_a_process_that_hangs_ends_with_a_node_that_is_killed():
-    code = (
-        'import pickle, subprocess, sys\n'
-        'from hodyn_ros.ros.base.node_settings import NodeSettings\n'
-        'from hodyn_ros.ros.planner import client\n'
-        'from hodyn_ros.ros.planner.messages import Begin\n'
-        'names = ("/a", "/r"), "/b"\n'
-        f'begin = Begin("node", "/", {next_domain()}, "/", *names, (), NodeSettings())\n'
-        'made = subprocess.Popen([sys.executable, "-c", client._START, *sys.path],\n'
-        '    stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n'
-        'made.stdin.write(pickle.dumps(("", (begin,))))\n'
-        'made.stdin.flush()\n'
-        'pickle.load(made.stdout)\n'
-        'print(made.pid, flush=True)\n'
-        'made.wait()\n'
-    )
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        [sys.executable, '-c', code], stdout=subprocess.PIPE, env=environment
-    ) as node:
-        pid = int(node.stdout.readline())
-        os.kill(pid, signal.SIGSTOP)
-        node.kill()
-    deadline = time.monotonic() + TIMEOUT
-    while is_alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(capfd):
     harness = Harness({'robot_description': robots.TWO_LINK, 'trajectory_timeout': 2.0})
     try:
         assert call_again(harness).success
         harness.forget()
-        before = process_of(harness)
-        before.send_signal(signal.SIGSTOP)
+        before = pid_of(harness)
+        os.kill(before, signal.SIGSTOP)
         harness.publishers['joint_trajectory'].publish(trajectory())
         status = harness.status('planning', lambda s: 'does not answer' in s.message)
         assert status.level == status.ERROR
         assert dict_of(status)['process'] == 'silent'
         assert dict_of(status)['waiting trajectories'] == '1'
         assert 'has waited for 2' in harness.refusal('joint_trajectory')
-        harness.wait(lambda: process_of(harness).pid != before.pid, 'another process')
+        harness.wait(lambda: pid_of(harness) != before, 'another process')
         assert call_again(harness).success
         assert not harness.messages['hodyn_node/joint_effort']
         text = harness.log(capfd, lambda text: 'is running again' in text)

@@ -208,8 +208,7 @@ def outcome(harness, sent):
 
 
 def wait_for_controller(harness, node):
-    harness.wait(node._controller.server_is_ready, 'controller')
-    harness.wait(node._retime.service_is_ready, 'service')
+    harness.wait(lambda: 'is not there' not in node.statuses()[0].message, 'controller')
 
 
 def rows(trajectory):
@@ -382,7 +381,7 @@ def test_controller_that_is_not_there_or_goes_is_named(harness, controller, star
 @needs_control_msgs
 def test_service_that_is_not_there_or_does_not_answer_is_named(harness, controller, start):
     node, send = start(retime_service='nobody/retime')
-    harness.wait(node._controller.server_is_ready, 'controller')
+    harness.wait(lambda: 'nobody/retime' in node.statuses()[0].message, 'controller')
     text = outcome(harness, send(goal()))[2]
     assert 'nobody/retime is not there: is hodyn_node running?' in text
     silent = harness.client.create_service(

@@ -36,7 +36,6 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.executor import StreamExecutor
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.planner import client
-from hodyn_ros.streams.wrenches import Wrenches
 
 client.subprocess = SUBPROCESS
 
@@ -247,11 +246,6 @@ class Harness(Peer):
         kept = self.messages['hodyn_node/joint_effort']
         self.wait(lambda: any(m.header.stamp == stamp for m in list(kept)), 'silence')
         return [m for m in kept if m.source == JointEffort.SOURCE_JOINT_TRAJECTORY]
-
-    @property
-    def wrenches(self) -> Wrenches:
-        """What the node knows of wrenches."""
-        return self.node._wrenches
 
     def call(
         self, request: ComputeInverseDynamics.Request
