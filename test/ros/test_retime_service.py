@@ -130,40 +130,16 @@ def limit(name='', quantity='velocity', value=1.0):
 
 BAD_REQUESTS = [
     ({}, {'timing': 7}, 'INVALID_REQUEST', 'timing is 7'),
-    (
-        {},
-        {'timing': 1, 'drop_standstills': True},
-        'INVALID_REQUEST',
-        'drop_standstills',
-    ),
+    ({}, {'timing': 1, 'drop_standstills': True}, 'INVALID_REQUEST', 'drop_standstills'),
     ({}, {'limits': [limit(quantity='speed')]}, 'INVALID_REQUEST', "'speed'"),
-    ({}, {'limits': [limit(value=-1.0)]}, 'INVALID_REQUEST', 'limits[0].limit is -1.0'),
-    ({}, {'limits': [limit(), limit(value=math.nan)]}, 'INVALID_REQUEST', 'limits[1]'),
-    ({}, {'limits': [limit(value=0.0)]}, 'INVALID_REQUEST', 'above 0'),
+    ({}, {'limits': [limit(), limit(value=-1.0)]}, 'INVALID_REQUEST', 'limits[1].limit is'),
     ({}, {'limits': [limit('wrist')]}, 'INVALID_JOINTS', "'wrist', expected one of"),
-    ({}, {'effort_tolerance': -1.0}, 'INVALID_REQUEST', 'effort_tolerance'),
     ({}, {'effort_tolerance': math.nan}, 'INVALID_REQUEST', 'effort_tolerance'),
     ({}, {'effort_tolerance': 1e-9}, 'INVALID_REQUEST', 'would do'),
-    ({'names': ('elbow', 'wrist')}, {}, 'INVALID_JOINTS', 'unknown: wrist'),
     ({'names': ('elbow', 'elbow')}, {}, 'INVALID_JOINTS', 'repeated: elbow'),
-    ({'points': ()}, {}, 'INVALID_MOTION', 'no points'),
-    ({'points': POINTS[:1]}, {}, 'INVALID_MOTION', 'point'),
     ({'points': ((0.0, 0.0), (0.5, math.nan))}, {}, 'INVALID_MOTION', 'nan'),
-    ({'points': ((0.0, 0.0), (0.5,))}, {}, 'INVALID_MOTION', 'point 1 has 1'),
     ({'points': (POINTS[1],) * 3}, {}, 'INVALID_MOTION', 'does not move'),
-    ({'step': 0.0}, {}, 'INVALID_MOTION', 'increas'),
     ({'step': 1e6}, {'timing': 1}, 'INVALID_MOTION', 'cut it into parts'),
-    (
-        {},
-        {
-            'limits': [
-                limit(quantity=name, value=math.inf)
-                for name in ('velocity', 'effort', 'jerk', 'effort_dot')
-            ]
-        },
-        'INVALID_REQUEST',
-        'Nothing limits the speed',
-    ),
 ]
 
 
