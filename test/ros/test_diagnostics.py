@@ -172,7 +172,7 @@ def test_node_names_two_publishers_of_an_input(harness):
 
     second = Node('teleop', context=harness.context, namespace=harness.namespace)
     qos.create_publisher(second, JointMotion, 'joint_motion', qos.OUTPUT)
-    names = [f'/{harness.namespace}/client', f'/{harness.namespace}/teleop']
+    names = [harness.client.get_fully_qualified_name(), f'/{harness.namespace}/teleop']
     harness.wait(lambda: seen() == names, 'publishers')
     status = harness.status('joint_motion', lambda s: s.message.startswith('2 publishers'))
     assert status.level == WARN
