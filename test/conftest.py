@@ -15,7 +15,7 @@ except ImportError:  # a ROS distribution without it: its tests skip themselves
     settings = None
 
 HERE = Path(__file__).parent
-# Seconds of each test that takes long, as `pytest --record-durations` wrote them.
+# Seconds of the processor that each test takes, as `pytest --record-durations` wrote them.
 DURATIONS = HERE / 'durations.txt'
 # What takes longer than this belongs to the long tests; shorter than the other is not recorded.
 QUICK_SECONDS = 2.0
@@ -172,11 +172,23 @@ def pytest_make_collect_report(collector):
 # --- Durations ----------------------------------------------------------------------------------
 
 
+def processor_seconds():
+    """Seconds that this process has computed, and those that it started and that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logstart():
+    global started
+    started = processor_seconds()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item, call):
-    """Sum up what a test takes, with its fixtures; those of a module count for its first test."""
-    if item.config.getoption('--record-durations'):
-        item.user_properties.append(('seconds', call.duration))
+    """Tell what a test takes, with its fixtures; those of a module count for its first test."""
+    if item.config.getoption('--record-durations') and call.when == 'teardown':
+        item.user_properties.append(('seconds', processor_seconds() - started))
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -193,6 +205,6 @@ def pytest_terminal_summary(terminalreporter, config):
     }
     everything = recorded_durations() | taken
     kept = {name: s for name, s in everything.items() if s > RECORDED_SECONDS}
-    lines = ['# seconds, test; written by: pytest --record-durations']
+    lines = ['# seconds of the processor, test; written by: pytest --record-durations']
     lines += [f'{s:.1f} {name}' for name, s in sorted(kept.items())]
     DURATIONS.write_text('\n'.join(lines) + '\n', encoding='utf8')
