@@ -204,7 +204,8 @@ def test_plan_that_comes_too_late_is_made_again_with_more_time_up_to_four_times(
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(
-    ('ahead', 'begins'), [(None, 0.0), (-3600.0, 0.0), (0.0, 0.0), (0.3, 0.28), (3600.0, 0.1)]
+    ('ahead', 'begins'),
+    [(None, 0.0), (-3600.0, 0.0), (0.0, 0.0), (0.3, 0.28), (3600.0, 0.1)],
 )
 def test_stop_stops_in_its_time_whatever_its_stamp_says_and_whoever_hangs(ahead, begins):
     world = World(seed=7)
@@ -228,12 +229,14 @@ def test_stop_stops_in_its_time_whatever_its_stamp_says_and_whoever_hangs(ahead,
 
 
 def test_stop_for_later_stops_then_also_what_is_planned_until_then():
-    world = World(has_controller=False)
+    world = World(has_controller=False, delays=Delays(150 * MS, is_fixed=True))
     world.send([(0.7, 0.5)], [1.5])
+    world.pass_time(0.4)
+    world.send([(1.2, 1.0)], [1.5])
     world.stop(world.now + SECOND)
     world.send([(0.0, 0.0)], [3.0], world.now + 5 * SECOND)
     world.pass_time(0.99)
-    assert world.velocity.min() > 0.1
+    assert world.velocity.min() > 0.1 and (world.position > (0.7, 0.5)).all()
     world.pass_time(0.52)
     assert not world.velocity.any() and world.state != 'lost'
     check_samples(world)
