@@ -61,9 +61,3 @@ def test_references_beyond_a_limit_are_refused_unless_they_may(guard):
     with pytest.raises(MotionError, match='velocity of elbow is 3.1, its limit 3'):
         guard.check_reference(motion)
     made(allow_limit_violations=True).check_reference(motion)
-
-
-def test_external_torques_are_bounded(guard):
-    state, none = np.zeros((2, 2)), np.zeros(2)
-    assert guard.violation(state, none, np.array([4.9, 1e3])) == ''
-    assert 'external torque' in guard.violation(state, none, np.array([-5.1, 0.0]))

@@ -67,11 +67,6 @@ def test_message_in_the_other_byte_order_is_read():
     )
 
 
-def test_so_many_names_are_not_looked_through():
-    head = trajectory_head(serialize_message(trajectory(0, ['a'] * 5000)))
-    assert (head.n_names, head.n_points) == (5000, None)
-
-
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ('n_points', 'most', 'topic', 'reason'),
