@@ -71,17 +71,10 @@ class ForkedPlanning:
                     self.returncode = int(os.read(self._status, 20) or -signal.SIGKILL)
         return self.returncode
 
-    def poll(self):
-        """Exit code, or None while the process runs."""
-        try:
-            return self.wait(0.0)
-        except subprocess.TimeoutExpired:
-            return None
-
     def send_signal(self, number):
         """Send a signal, unless the process has ended."""
-        if self.poll() is None:
-            # It may just have ended, and the server is about to say so.
+        if self.returncode is None:
+            # It may have ended, and the server says so.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
