@@ -65,9 +65,9 @@ class Delays(NamedTuple):
 class World:
     """Time goes on by `pass_time`; everything else happens at once.
 
-    `samples` has all that was streamed, stamps [ns] and motions (5, n), in unbroken runs; `plans`
-    what was answered to trajectories; `late` counts those that the controller had after their
-    first point; `said` is why the robot was lost.
+    `broken` says what did not hold, `samples` has all that was streamed, stamps [ns] and motions
+    (5, n), in unbroken runs; `plans` what was answered to trajectories; `late` counts those that
+    the controller had after their first point; `said` is why the robot was lost.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class World:
         self.has_controller = has_controller
         self.jtc, self.is_off_path = None, False
         self.sent = self.late = self.arrival = 0
-        self.largest = {'away': 0.0, 'effort': 0.0, 'joint': 0.0, 'ahead': 0}
+        self.broken = []
         self.firsts = []  # of what the controller has [ns]
         self.effort_bound = self.limits.effort.copy()
         self.plans, self.samples, self.said = [], [[]], ''
@@ -226,7 +226,8 @@ class World:
             rows = 5 if known.in_progress else 1
             jump = np.abs(motion.at(motion.first)[:rows] - known.motion[:rows])
             size = 1.0 + np.abs(known.motion[:rows])
-            self.largest['joint'] = max(self.largest['joint'], float((jump / size).max()))
+            is_joined = (jump <= 1e-9 * size).all()
+            self._expect(is_joined, 'a motion begins elsewhere than the one before is')
         self._deliver(motion)
 
     def publish(self, planned, remark):
@@ -239,7 +240,9 @@ class World:
         soon = self.now + SECOND // 2
         self.firsts = [t for t in (*self.firsts, planned.first) if t > self.now]
         ahead = sum(first < soon for first in self.firsts)
-        self.largest['ahead'] = max(self.largest['ahead'], ahead)
+        self._expect(
+            ahead <= 3, 'the controller has more than two motions ahead, and a stop'
+        )
         points = controller_trajectory(self.model, planned.motion, TOLERANCE)
         self.effort_bound = np.maximum(self.effort_bound, np.abs(points.effort).max(axis=0))
         # One after the other, and not in one cycle, in which the controller would drop the first.
@@ -325,7 +328,7 @@ class World:
             self.position, self.velocity = motion[:2]
         elif self.jtc is not None and not self.is_off_path:
             away = np.abs(self.position - motion[0]) - LAG * np.abs(motion[1])
-            self.largest['away'] = max(self.largest['away'], float(away.max()))
+            self._expect(away.max() <= SWING, 'what is commanded is not what is streamed')
 
     def _execute(self):
         """Command of the next cycle, which the robot carries out."""
@@ -333,11 +336,14 @@ class World:
         position, effort = command['position'], command['effort']
         self.velocity = (position - self.position) * 1e3
         self.position = position
-        self.largest['effort'] = max(
-            self.largest['effort'], float(np.max(np.abs(effort) / self.effort_bound))
-        )
+        is_kept = (np.abs(effort) <= 1.05 * self.effort_bound).all()
+        self._expect(is_kept, 'an effort is beyond its limit and the motions')
 
     # What is judged
+
+    def _expect(self, holds, text):
+        if not holds:
+            self.broken.append(text)
 
     @property
     def runs(self):
