@@ -17,7 +17,7 @@ import numpy as np
 from hodyn_ros.control.law import Command, shifted
 from hodyn_ros.control.laws import FLOATING, MODES
 from hodyn_ros.control.observer import ObservedState
-from hodyn_ros.errors import ControlError, HodynError, StaleError
+from hodyn_ros.errors import ControlError, HodynError, MotionError, StaleError
 from hodyn_ros.kinematics.jacobian import jacobian
 from hodyn_ros.streams import supervisor
 from hodyn_ros.streams.guard import SlowedMotion
@@ -414,10 +414,19 @@ class ControlLoop:
         ------
         ModelError
             If there is no robot.
+        MotionError
+            If a value is not finite: the measurement counts as lost.
         """
+        laws, is_good = self.ready(), np.isfinite(values)
+        if not is_good.all():
+            row, j = np.argwhere(~is_good)[0]
+            raise MotionError(
+                f'{topic}: the {fields[row]} of {laws.names[topic][j]} is {values[row, j]:g}; all '
+                'values must be finite.'
+            )
         if 'velocity' not in fields:
             values = np.insert(values, 1, np.nan, axis=0)
-        pairs = self.ready().pairs
+        pairs = laws.pairs
         measured = pairs.take(topic, stamp, values)
         if measured is not None:
             self._put_aside(measured)

@@ -83,6 +83,7 @@ _SOON = NANOSECONDS // 2  # those that begin later than in this time do not coun
 MOST_WAITING = 16
 
 OVERTAKEN = 'A newer one has overtaken this one.'
+_STOPPED = 'An empty trajectory has overtaken this one.'
 
 LONG_PLANNING = 2.0
 """Time after which it is said that a trajectory is still being planned [s]."""
@@ -107,6 +108,9 @@ LEAD_IN = 0.01
 Within it joint_trajectory_controller goes over from the motion before, behind which it lags by a
 cycle when it is given another one. It takes a stamp that has passed for the present.
 """
+
+# How long a stop waits for a plan that is being made, if it is for when nothing else moves [s].
+_PATIENCE = 0.1
 
 # How much longer than the latest delivery the next one may take.
 _MARGIN = 2.0
@@ -461,7 +465,7 @@ class MotionStream:
         is_off = self._following.is_away and not item.is_stop
         lost = self._lose() if is_off and self.timeline else ''
         if item.is_stop and item.start <= at.now:
-            self._forget_all('An empty trajectory has overtaken this one.', wanted=True)
+            self._forget_all(_STOPPED, wanted=True)
         for older in [older for older in self._waiting if self._gives_way(older, item)]:
             self._waiting.remove(older)
             self._refuse(OVERTAKEN, True, older.topic)
@@ -564,6 +568,8 @@ class MotionStream:
         """Have the next trajectory planned, if there is one and a robot for it."""
         if self._joint_names is None and not self._is_held:
             self._forget_all('There is no robot model.')
+        if self._joint_names is not None:
+            self._let_stop_pass(at)
         while self._open is None and self._waiting and self._joint_names is not None:
             if self._is_ahead(at.now) and not self._waiting[0].is_stop:
                 return
@@ -576,6 +582,25 @@ class MotionStream:
             else:
                 lead = self.leads.of(item.topic, len(item.request.data))
                 self._send(item, lead, at)
+
+    def _let_stop_pass(self, at: Instant) -> None:
+        """Drop what comes before a stop that can wait no longer, whatever the planner does."""
+        due = [item.is_stop and self._is_due(item, at) for item in self._waiting]
+        if any(due):
+            self._forget_open(_STOPPED, wanted=True)
+            for _ in range(due.index(True)):
+                self._refuse(_STOPPED, True, self._waiting.popleft().topic)
+
+    def _is_due(self, stop: _Trajectory, at: Instant) -> bool:
+        """Whether a stop would come too late if it waited for what is being planned."""
+        lead = SHORTEST_LEAD + self.leads.of_stop
+        if stop.start <= at.now + round(lead * NANOSECONDS):
+            return True
+        state = self.timeline.state(stop.start)
+        if not self.timeline or (state and state.in_progress):
+            return False
+        # It is for when nothing that is known moves any more.
+        return at.steady - stop.arrival.steady >= _PATIENCE
 
     def _is_ahead(self, now: int) -> bool:
         """Whether the controller has as many motions that have not begun as it bears."""

@@ -203,18 +203,23 @@ def test_plan_that_comes_too_late_is_made_again_with_more_time_up_to_four_times(
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize('ahead', [None, -3600, 0, 3600])
-def test_stop_stops_in_its_time_whatever_its_stamp_says_and_whoever_hangs(ahead):
+@pytest.mark.parametrize(
+    ('ahead', 'begins'),
+    [(None, 0.0), (-3600.0, 0.0), (0.0, 0.0), (0.3, 0.28), (3600.0, 0.1)],
+)
+def test_stop_stops_in_its_time_whatever_its_stamp_says_and_whoever_hangs(ahead, begins):
     world = World(seed=7)
     world.send([(0.7, 0.5)], [2.0])
     world.pass_time(0.9)
-    if ahead != 3600:  # what is for later waits for what has come before
-        world.hang_planner()
+    world.hang_planner()
+    for _ in range(2):
         world.send([(0.0, 0.5)], [2.0])
+    world.stop(0 if ahead is None else world.now + round(ahead * SECOND))
+    world.pass_time(begins)
+    assert world.state != 'stopping'
     there, speed = world.position, world.velocity
-    world.stop(0 if ahead is None else world.now + ahead * SECOND)
     world.pass_time(0.12)
-    assert world.state == 'stopping'
+    assert world.state == 'stopping' and world.waits == 0
     world.pass_time(0.51)
     assert world.state == 'idle' and not world.velocity.any()
     assert ((world.position - there) * speed > 0.0).all()  # it went on in its direction
@@ -224,12 +229,14 @@ def test_stop_stops_in_its_time_whatever_its_stamp_says_and_whoever_hangs(ahead)
 
 
 def test_stop_for_later_stops_then_also_what_is_planned_until_then():
-    world = World(has_controller=False)
+    world = World(has_controller=False, delays=Delays(150 * MS, is_fixed=True))
     world.send([(0.7, 0.5)], [1.5])
+    world.pass_time(0.4)
+    world.send([(1.2, 1.0)], [1.5])
     world.stop(world.now + SECOND)
     world.send([(0.0, 0.0)], [3.0], world.now + 5 * SECOND)
     world.pass_time(0.99)
-    assert world.velocity.min() > 0.1
+    assert world.velocity.min() > 0.1 and (world.position > (0.7, 0.5)).all()
     world.pass_time(0.52)
     assert not world.velocity.any() and world.state != 'lost'
     check_samples(world)

@@ -35,16 +35,12 @@ def lost(goal, now, lacking='', planner='', timeout=60.0):
     return goal.why_lost(now, lacking, 'hodyn_node/retime', planner, timeout)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('state', [WAITS, RETIMED, SENT, EXECUTED])
-def test_every_goal_can_end_at_any_time(state):
+def test_goal_can_end_at_any_time_and_a_newer_one_ends_what_no_controller_has(state):
     goal = goal_in(state)
-    assert goal.on(OVER)
-    assert goal.state == ENDED
+    assert goal.on(OVER) and goal.state == ENDED
     assert (ENDED, OVER) not in TRANSITIONS
-
-
-@pytest.mark.parametrize('state', [WAITS, RETIMED, SENT, EXECUTED])
-def test_newer_goal_ends_those_that_the_controller_does_not_have(state):
     goal = goal_in(state)
     assert goal.on(REPLACED) is (state in (WAITS, RETIMED))
     assert goal.is_replaced
@@ -77,13 +73,6 @@ def test_request_of_which_a_process_that_ended_may_have_been_asked_is_repeated_o
     assert not goal.is_unheard(late + 10.0, since=50.0)
     assert not lost(goal, late, planner='7')
     assert not lost(goal, late, planner='')  # nothing is heard of it now
-
-
-def test_long_timing_is_said_once():
-    goal = goal_in(RETIMED)
-    assert not goal.is_long_now(10.0 + goals.LONG_WAIT)
-    assert goal.is_long_now(10.1 + goals.LONG_WAIT)
-    assert not goal.is_long_now(20.0)
 
 
 def test_controller_that_falls_silent_is_noticed_and_one_that_never_speaks_is_not():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from hodyn_ros.errors import StaleError
 from hodyn_ros.streams import Pairs, PlannedMotion, References, Timeline
 from hodyn_ros.trajectory import stop_motion
 
@@ -97,43 +96,13 @@ def test_pairs_forget_what_waits_too_long():
     assert dropped == [LINKS, LINKS, MOTORS]
 
 
-SECOND = 10**9
-MOTION = np.array([[0.1, 0.2], [1.0, -1.0], [2.0, 3.0], [-4.0, 5.0], [6.0, -7.0]])
-
-
-@pytest.fixture
-def references():
-    timeline = Timeline()
-    made = References(timeline, timeline.clear)
-    made.use_joints(('a', 'b'))
-    return made
-
-
-def test_a_stream_ends_a_trajectory_and_what_is_too_old_is_refused():
-    timeline = Timeline()
+def test_a_stream_ends_a_trajectory_once_it_begins():
+    timeline, rest = Timeline(), np.zeros((5, 1))
     references = References(timeline, timeline.clear)
-    references.use_joints(('a', 'b'))
-    planned = PlannedMotion(('a', 'b'), stop_motion(MOTION, 1.0), SECOND, 4)
-    timeline.add(planned)
-    np.testing.assert_allclose(
-        references.at(SECOND, np.zeros(2), 0.05, None), MOTION, atol=1e-12
-    )
-    references.take(2 * SECOND, MOTION, SECOND)
-    assert timeline
-    references.at(2 * SECOND, np.zeros(2), 0.05, None)
-    assert not timeline and references.origin == 'stream'
-    with pytest.raises(StaleError, match='older than the measurements'):
-        references.take(SECOND, MOTION, SECOND + 1)
-
-
-def test_a_stop_is_dragged_along_by_a_robot_that_does_not_follow(references):
-    references.stop(stop_motion(MOTION, 0.5), SECOND, np.array([0.05, 0.05]))
-    measured = MOTION[0]
-    for time in range(SECOND, 2 * SECOND, SECOND // 100):
-        wanted = references.at(time, measured, 0.05, 0.5)
-        assert (np.abs(wanted[0] - measured) <= 0.05 + 1e-12).all()
-    assert references.is_stopping and references.origin == 'stop'
-    references.end_stop()
-    np.testing.assert_allclose(
-        references.at(3 * SECOND, measured, 0.05, None)[0], wanted[0]
-    )
+    references.use_joints(('a',))
+    timeline.add(PlannedMotion(('a',), stop_motion(rest, 1e-8), 5, 4))
+    references.take(9, rest + 1.0, 0)
+    for time, origin in ((7, 'trajectory'), (9, 'stream')):
+        assert references.at(time, np.zeros(1), 0.0, None)[0] == (origin == 'stream')
+        assert references.origin == origin
+    assert not timeline

@@ -85,13 +85,3 @@ def test_description_that_comes_while_another_robot_is_made_follows_it(bench):
     robot, _, is_under_way = bench.describe(TWO_LINK)
     assert robot.description == HEAVIER_TWO_LINK and not is_under_way
     assert len(bench.changed) == 2
-
-
-def test_wait_that_is_long_is_told_after_twice_the_time(bench, monkeypatch):
-    now, told = [0.0], []
-    monkeypatch.setattr('time.monotonic', lambda: now[0])
-    bench.robots.request(TWO_LINK)
-    for now[0] in (1.9, 2.0, 3.9, 4.0, 7.9, 8.0):
-        bench.robots.tell_progress()
-        told.append(len(bench.host.texts('info')))
-    assert told == [0, 1, 1, 2, 2, 3]

@@ -24,17 +24,19 @@ def trajectory(n_points=0, names=(), frame_id='', seconds=0, nanoseconds=0):
     return message
 
 
+TEXT = st.text(
+    st.characters(exclude_categories=['Cs'], exclude_characters='\0'), max_size=9
+)
+
+
 @given(
     n_points=st.integers(0, 20),
-    names=st.lists(
-        st.text(st.characters(exclude_categories=['Cs']), max_size=9), max_size=9
-    ),
-    frame_id=st.text(st.characters(exclude_categories=['Cs']), max_size=9),
+    names=st.lists(TEXT, max_size=9),
+    frame_id=TEXT,
     seconds=st.integers(-(2**31), 2**31 - 1),
     nanoseconds=st.integers(0, 2**32 - 1),
 )
 def test_head_is_that_of_the_message(n_points, names, frame_id, seconds, nanoseconds):
-    names, frame_id = [name.replace('\0', '') for name in names], frame_id.replace('\0', '')
     message = trajectory(n_points, names, frame_id, seconds, nanoseconds)
     head = trajectory_head(serialize_message(message))
     assert (head.stamp.sec, head.stamp.nanosec) == (seconds, nanoseconds)
@@ -59,17 +61,8 @@ def test_message_in_the_other_byte_order_is_read():
     names = struct.pack('>I', 1) + struct.pack('>I', 2) + b'a\0\0\0'
     data = b'\0\0\0\0' + header + names + struct.pack('>I', 77)
     head = trajectory_head(data)
-    assert (head.stamp.sec, head.stamp.nanosec, head.n_names, head.n_points) == (
-        5,
-        6,
-        1,
-        77,
-    )
-
-
-def test_so_many_names_are_not_looked_through():
-    head = trajectory_head(serialize_message(trajectory(0, ['a'] * 5000)))
-    assert (head.n_names, head.n_points) == (5000, None)
+    assert (head.stamp.sec, head.stamp.nanosec) == (5, 6)
+    assert (head.n_names, head.n_points) == (1, 77)
 
 
 @pytest.mark.every_case

@@ -4,8 +4,6 @@ The nodes that tests make in their own process start one each. What a planning p
 has its pipes is the same, but tests of the process itself have it started as users do.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os
@@ -17,7 +15,6 @@ import subprocess
 import sys
 import threading
 from types import SimpleNamespace
-from typing import Any
 
 _SERVER = (
     'import sys; sys.path[:] = sys.argv[1:]; '
@@ -25,10 +22,10 @@ _SERVER = (
 )
 _LARGEST = 2**20
 _lock = threading.Lock()
-_server: tuple[int, socket.socket] | None = None  # of the process that has started it
+_server = None  # of the process that has started it
 
 
-def _connection() -> socket.socket:
+def _connection():
     global _server
     if _server is None or _server[0] != os.getpid():
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -39,7 +36,7 @@ def _connection() -> socket.socket:
     return _server[1]
 
 
-def _end(server: subprocess.Popen[bytes], owner: int, connection: socket.socket) -> None:
+def _end(server, owner, connection):
     if owner == os.getpid():
         connection.close()
         server.wait()
@@ -48,7 +45,7 @@ def _end(server: subprocess.Popen[bytes], owner: int, connection: socket.socket)
 class ForkedPlanning:
     """What a node asks of the `subprocess.Popen` of its planning process."""
 
-    def __init__(self, command: list[str], **_: Any) -> None:
+    def __init__(self, command, **_):
         inbox, to_inbox = os.pipe()
         from_outbox, outbox = os.pipe()
         self._status, status = os.pipe()
@@ -61,10 +58,10 @@ class ForkedPlanning:
         self.args, self.returncode = command, None
         self.pid = int(b''.join(iter(lambda: os.read(self._status, 1).strip(), b'')))
 
-    def __del__(self) -> None:
+    def __del__(self):
         os.close(self._status)
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self, timeout=None):
         """Exit code, once the process has ended."""
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
@@ -74,30 +71,23 @@ class ForkedPlanning:
                     self.returncode = int(os.read(self._status, 20) or -signal.SIGKILL)
         return self.returncode
 
-    def poll(self) -> int | None:
-        """Exit code, or None while the process runs."""
-        try:
-            return self.wait(0.0)
-        except subprocess.TimeoutExpired:
-            return None
-
-    def send_signal(self, number: int) -> None:
+    def send_signal(self, number):
         """Send a signal, unless the process has ended."""
-        if self.poll() is None:
-            # It may just have ended, and the server is about to say so.
+        if self.returncode is None:
+            # It may have ended, and the server says so.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def terminate(self) -> None:
+    def terminate(self):
         """Ask the process to end."""
         self.send_signal(signal.SIGTERM)
 
-    def kill(self) -> None:
+    def kill(self):
         """End the process."""
         self.send_signal(signal.SIGKILL)
 
 
-def _become_planning(state: bytes, fds: list[int]) -> None:
+def _become_planning(state, fds):
     """What the command of a node does before it imports the planning, and its work."""
     from hodyn_ros.ros.planner import process
 
@@ -116,7 +106,7 @@ def _become_planning(state: bytes, fds: list[int]) -> None:
     process.serve()
 
 
-def serve() -> None:
+def serve():
     """Fork when asked to, and say how forks have ended, until nobody can ask any more."""
     import hodyn_ros.ros.planner.process  # noqa: F401
 
@@ -126,7 +116,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
-    statuses: dict[int, int] = {}
+    statuses = {}
     while True:
         ready, _, _ = select.select([connection, ended], [], [])
         if ended in ready:

@@ -4,26 +4,17 @@ The robot is simulated by Pinocchio; it shares no code with what controls it.
 """
 
 import struct
-from collections import Counter
-from dataclasses import fields, make_dataclass
+from dataclasses import make_dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
 from support.control_plant import Plant
 from support.robots import TWO_LINK
+from support.stream_world import PLANNING
 
 from hodyn_ros.streams import ControlLoop, Plan, PlannedMotion, elastic_robot, make_laws
 from hodyn_ros.trajectory import StartState, Waypoints, plan_motion
-
-PLANNING = SimpleNamespace(
-    max_trajectory_points=1000,
-    stop_duration=0.5,
-    trajectory_timeout=2.0,
-    path_tolerance=0.0,
-    path_time=0.2,
-    chunk=SimpleNamespace(step=0.01),
-)
 
 
 class _Settings:
@@ -37,9 +28,7 @@ class _Settings:
     def lead(self):
         return 0.5 * self.sample_period + self.delay * (self.controller != 'flatness')
 
-    @property
-    def planning(self):
-        return PLANNING
+    planning = SimpleNamespace(**PLANNING)
 
 
 CONTROL = {
@@ -86,9 +75,7 @@ ControlSettings = make_dataclass(
 
 def control_settings(**values):
     """Settings of a control loop, by default those of the node."""
-    given = {**CONTROL, **values}
-    assert given.keys() == {item.name for item in fields(ControlSettings)}
-    return ControlSettings(**given)
+    return ControlSettings(**{**CONTROL, **values})
 
 
 class Worker:
@@ -113,24 +100,20 @@ class Worker:
                 failed(error)
 
 
-class Diagnostics(Counter):
-    """Counts what is told: calls with their first argument."""
+class Told(list):
+    """Names of the calls that it had, with their first argument."""
 
     def __getattr__(self, name):
-        if name.startswith('_'):
-            raise AttributeError(name)
-        return lambda what='', *_: self.update([(name, what)])
+        return lambda what='', *_: self.append((name, what))
 
 
 class Host:
-    """A node without ROS; `said` is what it has logged, with the level."""
+    """A node without ROS; `log` has what it has logged, with the level."""
 
     def __init__(self, settings, waits=False):
         self.settings, self.worker, self.time = settings, Worker(waits), 0
-        self.said, self.refused, self.diagnostics = [], [], Diagnostics()
-        self.parameters = SimpleNamespace(
-            settings=settings, declare_joints=lambda names: None
-        )
+        self.log, self.diagnostics = Told(), Told()
+        self.parameters = SimpleNamespace(declare_joints=lambda names: None)
 
     def now(self):
         return self.time
@@ -139,21 +122,16 @@ class Host:
         call(*arguments)
 
     def get_logger(self):
-        levels = ('debug', 'info', 'warning', 'error')
-        keep = {
-            level: (lambda text, level=level: self.said.append((level, text)))
-            for level in levels
-        }
-        return SimpleNamespace(**keep)
+        return self.log
 
     def log_error(self, subject, text='', is_throttled=True):
-        self.said.append(('error', text))
+        self.log.error(text)
 
-    def refuse(self, topic, error, is_throttled=True):
-        self.refused.append((topic, error))
+    def refuse(self, topic, error):
+        self.log.error(str(error))
 
     def texts(self, level):
-        return [text for known, text in self.said if known == level]
+        return [text for known, text in self.log if known == level]
 
 
 LINKS, MOTORS = 'joint_states', 'motor_states'

@@ -9,7 +9,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from support.stream_world import SECOND, SWING, World
+from support.stream_world import SECOND, World
 
 POSITIONS = st.lists(st.tuples(*[st.integers(-7, 7)] * 2), min_size=1, max_size=3)
 GAPS = st.integers(5, 12)  # tenths of a second between waypoints
@@ -22,13 +22,7 @@ EXACT = [1e-6, 1e-6, 1e-4, 2e-2]
 
 def check(world):
     """What holds at every instant."""
-    largest = world.largest
-    assert largest['joint'] <= 1e-9, 'a motion begins elsewhere than the one before is'
-    assert largest['away'] <= SWING, 'what is commanded is not what is streamed'
-    assert largest['effort'] <= 1.05, 'an effort is beyond its limit and the motions'
-    assert largest['ahead'] <= 3, (
-        'the controller has more than two motions ahead, and a stop'
-    )
+    assert not world.broken
     assert not world.late, 'the controller had a trajectory after its stamp'
 
 

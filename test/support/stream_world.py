@@ -7,6 +7,7 @@ millisecond the stream is sampled, and what is commanded is compared with the sa
 
 from __future__ import annotations
 
+import pickle
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -34,6 +35,15 @@ LOOK_PERIOD, OBSERVE_PERIOD, SPACING = 250 * MS, 10 * MS, 2 * MS
 CHUNK = 'position_chunk'
 LEAD_IN = 10 * MS  # between the stamp of what is sent and its first point
 
+PLANNING = {
+    'max_trajectory_points': 1000,
+    'stop_duration': 0.5,
+    'trajectory_timeout': 2.0,
+    'path_tolerance': 0.0,
+    'path_time': 0.2,
+    'chunk': SimpleNamespace(step=0.01),
+}
+
 # With every new trajectory the controller lags by a cycle behind the old one until the new one
 # begins, and where it goes over it makes polynomials of its own.
 LAG, SWING = 2e-3, 2e-3  # s, rad
@@ -55,9 +65,9 @@ class Delays(NamedTuple):
 class World:
     """Time goes on by `pass_time`; everything else happens at once.
 
-    `samples` has all that was streamed, stamps [ns] and motions (5, n), in unbroken runs; `plans`
-    what was answered to trajectories; `late` counts those that the controller had after their
-    first point; `said` is why the robot was lost.
+    `broken` says what did not hold, `samples` has all that was streamed, stamps [ns] and motions
+    (5, n), in unbroken runs; `plans` what was answered to trajectories; `late` counts those that
+    the controller had after their first point; `said` is why the robot was lost.
     """
 
     def __init__(
@@ -74,26 +84,19 @@ class World:
         self.rng, self.delays = np.random.default_rng(seed), delays
         self.model, self.limits = model, motion_limits(model, given_limits or {})
         self.now, self.steady = 1000 * SECOND, 0.0
-        self.events = []  # (time, call, kind)
-        self.requests, self.made, self.open_task = {}, {}, None
-        self.planner = 'runs'
+        self.deliveries = []  # (time, call)
+        self.tasks, self.open_task, self.made = [], None, {}  # (time, task, delay)
+        self.hangs = False
         self.position = np.zeros(model.n_joints) if start is None else np.array(start)
         self.velocity = np.zeros(model.n_joints)
         self.has_controller = has_controller
         self.jtc, self.is_off_path = None, False
         self.sent = self.late = self.arrival = 0
-        self.largest = {'away': 0.0, 'effort': 0.0, 'joint': 0.0, 'ahead': 0}
+        self.broken = []
         self.firsts = []  # of what the controller has [ns]
         self.effort_bound = self.limits.effort.copy()
         self.plans, self.samples, self.said = [], [[]], ''
-        self.settings = SimpleNamespace(
-            stop_duration=0.5,
-            trajectory_timeout=2.0,
-            path_tolerance=0.2,
-            path_time=0.2,
-            chunk=SimpleNamespace(step=0.01),
-        )
-        vars(self.settings).update(settings)
+        self.settings = SimpleNamespace(**{**PLANNING, 'path_tolerance': 0.2, **settings})
         self.stream = MotionStream(
             self, lambda: self.settings, self._measured, self.plans.append, has_controller
         )
@@ -130,9 +133,10 @@ class World:
     # What users do
 
     def send(self, positions, times, stamp=0, topic='joint_trajectory'):
-        data = len(self.requests).to_bytes(8, 'little') + bytes(100 * len(times))
-        self.requests[data] = np.array(positions, dtype=float), np.array(times, dtype=float)
-        return self.stream.take(Request(data, stamp, topic), self.at)
+        data = pickle.dumps(
+            (np.array(positions, dtype=float), np.array(times, dtype=float))
+        )
+        self.stream.take(Request(data, stamp, topic), self.at)
 
     def stop(self, stamp=0):
         self.stream.take(Request(b'', stamp), self.at)
@@ -151,31 +155,25 @@ class World:
 
     def kill_planner(self):
         """The process ends, and is there again at once."""
-        self.events = [item for item in self.events if item[2] != 'plan']
-        task, self.open_task = self.open_task, None
+        self.tasks.clear()
+        self.hangs, task, self.open_task = False, self.open_task, None
         if task is not None:
             self.stream.on_plan(Plan(task.number, None, error='has ended'), self.at)
-        self.planner = 'runs'
 
     def hang_planner(self):
-        self.planner = 'hangs'
+        self.hangs = True
 
     # What the stream asks for
 
     def plan(self, task):
         self.open_task = task
         delay = self._delay(self.delays.planning)
-        self.events.append((self.now + delay, lambda: self._plan(task, delay), 'plan'))
+        self.tasks.append((self.now + delay, task, delay))
 
     def _delay(self, longest):
         return longest if self.delays.is_fixed else int(self.rng.integers(MS, longest))
 
     def _plan(self, task, delay):
-        if self.planner == 'hangs':
-            self.events.append(
-                (self.now + 20 * MS, lambda: self._plan(task, delay), 'plan')
-            )
-            return
         if task is self.open_task:  # others are overtaken, and come all the same
             self.open_task = None
         self.stream.on_plan(self._planned(task, delay), self.at)
@@ -183,7 +181,7 @@ class World:
     def _planned(self, task, delay):
         try:
             make = self._chunk if task.topic == CHUNK else self._trajectory
-            made = make(task, *self.requests[task.data])
+            made = make(task, *pickle.loads(task.data))
         except HodynError as error:
             return Plan(task.number, None, error=str(error))
         if made.last <= task.now:
@@ -228,7 +226,8 @@ class World:
             rows = 5 if known.in_progress else 1
             jump = np.abs(motion.at(motion.first)[:rows] - known.motion[:rows])
             size = 1.0 + np.abs(known.motion[:rows])
-            self.largest['joint'] = max(self.largest['joint'], float((jump / size).max()))
+            is_joined = (jump <= 1e-9 * size).all()
+            self._expect(is_joined, 'a motion begins elsewhere than the one before is')
         self._deliver(motion)
 
     def publish(self, planned, remark):
@@ -241,7 +240,9 @@ class World:
         soon = self.now + SECOND // 2
         self.firsts = [t for t in (*self.firsts, planned.first) if t > self.now]
         ahead = sum(first < soon for first in self.firsts)
-        self.largest['ahead'] = max(self.largest['ahead'], ahead)
+        self._expect(
+            ahead <= 3, 'the controller has more than two motions ahead, and a stop'
+        )
         points = controller_trajectory(self.model, planned.motion, TOLERANCE)
         self.effort_bound = np.maximum(self.effort_bound, np.abs(points.effort).max(axis=0))
         # One after the other, and not in one cycle, in which the controller would drop the first.
@@ -262,7 +263,7 @@ class World:
             ]
             self.jtc.take_points(sent, stamp, self.now)
 
-        self.events.append((self.arrival, arrive, 'deliver'))
+        self.deliveries.append((self.arrival, arrive))
 
     # Time
 
@@ -280,9 +281,8 @@ class World:
     def jump_back(self, seconds):
         """The clock is set back; nothing of before is true any more."""
         self.stream.clear('time jumped')
-        self.events, self.arrival, self.firsts = [], 0, []
-        self.open_task = None
-        self.made.clear()
+        self.tasks, self.deliveries, self.firsts = [], [], []
+        self.arrival, self.open_task, self.made = 0, None, {}
         self.samples.append([])
         self.now -= round(seconds * SECOND)
         self.deactivate()
@@ -291,19 +291,25 @@ class World:
     def _step(self):
         self.now += MS
         self.steady += 1e-3
-        due = [item for item in self.events if item[0] <= self.now]
-        self.events = [item for item in self.events if item[0] > self.now]
-        for _, call, _ in sorted(due, key=lambda item: item[0]):
+        for _, call in self._due(self.deliveries):
             call()
+        for _, task, delay in [] if self.hangs else self._due(self.tasks):
+            self._plan(task, delay)
         if not self.now % LOOK_PERIOD:
-            self.stream.drop_overdue(self.planner == 'runs', self.at)
-            if self.planner == 'hangs' and self.rng.random() < 0.1:
+            self.stream.drop_overdue(not self.hangs, self.at)
+            if self.hangs and self.rng.random() < 0.1:
                 self.kill_planner()
         if not self.now % OBSERVE_PERIOD:
             self.said = self.stream.observe(self.position, self.now) or self.said
         self._sample()
         if self.jtc is not None:
             self._execute()
+
+    def _due(self, items):
+        """Take what is due out of a list of tuples that begin with a time [ns]."""
+        due = [item for item in items if item[0] <= self.now]
+        items[:] = [item for item in items if item[0] > self.now]
+        return sorted(due, key=lambda item: item[0])
 
     def _sample(self):
         due = self.stream.sample(self.at)
@@ -322,7 +328,7 @@ class World:
             self.position, self.velocity = motion[:2]
         elif self.jtc is not None and not self.is_off_path:
             away = np.abs(self.position - motion[0]) - LAG * np.abs(motion[1])
-            self.largest['away'] = max(self.largest['away'], float(away.max()))
+            self._expect(away.max() <= SWING, 'what is commanded is not what is streamed')
 
     def _execute(self):
         """Command of the next cycle, which the robot carries out."""
@@ -330,11 +336,14 @@ class World:
         position, effort = command['position'], command['effort']
         self.velocity = (position - self.position) * 1e3
         self.position = position
-        self.largest['effort'] = max(
-            self.largest['effort'], float(np.max(np.abs(effort) / self.effort_bound))
-        )
+        is_kept = (np.abs(effort) <= 1.05 * self.effort_bound).all()
+        self._expect(is_kept, 'an effort is beyond its limit and the motions')
 
     # What is judged
+
+    def _expect(self, holds, text):
+        if not holds:
+            self.broken.append(text)
 
     @property
     def runs(self):

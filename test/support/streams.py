@@ -19,25 +19,17 @@ def sinusoid(frequency, amplitude=0.5):
 
 def point_to_point(distance=0.8, duration=1.0, pause=1.0):
     """Rest, move over the distance, rest, move back, ...; class C4."""
+    here, there = np.zeros(5), distance * np.eye(5)[0]
+    times = np.cumsum([0.0, pause, duration, pause, duration])
     curve = BPoly.from_derivatives(
-        [0.0, duration], [[0.0] * 5, [distance, 0.0, 0.0, 0.0, 0.0]]
+        times, [here, here, there, there, here], extrapolate='periodic'
     )
     polynomials = [curve.derivative(k) if k else curve for k in range(5)]
-
-    def motion(t):
-        cycle, phase = np.divmod(t, duration + pause)
-        moves = np.clip(phase - pause, 0.0, duration)
-        values = np.stack([polynomial(moves) for polynomial in polynomials], axis=1)
-        back = cycle % 2 == 1
-        values[back] *= -1.0
-        values[back, 0] += distance
-        return values[..., None]
-
-    return motion
+    return lambda t: np.stack([polynomial(t) for polynomial in polynomials], 1)[..., None]
 
 
 def rest(value=0.3):
-    return lambda t: np.broadcast_to([[value], [0.0], [0.0], [0.0], [0.0]], (len(t), 5, 1))
+    return lambda t: np.broadcast_to(value * np.eye(5, 1), (len(t), 5, 1))
 
 
 def robot_motion(t):
@@ -49,9 +41,9 @@ def robot_motion(t):
 
 def stamps(rate, duration, rng, jitter=0.2, first=0):
     """Stamps [ns] of a stream, and the times from its start [s]."""
-    steps = np.arange(round(rate * duration)) + jitter * rng.uniform(-0.5, 0.5, (1,))
-    steps = steps + jitter * rng.uniform(-0.5, 0.5, steps.shape)
-    nanoseconds = np.round(1e9 * (steps + 1.0) / rate).astype(np.int64)
+    count, shift = round(rate * duration), rng.uniform(-0.5, 0.5)
+    steps = np.arange(1, count + 1) + jitter * (shift + rng.uniform(-0.5, 0.5, count))
+    nanoseconds = np.round(1e9 * steps / rate).astype(np.int64)
     return [first + int(ns) for ns in nanoseconds], 1e-9 * nanoseconds
 
 
