@@ -86,23 +86,6 @@ def test_damaged_files_are_read_or_refused(suffix, intact):
     check()
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize('suffix', FORMATS)
-def test_invented_files_are_refused(suffix, intact):
-    folder, found = intact
-    if suffix not in found:
-        pytest.skip(f'{NEEDS[suffix]} is not installed')
-    path = folder / f'invented{suffix}'
-
-    @given(st.one_of(st.binary(max_size=200), st.sampled_from(list(found.values()))))
-    def check(data):
-        path.write_bytes(data)
-        if data != found[suffix]:
-            assert attempt(path, read_motion) is None
-
-    check()
-
-
 cells = st.one_of(
     st.floats().map(repr),
     st.integers(-(10**30), 10**30).map(str),

@@ -7,7 +7,6 @@ import numpy as np
 from support.io_cases import model, results, samples
 
 from hodyn_ros.files import compute
-from hodyn_ros.trajectory import Waypoints, plan_motion
 
 
 class Cells(HTMLParser):
@@ -46,13 +45,3 @@ def test_a_notebook_gets_the_largest_efforts_with_units():
     assert '<b>name</b>' in page.texts[0] and 'not known' in page.texts[0]
     assert {'effort [N m, N]', 'effort rate [N m/s, N/s]'} <= set(page.texts)
     assert f'{np.abs(found.effort[:, 0, 1]).max():.4g}' in page.texts
-
-
-def test_what_holds_long_arrays_says_their_shapes():
-    times = np.arange(100.0)
-    waypoints = Waypoints(('a',), times, np.sin(times)[:, None])
-    plan = plan_motion(waypoints, ('a',))
-    for item in (waypoints, plan, plan.motion, samples(2000)):
-        assert len(repr(item)) < 500
-        assert 'table' in Cells(shown_in_notebook(item)).tags
-    assert 'positions=array of shape (100, 1)' in repr(waypoints)

@@ -70,20 +70,6 @@ def test_joints_alone_are_refused_with_the_title_that_they_should_have(tmp_path)
         read_motion(written(tmp_path, f't,yaw,shoulder\n{ROWS}'))
 
 
-def test_units_in_titles_are_converted(tmp_path):
-    titles = (
-        'time [ms],a.position [deg],a.velocity [deg/s],b.position [mm],b.velocity [mm/s]'
-    )
-    path = written(tmp_path, f'{titles},a.effort [Nm],b.effort [N]\n0,180,90,1,2,3,4\n')
-    found = read_motion(path)
-    np.testing.assert_allclose(
-        found.motion[0], [[np.pi, 0.001], [np.pi / 2.0, 0.002]], rtol=1e-15
-    )
-    np.testing.assert_array_equal(found.effort, [[3.0, 4.0]])
-    path = written(tmp_path, f'time [ms],a.position,b.position\n{ROWS}')
-    np.testing.assert_allclose(read_motion(path).times, [0.0, 1e-4, 2e-4])
-
-
 @pytest.mark.parametrize('chunk', [2, 1, 100])
 def test_samples_before_the_first_position_and_repeated_ones_are_left_out(tmp_path, chunk):
     rows = 'nan,1 0,nan 1,2 1,2 3,4 3,4'.split()
