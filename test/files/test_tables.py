@@ -19,13 +19,11 @@ from hodyn_ros.files import (
 )
 from hodyn_ros.model import Provenance
 
-TABLES = ('.csv', '.npz', '.parquet')
+PARQUET = pytest.param('.parquet', marks=pytest.mark.needs('pyarrow'))
 
 
-@pytest.fixture(params=TABLES)
+@pytest.fixture(params=['.csv', '.npz', PARQUET])
 def table(request, tmp_path):
-    if request.param == '.parquet':
-        pytest.importorskip('pyarrow')
     return tmp_path / f'table{request.param}'
 
 
