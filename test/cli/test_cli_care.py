@@ -39,7 +39,7 @@ def test_a_motion_that_jumps_is_not_approved(tmp_path, capsys):
     assert run(['check', *words]) == 1
     assert run(['report', *words, '-o', str(page)]) == 0
     for text in (capsys.readouterr().out, page.read_text(encoding='utf-8')):
-        assert 'jump at waypoints' in text and 'are kept' not in text
+        assert 'jump at waypoints' in text and 'limits are kept' not in text
     assert run(['check', *words, '--json']) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told['is_kept'], told['has_jumps']) == (False, True)
