@@ -14,7 +14,6 @@ import yaml
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.cli import run
 from hodyn_ros.files import read_results
-from hodyn_ros.model.friction import friction_from_config
 
 CASES = Path(__file__).resolve().parents[1] / 'cases'
 EXPECTED = yaml.safe_load((CASES / 'expected.yaml').read_text(encoding='utf-8'))
@@ -144,13 +143,6 @@ def test_motors_behind_springs_are_those_of_pinocchio(hodyn):
     np.testing.assert_allclose(results.motors.position[0, 0], place, rtol=1e-9)
     torque = [0.087772, 1.275531, 0.489558]
     np.testing.assert_allclose(results.motors.torque[0, 0], torque, rtol=1e-5)
-
-
-def test_friction_by_a_hyperbolic_tangent_is_that_of_its_formula():
-    table = {'viscous': 0.522, 'coulomb': 0.572, 'smoothing': 1.0 / 193.814}
-    law = friction_from_config({'j': table})['j']
-    found = law.effort(np.array([0.003, 0.4, -2.0]))
-    np.testing.assert_allclose(found, [0.301129673, 32.3908158, -2775.2073], rtol=1e-6)
 
 
 def test_moments_in_the_wrong_slots_are_refused_with_the_order(hodyn):

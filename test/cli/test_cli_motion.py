@@ -138,10 +138,8 @@ def test_retimed_motion_of_every_format_keeps_its_limits_as_it_is_executed(
     arguments = ('retime', 'two_link', pausing, '--limits', limits, '-o', out)
     code, text, notes = call(capsys, *arguments, '--intervals', 16)
     assert code == 0
-    assert 'from 2 s to ' in text
-    assert 'It stands still for 1 s' in text
+    assert 'from 2 s to ' in text and 'It stands still for 1 s' in text
     assert 'as joint_trajectory_controller does' in notes
-    assert 'degree 3' in notes and 'degree 1' in notes
     samples = read_motion(out)
     assert len(samples) > 1000
     model = RobotModel.from_urdf(URDF)
@@ -188,8 +186,6 @@ def test_standstills_are_dropped_on_request(pausing, capsys):
     )
     assert (kept['standstill'], dropped['standstill']) == (pytest.approx(1.0), 0.0)
     assert kept['duration'] - dropped['duration'] == pytest.approx(1.0, abs=1e-6)
-    longer = as_json(capsys, *arguments, '--window', 30)
-    assert longer['duration'] - kept['duration'] == pytest.approx(0.022, abs=0.003)
 
 
 def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):
@@ -228,16 +224,12 @@ def test_plot_draws_every_kind(motion, tmp_path, capsys):
         assert picture.read_bytes()[:4] == b'\x89PNG'
 
 
-@pytest.mark.parametrize(
-    ('name', 'library', 'suffix'),
-    [('plot', 'matplotlib', '.svg'), ('report', 'plotly', '.html')],
-)
-def test_names_of_files_need_not_be_utf_8(name, library, suffix, motion, tmp_path, capsys):
-    pytest.importorskip(library)
-    other, page = tmp_path / os.fsdecode(b'\xff.csv'), tmp_path / f'page{suffix}'
+def test_names_of_files_need_not_be_utf_8(motion, tmp_path, capsys):
+    other = tmp_path / os.fsdecode(b'\xff.csv')
     Path(motion).rename(other)
-    assert call(capsys, name, 'two_link', other, '-o', page)[0] == 0
-    assert page.read_text(encoding='utf-8')
+    for name, page in (('plot', tmp_path / 'x.svg'), ('report', tmp_path / 'x.html')):
+        assert call(capsys, name, 'two_link', other, '-o', page)[0] == 0
+        assert page.read_text(encoding='utf-8')
 
 
 def test_demo_writes_the_motion_of_the_picture_of_the_readme(tmp_path, capsys):

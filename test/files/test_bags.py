@@ -23,6 +23,7 @@ ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
 COUNT = 40
 VALUES = np.random.default_rng(3).normal(size=(COUNT, 5, 2))
 NONE = np.empty(0)
+DURATION = 'builtin_interfaces/msg/Duration'
 
 
 def store_with(**texts):
@@ -122,20 +123,12 @@ def test_messages_without_a_stamp_count_from_when_they_were_recorded(tmp_path):
 
 def test_every_trajectory_of_a_topic_can_be_had(tmp_path):
     times = np.array([0.0, 0.5, 1.25])
-    rows = (VALUES[0, 0], VALUES[1, 0], VALUES[2, 0])
-    points = [
-        made(
-            POINT,
-            positions=row,
-            velocities=NONE if i == 1 else row,
-            time_from_start=made(
-                'builtin_interfaces/msg/Duration', sec=i // 2, nanosec=int(5e8) * (i % 2)
-            ),
-        )
-        for i, row in enumerate(rows)
-    ]
-    points[2].time_from_start.nanosec = 250_000_000
-    messages = []
+    rows = VALUES[:3, 0]
+    points, messages = [], []
+    for time, row, velocity in zip(times, rows, (rows[0], NONE, rows[2])):
+        since = made(DURATION, sec=int(time), nanosec=round(1e9 * (time % 1.0)))
+        given = {'positions': row, 'velocities': velocity, 'time_from_start': since}
+        points.append(made(POINT, **given))
     for stamp in START + 10**9 * np.arange(3):
         head = {'header': header(int(stamp)), 'joint_names': ['a', 'b'], 'points': points}
         messages.append(('/arm/t', TRAJECTORY, int(stamp), made(TRAJECTORY, **head)))

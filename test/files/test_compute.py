@@ -69,14 +69,6 @@ def test_rate_says_how_often_a_spline_is_evaluated():
     assert len(motion) == len(times) == 499
 
 
-def test_jtc_interpolation_is_that_of_the_controller():
-    times = np.array([0.0, 1.0, 2.0])
-    waypoints = Samples(MODEL.joint_names, times, swing(times, orders=2), is_waypoints=True)
-    _, motion, _ = to_motion(MODEL, waypoints, interpolation='jtc', rate=10.0)
-    np.testing.assert_array_equal(motion[3:8, 4], 0.0)  # a cubic has no snap
-    assert np.abs(motion[3:8, 3]).min() > 0.0
-
-
 def test_deviations_of_efforts_are_those_that_drawn_motions_have():
     found = compute(MODEL, measured(400, noise=1e-4))
     assert found.source == 'measured' and found.delay == 0.0

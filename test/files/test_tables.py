@@ -96,11 +96,6 @@ def test_words_that_others_take_for_numbers_are_refused_with_and_without_pyarrow
         ({'motion': np.zeros((4, 1, 2))}, 'as many rows as time'),
         ({'motion': np.zeros((3, 2, 2), order='F')}, 'Fortran order'),
         (
-            {'position': np.zeros((3, 2)), 'jerk': np.zeros((3, 2))},
-            "'jerk' is there without 'velocity'",
-        ),
-        ({'position': np.full((3, 2), None)}, 'type object'),
-        (
             {'motion': np.zeros((3, 1, 2)), 'position': np.ones((3, 2))},
             "both 'motion' and position",
         ),
