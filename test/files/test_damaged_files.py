@@ -15,7 +15,6 @@ NEEDS = {'.parquet': 'pyarrow', '.mcap': 'rosbags', '.db3': 'rosbags'}
 damage = st.lists(
     st.one_of(
         st.tuples(st.just('flip'), st.floats(0, 1), st.integers(0, 7)),
-        st.tuples(st.just('set'), st.floats(0, 1), st.integers(0, 255)),
         st.tuples(st.just('cut'), st.floats(0, 1), st.just(0)),
         st.tuples(st.just('put'), st.floats(0, 1), st.binary(max_size=12)),
         st.tuples(st.just('drop'), st.floats(0, 1), st.integers(1, 40)),
@@ -33,8 +32,6 @@ def damaged(data, changes):
             del result[place:]
         elif what == 'flip':
             result[place] ^= 1 << value
-        elif what == 'set':
-            result[place] = value
         elif what == 'put':
             result[place:place] = value
         else:
