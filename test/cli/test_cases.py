@@ -14,7 +14,6 @@ import yaml
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.cli import run
 from hodyn_ros.files import read_results
-from hodyn_ros.model.friction import friction_from_config
 
 CASES = Path(__file__).resolve().parents[1] / 'cases'
 EXPECTED = yaml.safe_load((CASES / 'expected.yaml').read_text(encoding='utf-8'))
@@ -53,12 +52,6 @@ def test_efforts_are_those_of_pinocchio_or_mujoco(case, hodyn):
     expected = np.array([known[name] for name in results.joint_names]).T
     for found, values, error in zip(results.effort[0], expected, (1e-11, 1e-8, 1e-5)):
         np.testing.assert_allclose(found, values, rtol=0, atol=error * np.abs(values).max())
-    # NumPy, by the model alone, as machine code does.
-    if case == '04_negative_inertia':
-        model = RobotModel.from_urdf(CASES / case / robot, allow_impossible_inertia=True)
-        again = inverse_dynamics(model, results.motion[:1])
-        scale = np.abs(again).max()
-        np.testing.assert_allclose(results.effort[:1], again, rtol=0, atol=1e-12 * scale)
 
 
 def test_negative_moments_are_refused_unless_they_are_asked_for(hodyn):
@@ -152,55 +145,11 @@ def test_motors_behind_springs_are_those_of_pinocchio(hodyn):
     np.testing.assert_allclose(results.motors.torque[0, 0], torque, rtol=1e-5)
 
 
-def test_friction_by_a_hyperbolic_tangent_is_that_of_its_formula():
-    table = {'viscous': 0.522, 'coulomb': 0.572, 'smoothing': 1.0 / 193.814}
-    law = friction_from_config({'j': table})['j']
-    found = law.effort(np.array([0.003, 0.4, -2.0]))
-    np.testing.assert_allclose(found, [0.301129673, 32.3908158, -2775.2073], rtol=1e-6)
-
-
 def test_moments_in_the_wrong_slots_are_refused_with_the_order(hodyn):
     case = '24_left_and_right_impossible_slot_slip'
     code, text, _ = hodyn('info', case, 'robot.urdf', output=False)
     assert code == 2
     assert "'l1'" in text and 'principal moments' in text and 'ixx ixy ixz' in text
-
-
-def test_a_last_link_that_is_too_light_is_identified(hodyn, tmp_path):
-    pin = pytest.importorskip(
-        'pinocchio', reason='Pinocchio (PyPI: pin) makes the recording'
-    )
-    case = '23_last_link_too_light'
-    model = pin.buildModelFromUrdf(str(CASES / case / 'robot.urdf'))
-    centre = np.array([0.01, -0.005, 0.04])
-    model.inertias[model.njoints - 1] += pin.Inertia(
-        0.25, centre, np.diag([2e-4, 2e-4, 1e-4])
-    )
-    data, names, n = model.createData(), list(model.names)[1:], model.nv
-    rng, t = np.random.default_rng(3), np.arange(0.0, 25.0, 0.01)
-    w = 2.0 * np.pi * np.array([0.1, 0.17, 0.29, 0.41])
-    A = rng.uniform(0.3, 1.0, (n, 4)) / np.arange(1, 5)
-    A *= 0.6 / A.sum(1, keepdims=True)
-    phase = t[:, None, None] * w + rng.uniform(0.0, 2.0 * np.pi, (n, 4))
-    q, v = (A * np.sin(phase)).sum(-1), (A * w * np.cos(phase)).sum(-1)
-    a = -(A * w**2 * np.sin(phase)).sum(-1)
-    effort = np.array([pin.rnea(model, data, *x) for x in zip(q, v, a)])
-    effort += 0.3 * v + 0.2 * np.tanh(v / 0.01)
-    measured = q + rng.normal(0.0, 2e-5, q.shape), effort + rng.normal(0.0, 0.05, q.shape)
-    head = ','.join(['time', *(f'{x}.{y}' for y in ('position', 'effort') for x in names)])
-    table = np.column_stack((t, *measured))
-    path = tmp_path / 'recording.csv'
-    np.savetxt(path, table, '%.8g', ',', header=head, comments='')
-    given = (str(CASES / case / 'robot.urdf'), str(path), '--link', 'l5', '--json')
-    code, text, _ = hodyn(
-        'identify', case, *given, '-o', str(tmp_path / 'l.urdf'), output=False
-    )
-    assert code == 0
-    told = yaml.safe_load(text[text.index('{') : text.rindex('}') + 1])
-    estimates = {item['name']: item for item in told['parameters']}
-    for name, true in (('mass', 0.25), ('hx', 0.0025), ('hy', -0.00125), ('hz', 0.01)):
-        found = estimates[f'l5 {name}']
-        assert abs(found['value'] - true) <= 3.0 * found['std'], name
 
 
 # Recordings
@@ -237,17 +186,12 @@ def test_the_jerk_of_an_encoder_is_as_good_as_that_of_the_best_filter(hodyn):
     assert np.sqrt(np.mean(error**2)) <= 0.034
 
 
-def test_continuous_joints_recorded_within_a_turn_are_unwrapped_or_refused(hodyn):
+def test_continuous_joints_recorded_within_a_turn_are_unwrapped(hodyn):
     case = '30_wrapped_continuous_csv'
-    code, text, out = hodyn('compute', case, 'robot.urdf', 'motion.csv')
-    if not is_refused(code, text, 'turn|roll', r'\d s'):
+    for options, near in (((), 1e-3), (('--derivatives', 'estimate'), 1e-2)):
+        code, text, out = hodyn('compute', case, 'robot.urdf', 'motion.csv', *options)
         assert code == 0, text
-        assert errors(read_results(out)).max() < 1e-3
-    code, text, out = hodyn(
-        'compute', case, 'robot.urdf', 'motion.csv', '--derivatives', 'estimate'
-    )
-    assert code == 0, text
-    assert errors(read_results(out)).max() < 1e-2
+        assert errors(read_results(out)).max() < near
 
 
 @pytest.mark.every_case
@@ -259,14 +203,10 @@ def test_continuous_joints_recorded_within_a_turn_are_unwrapped_or_refused(hodyn
     ],
 )
 def test_positions_far_beyond_their_limits_are_told(case, joints, limit, hodyn):
-    with (
-        pytest.warns(UserWarning)
-        if False
-        else warnings.catch_warnings(record=True) as caught
-    ):
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         code, text, _ = hodyn('compute', case, 'robot.urdf', 'motion.csv')
-    said = ' '.join([text, *(str(item.message) for item in caught or ())])
+    said = ' '.join([text, *(str(item.message) for item in caught)])
     assert code in (0, 2)
     assert re.search(joints, said) and re.search(limit, said) and 'limit' in said
 

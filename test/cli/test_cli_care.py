@@ -31,30 +31,18 @@ def trajectory(path, points=None, **changes):
     return str(path)
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize('as_json', [False, True])
-def test_check_does_not_approve_a_motion_that_jumps(tmp_path, capsys, as_json):
-    motion = trajectory(tmp_path / 'a.yaml')
-    json_option = ['--json'] if as_json else []
-    assert run(['check', URDF, motion, *json_option]) == 0
-    capsys.readouterr()
-    assert run(['check', URDF, motion, '--interpolation', 'jtc', *json_option]) == 1
-    out = capsys.readouterr().out
-    if as_json:
-        assert json.loads(out)['is_kept'] is False
-        assert json.loads(out)['has_jumps'] is True
-    else:
-        assert 'jump at waypoints' in out
-        assert 'are kept' not in out
-
-
-def test_report_does_not_approve_a_motion_that_jumps(tmp_path):
-    pytest.importorskip('plotly')
+def test_a_motion_that_jumps_is_not_approved(tmp_path, capsys):
     motion, page = trajectory(tmp_path / 'a.yaml'), tmp_path / 'a.html'
-    assert run(['report', URDF, motion, '--interpolation', 'jtc', '-o', str(page)]) == 0
-    text = page.read_text(encoding='utf-8')
-    assert 'The torques jump at waypoints' in text
-    assert 'known limits are kept' not in text
+    assert run(['check', URDF, motion]) == 0
+    words = [URDF, motion, '--interpolation', 'jtc']
+    capsys.readouterr()
+    assert run(['check', *words]) == 1
+    assert run(['report', *words, '-o', str(page)]) == 0
+    for text in (capsys.readouterr().out, page.read_text(encoding='utf-8')):
+        assert 'jump at waypoints' in text and 'limits are kept' not in text
+    assert run(['check', *words, '--json']) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told['is_kept'], told['has_jumps']) == (False, True)
 
 
 @pytest.mark.every_case
@@ -111,21 +99,8 @@ def test_aliases_cannot_make_a_small_file_large(tmp_path, capsys, text, why, pla
     assert re.search(why, capsys.readouterr().err)
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    'options', [['--interpolation', 'jtc'], ['--derivatives', 'estimate']]
-)
-def test_options_that_make_no_path_are_refused(tmp_path, capsys, options):
-    motion = trajectory(tmp_path / 'a.yaml')
-    assert run(['retime', URDF, motion, *options]) == 2
-    assert '--uniform' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('suffix', ['.yaml', '.csv'])
-def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(
-    suffix, tmp_path, capsys
-):
-    motion, out = trajectory(tmp_path / 'a.yaml'), tmp_path / f'b{suffix}'
+def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(tmp_path, capsys):
+    motion, out = trajectory(tmp_path / 'a.yaml'), tmp_path / 'b.yaml'
     assert run(['retime', URDF, motion, '--uniform', '-o', str(out)]) == 0
     said = capsys.readouterr().err
     assert (
@@ -135,7 +110,7 @@ def test_what_is_said_of_the_execution_holds_for_what_the_file_holds(
     samples = read_motion(out)
     model = RobotModel.from_urdf(URDF)
     motion = samples.in_order(model.joint_names)[0].motion
-    assert motion.shape[1] == (3 if suffix == '.yaml' else 5)
+    assert motion.shape[1] == 3
     played = jtc_motion(samples.times, *(motion[:, k] for k in range(3)))
     # A trajectory has whole nanoseconds, which is all that the factor may lack.
     assert 0.999 < uniform_scaling(model, played).factor < 1.0 + 1e-4
@@ -175,15 +150,6 @@ def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path,
     assert run(['check', URDF, out, '--limits', str(limits)]) == 0
 
 
-@pytest.mark.parametrize('step', [0.0, 1e-4], ids=['noise', 'encoder'])
-def test_table_of_measurements_is_no_path(step, tmp_path, capsys):
-    motion = measured(tmp_path / 'a.csv', step)
-    assert run(['retime', URDF, motion]) == 2
-    said = capsys.readouterr().err
-    assert 'follows all of their noise' in said
-    assert '--uniform --derivatives estimate' in said
-
-
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ('change', 'reason'),
@@ -198,24 +164,13 @@ def test_keys_that_nobody_reads_are_refused(tmp_path, capsys, change, reason):
     assert reason in capsys.readouterr().err
 
 
-def noisy(path):
-    """A motion of two joints with noise of 1e-5 rad at 1 kHz."""
-    times = np.arange(0.0, 3.0, 1e-3)
-    angles = 0.5 * np.sin(times[:, None] * [1.0, 1.7])
-    angles += 1e-5 * np.random.default_rng(0).standard_normal(angles.shape)
-    titles = ','.join(['time', *(f'{name}.position' for name in NAMES)])
-    rows = np.column_stack([times, angles])
-    np.savetxt(path, rows, '%.12g', ',', header=titles, comments='')
-    return str(path)
-
-
-def test_all_commands_take_noise_for_noise(tmp_path, capsys):
-    motion = noisy(tmp_path / 'a.csv')
-    assert run(['compute', URDF, motion]) == 0
-    assert 'estimated from all measured positions' in capsys.readouterr().err
-    assert run(['check', URDF, motion]) == 0
-    assert 'estimated from all measured positions' in capsys.readouterr().err
+@pytest.mark.parametrize('step', [0.0, 1e-4], ids=['noise', 'encoder'])
+def test_all_commands_take_noise_for_noise(step, tmp_path, capsys):
+    motion = measured(tmp_path / 'a.csv', step)
+    for command in ('compute', 'check'):
+        assert run([command, URDF, motion]) == 0
+        assert 'estimated from all measured positions' in capsys.readouterr().err
     assert run(['retime', URDF, motion]) == 2
-    assert '--uniform --derivatives estimate' in capsys.readouterr().err
-    assert run(['compute', URDF, motion, '--derivatives', 'spline']) == 0
-    assert 'looks measured' in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert 'follows all of their noise' in said
+    assert '--uniform --derivatives estimate' in said

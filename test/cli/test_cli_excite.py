@@ -3,28 +3,10 @@
 import pytest
 
 from hodyn_ros.cli import run
-from hodyn_ros.files import read_motion
-
-
-@pytest.mark.parametrize('suffix', ['.mcap', '.yaml'])
-def test_other_kinds_of_files_are_written(tmp_path, suffix):
-    path = tmp_path / f'motion{suffix}'
-    words = ['--target', 'friction', '--duration', '6', '--rate', '20']
-    assert run(['excite', 'two_link', '-o', str(path), *words]) == 0
-    assert len(read_motion(path)) == 121
 
 
 def test_for_people_it_says_what_to_expect_and_what_is_used(tmp_path, capsys):
-    words = [
-        '--target',
-        'payload',
-        '--link',
-        'panda_link8',
-        '--rate',
-        '100',
-        '--duration',
-        '8',
-    ]
+    words = '--target payload --link panda_link8 --rate 100 --duration 8'.split()
     assert run(['excite', 'panda', '-o', str(tmp_path / 'motion.npz'), *words]) == 0
     text = capsys.readouterr().out
     assert 'panda: 8 s from rest to rest, 10 parameters, condition number' in text

@@ -1,8 +1,6 @@
 """What the commands do that compute something, from their arguments to files and exit codes."""
 
-import json
 import os
-import pty
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,13 +8,11 @@ import numpy as np
 import pytest
 from support import robots
 from support.command_tools import (
-    NAMES,
     URDF,
     as_json,
     call,
     efforts_of,
     read_table,
-    start,
     swinging,
     write_table,
 )
@@ -24,31 +20,14 @@ from support.plotting_tools import Page
 
 import hodyn_ros
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.cli.output import number, written
 from hodyn_ros.files import read_motion
 from hodyn_ros.trajectory.jtc import jtc_motion
-
-
-def pushing(*orders):
-    """Columns of a force along z of the tool with its derivatives."""
-    return {
-        f'tool.wrench{order}.{part}.{axis}': values * ((part, axis) == ('force', 'z'))
-        for order, values in zip(('', '_dot', '_ddot'), orders)
-        for part in ('force', 'torque')
-        for axis in 'xyz'
-    }
 
 
 @pytest.fixture
 def motion(tmp_path):
     times = np.linspace(0.0, 2.0, 81)
     return write_table(tmp_path / 'motion.csv', times, swinging(times))
-
-
-@pytest.fixture
-def fast(tmp_path):
-    times = np.linspace(0.0, 1.0, 81)
-    return write_table(tmp_path / 'fast.csv', times, swinging(times, 1.0, 6.0))
 
 
 def test_order_and_gravity_are_those_that_are_asked_for(motion, tmp_path, capsys):
@@ -76,16 +55,13 @@ def test_check_says_how_near_closed_loops_come_to_a_singularity(
     robot = tmp_path / 'five_bar.urdf'
     robot.write_text(robots.FIVE_BAR)
     path = write_table(tmp_path / 'm.csv', times, motion, names=('left', 'right'))
-    found = as_json(capsys, 'check', robot, path)['singularity']
+    # The torques that this takes exceed their limits.
+    found = as_json(capsys, 'check', robot, path, code=int(is_near))['singularity']
     assert found['time'] == 0.5
     assert found['distance'] == pytest.approx(0.49384306 - amplitude, rel=0.03)
     assert found['joint'] in ('left_elbow', 'right_elbow')
     assert found['is_near'] is is_near
-    out = call(capsys, 'check', robot, path)[1]
-    assert (
-        f'at 0.5 s the independent joints are about {number(found["distance"], 3)}' in out
-    )
-    assert ('That is near' in out) is is_near
+    assert ('That is near' in call(capsys, 'check', robot, path)[1]) is is_near
 
 
 def test_limits_of_joints_that_loops_move(tmp_path, capsys):
@@ -101,40 +77,13 @@ def test_limits_of_joints_that_loops_move(tmp_path, capsys):
     )
     assert call(capsys, 'check', 'parallel_ankle', alike)[0] == 0
     (found,) = as_json(capsys, 'check', 'parallel_ankle', apart, code=1)['violations']
-    expected = {
-        'joint_name': 'roll',
-        'quantity': 'position',
-        'limit': 0.43633,
-        'unit': 'rad',
-    }
+    expected = {'joint_name': 'roll', 'quantity': 'position', 'limit': 0.43633}
     assert expected.items() <= found.items()
     assert found['time'] == 0.5 and found['value'] > 0.5
-    out = call(capsys, 'check', 'parallel_ankle', apart)[1]
-    assert 'position' in out and 'roll' in out and '1 limit is exceeded.' in out
-    page = tmp_path / 'page.html'
-    call(capsys, 'report', 'parallel_ankle', apart, '-o', page)
-    assert '>roll</td>' in page.read_text()
     code, _, err = call(capsys, 'retime', 'parallel_ankle', apart)
     assert code == 2 and "Joint 'roll' has the position" in err
     code, out, _ = call(capsys, 'retime', 'parallel_ankle', alike, '--intervals', '8')
     assert code == 0 and 'All known limits are kept' in out
-
-
-def test_check_takes_limits_that_a_urdf_cannot_hold(motion, tmp_path, capsys):
-    limits = tmp_path / 'limits.yaml'
-    limits.write_text('limits: {elbow: {acceleration: 0.1, effort_dot: 0.1, jerk: 1.0e6}}')
-    data = as_json(capsys, 'check', 'two_link', motion, '--limits', limits, code=1)
-    assert {v['quantity'] for v in data['violations']} == {'acceleration', 'effort_dot'}
-    assert all(v['joint_name'] == 'elbow' for v in data['violations'])
-    checked = {use['quantity'] for use in data['used'] if use['is_checked']}
-    assert checked == {
-        'position',
-        'velocity',
-        'acceleration',
-        'jerk',
-        'effort',
-        'effort_dot',
-    }
 
 
 def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
@@ -152,9 +101,6 @@ def test_check_takes_limits_of_motors(motion, tmp_path, capsys):
     largest = np.abs(torque[:, 0, 1]).max() / 400.0
     assert abs(found['deflection']['value']) == pytest.approx(largest, rel=1e-9)
     assert found['deflection']['unit'] == 'rad'
-    code, out, _ = call(capsys, 'check', 'two_link', motion, '--actuators', actuators)
-    assert code == 1
-    assert 'motor torque' in out
 
 
 def test_check_says_what_it_cannot_check(tmp_path, capsys):
@@ -168,16 +114,6 @@ def test_check_says_what_it_cannot_check(tmp_path, capsys):
     rows = {line.split()[0]: line for line in out.splitlines() if 'not checked' in line}
     assert 'no limit is known' in rows['acceleration']
     assert 'does not determine it' in rows['jerk']
-
-
-def test_estimates_are_checked_everywhere_and_what_is_uncertain_is_said(tmp_path, capsys):
-    times = np.arange(0.0, 2.0, 0.002)
-    noise = 3e-3 * np.random.default_rng(1).normal(size=(len(times), 1, 2))
-    path = write_table(tmp_path / 'measured.csv', times, swinging(times)[:, :1] + noise)
-    data = as_json(capsys, 'check', 'two_link', path, '--derivatives', 'estimate')
-    known = {use['quantity']: use['samples_checked'] for use in data['used']}
-    assert data['samples'] == known['position']['elbow'] == known['jerk']['elbow'] == 1000
-    assert any('Standard deviations' in remark for remark in data['remarks'])
 
 
 @pytest.fixture
@@ -203,17 +139,13 @@ def test_retimed_motion_of_every_format_keeps_its_limits_as_it_is_executed(
     arguments = ('retime', 'two_link', pausing, '--limits', limits, '-o', out)
     code, text, notes = call(capsys, *arguments, '--intervals', 16)
     assert code == 0
-    assert 'from 2 s to ' in text
-    assert 'It stands still for 1 s' in text
+    assert 'from 2 s to ' in text and 'It stands still for 1 s' in text
     assert 'as joint_trajectory_controller does' in notes
-    assert 'degree 3' in notes and 'degree 1' in notes
     samples = read_motion(out)
     assert len(samples) > 1000
-    order = [samples.joint_names.index(name) for name in NAMES]
-    q, v, a = (samples.motion[:, k][:, order] for k in range(3))
-    t = samples.times
     model = RobotModel.from_urdf(URDF)
-    assert model.joint_names == tuple(NAMES)
+    t, motion = samples.times, samples.in_order(model.joint_names)[0].motion
+    q, v, a = (motion[:, k] for k in range(3))
     played = jtc_motion(t, q, v, a)
     for phase in (0.0, 0.00041):
         executed = played(np.arange(t[0] + phase, t[-1], 1e-3), 2)
@@ -255,15 +187,18 @@ def test_standstills_are_dropped_on_request(pausing, capsys):
     )
     assert (kept['standstill'], dropped['standstill']) == (pytest.approx(1.0), 0.0)
     assert kept['duration'] - dropped['duration'] == pytest.approx(1.0, abs=1e-6)
-    longer = as_json(capsys, *arguments, '--window', 30)
-    assert longer['duration'] - kept['duration'] == pytest.approx(0.022, abs=0.003)
 
 
 def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):
     times = np.linspace(0.0, 1.0, 81)
     swing = swinging(times, 1.0, 6.0)
-    push = 3.0 * np.sin(5.0 * times)
-    columns = pushing(push, 15.0 * np.cos(5.0 * times), -25.0 * push)
+    push, rate = 3.0 * np.sin(5.0 * times), 15.0 * np.cos(5.0 * times)
+    columns = {
+        f'tool.wrench{order}.{part}.{axis}': values * ((part, axis) == ('force', 'z'))
+        for order, values in (('', push), ('_dot', rate), ('_ddot', -25.0 * push))
+        for part in ('force', 'torque')
+        for axis in 'xyz'
+    }
     path = write_table(tmp_path / 'pushing.csv', times, swing, **columns)
     code, _, err = call(capsys, 'retime', 'two_link', path)
     assert code == 2
@@ -273,33 +208,8 @@ def test_wrenches_are_stretched_with_the_motion(tmp_path, capsys):
     assert factor > 1.0
     slower = read_table(out)
     np.testing.assert_allclose(slower['tool.wrench.force.z'], push, atol=1e-12)
-    rate = slower['tool.wrench_dot.force.z']
-    np.testing.assert_allclose(rate, 15.0 * np.cos(5.0 * times) / factor, atol=1e-12)
+    np.testing.assert_allclose(slower['tool.wrench_dot.force.z'], rate / factor, atol=1e-12)
     assert call(capsys, 'check', 'two_link', out)[0] == 0
-
-
-WAYPOINTS = """
-joint_names: [elbow, shoulder]
-points:
-- {positions: [0.0, 0.0], time_from_start: {sec: 0, nanosec: 0}}
-- {positions: [0.5, 0.4], time_from_start: {sec: 1, nanosec: 0}}
-- {positions: [0.2, 0.9], time_from_start: {sec: 2, nanosec: 0}}
-"""
-
-
-def test_retimed_waypoints_are_passed_sooner(tmp_path, capsys):
-    path = tmp_path / 'waypoints.yaml'
-    path.write_text(WAYPOINTS)
-    out = tmp_path / 'fastest.csv'
-    options = ('--rate', 500, '--intervals', 32)
-    data = as_json(capsys, 'retime', 'two_link', path, '-o', out, *options)
-    assert data['duration'] < data['duration_uniform'] < data['duration_before'] == 2.0
-    columns = read_table(out)
-    passing = np.abs(columns['elbow.position'] - 0.5) + np.abs(
-        columns['shoulder.position'] - 0.4
-    )
-    assert passing.min() < 0.02
-    assert columns['elbow.position'][-1] == pytest.approx(0.2)
 
 
 def test_plot_draws_every_kind(motion, tmp_path, capsys):
@@ -313,57 +223,24 @@ def test_plot_draws_every_kind(motion, tmp_path, capsys):
         arguments = ('plot', 'two_link', motion, '--kind', kind, '-o', picture, '--dpi', 40)
         assert call(capsys, *arguments, '--actuators', actuators)[0] == 0
         assert picture.read_bytes()[:4] == b'\x89PNG'
-    arguments = ('plot', 'two_link', motion, '--joint', 'elbow', '-o', tmp_path / 'one.svg')
-    assert call(capsys, *arguments)[0] == 0
-    assert '<svg' in (tmp_path / 'one.svg').read_text()[:500]
 
 
-def test_plot_names_its_picture_after_the_motion(motion, tmp_path, monkeypatch, capsys):
-    pytest.importorskip('matplotlib', reason='matplotlib is not installed')
-    monkeypatch.chdir(tmp_path)
-    code, out, _ = call(capsys, 'plot', 'two_link', motion, '--dpi', 30)
-    assert (code, out) == (0, 'Written: motion_efforts.png\n')
-    assert (tmp_path / 'motion_efforts.png').is_file()
-
-
-@pytest.mark.parametrize(
-    ('name', 'library', 'suffix'),
-    [('plot', 'matplotlib', '.svg'), ('report', 'plotly', '.html')],
-)
-def test_names_of_files_need_not_be_utf_8(name, library, suffix, motion, tmp_path, capsys):
-    pytest.importorskip(library)
-    other, page = tmp_path / os.fsdecode(b'\xff.csv'), tmp_path / f'page{suffix}'
+def test_names_of_files_need_not_be_utf_8(motion, tmp_path, capsys):
+    other = tmp_path / os.fsdecode(b'\xff.csv')
     Path(motion).rename(other)
-    assert call(capsys, name, 'two_link', other, '-o', page)[0] == 0
-    assert page.read_text(encoding='utf-8')
-
-
-def test_an_interrupted_data_set_says_how_to_go_on(motion, tmp_path, monkeypatch, capsys):
-    def interrupted(*arguments, **keywords):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr('hodyn_ros.datasets.process_files', interrupted)
-    arguments = ('compute', 'two_link', tmp_path, '-o', tmp_path / 'results')
-    code, _, err = call(capsys, *arguments)
-    assert code == 130
-    assert '--resume' in err
+    for name, page in (('plot', tmp_path / 'x.svg'), ('report', tmp_path / 'x.html')):
+        assert call(capsys, name, 'two_link', other, '-o', page)[0] == 0
+        assert page.read_text(encoding='utf-8')
 
 
 def test_demo_writes_the_motion_of_the_picture_of_the_readme(tmp_path, capsys):
     assert call(capsys, 'demo', '-o', tmp_path)[0] == 0
     fast = tmp_path / 'fast.csv'
-    found = json.loads(call(capsys, 'check', 'panda', fast, '--json')[1])
-    assert {item['quantity'] for item in found['violations']} == {'effort_dot'}
+    found = as_json(capsys, 'check', 'panda', fast, code=1)
     worst = max(abs(item['value']) / item['limit'] for item in found['violations'])
     text = (Path(__file__).parents[2] / 'README.md').read_text()
     assert f'up to {100.0 * abs(worst):.0f} %' in text
     assert f'in {found["end"]:.2f} s' in text
-    code, out, _ = call(
-        capsys, 'retime', 'panda', fast, '-o', tmp_path / 'retimed.csv', '--json'
-    )
-    assert code == 0
-    longer = json.loads(out)['duration'] / found['end'] - 1.0
-    assert 0.02 < longer < 0.05
 
 
 def test_times_that_count_from_long_ago_keep_their_digits(tmp_path, capsys):
@@ -372,60 +249,6 @@ def test_times_that_count_from_long_ago_keep_their_digits(tmp_path, capsys):
     for words in (('check',), ('compute',)):
         _, out, _ = call(capsys, *words, 'two_link', path)
         assert 'from 1700000000.000 s to 1700000002.000 s' in out
-
-
-def test_output_that_cannot_be_completed_is_not_there(tmp_path):
-    target = tmp_path / 'picture.png'
-    target.write_text('before')
-
-    with pytest.raises(OSError, match='no space left'), written(target) as path:
-        path.write_text('half of it')
-        raise OSError('no space left')
-    assert target.read_text() == 'before'
-    assert list(tmp_path.iterdir()) == [target]
-
-
-PROGRESS = """
-import time
-from hodyn_ros.cli.output import progress
-with progress('Working') as update:
-    update(0.5)
-    time.sleep(0.3)
-with progress('Looking') as show:
-    show(label='7 samples')
-    time.sleep(0.3)
-print('done')
-"""
-
-
-def test_progress_is_shown_on_terminals_and_nowhere_else():
-    with start(program=PROGRESS) as piped:
-        assert piped.communicate(timeout=600) == ('done\n', '')
-    terminal, child = pty.openpty()
-    try:
-        with start(program=PROGRESS, stderr=child, environment={'TERM': 'xterm'}) as seen:
-            assert seen.communicate(timeout=600)[0] == 'done\n'
-        shown = os.read(terminal, 100_000).decode()
-    finally:
-        os.close(terminal)
-        os.close(child)
-    assert 'Working' in shown and '7 samples' in shown
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    'value, text',
-    [
-        (0.0, '0'),
-        (-0.00001234567, '-1.235e-05'),
-        (123456.7, '123500'),
-        (float('inf'), '-'),
-        (float('nan'), 'nan'),
-        (-2.17499999, '-2.175'),
-    ],
-)
-def test_numbers_have_four_significant_digits(value, text):
-    assert number(value) == text
 
 
 @pytest.mark.parametrize('name', ['compute', 'check', 'retime'])

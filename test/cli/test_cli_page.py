@@ -96,9 +96,8 @@ def _agree(shown, printed):
     return max(abs(a), abs(b)) < 1e-6 or math.isclose(a, b, rel_tol=0.02)
 
 
+@pytest.mark.needs('matplotlib', 'plotly', 'pyarrow', 'rerun')
 def test_page_shows_what_the_commands_print(tmp_path):
-    for module in ('matplotlib', 'plotly', 'pyarrow', 'rerun'):
-        pytest.importorskip(module, reason=f'{module} is not installed')
     text = PAGE.read_text(encoding='utf-8')
     before, after = text.splitlines(), with_outputs(text, tmp_path).splitlines()
     command, wrong = '', []

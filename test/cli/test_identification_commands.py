@@ -24,37 +24,26 @@ from support.plotting_tools import Page
 from hodyn_ros import RobotModel
 from hodyn_ros.cli import run
 from hodyn_ros.cli.problem import Given, load_problem
-from hodyn_ros.model.limits import EXTRA_QUANTITIES
 
 pytest.importorskip('plotly', reason='plotly is not installed')
 
 SENSING = Sensing(period=4e-3, noise=0.1, delay=2e-3)
-RIGID = RigidRobot.random(3)
 ELASTIC = ElasticRobot.random(5)
 LOADED = RigidRobot(panda(payload=(1.5, (0.02, 0.0, 0.08))), np.zeros(7), NO_FRICTION)
-QUANTITIES = ('position', 'effort', 'motor_position', 'motor_torque')
-
-
-def save(path, record, **scale):
-    """A table of a recording, its quantities times something else."""
-    titles, columns = ['time'], [record['time']]
-    for what in QUANTITIES:
-        if record.get(what) is not None and scale.get(what) != 0.0:
-            titles += [f'{name}.{what}' for name in record['names']]
-            columns += list(scale.get(what, 1.0) * record[what].T)
-    np.savetxt(
-        path,
-        np.stack(columns, axis=1),
-        delimiter=',',
-        header=','.join(titles),
-        comments='',
-        fmt='%.9g',
-    )
-    return str(path)
 
 
 def recorded(folder, name, robot):
-    return save(folder / name, robot.record(GAZ, SENSING, 0))
+    """A table of a recording."""
+    record = robot.record(GAZ, SENSING, 0)
+    columns = {'time': record['time']}
+    for what in ('position', 'effort', 'motor_position', 'motor_torque'):
+        if record.get(what) is not None:
+            titles = (f'{joint}.{what}' for joint in record['names'])
+            columns |= dict(zip(titles, record[what].T))
+    rows = np.stack([*columns.values()], axis=1)
+    path = folder / name
+    np.savetxt(path, rows, '%.9g', ',', header=','.join(columns), comments='')
+    return str(path)
 
 
 @pytest.fixture(scope='module')
@@ -75,11 +64,7 @@ def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pict
     assert run([*words, '-o', str(page)]) == 0
     text = capsys.readouterr().out
     assert 'a payload of 1.5 kg at panda_link8 would explain 100 % of it.' in text
-    assert f'Written: {page}' in text
     found = told(capsys, *words, '-o', str(picture))
-    assert [joint['name'] for joint in found['joints']] == [
-        f'panda_joint{i}' for i in range(1, 8)
-    ]
     # The row of a joint has the numbers that the JSON has.
     (row,) = [
         line.split() for line in text.splitlines() if line.startswith('  panda_joint2')
@@ -90,8 +75,6 @@ def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pict
     np.testing.assert_allclose(shown, expected, rtol=6e-3)
     # Along the motion that was measured, the payload turns joint 2 by some N m.
     assert joint['residual'] == pytest.approx(6.6, rel=0.1)
-    shares = {item['text']: item['share'] for item in found['explanations']}
-    assert shares['friction and offsets'] < 0.6 < 0.99 < shares['all of these together']
     page = Page(page.read_text(encoding='utf-8'))
     assert page.mistakes == []
     assert page.text_of_all('h1') == ['panda: loaded.csv']
@@ -101,35 +84,22 @@ def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pict
 
 def test_identify_says_what_it_found_in_tables_and_json(loaded, tmp_path, capsys):
     path = tmp_path / 'loaded.urdf'
-    words = [
-        'identify',
-        'panda',
-        loaded,
-        '-o',
-        str(path),
-        '--link',
-        'panda_link8',
-    ]
-    groups = [part for name in ('payload', 'delay') for part in ('--estimate', name)]
-    assert run([*words, *groups]) == 0
+    words = ['identify', 'panda', loaded, '-o', str(path), '--link', 'panda_link8']
+    words += [part for name in ('payload', 'delay') for part in ('--estimate', name)]
+    assert run(words) == 0
     text = capsys.readouterr().out
     assert 'panda_link8 carries 1.5' in text
-    assert 'Bodies: with their part of the torque' in text
     limits = path.with_name('loaded_limits.yaml')
-    archive = path.with_name('loaded_run.json')
-    written = ', '.join(map(str, (path, limits, path.with_suffix('.html'), archive)))
-    assert f'Written: {written}' in text  # no friction
     assert f'hodyn check {path} MOTION --limits {limits}' in text
-    given, alone, whole = (
+    given, whole = (
         load_problem(Given(name, limits=file)).limits
-        for name, file in (('panda', None), (str(path), None), (str(path), str(limits)))
+        for name, file in (('panda', None), (str(path), str(limits)))
     )
     np.testing.assert_array_equal(whole, given)
-    assert np.isinf([getattr(alone, name) for name in EXTRA_QUANTITIES]).all()
     page = Page(path.with_suffix('.html').read_text(encoding='utf-8'))
     assert page.mistakes == []
     assert page.text_of_all('h2')[:2] == ['Identified parameters', 'Measured and computed']
-    found = told(capsys, *words, *groups)
+    found = told(capsys, *words)
     assert found['payload']['mass'] == pytest.approx(1.5, abs=0.005)
     np.testing.assert_allclose(found['payload']['com'], [0.02, 0.0, 0.08], atol=2e-3)
     by_name = {item['name']: item for item in found['parameters']}
@@ -137,17 +107,12 @@ def test_identify_says_what_it_found_in_tables_and_json(loaded, tmp_path, capsys
     assert sorted(found['files']) == ['', 'limits', 'report', 'run']
     # Without another recording a part of this one is held out; noise is all that is left.
     (held,) = found['validation']
-    assert held['name'] == loaded
     ratio = np.array(held['after']) / np.array(held['noise'])
     np.testing.assert_allclose(ratio, 1.0, atol=0.35)
     assert np.all(np.array(held['before']) > 1.2 * np.array(held['after']))
-    assert found['explanations'] == []
-    run_of = json.loads(archive.read_text(encoding='utf-8'))
+    run_of = json.loads(path.with_name('loaded_run.json').read_text(encoding='utf-8'))
     digest = hashlib.sha256(Path(loaded).read_bytes()).hexdigest()
-    robot = RobotModel.from_urdf('panda').provenance.digest
-    assert run_of['inputs'].pop(loaded) == digest
-    assert [*run_of['inputs'].values()] == [robot]
-    assert run_of['options']['estimate'] == ['payload', 'delay']
+    assert run_of['inputs'][loaded] == digest
     assert {'hodyn_ros', 'numpy', 'clarabel'} <= run_of['versions'].keys()
     assert run_of['parameters'] == found['parameters']
     masses = [RobotModel.from_urdf(name).M_body[6, 5, 5] for name in ('panda', path)]
@@ -158,9 +123,7 @@ def test_springs_come_out_of_elastic_recordings(tmp_path, capsys):
     path = tmp_path / 'elastic.urdf'
     recording = recorded(tmp_path, 'elastic.csv', ELASTIC)
     words = [recording, '-o', str(path), '--actuators', 'panda_sea']
-    assert run(['identify', 'panda', *words]) == 0
-    text = capsys.readouterr().out
-    assert 'torques of springs against those of the links' in text
+    told(capsys, 'identify', 'panda', *words)
     drives = yaml.safe_load(path.with_name('elastic_actuators.yaml').read_text())
     drives = drives['/**']['ros__parameters']['actuators']
     springs = [drives[f'panda_joint{i}']['stiffness'] for i in range(1, 8)]
@@ -168,46 +131,4 @@ def test_springs_come_out_of_elastic_recordings(tmp_path, capsys):
     # What was written is what the command takes.
     words = ['--actuators', str(path.with_name('elastic_actuators.yaml'))]
     found = told(capsys, 'compare', str(path), recording, *words)
-    assert 'are those of their motors.' in ' '.join(found['remarks'])
     assert all(0.9 < joint['correlation'] <= 1.0 for joint in found['joints'])
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    ('command', 'output', 'expected'),
-    [
-        ('compare', 'page.pdx', '.html, .png, .pdf or .svg'),
-        ('identify', 'arm.yaml', '.urdf'),
-    ],
-)
-def test_names_of_other_kinds_are_refused_before_anything_is_read(
-    command, output, expected, tmp_path, capsys
-):
-    path = tmp_path / output
-    assert run([command, 'panda', 'missing.csv', '-o', str(path)]) == 2
-    assert f'{path}: expected a name that ends with {expected}.' in capsys.readouterr().err
-    assert not path.exists()
-
-
-def test_recordings_that_cannot_be_used_are_refused_and_nothing_is_written(
-    tmp_path, capsys
-):
-    record = RIGID.record(GAZ, Sensing(period=0.02))
-    cases = {
-        'without.csv': ({'effort': 0.0}, 'effort'),
-        'degrees.csv': ({'position': np.degrees(1.0)}, 'degrees'),
-    }
-    output = tmp_path / 'arm.urdf'
-    for name, (change, expected) in cases.items():
-        path = save(tmp_path / name, record, **change)
-        for words in (
-            ['compare', 'panda', path],
-            ['identify', 'panda', path, '-o', str(output)],
-        ):
-            assert run(words) == 2
-            message = capsys.readouterr().err
-            assert expected in message and 'Traceback' not in message
-    missing = str(tmp_path / 'missing.csv')
-    assert run(['identify', 'panda', missing, '-o', str(output)]) == 2
-    assert missing in capsys.readouterr().err
-    assert not list(tmp_path.glob('arm*'))

@@ -1,16 +1,8 @@
-"""Warnings of Dask, which come as slow as the machine is, fail no test of data sets."""
-
-from pathlib import Path
+"""Runs of data sets in the folder of a test."""
 
 import pytest
 
 from hodyn_ros.datasets import DatasetRun, process_files
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.filterwarnings('default'))
 
 
 @pytest.fixture

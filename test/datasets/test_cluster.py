@@ -11,6 +11,8 @@ from support.batch_tools import (
 )
 
 distributed = pytest.importorskip('distributed')
+# Warnings of Dask come as slow as the machine is.
+pytestmark = [pytest.mark.needs('distributed'), pytest.mark.filterwarnings('default')]
 
 
 @pytest.fixture(scope='module')

@@ -46,10 +46,6 @@ def test_folder_is_searched_with_all_below_but_hidden_and_output(tree):
         'sub/c.PARQUET',
         'sub/deep/d.yaml',
     ]
-    assert {item.path for item in find_inputs(tree, tree / 'out')} >= {
-        tree / 'bag',
-        tree / 'sub' / 'c.PARQUET',
-    }
 
 
 @pytest.mark.every_case
@@ -66,20 +62,15 @@ def test_pattern_keeps_the_folders_behind_its_fixed_part(pattern, names, tree):
 
 
 @pytest.mark.skipif(not hasattr(os, 'mkfifo'), reason='needs pipes with names')
-def test_pipes_and_devices_are_no_inputs(tree):
+def test_pipes_devices_and_links_in_a_circle_are_no_inputs(tree):
     before = names_in(tree, tree)
+    (tree / 'sub' / 'around').symlink_to(tree, target_is_directory=True)
     os.mkfifo(tree / 'sub' / 'pipe.csv')
     (tree / 'zero.npz').symlink_to('/dev/zero')
     assert names_in(tree, tree) == before
     for inputs in (tree / 'sub' / 'pipe.csv', str(tree / '*o.npz')):
         with pytest.raises(BatchError, match='no motion was found there'):
             find_inputs(inputs, tree / 'out')
-
-
-def test_links_in_a_circle_come_to_an_end(tree):
-    before = names_in(tree, tree)
-    (tree / 'sub' / 'around').symlink_to(tree, target_is_directory=True)
-    assert names_in(tree, tree) == before
 
 
 def test_list_names_every_file_once(tree):
@@ -105,9 +96,7 @@ CHANGES = {
     'mass': lambda: two_link(mass=2.0000001),
     'gravity': lambda: replace(two_link(), gravity=np.array([0.0, 0.0, -9.8])),
     'friction': lambda: two_link().with_friction({'elbow': Viscous(0.1)}),
-    'more friction': lambda: two_link().with_friction({'elbow': Viscous(0.2)}),
     'another law': lambda: two_link().with_friction({'elbow': Coulomb(0.1)}),
-    'both laws': lambda: two_link().with_friction({'elbow': Viscous(0.1) + Coulomb(0.1)}),
     'a law of ones own': lambda: two_link().with_friction({'elbow': Deadly()}),
     'the other joint': lambda: two_link().with_friction({'shoulder': Viscous(0.1)}),
     'armature': lambda: two_link().with_armature({'elbow': 0.1}),

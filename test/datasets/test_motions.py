@@ -7,14 +7,11 @@ import pytest
 from support.batch_tools import motion_of, table_of, two_link
 
 from hodyn_ros import inverse_dynamics
-from hodyn_ros.datasets import DatasetRun, process_files
 
 pa = pytest.importorskip('pyarrow')
 pq = pytest.importorskip('pyarrow.parquet')
 dataset = pytest.importorskip('pyarrow.dataset')
-
-SHOULDER = [f'shoulder.effort{dot}' for dot in ('', '_dot', '_ddot')]
-ELBOW = [f'elbow.effort{dot}' for dot in ('', '_dot', '_ddot')]
+pytestmark = pytest.mark.needs('pyarrow')
 
 
 @pytest.fixture(scope='module')
@@ -22,7 +19,7 @@ def model():
     return two_link()
 
 
-def write_motions(path, model, motions, row_group_size=64, column='motion', spoil=None):
+def write_motions(path, model, motions, spoil=None):
     """Write motions (id: (length, seed)) one behind the other."""
     tables = []
     for identity, (length, seed) in motions.items():
@@ -30,38 +27,32 @@ def write_motions(path, model, motions, row_group_size=64, column='motion', spoi
         if spoil is not None:
             spoil(identity, times, motion)
         table = table_of(model, times, motion)
-        tables.append(table.append_column(column, pa.array([identity] * length)))
+        tables.append(table.append_column('motion', pa.array([identity] * length)))
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.concat_tables(tables), path, row_group_size=row_group_size)
+    pq.write_table(pa.concat_tables(tables), path, row_group_size=64)
 
 
-def assert_results(folder, model, motions, column='motion', name='all.parquet'):
+def assert_results(folder, model, motions):
     """Each motion has its rows, in their order, once."""
-    table = dataset.dataset(folder / name, format='parquet').to_table().to_pydict()
-    ids = np.array(table[column])
-    assert list(dict.fromkeys(table[column])) == list(motions)
+    table = dataset.dataset(folder / 'all.parquet', format='parquet').to_table().to_pydict()
+    ids = np.array(table['motion'])
+    assert list(dict.fromkeys(table['motion'])) == list(motions)
     for identity, (length, seed) in motions.items():
         times, motion = motion_of(model, length, seed)
         rows = ids == identity
         np.testing.assert_array_equal(np.array(table['time'])[rows], times)
         expected = inverse_dynamics(model, motion, algorithm='body_fixed')
-        for joint, titles in enumerate((SHOULDER, ELBOW)):
-            for order, title in enumerate(titles):
-                found = np.array(table[title])[rows]
-                scale = np.abs(expected).max()
+        for joint, name in enumerate(model.joint_names):
+            for order, dot in enumerate(('', '_dot', '_ddot')):
+                found = np.array(table[f'{name}.effort{dot}'])[rows]
+                near = 1e-12 * np.abs(expected).max()
                 np.testing.assert_allclose(
-                    found, expected[:, order, joint], rtol=0, atol=1e-12 * scale
+                    found, expected[:, order, joint], rtol=0, atol=near
                 )
 
 
-MOTIONS = {
-    'a': (30, 1),
-    'b': (7, 2),
-    'c': (200, 3),
-    'd': (1, 4),
-    'e': (90, 5),
-    'f': (33, 6),
-}
+LENGTHS = {'a': 30, 'b': 7, 'c': 200, 'd': 1, 'e': 90, 'f': 33}
+MOTIONS = {name: (length, seed) for seed, (name, length) in enumerate(LENGTHS.items())}
 
 
 @pytest.mark.parametrize(('chunk', 'part_rows'), [(50, 100), (10_000, 10**6), (1, 1)])
@@ -89,20 +80,19 @@ def test_only_the_motion_that_fails_is_missing(chunk, model, tmp_path, processed
             times[40] = times[39]
 
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS, spoil=spoil)
-    options = {'motion_column': 'motion', 'workers': 0, 'chunk': chunk}
-    summary = process_files(DatasetRun(model, tmp_path / 'in', tmp_path / 'out', **options))
+    options = {'motion_column': 'motion', 'chunk': chunk, 'suffix': '.parquet'}
+    summary = processed(model, **options)
     assert (summary.motions, summary.samples) == (4, 71)
     lines = summary.errors.read_text().splitlines()
     errors = {record['motion']: record['message'] for record in map(json.loads, lines)}
     assert set(errors) == {'c', 'e'}
-    assert 'motion c: ' in errors['c']
-    assert 'sample 150' in errors['c']
+    assert 'motion c: ' in errors['c'] and 'sample 150' in errors['c']
     assert 'times must increase' in errors['e']
     good = {name: MOTIONS[name] for name in 'abdf'}
     assert_results(tmp_path / 'out', model, good)
 
     # Once it is mended, nothing of what was there is left twice.
     write_motions(tmp_path / 'in' / 'all.parquet', model, MOTIONS)
-    summary = process_files(DatasetRun(model, tmp_path / 'in', tmp_path / 'out', **options))
+    summary = processed(model, **options)
     assert summary.failed == 0
     assert_results(tmp_path / 'out', model, MOTIONS)

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 
-import numpy as np
 import pytest
 from support.batch_tools import (
     Deadly,
@@ -23,7 +22,6 @@ from support.batch_tools import (
 
 from hodyn_ros import HodynError, RobotModel, actuators
 from hodyn_ros.datasets import BatchError, DatasetRun, process_files
-from hodyn_ros.files import Samples, compute, read_motion, write_results
 
 
 @pytest.fixture(scope='module')
@@ -31,38 +29,10 @@ def model():
     return two_link()
 
 
-def rewrite_content(path, model):
-    """Change a file, but not its size."""
-    stat = path.stat()
-    times, motion = motion_of(model, 50, 1234)
-    write_npz(path, model, times, motion)
-    assert path.stat().st_size == stat.st_size
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    return motion
-
-
 def rewrite_longer(path, model):
     times, motion = motion_of(model, 60, 1234)
     write_npz(path, model, times, motion)
     return motion
-
-
-@pytest.mark.parametrize(
-    ('change', 'kind'),
-    [
-        (rewrite_content, 'content'),
-        (rewrite_longer, 'quick'),
-    ],
-)
-def test_changed_input_is_computed_anew_and_said(change, kind, model, tmp_path, processed):
-    motions = make_folder(tmp_path / 'in', model, 3)
-
-    processed(model, fingerprint=kind)
-    motions['motion001.npz'] = change(tmp_path / 'in' / 'motion001.npz', model)
-    summary = processed(model, fingerprint=kind)
-    assert (summary.computed, summary.kept) == (1, 2)
-    assert summary.remarks == ('1 result is computed anew: the input changed.',)
-    assert_complete(tmp_path / 'out', model, motions)
 
 
 def test_results_of_inputs_with_numbers_in_their_names_are_told_apart(
@@ -100,17 +70,13 @@ def test_other_robot_is_computed_anew_and_said(model, tmp_path, processed):
     ('change', 'said'),
     [
         ({'order': 1}, 'order (2 before, 1 now) changed'),
-        ({'joint_names': ('elbow', 'shoulder')}, 'joint_names (None before'),
         ({'derivatives': 'given'}, "derivatives ('auto' before, 'given' now) changed"),
     ],
 )
 def test_other_options_are_computed_anew_and_said(change, said, model, tmp_path, processed):
     make_folder(tmp_path / 'in', model, 1)
-    options = {'workers': 0, 'suffix': '.npz'}
     processed(model)
-    summary = process_files(
-        DatasetRun(model, tmp_path / 'in', tmp_path / 'out', **{**options, **change})
-    )
+    summary = processed(model, **change)
     assert summary.computed == 1
     assert said in summary.remarks[0]
 
@@ -119,12 +85,9 @@ def test_other_options_are_computed_anew_and_said(change, said, model, tmp_path,
 @pytest.mark.parametrize(
     'text',
     [
-        '',
-        '\0\xff',
         '{}',
         '[' * 100_000,
         lambda record: {**record, 'made_with': {**record['made_with'], 'the input': [1]}},
-        lambda record: {**record, 'more': 1},
     ],
 )
 def test_record_that_no_run_has_written_counts_for_nothing(
@@ -138,33 +101,6 @@ def test_record_that_no_run_has_written_counts_for_nothing(
     path.write_text(text, encoding='latin-1')
     summary = processed(model)
     assert (summary.computed, summary.kept) == (1, 2)
-    assert_complete(tmp_path / 'out', model, motions)
-
-
-def test_errors_of_files_are_recorded_and_the_rest_is_computed(model, tmp_path, processed):
-    motions = make_folder(tmp_path / 'in', model, 4)
-    del motions['motion001.npz'], motions['more/motion002.npz']
-    (tmp_path / 'in' / 'motion001.npz').write_bytes(b'no archive')
-    times, motion = motion_of(model, 50, 7)
-    motion[31, 0, 1] = np.nan
-    write_npz(tmp_path / 'in' / 'more' / 'motion002.npz', model, times, motion)
-    summary = processed(model, chunk=10)
-    assert (summary.total, summary.computed, summary.failed) == (4, 2, 2)
-    assert_complete(tmp_path / 'out', model, motions)
-    assert summary.errors == tmp_path / 'out' / '_hodyn' / 'errors.jsonl'
-    errors = {record['input']: record for record in errors_in(tmp_path / 'out')}
-    assert set(errors) == {'motion001.npz', 'more/motion002.npz'}
-    assert 'cannot be read' in errors['motion001.npz']['message']
-    assert 'sample 31' in errors['more/motion002.npz']['message']
-
-    # What had an error is tried again.
-    times, motions['motion001.npz'] = motion_of(model, 50, 8)
-    write_npz(tmp_path / 'in' / 'motion001.npz', model, times, motions['motion001.npz'])
-    summary = processed(model, chunk=10)
-    assert (summary.computed, summary.kept, summary.failed) == (1, 2, 1)
-    assert [record['input'] for record in errors_in(tmp_path / 'out')] == [
-        'more/motion002.npz'
-    ]
     assert_complete(tmp_path / 'out', model, motions)
 
 
@@ -244,9 +180,7 @@ def test_input_that_changes_during_the_run_is_an_error(model, tmp_path, processe
     assert_complete(tmp_path / 'out', model, motions)
 
 
-@pytest.mark.parametrize(
-    ('call', 'successes'), [('replace', 0), ('replace', 1), ('fsync', 1)]
-)
+@pytest.mark.parametrize(('call', 'successes'), [('replace', 1), ('fsync', 1)])
 def test_full_disk_ends_the_run_and_leaves_nothing_half(
     call, successes, model, tmp_path, monkeypatch, processed
 ):
@@ -275,22 +209,6 @@ def test_full_disk_ends_the_run_and_leaves_nothing_half(
     assert_complete(tmp_path / 'out', model, motions)
 
 
-def test_bags_are_inputs_and_outputs(model, tmp_path, processed):
-    pytest.importorskip('rosbags')
-    (tmp_path / 'in').mkdir()
-    names = ('folder', 'single.mcap', 'deep.db3')
-    for number, name in enumerate(names):
-        samples = Samples(model.joint_names, *motion_of(model, 30, number), start=10**18)
-        write_results(tmp_path / 'in' / name, compute(model, samples))
-    summary = processed(model, suffix='.mcap')
-    assert (summary.total, summary.computed, summary.failed) == (3, 3, 0)
-    for number, name in enumerate(names):
-        out = tmp_path / 'out' / name
-        out = out if out.suffix == '.mcap' else out.with_name(f'{name}.mcap')
-        expected = motion_of(model, 30, number)[1]
-        np.testing.assert_allclose(read_motion(out).motion, expected, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ('module', 'options', 'extra'),
     [
@@ -305,11 +223,7 @@ def test_packages_that_are_missing_are_named_with_their_extra(
     (tmp_path / 'in' / 'motion000.npz').rename(tmp_path / 'in' / 'a.parquet')
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BatchError, match=rf'pip install hodyn_ros\[{extra}\]'):
-        process_files(
-            DatasetRun(
-                model, tmp_path / 'in', tmp_path / 'out', stop_on_error=True, **options
-            )
-        )
+        processed(model, stop_on_error=True, **{'suffix': '.parquet', **options})
 
 
 @pytest.mark.every_case
@@ -317,11 +231,8 @@ def test_packages_that_are_missing_are_named_with_their_extra(
     ('wrong', 'message'),
     [
         ({'order': -1}, 'order is -1, expected a whole number from 0 on'),
-        ({'chunk': 0}, 'chunk is 0'),
         ({'suffix': '.csv', 'motion_column': 'motion'}, 'which are .parquet'),
         ({'fingerprint': 'name'}, "fingerprint is 'name'"),
-        ({'on_change': 'weep'}, "on_change is 'weep'"),
-        ({'derivatives': 'guess'}, "derivatives is 'guess'"),
         (
             {'actuators': actuators.Actuators(RobotModel.from_urdf('panda'), {})},
             'are those of',
@@ -331,7 +242,5 @@ def test_packages_that_are_missing_are_named_with_their_extra(
 def test_wrong_options_are_refused_in_words(wrong, message, model, tmp_path, processed):
     make_folder(tmp_path / 'in', model, 1)
     with pytest.raises(HodynError) as caught:
-        process_files(
-            DatasetRun(model, tmp_path / 'in', tmp_path / 'out', **{'workers': 0, **wrong})
-        )
+        processed(model, **wrong)
     assert message in str(caught.value)

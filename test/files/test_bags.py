@@ -1,128 +1,91 @@
-"""Bags: read with what others have written, written so that others can read."""
+"""Bags: what others have recorded is read, of this version of a type, whole and rightly chosen."""
 
-import importlib
-import json
+import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.io_cases import START, model, results, swing
+from support.io_cases import START, results
 
 from hodyn_ros.errors import FileError, JointNameError
-from hodyn_ros.files import (
-    iterate_motion,
-    read_motion,
-    write_results,
-)
-from hodyn_ros.files.messages import HODYN_MESSAGES, definition, typestore
+from hodyn_ros.files import iterate_motion, read_motion, write_results
+from hodyn_ros.files.messages import HODYN_MESSAGES, definition
 
 rosbag2 = pytest.importorskip('rosbags.rosbag2')
+typesys = pytest.importorskip('rosbags.typesys')
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL = model()
-STORE = typestore()
 STATE, MOTION = 'sensor_msgs/msg/JointState', 'hodyn_msgs/msg/JointMotion'
 TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
+POINT, STRING = 'trajectory_msgs/msg/JointTrajectoryPoint', 'std_msgs/msg/String'
+HEAD = 'std_msgs/Header header\n'
+ORDERS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
+COUNT = 40
+VALUES = np.random.default_rng(3).normal(size=(COUNT, 5, 2))
 NONE = np.empty(0)
+DURATION = 'builtin_interfaces/msg/Duration'
 
 
-@pytest.fixture(params=['folder', '.mcap', '.db3'])
-def bag(request, tmp_path):
-    return tmp_path / ('bag' if request.param == 'folder' else f'bag{request.param}')
+def store_with(**texts):
+    """Types of ROS in which those of the given names (a__msg__B) have another definition."""
+    store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
+    types = {}
+    for name, text in texts.items():
+        types.update(typesys.get_types_from_msg(text, name.replace('__', '/')))
+    for name in types:
+        store.fielddefs.pop(name, None)
+        store.types.pop(name, None)
+    store.register(types)
+    return store
 
 
-def kind(name):
-    return STORE.types[name]
+STORE = store_with()
 
 
-def header(stamp, frame=''):
-    time = kind('builtin_interfaces/msg/Time')(sec=stamp // 10**9, nanosec=stamp % 10**9)
-    return kind('std_msgs/msg/Header')(stamp=time, frame_id=frame)
+def made(name, /, store=STORE, **fields):
+    """Make a message; fields that are not given are empty."""
+    values = {}
+    for field, (node, what) in store.fielddefs[name][1]:
+        if field in fields:
+            values[field] = fields[field]
+        elif node.name == 'NAME':
+            values[field] = made(what, store)
+        elif node.name == 'BASE':
+            values[field] = '' if what[0] == 'string' else 0
+        else:
+            is_number = what[0][0].name == 'BASE' and what[0][1][0] != 'string'
+            values[field] = np.empty(0, dtype=what[0][1][0]) if is_number else []
+    return store.types[name](**values)
 
 
-def state(stamp, names, position, velocity=NONE, frame=''):
-    rows = (np.array(values, dtype=np.float64) for values in (position, velocity))
-    return kind(STATE)(header(stamp, frame), list(names), *rows, NONE)
+def header(stamp):
+    sec, nanosec = divmod(stamp, 10**9)
+    time = made('builtin_interfaces/msg/Time', sec=sec, nanosec=nanosec)
+    return made('std_msgs/msg/Header', stamp=time)
 
 
-def trajectory(stamp, names, times, motion):
-    seconds = kind('builtin_interfaces/msg/Duration')
-    points = [
-        kind('trajectory_msgs/msg/JointTrajectoryPoint')(
-            *(motion[i, k] if k < motion.shape[1] else NONE for k in range(3)),
-            NONE,
-            seconds(sec=int(time), nanosec=round(1e9 * (time % 1))),
-        )
-        for i, time in enumerate(times)
-    ]
-    return kind(TRAJECTORY)(header(stamp), list(names), points)
+def state(stamp, names, position, velocity=()):
+    rows = (np.array(values, dtype=float) for values in (position, velocity))
+    return made(STATE, header=header(stamp), name=list(names), **dict(zip(ORDERS, rows)))
 
 
-def record(path, *messages, storage='mcap', compression=None):
+def record(path, *messages, storage='MCAP', store=STORE):
     """Write messages (topic, type, recorded at, message or bytes) with rosbags itself."""
-    plugin = getattr(rosbag2.StoragePlugin, storage.upper())
-    writer = rosbag2.Writer(path, version=9, storage_plugin=plugin)
-    if compression:
-        writer.set_compression(compression, rosbag2.CompressionFormat.ZSTD)
+    plugin = rosbag2.StoragePlugin[storage]
     connections = {}
-    with writer:
+    with rosbag2.Writer(path, version=9, storage_plugin=plugin) as writer:
         for topic, name, stamp, message in messages:
             if topic not in connections:
-                connections[topic] = writer.add_connection(topic, name, typestore=STORE)
-            data = (
-                message
-                if isinstance(message, bytes)
-                else STORE.serialize_cdr(message, name)
-            )
+                connections[topic] = writer.add_connection(topic, name, typestore=store)
+            is_raw = isinstance(message, bytes)
+            data = message if is_raw else store.serialize_cdr(message, name)
             writer.write(connections[topic], stamp, data)
     return path
-
-
-def recorded_states(path, count=900, **options):
-    times = START + 2_000_000 * np.arange(count)
-    motion = swing(0.002 * np.arange(count), orders=2)
-    names = ('elbow', 'shoulder')
-    messages = [
-        ('/joint_states', STATE, t + 300_000, state(t, names, row[0, ::-1], row[1, ::-1]))
-        for t, row in zip(times.tolist(), motion)
-    ]
-    return record(path, *messages, **options), motion
-
-
-def contents(path):
-    """Messages of a bag by topic, as rosbags decodes them by the definitions in the bag."""
-    from rosbags.highlevel import AnyReader
-
-    found = {}
-    with AnyReader([path]) as reader:
-        for connection, stamp, data in reader.messages():
-            message = reader.deserialize(data, connection.msgtype)
-            found.setdefault(connection.topic, []).append((stamp, message))
-    return found
 
 
 def test_definitions_are_those_of_hodyn_msgs():
     for name in HODYN_MESSAGES:
         assert definition(name) == (ROOT / 'hodyn_msgs' / 'msg' / f'{name}.msg').read_text()
-
-
-def test_types_have_the_hashes_that_ros_gives_them():
-    hodyn_msgs = pytest.importorskip('hodyn_msgs.msg')
-    for name in HODYN_MESSAGES:
-        described = None
-        for parent in Path(hodyn_msgs.__file__).parents:
-            path = parent / 'share' / 'hodyn_msgs' / 'msg' / f'{name}.json'
-            if path.is_file():
-                described = json.loads(path.read_text())
-                break
-        if described is None:
-            pytest.skip('the descriptions of the types are not installed')
-        hashes = {
-            item['type_name']: item['hash_string'] for item in described['type_hashes']
-        }
-        assert (
-            STORE.hash_rihs01(f'hodyn_msgs/msg/{name}') == hashes[f'hodyn_msgs/msg/{name}']
-        )
 
 
 def test_a_chunk_that_differs_from_its_checksum_is_refused(tmp_path):
@@ -135,53 +98,16 @@ def test_a_chunk_that_differs_from_its_checksum_is_refused(tmp_path):
         read_motion(path)
 
 
-def test_ros_itself_reads_what_is_written(tmp_path):
-    serialization = pytest.importorskip('rclpy.serialization')
-    pytest.importorskip('hodyn_msgs.msg')
-    written = results(wrenches=False)
-    written.effort[5, 2] = np.nan
-    write_results(tmp_path / 'bag', written)
-    expected = contents(tmp_path / 'bag')
-    counts = {}
-    with rosbag2.Reader(tmp_path / 'bag') as reader:
-        for connection, _, data in reader.messages():
-            package, _, name = connection.msgtype.split('/')
-            ours = getattr(importlib.import_module(f'{package}.msg'), name)
-            message = serialization.deserialize_message(bytes(data), ours)
-            number = counts[connection.topic] = counts.get(connection.topic, -1) + 1
-            theirs = expected[connection.topic][number][1]
-            for field in ours.get_fields_and_field_types():
-                if field != 'header':
-                    np.testing.assert_array_equal(
-                        getattr(message, field), getattr(theirs, field)
-                    )
-            assert message.header.stamp.nanosec == theirs.header.stamp.nanosec
-    assert len(counts) == 7
-
-
-@pytest.mark.parametrize('storage, compression', [('mcap', 'MESSAGE'), ('sqlite3', 'FILE')])
-def test_recorded_joint_states_are_measurements(tmp_path, storage, compression):
-    mode = compression and getattr(rosbag2.CompressionMode, compression)
-    path, motion = recorded_states(tmp_path / 'bag', storage=storage, compression=mode)
-    found = read_motion(path)
-    assert found.is_measured
-    assert found.joint_names == ('elbow', 'shoulder')
-    assert found.start == START
-    np.testing.assert_array_equal(found.motion, motion[:, :, ::-1])
-    np.testing.assert_allclose(found.times, 0.002 * np.arange(900), rtol=0, atol=1e-12)
-
-
 def test_messages_about_other_joints_are_passed_over(tmp_path):
     messages = []
-    for i in range(40):
+    for i in range(COUNT):
         stamp = START + 2_000_000 * i
         messages.append(('/joint_states', STATE, stamp, state(stamp, 'ab', [i, -i])))
         messages.append(('/joint_states', STATE, stamp + 1, state(stamp + 1, 'g', [0.04])))
     found = read_motion(record(tmp_path / 'bag', *messages))
     assert found.joint_names == ('a', 'b')
-    np.testing.assert_array_equal(found.motion[:, 0, 0], np.arange(40))
-    gripper = read_motion(tmp_path / 'bag', joint_names=['g'])
-    assert len(gripper) == 40
+    np.testing.assert_array_equal(found.motion[:, 0, 0], np.arange(COUNT))
+    assert len(read_motion(tmp_path / 'bag', joint_names=['g'])) == COUNT
     with pytest.raises(JointNameError, match='none of 80 messages has the joints wrist'):
         read_motion(tmp_path / 'bag', joint_names=['wrist'])
     with pytest.raises(JointNameError, match='message 0 lacks g beside a, b'):
@@ -196,14 +122,16 @@ def test_messages_without_a_stamp_count_from_when_they_were_recorded(tmp_path):
 
 
 def test_every_trajectory_of_a_topic_can_be_had(tmp_path):
-    times, motion = np.array([0.0, 0.5, 1.25]), swing(np.array([0.0, 0.5, 1.25]), orders=2)
-    motion[1, 1] = np.nan
-    given = motion.copy()
-    messages = []
-    for i in range(3):
-        message = trajectory(START + 10**9 * i, MODEL.joint_names, times, given)
-        message.points[1].velocities = NONE
-        messages.append(('/arm/joint_trajectory', TRAJECTORY, START + 10**9 * i, message))
+    times = np.array([0.0, 0.5, 1.25])
+    rows = VALUES[:3, 0]
+    points, messages = [], []
+    for time, row, velocity in zip(times, rows, (rows[0], NONE, rows[2])):
+        since = made(DURATION, sec=int(time), nanosec=round(1e9 * (time % 1.0)))
+        given = {'positions': row, 'velocities': velocity, 'time_from_start': since}
+        points.append(made(POINT, **given))
+    for stamp in START + 10**9 * np.arange(3):
+        head = {'header': header(int(stamp)), 'joint_names': ['a', 'b'], 'points': points}
+        messages.append(('/arm/t', TRAJECTORY, int(stamp), made(TRAJECTORY, **head)))
     path = record(tmp_path / 'bag', *messages)
     with pytest.raises(
         FileError, match='3 trajectories; choose one with index=0 to index=2'
@@ -213,7 +141,8 @@ def test_every_trajectory_of_a_topic_can_be_had(tmp_path):
     assert found.is_waypoints
     assert found.start == START + 10**9
     np.testing.assert_array_equal(found.times, times)
-    np.testing.assert_array_equal(found.motion, motion)
+    velocities = [rows[0], [np.nan, np.nan], rows[2]]
+    np.testing.assert_array_equal(found.motion, np.stack([rows, velocities], axis=1))
     assert len(list(iterate_motion(path))) == 3
     with pytest.raises(FileError, match='topic .* index is 3, but it holds 3'):
         read_motion(path, index=3)
@@ -223,29 +152,20 @@ def test_the_topic_is_chosen_when_it_is_the_only_one_and_asked_for_otherwise(tmp
     messages = [
         ('/joint_states', STATE, START, state(START, 'a', [1.0])),
         ('/other', STATE, START, state(START, 'b', [2.0])),
-        ('/note', 'std_msgs/msg/String', START, kind('std_msgs/msg/String')('hello')),
+        ('/note', STRING, START, made(STRING, data='hello')),
     ]
     path = record(tmp_path / 'bag', *messages)
-    with pytest.raises(
-        FileError, match='several topics with a motion; choose one: /joint_states'
-    ):
-        read_motion(path)
     assert read_motion(path, topic='/other').joint_names == ('b',)
-    with pytest.raises(
-        FileError, match="no topic '/joint' with .* its topics are /joint_states"
-    ):
-        read_motion(path, topic='/joint')
-    with pytest.raises(
-        FileError, match=r'no topic ./note. with .* /note \(std_msgs/msg/String\)'
-    ):
-        read_motion(path, topic='/note')
-    with pytest.raises(FileError, match='leave index out'):
-        read_motion(path, topic='/other', index=0)
     only = record(tmp_path / 'only', messages[2])
-    with pytest.raises(
-        FileError, match='no topic with messages of a type that holds a motion'
+    for bag, options, said in (
+        (path, {}, 'several topics with a motion; choose one: /joint_states'),
+        (path, {'topic': '/joint'}, "no topic '/joint' with .* are /joint_states"),
+        (path, {'topic': '/note'}, r'no topic ./note. with .* /note \(std_msgs/msg/String'),
+        (path, {'topic': '/other', 'index': 0}, 'leave index out'),
+        (only, {}, 'no topic with messages of a type that holds a motion'),
     ):
-        read_motion(only)
+        with pytest.raises(FileError, match=said):
+            read_motion(bag, **options)
 
 
 def test_mirrors_of_efforts_do_not_pass_for_measurements(tmp_path):
@@ -256,28 +176,113 @@ def test_mirrors_of_efforts_do_not_pass_for_measurements(tmp_path):
 
 def test_messages_that_contradict_themselves_are_refused_with_their_number(tmp_path):
     good = [('/s', STATE, START + i, state(START + i, 'ab', [1.0, 2.0])) for i in range(3)]
-    bad = ('/s', STATE, START + 9, state(START + 9, 'ab', [1.0]))
-    with pytest.raises(
-        FileError, match='topic /s: message 3 has 1 values of position for 2'
-    ):
-        read_motion(record(tmp_path / 'a', *good, bad))
-    nan = ('/s', STATE, START + 9, state(START + 9, 'ab', [1.0, np.nan]))
-    with pytest.raises(
-        FileError, match="topic /s: the position of joint 'b' is nan at sample 3"
-    ):
-        read_motion(record(tmp_path / 'b', *good, nan))
     cut = STORE.serialize_cdr(good[0][3], STATE).tobytes()[:40]
-    with pytest.raises(FileError, match='topic /s: message 3 is damaged: it is cut off'):
-        read_motion(record(tmp_path / 'c', *good, ('/s', STATE, START + 9, cut)))
-    twice = ('/s', STATE, START + 9, state(START + 9, 'aba', [1.0, 2.0, 3.0]))
-    with pytest.raises(JointNameError, match='message 3 has joints more than once'):
-        read_motion(record(tmp_path / 'd', *good, twice))
+    for number, (bad, error, said) in enumerate(
+        (
+            (state(START + 9, 'ab', [1.0]), FileError, 'has 1 values of position for 2'),
+            (
+                state(START + 9, 'ab', [1.0, np.nan]),
+                FileError,
+                "position of joint 'b' is nan",
+            ),
+            (cut, FileError, 'message 3 is damaged: it is cut off'),
+            (state(START + 9, 'aba', [1.0] * 3), JointNameError, 'joints more than once'),
+        )
+    ):
+        bag = record(tmp_path / str(number), *good, ('/s', STATE, START + 9, bad))
+        with pytest.raises(error, match=f'{said}|3.*{said}') as caught:
+            read_motion(bag)
+        assert '3' in str(caught.value)
 
 
-def test_many_layouts_in_one_topic_are_all_read(tmp_path):
-    messages = [
-        ('/s', STATE, START + i, state(START + i, ['a', 'x' * (i + 1)], [1.0 * i, 0.0]))
-        for i in range(100)
-    ]
-    found = read_motion(record(tmp_path / 'bag', *messages), joint_names=['a'])
-    np.testing.assert_array_equal(found.motion[:, 0, 0], np.arange(100))
+def recorded_motions(path, text):
+    """Database of joint motions of a definition; the fields that it has are those of `VALUES`."""
+    store = store_with(hodyn_msgs__msg__JointMotion=text)
+    messages = []
+    for i, rows in enumerate(VALUES):
+        fields = {'header': header(START + 10**9 * i), 'joint_names': ['a', 'b']}
+        message = made(MOTION, store, **fields, **dict(zip(ORDERS, rows)))
+        messages.append(('/t', MOTION, START + i, message))
+    return record(path, *messages, storage='SQLITE3', store=store)
+
+
+def arrays(*names):
+    return ''.join(f'float64[] {name}\n' for name in names)
+
+
+REORDERED = HEAD + 'string[] joint_names\n' + arrays('velocity', 'position', *ORDERS[2:])
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    'kind, text, have',
+    [
+        (MOTION, REORDERED, 'float64[] velocity, float64[] position'),
+        (MOTION, 'string[] joint_names\n' + arrays(*ORDERS), 'fields string[] joint_names'),
+        (
+            TRAJECTORY,
+            HEAD + 'string[] joint_names\nPoint[] points\n' + '=' * 80 + '\n'
+            'MSG: trajectory_msgs/Point\nfloat64[] positions\n',
+            'float64[] points[].positions; expected',
+        ),
+    ],
+)
+def test_messages_of_another_version_are_refused(tmp_path, kind, text, have):
+    store = store_with(**{kind.replace('/', '__'): text})
+    bag = record(tmp_path / 'bag', ('/t', kind, START, made(kind, store)), store=store)
+    with pytest.raises(FileError, match='topic /t: .* another version of ') as caught:
+        read_motion(bag)
+    assert kind in str(caught.value) and have in str(caught.value)
+
+
+def change(bag, statement, *values):
+    """Change the database of a bag in SQLite."""
+    (path,) = Path(bag).glob('*.db3')
+    database = sqlite3.connect(path)
+    with database:
+        database.execute(statement, values)
+    database.close()
+
+
+def test_comments_spaces_and_constants_make_no_other_version(tmp_path):
+    text = '# Nothing.\r\n\r\n' + HEAD + '\nuint8 K=3\n\nstring[]   joint_names  # n\n'
+    bag = recorded_motions(tmp_path / 'bag', definition('JointMotion'))
+    statement = 'UPDATE message_definitions SET encoded_message_definition = ?'
+    change(bag, statement, text + arrays(*ORDERS))
+    np.testing.assert_array_equal(read_motion(bag).motion, VALUES)
+    for other, said in (
+        (text + arrays(*ORDERS[::-1]), 'another version'),
+        ('a b c d', f'the definition of {MOTION} in the bag cannot be read'),
+    ):
+        change(bag, statement, other)
+        with pytest.raises(FileError, match=said):
+            read_motion(bag)
+
+
+def test_messages_missing_from_a_database_are_counted_when_the_end_is_reached(tmp_path):
+    bag = recorded_motions(tmp_path / 'bag', definition('JointMotion'))
+    change(bag, 'DELETE FROM messages WHERE id > 30')
+    parts = iterate_motion(bag, chunk=10)
+    assert [len(next(parts)) for _ in range(3)] == [10, 10, 10]
+    with pytest.raises(
+        FileError, match='topic /t has 30 messages, .*: 10 are missing.*reindex'
+    ):
+        next(parts)
+
+
+def test_joint_states_without_velocities_have_no_order_for_them(tmp_path):
+    def bag(name, known):
+        messages = []
+        for i, rows in enumerate(VALUES):
+            stamp = START + 10**9 * i
+            given = state(stamp, 'ab', rows[0], rows[1] if i in known else ())
+            messages.append(('/t', STATE, stamp, given))
+        return record(tmp_path / name, *messages)
+
+    assert read_motion(bag('none', ())).motion.shape == (COUNT, 1, 2)
+    # As soon as one message has them the others have gaps, wherever parts begin.
+    some = bag('some', (25,))
+    expected = np.full((COUNT, 2), np.nan)
+    expected[25] = VALUES[25, 1]
+    np.testing.assert_array_equal(read_motion(some).motion[:, 1], expected)
+    assert [part.motion.shape[1] for part in iterate_motion(some, chunk=10)] == [1, 1, 2, 1]

@@ -16,7 +16,6 @@ from hodyn_ros.errors import (
     ActuatorError,
     JointNameError,
     MotionError,
-    TrajectoryError,
     WrenchError,
 )
 from hodyn_ros.files import Samples, compute, compute_stream, join_results, to_motion
@@ -58,13 +57,6 @@ def test_joints_are_matched_by_name_and_others_left_out():
         compute(MODEL, replace(whole, joint_names=('shoulder', 'wrist')))
 
 
-@pytest.mark.parametrize('orders', [3, 0])
-def test_order_of_the_efforts_is_what_is_asked_for(orders):
-    found = compute(MODEL, samples(orders=6), order=orders)
-    assert found.effort.shape == (200, orders + 1, 2)
-    assert found.motion.shape == (200, orders + 3, 2)
-
-
 def test_jerk_without_snap_gives_one_derivative_less_and_says_so():
     found = compute(MODEL, samples(orders=4))
     assert found.effort.shape[1] == 2
@@ -75,14 +67,6 @@ def test_rate_says_how_often_a_spline_is_evaluated():
     times, motion, _ = to_motion(MODEL, samples(orders=1), rate=250.0)
     np.testing.assert_allclose(np.diff(times), 0.004, rtol=0.01)
     assert len(motion) == len(times) == 499
-
-
-def test_jtc_interpolation_is_that_of_the_controller():
-    times = np.array([0.0, 1.0, 2.0])
-    waypoints = Samples(MODEL.joint_names, times, swing(times, orders=2), is_waypoints=True)
-    _, motion, _ = to_motion(MODEL, waypoints, interpolation='jtc', rate=10.0)
-    np.testing.assert_array_equal(motion[3:8, 4], 0.0)  # a cubic has no snap
-    assert np.abs(motion[3:8, 3]).min() > 0.0
 
 
 def test_deviations_of_efforts_are_those_that_drawn_motions_have():
@@ -115,9 +99,7 @@ def test_what_is_less_certain_than_it_is_large_is_given_and_said():
     assert not [remark for remark in quiet if remark.startswith('Less certain')]
 
 
-@pytest.mark.parametrize(
-    'cuts', [(700,), (1, 2, 3, 50, 51, 900), tuple(range(10, 1500, 10))]
-)
+@pytest.mark.parametrize('cuts', [(1, 2, 3, 50, 51, 900), tuple(range(10, 1500, 10))])
 def test_estimates_of_parts_are_those_of_the_whole(cuts):
     whole = measured()
     expected = compute(MODEL, whole)
@@ -131,14 +113,12 @@ def test_estimates_of_parts_are_those_of_the_whole(cuts):
 def test_too_few_measurements_give_an_error_not_an_empty_result():
     with pytest.raises(MotionError, match='nothing could be estimated.*max_gap'):
         compute(MODEL, part(measured(), 0, 20))
-    with pytest.raises(MotionError, match='nothing could be estimated'):
-        to_motion(MODEL, part(measured(), 0, 20))
     slow = replace(measured(), times=np.arange(1500.0))
     with pytest.raises(MotionError, match='intervals of less than 0.1 s'):
         compute(MODEL, slow)
 
 
-@pytest.mark.parametrize('cuts', [(100,), (1, 2, 150), tuple(range(1, 200))])
+@pytest.mark.parametrize('cuts', [(1, 2, 150), tuple(range(1, 200))])
 def test_efforts_and_motors_of_parts_are_those_of_the_whole(cuts):
     whole = samples()
     expected = compute(MODEL, whole, actuators=elastic())
@@ -177,24 +157,6 @@ def test_derivatives_of_wrenches_come_from_a_spline_too():
     assert np.all(error < 1e-5 * np.abs(expected).max(axis=(0, 2)))
 
 
-def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
-    whole = samples()
-    whole.motion[50:80, 4] = np.nan
-    whole.motion[90, 1, 0] = np.nan
-    found = compute(MODEL, whole)
-    known = np.isfinite(found.effort).all(axis=2)
-    assert known[:50].all()
-    np.testing.assert_array_equal(known[50:80], [[True, True, False]] * 30)
-    assert not known[90].any()
-    with pytest.raises(MotionError, match='none of the samples has position, velocity and'):
-        compute(
-            MODEL,
-            replace(
-                whole, motion=whole.motion * np.where(np.arange(5) == 2, np.nan, 1)[:, None]
-            ),
-        )
-
-
 def test_motors_are_known_as_far_as_the_efforts_are():
     whole, rest = samples(), slice(0, 50)
     expected = compute(MODEL, samples(), actuators=elastic()).motors
@@ -210,26 +172,23 @@ def test_motors_are_known_as_far_as_the_efforts_are():
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(
-    'options, kind, message',
+    'options, message',
     [
-        ({'derivatives': 'guess'}, MotionError, "'guess', expected one of auto, given"),
-        ({'order': -1}, MotionError, 'order is -1, expected a whole number from 0 to'),
-        ({'order': True}, MotionError, 'order is True'),
-        ({'derivatives': 'given', 'order': 2.0}, MotionError, 'order is 2.0'),
-        ({'rate': 0.0}, MotionError, 'rate is 0.0, expected a finite number above 0'),
-        ({'rate': 1e9}, MotionError, 'choose a lower rate'),
-        ({'derivatives': 'given'}, MotionError, 'efforts need the acceleration too'),
-        ({'derivatives': 'estimate', 'estimator': {'speed': 1}}, MotionError, 'speed'),
+        ({'derivatives': 'guess'}, "'guess', expected one of auto, given"),
+        ({'order': -1}, 'order is -1, expected a whole number from 0 to'),
+        ({'order': True}, 'order is True'),
+        ({'rate': 0.0}, 'rate is 0.0, expected a finite number above 0'),
+        ({'rate': 1e9}, 'choose a lower rate'),
+        ({'derivatives': 'given'}, 'efforts need the acceleration too'),
+        ({'derivatives': 'estimate', 'estimator': {'speed': 1}}, 'speed'),
         (
             {'derivatives': 'spline', 'order': 3},
-            MotionError,
             'a spline has derivatives up to 4',
         ),
-        ({'interpolation': 'cubic'}, TrajectoryError, 'expected one of spline, jtc'),
     ],
 )
-def test_options_that_cannot_be_used_are_refused(options, kind, message):
-    with pytest.raises(kind, match=message):
+def test_options_that_cannot_be_used_are_refused(options, message):
+    with pytest.raises(MotionError, match=message):
         compute(MODEL, samples(orders=2), **options)
 
 

@@ -15,7 +15,6 @@ NEEDS = {'.parquet': 'pyarrow', '.mcap': 'rosbags', '.db3': 'rosbags'}
 damage = st.lists(
     st.one_of(
         st.tuples(st.just('flip'), st.floats(0, 1), st.integers(0, 7)),
-        st.tuples(st.just('set'), st.floats(0, 1), st.integers(0, 255)),
         st.tuples(st.just('cut'), st.floats(0, 1), st.just(0)),
         st.tuples(st.just('put'), st.floats(0, 1), st.binary(max_size=12)),
         st.tuples(st.just('drop'), st.floats(0, 1), st.integers(1, 40)),
@@ -33,8 +32,6 @@ def damaged(data, changes):
             del result[place:]
         elif what == 'flip':
             result[place] ^= 1 << value
-        elif what == 'set':
-            result[place] = value
         elif what == 'put':
             result[place:place] = value
         else:
@@ -82,23 +79,6 @@ def test_damaged_files_are_read_or_refused(suffix, intact):
             assert np.isfinite(samples.motion[:, 0]).all()
         if suffix in ('.csv', '.npz', '.parquet'):
             attempt(path, read_results)
-
-    check()
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize('suffix', FORMATS)
-def test_invented_files_are_refused(suffix, intact):
-    folder, found = intact
-    if suffix not in found:
-        pytest.skip(f'{NEEDS[suffix]} is not installed')
-    path = folder / f'invented{suffix}'
-
-    @given(st.one_of(st.binary(max_size=200), st.sampled_from(list(found.values()))))
-    def check(data):
-        path.write_bytes(data)
-        if data != found[suffix]:
-            assert attempt(path, read_motion) is None
 
     check()
 

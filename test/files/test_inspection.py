@@ -154,13 +154,3 @@ def test_millimetres_are_refused_and_continuous_joints_turn_as_far_as_they_like(
     with pytest.raises(MotionError, match='j1 is at .* expected metres.*millimetres'):
         to_motion(sliding, samples(TIMES, sine((400.0, 0.1, 0.1)), sliding))
     to_motion(sliding, samples(TIMES, sine((0.3, 0.1, 500.0)), sliding))
-
-
-def test_a_spline_over_a_gap_says_where_nothing_is_known():
-    times = TIMES[(TIMES < 1.5) | (TIMES > 2.1)]
-    remarks = to_motion(MODEL, samples(times, true_motion(times, 1)))[2]
-    (remark,) = [text for text in remarks if 'no samples' in text]
-    assert 'from 1.49 to 2.11 s' in remark
-    assert '62 usual steps' in remark
-    remarks = to_motion(MODEL, samples(TIMES, true_motion(TIMES, 1)))[2]
-    assert not [text for text in remarks if 'no samples' in text]

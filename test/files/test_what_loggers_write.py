@@ -5,14 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from hodyn_ros import RobotModel
 from hodyn_ros.errors import FileError
 from hodyn_ros.files import (
     Results,
     iterate_motion,
     read_motion,
     read_results,
-    to_motion,
     write_results,
 )
 from hodyn_ros.model.provenance import Provenance
@@ -70,20 +68,6 @@ def test_joints_alone_are_refused_with_the_title_that_they_should_have(tmp_path)
         read_motion(written(tmp_path, f't,yaw,shoulder\n{ROWS}'))
 
 
-def test_units_in_titles_are_converted(tmp_path):
-    titles = (
-        'time [ms],a.position [deg],a.velocity [deg/s],b.position [mm],b.velocity [mm/s]'
-    )
-    path = written(tmp_path, f'{titles},a.effort [Nm],b.effort [N]\n0,180,90,1,2,3,4\n')
-    found = read_motion(path)
-    np.testing.assert_allclose(
-        found.motion[0], [[np.pi, 0.001], [np.pi / 2.0, 0.002]], rtol=1e-15
-    )
-    np.testing.assert_array_equal(found.effort, [[3.0, 4.0]])
-    path = written(tmp_path, f'time [ms],a.position,b.position\n{ROWS}')
-    np.testing.assert_allclose(read_motion(path).times, [0.0, 1e-4, 2e-4])
-
-
 @pytest.mark.parametrize('chunk', [2, 1, 100])
 def test_samples_before_the_first_position_and_repeated_ones_are_left_out(tmp_path, chunk):
     rows = 'nan,1 0,nan 1,2 1,2 3,4 3,4'.split()
@@ -97,18 +81,6 @@ def test_samples_before_the_first_position_and_repeated_ones_are_left_out(tmp_pa
     early, twice = read_motion(path).remarks
     assert early.endswith('left out: 2.')
     assert 'first is at 0.2 s' in twice
-
-
-def test_remarks_of_reading_reach_the_results(tmp_path):
-    model = RobotModel.from_urdf('two_link')
-    a, b = model.joint_names
-    times = np.arange(0.0, 3.0, 0.05)
-    lines = [f'{t:.9g},{0.1 * np.sin(t):.15g},{0.1 * np.cos(t):.15g}' for t in times]
-    lines.insert(0, '-1,nan,0')
-    path = written(tmp_path, '\n'.join([f't,{a}.position,{b}.position', *lines]))
-    remarks = to_motion(model, read_motion(path))[2]
-    assert any('left out: 1.' in remark for remark in remarks)
-    assert any('t for time' in remark for remark in remarks)
 
 
 POINTS = """joint_names: [a, b]

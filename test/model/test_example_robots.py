@@ -17,6 +17,7 @@ try:
     ROBOTS = example_robots.descriptions()
 except metadata.PackageNotFoundError:
     pytest.skip('example-robot-data is not installed', allow_module_level=True)
+pytestmark = pytest.mark.needs()  # that package, which is no module
 
 # Descriptions that are refused, and why.
 REFUSED = {

@@ -466,6 +466,7 @@ def cassie():
     )
 
 
+@pytest.mark.needs()  # example-robot-data, which is no module
 def test_efforts_of_cassie_agree_with_power_series(cassie):
     closure, motion = cassie.closure, motion_of(cassie)
     oracle = oracle_of(cassie, to_urdf(closure.tree))

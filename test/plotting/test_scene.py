@@ -1,14 +1,10 @@
 """Recordings of robots in motion, read back by Rerun's own reader; nothing opens a window."""
 
-import subprocess
-import sys
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from support import robots
+from support.command_tools import call
 from support.plotting_tools import results_of
-from support.processes import run_python
 from support.rerun_files import pose_of, read_recording
 
 from hodyn_ros import RobotModel, Wrench
@@ -26,7 +22,6 @@ BOX = '<visual><geometry><box size="1 2 3"/></geometry></visual>'
 @pytest.fixture
 def recorded(tmp_path):
     """What `view` records, by the path of the entity."""
-    pytest.importorskip('rerun', reason='Rerun (PyPI: rerun-sdk) is not installed')
 
     def record(*arguments, **options):
         recording = view(*arguments, **options)
@@ -42,53 +37,7 @@ def colours_of(entity, kind):
     return packed.view(np.uint8).reshape(-1, 4)[:, :3].tolist()
 
 
-def pinocchio_poses(urdf, model, positions):
-    """Pose of each link in the base at each sample, by its name."""
-    pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
-    other = pin.buildModelFromUrdf(str(urdf))
-    data, poses = other.createData(), {}
-    columns = [other.joints[other.getJointId(name)].idx_q for name in model.joint_names]
-    for q in positions:
-        full = pin.neutral(other)
-        full[columns] = q
-        pin.framesForwardKinematics(other, data, full)
-        for frame, pose in zip(other.frames, data.oMf):
-            if frame.name in model.links and frame.type == pin.FrameType.BODY:
-                poses.setdefault(frame.name, []).append(pose.homogeneous)
-    return {name: np.array(found) for name, found in poses.items()}
-
-
-def panda_results():
-    model = RobotModel.from_urdf('panda')
-    results = results_of(model, N=121)
-    return model, replace(
-        results, motion=results.motion[:, :4], effort=results.effort[:, :2]
-    )
-
-
-def test_poses_of_links_are_those_of_pinocchio(recorded):
-    model, results = panda_results()
-    positions = results.motion[:, 0]
-    expected = pinocchio_poses(model.provenance.file, model, positions)
-    assert set(expected) == set(model.links)
-    bodies = moving_bodies(model, positions)
-    entities = recorded(model, {'here': results})
-    for name, (body, frame) in model.links.items():
-        if body < 0:
-            found = pose_of(entities[f'/here/base/{name}'])
-        else:
-            path = f'/here/bodies/{model.body_names[body]}'
-            np.testing.assert_allclose(
-                bodies.poses[body] @ frame, expected[name], atol=1e-12
-            )
-            np.testing.assert_allclose(entities[path]['time'], results.times, atol=1e-9)
-            found = pose_of(entities[path]) @ pose_of(entities[f'{path}/{name}'])
-        # Rerun has poses of float32.
-        np.testing.assert_allclose(
-            np.broadcast_to(found, expected[name].shape), expected[name], atol=3e-7
-        )
-
-
+@pytest.mark.needs('rerun')
 def test_scalars_have_all_digits_units_and_limits(recorded):
     limits = motion_limits(MODEL, {'elbow': {'effort_dot': 30.0}})
     results = results_of(MODEL, name='swing.csv')
@@ -112,6 +61,7 @@ def test_scalars_have_all_digits_units_and_limits(recorded):
     )
 
 
+@pytest.mark.needs('rerun')
 def test_links_are_red_exactly_where_a_limit_of_their_joint_is_exceeded(recorded):
     results = results_of(MODEL)
     rate = np.abs(results.effort[:, 1, 1])
@@ -130,6 +80,7 @@ def test_links_are_red_exactly_where_a_limit_of_their_joint_is_exceeded(recorded
     assert base == [UNKNOWN] * len(rows)
 
 
+@pytest.mark.needs('rerun')
 def test_motions_stand_beside_each_other(recorded):
     first, second = results_of(MODEL), results_of(MODEL, amplitude=0.2)
     entities = recorded(MODEL, {'first': first, 'second one': second})
@@ -165,6 +116,7 @@ def test_arrows_are_the_wrench_that_acts_on_the_robot(expressed_in):
         np.testing.assert_allclose(arrows, sign * np.stack([force, moment], 1), atol=1e-12)
 
 
+@pytest.mark.needs('rerun')
 def test_shapes_have_their_sizes_and_what_moves_has_no_sticks(recorded):
     urdf = robots.TWO_LINK.replace(
         '<link name="tool"/>',
@@ -191,36 +143,16 @@ def test_shapes_have_their_sizes_and_what_moves_has_no_sticks(recorded):
     assert '/it/bodies/shoulder/sticks' in entities
 
 
-def test_plotting_is_imported_without_rerun():
-    code = 'import sys, hodyn_ros.plotting; print("rerun" in sys.modules)'
-    assert run_python(code) == ('False\n', '')
-
-
-def hodyn(folder, *arguments, options=None, **environment):
-    """Run the command in a folder, without a display."""
-    pytest.importorskip('rerun', reason='Rerun (PyPI: rerun-sdk) is not installed')
-    import os
-
-    variables = {**os.environ, **environment}
+@pytest.mark.needs('rerun')
+def test_the_command_writes_a_recording_where_there_is_no_display(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
     for name in ('DISPLAY', 'WAYLAND_DISPLAY'):
-        variables.pop(name, None)
-    command = [sys.executable, '-m', 'hodyn_ros.cli.main', *arguments]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **options or {},
-    )
-
-
-def test_the_command_writes_a_recording_where_there_is_no_display(tmp_path):
-    assert hodyn(tmp_path, 'demo').returncode == 0
+        monkeypatch.delenv(name, raising=False)
+    assert call(capsys, 'demo')[0] == 0
     motions = ('hodyn_demo/fast.csv', 'hodyn_demo/motion.csv', 'hodyn_demo/motion.csv')
-    done = hodyn(tmp_path, 'view', 'panda', *motions)
-    assert 'Written: fast.rrd' in done.stdout, done.stderr
+    assert 'Written: fast.rrd' in call(capsys, 'view', 'panda', *motions)[1]
     entities = read_recording(tmp_path / 'fast.rrd')
     assert {'/fast', '/motion', '/motion_3'} <= set(entities)
     assert entities['/limits/effort_dot/panda_joint1']['Scalars:scalars'][0] == [-1e3, 1e3]

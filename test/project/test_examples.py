@@ -32,13 +32,6 @@ def test_example_of_a_paper_agrees_with_what_it_is_compared_with(
     assert not list(tmp_path.iterdir())  # no picture unless one is asked for
 
 
-def test_make_and_the_pages_list_every_example():
-    made = re.search(r'^EXAMPLES := (.*)$', (ROOT / 'Makefile').read_text(), re.M)[1]
-    assert tuple(made.split()) == EXAMPLES
-    page = (ROOT / 'doc' / 'formulations' / 'index.rst').read_text(encoding='utf-8')
-    assert set(re.findall(r'`examples/(\w+)\.py`', page)) == set(EXAMPLES)
-
-
 def found_by(name):
     """Names after the cells of a notebook have run."""
     pytest.importorskip('matplotlib.pyplot').switch_backend('Agg')

@@ -5,19 +5,13 @@ import pytest
 from hodyn_ros import resources
 from hodyn_ros.errors import HodynError, ResourceError
 
-PYTHON_DIRECTORIES = {
-    'virtual environment': 'venv/lib/python3.11/site-packages',
-    'Debian': 'usr/lib/python3/dist-packages',
-    'colcon on Ubuntu': 'install/hodyn_ros/local/lib/python3.10/dist-packages',
-    'colcon --merge-install': 'install/lib/python3.12/site-packages',
-    'pip install --target': 'target',
-}
-SHARE_DIRECTORIES = {
-    'virtual environment': 'venv/share/hodyn_ros',
-    'Debian': 'usr/share/hodyn_ros',
-    'colcon on Ubuntu': 'install/hodyn_ros/share/hodyn_ros',
-    'colcon --merge-install': 'install/share/hodyn_ros',
-    'pip install --target': 'target/share/hodyn_ros',
+# Prefix and folder of modules in it.
+LAYOUTS = {
+    'virtual environment': ('venv', 'lib/python3.11/site-packages'),
+    'Debian': ('usr', 'lib/python3/dist-packages'),
+    'colcon on Ubuntu': ('install/hodyn_ros', 'local/lib/python3.10/dist-packages'),
+    'colcon --merge-install': ('install', 'lib/python3.12/site-packages'),
+    'pip install --target': ('target', '.'),
 }
 
 
@@ -41,10 +35,11 @@ def installed_at(monkeypatch, tmp_path):
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize('layout', PYTHON_DIRECTORIES)
+@pytest.mark.parametrize('layout', LAYOUTS)
 def test_file_is_found_in_layout(layout, installed_at, tmp_path):
-    expected = write(tmp_path / SHARE_DIRECTORIES[layout] / 'urdf' / 'arm.urdf')
-    installed_at(PYTHON_DIRECTORIES[layout])
+    prefix, folder = LAYOUTS[layout]
+    expected = write(tmp_path / prefix / 'share' / 'hodyn_ros' / 'urdf' / 'arm.urdf')
+    installed_at(f'{prefix}/{folder}')
     assert resources.share_file('urdf/arm.urdf') == expected
 
 
@@ -72,10 +67,8 @@ def test_missing_file_is_an_error_that_names_it_and_its_neighbours(installed_at,
     installed_at('venv/lib/python3.11/site-packages')
     with pytest.raises(ResourceError) as error:
         resources.share_file('urdf/leg.urdf')
-    message = str(error.value)
-    assert 'urdf/leg.urdf' in message
-    assert str(tmp_path / 'venv' / 'share' / 'hodyn_ros') in message
-    assert 'urdf/arm.urdf' in message
+    for word in ('urdf/leg.urdf', str(tmp_path / 'venv/share/hodyn_ros'), 'urdf/arm.urdf'):
+        assert word in str(error.value)
 
 
 @pytest.mark.every_case

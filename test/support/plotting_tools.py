@@ -34,24 +34,16 @@ def swinging(n, N=201, duration=2.0, K=5, amplitude=0.5):
     return t, amplitude * frequency**orders * np.sin(phase)
 
 
-def results_of(
-    model, actuators=None, name='swing.csv', start=0, remarks=(), **motion_options
-):
+def results_of(model, actuators=None, name='swing.csv', **motion_options):
     times, motion = swinging(model.n_joints, **motion_options)
-    motors = None if actuators is None else motor_motion(actuators, motion)
-    owners = () if actuators is None else actuators.joint_of_motor.tolist()
-    return Results(
-        joint_names=model.joint_names,
-        times=times,
-        motion=motion,
-        effort=inverse_dynamics(model, motion),
-        motors=motors,
-        motor_names=() if actuators is None else actuators.motor_names,
-        motor_joints=tuple(model.joint_names[i] for i in owners),
-        name=name,
-        start=start,
-        remarks=remarks,
-    )
+    motors = {}
+    if actuators is not None:
+        owners = actuators.joint_of_motor.tolist()
+        motors['motors'] = motor_motion(actuators, motion)
+        motors['motor_names'] = actuators.motor_names
+        motors['motor_joints'] = tuple(model.joint_names[i] for i in owners)
+    effort = inverse_dynamics(model, motion)
+    return Results(model.joint_names, times, motion, effort, name=name, **motors)
 
 
 def comparison_of(model, name='swing.csv', explanations=None):
@@ -92,23 +84,18 @@ def identification_of(
     model, names, link='tool', remark='At the boundary.', name='swing.csv'
 ):
     """Two parameters of the names, one of them a combination, and one that is not shown."""
-    parameters = (
-        IdentifiedParameter(
-            'bodies', f'{names[0]} izz', 0.25, 0.0125, 'kg m^2', False, 1.075
-        ),
-        IdentifiedParameter(
-            'viscous', f'{names[1]} viscous', 0.5, np.inf, 'N m s/rad', True, 0.1
-        ),
+    parameters = tuple(
+        IdentifiedParameter(*fields)
+        for fields in (
+            ('bodies', f'{names[0]} izz', 0.25, 0.0125, 'kg m^2', False, 1.075),
+            ('viscous', f'{names[1]} viscous', 0.5, np.inf, 'N m s/rad', True, 0.1),
+        )
     )
     payload = Payload(link, 1.5, np.array([0.01, 0.0, -0.02]), np.eye(3))
     missing = np.full(model.n_joints, np.nan)
     missing[1] = 3.0
-    left, unknown = (
-        (missing / 4.0, missing / 48.0, missing / 96.0),
-        np.full_like(missing, np.nan),
-    )
-    residuals = (Residual(name, 'effort', missing, *left),)
-    rest = missing / 6.0, missing / 24.0, unknown
+    rest = missing / 6.0, missing / 24.0, np.nan * missing
+    residuals = (Residual(name, 'effort', missing, *(missing / k for k in (4, 48, 96))),)
     unseen = (Residual(f'/home/of/{name}', 'motor', missing, *rest),)
     doubt = Doubt(missing, (), np.zeros(2), False)
     return Identification(
