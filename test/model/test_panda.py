@@ -67,19 +67,10 @@ def numbers_of_inertial(inertial):
     return [float(number) for number in (inertial.mass, *inertial.com, *entries)]
 
 
-def frames_by_denavit_hartenberg(q):
-    """Poses of links 1 to 8 as products of Rot_x(alpha) Trans_x(a) Rot_z(q) Trans_z(d)."""
-    poses, pose = [], np.eye(4)
-    for (a, d, quarter_turns), angle in zip(DENAVIT_HARTENBERG, [*q, 0.0], strict=True):
-        cosine, sine = {0: (1, 0), 1: (0, 1), -1: (0, -1)}[quarter_turns]
-        about_x = np.array(
-            [[1, 0, 0, a], [0, cosine, -sine, 0], [0, sine, cosine, 0], [0, 0, 0, 1]]
-        )
-        c, s = np.cos(angle), np.sin(angle)
-        about_z = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, d], [0, 0, 0, 1]])
-        pose = pose @ about_x @ about_z
-        poses.append(pose)
-    return np.array(poses)
+TABLE = [(a, turns * np.pi / 2, d, 0.0) for a, d, turns in DENAVIT_HARTENBERG]
+KINEMATICS = RobotModel.from_dh(
+    TABLE, 'modified', joint_types=7 * ['revolute'] + ['fixed'], inertias=8 * [np.eye(6)]
+)
 
 
 @pytest.mark.parametrize('xml', [ARM, ARM_WITH_HAND], ids=['arm', 'arm with hand'])
@@ -104,11 +95,12 @@ class TestBothDescriptions:
     def test_link_frames_are_those_of_the_denavit_hartenberg_parameters(self, xml, q):
         model = RobotModel.from_urdf(xml, tip_link='panda_link8')
         links = [f'panda_link{i}' for i in range(1, 9)]
-        actual = [forward_kinematics(model, [q], link).pose for link in links]
-        # 1 m and 1 rad set the scale; cos(pi/2) of the nearest double is 6e-17 instead of 0.
-        np.testing.assert_allclose(
-            actual, frames_by_denavit_hartenberg(q), rtol=0, atol=1e-14
-        )
+        for number, link in enumerate(links, start=1):
+            np.testing.assert_allclose(
+                forward_kinematics(model, [q], link).pose,
+                forward_kinematics(KINEMATICS, [q], f'link{number}').pose,
+                atol=1e-14,
+            )
 
     def test_model_reads_it_without_a_warning(self, xml, recwarn):
         model = RobotModel.from_urdf(xml)
