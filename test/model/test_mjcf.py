@@ -59,14 +59,11 @@ def test_free_bodies_are_the_base():
 
 
 CLOSINGS = {
-    'point': ('<connect name="e" body1="a2" body2="b2" anchor=".1 .2 0"/>', 'ball'),
     'point of sites': ('<connect name="e" site1="a_end" site2="b_end"/>', 'ball'),
-    'weld': ('<weld name="e" body1="a2" body2="b2"/>', 'weld'),
     'given weld': (
         '<weld name="e" body1="a2" body2="b2" anchor=".1 0 .2" relpose=".1 .2 -.1 .9 .1 .2 -.3"/>',
         'weld',
     ),
-    'weld of sites': ('<weld name="e" site1="a_end" site2="b_end"/>', 'weld'),
     'weld to the world': ('<weld name="e" body1="a2"/>', 'weld'),
 }
 
