@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from support import random_trees, robots
 from support.interpolation import derivatives_at_zero, taylor
+from support.oracles import PinOracle
 
 from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
@@ -18,9 +19,7 @@ K = 5
 
 
 def case(seed):
-    # Pinocchio knows no mimic joints by default, so there are none here; the inverse dynamics
-    # tests cover them.
-    robot = random_trees.random_robot(seed, mimic_probability=0.0)
+    robot = random_trees.random_robot(seed)
     model = RobotModel.from_urdf(robot.xml)
     motion = random_trees.random_motion(seed, model.n_joints, K)
     link = sorted(model.links)[seed % len(model.links)]
@@ -30,17 +29,10 @@ def case(seed):
 @pytest.mark.parametrize('seed', SEEDS)
 def test_pose_twist_and_acceleration_match_pinocchio(seed):
     robot, model, motion, link = case(seed)
-    reference = pin.buildModelFromXML(robot.xml)
-    data = reference.createData()
-    q, v, a = pin.neutral(reference), np.zeros(reference.nv), np.zeros(reference.nv)
-    for j, name in enumerate(model.joint_names):
-        joint = reference.joints[reference.getJointId(name)]
-        if joint.nq == 2:
-            q[joint.idx_q : joint.idx_q + 2] = np.cos(motion[0, j]), np.sin(motion[0, j])
-        else:
-            q[joint.idx_q] = motion[0, j]
-        v[joint.idx_v], a[joint.idx_v] = motion[1, j], motion[2, j]
-    pin.forwardKinematics(reference, data, q, v, a)
+    oracle = PinOracle(robot.xml, model.joint_names, model.gravity)
+    reference, data = oracle.model, oracle.data
+    q, v, a = oracle.full(motion[:3])
+    pin.forwardKinematics(reference, data, oracle.configuration(q), v, a)
     pin.updateFramePlacements(reference, data)
     frame = reference.getFrameId(link)
     for expressed_in, convention in (
@@ -50,18 +42,14 @@ def test_pose_twist_and_acceleration_match_pinocchio(seed):
     ):
         ours = forward_kinematics(model, motion[:3], link, expressed_in)
         np.testing.assert_allclose(ours.pose, data.oMf[frame].homogeneous, atol=1e-13)
-        twist = pin.getFrameVelocity(reference, data, frame, convention)
-        np.testing.assert_allclose(
-            ours.twist[0], np.concatenate([twist.angular, twist.linear]), atol=1e-12
-        )
-        # There Pinocchio's is not the derivative of the coordinates.
-        if expressed_in != 'hybrid':
-            acceleration = pin.getFrameAcceleration(reference, data, frame, convention)
-            np.testing.assert_allclose(
-                ours.twist[1],
-                np.concatenate([acceleration.angular, acceleration.linear]),
-                atol=1e-11,
-            )
+        rates = [
+            pin.getFrameVelocity(reference, data, frame, convention),
+            pin.getFrameAcceleration(reference, data, frame, convention),
+        ]
+        expected = np.array([[*rate.angular, *rate.linear] for rate in rates])
+        # In hybrid form Pinocchio's acceleration is not the derivative of the coordinates.
+        orders = 1 if expressed_in == 'hybrid' else 2
+        np.testing.assert_allclose(ours.twist[:orders], expected[:orders], atol=1e-11)
 
 
 @pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])

@@ -9,6 +9,7 @@ import pytest
 from support.loop_oracle import oracle_of
 from support.mechanisms import ABOUT_Z, at
 from support.oracles import taylor_rnea
+from support.robots import FIVE_BAR
 
 from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics, to_urdf
 from hodyn_ros.errors import ModelError, MotionError
@@ -36,15 +37,6 @@ def chain(poses, parents, bodies=None):
 
 
 # --- Which branch -------------------------------------------------------------------------------
-
-CRANK, ROD, GROUND = 0.4, 0.5, 0.2
-
-
-def five_bar():
-    tree = chain([at(-GROUND), at(CRANK), at(GROUND), at(CRANK)], [-1, 0, -1, 2])
-    pin = Loop('pin', 'hinge', 'l1', 'l3', at(ROD), at(ROD))
-    start = {'j0': 2.0, 'j1': -1.2, 'j2': 1.0, 'j3': 1.2}
-    return tree.with_loops([pin], ['j0', 'j2'], start)
 
 
 def parallelogram():
@@ -80,11 +72,13 @@ def test_where_branches_cross_efforts_are_right_to_a_percent_or_refused(prepared
 
 def test_where_joints_turn_round_efforts_are_given_up_to_the_line():
     # Their relative error is that of the distance alone, eps / ratio^2.
-    model = five_bar()
+    model = RobotModel.from_urdf(FIVE_BAR)
     oracle = oracle_of(model, to_urdf(model.closure.tree))
     for nearest in (1e-3, 1e-6, 1e-9):
-        angle = np.arccos(-(2.0 * ROD - 2.0 * GROUND - nearest) / (2.0 * CRANK))
-        motion = [[angle, np.pi - angle], [0.5, -0.5], [1.0, 2.0], [-3.0, 4.0], [5.0, -6.0]]
+        # The tips of the cranks are that much nearer than two rods.
+        angle = np.arccos((nearest - 0.6) / 0.8)
+        cranks = [angle - 2.0, np.pi - angle - 1.0]
+        motion = [cranks, [0.5, -0.5], [1.0, 2.0], [-3.0, 4.0], [5.0, -6.0]]
         whole = complete_motion(model, motion)
         _, expected = oracle(np.array(motion), whole[0])
         off = np.abs(inverse_dynamics(model, motion) - expected).max(axis=-1)
