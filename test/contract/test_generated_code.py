@@ -13,7 +13,6 @@ import pytest
 import yaml
 from support.compiled_controller import Compiled, build
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
-from support.oracles import taylor_rnea
 from support.plugins import KILTED, compile_plugin
 from support.random_trees import random_gravity, random_motion, random_robot
 from support.robots import FIVE_BAR, TWO_LINK
@@ -25,7 +24,6 @@ from hodyn_ros import (
     friction,
     generate_code,
     inverse_dynamics,
-    to_urdf,
 )
 from hodyn_ros.actuators import Actuators, LinearSpring, SeriesElastic
 from hodyn_ros.control import (
@@ -98,11 +96,7 @@ def test_efforts_and_their_derivatives_are_those_of_the_robot(name, tmp_path):
     values = 10.0 * np.random.default_rng(2).standard_normal((3, 3, 6))
     wrenches = [Wrench(link, values[:, i]) for i, link in enumerate(links)]
     for end, given, acting in (('', (), ()), ('_with_wrenches', (values,), wrenches)):
-        if name == 'Panda':
-            xml = to_urdf(model)
-            expected = taylor_rnea(xml, model.joint_names, model.gravity, motion, acting)
-        else:
-            expected = inverse_dynamics(model, motion, acting)
+        expected = inverse_dynamics(model, motion, acting)
         for order in range(3):
             shape = order + 1, model.n_joints
             cut = [motion[: order + 3], *(x[: order + 1] for x in given)]

@@ -1,72 +1,14 @@
-"""Forward kinematics against Pinocchio and against derivatives of the pose itself."""
+"""Forward kinematics: shapes of samples, the tip, and what is refused."""
 
 import numpy as np
 import pytest
-from support import random_trees, robots
-from support.interpolation import derivatives_at_zero, taylor
-from support.oracles import PinOracle
+from support import robots
 
 from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics import jacobian
 
-pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
-
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-
-SEEDS = range(12)
-K = 5
-
-
-def case(seed):
-    robot = random_trees.random_robot(seed)
-    model = RobotModel.from_urdf(robot.xml)
-    motion = random_trees.random_motion(seed, model.n_joints, K)
-    link = sorted(model.links)[seed % len(model.links)]
-    return robot, model, motion, link
-
-
-@pytest.mark.parametrize('seed', SEEDS)
-def test_pose_twist_and_acceleration_match_pinocchio(seed):
-    robot, model, motion, link = case(seed)
-    oracle = PinOracle(robot.xml, model.joint_names, model.gravity)
-    reference, data = oracle.model, oracle.data
-    q, v, a = oracle.full(motion[:3])
-    pin.forwardKinematics(reference, data, oracle.configuration(q), v, a)
-    pin.updateFramePlacements(reference, data)
-    frame = reference.getFrameId(link)
-    for expressed_in, convention in (
-        ('body', pin.LOCAL),
-        ('spatial', pin.WORLD),
-        ('hybrid', pin.LOCAL_WORLD_ALIGNED),
-    ):
-        ours = forward_kinematics(model, motion[:3], link, expressed_in)
-        np.testing.assert_allclose(ours.pose, data.oMf[frame].homogeneous, atol=1e-13)
-        rates = [
-            pin.getFrameVelocity(reference, data, frame, convention),
-            pin.getFrameAcceleration(reference, data, frame, convention),
-        ]
-        expected = np.array([[*rate.angular, *rate.linear] for rate in rates])
-        # In hybrid form Pinocchio's acceleration is not the derivative of the coordinates.
-        orders = 1 if expressed_in == 'hybrid' else 2
-        np.testing.assert_allclose(ours.twist[:orders], expected[:orders], atol=1e-11)
-
-
-@pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])
-@pytest.mark.parametrize('seed', SEEDS)
-def test_derivatives_of_the_twist_are_those_of_its_coordinates(seed, expressed_in):
-    _, model, motion, link = case(seed)
-    twist = forward_kinematics(model, motion, link, expressed_in).twist
-
-    def coordinates(times):
-        return forward_kinematics(
-            model, taylor(motion, times)[:, :2], link, expressed_in
-        ).twist
-
-    expected = derivatives_at_zero(coordinates, K - 2)
-    scale = max(1.0, np.abs(twist).max())
-    for k in range(K - 1):
-        np.testing.assert_allclose(twist[k], expected[k][0], atol=1e-10 * scale * 10**k)
 
 
 def test_any_batch_shape_and_the_tip_by_default():
