@@ -82,6 +82,7 @@ def arm(turn=TURNS):
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('version', 'attributes', 'more'),
     [
