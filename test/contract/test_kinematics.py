@@ -15,8 +15,6 @@ from hodyn_ros import (
     LeastNorm,
     RobotModel,
     forward_kinematics,
-    inverse_dynamics,
-    inverse_dynamics_from_link_motion,
     inverse_kinematics,
     to_urdf,
 )
@@ -76,15 +74,27 @@ def limited(model, lower, upper):
 # --- What can be reached ------------------------------------------------------------------------
 
 
-def test_poses_of_pinocchio_are_reached_within_the_limits(panda):
+def test_poses_of_pinocchio_are_reached_within_the_limits_and_at_them(panda):
+    """From anywhere, and by one search from near where joints are at their limits."""
     lower, upper = panda.limits.lower, panda.limits.upper
-    positions = np.random.default_rng(5).uniform(lower, upper, (10, 7))
+    rng = np.random.default_rng(4)
+    positions = rng.uniform(lower, upper, (20, 7))
+    for q in positions[10:]:
+        ends = rng.permutation(7)[:3]
+        q[ends] = np.where(rng.random(3) < 0.5, lower[ends], upper[ends])
     poses = np.array([by_pinocchio(panda, q)[0] for q in positions])
-    # Each pose is a motion of its own: no sample begins where another one ended.
-    found = inverse_kinematics(panda, (poses[:, None], np.zeros((10, 1, 0, 6))))
-    for q, pose in zip(found.motion[:, 0, 0], poses):
-        assert ((lower <= q) & (q <= upper)).all()
-        np.testing.assert_allclose(by_pinocchio(panda, q)[0], pose, atol=1e-9)
+    near = np.clip(positions[10:] + rng.uniform(-0.4, 0.4, (10, 7)), lower, upper)
+    one = InverseKinematicsOptions(restarts=0)
+    for some, options in (
+        (poses[:10], {}),
+        (poses[10:], {'guess': near[:, None], 'options': one}),
+    ):
+        # Each pose is a motion of its own: no sample begins where another one ended.
+        wanted = some[:, None], np.zeros((10, 1, 0, 6))
+        found = inverse_kinematics(panda, wanted, **options).motion[:, 0, 0]
+        assert ((lower <= found) & (found <= upper)).all()
+        reached = [by_pinocchio(panda, q)[0] for q in found]
+        np.testing.assert_allclose(reached, some, atol=1e-9)
 
 
 def test_limits_are_kept_by_another_posture_or_the_joint_at_them_is_named(six):
@@ -102,21 +112,6 @@ def test_limits_are_kept_by_another_posture_or_the_joint_at_them_is_named(six):
     narrow = limited(six, SIX - 0.5, np.where(np.arange(6) == 2, 1.0, SIX + 0.5))
     with pytest.raises(InverseKinematicsError, match='elbow_joint.* at the limits'):
         inverse_kinematics(narrow, wanted, guess=SIX)
-
-
-def test_one_search_finds_poses_with_joints_at_their_limits(panda):
-    lower, upper = panda.limits.lower, panda.limits.upper
-    rng, options = np.random.default_rng(4), InverseKinematicsOptions(restarts=0)
-    for _ in range(10):
-        q = rng.uniform(lower, upper)
-        ends = rng.permutation(7)[:3]
-        q[ends] = np.where(rng.random(3) < 0.5, lower[ends], upper[ends])
-        guess = np.clip(q + rng.uniform(-0.4, 0.4, 7), lower, upper)
-        pose = by_pinocchio(panda, q)[0]
-        wanted = pose, np.zeros((0, 6))
-        found = inverse_kinematics(panda, wanted, guess=guess, options=options).motion[0]
-        assert ((lower <= found) & (found <= upper)).all()
-        np.testing.assert_allclose(by_pinocchio(panda, found)[0], pose, atol=1e-9)
 
 
 def test_a_pose_out_of_reach_is_named_with_what_is_left(six):
@@ -229,19 +224,6 @@ def test_arms_of_few_joints_follow_what_they_can(screws, q, task, expressed_in):
     )
     for k, tolerance in enumerate((1e-10, 1e-9, 1e-8, 1e-7, 1e-6)):
         np.testing.assert_allclose(found.motion[:, k], motion[:, k], atol=tolerance)
-
-
-def test_efforts_of_a_link_motion_are_those_of_the_joints_that_make_it(six):
-    motion = swinging(SIX, np.linspace(0.0, 1.0, 5))
-    wanted = forward_kinematics(six, motion, expressed_in='spatial')
-    found = inverse_dynamics_from_link_motion(
-        six, wanted, expressed_in='spatial', guess=SIX
-    )
-    oracle = PinOracle(to_urdf(six), six.joint_names, six.gravity)
-    np.testing.assert_allclose(
-        found.effort[:, 0], [oracle.effort(sample) for sample in motion], atol=1e-7
-    )
-    np.testing.assert_allclose(found.effort, inverse_dynamics(six, motion), atol=1e-6)
 
 
 # --- Refusals -----------------------------------------------------------------------------------

@@ -202,56 +202,31 @@ def test_a_written_robot_is_the_same_to_pinocchio_and_when_it_is_read_again():
         )
 
 
-def test_joints_from_screws_and_tables_are_those_of_pinocchio():
-    reference = pin.Model()
-    reference.gravity.linear = np.array([1.0, 2.0, -9.0])
+def test_screws_in_the_base_are_those_in_the_bodies_and_move_by_their_exponentials():
+    """Efforts of joints from screws in bodies are those of test_vectors.py."""
     rng = np.random.default_rng(2)
     e = rng.normal(size=(4, 3))
     e /= np.linalg.norm(e, axis=1)[:, None]
-    through, pitch = rng.uniform(-0.3, 0.3, (4, 3)), 0.07
-    X = np.concatenate([e, np.cross(through, e)], axis=1)
-    X[1] = *np.zeros(3), *e[1]
-    X[2, 3:] += pitch * e[2]
-    kinds = [
-        pin.JointModelRevoluteUnaligned(e[0]),
-        pin.JointModelPrismaticUnaligned(e[1]),
-        pin.JointModelHelicalUnaligned(e[2], pitch),
-        pin.JointModelRevoluteUnaligned(e[3]),
+    Y = np.concatenate([e, np.cross(rng.uniform(-0.3, 0.3, (4, 3)), e)], axis=1)
+    Y[1] = *np.zeros(3), *e[1]
+    Y[2, 3:] += 0.07 * e[2]
+    A = np.tile(np.eye(4), (4, 1, 1))
+    A[:, :3] = [np.c_[rotation(turn), x] for turn, x in rng.uniform(-0.4, 0.4, (4, 2, 3))]
+    inertias = [
+        (1.0 + k, x, np.eye(3)) for k, x in enumerate(rng.uniform(-0.1, 0.1, (4, 3)))
     ]
-    B, inertias, before = [], [], np.zeros(3)
-    for k, kind in enumerate(kinds):
-        R = rotation(rng.uniform(-1.0, 1.0, 3))
-        x = rng.uniform(-0.4, 0.4, 3)
-        B.append(block_diag(R, 1.0))
-        B[-1][:3, 3] = x
-        com, inertia = rng.uniform(-0.1, 0.1, 3), np.diag([0.03, 0.04, 0.05]) + 0.004
-        inertias.append((1.0 + k, com, inertia))
-        # Pinocchio's joints are at the origins of their frames.
-        at = pin.SE3(R, x + R @ through[k] - before)
-        reference.addJoint(k, kind, at, f'j{k}')
-        held = pin.Inertia(1.0 + k, com - through[k], inertia)
-        reference.appendBodyToJoint(k + 1, held, pin.SE3.Identity())
-        before = through[k]
-    model = RobotModel.from_body_screws(X, B, inertias=inertias, gravity=(1, 2, -9))
+    options = {'inertias': inertias, 'gravity': (1, 2, -9)}
+    model = RobotModel.from_screws(Y, A, **options)
     assert model.joint_types == ('revolute', 'prismatic', 'helical', 'revolute')
-    motion = random_motion(3, 4, 3)
-    expected = pin.rnea(reference, reference.createData(), *motion)
-    check_efforts(model, motion, expected)
-    spatial = RobotModel.from_screws(
-        model.Y, model.A, inertias=inertias, gravity=(1, 2, -9)
-    )
-    check_efforts(spatial, motion, expected)
-
-    def screw_motion(Y, q):
-        x, y, z = Y[:3]
-        return expm(
-            q * np.array([[0, -z, y, Y[3]], [z, 0, -x, Y[4]], [-y, x, 0, Y[5]], [0] * 4])
-        )
-
-    pose = np.linalg.multi_dot([screw_motion(Y, q) for Y, q in zip(model.Y, motion[0])])
-    np.testing.assert_allclose(
-        forward_kinematics(spatial, motion, 'link4').pose, pose @ model.A[-1], atol=1e-14
-    )
+    np.testing.assert_allclose(model.Y, Y, atol=1e-14)
+    motion, pose = random_motion(3, 4, 3), np.eye(4)
+    for (x, y, z, *v), q in zip(Y, motion[0]):
+        twist = np.c_[[[0, -z, y], [z, 0, -x], [-y, x, 0]], v]
+        pose = pose @ expm(q * np.vstack([twist, np.zeros(4)]))
+    found = forward_kinematics(model, motion, 'link4').pose
+    np.testing.assert_allclose(found, pose @ A[-1], atol=1e-14)
+    in_bodies = RobotModel.from_body_screws(model.X, model.B, **options)
+    check_efforts(model, motion, inverse_dynamics(in_bodies, motion)[0])
 
 
 @pytest.mark.parametrize('convention', ['standard', 'modified'])
@@ -354,7 +329,7 @@ def test_limits_are_the_worst_samples_and_those_of_a_mapping_come_in_addition():
         motion_limits(model, {'elbo': {'jerk': 1.0}})
 
 
-def test_payloads_rotors_and_losses_add_what_mechanics_says():
+def test_payloads_and_rotors_add_what_mechanics_says():
     tree = random_robot(0)
     model = RobotModel.from_urdf(tree.xml)
     tensor = np.diag([0.02, 0.015, 0.012]) + 0.001
@@ -378,14 +353,6 @@ def test_payloads_rotors_and_losses_add_what_mechanics_says():
     )  # what armature leaves out: the carrier feels the rotor
     np.testing.assert_allclose(
         inverse_dynamics(geared, motion)[0] - plain, coupled @ acceleration, atol=1e-13
-    )
-    lossy = arm.with_armature({'elbow': 0.2}).with_friction(
-        {'elbow': friction.Viscous(0.5) + friction.Coulomb(1.2, 0.1)}
-    )
-    v = motion[1, 1]
-    expected = 0.2 * acceleration[1] + 0.5 * v + 1.2 * np.tanh(v / 0.1)
-    np.testing.assert_allclose(
-        inverse_dynamics(lossy, motion)[0] - plain, [0.0, expected], atol=1e-12
     )
 
 

@@ -1,84 +1,14 @@
-"""Forward kinematics against Pinocchio and against derivatives of the pose itself."""
+"""Forward kinematics: shapes of samples, the tip, and what is refused."""
 
 import numpy as np
 import pytest
-from support import random_trees, robots
-from support.interpolation import derivatives_at_zero, taylor
+from support import robots
 
 from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics import jacobian
 
-pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
-
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-
-SEEDS = range(12)
-K = 5
-
-
-def case(seed):
-    # Pinocchio knows no mimic joints by default, so there are none here; the inverse dynamics
-    # tests cover them.
-    robot = random_trees.random_robot(seed, mimic_probability=0.0)
-    model = RobotModel.from_urdf(robot.xml)
-    motion = random_trees.random_motion(seed, model.n_joints, K)
-    link = sorted(model.links)[seed % len(model.links)]
-    return robot, model, motion, link
-
-
-@pytest.mark.parametrize('seed', SEEDS)
-def test_pose_twist_and_acceleration_match_pinocchio(seed):
-    robot, model, motion, link = case(seed)
-    reference = pin.buildModelFromXML(robot.xml)
-    data = reference.createData()
-    q, v, a = pin.neutral(reference), np.zeros(reference.nv), np.zeros(reference.nv)
-    for j, name in enumerate(model.joint_names):
-        joint = reference.joints[reference.getJointId(name)]
-        if joint.nq == 2:
-            q[joint.idx_q : joint.idx_q + 2] = np.cos(motion[0, j]), np.sin(motion[0, j])
-        else:
-            q[joint.idx_q] = motion[0, j]
-        v[joint.idx_v], a[joint.idx_v] = motion[1, j], motion[2, j]
-    pin.forwardKinematics(reference, data, q, v, a)
-    pin.updateFramePlacements(reference, data)
-    frame = reference.getFrameId(link)
-    for expressed_in, convention in (
-        ('body', pin.LOCAL),
-        ('spatial', pin.WORLD),
-        ('hybrid', pin.LOCAL_WORLD_ALIGNED),
-    ):
-        ours = forward_kinematics(model, motion[:3], link, expressed_in)
-        np.testing.assert_allclose(ours.pose, data.oMf[frame].homogeneous, atol=1e-13)
-        twist = pin.getFrameVelocity(reference, data, frame, convention)
-        np.testing.assert_allclose(
-            ours.twist[0], np.concatenate([twist.angular, twist.linear]), atol=1e-12
-        )
-        # There Pinocchio's is not the derivative of the coordinates.
-        if expressed_in != 'hybrid':
-            acceleration = pin.getFrameAcceleration(reference, data, frame, convention)
-            np.testing.assert_allclose(
-                ours.twist[1],
-                np.concatenate([acceleration.angular, acceleration.linear]),
-                atol=1e-11,
-            )
-
-
-@pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])
-@pytest.mark.parametrize('seed', SEEDS)
-def test_derivatives_of_the_twist_are_those_of_its_coordinates(seed, expressed_in):
-    _, model, motion, link = case(seed)
-    twist = forward_kinematics(model, motion, link, expressed_in).twist
-
-    def coordinates(times):
-        return forward_kinematics(
-            model, taylor(motion, times)[:, :2], link, expressed_in
-        ).twist
-
-    expected = derivatives_at_zero(coordinates, K - 2)
-    scale = max(1.0, np.abs(twist).max())
-    for k in range(K - 1):
-        np.testing.assert_allclose(twist[k], expected[k][0], atol=1e-10 * scale * 10**k)
 
 
 def test_any_batch_shape_and_the_tip_by_default():

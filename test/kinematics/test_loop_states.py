@@ -88,12 +88,10 @@ def test_the_search_begins_where_it_is_told():
 @pytest.mark.parametrize(
     ('names', 'options', 'error', 'said'),
     [
-        (['left'], {}, MotionError, "left do not determine 'right' at sample 0"),
         (['left', 'elbow'], {}, JointNameError, 'expected some of left, left_elbow, right'),
         (['left', 'left'], {}, JointNameError, 'each once'),
         (JOINTS[1::2], {'weights': [1.0, 0.0]}, MotionError, 'expected positive'),
         (JOINTS[1::2], {'weights': np.ones(3)}, MotionError, r'weights have shape \(3,\)'),
-        (JOINTS[1::2], {'near': np.ones(3)}, MotionError, r'near have shape \(3,\)'),
         (JOINTS, {}, MotionError, r'shape \(2, 2\), expected \(..., K, 4\)'),
         (JOINTS[1::2], {'near': [np.pi, 0.0]}, MotionError, 'cannot be closed'),
     ],

@@ -4,13 +4,11 @@ Torques and poses are those of Pinocchio 4.1.0 with what xacro makes of franka_d
 and Universal_Robots_ROS2_Description 2.4.5. Limits were typed from libfranka and these packages.
 """
 
-import math
-
 import numpy as np
 import pytest
+import yaml
 
 from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics
-from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.resources import share_file
 
 POSE = {
@@ -73,10 +71,10 @@ def test_torques_and_places_are_those_of_the_description_of_the_maker(name):
 @pytest.mark.parametrize('name', ['fr3', 'fr3_with_hand'])
 def test_limits_of_the_fr3_are_those_of_the_maker(name):
     limits = RobotModel.from_urdf(name).limits
-    known = np.array([limits.lower, limits.upper, limits.velocity, limits.effort])
-    falling = np.array([limits.deceleration_limit, limits.velocity_offset])
-    np.testing.assert_array_equal(np.vstack((known, falling))[:, :7].T, FR3)
-    assert math.isinf(limits.deceleration_limit[7:].min(initial=np.inf))
+    names = 'lower', 'upper', 'velocity', 'effort', 'deceleration_limit', 'velocity_offset'
+    found = [getattr(limits, what)[:7] for what in names]
+    np.testing.assert_array_equal(np.transpose(found), FR3)
+    assert np.isinf(limits.deceleration_limit[7:]).all()
 
 
 @pytest.mark.parametrize(
@@ -88,14 +86,14 @@ def test_limits_of_the_fr3_are_those_of_the_maker(name):
 )
 def test_limits_of_universal_robots_are_those_of_the_maker(name, velocities, efforts):
     limits = RobotModel.from_urdf(name).limits
-    np.testing.assert_allclose(np.degrees(limits.velocity), velocities, rtol=1e-14)
-    np.testing.assert_array_equal(limits.effort, efforts)
     turns = np.array([360, 360, 180, 360, 360, 360])
-    np.testing.assert_allclose(np.degrees([-limits.lower, limits.upper]), [turns, turns])
+    found = np.degrees([limits.velocity, -limits.lower, limits.upper])
+    np.testing.assert_allclose(found, [velocities, turns, turns], rtol=1e-14)
+    np.testing.assert_array_equal(limits.effort, efforts)
 
 
 def test_the_fr3_has_the_acceleration_jerk_and_torque_rate_of_libfranka():
-    (content,) = yaml_documents(share_file('config/fr3.yaml'))
+    content = yaml.safe_load(share_file('config/fr3.yaml').read_text())
     given = content['/**']['ros__parameters']['limits']
     expected = {'acceleration': 10.0, 'jerk': 5000.0, 'effort_dot': 1000.0}
     assert given == {name: expected for name in RobotModel.from_urdf('fr3').joint_names}

@@ -1,7 +1,6 @@
 """Reading robot descriptions: what is understood, what is assumed and what is refused."""
 
 import sys
-import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,68 +24,16 @@ def test_encoding_declaration_of_decoded_text_does_not_matter():
     assert RobotModel.from_urdf(text.encode('latin-1')).name == 'bras étendu'
 
 
-def test_visuals_transmissions_and_unknown_elements_are_not_looked_at(capfd):
-    text = robots.TWO_LINK.replace(
-        '</robot>',
-        '<transmission name="t"><joint name="shoulder"/></transmission><gazebo reference="x"/>'
-        '<ros2_control name="r" type="system"><joint name="elbow"/></ros2_control>'
-        '<material name="blue"/></robot>',
-    ).replace(
-        '<link name="tool"/>', '<link name="tool"><visual><nonsense/></visual></link>'
-    )
-    assert RobotModel.from_urdf(text).joint_names == ('shoulder', 'elbow')
-    assert capfd.readouterr() == ('', '')
-
-
-def test_axis_is_normalised_with_a_warning():
-    with pytest.warns(ModelWarning, match='not of unit length'):
-        model = RobotModel.from_urdf(
-            robot(link('a'), link('b'), joint('x', 'a', 'b', axis='0 3 4'))
-        )
-    np.testing.assert_allclose(model.X[0], [0, 0.6, 0.8, 0, 0, 0])
-
-
-TREE = robot(
-    link('base'),
-    *(link(name) for name in ('arm', 'hand', 'camera', 'leg', 'wheel')),
-    joint('x', 'base', 'arm'),
-    joint('f', 'arm', 'camera', kind='fixed'),
-    joint('y', 'arm', 'hand'),
-    joint('z', 'base', 'leg'),
-    joint('w', 'leg', 'wheel', kind='floating'),
-)
-
-
-def test_chain_keeps_rigid_attachments_and_leaves_out_moving_branches_with_a_warning():
-    with pytest.warns(ModelWarning, match="'z' lies outside the chain .* 2 kg"):
-        model = RobotModel.from_urdf(TREE, tip_link='hand')
-    assert model.joint_names == ('x', 'y')
-    assert model.tip_link == 'hand'
-    assert model.M_body[0, 3, 3] == pytest.approx(2.0)
-    assert 'leg' not in model.links
-
-
 def test_unsupported_joint_matters_only_inside_the_chain():
+    text = robot(
+        *(link(name) for name in 'abc'),
+        joint('x', 'a', 'b'),
+        joint('w', 'a', 'c', kind='floating'),
+    )
     with pytest.raises(ModelError, match="'w' is of type 'floating'"):
-        RobotModel.from_urdf(TREE)
-    with pytest.raises(ModelError, match="'w' is of type 'floating'"):
-        RobotModel.from_urdf(TREE, tip_link='wheel')
-    with pytest.warns(ModelWarning):
-        RobotModel.from_urdf(TREE.replace('"floating"', '"ball"'), tip_link='hand')
-
-
-def test_massless_last_link_is_legal_with_a_warning():
-    with pytest.warns(ModelWarning, match="'x' moves no inertia"):
-        RobotModel.from_urdf(robot(link('a'), '<link name="b"/>', joint('x', 'a', 'b')))
-
-
-def test_inertia_beyond_the_triangle_inequality_is_used_with_a_warning():
-    inertia = 'ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.03"'
-    with pytest.warns(ModelWarning, match='triangle inequality'):
-        model = RobotModel.from_urdf(
-            robot(link('a'), link('b', 1.0, inertia), joint('x', 'a', 'b'))
-        )
-    assert model.warnings
+        RobotModel.from_urdf(text, tip_link='c')
+    with pytest.warns(ModelWarning, match="'w' lies outside the chain"):
+        assert RobotModel.from_urdf(text, tip_link='b').joint_names == ('x',)
 
 
 @pytest.mark.parametrize('mass', ['-1.0', 'nan'])
@@ -115,36 +62,15 @@ X = joint('x', 'a', 'b')
         ('<robot name="r"/><robot name="s"/>', 'not XML'),
         (b'\xff\xfe\x00', 'not XML'),
         ('<mujoco/>', r'it is an MJCF, which RobotModel\.from_mjcf reads'),
-        (
-            '<robot name="r" xmlns:xacro="http://ros.org/xacro"><xacro:include filename="x"/>'
-            '</robot>',
-            'xacro',
-        ),
         (robot(), 'no links'),
-        (robot(A), 'no moving joints'),
         (robot(A, B, joint('x', 'a', 'b', kind='fixed')), 'no moving joints'),
-        (robot(A, B, joint('x', 'c', 'b')), "parent link 'c', which does not exist"),
         (robot(A, B, link('c'), X, joint('x', 'b', 'c')), "two joints 'x'"),
-        (
-            robot(A, B, link('c'), X, joint('y', 'a', 'c'), joint('z', 'b', 'c')),
-            'Joint loop',
-        ),
-        (
-            robot(
-                A, B, link('c'), link('d'), X, joint('y', 'c', 'd'), joint('z', 'd', 'c')
-            ),
-            'Joint loop',
-        ),
-        (robot(A, B, joint('x', 'a', 'a')), 'Joint loop|not connected'),
-        (robot(A, B, joint('x', 'a', 'b', kind='planar')), 'planar'),
-        (robot(A, B, joint('x', 'a', 'b', axis='0 nan 0')), 'not finite'),
         (robot(A, B, joint('x', 'a', 'b', axis='0 1')), "URDF: joint 'x': <axis>.*'0 1'"),
         (robot(A, B, X.replace(' type="revolute"', '')), 'not a valid URDF'),
         (
             robot(A, B, X.replace('<child link="b"/>', '')),
             'valid URDF.*<joint> has no <child>',
         ),
-        (robot(A, B, X.replace('<child', '<child link="b"/><child')), 'more than once'),
         (
             robot(A, B.replace('<mass value="1.0"/>', ''), X),
             "link 'b': <inertial> has no <mass>",
@@ -155,16 +81,6 @@ X = joint('x', 'a', 'b')
         (
             robot(A, B, joint('x', 'a', 'b', extra='<mimic joint="q"/>')),
             "mimics 'q', which does not exist",
-        ),
-        (
-            robot(
-                A,
-                B,
-                link('c'),
-                joint('x', 'a', 'b', extra='<mimic joint="y"/>'),
-                joint('y', 'b', 'c', extra='<mimic joint="x"/>'),
-            ),
-            'follow each other',
         ),
     ],
 )
@@ -254,25 +170,19 @@ def test_limits_of_zero_are_remarked_as_perhaps_not_set():
 
 
 def test_a_description_without_masses_is_one_remark():
-    parts = [link('a'), *(f'<link name="{name}"/>' for name in 'bcd')]
-    parts += [joint('x', 'a', 'b'), joint('y', 'b', 'c'), joint('z', 'c', 'd')]
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        model = RobotModel.from_urdf(robot(*parts))
-    (remark,) = [text for text in model.warnings if 'inertia' in text]
-    assert remark.startswith("3 of 3 joints move no inertia: 'x', 'y', 'z'.")
+    parts = [f'<link name="{name}"/>' for name in 'abc']
+    text = robot(*parts, joint('x', 'a', 'b'), joint('y', 'b', 'c'))
+    with pytest.warns(ModelWarning, match="^2 of 2 joints move no inertia: 'x', 'y'"):
+        model = RobotModel.from_urdf(text)
+    assert len(model.warnings) == 1
 
 
 def test_a_number_that_ends_with_a_line_break_counts_and_is_remarked():
     broken = robots.TWO_LINK.replace('value="0.7"', 'value="0.7\n"')
-    assert broken != robots.TWO_LINK
     with pytest.warns(ModelWarning, match='value="0.7" ends with a line break.*urdfdom'):
         model = RobotModel.from_urdf(broken)
     expected = RobotModel.from_urdf(robots.TWO_LINK)
     np.testing.assert_array_equal(model.M_body, expected.M_body)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        RobotModel.from_urdf(robots.TWO_LINK.replace('>', '>\n'))
 
 
 def test_a_package_that_xacro_cannot_find_without_ros_is_explained(tmp_path, monkeypatch):

@@ -10,7 +10,6 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 
 from hodyn_ros import Inertia, RobotModel
 from hodyn_ros.lie import se3
@@ -38,14 +37,6 @@ class WrenchCase(NamedTuple):
     values: np.ndarray
     expressed_in: str = 'body'
     acting: str = 'on_environment'
-
-
-def seeds(numbers, short=2):
-    """Seeds of random robots: the first of them for every run, the others for long ones."""
-    return [
-        seed if i < short else pytest.param(seed, marks=pytest.mark.slow)
-        for i, seed in enumerate(numbers)
-    ]
 
 
 def random_robot(seed, n_moving=None, mimic_probability=0.25, fixed_probability=0.4):
