@@ -324,21 +324,7 @@ def test_efforts_of_cassie_agree_with_power_series():
         independent=[side + name for side in SIDES for name in MOTORS],
         start={side + name: value for side in SIDES for name, value in bent.items()},
     )
-<<<<<<< HEAD
-
-
-@pytest.mark.needs()  # example-robot-data, which is no module
-def test_efforts_of_cassie_agree_with_power_series(cassie):
-    closure, motion = cassie.closure, motion_of(cassie)
-    oracle = oracle_of(cassie, to_urdf(closure.tree))
-    whole = complete_motion(cassie, motion)
-    expected_motion, efforts = oracle(motion, whole[0])
-    np.testing.assert_allclose(whole, expected_motion, atol=1e-9)
-    error = np.abs(inverse_dynamics(cassie, motion) - efforts).max(axis=1)
-    assert (error < np.array([1e-12, 1e-10, 1e-8]) * np.abs(efforts).max(axis=1)).all()
-=======
     motion = motion_of(model)
     whole = complete_motion(model, motion)
     oracle = oracle_of(model, to_urdf(model.closure.tree))
     check_efforts(inverse_dynamics(model, motion), oracle(motion, whole[0])[1])
->>>>>>> robots
