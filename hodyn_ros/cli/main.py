@@ -192,8 +192,9 @@ def _compiling_told() -> Iterator[None]:
 def _watch_compiler(ended: threading.Event) -> None:
     """Say that Numba compiles, until something ends."""
     # Importing Numba only to ask it would make all commands start later.
+    # The last of the names that are needed: the module may be in the midst of its own import.
     while (events := sys.modules.get('numba.core.event')) is None or not hasattr(
-        events, 'register'
+        events, 'RecordingListener'
     ):
         if ended.wait(0.1):
             return

@@ -282,7 +282,12 @@ class StateObserver:
         self.reach = np.concatenate([links, motors])
 
     def reset(self) -> None:
-        """Forget everything; the next measurement begins anew."""
+        """Forget everything, the resolution of the encoders, too; the next measurement is new."""
+        self.forget()
+        self._least_change[:] = np.inf
+
+    def forget(self) -> None:
+        """Begin anew with the next measurement of the same encoders, as behind a gap."""
         self.is_new, self.acting = True, np.empty(0)
         self.watch.begin()
         self.gated_since[:] = 0.0
@@ -337,7 +342,7 @@ class StateObserver:
             T = checked_number('elapsed', elapsed, MotionError, above=0.0, unit='s')
         samples = max(1, round(T / self.sample_period))
         if samples > MOST_BRIDGED:
-            self.reset()
+            self.forget()
         last_q, last_theta = (values.copy() for values in self.measured)
         position, motor_position = self.measured
         fill(position, 'q', q, may_miss=not self.is_new)
@@ -348,7 +353,7 @@ class StateObserver:
             if not self.passed:
                 return
             if self.passed > MOST_FOUND:
-                self.reset()
+                self.forget()
             else:
                 samples, T = self.passed, self.passed * T
         self.is_gating = not self.is_new and self._gate(T)

@@ -275,7 +275,7 @@ class ObserverController(Law):
         self._observe(q, qd, theta, thetad, spring_torque, elapsed)
         if self.observer.passed > MOST_FOUND and self.guards is not None:
             gap = f'{_missed(self.observer)} (max_gap)'
-            self.observer.reset()
+            self.observer.forget()
             self.begin()
             self._observe(q, None, theta, None, spring_torque, elapsed)
         if self._is_repeated() and self._last is not None:
@@ -294,7 +294,7 @@ class ObserverController(Law):
         """Begin anew behind a gap that is too long; say how long it was, or nothing."""
         if self.guards is None or elapsed is None or not elapsed > self.guards.max_gap:
             return ''
-        self.observer.reset()
+        self.observer.forget()
         self.begin()
         return f'There was no measurement for {elapsed:.3g} s while it moved (max_gap).'
 
@@ -335,7 +335,7 @@ class ObserverController(Law):
             reason = self._implausible(*observer.measured)
             reason = reason or self._contradicted(spring_torque)
             if reason:
-                observer.reset()
+                observer.forget()
                 raise ControlError(reason)
 
     def _with_doubt(self, command: Command) -> Command:
@@ -409,7 +409,7 @@ class ObserverController(Law):
             return ''
         found = np.asarray(q, dtype=np.float64), np.asarray(theta, dtype=np.float64)
         if np.isfinite(np.append(*found)).all() and not self._implausible(*found):
-            self.observer.reset()
+            self.observer.forget()
             self.observer.update(q, None, theta, None)
             self.begin()
         return (

@@ -175,7 +175,11 @@ class RobotModel:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        self.__setstate__(self.__dict__)
+        for name in _MAPPINGS:
+            self.__dict__[name] = MappingProxyType({**self.__dict__[name]})
+        if self.__dict__.get('closure') is not None:
+            for name in _OF_TREES:
+                self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
         # Read-only mappings cannot be pickled, and what is derived is not part of the model.
@@ -185,11 +189,11 @@ class RobotModel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in _MAPPINGS:
-            self.__dict__[name] = MappingProxyType({**state[name]})
-        if state.get('closure') is not None:
-            for name in _OF_TREES:
-                self.__dict__.pop(name, None)
+        self.__post_init__()
+        # Copies of arrays can be written to.
+        for value in (*state.values(), *state['limits']):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
     def __getattr__(self, name: str) -> Any:
         # Only what the instance does not have arrives here.
@@ -478,17 +482,22 @@ class RobotModel:
         vector = finite_array('gravity', gravity, ModelError)
         if vector.shape != (3,):
             raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
-        fields = Assembly(description, base_link, tip_link).fields()
-        changes = (
-            [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
-        )
-        if vector.tolist() != [0.0, 0.0, -9.81]:
-            changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
-        fields['provenance'] = fields['provenance'].changed(*changes)
-        tree = cls(gravity=frozen(vector), **fields)
-        if loops is None and not description.loops and not description.independent:
-            return tree
-        return _with_described_loops(tree, description, loops, independent, start or {})
+        try:
+            fields = Assembly(description, base_link, tip_link).fields()
+            changes = (
+                [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
+            )
+            if vector.tolist() != [0.0, 0.0, -9.81]:
+                changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
+            fields['provenance'] = fields['provenance'].changed(*changes)
+            tree = cls(gravity=frozen(vector), **fields)
+            if loops is None and not description.loops and not description.independent:
+                return tree
+            return _with_described_loops(tree, description, loops, independent, start or {})
+        except ModelError as error:
+            if not description.provenance.file:
+                raise
+            raise ModelError(f'File {description.provenance.file!r}: {error}') from error
 
     @classmethod
     def from_screws(

@@ -1,7 +1,13 @@
 """What is commanded and what a robot makes of it: streams of motions, measurements and wrenches.
 
 Free of ROS: time comes in as an argument, so that all of it runs with a virtual clock.
+
+Control loops, payloads and wrenches are imported when they are asked for: they load much that
+streams of motions do without.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from hodyn_ros.streams.guard import Guard
 from hodyn_ros.streams.inputs import Measured, Pairs, References
@@ -9,7 +15,15 @@ from hodyn_ros.streams.joining import plan_from_state
 from hodyn_ros.streams.motion_stream import Instant, MotionStream, Plan, Request, Task
 from hodyn_ros.streams.timeline import PlannedMotion, State, Timeline
 
+if TYPE_CHECKING:
+    from hodyn_ros.streams.control_loop import Answer, ControlLoop
+    from hodyn_ros.streams.laws import elastic_robot, make_laws
+    from hodyn_ros.streams.payloads import Transitions
+    from hodyn_ros.streams.wrenches import Wrenches
+
 __all__ = [
+    'Answer',
+    'ControlLoop',
     'Guard',
     'Instant',
     'Measured',
@@ -22,5 +36,24 @@ __all__ = [
     'State',
     'Task',
     'Timeline',
+    'Transitions',
+    'Wrenches',
+    'elastic_robot',
+    'make_laws',
     'plan_from_state',
 ]
+
+_LATER = {
+    'Answer': 'control_loop',
+    'ControlLoop': 'control_loop',
+    'Transitions': 'payloads',
+    'Wrenches': 'wrenches',
+    'elastic_robot': 'laws',
+    'make_laws': 'laws',
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f'{__name__}.{_LATER[name]}'), name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

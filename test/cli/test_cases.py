@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
-from hodyn_ros.cli.main import run
+from hodyn_ros.cli import run
 from hodyn_ros.files import read_results
 from hodyn_ros.model.friction import friction_from_config
 
@@ -38,11 +38,7 @@ def hodyn(tmp_path, capsys):
     return call
 
 
-def motion_of(case):
-    (path,) = (CASES / case).glob('motion.csv')
-    return path.name
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('case', EXPECTED['efforts'])
 def test_efforts_are_those_of_pinocchio_or_mujoco(case, hodyn):
     if case == '15_mjcf_at_the_command_line':
@@ -102,6 +98,7 @@ def test_a_joint_at_rest_keeps_a_velocity_limit_of_zero(hodyn):
     assert code == 0 and 'by j0' not in text
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('motion', 'exceeded'),
     [
@@ -134,6 +131,7 @@ def test_what_a_controller_makes_of_samples_exceeds_what_the_samples_keep(hodyn)
 # Descriptions
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('file', ['mimic.sdf', 'loop.sdf'])
 def test_a_parallelogram_is_the_same_by_mimic_and_by_a_loop(file):
     model = RobotModel.from_sdf(CASES / '16_four_bar_mimic_or_loop' / file)
@@ -161,50 +159,6 @@ def test_friction_by_a_hyperbolic_tangent_is_that_of_its_formula():
     np.testing.assert_allclose(found, [0.301129673, 32.3908158, -2775.2073], rtol=1e-6)
 
 
-def test_a_payload_adds_its_weight_and_none_adds_nothing():
-    table = [
-        (0.0, np.pi / 2, 0.6718, 0.0),
-        (0.4318, 0.0, 0.0, 0.0),
-        (0.0203, -np.pi / 2, 0.15005, 0.0),
-        (0.0, np.pi / 2, 0.4318, 0.0),
-        (0.0, -np.pi / 2, 0.0, 0.0),
-        (0.0, 0.0, 0.0, 0.0),
-    ]
-    masses = 0.0, 17.4, 4.8, 0.82, 0.34, 0.09
-    centres = [
-        *((0, 0, 0), (-0.3638, 0.006, 0.2275), (-0.0203, -0.0141, 0.07)),
-        *((0, 0.019, 0), (0, 0, 0), (0, 0, 0.032)),
-    ]
-    inertias = [(m, c, np.zeros((3, 3))) for m, c in zip(masses, centres)]
-    puma = RobotModel.from_dh(table, 'standard', inertias=inertias)
-    q = np.radians([45.0, 70.0, -100.0, 60.0, 25.0, -140.0])
-    still = np.zeros((3, 6))
-    still[0] = q
-    found = inverse_dynamics(puma, still)[0]
-    expected = [0.0, 16.36782, 4.59518, -0.00517, -0.00394, 0.0]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    none = puma.with_payload('link6', 0.0)
-    np.testing.assert_array_equal(inverse_dynamics(none, still)[0], found)
-
-    def height(q):
-        """Of the payload, by the table alone."""
-        pose = np.eye(4)
-        for (a, alpha, d, _), angle in zip(table, q):
-            ca, sa, c, s = np.cos(alpha), np.sin(alpha), np.cos(angle), np.sin(angle)
-            pose = pose @ [
-                [c, -s * ca, s * sa, a * c],
-                [s, c * ca, -c * sa, a * s],
-                [0.0, sa, ca, d],
-                [0.0, 0.0, 0.0, 1.0],
-            ]
-        return (pose @ [0.0, 0.0, 0.1, 1.0])[2]
-
-    loaded = inverse_dynamics(puma.with_payload('link6', 2.5, (0.0, 0.0, 0.1)), still)[0]
-    step = 1e-5 * np.eye(6)
-    slope = [(height(q + each) - height(q - each)) / 2e-5 for each in step]
-    np.testing.assert_allclose(loaded - found, 2.5 * 9.81 * np.array(slope), atol=1e-8)
-
-
 def test_moments_in_the_wrong_slots_are_refused_with_the_order(hodyn):
     case = '24_left_and_right_impossible_slot_slip'
     code, text, _ = hodyn('info', case, 'robot.urdf', output=False)
@@ -212,7 +166,6 @@ def test_moments_in_the_wrong_slots_are_refused_with_the_order(hodyn):
     assert "'l1'" in text and 'principal moments' in text and 'ixx ixy ixz' in text
 
 
-@pytest.mark.slow
 def test_a_last_link_that_is_too_light_is_identified(hodyn, tmp_path):
     pin = pytest.importorskip(
         'pinocchio', reason='Pinocchio (PyPI: pin) makes the recording'
@@ -297,6 +250,7 @@ def test_continuous_joints_recorded_within_a_turn_are_unwrapped_or_refused(hodyn
     assert errors(read_results(out)).max() < 1e-2
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('case', 'joints', 'limit'),
     [
@@ -317,6 +271,7 @@ def test_positions_far_beyond_their_limits_are_told(case, joints, limit, hodyn):
     assert re.search(joints, said) and re.search(limit, said) and 'limit' in said
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('case', ['35_jittered_stamps', '36_gap'])
 def test_jitter_and_gaps_leave_estimates_usable(case, hodyn):
     code, text, out = hodyn(
@@ -345,6 +300,7 @@ def test_a_clock_that_begins_anew_is_refused_with_sample_and_times(hodyn):
     assert is_refused(code, text, r'[Ss]ample \d+|line \d+', r'\d s')
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('file', 'unit'), [('ns.csv', 'nanoseconds'), ('ms.csv', 'milliseconds')]
 )
@@ -353,6 +309,7 @@ def test_other_units_of_time_are_refused_by_name(file, unit, hodyn):
     assert is_refused(code, text, unit)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('file', 'hint'),
     [
@@ -389,6 +346,7 @@ def test_a_display_trajectory_is_read_as_the_trajectory_in_it(hodyn):
     np.testing.assert_array_equal(found.effort, read_results(out).effort)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('file', ['motion.csv', 'motion.npz'])
 def test_a_pointer_of_git_lfs_is_told(file, hodyn):
     code, text, _ = hodyn('compute', '43_lfs_pointer', 'robot.urdf', file)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,11 +10,8 @@ import pytest
 import yaml
 
 from hodyn_ros import RobotModel
-from hodyn_ros.cli import problem
-from hodyn_ros.cli.main import run
-from hodyn_ros.errors import ScalingError
+from hodyn_ros.cli import run
 from hodyn_ros.files import read_motion
-from hodyn_ros.retiming import timings
 from hodyn_ros.retiming.scaling import uniform_scaling
 from hodyn_ros.trajectory.jtc import jtc_motion
 
@@ -35,6 +31,7 @@ def trajectory(path, points=None, **changes):
     return str(path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('as_json', [False, True])
 def test_check_does_not_approve_a_motion_that_jumps(tmp_path, capsys, as_json):
     motion = trajectory(tmp_path / 'a.yaml')
@@ -60,19 +57,15 @@ def test_report_does_not_approve_a_motion_that_jumps(tmp_path):
     assert 'known limits are kept' not in text
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('module', 'arguments'),
     [
-        ('jinja2', ['report', URDF, 'motion.csv']),
         ('plotly.offline', ['report', URDF, 'motion.csv']),
         ('matplotlib.figure', ['plot', URDF, 'motion.csv']),
-        ('matplotlib.figure', ['compare', URDF, 'motion.csv', '-o', 'a.png']),
-        ('jinja2', ['compare', URDF, 'motion.csv', '-o', 'a.html']),
-        ('plotly.offline', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
         ('clarabel', ['identify', URDF, 'motion.csv', '-o', 'a.urdf']),
         ('pyarrow', ['compute', URDF, 'motion.csv', '-o', 'a.parquet']),
         ('rosbags.rosbag2', ['compute', URDF, 'motion.csv', '-o', 'a.db3']),
-        ('pyarrow', ['retime', URDF, 'motion.csv', '-o', 'a.parquet']),
         ('pyarrow', ['excite', URDF, '-o', 'a.parquet']),
     ],
 )
@@ -95,6 +88,7 @@ MERGES = 'm0: &m0 {x: 1}\n' + ''.join(
 )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('text', 'why'),
     [
@@ -117,24 +111,7 @@ def test_aliases_cannot_make_a_small_file_large(tmp_path, capsys, text, why, pla
     assert re.search(why, capsys.readouterr().err)
 
 
-def test_aliases_save_writing(tmp_path):
-    path = tmp_path / 'limits.yaml'
-    path.write_text('limits: {shoulder: &same {acceleration: 1e3}, elbow: *same}')
-    limits = problem.read_limits(RobotModel.from_urdf(URDF), str(path), None)[0]
-    np.testing.assert_array_equal(limits.acceleration, [1000.0, 1000.0])
-
-
-def test_remarks_are_in_the_report_once(tmp_path):
-    pytest.importorskip('plotly')
-    motion, page = trajectory(tmp_path / 'a.yaml'), tmp_path / 'a.html'
-    assert run(['report', URDF, motion, '-o', str(page)]) == 0
-    text = (
-        page.read_text(encoding='utf-8').partition('id="remarks"')[2].partition('</ul>')[0]
-    )
-    remarks = text.split('<li>')[1:]
-    assert len(remarks) == len(set(remarks)) > 1
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'options', [['--interpolation', 'jtc'], ['--derivatives', 'estimate']]
 )
@@ -199,74 +176,15 @@ def test_estimated_motion_that_check_approves_is_not_stretched(errors, tmp_path,
 
 
 @pytest.mark.parametrize('step', [0.0, 1e-4], ids=['noise', 'encoder'])
-def test_table_of_measurements_is_no_path_unless_asked_for(
-    step, tmp_path, monkeypatch, capsys
-):
+def test_table_of_measurements_is_no_path(step, tmp_path, capsys):
     motion = measured(tmp_path / 'a.csv', step)
     assert run(['retime', URDF, motion]) == 2
     said = capsys.readouterr().err
     assert 'follows all of their noise' in said
     assert '--uniform --derivatives estimate' in said
 
-    def tried(*_, **__):
-        raise ScalingError('this path was tried')
 
-    monkeypatch.setattr(timings, 'retime', tried)
-    for words in (
-        [motion, '--derivatives', 'spline'],
-        [measured(tmp_path / 'b.csv', 1e-6)],
-    ):
-        assert run(['retime', URDF, *words]) == 2
-        assert 'this path was tried' in capsys.readouterr().err
-
-
-def test_order_that_the_limits_need_and_nobody_knows_is_named(tmp_path, capsys):
-    times = np.linspace(0.0, 2.0, 201)
-    motion = np.sin(times + 0.5 * np.pi * np.arange(4)[:, None])
-    motion[3, 40:50] = np.nan
-    orders = ('position', 'velocity', 'acceleration', 'jerk')
-    head = ','.join(['time', *(f'{name}.{order}' for order in orders for name in NAMES)])
-    path, limits = tmp_path / 'a.csv', tmp_path / 'limits.yaml'
-    columns = np.stack([times, *motion.repeat(2, axis=0)], axis=1)
-    np.savetxt(path, columns, '%.12g', ',', header=head, comments='')
-    limits.write_text(yaml.safe_dump({'limits': {name: {'jerk': 500.0} for name in NAMES}}))
-    words = ['retime', URDF, str(path), '--derivatives', 'given', '--uniform']
-    assert run([*words, '--limits', str(limits)]) == 2
-    said = capsys.readouterr().err
-    assert 'jerk and more are not known at 10 of 201 samples' in said
-    assert run(words) == 0  # without such limits
-
-
-@pytest.mark.parametrize(
-    'option',
-    [('--drop-standstills',), ('--window', '8'), ('--intervals', '128')],
-    ids=' '.join,
-)
-def test_options_of_the_path_are_an_error_with_uniform(option, tmp_path, capsys):
-    motion = trajectory(tmp_path / 'a.yaml')
-    assert run(['retime', URDF, motion, '--uniform', *option]) == 2
-    assert f'{option[0]} is for a new timing along the path' in capsys.readouterr().err
-
-
-def test_results_do_not_replace_the_motion(tmp_path, capsys):
-    motion = trajectory(tmp_path / 'a.yaml')
-    before = Path(motion).read_text()
-    assert run(['compute', URDF, motion, '-o', motion]) == 2
-    assert 'is the motion itself' in capsys.readouterr().err
-    assert Path(motion).read_text() == before
-
-
-def test_code_of_two_robots_of_one_name_does_not_meet(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ('first', 'second'):
-        shutil.copy(URDF, f'{name}.urdf')
-        assert run(['generate', f'{name}.urdf']) == 0
-    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
-        'first_dynamics',
-        'second_dynamics',
-    }
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('change', 'reason'),
     [
@@ -278,18 +196,6 @@ def test_code_of_two_robots_of_one_name_does_not_meet(tmp_path, monkeypatch):
 def test_keys_that_nobody_reads_are_refused(tmp_path, capsys, change, reason):
     assert run(['check', URDF, trajectory(tmp_path / 'a.yaml', **change)]) == 2
     assert reason in capsys.readouterr().err
-
-
-def test_motions_one_after_the_other_are_not_one(monkeypatch, tmp_path, capsys):
-    motion, output = trajectory(tmp_path / 'a.yaml'), tmp_path / 'b.csv'
-    monkeypatch.setattr(
-        problem,
-        'iterate_motion',
-        lambda path, **_: iter([read_motion(path), read_motion(path)]),
-    )
-    assert run(['compute', URDF, motion, '-o', str(output)]) == 2
-    assert 'choose one with --index 0' in capsys.readouterr().err
-    assert not output.exists()
 
 
 def noisy(path):
@@ -313,20 +219,3 @@ def test_all_commands_take_noise_for_noise(tmp_path, capsys):
     assert '--uniform --derivatives estimate' in capsys.readouterr().err
     assert run(['compute', URDF, motion, '--derivatives', 'spline']) == 0
     assert 'looks measured' in capsys.readouterr().err
-
-
-def test_a_folder_does_not_hide_a_parameter_file_of_the_package(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert run(['demo']) == 0
-    found = [run(['check', 'panda', 'hodyn_demo/fast.csv', '--limits', 'panda'])]
-    (tmp_path / 'panda').mkdir()
-    found += [run(['check', 'panda', 'hodyn_demo/fast.csv', '--limits', 'panda'])]
-    assert found == [1, 1]
-
-
-def test_arguments_in_the_other_order_are_refused_with_the_right_one(tmp_path, capsys):
-    motion = noisy(tmp_path / 'a.csv')
-    assert run(['compute', motion, URDF]) == 2
-    assert f'ROBOT, which comes first: hodyn compute two_link.urdf {motion}' in (
-        capsys.readouterr().err
-    )

@@ -96,7 +96,6 @@ def _agree(shown, printed):
     return max(abs(a), abs(b)) < 1e-6 or math.isclose(a, b, rel_tol=0.02)
 
 
-@pytest.mark.slow
 def test_page_shows_what_the_commands_print(tmp_path):
     for module in ('matplotlib', 'plotly', 'pyarrow', 'rerun'):
         pytest.importorskip(module, reason=f'{module} is not installed')
@@ -109,14 +108,6 @@ def test_page_shows_what_the_commands_print(tmp_path):
             wrong.append(f'{command.strip()}: {shown!r} is now {printed!r}')
     assert wrong == []
     assert len(before) == len(after)
-
-
-def test_comparison_notices_changes():
-    assert differs('a 1.0 b', 'a 1.0 c')
-    assert differs('a 1.0', 'a 1.1')
-    assert differs('a 1.0', 'a 1.0 b')
-    assert not differs('a  1.000 %', 'a 1.001 %')
-    assert not differs('a 2e-12', 'a 5e-12')
 
 
 def test_every_command_is_shown():

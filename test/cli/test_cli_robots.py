@@ -5,22 +5,19 @@ import json
 import re
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import yaml
-from support.loop_robots import BUNDLED as LOOP_ROBOTS
 from support.loop_robots import description
 from support.robots import OTHER_JOINTS, TWO_LINK
 
-from hodyn_ros import HodynError, RobotModel, friction, inverse_dynamics
-from hodyn_ros.cli.main import run
+from hodyn_ros import HodynError, RobotModel, friction
+from hodyn_ros.cli import run
 from hodyn_ros.cli.problem import (
     Given,
     load_model,
     load_problem,
-    read_actuators,
     read_limits,
 )
 from hodyn_ros.model import sources
@@ -88,14 +85,6 @@ def test_bundled_robots_are_all_that_there_are():
     assert sorted(BUNDLED) == sorted(path.stem for path in (ROOT / 'urdf').glob('*.urdf'))
 
 
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-def test_a_file_is_read_where_it_is(tmp_path):
-    path = tmp_path / 'arm.urdf'
-    path.write_text(TWO_LINK)
-    assert joint_names(str(path)) == ('shoulder', 'elbow')
-    assert joint_names(str(path), tip_link='upper') == ('shoulder',)
-
-
 def test_a_file_of_the_name_of_a_bundled_robot_does_not_hide_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'panda').write_text(TWO_LINK)
@@ -118,6 +107,7 @@ def test_robots_of_sdf_are_read(tmp_path, capsys):
     assert 'the description has some of hinge' in said
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'name, words',
     [
@@ -149,6 +139,7 @@ def test_robots_of_ros_packages_are_found_by_package_and_path(prefix):
     assert find_robot('rail').origin == 'ROS package rail'
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'name, words',
     [
@@ -165,11 +156,6 @@ def test_ros_packages_with_several_descriptions_or_none_say_what_they_have(
     with pytest.raises(HodynError) as caught:
         find_robot(name)
     assert all(word in str(caught.value) for word in words)
-
-
-def test_a_package_that_is_only_in_the_share_folder_is_not_installed(prefix):
-    (prefix / 'share' / 'loose').mkdir(parents=True)
-    assert sources.find_package('loose') is None
 
 
 def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
@@ -199,33 +185,6 @@ def test_robots_of_example_robot_data_are_found_by_short_names(prefix):
     assert find_robot('example-robot-data:ur5').origin == 'example-robot-data'
 
 
-@pytest.mark.skipif(
-    not sources.example_robots(), reason='example-robot-data is not installed'
-)
-def test_robots_of_the_installed_example_robot_data_are_found():
-    assert len(joint_names('ur5')) == 6
-    assert joint_names('talos_left_arm')[0].startswith('arm_left')
-
-
-def test_robots_of_robot_descriptions_are_found_by_name(tmp_path, python_package):
-    (tmp_path / 'arm.urdf').write_text(TWO_LINK)
-    python_package('robot_descriptions.__init__', '')
-    python_package(
-        'robot_descriptions.arm_description',
-        f'print("Downloading")\nURDF_PATH = {str(tmp_path / "arm.urdf")!r}\n',
-    )
-    python_package('robot_descriptions.figure_description', 'MJCF_PATH = "figure.xml"\n')
-    python_package('robot_descriptions.lost_description', 'raise OSError("no network")\n')
-    for name in ('arm', 'arm_description', 'robot_descriptions:arm'):
-        assert joint_names(name) == ('shoulder', 'elbow')
-    with pytest.raises(HodynError, match='is not a URDF'):
-        find_robot('figure')
-    with pytest.raises(HodynError, match='no network'):
-        find_robot('lost')
-    with pytest.raises(HodynError, match='no robot'):
-        find_robot('robot_descriptions:../../etc')
-
-
 def test_what_a_package_prints_does_not_mix_with_results(tmp_path, python_package, capsys):
     (tmp_path / 'arm.urdf').write_text(TWO_LINK)
     python_package('robot_descriptions.__init__', '')
@@ -238,41 +197,6 @@ def test_what_a_package_prints_does_not_mix_with_results(tmp_path, python_packag
     output = capsys.readouterr()
     assert json.loads(output.out)['path'] == path
     assert 'Downloading' in output.err
-
-
-STAND_IN = """
-import sys
-
-def main():
-    path, *pairs = [word for word in sys.argv[1:] if word != '--deps']
-    text = open(path).read()
-    if 'refuse' in text:
-        sys.exit('\\x1b[31mundefined property\\x1b[0m')
-    if '--deps' in sys.argv:
-        text = ''
-    for pair in pairs:
-        name, _, value = pair.partition(':=')
-        text = text.replace('$(arg %s)' % name, value)
-    print(text)
-"""
-
-
-def test_xacro_files_are_expanded_with_their_arguments(tmp_path, python_package):
-    python_package('xacro', STAND_IN)
-    path = tmp_path / 'arm.urdf.xacro'
-    path.write_text(TWO_LINK.replace('"shoulder"', '"$(arg first)"'))
-    names = joint_names(str(path), xacro_arguments=(('first', 'hip'),))
-    assert names == ('hip', 'elbow')
-    with pytest.raises(HodynError, match="no argument 'frist'.* are first. Is first meant"):
-        joint_names(str(path), xacro_arguments=(('frist', 'hip'),))
-
-
-def test_what_xacro_refuses_is_refused_in_its_words(tmp_path, python_package):
-    python_package('xacro', STAND_IN)
-    path = tmp_path / 'arm.xacro'
-    path.write_text('refuse')
-    with pytest.raises(HodynError, match='arm.xacro: undefined property$'):
-        load_model(Given(str(path)))
 
 
 def test_without_xacro_its_files_are_refused_with_what_to_do(tmp_path, monkeypatch):
@@ -309,37 +233,12 @@ def test_arguments_for_a_urdf_are_refused():
         load_model(Given('two_link', xacro_arguments=(('a', 'b'),)))
 
 
-LAYOUTS = {
-    'as the node has it': {
-        '/**': {'ros__parameters': {'limits': {'elbow': {'jerk': 7.0}}}}
-    },
-    'alone': {'limits': {'elbow': {'jerk': 7}}},
-    'with dots': {'/arm/node': {'ros__parameters': {'limits.elbow.jerk': 7.0}}},
-    'half with dots': {'limits.elbow': {'jerk': 7.0}},
-}
-
-
 @pytest.fixture
 def two_link():
     return RobotModel.from_urdf(ROOT / 'urdf' / 'two_link.urdf')
 
 
-@pytest.mark.parametrize('content', LAYOUTS.values(), ids=LAYOUTS)
-def test_limits_are_read_from_every_layout_of_parameters(content, two_link, tmp_path):
-    path = tmp_path / 'limits.yaml'
-    path.write_text(yaml.safe_dump(content))
-    limits, limits_from, _ = read_limits(two_link, str(path), None)
-    np.testing.assert_array_equal(limits.jerk, [np.inf, 7.0])
-    np.testing.assert_array_equal(limits.effort, [80.0, 30.0])
-    assert str(path) in limits_from
-
-
-def test_limits_of_the_robot_description_alone_can_be_asked_for():
-    model, source = load_model(Given('panda'))
-    assert np.isfinite(read_limits(model, None, source.limits)[0].jerk).all()
-    assert not np.isfinite(read_limits(model, 'urdf', source.limits)[0].jerk).any()
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'option, content, words',
     [
@@ -348,19 +247,13 @@ def test_limits_of_the_robot_description_alone_can_be_asked_for():
             'limits: {elbow: {jerk: much}}',
             ['limits.elbow.jerk', "'much'", 'number'],
         ),
-        ('limits', 'limits: {elbow: {jerk: true}}', ['limits.elbow.jerk']),
         ('limits', 'limits: {elbow: {jerk: -1.0}}', ['limits.elbow.jerk', '-1.0']),
         ('limits', 'limits: {elbow: {snap: 1.0}}', ['limits.elbow.snap']),
         ('limits', 'limits: {elbow: 3}', ['elbow', 'table']),
-        ('limits', 'limits: 3', ['table']),
         ('limits', 'limits: {knee: {jerk: 1.0}}', ['knee', 'shoulder, elbow']),
         ('limits', 'other: {}', ['no limits', 'config/panda.yaml']),
-        ('limits', 'a: [', ['not YAML']),
         ('friction', 'friction: {elbow: {coulomb: much}}', ['friction.elbow', "'much'"]),
         ('friction', 'friction: {elbow: {viscosity: 1.0}}', ['viscosity', 'viscous']),
-        ('friction', 'friction: {elbow: {stribeck: 1.0}}', ['stribeck_velocity']),
-        ('friction', 'friction: {knee: {viscous: 1.0}}', ['knee', 'shoulder, elbow']),
-        ('friction', 'friction: {elbow: 3}', ['friction.elbow', 'table']),
         (
             'friction',
             'limits: {elbow: {jerk: 1.0}}',
@@ -399,22 +292,6 @@ def test_tables_of_other_joints_are_remarked_and_mistyped_ones_refused(
         )
 
 
-def test_actuators_are_read_with_the_limits_of_their_motors(two_link, tmp_path):
-    path = tmp_path / 'actuators.yaml'
-    elbow = {
-        'type': 'sea',
-        'stiffness': 300.0,
-        'motor_inertia': 0.1,
-        'max_motor_torque': 9.0,
-    }
-    path.write_text(
-        yaml.safe_dump({'/**': {'ros__parameters': {'actuators': {'elbow': elbow}}}})
-    )
-    actuators, limits = read_actuators(two_link, path)
-    assert type(actuators['elbow']).__name__ == 'SeriesElastic'
-    assert np.isfinite(limits.motor_torque).sum() == 1
-
-
 RUBBING = (
     (ROOT / 'urdf' / 'two_link.urdf')
     .read_text()
@@ -441,49 +318,6 @@ def test_friction_of_a_file_replaces_that_of_the_description(tmp_path):
             'shoulder': friction.Viscous(0.5) + friction.Coulomb(0.0),
             'elbow': friction.Coulomb(1.0, 0.01) + friction.Stribeck(0.4, 0.1, 0.01),
         }
-
-
-def test_info_tells_what_the_description_says(capsys):
-    assert run(['info', 'panda_with_hand', '--json']) == 0
-    data = json.loads(capsys.readouterr().out)
-    robot = ElementTree.parse(ROOT / 'urdf' / 'panda_with_hand.urdf').getroot()
-    for joint in data['joints']:
-        element = robot.find(f"joint[@name='{joint['name']}']")
-        limit = element.find('limit')
-        assert joint['type'] == element.get('type')
-        for key in ('lower', 'upper', 'velocity', 'effort'):
-            assert joint[key] == float(limit.get(key))
-    moving = {element.find('child').get('link') for element in robot.findall('joint')}
-    masses = [
-        float(link.find('inertial/mass').get('value'))
-        for link in robot.findall('link')
-        if link.get('name') in moving and link.find('inertial') is not None
-    ]
-    assert data['moving_mass'] == pytest.approx(sum(masses), rel=1e-12)
-    (finger,) = data['mimic_joints']
-    assert finger['follows'] == 'panda_finger_joint1'
-    assert data['joints'][-1]['units']['effort'] == 'N'
-
-
-def test_info_shows_limits_and_units_in_a_table(capsys):
-    assert run(['info', 'panda']) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith('panda: 7 joints')
-    (row,) = [line for line in lines if 'panda_joint5' in line]
-    assert row.split() == [
-        'panda_joint5',
-        'revolute',
-        '-2.897',
-        'to',
-        '2.897',
-        '2.61',
-        '15',
-        '7500',
-        '12',
-        '1000',
-        '1.226',
-    ]
-    assert max(map(len, lines)) < 130
 
 
 def test_info_names_what_has_no_limit_and_shows_friction(tmp_path, capsys):
@@ -516,16 +350,6 @@ def test_info_names_what_has_no_limit_and_shows_friction(tmp_path, capsys):
     )
 
 
-def test_info_without_a_robot_lists_robots(capsys):
-    assert run(['info']) == 0
-    text = capsys.readouterr().out
-    assert run(['info', '--json']) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found['hodyn_ros'] == [*BUNDLED]
-    for name in (*found['hodyn_ros'], *found['example-robot-data'][:9]):
-        assert f'{name},' in text or f'{name}\n' in text
-
-
 def test_info_lists_doubtful_values_that_other_commands_only_count(capsys):
     assert run(['info', 'iiwa14']) == 0
     assert capsys.readouterr().out.count('triangle inequality') == 2
@@ -551,56 +375,6 @@ def test_limits_and_actuators_of_this_package_have_names(tmp_path, monkeypatch, 
     (tmp_path / 'panda_sea').write_text('other: {}')  # a file of that name comes first
     assert run(['info', 'panda', '--actuators', 'panda_sea']) == 2
     assert 'holds no actuators' in capsys.readouterr().err
-
-
-def test_a_name_of_several_robots_is_answered_with_a_line_to_copy(prefix, capsys):
-    install(prefix, 'many', a__urdf=TWO_LINK, b__urdf=OTHER_JOINTS)
-    assert run(['info', 'many']) == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line == 'For example: hodyn info many/urdf/a.urdf'
-    assert run(line.split()[3:]) == 0
-
-
-def test_inertias_that_no_body_has_need_an_option(tmp_path, capsys):
-    path = tmp_path / 'arm.urdf'
-    path.write_text(TWO_LINK.replace('ixx="0.01"', 'ixx="-0.01"'))
-    assert 'ixx="-0.01"' in path.read_text()
-    assert run(['info', str(path)]) == 2
-    assert '--allow-impossible-inertia' in capsys.readouterr().err
-    assert run(['info', str(path), '--allow-impossible-inertia']) == 0
-    assert 'not positive semi-definite' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize('name', LOOP_ROBOTS)
-def test_robots_with_closed_loops_are_shown_computed_checked_and_retimed(
-    name, tmp_path, capsys
-):
-    model = RobotModel.from_urdf(name)
-    assert run(['info', name]) == 0
-    shown = capsys.readouterr().out
-    assert all(word in shown for word in (*model.joint_names, model.closure.loops[0].name))
-    start = model.closure.start[model.closure.independent] + 0.2  # within all limits
-    times = np.linspace(0.0, 1.0, 101)
-    rise = times**5 * (126 - 420 * times + 540 * times**2 - 315 * times**3 + 70 * times**4)
-    motion, out, slow = (str(tmp_path / file) for file in ('m.csv', 'q.csv', 'slow.csv'))
-    np.savetxt(
-        motion,
-        np.column_stack([times, start + 0.3 * rise[:, None] * np.ones(len(start))]),
-        delimiter=',',
-        header=','.join(['time', *(f'{joint}.position' for joint in model.joint_names)]),
-        comments='',
-    )
-    assert run(['compute', name, motion, '-o', out]) == 0
-    titles, *rows = (line.split(',') for line in Path(out).read_text().splitlines())
-    values = np.array(rows[50][1:], dtype=float).reshape(
-        8, -1
-    )  # 5 orders of motion, 3 of torque
-    assert titles[-1].startswith(f'{model.joint_names[-1]}.effort_ddot')
-    expected = inverse_dynamics(model, values[:5])
-    np.testing.assert_allclose(values[5:], expected, rtol=1e-9, atol=1e-9)
-    assert run(['check', name, motion]) == 0
-    assert run(['retime', name, motion, '-o', slow]) == 0
-    assert run(['check', name, slow]) == 0
 
 
 def test_gravity_of_an_sdf_holds_unless_another_is_given(tmp_path, capsys):

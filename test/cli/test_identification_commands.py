@@ -14,7 +14,6 @@ import yaml
 from support.identification_cases import (
     GAZ,
     NO_FRICTION,
-    VALIDATION,
     ElasticRobot,
     RigidRobot,
     Sensing,
@@ -22,11 +21,9 @@ from support.identification_cases import (
 )
 from support.plotting_tools import Page
 
-from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.cli import identification
-from hodyn_ros.cli.main import run
+from hodyn_ros import RobotModel
+from hodyn_ros.cli import run
 from hodyn_ros.cli.problem import Given, load_problem
-from hodyn_ros.identification.estimation import IdentifiedParameter
 from hodyn_ros.model.limits import EXTRA_QUANTITIES
 
 pytest.importorskip('plotly', reason='plotly is not installed')
@@ -35,7 +32,6 @@ SENSING = Sensing(period=4e-3, noise=0.1, delay=2e-3)
 RIGID = RigidRobot.random(3)
 ELASTIC = ElasticRobot.random(5)
 LOADED = RigidRobot(panda(payload=(1.5, (0.02, 0.0, 0.08))), np.zeros(7), NO_FRICTION)
-WRITTEN = ('friction', 'actuators')
 QUANTITIES = ('position', 'effort', 'motor_position', 'motor_torque')
 
 
@@ -57,27 +53,13 @@ def save(path, record, **scale):
     return str(path)
 
 
-@pytest.fixture(scope='module')
-def recordings(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('recordings')
-    cases = {
-        'rigid': (RIGID, GAZ),
-        'another': (RIGID, VALIDATION),
-        'loaded': (LOADED, GAZ),
-        'elastic': (ELASTIC, GAZ),
-    }
-    return {
-        name: save(folder / f'{name}.csv', robot.record(motion, SENSING, seed))
-        for seed, (name, (robot, motion)) in enumerate(cases.items())
-    }
+def recorded(folder, name, robot):
+    return save(folder / name, robot.record(GAZ, SENSING, 0))
 
 
 @pytest.fixture(scope='module')
-def identified(recordings, tmp_path_factory):
-    path = tmp_path_factory.mktemp('identified') / 'arm.urdf'
-    words = ['-o', str(path), '--validate', recordings['another']]
-    assert run(['identify', 'panda', recordings['rigid'], *words]) == 0
-    return path
+def loaded(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp('recordings'), 'loaded.csv', LOADED)
 
 
 def told(capsys, *words):
@@ -86,9 +68,9 @@ def told(capsys, *words):
 
 
 def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pictures(
-    recordings, tmp_path, capsys
+    loaded, tmp_path, capsys
 ):
-    words = ['compare', 'panda', recordings['loaded'], '--link', 'panda_link8']
+    words = ['compare', 'panda', loaded, '--link', 'panda_link8']
     page, picture = tmp_path / 'page.html', tmp_path / 'picture.png'
     assert run([*words, '-o', str(page)]) == 0
     text = capsys.readouterr().out
@@ -117,57 +99,12 @@ def test_compare_tells_how_far_torques_are_apart_in_words_numbers_pages_and_pict
     assert picture.read_bytes()[:4] == b'\x89PNG'
 
 
-def test_identify_writes_a_robot_that_torques_of_another_recording_confirm(
-    identified, recordings, capsys
-):
-    capsys.readouterr()
-    friction, drives = (identified.with_name(f'arm_{what}.yaml') for what in WRITTEN)
-    words = ['--friction', str(friction), '--actuators', str(drives)]
-    before = told(capsys, 'compare', 'panda', recordings['another'])
-    after = told(capsys, 'compare', str(identified), recordings['another'], *words)
-    # What is left is the delay, which is in no file.
-    assert after['explanations'][0]['text'].startswith('efforts that come 2 ms late')
-    for old, new in zip(before['joints'], after['joints']):
-        assert new['residual'] < 0.25 * old['residual']
-    table = yaml.safe_load(friction.read_text())['/**']['ros__parameters']['friction']
-    levels = [table[f'panda_joint{i}']['coulomb'] for i in range(1, 8)]
-    np.testing.assert_allclose(levels, RIGID.friction.coulomb, atol=0.02)
-    given, found = (RobotModel.from_urdf(name) for name in ('panda', identified))
-    assert found.joint_names == given.joint_names
-    assert np.abs(found.inertial_parameters - given.inertial_parameters).max() > 0.01
-
-
-def test_an_identified_robot_is_as_limited_as_before(identified):
-    given = load_problem(Given('panda'))
-    file = str(identified.with_name('arm_limits.yaml'))
-    alone, whole = (
-        load_problem(Given(str(identified), limits=each)) for each in (None, file)
-    )
-    np.testing.assert_array_equal(whole.limits, given.limits)
-    assert np.isinf([getattr(alone.limits, name) for name in EXTRA_QUANTITIES]).all()
-
-
-def test_the_page_of_an_identification_has_what_it_leaves_of_both_recordings(identified):
-    page = Page(identified.with_suffix('.html').read_text(encoding='utf-8'))
-    assert page.mistakes == []
-    assert page.text_of_all('h2')[:2] == ['Identified parameters', 'Measured and computed']
-    for caption in ('rigid.csv, torques', 'Not used to identify: another.csv, torques'):
-        _, *rows = page.table(caption)
-        assert len(rows) == 7
-        # What the identified model leaves is near to the noise behind the filter.
-        assert all(float(row[3]) < 0.2 * float(row[2]) for row in rows)
-    values = {name: value for name, value, *_ in page.table('Of joints')[1:]}
-    assert float(values['panda_joint7 coulomb']) == pytest.approx(
-        RIGID.friction.coulomb[6], abs=0.02
-    )
-
-
-def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, capsys):
+def test_identify_says_what_it_found_in_tables_and_json(loaded, tmp_path, capsys):
     path = tmp_path / 'loaded.urdf'
     words = [
         'identify',
         'panda',
-        recordings['loaded'],
+        loaded,
         '-o',
         str(path),
         '--link',
@@ -183,6 +120,15 @@ def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, ca
     written = ', '.join(map(str, (path, limits, path.with_suffix('.html'), archive)))
     assert f'Written: {written}' in text  # no friction
     assert f'hodyn check {path} MOTION --limits {limits}' in text
+    given, alone, whole = (
+        load_problem(Given(name, limits=file)).limits
+        for name, file in (('panda', None), (str(path), None), (str(path), str(limits)))
+    )
+    np.testing.assert_array_equal(whole, given)
+    assert np.isinf([getattr(alone, name) for name in EXTRA_QUANTITIES]).all()
+    page = Page(path.with_suffix('.html').read_text(encoding='utf-8'))
+    assert page.mistakes == []
+    assert page.text_of_all('h2')[:2] == ['Identified parameters', 'Measured and computed']
     found = told(capsys, *words, *groups)
     assert found['payload']['mass'] == pytest.approx(1.5, abs=0.005)
     np.testing.assert_allclose(found['payload']['com'], [0.02, 0.0, 0.08], atol=2e-3)
@@ -191,15 +137,15 @@ def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, ca
     assert sorted(found['files']) == ['', 'limits', 'report', 'run']
     # Without another recording a part of this one is held out; noise is all that is left.
     (held,) = found['validation']
-    assert held['name'] == recordings['loaded']
+    assert held['name'] == loaded
     ratio = np.array(held['after']) / np.array(held['noise'])
     np.testing.assert_allclose(ratio, 1.0, atol=0.35)
     assert np.all(np.array(held['before']) > 1.2 * np.array(held['after']))
     assert found['explanations'] == []
     run_of = json.loads(archive.read_text(encoding='utf-8'))
-    digest = hashlib.sha256(Path(recordings['loaded']).read_bytes()).hexdigest()
+    digest = hashlib.sha256(Path(loaded).read_bytes()).hexdigest()
     robot = RobotModel.from_urdf('panda').provenance.digest
-    assert run_of['inputs'].pop(recordings['loaded']) == digest
+    assert run_of['inputs'].pop(loaded) == digest
     assert [*run_of['inputs'].values()] == [robot]
     assert run_of['options']['estimate'] == ['payload', 'delay']
     assert {'hodyn_ros', 'numpy', 'clarabel'} <= run_of['versions'].keys()
@@ -208,9 +154,10 @@ def test_identify_says_what_it_found_in_tables_and_json(recordings, tmp_path, ca
     assert masses[1] - masses[0] == pytest.approx(1.5, abs=0.005)
 
 
-def test_springs_come_out_of_elastic_recordings(recordings, tmp_path, capsys):
+def test_springs_come_out_of_elastic_recordings(tmp_path, capsys):
     path = tmp_path / 'elastic.urdf'
-    words = [recordings['elastic'], '-o', str(path), '--actuators', 'panda_sea']
+    recording = recorded(tmp_path, 'elastic.csv', ELASTIC)
+    words = [recording, '-o', str(path), '--actuators', 'panda_sea']
     assert run(['identify', 'panda', *words]) == 0
     text = capsys.readouterr().out
     assert 'torques of springs against those of the links' in text
@@ -220,11 +167,12 @@ def test_springs_come_out_of_elastic_recordings(recordings, tmp_path, capsys):
     np.testing.assert_allclose(springs, ELASTIC.stiffness, rtol=0.02)
     # What was written is what the command takes.
     words = ['--actuators', str(path.with_name('elastic_actuators.yaml'))]
-    found = told(capsys, 'compare', str(path), recordings['elastic'], *words)
+    found = told(capsys, 'compare', str(path), recording, *words)
     assert 'are those of their motors.' in ' '.join(found['remarks'])
     assert all(0.9 < joint['correlation'] <= 1.0 for joint in found['joints'])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('command', 'output', 'expected'),
     [
@@ -263,33 +211,3 @@ def test_recordings_that_cannot_be_used_are_refused_and_nothing_is_written(
     assert run(['identify', 'panda', missing, '-o', str(output)]) == 2
     assert missing in capsys.readouterr().err
     assert not list(tmp_path.glob('arm*'))
-
-
-def test_without_an_output_identify_tells_what_it_found_and_writes_nothing(
-    tmp_path, capsys, monkeypatch
-):
-    model = RobotModel.from_urdf('two_link')
-    times = np.arange(0.0, 8.0, 4e-3)
-    position = np.sin(times[:, None] * [2.1, 3.3] + [0.0, 1.0])
-    speed = np.cos(times[:, None] * [2.1, 3.3] + [0.0, 1.0]) * [2.1, 3.3]
-    motion = np.stack([position, speed, -position * np.square([2.1, 3.3])], axis=1)
-    record = {'names': model.joint_names, 'time': times, 'position': position}
-    record['effort'] = inverse_dynamics(model, motion)[:, 0] + 0.02 * speed
-    monkeypatch.chdir(tmp_path)
-    path = save(tmp_path / 'x.csv', record)
-    (tmp_path / 'two_link').mkdir()  # hides no name of this package
-    words = ['identify', 'two_link', path, '--estimate', 'viscous', '--estimate', 'gravity']
-    assert run(words) == 0
-    assert 'Nothing is written; -o robot.urdf writes all of it.' in capsys.readouterr().out
-    assert {item.name for item in tmp_path.iterdir()} == {'x.csv', 'two_link'}
-    assert run([*words, '-o', 'found.urdf']) == 0
-    run_file = json.loads((tmp_path / 'found_run.json').read_text(encoding='utf-8'))
-    digests = {Path(name).name: digest for name, digest in run_file['inputs'].items()}
-    robot = RobotModel.from_urdf('two_link').provenance.digest
-    data = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    assert digests == {'two_link.urdf': robot, 'x.csv': data}
-
-
-def test_a_deviation_that_is_not_known_is_infinite():
-    item = IdentifiedParameter('viscous', 'j viscous', 0.1, np.inf, 'N m s/rad', True, 0.0)
-    assert identification._estimate(item) == '0.1 +- infinite'

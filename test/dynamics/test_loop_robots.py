@@ -14,17 +14,15 @@ from hodyn_ros import (
     forward_dynamics,
     inverse_dynamics,
     kinetic_energy,
-    mass_matrix,
     potential_energy,
 )
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.lie import leibniz
 
-FREEDOM = dict(zip(ROBOTS, (2, 2, 3, 3, 6)))
-SAMPLES = 5
+SAMPLES = 3
 
 
-@pytest.fixture(scope='module', params=ROBOTS)
+@pytest.fixture(scope='module', params=ROBOTS[::-1])
 def case(request):
     """Description, model, and samples of a fast motion near the start (SAMPLES, 5, n)."""
     xml = description(request.param)
@@ -39,14 +37,6 @@ def case(request):
 def relative(found, expected):
     """Largest error of each order relative to the largest value of that order."""
     return np.abs(found - expected).max(axis=-1) / np.abs(expected).max(axis=-1)
-
-
-def test_robots_have_their_freedom_and_inertias_that_bodies_can_have(case):
-    _, model, motion = case
-    assert model.n_joints == FREEDOM[model.name if model.name in FREEDOM else 'stewart']
-    assert model.warnings == ()
-    for sample in mass_matrix(model, motion)[:, 0]:
-        assert np.linalg.eigvalsh(sample)[0] > 0.0
 
 
 def test_motion_and_efforts_agree_with_power_series(case):
@@ -72,12 +62,6 @@ def test_power_is_the_rate_of_the_energy(case):
     )[..., 0]
     error = np.abs(power - energy[:, 1:]).max(axis=0)
     assert (error / np.abs(power).max(axis=0) < 1e-11).all()
-
-
-def test_forward_dynamics_undoes_inverse_dynamics(case):
-    _, model, motion = case
-    again = forward_dynamics(model, motion[:, :2], inverse_dynamics(model, motion))
-    assert relative(again, motion[:, 2:]).max() < 1e-10
 
 
 def test_efforts_and_accelerations_are_those_of_pinocchio(case):

@@ -5,7 +5,6 @@ from math import comb
 import numpy as np
 import pytest
 from support import mechanisms
-from support.loop_oracle import oracle_of
 from support.mechanisms import (
     PIN,
     START,
@@ -14,7 +13,7 @@ from support.mechanisms import (
     some_closed_motion,
     some_motion,
 )
-from support.random_trees import random_motion, seeds
+from support.random_trees import random_motion
 
 from hodyn_ros import (
     RobotModel,
@@ -22,7 +21,6 @@ from hodyn_ros import (
     base_parameters,
     floating_base_forward_dynamics,
     forward_kinematics,
-    hybrid_dynamics,
     inverse_dynamics,
     inverse_dynamics_derivatives,
     jacobian,
@@ -32,7 +30,7 @@ from hodyn_ros import (
     regressor,
 )
 from hodyn_ros.dynamics import inter_body_wrenches
-from hodyn_ros.errors import ModelError, MotionError
+from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics import complete_motion
 from hodyn_ros.lie import se3
 from hodyn_ros.model import Coupling
@@ -76,7 +74,7 @@ def assert_partials(model, motion, wrench=None, tolerance=(1e-8, 1e-7, 1e-6)):
         assert not found[m, :, m + 3 :].any()
 
 
-@pytest.mark.parametrize('seed', seeds(range(10), 4))
+@pytest.mark.parametrize('seed', range(10))
 def test_partial_derivatives_are_those_of_differences(seed):
     model, motion = some_closed_motion(seed)
     link = model.closure.loops[0].link_b
@@ -84,7 +82,7 @@ def test_partial_derivatives_are_those_of_differences(seed):
     assert_partials(model, motion, [Wrench(link, given), Wrench(link, given, 'spatial')])
 
 
-@pytest.mark.parametrize('seed', seeds(range(10), 6))
+@pytest.mark.parametrize('seed', range(10))
 def test_partial_derivatives_along_the_motion_are_rates(seed):
     model, motion = some_closed_motion(seed, 6)
     partials = inverse_dynamics_derivatives(model, motion[:5])
@@ -92,25 +90,6 @@ def test_partial_derivatives_along_the_motion_are_rates(seed):
     expected = inverse_dynamics(model, motion)[1:]
     scale = np.einsum('mikj,kj->m', np.abs(partials), np.abs(motion[1:]))
     assert (np.abs(rates - expected).max(axis=1) < [3e-13 * x for x in scale]).all()
-
-
-def test_random_mechanisms_have_loops_with_a_ball():
-    kinds = [
-        loop.kind for seed in range(4) for loop in random_mechanism(seed)[1].closure.loops
-    ]
-    assert 'ball' in kinds
-
-
-@pytest.mark.parametrize('seed', seeds(range(6), 2))
-def test_partial_derivatives_are_those_of_power_series(seed):
-    tree, model, xml, q = random_mechanism(seed)
-    oracle, motion = oracle_of(model, xml), random_motion(seed, model.n_joints, 5)
-    motion[0] = q[model.closure.independent]
-    way = random_motion(seed + 1, model.n_joints, 5)
-    found = np.einsum('mikj,kj->mi', inverse_dynamics_derivatives(model, motion), way)
-    expected = slope(lambda step: oracle(motion + step * way, q)[1], 3e-5)
-    error = np.abs(found - expected).max(axis=1) / np.abs(expected).max(axis=1)
-    assert (error < [1e-9, 1e-8, 1e-6]).all()
 
 
 def test_partial_derivatives_know_friction_armature_and_couplings(five_bar):
@@ -136,7 +115,7 @@ def test_partial_derivatives_of_batches_are_those_of_samples(five_bar):
         inverse_dynamics_derivatives(five_bar, motion)
 
 
-@pytest.mark.parametrize('seed', [None, *seeds([4, 6, 8, 10], 2)])
+@pytest.mark.parametrize('seed', [None, 4, 6, 8, 10])
 def test_efforts_are_linear_in_base_parameters_and_those_of_joints(seed):
     model = mechanisms.five_bar() if seed is None else random_mechanism(seed)[1]
     motion = random_motion(1, model.n_joints, 5, (4,))
@@ -161,24 +140,6 @@ def test_efforts_are_linear_in_base_parameters_and_those_of_joints(seed):
     expected = inverse_dynamics(rubbing, motion) - expected
     size = np.abs(expected).max()
     np.testing.assert_allclose(of_joints, expected, rtol=1e-9, atol=1e-11 * size)
-
-
-@pytest.mark.parametrize('seed', [None, *seeds(range(4))])
-def test_hybrid_dynamics_gives_what_was_not_given(seed):
-    if seed is None:
-        model = mechanisms.five_bar().with_friction({'left_rod': Viscous(0.3)})
-        motion = some_motion(model)
-    else:
-        model, motion = some_closed_motion(seed)
-    wrench = Wrench(model.closure.loops[0].link_b, random_motion(2, 6, 3))
-    effort = inverse_dynamics(model, motion, wrench)
-    moved, pushed = motion.copy(), effort.copy()
-    moved[..., 2:, 1:] = np.nan
-    pushed[..., 0] = np.nan
-    found = hybrid_dynamics(model, moved, pushed, [model.joint_names[0]], wrench)
-    scale = np.abs(motion).max()
-    np.testing.assert_allclose(found.motion, motion, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(found.effort, effort, rtol=1e-10, atol=1e-9)
 
 
 def carried_five_bar():
@@ -228,7 +189,7 @@ def test_a_moving_base_needs_what_its_carrier_gives(five_bar):
     np.testing.assert_allclose(pushed, expected[..., 1], rtol=1e-10, atol=1e-9)
 
 
-@pytest.mark.parametrize('seed', seeds(range(5)))
+@pytest.mark.parametrize('seed', range(5))
 def test_a_floating_base_moves_as_it_is_pushed(seed):
     model, motion = some_closed_motion(seed)
     inertia = np.diag([0.1, 0.2, 0.15])
@@ -250,15 +211,7 @@ def test_a_floating_base_moves_as_it_is_pushed(seed):
     np.testing.assert_allclose(found.twist_rate, base[1][1:], rtol=1e-8, atol=1e-9)
 
 
-def test_a_floating_base_without_inertia_is_refused(five_bar):
-    bare = five_bar.with_inertial_parameters(0.0 * five_bar.inertial_parameters)
-    bare = bare.with_armature(dict.fromkeys(bare.body_names, 0.1))
-    state, effort = some_motion(five_bar, (), 2), np.zeros((1, 2))
-    with pytest.raises(ModelError, match='floating base is singular'):
-        floating_base_forward_dynamics(bare, state, (np.eye(4), np.zeros((1, 6))), effort)
-
-
-@pytest.mark.parametrize('seed', [None, *seeds(range(6))])
+@pytest.mark.parametrize('seed', [None, *range(6)])
 def test_joints_without_motors_transmit_nothing_along_their_screws(seed):
     if seed is None:
         model = mechanisms.five_bar()

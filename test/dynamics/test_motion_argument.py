@@ -54,6 +54,7 @@ def test_any_leading_shape_is_kept(quantity, expected, shape):
     assert quantity(MODEL, motion).shape == (*shape, *expected)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(('quantity', 'least'), [(f, K) for f, K, _ in QUANTITIES])
 def test_a_motion_that_does_not_fit_is_refused(quantity, least):
     if least > 1:
@@ -79,6 +80,7 @@ def test_a_result_that_overflows_is_refused(quantity):
         quantity(MODEL, np.full((3, 2), 1e300))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('call', 'meant'),
     [
@@ -103,14 +105,7 @@ def test_positions_velocities_and_accelerations_apart_are_met_with_the_call_that
         call(np.zeros(MODEL.n_joints))
 
 
-def test_the_call_that_is_meant_is_right():
-    q, v, a = np.random.default_rng(0).normal(size=(3, 5, MODEL.n_joints))
-    together = inverse_dynamics(MODEL, np.stack([q, v, a], axis=-2))
-    for i in range(5):
-        one = inverse_dynamics(MODEL, np.stack([q[i], v[i], a[i]], axis=-2))
-        np.testing.assert_allclose(one, together[i], rtol=1e-13, atol=1e-13)
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('quantity', [quantity for quantity, *_ in QUANTITIES])
 def test_positions_over_time_are_not_taken_for_derivatives_of_one_instant(quantity):
     over_time = np.zeros((200, MODEL.n_joints))

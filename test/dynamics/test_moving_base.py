@@ -5,17 +5,13 @@ from math import comb
 
 import numpy as np
 import pytest
-from support.engine_cases import needs_compiler
-from support.interpolation import derivatives_at_zero, taylor
 from support.random_trees import (
     random_inertias,
     random_poses,
-    random_screw_model,
     random_screws,
 )
 
 from hodyn_ros import (
-    Inertia,
     RobotModel,
     Wrench,
     floating_base_forward_dynamics,
@@ -23,8 +19,7 @@ from hodyn_ros import (
     inverse_dynamics,
     moving_base_inverse_dynamics,
 )
-from hodyn_ros.errors import HodynError, ModelError, MotionError, WrenchError
-from hodyn_ros.lie import se3
+from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.model.friction import Coulomb, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
@@ -64,24 +59,6 @@ def close(actual, expected, tolerance):
     return np.abs(actual - expected).max() <= tolerance * np.abs(expected).max()
 
 
-@pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])
-@pytest.mark.parametrize('seed, K', [(0, 5), (1, 5), (2, 3), (3, 6)])
-def test_a_base_on_a_carrier_needs_what_the_carrier_carries(seed, K, expressed_in):
-    whole, carrier, arm = carrier_and_arm(seed)
-    motion = np.random.default_rng(seed).uniform(-1.0, 1.0, (4, K, N_CARRIER + N_ARM))
-    base = forward_kinematics(carrier, motion[..., :6], 'link6', expressed_in)
-    found = moving_base_inverse_dynamics(
-        arm, motion[..., 6:], base, expressed_in=expressed_in
-    )
-    expected = inverse_dynamics(whole, motion, algorithm='nth_order')
-    assert close(found.effort, expected[..., 6:], 1e-12)
-    # The joints of the carrier, which weighs nothing, feel the wrench and its derivatives.
-    wrench = Wrench('link6', -found.base_wrench, 'body', 'on_robot')
-    bare = RobotModel.from_body_screws(carrier.X, carrier.B, inertias=[None] * 6)
-    on_carrier = inverse_dynamics(bare, motion[..., :6], wrench, algorithm='nth_order')
-    assert close(on_carrier, expected[..., :6], 1e-12)
-
-
 def flying_robot(gravity=(0.5, -1.0, -9.0)):
     """URDF of a tree of revolute and prismatic joints, all links with inertia, and its model."""
     link = (
@@ -103,65 +80,6 @@ def flying_robot(gravity=(0.5, -1.0, -9.0)):
     ]
     xml = f'<robot name="flying">{"".join(parts)}</robot>'
     return xml, RobotModel.from_urdf(xml, gravity=gravity)
-
-
-class FreeFlyer:
-    """The flying robot by Pinocchio: its coordinates and twists have the linear part first."""
-
-    def __init__(self, xml, gravity):
-        self.pin = pytest.importorskip('pinocchio')
-        self.model = self.pin.buildModelFromXML(xml, self.pin.JointModelFreeFlyer())
-        self.model.gravity.linear = np.array(gravity)
-        self.data = self.model.createData()
-
-    def configuration(self, pose, q):
-        turn = self.pin.Quaternion(np.ascontiguousarray(pose[:3, :3])).coeffs()
-        return np.concatenate([pose[:3, 3], turn, q])
-
-    def effort(self, pose, twist, motion):
-        """Wrench on the base, moment first, and efforts."""
-        velocity, rate = (np.r_[V[3:], V[:3], q] for V, q in zip(twist, motion[1:]))
-        configuration = self.configuration(pose, motion[0])
-        tau = self.pin.rnea(self.model, self.data, configuration, velocity, rate)
-        return np.r_[tau[3:6], tau[:3], tau[6:]]
-
-    def acceleration(self, pose, twist, q, qd, effort, wrench):
-        """Rate of the twist, angular part first, and accelerations."""
-        tau = np.r_[wrench[3:], wrench[:3], effort]
-        velocity = np.r_[twist[3:], twist[:3], qd]
-        found = self.pin.aba(
-            self.model, self.data, self.configuration(pose, q), velocity, tau
-        )
-        return np.r_[found[3:6], found[:3], found[6:]]
-
-    def momentum(self, pose, twist, q, qd):
-        """Linear momentum, and angular about the origin of the world."""
-        velocity = np.r_[twist[3:], twist[:3], qd]
-        h = self.pin.computeCentroidalMomentum(
-            self.model, self.data, self.configuration(pose, q), velocity
-        )
-        arm = np.cross(self.data.com[0], h.linear)
-        return np.r_[h.linear, h.angular + arm]
-
-
-def test_efforts_and_base_wrench_are_those_of_pinocchios_free_flyer():
-    xml, model = flying_robot()
-    oracle = FreeFlyer(xml, model.gravity)
-    carrier = random_screw_model(3, n=6, tree=False)
-    whole = np.random.default_rng(4).uniform(-1.0, 1.0, (5, 10))
-
-    def by_pinocchio(times):
-        motion = taylor(whole, times)[:, :3]
-        base = forward_kinematics(carrier, motion[..., :6], 'link6')
-        joints = motion[..., 6:]
-        return np.array([oracle.effort(*x) for x in zip(base.pose, base.twist, joints)])
-
-    base = forward_kinematics(carrier, whole[:, :6], 'link6')
-    found = moving_base_inverse_dynamics(model, whole[:, 6:], base)
-    both = np.concatenate([found.base_wrench, found.effort], axis=-1)
-    expected = derivatives_at_zero(by_pinocchio, 2, radius=0.3, nodes=24)
-    for m, tolerance in enumerate((1e-12, 1e-11, 1e-9)):  # what interpolation leaves
-        assert np.abs(both[m] - expected[m]).max() <= tolerance * np.abs(expected[m]).max()
 
 
 def test_wrenches_in_base_axes_move_with_the_base():
@@ -226,32 +144,6 @@ def test_friction_and_armature_are_those_of_the_joints():
     assert back.acceleration == pytest.approx(joints[2:], rel=1e-8, abs=1e-8)
 
 
-@needs_compiler
-def test_compiled_and_interpreted_programs_agree():
-    _, carrier, arm = carrier_and_arm(9)
-    motion = np.random.default_rng(9).uniform(-1.0, 1.0, (100, 5, N_CARRIER + N_ARM))
-    base = forward_kinematics(carrier, motion[..., :6], 'link6')
-    joints = motion[..., 6:]
-    before = moving_base_inverse_dynamics(arm, joints[0], (base.pose[0], base.twist[0]))
-    flown = floating_base_forward_dynamics(
-        arm, joints[0, :2], (base.pose[0], base.twist[0]), before[0]
-    )
-    arm.warm_up(
-        0,
-        lambda: moving_base_inverse_dynamics(arm, joints[0], (base.pose[0], base.twist[0])),
-        lambda: floating_base_forward_dynamics(
-            arm, joints[0, :2], (base.pose[0], base.twist[0]), before[0]
-        ),
-    )
-    after = moving_base_inverse_dynamics(arm, joints, base)
-    for x, y in zip(before, after):
-        assert close(y[0], x, 1e-12)
-    efforts = np.broadcast_to(before[0], (100, *before[0].shape))
-    then = floating_base_forward_dynamics(arm, joints[:, :2], base, efforts)
-    for x, y in zip(flown, then):
-        assert close(y[0], x, 1e-9)
-
-
 # --- A base that floats --------------------------------------------------------------------------
 
 
@@ -280,62 +172,13 @@ def test_the_wrench_and_efforts_of_a_motion_cause_it(seed, expressed_in):
     assert close(found.twist_rate, base.twist[:, 1:], 1e-9)
 
 
-def test_accelerations_are_those_of_pinocchios_free_flyer():
-    xml, model = flying_robot()
-    oracle = FreeFlyer(xml, model.gravity)
-    rng = np.random.default_rng(11)
-    pose, twist = random_poses(rng, 1)[0], rng.normal(size=6)
-    state, effort, wrench = (
-        rng.normal(size=(2, 4)),
-        rng.normal(size=(1, 4)),
-        rng.normal(size=6),
-    )
-    expected = oracle.acceleration(pose, twist, *state, effort[0], wrench)
-    found = floating_base_forward_dynamics(
-        model, state, (pose, twist[None]), effort, base_wrench=wrench[None]
-    )
-    assert np.r_[found.twist_rate[0], found.acceleration[0]] == pytest.approx(
-        expected, rel=1e-11
-    )
-
-
-def test_a_flight_without_forces_keeps_its_momentum_to_the_order_of_the_integration():
-    xml, model = flying_robot(gravity=(0.0, 0.0, 0.0))
-    oracle = FreeFlyer(xml, model.gravity)
-    rng = np.random.default_rng(12)
-    effort = rng.normal(size=(1, 4))  # forces between the bodies
-
-    def rate(x):
-        pose, V, q, qd = x
-        found = floating_base_forward_dynamics(
-            model, np.stack([q, qd]), (pose, V[None]), effort
-        )
-        return V, found.twist_rate[0], qd, found.acceleration[0]
-
-    def moved(x, derivative, h):
-        # The pose moves along a screw.
-        V, *rates = derivative
-        return (x[0] @ se3.exp(h * V), *(y + h * dy for y, dy in zip(x[1:], rates)))
-
-    def fly(steps):
-        x, h = start, 0.4 / steps
-        for _ in range(steps):  # the midpoint rule, of the second order
-            x = moved(x, rate(moved(x, rate(x), 0.5 * h)), h)
-        return oracle.momentum(*x)
-
-    start = random_poses(rng, 1)[0], rng.normal(size=6), *rng.normal(size=(2, 4))
-    before = oracle.momentum(*start)
-    coarse, fine = (np.abs(fly(steps) - before).max() for steps in (40, 80))
-    assert fine < 1e-2
-    assert coarse / fine == pytest.approx(4.0, rel=0.35)
-
-
 # --- What cannot be computed ---------------------------------------------------------------------
 
 POSE, TWIST = np.eye(4), np.zeros((4, 6))
 STRETCHED = np.diag([1.0, 1.0, 1.1, 1.0])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'base, message',
     [
@@ -371,28 +214,6 @@ def test_a_base_without_inertia_cannot_float():
     )
     # It falls.
     assert found.twist_rate[0] == pytest.approx([0, 0, 0, *heavy.gravity], abs=1e-12)
-
-
-def test_wrenches_on_the_base_of_another_shape_are_refused():
-    model = RobotModel.from_body_screws(
-        [[0, 0, 1, 0, 0, 0]],
-        [np.eye(4)],
-        inertias=[Inertia(1.0, (0.1, 0.0, 0.0), np.eye(3))],
-    )
-    with pytest.raises(
-        WrenchError, match=r'base_wrench has shape \(1, 6\), expected \(..., 2'
-    ):
-        floating_base_forward_dynamics(
-            model,
-            [[0.0], [0.0]],
-            (POSE, TWIST),
-            [[0.0], [0.0]],
-            base_wrench=np.zeros((1, 6)),
-        )
-    with pytest.raises(HodynError, match=r'twist of the base has shape \(0, 6\)'):
-        floating_base_forward_dynamics(
-            model, [[0.0], [0.0]], (POSE, np.zeros((0, 6))), [[0.0]]
-        )
 
 
 def test_an_impossible_inertia_of_the_base_link_is_refused_where_it_matters():

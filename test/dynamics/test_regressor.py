@@ -5,10 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
-from support.dynamics_cases import EARTH, ROBOTS, load, make_case
+from support.dynamics_cases import ROBOTS, load
 from support.engine_cases import relative_errors
-from support.oracles import PinOracle
-from support.random_trees import helical_model, random_motion, random_screw_model
+from support.random_trees import random_motion
 
 from hodyn_ros import (
     ModelWarning,
@@ -18,17 +17,14 @@ from hodyn_ros import (
     joint_regressor,
     regressor,
 )
-from hodyn_ros.dynamics import parameter_names
-from hodyn_ros.engine.partials_program import regressor_program
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.friction import Coulomb, FrictionLaw, Offset, Sigmoid, Viscous
+from hodyn_ros.model.friction import Coulomb, Offset, Viscous
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 # With branches, prismatic and mimic joints, several of these on one path.
 SOME = ('Panda', 'Panda with hand', 'tree 0', 'tree 3', 'tree 5', 'tree 11')
 # Parameters of Pinocchio: m, h, xx, xy, yy, xz, yz, zz.
-FROM_PINOCCHIO = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
 
 
 @pytest.fixture(scope='module')
@@ -36,87 +32,10 @@ def panda():
     return load(ROBOTS['Panda']().xml)
 
 
-def pinocchio_regressor(oracle, model, motion):
-    """Regressor by Pinocchio at one sample, in the order of the model."""
-    q, qd, q2d = oracle.full(motion[:3])
-    Y = oracle.pin.computeJointTorqueRegressor(
-        oracle.model, oracle.data, oracle.configuration(q), qd, q2d
-    ).reshape(len(q), -1, 10)[..., FROM_PINOCCHIO]
-    rows = [
-        oracle.model.joints[oracle.model.getJointId(name)].id for name in model.body_names
-    ]
-    return oracle.G.T @ Y[:, np.array(rows) - 1].reshape(len(q), -1)
-
-
 # --- Inertial parameters ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('name', SOME)
-def test_efforts_of_order_0_to_4_are_those_of_power_series(name):
-    case = make_case(name, K=7, wrenches=False)
-    Q = regressor(case.model, case.motion) @ case.model.inertial_parameters
-    errors = relative_errors(Q, case.expected, case.scale)
-    assert np.all(errors[:3] <= 1e-13)
-    assert np.all(errors <= 1e-12)
-
-
-@pytest.mark.parametrize('make', [helical_model, random_screw_model])
-@pytest.mark.parametrize('seed', range(4))
-def test_efforts_of_prismatic_and_helical_joints_are_those_of_another_formulation(
-    make, seed
-):
-    model = make(seed)
-    motion = random_motion(seed, model.n_joints, 7, (4,))
-    Q = regressor(model, motion) @ model.inertial_parameters
-    expected = inverse_dynamics(model, motion, algorithm='nth_order')
-    errors = relative_errors(Q, expected)
-    assert np.all(errors[:3] <= 1e-13)
-    assert np.all(errors <= 1e-12)
-
-
-@pytest.mark.parametrize('name', SOME)
-def test_every_entry_of_order_0_is_that_of_pinocchio(name):
-    pytest.importorskip('pinocchio')
-    robot = ROBOTS[name]()
-    model = load(robot.xml)
-    oracle = PinOracle(robot.xml, model.joint_names, EARTH)
-    motion = random_motion(1, model.n_joints, 3, (3,))
-    for sample, (Y,) in zip(motion, regressor(model, motion)):
-        expected = pinocchio_regressor(oracle, model, sample)
-        assert np.abs(Y - expected).max() <= 1e-13 * np.abs(expected).max()
-
-
-@pytest.mark.parametrize('name', ['Panda', 'tree 5', 'tree 11'])
-def test_every_column_is_the_effort_of_its_parameter_in_all_orders(name):
-    model = load(ROBOTS[name]().xml)
-    motion = random_motion(2, model.n_joints, 5)
-    Y = regressor(model, motion)
-    scale = np.abs(Y).max(axis=(1, 2))[:, None]
-    for column, parameters in enumerate(np.eye(10 * model.n_bodies)):
-        other = model.with_inertial_parameters(parameters)
-        Q = inverse_dynamics(other, motion, algorithm='hybrid')
-        assert np.all(np.abs(Y[..., column] - Q) <= 1e-13 * scale), column
-
-
-def test_programs_are_as_short_as_documented(panda):
-    counts = [regressor_program(panda, K).program.flops for K in (3, 4, 5)]
-    assert counts == [1555, 4716, 9777]
-
-
 # --- Models with other parameters ---------------------------------------------------------------
-
-
-def test_a_point_mass_has_the_parameters_of_the_textbook(panda):
-    m, c = 1.5, np.array([0.1, -0.2, 0.3])
-    added = (
-        panda.with_payload('panda_link7', m, c).inertial_parameters
-        - panda.inertial_parameters
-    )
-    xx, xy, xz, _, yy, yz, _, _, zz = (m * (c @ c * np.eye(3) - np.outer(c, c))).ravel()
-    np.testing.assert_allclose(
-        added[60:], [m, *(m * c), xx, xy, xz, yy, yz, zz], atol=1e-15
-    )
-    assert not added[:60].any()
 
 
 @pytest.mark.parametrize('name', SOME)
@@ -136,27 +55,7 @@ def test_parameters_go_into_a_model_and_come_back(name):
     assert other.links is not None and other.joint_names == model.joint_names
 
 
-@pytest.mark.parametrize('name', ['Panda', 'tree 5'])
-@pytest.mark.parametrize(
-    'algorithm', ['auto', 'spatial', 'closed_form', 'compiled_robot', 'compiled_tree']
-)
-def test_efforts_with_impossible_parameters_are_those_of_pinocchios_regressor(
-    name, algorithm
-):
-    pytest.importorskip('pinocchio')
-    robot = ROBOTS[name]()
-    model = load(robot.xml)
-    oracle = PinOracle(robot.xml, model.joint_names, EARTH)
-    parameters = np.random.default_rng(1).normal(size=(model.n_bodies, 10))
-    parameters[::2, 0] = 0.0  # first moments without a mass
-    parameters = parameters.ravel()
-    motion = random_motion(4, model.n_joints, 3)
-    other = model.with_inertial_parameters(parameters)
-    (Q,) = inverse_dynamics(other, motion, algorithm=algorithm)
-    expected = pinocchio_regressor(oracle, model, motion) @ parameters
-    assert np.abs(Q - expected).max() <= 1e-13 * np.abs(expected).max()
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'changed, message',
     [
@@ -196,16 +95,6 @@ def test_parameters_of_another_shape_or_not_finite_are_refused(panda):
 # --- Parameters of the joints -------------------------------------------------------------------
 
 
-class Quadratic(FrictionLaw):
-    """A law of one's own, of order 0 and 1."""
-
-    def effort(self, velocity):
-        v = velocity
-        return np.stack(
-            [v[..., 0] * np.abs(v[..., 0]), 2.0 * np.abs(v[..., 0]) * v[..., 1]], -1
-        )
-
-
 @pytest.mark.parametrize('name', ['Panda', 'Panda with hand', 'tree 11'])
 def test_inertias_friction_and_armature_together_make_the_efforts(name):
     model = load(ROBOTS[name]().xml)
@@ -227,29 +116,6 @@ def test_inertias_friction_and_armature_together_make_the_efforts(name):
     assert np.all(relative_errors(Q, expected) <= 1e-13)
 
 
-def test_springs_parallel_to_joints_act_on_the_joint_that_is_followed():
-    model = load(ROBOTS['Panda with hand']().xml)
-    motion = random_motion(7, model.n_joints, 5)
-    Y = joint_regressor(model, motion, ['stiffness'])
-    assert Y.shape == (3, model.n_joints, model.n_bodies)
-    # The fingers have the position of one joint.
-    follower, followed = model.n_bodies - 1, model.coordinate[-1]
-    assert list(model.coordinate).count(followed) == 2
-    for order in range(3):
-        expected = np.zeros((model.n_joints, model.n_bodies))
-        expected[model.coordinate, range(model.n_bodies)] = motion[order, model.coordinate]
-        np.testing.assert_allclose(Y[order], expected, rtol=1e-15)
-    assert Y[0, followed, follower] == motion[0, followed]
-
-
-def test_laws_of_ones_own_are_terms_too(panda):
-    motion = random_motion(8, 7, 4)
-    Y = joint_regressor(panda, motion, [Quadratic(), Sigmoid(1.0, 2.0, 0.1)])
-    v, a = motion[1], motion[2]
-    expected = [np.diag(v * np.abs(v)), np.diag(2.0 * np.abs(v) * a)]
-    np.testing.assert_allclose(Y[..., ::2], expected, rtol=1e-14)
-
-
 @pytest.mark.parametrize('term', ['damping', 1.0, None])
 def test_unknown_terms_are_refused(panda, term):
     for call in (
@@ -261,47 +127,6 @@ def test_unknown_terms_are_refused(panda, term):
 
 
 # --- Base parameters ----------------------------------------------------------------------------
-
-
-def test_panda_has_43_base_parameters_as_in_the_literature(panda):
-    """Gaz et al. 2019, "Dynamic Identification of the Franka Emika Panda Robot"."""
-    found = base_parameters(panda)
-    assert found.rank == 43
-    assert found.pivots[42] > 1e-3 and found.pivots[43] < 1e-13
-    assert base_parameters(panda, seed=1).rank == 43
-
-
-@pytest.mark.parametrize('name', SOME)
-def test_rank_is_that_of_pinocchios_regressor(name):
-    pytest.importorskip('pinocchio')
-    robot = ROBOTS[name]()
-    model = load(robot.xml)
-    oracle = PinOracle(robot.xml, model.joint_names, EARTH)
-    motions = random_motion(
-        9, model.n_joints, 3, (40 * -(-model.n_bodies // model.n_joints),)
-    )
-    Y = np.concatenate([pinocchio_regressor(oracle, model, motion) for motion in motions])
-    assert base_parameters(model).rank == np.linalg.matrix_rank(
-        Y, tol=1e-10 * np.abs(Y).max()
-    )
-
-
-@pytest.mark.parametrize('name', SOME)
-def test_base_parameters_determine_the_efforts_in_all_orders(name):
-    model = load(ROBOTS[name]().xml)
-    terms = [Viscous(1.0), 'armature']
-    b, independent, dependent, Z, mapping, _ = base_parameters(model, terms)
-    count = 12 * model.n_bodies
-    assert sorted([*independent, *dependent]) == list(range(count))
-    assert Z.shape == (b, count - b) and mapping.shape == (b, count)
-    parameters = np.random.default_rng(0).normal(size=count)
-    combined = parameters[independent] + Z @ parameters[dependent]
-    np.testing.assert_allclose(mapping @ parameters, combined, atol=1e-12)
-    motion = random_motion(10, model.n_joints, 6, (3,))
-    Y = [regressor(model, motion), joint_regressor(model, motion, terms)]
-    Y = np.concatenate(Y, axis=-1)
-    errors = relative_errors(Y[..., independent] @ combined, Y @ parameters)
-    assert np.all(errors <= 1e-12)
 
 
 def test_what_does_not_matter_depends_on_gravity():
@@ -320,27 +145,4 @@ def test_armature_is_told_apart_from_inertia_where_more_than_the_joint_moves_it(
     assert base_parameters(panda, ['armature']).rank == 43 + 7 - 2
 
 
-def test_tolerance_that_is_not_above_zero_is_refused(panda):
-    with pytest.raises(ModelError, match='The tolerance is 0.0'):
-        base_parameters(panda, tolerance=0.0)
-
-
 # --- Names --------------------------------------------------------------------------------------
-
-
-def test_every_column_has_a_name(panda):
-    terms = (Viscous(1.0), 'armature')
-    names = parameter_names(panda, terms)
-    motion = random_motion(0, 7, 3, (2,))
-    assert (
-        len(names)
-        == len(set(names))
-        == 70 + joint_regressor(panda, motion, terms).shape[-1]
-    )
-    parameters = dict(zip(names, panda.inertial_parameters))
-    joint = panda.body_names.index('panda_joint3')
-    assert parameters['panda_joint3 mass'] == panda.M_body[joint][3, 3]
-    assert parameters['panda_joint3 iyz'] == panda.M_body[joint][1, 2]
-    assert names[70:72] == ('panda_joint1 viscous', 'panda_joint1 armature')
-    with pytest.raises(ModelError, match='springy'):
-        parameter_names(panda, ['springy'])

@@ -108,26 +108,6 @@ def test_rotors_agree_with_the_tree_in_which_they_are_bodies(which, request):
     np.testing.assert_allclose(again, motion[:, 2:], rtol=1e-8, atol=1e-8)
 
 
-def test_rotors_agree_with_pinocchio(geared):
-    pin = pytest.importorskip('pinocchio')
-    tree = pin.buildModelFromXML(re.sub(r'<coupling.*?</coupling>', '', URDF_PLUS))
-    tree.gravity.linear = np.array(GRAVITY)
-    data = tree.createData()
-    G = np.zeros((tree.nv, 3))
-    turning = np.zeros(tree.nq)
-    for j, (joint, ratio) in enumerate(zip(JOINTS, RATIOS)):
-        G[tree.joints[tree.getJointId(joint)].idx_v, j] = 1.0
-        G[tree.joints[tree.getJointId(f'turn{j}')].idx_v, j] = ratio
-    for motion in random_motion(5, 3, 3, (4,)):
-        for j, (joint, ratio) in enumerate(zip(JOINTS, RATIOS)):
-            turning[tree.joints[tree.getJointId(joint)].idx_q] = motion[0, j]
-            angle, q = ratio * motion[0, j], tree.joints[tree.getJointId(f'turn{j}')].idx_q
-            turning[q : q + 2] = np.cos(angle), np.sin(angle)
-        Q = G.T @ pin.rnea(tree, data, turning, G @ motion[1], G @ motion[2])
-        found = inverse_dynamics(geared, motion)[0]
-        np.testing.assert_allclose(found, Q, rtol=0.0, atol=1e-12 * np.abs(Q).max())
-
-
 def test_what_reflected_inertia_leaves_out_is_the_turning_of_the_carrier():
     arm = RobotModel.from_urdf(robots.robot(*ARM), gravity=GRAVITY)
     q = random_motion(3, 3, 1, (4,))
@@ -224,6 +204,7 @@ def test_a_rotor_is_a_link_that_turns(with_rotors):
     assert armature['second'] == 0.0
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('rotor', 'message'),
     [

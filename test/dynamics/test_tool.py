@@ -4,112 +4,13 @@ import numpy as np
 import pytest
 from scipy.interpolate import BPoly
 from scipy.spatial.transform import Rotation
-from support.random_trees import random_gravity, random_motion, random_robot
-from support.tool_cases import (
-    CENTER,
-    GRAVITY,
-    LINK,
-    MASS,
-    PANDA,
-    PinPoses,
-    derivatives_at_zero,
-    moved,
-)
 
-from hodyn_ros import RobotModel, Wrench, forward_kinematics, inverse_dynamics
 from hodyn_ros.dynamics.wrenches import (
     brought_to_rest,
     continued,
-    tool_weight,
     wrench_from_frame,
 )
 from hodyn_ros.lie import se3
-
-motions = pytest.mark.parametrize('seed', range(5))
-expressions = pytest.mark.parametrize('expressed_in', ['body', 'spatial'])
-
-
-def panda():
-    return RobotModel.from_urdf(PANDA, gravity=GRAVITY)
-
-
-def weight_of(model, motion, orders, expressed_in):
-    pose, twist = forward_kinematics(model, motion[:orders], LINK)
-    return tool_weight(pose, twist, model.gravity, MASS, CENTER, expressed_in)
-
-
-@motions
-@expressions
-def test_derivatives_of_the_weight_match_interpolation_along_the_motion(seed, expressed_in):
-    poses, motion = PinPoses(), random_motion(seed, 7, 5)
-
-    def weight(time):
-        R, r = poses(moved(motion, time))
-        force = MASS * GRAVITY
-        if expressed_in == 'spatial':
-            return np.concatenate([np.cross(r + R @ CENTER, force), force])
-        return np.concatenate([np.cross(CENTER, R.T @ force), R.T @ force])
-
-    expected = derivatives_at_zero(weight)
-    for orders in (1, 2, 3):
-        computed = weight_of(panda(), motion, orders, expressed_in)
-        np.testing.assert_allclose(computed, expected[:orders], atol=1e-8)
-
-
-@motions
-@expressions
-def test_weight_as_a_wrench_needs_the_efforts_that_a_payload_adds_by_gravity(
-    seed, expressed_in
-):
-    motion, model = random_motion(seed, 7, 5), panda()
-    weightless = RobotModel.from_urdf(PANDA, gravity=(0.0, 0.0, 0.0))
-    loaded, loaded_weightless = (
-        robot.with_payload(LINK, MASS, CENTER) for robot in (model, weightless)
-    )
-    bare, full, without, inertia = (
-        inverse_dynamics(robot, motion)
-        for robot in (model, loaded, weightless, loaded_weightless)
-    )
-    weight = Wrench(
-        LINK, weight_of(model, motion, 3, expressed_in), expressed_in, 'on_robot'
-    )
-    np.testing.assert_allclose(
-        inverse_dynamics(model, motion, weight) - bare,
-        (full - inertia) - (bare - without),
-        atol=1e-11 * np.abs(full).max(),
-    )
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-@motions
-def test_weight_agrees_between_expressions_on_every_link_of_a_tree(seed):
-    tree = random_robot(seed)
-    model = RobotModel.from_urdf(tree.xml, gravity=random_gravity(seed))
-    motion = random_motion(seed, model.n_joints, 5)
-    for link in tree.links:
-        pose, twist = forward_kinematics(model, motion[:3], link)
-        efforts = [
-            inverse_dynamics(
-                model,
-                motion,
-                Wrench(link, tool_weight(pose, twist, model.gravity, MASS, CENTER, e), e),
-            )
-            for e in ('body', 'spatial')
-        ]
-        np.testing.assert_allclose(*efforts, atol=1e-10 * np.abs(efforts[0]).max())
-
-
-def test_weight_of_many_samples_is_that_of_each():
-    motion = random_motion(3, 7, 3, (4, 2))
-    pose, twist = forward_kinematics(panda(), motion, LINK)
-    for expressed_in in ('body', 'spatial'):
-        together = tool_weight(pose, twist, GRAVITY, MASS, CENTER, expressed_in)
-        assert together.shape == (4, 2, 3, 6)
-        for index in np.ndindex(4, 2):
-            alone = tool_weight(
-                pose[index], twist[index], GRAVITY, MASS, CENTER, expressed_in
-            )
-            np.testing.assert_allclose(together[index], alone, atol=1e-13)
 
 
 def test_wrench_of_a_sensor_has_the_moment_of_its_force_about_the_link():

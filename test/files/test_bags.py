@@ -2,28 +2,19 @@
 
 import importlib
 import json
-import runpy
-import sys
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.io_cases import START, model, results, samples, swing
+from support.io_cases import START, model, results, swing
 
 from hodyn_ros.errors import FileError, JointNameError
 from hodyn_ros.files import (
-    ResultsWriter,
-    Samples,
-    compute,
-    compute_stream,
     iterate_motion,
-    join_results,
     read_motion,
     write_results,
 )
-from hodyn_ros.files.messages import HODYN_MESSAGES, decode, definition, encode, typestore
+from hodyn_ros.files.messages import HODYN_MESSAGES, definition, typestore
 
 rosbag2 = pytest.importorskip('rosbags.rosbag2')
 
@@ -110,30 +101,9 @@ def contents(path):
     return found
 
 
-def bytes_in(path):
-    """Messages of a bag by topic, as rosbags finds them."""
-    found = {}
-    with rosbag2.Reader(path) as reader:
-        for connection, stamp, data in reader.messages():
-            found.setdefault((connection.topic, connection.msgtype), []).append(
-                (stamp, data)
-            )
-    return found
-
-
 def test_definitions_are_those_of_hodyn_msgs():
     for name in HODYN_MESSAGES:
         assert definition(name) == (ROOT / 'hodyn_msgs' / 'msg' / f'{name}.msg').read_text()
-
-
-def test_definitions_are_installed_as_data(monkeypatch):
-    captured = {}
-    setuptools = SimpleNamespace(setup=captured.update, find_packages=lambda **_: [])
-    monkeypatch.setitem(sys.modules, 'setuptools', setuptools)
-    monkeypatch.chdir(ROOT)
-    runpy.run_path('setup.py')
-    files = dict(captured['data_files'])['share/hodyn_ros/hodyn_msgs/msg']
-    assert {f'hodyn_msgs/msg/{name}.msg' for name in HODYN_MESSAGES} <= set(files)
 
 
 def test_types_have_the_hashes_that_ros_gives_them():
@@ -153,102 +123,6 @@ def test_types_have_the_hashes_that_ros_gives_them():
         assert (
             STORE.hash_rihs01(f'hodyn_msgs/msg/{name}') == hashes[f'hodyn_msgs/msg/{name}']
         )
-
-
-def test_a_motion_comes_back_from_a_bag(bag):
-    whole = compute(MODEL, samples(start=START))
-    write_results(bag, whole)
-    found = read_motion(bag)
-    assert found.joint_names == MODEL.joint_names
-    assert found.start == START
-    assert not found.is_measured
-    np.testing.assert_array_equal(found.motion, whole.motion)
-    np.testing.assert_allclose(found.times, whole.times, rtol=0, atol=0.51e-9)
-    parts = list(iterate_motion(bag, chunk=33))
-    assert [len(part) for part in parts] == [33] * 6 + [2]
-    np.testing.assert_array_equal(
-        np.concatenate([part.motion for part in parts]), whole.motion
-    )
-    assert all(part.start == START for part in parts)
-
-
-@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
-def test_others_read_what_is_written(tmp_path, storage):
-    written = results(wrenches=False)
-    written.effort[5, 2] = np.nan
-    written.effort[6, 1:] = np.nan
-    written.effort[7] = np.nan
-    write_results(tmp_path / 'bag', written, storage=storage)
-    found = contents(tmp_path / 'bag')
-    stamps = [START + round(1e9 * time) for time in written.times]
-    assert {m.header.frame_id for pairs in found.values() for _, m in pairs} == {'base'}
-    efforts = found['/hodyn_node/joint_effort']
-    assert [stamp for stamp, _ in efforts] == stamps[:7] + stamps[8:]
-    for (stamp, message), i in zip(efforts, [*range(7), *range(8, 40)]):
-        order = {5: 1, 6: 0}.get(i, 2)
-        assert 10**9 * message.header.stamp.sec + message.header.stamp.nanosec == stamp
-        assert message.joint_names == ['shoulder', 'elbow']
-        assert (message.valid_order, message.continuous_order) == (order, order)
-        assert (message.source, message.delay) == (1, 0.0)
-        values = [message.effort, message.effort_dot, message.effort_ddot]
-        for m, value in enumerate(values):
-            np.testing.assert_array_equal(value, written.effort[i, m] if m <= order else [])
-        assert len(message.effort_std) == len(message.effort_ddot_std) == 0
-    mirror = found['/hodyn_node/joint_effort/order_1']
-    assert len(mirror) == 38
-    np.testing.assert_array_equal(mirror[0][1].effort, written.effort[0, 1])
-    _, first = found['/hodyn_node/joint_effort/order_0'][0]
-    np.testing.assert_array_equal(first.position, written.motion[0, 0])
-    np.testing.assert_array_equal(first.velocity, written.motion[0, 1])
-    _, motion = found['/joint_motion'][3]
-    np.testing.assert_array_equal(motion.snap, written.motion[3, 4])
-    _, motors = found['/hodyn_node/motor_reference'][9]
-    assert motors.motor_names == ['shoulder', 'elbow_motor1', 'elbow_motor2']
-    assert motors.joint_names == ['shoulder', 'elbow', 'elbow']
-    np.testing.assert_array_equal(motors.acceleration, written.motors.position[9, 2])
-    np.testing.assert_array_equal(motors.torque, written.motors.torque[9, 0])
-    assert len(motors.torque_dot) == 0
-    np.testing.assert_array_equal(
-        motors.deflection, written.motors.position[9, 0] - written.motion[9, 0, [0, 1, 1]]
-    )
-    _, mirrored = found['/hodyn_node/motor_reference/state'][9]
-    np.testing.assert_array_equal(mirrored.effort, written.motors.torque[9, 0])
-
-
-def test_the_library_of_mcap_reads_what_is_written(tmp_path):
-    library = pytest.importorskip('mcap.reader')
-    written = results(3000, wrenches=False)
-    written.effort[5, 2] = np.nan
-    write_results(tmp_path / 'bag', written)
-    expected, found = bytes_in(tmp_path / 'bag'), {}
-    with open(tmp_path / 'bag' / 'bag.mcap', 'rb') as file:
-        reader = library.SeekingReader(file, validate_crcs=True)
-        summary = reader.get_summary()
-        for schema, channel, message in reader.iter_messages():
-            assert (
-                schema.data.decode() == STORE.generate_msgdef(schema.name, ros_version=2)[0]
-            )
-            item = message.log_time, message.data
-            found.setdefault((channel.topic, schema.name), []).append(item)
-        begin = found['/joint_motion', MOTION][2000][0]
-        later = reader.iter_messages('/joint_motion', starting_at=begin)
-        assert sum(1 for _ in later) == 1000
-        assert [item.name for item in reader.iter_metadata()] == ['rosbag2']
-    assert found == expected
-    assert len(summary.chunk_indexes) > 3
-    counts = summary.statistics.channel_message_counts.values()
-    assert sorted(counts) == sorted(map(len, expected.values()))
-
-
-def test_parts_of_any_size_make_the_same_messages(bag):
-    whole = results(400, wrenches=False)
-    whole.effort[7] = np.nan
-    write_results(bag.with_stem('whole'), whole)
-    with ResultsWriter(bag) as writer:
-        for rows in np.split(np.arange(400), [1, 2, 5, 300, 303]):
-            arrays = {what: values[rows] for what, values in whole.arrays().items()}
-            writer.write(whole.with_arrays(arrays, times=whole.times[rows]))
-    assert bytes_in(bag) == bytes_in(bag.with_stem('whole'))
 
 
 def test_a_chunk_that_differs_from_its_checksum_is_refused(tmp_path):
@@ -285,56 +159,7 @@ def test_ros_itself_reads_what_is_written(tmp_path):
     assert len(counts) == 7
 
 
-def test_messages_as_ros_serializes_them_are_read(tmp_path):
-    """Real senders leave what was in their memory between strings and behind the end."""
-    serialization = pytest.importorskip('rclpy.serialization')
-    sensor_msgs = pytest.importorskip('sensor_msgs.msg')
-    positions = np.random.default_rng(0).normal(size=(50, 2))
-    batch = []
-    for i, row in enumerate(positions.tolist()):
-        message = sensor_msgs.JointState(name=['a', 'bcd'], position=row, effort=[1.0, 2.0])
-        message.header.stamp.sec, message.header.stamp.nanosec = i, 7
-        batch.append(serialization.serialize_message(message))
-    decoded = decode(STATE, batch)
-    assert sum(len(item.rows) for item in decoded) == 50
-    for item in decoded:
-        np.testing.assert_array_equal(item.values['position'], positions[item.rows])
-        np.testing.assert_array_equal(item.stamps, 10**9 * item.rows + 7)
-        assert item.values['velocity'].shape[1] == 0
-    # Garbage in the gaps does not make messages different.
-    dirty = []
-    for data in batch:
-        clean = bytearray(data)
-        clean[4 + 8 + 4 + 1 : 4 + 16] = bytes(
-            np.random.default_rng(1).integers(0, 256, 3, 'u1')
-        )
-        dirty.append(bytes(clean))
-    lengths = {len(data) for data in batch}
-    assert len(decode(STATE, [*batch, *dirty])) == len(lengths)
-
-
-@pytest.mark.parametrize('little', [True, False])
-def test_both_byte_orders_are_read(little):
-    fields = {'name': ('a', 'b'), 'position': np.array([[1.0, 2.0], [3.0, 4.0]])}
-    stamps = np.array([5, 10**18 + 1], dtype=np.int64)
-    batch = [row.tobytes() for row in encode(STATE, stamps, 'f', fields)]
-    if not little:
-        batch = [
-            bytes(
-                STORE.serialize_cdr(
-                    STORE.deserialize_cdr(data, STATE), STATE, little_endian=False
-                )
-            )
-            for data in batch
-        ]
-    (decoded,) = decode(STATE, batch)
-    assert decoded.names == {'name': ('a', 'b')}
-    np.testing.assert_array_equal(decoded.stamps, stamps)
-    np.testing.assert_array_equal(decoded.values['position'], fields['position'])
-
-
-@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
-@pytest.mark.parametrize('compression', [None, 'MESSAGE', 'FILE'])
+@pytest.mark.parametrize('storage, compression', [('mcap', 'MESSAGE'), ('sqlite3', 'FILE')])
 def test_recorded_joint_states_are_measurements(tmp_path, storage, compression):
     mode = compression and getattr(rosbag2.CompressionMode, compression)
     path, motion = recorded_states(tmp_path / 'bag', storage=storage, compression=mode)
@@ -344,21 +169,6 @@ def test_recorded_joint_states_are_measurements(tmp_path, storage, compression):
     assert found.start == START
     np.testing.assert_array_equal(found.motion, motion[:, :, ::-1])
     np.testing.assert_allclose(found.times, 0.002 * np.arange(900), rtol=0, atol=1e-12)
-
-
-def test_a_recording_becomes_a_bag_of_efforts_part_by_part(tmp_path):
-    path, _ = recorded_states(tmp_path / 'bag')
-    whole = compute(MODEL, read_motion(path))
-    stream = join_results(list(compute_stream(MODEL, iterate_motion(path, chunk=101))))
-    np.testing.assert_array_equal(stream.motion, whole.motion)
-    write_results(tmp_path / 'out.mcap', stream)
-    efforts = contents(tmp_path / 'out.mcap')['/hodyn_node/joint_effort']
-    assert len(efforts) == len(whole)
-    assert (efforts[-1][1].source, efforts[-1][1].delay) == (3, 0.0)
-    np.testing.assert_array_equal(efforts[-1][1].effort_std, stream.effort_std[-1, 0])
-    # Times are those of the recording, to the nanosecond.
-    assert efforts[-1][0] == START + round(1e9 * whole.times[-1])
-    assert (efforts[-1][0] - START) % 2_000_000 == 0
 
 
 def test_messages_about_other_joints_are_passed_over(tmp_path):
@@ -464,37 +274,6 @@ def test_messages_that_contradict_themselves_are_refused_with_their_number(tmp_p
         read_motion(record(tmp_path / 'd', *good, twice))
 
 
-def test_exact_motions_out_of_order_are_refused(tmp_path):
-    names, zero = ['a'], np.zeros(1)
-    messages = [
-        ('/m', MOTION, START + i, kind(MOTION)(header(stamp), names, *[zero] * 5))
-        for i, stamp in enumerate([START, START + 2, START + 1])
-    ]
-    with pytest.raises(FileError, match='sample 2 at 1e-09 s comes after 2'):
-        read_motion(record(tmp_path / 'bag', *messages))
-
-
-def test_a_folder_that_is_no_bag_is_refused(tmp_path):
-    (tmp_path / 'x').mkdir()
-    with pytest.raises(
-        FileError, match='without metadata.yaml, so it is no bag; it holds none'
-    ):
-        read_motion(tmp_path / 'x')
-    with pytest.raises(FileError, match='folder that exists already'):
-        write_results(tmp_path / 'x', results())
-    with pytest.raises(FileError, match="storage is 'zip', expected mcap, sqlite3"):
-        write_results(tmp_path / 'y', results(), storage='zip')
-    assert [path.name for path in tmp_path.iterdir()] == ['x']
-
-
-def test_times_that_no_stamp_can_hold_are_refused(tmp_path):
-    early = replace(results(wrenches=False), start=0)
-    early = replace(early, times=early.times - 5.0)
-    with pytest.raises(FileError, match='cannot be stamps of messages'):
-        write_results(tmp_path / 'x.mcap', early)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_many_layouts_in_one_topic_are_all_read(tmp_path):
     messages = [
         ('/s', STATE, START + i, state(START + i, ['a', 'x' * (i + 1)], [1.0 * i, 0.0]))
@@ -502,17 +281,3 @@ def test_many_layouts_in_one_topic_are_all_read(tmp_path):
     ]
     found = read_motion(record(tmp_path / 'bag', *messages), joint_names=['a'])
     np.testing.assert_array_equal(found.motion[:, 0, 0], np.arange(100))
-
-
-def test_without_rosbags_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'rosbags.rosbag2', None)
-    with pytest.raises(FileError, match=r'pip install hodyn_ros\[bags\]'):
-        write_results(tmp_path / 'x.mcap', results())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_samples_without_a_place_in_time_begin_at_zero(tmp_path):
-    whole = Samples(MODEL.joint_names, 0.01 * np.arange(200), swing(0.01 * np.arange(200)))
-    write_results(tmp_path / 'x.mcap', compute(MODEL, whole))
-    stamps = [stamp for stamp, _ in contents(tmp_path / 'x.mcap')['/joint_motion']]
-    assert stamps == [10_000_000 * i for i in range(200)]

@@ -10,11 +10,7 @@ from hodyn_ros import Wrench, inverse_dynamics
 from hodyn_ros.actuators import (
     Actuators,
     LinearSpring,
-    RigidDrive,
     SeriesElastic,
-    VariableStiffness,
-    motor_motion,
-    vsa_model,
 )
 from hodyn_ros.errors import (
     ActuatorError,
@@ -24,7 +20,6 @@ from hodyn_ros.errors import (
     WrenchError,
 )
 from hodyn_ros.files import Samples, compute, compute_stream, join_results, to_motion
-from hodyn_ros.trajectory.planning import Waypoints, plan_motion
 from hodyn_ros.trajectory.smoother import smooth
 
 MODEL = model()
@@ -35,13 +30,10 @@ def parts_of(whole, *cuts):
     return [part(whole, first, last) for first, last in zip(ends, ends[1:])]
 
 
-def elastic(damping=0.0):
+def elastic():
     return Actuators(
         MODEL,
-        {
-            name: SeriesElastic(LinearSpring(400.0), 0.2, damping)
-            for name in MODEL.joint_names
-        },
+        {name: SeriesElastic(LinearSpring(400.0), 0.2) for name in MODEL.joint_names},
     )
 
 
@@ -50,16 +42,6 @@ def measured(count=1500, noise=1e-7, seed=0):
     motion = swing(times, orders=1)
     motion += noise * np.random.default_rng(seed).normal(size=motion.shape)
     return Samples(MODEL.joint_names, times, motion, is_measured=True)
-
-
-def test_given_derivatives_are_taken_as_they_are():
-    whole = samples()
-    found = compute(MODEL, whole)
-    np.testing.assert_array_equal(found.motion, whole.motion)
-    expected = inverse_dynamics(MODEL, whole.motion)
-    np.testing.assert_allclose(found.effort, expected, rtol=1e-12, atol=1e-12)
-    assert found.source == 'given'
-    assert found.base_link == 'base'
 
 
 def test_joints_are_matched_by_name_and_others_left_out():
@@ -76,7 +58,7 @@ def test_joints_are_matched_by_name_and_others_left_out():
         compute(MODEL, replace(whole, joint_names=('shoulder', 'wrist')))
 
 
-@pytest.mark.parametrize('orders', [0, 1, 2, 3])
+@pytest.mark.parametrize('orders', [3, 0])
 def test_order_of_the_efforts_is_what_is_asked_for(orders):
     found = compute(MODEL, samples(orders=6), order=orders)
     assert found.effort.shape == (200, orders + 1, 2)
@@ -87,34 +69,6 @@ def test_jerk_without_snap_gives_one_derivative_less_and_says_so():
     found = compute(MODEL, samples(orders=4))
     assert found.effort.shape[1] == 2
     assert found.remarks == ('Not given, and left out: snap.',)
-
-
-@pytest.mark.parametrize('orders', [1, 2, 3])
-def test_missing_derivatives_come_from_the_spline_through_the_samples(orders):
-    times = 0.01 * np.arange(200)
-    found = compute(MODEL, samples(orders=orders))
-    expected = inverse_dynamics(MODEL, swing(times))
-    inner = slice(20, -20)
-    scale = np.abs(expected).max(axis=(0, 2))
-    error = np.abs(found.effort - expected)[inner].max(axis=(0, 2))
-    assert np.all(error < 1e-5 * scale)
-    assert 'spline of class C4 through all 200 samples' in found.remarks[-1]
-    # And what is given is met.
-    np.testing.assert_allclose(
-        found.motion[:, :orders], swing(times, orders=orders), rtol=0, atol=1e-9
-    )
-
-
-def test_waypoints_are_gone_through_as_the_planner_goes():
-    times = np.array([0.0, 0.4, 1.1, 1.5])
-    points = swing(times, orders=1)
-    waypoints = Samples(MODEL.joint_names, times, points, is_waypoints=True)
-    found_times, motion, remarks = to_motion(MODEL, waypoints)
-    plan = plan_motion(Waypoints(MODEL.joint_names, times, points[:, 0]), MODEL.joint_names)
-    np.testing.assert_allclose(motion, plan.motion(found_times), rtol=1e-12, atol=1e-12)
-    assert remarks == (*plan.remarks, 'The motion ends at rest.', *plan.warnings)
-    assert np.isin(times, found_times).all()
-    assert np.diff(found_times).max() <= 0.01 + 1e-12
 
 
 def test_rate_says_how_often_a_spline_is_evaluated():
@@ -129,20 +83,6 @@ def test_jtc_interpolation_is_that_of_the_controller():
     _, motion, _ = to_motion(MODEL, waypoints, interpolation='jtc', rate=10.0)
     np.testing.assert_array_equal(motion[3:8, 4], 0.0)  # a cubic has no snap
     assert np.abs(motion[3:8, 3]).min() > 0.0
-
-
-def test_estimates_are_those_of_the_smoother_at_every_measurement():
-    whole = measured()
-    times, motion, remarks = to_motion(MODEL, whole, estimator={'bandwidth': 3.0})
-    stamps = np.rint(1e9 * whole.times).astype(np.int64)
-    expected = smooth(stamps, whole.motion[:, 0], bandwidth=3.0)
-    np.testing.assert_allclose(times, whole.times, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(motion, expected.motion)
-    assert 'estimated from all measured positions' in remarks[0]
-    with pytest.raises(
-        MotionError, match='estimator has delay, but .* options noise, bandwidth'
-    ):
-        to_motion(MODEL, whole, estimator={'delay': 0.1})
 
 
 def test_deviations_of_efforts_are_those_that_drawn_motions_have():
@@ -188,42 +128,6 @@ def test_estimates_of_parts_are_those_of_the_whole(cuts):
     assert found.remarks == expected.remarks
 
 
-def test_measured_wrenches_are_estimated_at_the_same_instants():
-    whole = measured(2500)
-    force = 20.0 * np.sin(3.0 * whole.times)
-    values = np.zeros((2500, 1, 6))
-    values[:, 0, 5] = force
-    values[:, 0] += 1e-4 * np.random.default_rng(1).normal(size=(2500, 6))
-    found = compute(MODEL, replace(whole, wrenches=(Wrench('tool', values, 'hybrid'),)))
-    exact = np.zeros((len(found), 3, 6))
-    for m, series in enumerate((np.sin, np.cos, lambda x: -np.sin(x))):
-        exact[:, m, 5] = 20.0 * 3.0**m * series(3.0 * found.times)
-    expected = inverse_dynamics(MODEL, swing(found.times), Wrench('tool', exact, 'hybrid'))
-    settled = (found.times > 2.0) & np.isfinite(found.effort).all(axis=(1, 2))
-    assert settled.sum() > 500
-    scale = np.abs(expected).max(axis=(0, 2))
-    error = np.abs(found.effort - expected)[settled].max(axis=(0, 2))
-    assert np.all(error < [0.01 * scale[0], 0.05 * scale[1], 0.3 * scale[2]])
-
-
-def test_turns_of_continuous_joints_are_unwound_across_parts():
-    from support.robots import TWO_LINK
-
-    turning = TWO_LINK.replace('type="revolute"', 'type="continuous"', 1)
-    robot = type(MODEL).from_urdf(turning)
-    times = 0.002 * np.arange(2000)
-    angle = np.stack([6.0 * times, np.sin(times)], axis=1)
-    wrapped = angle.copy()
-    wrapped[:, 0] = np.angle(np.exp(1j * angle[:, 0]))
-    assert (np.abs(np.diff(wrapped[:, 0])) > 6.0).sum() >= 3
-    whole = Samples(robot.joint_names, times, wrapped[:, None], is_measured=True)
-    found = join_results(list(compute_stream(robot, parts_of(whole, *range(37, 2000, 37)))))
-    expected = 6.0 * found.times
-    np.testing.assert_allclose(found.motion[:, 0, 0], expected, rtol=0, atol=1e-3)
-    whole_found = compute(robot, whole)
-    np.testing.assert_array_equal(found.motion, whole_found.motion)
-
-
 def test_too_few_measurements_give_an_error_not_an_empty_result():
     with pytest.raises(MotionError, match='nothing could be estimated.*max_gap'):
         compute(MODEL, part(measured(), 0, 20))
@@ -243,49 +147,6 @@ def test_efforts_and_motors_of_parts_are_those_of_the_whole(cuts):
     np.testing.assert_allclose(found.effort, expected.effort, rtol=1e-10, atol=1e-10)
     for ours, theirs in zip(found.motors, expected.motors):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize('cuts', [(100,), (1, 2, 150), tuple(range(5, 200, 5))])
-def test_damped_joints_have_no_seams_between_parts(cuts):
-    whole = samples()
-    expected = motor_motion(elastic(100.0), whole.motion, times=whole.times)
-    found = join_results(
-        list(compute_stream(MODEL, parts_of(whole, *cuts), actuators=elastic(100.0)))
-    )
-    for ours, theirs in zip(found.motors, expected):
-        scale = np.abs(theirs).max(axis=(0, 2), keepdims=True)
-        assert np.all(np.abs(ours - theirs) < 1e-6 * scale)
-    # The damper matters here: without its memory every part would begin anew.
-    anew = motor_motion(elastic(100.0), whole.motion[150:], times=whole.times[150:])
-    assert np.abs(anew.deflection[0, 0] - expected.deflection[150, 0]).max() > 1e-7
-
-
-def test_damped_joints_begin_anew_behind_a_gap_in_the_measurements():
-    whole = measured(2000)
-    gap = replace(whole, times=whole.times + np.where(np.arange(2000) < 1000, 0.0, 5.0))
-    found = compute(MODEL, gap, actuators=elastic(100.0))
-    behind = found.times > 5.0
-    alone = compute(
-        MODEL, replace(part(gap, 1000, 2000), start=0, first=0), actuators=elastic(100.0)
-    )
-    assert behind.sum() == len(alone)
-    known = np.isfinite(alone.motors.deflection).all(axis=(1, 2))
-    assert known.sum() > 100
-    np.testing.assert_allclose(
-        found.motors.deflection[behind][known], alone.motors.deflection[known], rtol=1e-6
-    )
-    pieces = compute_stream(MODEL, parts_of(gap, 500, 1000, 1500), actuators=elastic(100.0))
-    np.testing.assert_allclose(
-        join_results(list(pieces)).motors.deflection, found.motors.deflection, rtol=1e-6
-    )
-
-
-def test_motors_are_named_with_their_joints():
-    drives = Actuators(MODEL, {'elbow': RigidDrive(0.1)})
-    found = compute(MODEL, samples(), actuators=drives)
-    assert found.motor_names == ('shoulder', 'elbow')
-    assert found.motor_joints == ('shoulder', 'elbow')
-    np.testing.assert_allclose(found.motors.position, samples().motion, rtol=1e-12)
 
 
 def test_wrenches_are_cut_to_what_is_needed_and_refused_if_it_is_not_there():
@@ -316,33 +177,6 @@ def test_derivatives_of_wrenches_come_from_a_spline_too():
     assert np.all(error < 1e-5 * np.abs(expected).max(axis=(0, 2)))
 
 
-def test_a_table_that_needs_a_spline_is_gathered_from_its_parts():
-    whole = samples(orders=2)
-    expected = compute(MODEL, whole)
-    found = join_results(list(compute_stream(MODEL, parts_of(whole, 3, 77))))
-    np.testing.assert_allclose(found.effort, expected.effort, rtol=1e-10, atol=1e-10)
-
-
-def test_every_trajectory_is_a_motion_of_its_own():
-    times = np.array([0.0, 1.0, 2.0])
-    motions = [
-        Samples(
-            MODEL.joint_names,
-            times,
-            swing(times + i, orders=1),
-            is_waypoints=True,
-            start=10**9 * i,
-        )
-        for i in range(3)
-    ]
-    found = list(compute_stream(MODEL, motions))
-    assert [item.start for item in found] == [0, 10**9, 2 * 10**9]
-    for item, motion in zip(found, motions):
-        np.testing.assert_allclose(
-            item.effort, compute(MODEL, motion).effort, rtol=1e-10, atol=1e-10
-        )
-
-
 def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
     whole = samples()
     whole.motion[50:80, 4] = np.nan
@@ -361,21 +195,20 @@ def test_given_samples_without_some_orders_are_computed_as_far_as_they_go():
         )
 
 
-@pytest.mark.parametrize('damping', [0.0, 100.0])
-def test_motors_are_known_as_far_as_the_efforts_are(damping):
+def test_motors_are_known_as_far_as_the_efforts_are():
     whole, rest = samples(), slice(0, 50)
-    expected = compute(MODEL, samples(), actuators=elastic(damping)).motors
+    expected = compute(MODEL, samples(), actuators=elastic()).motors
     whole.motion[50:80, 4] = np.nan
     whole.motion[90, 1, 0] = np.nan
-    found = compute(MODEL, whole, actuators=elastic(damping)).motors
+    found = compute(MODEL, whole, actuators=elastic()).motors
     for ours, theirs in zip(found, expected):
         orders = np.isfinite(ours).all(axis=2).sum(axis=1)
         assert (orders[rest] == theirs.shape[1]).all() and orders[90] == 0
-        # Behind a damper nothing is known without all of the past.
-        assert (orders[50:80] == (0 if damping else theirs.shape[1] - 1)).all()
+        assert (orders[50:80] == theirs.shape[1] - 1).all()
         np.testing.assert_array_equal(ours[rest], theirs[rest])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'options, kind, message',
     [
@@ -410,15 +243,3 @@ def test_actuators_of_another_robot_are_refused():
         compute(MODEL, samples(), actuators=other)
     with pytest.raises(MotionError, match='no samples'):
         list(compute_stream(MODEL, []))
-
-
-def test_wanted_stiffness_reaches_the_motors():
-    elastic_joint = VariableStiffness(vsa_model('awas_ii', 'nmmi'), 0.1)
-    drives = Actuators(MODEL, {'elbow': elastic_joint})
-    wanted = np.tile([80.0, 0.0, 0.0], (200, 1))
-    whole = samples(stiffness={'elbow': wanted})
-    scaled = replace(whole, motion=0.05 * whole.motion)
-    expected = motor_motion(drives, scaled.motion, stiffness={'elbow': wanted})
-    found = compute(MODEL, scaled, actuators=drives)
-    for ours, theirs in zip(found.motors, expected):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)

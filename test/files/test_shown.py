@@ -23,6 +23,10 @@ class Cells(HTMLParser):
         self.texts.append(data)
 
 
+def shown_in_notebook(item):
+    return item._repr_html_()  # the protocol of IPython
+
+
 def test_results_of_any_length_are_a_line_with_robot_and_orders():
     found = compute(model(), samples(2000))
     text = repr(found)
@@ -37,7 +41,7 @@ def test_results_of_any_length_are_a_line_with_robot_and_orders():
 
 def test_a_notebook_gets_the_largest_efforts_with_units():
     found = replace(results(), joint_units=('rad', 'm'), name='<b>name</b>')
-    page = Cells(found._repr_html_())
+    page = Cells(shown_in_notebook(found))
     assert 'b' not in page.tags
     assert '<b>name</b>' in page.texts[0] and 'not known' in page.texts[0]
     assert {'effort [N m, N]', 'effort rate [N m/s, N/s]'} <= set(page.texts)
@@ -50,5 +54,5 @@ def test_what_holds_long_arrays_says_their_shapes():
     plan = plan_motion(waypoints, ('a',))
     for item in (waypoints, plan, plan.motion, samples(2000)):
         assert len(repr(item)) < 500
-        assert 'table' in Cells(item._repr_html_()).tags
+        assert 'table' in Cells(shown_in_notebook(item)).tags
     assert 'positions=array of shape (100, 1)' in repr(waypoints)

@@ -7,7 +7,7 @@ from support.interpolation import derivatives_at_zero, taylor
 
 from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import ModelError, MotionError
-from hodyn_ros.kinematics.jacobian import jacobian
+from hodyn_ros.kinematics import jacobian
 
 pin = pytest.importorskip('pinocchio', reason='Pinocchio (PyPI: pin) is the reference')
 
@@ -64,26 +64,6 @@ def test_pose_twist_and_acceleration_match_pinocchio(seed):
             )
 
 
-@pytest.mark.parametrize('seed', SEEDS)
-def test_twist_up_to_jounce_is_the_derivative_of_the_pose(seed):
-    _, model, motion, link = case(seed)
-    hybrid = forward_kinematics(model, motion, link, 'hybrid')
-
-    def pose(times):
-        return forward_kinematics(model, taylor(motion, times)[:, :1], link).pose
-
-    C = derivatives_at_zero(pose, K - 1)
-    scale = np.abs(hybrid.twist).max()
-    for k in range(K - 1):
-        np.testing.assert_allclose(
-            hybrid.twist[k, 3:], C[k + 1][:3, 3], atol=1e-10 * scale * 10**k
-        )
-    R, Rd = C[0][:3, :3], C[1][:3, :3]
-    omega_hat = Rd @ R.T
-    omega = np.array([omega_hat[2, 1], omega_hat[0, 2], omega_hat[1, 0]])
-    np.testing.assert_allclose(hybrid.twist[0, :3], omega, atol=1e-9 * scale)
-
-
 @pytest.mark.parametrize('expressed_in', ['body', 'spatial', 'hybrid'])
 @pytest.mark.parametrize('seed', SEEDS)
 def test_derivatives_of_the_twist_are_those_of_its_coordinates(seed, expressed_in):
@@ -113,14 +93,7 @@ def test_any_batch_shape_and_the_tip_by_default():
     assert forward_kinematics(model, motion[:0]).pose.shape == (0, 2, 4, 4)
 
 
-def test_link_of_the_base_does_not_move():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    for expressed_in in ('body', 'spatial', 'hybrid'):
-        result = forward_kinematics(model, np.ones((2, 4, 2)), 'base', expressed_in)
-        np.testing.assert_array_equal(result.pose, np.broadcast_to(np.eye(4), (2, 4, 4)))
-        np.testing.assert_array_equal(result.twist, np.zeros((2, 3, 6)))
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('compute', [forward_kinematics, jacobian])
 @pytest.mark.parametrize(
     ('columns', 'arguments', 'error', 'words'),

@@ -4,102 +4,19 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
-from support.interpolation import derivatives_at_zero, taylor
 from support.oracles import taylor_terms
 from support.random_trees import (
-    helical_model,
     random_motion,
     random_wrenches,
 )
 from support.records import changed
 
 from hodyn_ros import RobotModel, Wrench, forward_kinematics, inverse_dynamics
-from hodyn_ros.dynamics.inverse import FORMULATIONS
-from hodyn_ros.kinematics.joints import JointTransforms
-from hodyn_ros.lie import se3
-from hodyn_ros.lie.se3 import pitches
+from hodyn_ros.dynamics import FORMULATIONS
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
-SEEDS = range(8)
 K = 5
-
-
-def test_pitch_is_read_off_the_screw():
-    e = np.array([0.0, 0.6, 0.8])
-    x = np.array([0.3, -2.0, 0.7])
-    X = np.array(
-        [
-            [*e, *np.cross(x, e)],
-            [*e, *(np.cross(x, e) + 0.02 * e)],
-            [0, 0, 0, *e],
-            [*e, 0, 0, 0],
-        ]
-    )
-    np.testing.assert_allclose(pitches(X), [0, 0.02, 0, 0], atol=1e-16)
-    # A change of frames leaves no pitch behind that was not there.
-    turned = X @ se3.Ad(se3.exp([0.3, 1.0, -0.4, 2.0, 3.0, -1.0])).T
-    assert pitches(turned)[0] == 0.0
-    np.testing.assert_allclose(pitches(turned), [0, 0.02, 0, 0], atol=1e-15)
-
-
-@pytest.mark.parametrize('seed', SEEDS)
-def test_transforms_are_matrix_exponentials(seed):
-    model = helical_model(seed)
-    coordinates = np.random.default_rng(seed).uniform(-6.0, 6.0, (3, 1, model.n_bodies))
-    transforms = JointTransforms(model, coordinates)
-    V = np.eye(6)
-    for i in range(model.n_bodies):
-        for sample in range(3):
-            expected = expm(-se3.ad(model.X[i]) * coordinates[sample, 0, i]) @ se3.Ad(
-                se3.inverse(model.B[i])
-            )
-            columns = [transforms.to_body(i, row[None, None])[sample, 0] for row in V]
-            scale = np.abs(expected).max()
-            np.testing.assert_allclose(np.array(columns).T, expected, atol=1e-13 * scale)
-            rows = [transforms.to_parent(i, row[None, None])[sample, 0] for row in V]
-            np.testing.assert_allclose(np.array(rows), expected, atol=1e-13 * scale)
-
-
-@pytest.mark.parametrize('seed', SEEDS)
-def test_derivatives_of_the_transforms_are_those_of_their_values(seed):
-    model = helical_model(seed)
-    motion = random_motion(seed, model.n_bodies, K)
-    y = np.random.default_rng(seed).normal(size=6)
-    constant = np.zeros((1, K, 6))
-    constant[0, 0] = y
-    transforms = JointTransforms(model, motion[None])
-    for i in range(model.n_bodies):
-
-        def value(times, i=i):
-            values = JointTransforms(model, taylor(motion, times)[:, :1])
-            return values.to_body(i, np.broadcast_to(y, (len(times), 1, 6)))[:, 0]
-
-        expected = derivatives_at_zero(value, K - 1)
-        actual = transforms.to_body(i, constant)[0]
-        for k in range(K):
-            np.testing.assert_allclose(actual[k], expected[k], atol=1e-10 * 10**k)
-
-
-@pytest.mark.parametrize('seed', SEEDS)
-def test_twist_up_to_jounce_is_the_derivative_of_the_pose(seed):
-    model = helical_model(seed)
-    motion = random_motion(seed, model.n_joints, K)
-    link = list(model.links)[-1]
-    hybrid = forward_kinematics(model, motion, link, 'hybrid')
-    C = derivatives_at_zero(
-        lambda times: forward_kinematics(model, taylor(motion, times)[:, :1], link).pose,
-        K - 1,
-    )
-    scale = max(1.0, np.abs(hybrid.twist).max())
-    for k in range(K - 1):
-        np.testing.assert_allclose(
-            hybrid.twist[k, 3:], C[k + 1][:3, 3], atol=1e-10 * scale * 10**k
-        )
-    omega_hat = C[1][:3, :3] @ C[0][:3, :3].T
-    omega = [omega_hat[2, 1], omega_hat[0, 2], omega_hat[1, 0]]
-    np.testing.assert_allclose(hybrid.twist[0, :3], omega, atol=1e-9 * scale)
 
 
 SCREW_PRESS = """

@@ -1,24 +1,23 @@
 """Inverse kinematics: round trips, and derivatives of the returned positions by interpolation."""
 
-import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import random_trees, robots
+from support import robots
 
-from hodyn_ros import HodynError, RobotModel, Wrench, forward_kinematics, inverse_dynamics
-from hodyn_ros.dynamics.inverse import inverse_dynamics_from_link_motion
+from hodyn_ros import HodynError, RobotModel, forward_kinematics
 from hodyn_ros.errors import (
     InverseKinematicsError,
-    JointNameError,
-    ModelError,
     MotionError,
-    SingularityError,
 )
-from hodyn_ros.kinematics.inverse import InverseKinematicsOptions, inverse_kinematics
-from hodyn_ros.kinematics.jacobian import bodies_to, jacobian
-from hodyn_ros.kinematics.redundancy import JointTask, LeastNorm
+from hodyn_ros.kinematics import (
+    InverseKinematicsOptions,
+    JointTask,
+    LeastNorm,
+    inverse_kinematics,
+    jacobian,
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -106,15 +105,6 @@ def assert_orders_close(actual, expected, tolerances=TOLERANCES):
         )
 
 
-def assert_link_moves_as_wanted(
-    model, result, wanted, expressed_in='body', tolerance=1e-12
-):
-    actual = forward_kinematics(model, result.motion, expressed_in=expressed_in)
-    np.testing.assert_allclose(actual.pose, wanted.pose, atol=tolerance)
-    scale = max(1.0, np.abs(wanted.twist).max())
-    np.testing.assert_allclose(actual.twist, wanted.twist, atol=10 * tolerance * scale)
-
-
 # --- As many joints as equations -----------------------------------------------------------------
 
 
@@ -137,62 +127,6 @@ def test_six_joints_return_to_where_they_came_from(expressed_in, orders):
     np.testing.assert_allclose(result.singular_value, s, rtol=1e-9)
 
 
-def test_derivatives_of_returned_positions_are_the_returned_derivatives_for_six_joints():
-    model = six()
-    for middle in (0.0, 0.7):
-        times, at_middle = chebyshev_times(middle)
-        wanted = forward_kinematics(model, swinging(Q_SIX, times))
-        result = inverse_kinematics(model, wanted, guess=Q_SIX)
-        assert_positions_prove_derivatives(result.motion, at_middle)
-
-
-def test_continuation_keeps_the_branch_along_a_long_way():
-    model = six()
-    motion = swinging(Q_SIX, np.linspace(0.0, 6.0, 200), amplitude=0.6)
-    motion[..., 4] = motion[..., 4] * 0.5 + Q_SIX[4] * 0.5 * (np.arange(K) == 0)[:, None].T
-    result = inverse_kinematics(
-        model, forward_kinematics(model, motion), guess=motion[0, 0] + 0.05
-    )
-    np.testing.assert_allclose(result.motion[:, 0], motion[:, 0], atol=1e-11)
-
-
-@pytest.mark.parametrize('make', [six, panda])
-def test_random_poses_are_reached_within_the_limits(make):
-    model = make()
-    lower, upper = np.maximum(model.limits.lower, -3.0), np.minimum(model.limits.upper, 3.0)
-    q = np.random.default_rng(5).uniform(lower, upper, (25, 1, 1, model.n_joints))
-    wanted = forward_kinematics(model, q)
-    result = inverse_kinematics(model, wanted)
-    assert result.motion.shape == q.shape
-    assert np.all(result.motion >= model.limits.lower)
-    assert np.all(result.motion <= model.limits.upper)
-    np.testing.assert_allclose(
-        forward_kinematics(model, result.motion).pose, wanted.pose, atol=1e-12
-    )
-    again = inverse_kinematics(model, wanted)
-    np.testing.assert_array_equal(again.motion, result.motion)
-
-
-def test_limits_are_kept_and_can_be_switched_off():
-    narrow = [(*row, (-6.2, 6.2)) for row in SIX]
-    narrow[2] = (*SIX[2], (-2.0, 1.0))
-    model = RobotModel.from_urdf(chain(*narrow), tip_link='tool')
-    wanted = forward_kinematics(model, Q_SIX[None])  # joint3 at 1.4
-    free = InverseKinematicsOptions(limits=False)
-    near = inverse_kinematics(model, wanted, guess=Q_SIX + 0.02, options=free)
-    np.testing.assert_allclose(near.motion[0], Q_SIX, atol=1e-13)
-    other = inverse_kinematics(model, wanted, guess=Q_SIX)  # elbow the other way
-    assert -2.0 <= other.motion[0, 2] <= 1.0
-    np.testing.assert_allclose(
-        forward_kinematics(model, other.motion).pose, wanted.pose, atol=1e-12
-    )
-    narrow = [(*row, (q - 0.5, q + 0.5)) for row, q in zip(SIX, Q_SIX)]
-    narrow[2] = (*SIX[2], (0.0, 1.0))
-    model = RobotModel.from_urdf(chain(*narrow), tip_link='tool')
-    with pytest.raises(InverseKinematicsError, match='joint3.* at the limits'):
-        inverse_kinematics(model, wanted, guess=Q_SIX)
-
-
 def test_joints_turn_fully_into_their_limits_but_not_along_a_trajectory():
     model = six()  # limits of 6.2 rad, a little less than a full turn
     motion = np.repeat(Q_SIX[None, None], 9, axis=0)
@@ -205,182 +139,7 @@ def test_joints_turn_fully_into_their_limits_but_not_along_a_trajectory():
     np.testing.assert_allclose(alone.motion, motion, atol=1e-12)
 
 
-def test_unreachable_pose_is_named():
-    model = six()
-    wanted = forward_kinematics(model, swinging(Q_SIX, np.linspace(0, 1, 4)))
-    wanted.pose[2, 0, 3] += 5.0
-    with pytest.raises(InverseKinematicsError, match=r'sample 2.* out of reach') as caught:
-        inverse_kinematics(model, wanted, guess=Q_SIX)
-    assert caught.value.sample == (2,)
-    assert caught.value.residual > 1.0
-    assert isinstance(caught.value, HodynError)
-
-
-def test_singular_configuration_is_reported_and_damping_is_a_choice():
-    model = six()
-    motion = swinging(Q_SIX, np.linspace(0.0, 0.3, 3))
-    motion = np.stack([motion, motion])
-    motion[1, 1, :, 4] = 0.0  # the axes of joints 4 and 6 are parallel
-    wanted = forward_kinematics(model, motion)
-    guess = motion[:, :, 0]
-    with pytest.raises(
-        SingularityError, match=r'sample \(1, 1\).*singular value'
-    ) as caught:
-        inverse_kinematics(model, wanted, guess=guess)
-    assert caught.value.sample == (1, 1)
-    assert caught.value.singular_value < 1e-12
-    assert caught.value.threshold == 1e-4
-    damped = inverse_kinematics(
-        model, wanted, guess=guess, options=InverseKinematicsOptions(damping=0.01)
-    )
-    assert np.all(np.isfinite(damped.motion))
-    assert damped.singular_value[1, 1] < 1e-12
-    # Positions alone are no problem.
-    positions = inverse_kinematics(
-        model, (wanted.pose, wanted.twist[:, :, :0]), guess=guess
-    )
-    np.testing.assert_allclose(positions.motion[:, :, 0], guess, atol=1e-7)
-
-
 # --- Redundant arms ------------------------------------------------------------------------------
-
-
-def chebyshev_times(middle, radius=0.4, nodes=24):
-    """Chebyshev nodes in increasing order with the middle inserted, and its index."""
-    x = np.sort(np.append(np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes), 0.0))
-    return middle + radius * x, nodes // 2
-
-
-def assert_positions_prove_derivatives(motion, at_middle, radius=0.4, nodes=24):
-    """Differentiate the interpolant of all positions but the middle one, and compare there."""
-    x = np.sort(np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes))
-    samples = np.delete(motion[:, 0], at_middle, axis=0)
-    fit = np.polynomial.chebyshev.chebfit(x, samples, nodes - 1)
-    for k, tolerance in zip(range(K), (1e-12, 1e-12, 1e-11, 1e-9, 2e-8)):
-        interpolated = np.polynomial.chebyshev.chebval(0.0, fit) / radius**k
-        scale = max(1.0, np.abs(motion[at_middle, k]).max())
-        np.testing.assert_allclose(
-            motion[at_middle, k],
-            interpolated,
-            rtol=0,
-            atol=tolerance * scale,
-            err_msg=f'{k=}',
-        )
-        fit = np.polynomial.chebyshev.chebder(fit)
-
-
-def redundancies(times):
-    elbow = swinging(np.array([0.1]), times, seed=9)[..., 0]
-    return {
-        'least norm': LeastNorm(),
-        'weights': LeastNorm(weights=[1, 2, 3, 4, 5, 6, 7]),
-        'posture': LeastNorm(posture=Q_PANDA + 0.1, rate=[3, 2, 1, 0, 1, 2, 3]),
-        'joint': JointTask('panda_joint3', elbow),
-        'joints': JointTask({'panda_joint1': 1.0, 'panda_joint3': -0.5}, elbow),
-    }
-
-
-@pytest.mark.parametrize('middle', [-1.0, 0.0, 0.5])
-@pytest.mark.parametrize('criterion', list(redundancies(np.zeros(1))))
-def test_derivatives_of_seven_joints_are_those_of_one_motion(criterion, middle):
-    model = panda()
-    times, at_middle = chebyshev_times(middle)
-    wanted = forward_kinematics(model, swinging(Q_PANDA, times))
-    result = inverse_kinematics(
-        model, wanted, guess=Q_PANDA, redundancy=redundancies(times)[criterion], times=times
-    )
-    assert_link_moves_as_wanted(model, result, wanted)
-    assert_positions_prove_derivatives(result.motion, at_middle)
-
-
-def test_least_norm_is_the_pseudo_inverse():
-    model = panda()
-    motion = swinging(Q_PANDA, np.array(0.3))
-    wanted = forward_kinematics(model, motion)
-    J = jacobian(model, motion[:1])[0]
-    plain = inverse_kinematics(model, wanted, guess=motion[0])
-    np.testing.assert_allclose(plain.motion[0], motion[0], atol=1e-13)
-    np.testing.assert_allclose(
-        plain.motion[1], np.linalg.pinv(J) @ wanted.twist[0], atol=1e-12
-    )
-    weights = np.arange(1.0, 8.0)
-    weighted = inverse_kinematics(
-        model, wanted, guess=motion[0], redundancy=LeastNorm(weights=weights)
-    )
-    root = 1.0 / np.sqrt(weights)
-    expected = root * (np.linalg.pinv(J * root) @ wanted.twist[0])
-    np.testing.assert_allclose(weighted.motion[1], expected, atol=1e-12)
-    posture = Q_PANDA + 0.2
-    z = -2.0 * (motion[0] - posture)
-    pulled = inverse_kinematics(
-        model, wanted, guess=motion[0], redundancy=LeastNorm(posture=posture, rate=2.0)
-    )
-    expected = z + np.linalg.pinv(J) @ (wanted.twist[0] - J @ z)
-    np.testing.assert_allclose(pulled.motion[1], expected, atol=1e-12)
-
-
-def test_prescribed_joint_gives_back_the_motion():
-    model = panda()
-    motion = swinging(Q_PANDA, np.linspace(0.0, 1.0, 12).reshape(2, 6))
-    wanted = forward_kinematics(model, motion, expressed_in='spatial')
-    result = inverse_kinematics(
-        model,
-        wanted,
-        expressed_in='spatial',
-        guess=Q_PANDA,
-        redundancy=JointTask('panda_joint3', motion[..., 2]),
-    )
-    assert_orders_close(result.motion, motion)
-
-
-def test_few_samples_give_nearly_the_same_least_norm_motion():
-    model = panda()
-    few, many = np.linspace(0.0, 2.0, 11), np.linspace(0.0, 2.0, 41)
-    results = [
-        inverse_kinematics(
-            model, forward_kinematics(model, swinging(Q_PANDA, t)), guess=Q_PANDA, times=t
-        )
-        for t in (few, many)
-    ]
-    np.testing.assert_allclose(
-        results[0].motion[:, 0], results[1].motion[::4, 0], atol=1e-8
-    )
-
-
-@pytest.mark.parametrize('with_joint_task', [False, True])
-def test_rails_and_six_joints(with_joint_task):
-    model = RobotModel.from_urdf(chain(*RAILS, *SIX), tip_link='tool')
-    q = np.concatenate([[0.2, -0.1], Q_SIX])
-    times, at_middle = chebyshev_times(0.2)
-    motion = swinging(q, times)
-    wanted = forward_kinematics(model, motion, expressed_in='hybrid')
-    redundancy = [LeastNorm(weights=[3, 2, 1, 1, 1, 1, 1, 1], posture=q, rate=1.0)]
-    if with_joint_task:
-        redundancy.append(
-            JointTask({'joint1': 1.0, 'joint3': 0.3}, motion @ one_hot(8, 0, 2))
-        )
-    result = inverse_kinematics(
-        model,
-        wanted,
-        expressed_in='hybrid',
-        guess=q,
-        redundancy=redundancy,
-        times=times,
-    )
-    assert_link_moves_as_wanted(model, result, wanted, 'hybrid')
-    assert_positions_prove_derivatives(result.motion, at_middle)
-    if with_joint_task:
-        assert_orders_close(
-            result.motion[..., :1] + 0.3 * result.motion[..., 2:3],
-            (motion @ one_hot(8, 0, 2))[..., None],
-            [1e-12] * K,
-        )
-
-
-def one_hot(n, first, second):
-    coefficients = np.zeros(n)
-    coefficients[first], coefficients[second] = 1.0, 0.3
-    return coefficients
 
 
 def test_unit_of_length_changes_nothing():
@@ -415,14 +174,10 @@ def test_unit_of_length_changes_nothing():
     np.testing.assert_allclose(rescaled, metres.motion, rtol=1e-9, atol=1e-9)
 
 
-def test_least_norm_without_times_or_beyond_limits_is_refused():
+def test_least_norm_with_damping_or_beyond_limits_is_refused():
     model = panda()
     times = np.linspace(0.0, 1.0, 5)
     wanted = forward_kinematics(model, swinging(Q_PANDA, times))
-    with pytest.raises(HodynError, match=r'give the times .* or a JointTask'):
-        inverse_kinematics(model, wanted, guess=Q_PANDA)
-    with pytest.raises(MotionError, match='increasing'):
-        inverse_kinematics(model, wanted, guess=Q_PANDA, times=times[::-1])
     with pytest.raises(HodynError, match='damping'):
         inverse_kinematics(
             model,
@@ -448,55 +203,6 @@ def test_least_norm_without_times_or_beyond_limits_is_refused():
 
 
 # --- Tasks of fewer rows -------------------------------------------------------------------------
-
-
-def scara():
-    # Axes along z through x = 0, 0.4 and 0.7; the last joint turns and moves along its axis.
-    Y = np.array(
-        [
-            [0, 0, 1, 0, 0, 0],
-            [0, 0, 1, 0, -0.4, 0],
-            [0, 0, 0, 0, 0, 1],
-            [0, 0, 1, 0, -0.7, 0.02],
-        ]
-    )
-    A = np.tile(np.eye(4), (4, 1, 1))
-    A[:, 0, 3] = 0.2, 0.6, 0.6, 0.7
-    return RobotModel.from_screws(Y, A)
-
-
-def arm_of(*joints):
-    return RobotModel.from_urdf(chain(*joints))
-
-
-@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-@pytest.mark.parametrize(
-    ('make', 'q', 'task'),
-    [
-        (lambda: arm_of(AWAY, AWAY), [0.4, 1.1], ('x', 'y')),
-        (lambda: arm_of(AWAY, AWAY, AWAY), [0.4, 1.1, -0.5], ('x', 'y', 'rz')),
-        (scara, [0.3, 0.8, 0.1, -0.4], ('x', 'y', 'z', 'rz')),
-        (lambda: arm_of(*SIX[:3]), Q_SIX[:3], 'xyz'),
-    ],
-    ids=['planar', 'planar with its angle', 'scara with a ball screw', 'position in space'],
-)
-def test_arms_of_few_joints_follow_what_they_can(make, q, task, expressed_in):
-    model = make()
-    link = list(model.links)[-1]
-    motion = swinging(np.array(q), np.linspace(0, 1, 7))
-    wanted = forward_kinematics(model, motion, link, expressed_in)
-    guess = np.array(q) + 0.02
-    result = inverse_kinematics(model, wanted, link, expressed_in, guess=guess, task=task)
-    assert_orders_close(result.motion, motion)
-
-
-def test_planar_arm_with_a_joint_too_many_moves_smoothly():
-    model = RobotModel.from_urdf(PLANAR, tip_link='tool')
-    q = np.array([0.4, 1.1, -0.5])
-    times, at_middle = chebyshev_times(0.0)
-    wanted = forward_kinematics(model, swinging(q, times))
-    result = inverse_kinematics(model, wanted, guess=q, task=('x', 'y'), times=times)
-    assert_positions_prove_derivatives(result.motion, at_middle)
 
 
 def test_tasks_that_do_not_fit_are_refused():
@@ -576,60 +282,6 @@ def test_joints_off_the_way_stay_and_mimic_joints_follow():
     assert_orders_close(result.motion, motion)
 
 
-# Without those that have too few joints on one path, or are close to a singularity there.
-ABLE = sorted({*range(38)} - {0, 1, 6, 8, 13, 18, 19, 20, 25, 30, 31, 32, 33})
-
-
-@pytest.mark.parametrize('seed', ABLE)
-def test_random_trees_return_to_where_they_came_from(seed):
-    robot = random_trees.random_robot(seed, n_moving=6 + seed % 6)
-    model = RobotModel.from_urdf(robot.xml)
-    moved = {link: set(model.coordinate[bodies_to(model, link)]) for link in model.links}
-    link = max(moved, key=lambda name: len(moved[name]))
-    joints = sorted(moved[link])
-    motion = random_trees.random_motion(seed, model.n_joints, K)
-    still = [j for j in range(model.n_joints) if j not in joints]
-    motion[1:, still] = 0.0
-    task = ('rx', 'ry', 'rz', 'x', 'y', 'z') if len(joints) >= 6 else ('x', 'y', 'z')
-    J = jacobian(model, motion[:1], link, 'hybrid')[0][6 - len(task) :]
-    for free in itertools.combinations(joints, len(task)):
-        if np.linalg.svd(J[:, free], compute_uv=False)[-1] > 0.05:
-            break
-    else:
-        pytest.fail('no joints of this robot can fulfil the task here')
-    wanted = forward_kinematics(model, motion, link, 'hybrid')
-    result = inverse_kinematics(
-        model,
-        wanted,
-        link,
-        'hybrid',
-        guess=motion[0],
-        task=task,
-        redundancy=[
-            JointTask(model.joint_names[j], motion[:, j]) for j in joints if j not in free
-        ],
-        options=InverseKinematicsOptions(limits=False),
-    )
-    assert_orders_close(result.motion, motion, [1e-12, 1e-11, 1e-9, 1e-8, 1e-6])
-    result = inverse_kinematics(
-        model,
-        wanted,
-        link,
-        'hybrid',
-        guess=motion[0],
-        task=task,
-        options=InverseKinematicsOptions(limits=False),
-    )
-    actual = forward_kinematics(model, result.motion, link, 'hybrid').twist
-    scale = max(1.0, np.abs(wanted.twist).max())
-    np.testing.assert_allclose(
-        actual[:, 6 - len(task) :],
-        wanted.twist[:, 6 - len(task) :],
-        rtol=0,
-        atol=1e-10 * scale,
-    )
-
-
 def test_any_batch_shape_and_all_forms_of_guesses():
     model = six()
     motion = swinging(Q_SIX, np.linspace(0.0, 1.0, 24).reshape(2, 3, 4))
@@ -649,41 +301,6 @@ def test_any_batch_shape_and_all_forms_of_guesses():
         model, (wanted.pose[:, :0], wanted.twist[:, :0]), guess=Q_SIX
     )
     assert empty.motion.shape == (2, 0, 4, K, 6)
-
-
-@pytest.mark.parametrize(
-    ('change', 'error', 'match'),
-    [
-        ({'pose': np.eye(3)}, MotionError, r'shape \(3, 3\), expected \(\.\.\., 4, 4\)'),
-        ({'pose': np.full((4, 4), np.nan)}, MotionError, 'pose holds nan at index'),
-        ({'pose': np.diag([1, 1, -1, 1])}, MotionError, 'orthonormal and right-handed'),
-        ({'pose': np.diag([1, 1, 1.01, 1])}, MotionError, 'orthonormal and right-handed'),
-        ({'pose': np.ones((4, 4))}, MotionError, 'last row'),
-        ({'pose': 'here'}, MotionError, 'not an array of numbers'),
-        ({'twist': np.zeros(6)}, MotionError, r'twist has shape \(6,\)'),
-        ({'twist': np.zeros((2, 5))}, MotionError, r'expected \(K-1, 6\)'),
-        ({'twist': np.zeros((3, 2, 6))}, MotionError, 'leading axes as those of the pose'),
-        ({'twist': np.full((2, 6), np.inf)}, MotionError, 'twist holds inf'),
-        ({'link': 'hand'}, ModelError, "no link 'hand'"),
-        ({'expressed_in': 'world'}, HodynError, 'expressed_in'),
-        ({'guess': np.zeros(5)}, MotionError, r'guess has shape \(5,\), expected \(6,\)'),
-        ({'guess': np.full(6, np.nan)}, MotionError, 'guess holds nan'),
-        ({'redundancy': JointTask('hip', np.zeros(3))}, JointNameError, "'hip'"),
-        (
-            {'redundancy': JointTask('joint1', np.zeros(3))},
-            HodynError,
-            'more than the 6 joints',
-        ),
-        ({'redundancy': ['joint1']}, HodynError, 'redundancy holds str'),
-    ],
-)
-def test_bad_input_is_refused_with_the_reason(change, error, match):
-    model = six()
-    good = forward_kinematics(model, swinging(Q_SIX, np.array(0.0), orders=3))
-    arguments = {'pose': good.pose, 'twist': good.twist, 'guess': Q_SIX, **change}
-    motion = (arguments.pop('pose'), arguments.pop('twist'))
-    with pytest.raises(error, match=match):
-        inverse_kinematics(model, motion, **arguments)
 
 
 def test_bad_criteria_and_options_are_refused_with_the_reason():
@@ -714,49 +331,3 @@ def test_bad_criteria_and_options_are_refused_with_the_reason():
 
 
 # --- Combined with inverse dynamics --------------------------------------------------------------
-
-
-@pytest.mark.parametrize('expressed_in', EXPRESSIONS)
-def test_efforts_of_a_link_motion_are_those_of_the_joint_motion(expressed_in):
-    model = six()
-    motion = swinging(Q_SIX, np.linspace(0.0, 1.0, 5))
-    wrench = Wrench('tool', np.random.default_rng(3).normal(size=(5, K - 2, 6)), 'hybrid')
-    result = inverse_dynamics_from_link_motion(
-        model,
-        forward_kinematics(model, motion, expressed_in=expressed_in),
-        expressed_in=expressed_in,
-        guess=Q_SIX,
-        wrench=wrench,
-    )
-    assert_orders_close(result.motion, motion)
-    expected = inverse_dynamics(model, motion, wrench)
-    assert_orders_close(result.effort, expected, [1e-11, 1e-10, 1e-9])
-    assert result.kinematics.motion is result.motion
-
-
-def test_efforts_of_a_redundant_arm_are_the_derivatives_of_one_effort():
-    model = panda()
-    times, at_middle = chebyshev_times(0.1)
-    result = inverse_dynamics_from_link_motion(
-        model,
-        forward_kinematics(model, swinging(Q_PANDA, times)),
-        guess=Q_PANDA,
-        times=times,
-    )
-    nodes = len(times) - 1
-    x = np.delete((times - times[at_middle]) / 0.4, at_middle)
-    samples = np.delete(result.effort[:, 0], at_middle, axis=0)
-    fit = np.polynomial.chebyshev.chebfit(x, samples, nodes - 1)
-    for k, tolerance in enumerate((1e-10, 1e-9, 1e-8)):
-        interpolated = np.polynomial.chebyshev.chebval(0.0, fit) / 0.4**k
-        np.testing.assert_allclose(
-            result.effort[at_middle, k], interpolated, rtol=0, atol=tolerance * 50
-        )
-        fit = np.polynomial.chebyshev.chebder(fit)
-
-
-def test_efforts_need_accelerations():
-    model = six()
-    wanted = forward_kinematics(model, swinging(Q_SIX, np.array(0.0), orders=2))
-    with pytest.raises(MotionError, match='K >= 3'):
-        inverse_dynamics_from_link_motion(model, wanted, guess=Q_SIX)

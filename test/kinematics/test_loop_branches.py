@@ -4,8 +4,6 @@ Joints of the five-bar follow from circles, those of coupled wheels and parallel
 efforts of trees come from the power series of `support.oracles`, by virtual work.
 """
 
-import contextlib
-
 import numpy as np
 import pytest
 from support.loop_oracle import oracle_of
@@ -13,8 +11,7 @@ from support.mechanisms import ABOUT_Z, at
 from support.oracles import taylor_rnea
 
 from hodyn_ros import RobotModel, forward_kinematics, inverse_dynamics, to_urdf
-from hodyn_ros.dynamics import loop_efforts
-from hodyn_ros.errors import HodynError, ModelError, MotionError
+from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics import complete_motion, loop_singularity
 from hodyn_ros.lie import se3
 from hodyn_ros.model import Loop
@@ -85,31 +82,6 @@ def compiled():
     return model
 
 
-def grid(step):
-    angle = np.arange(0.6, 2.6 + 0.5 * step, step)
-    cranks = np.stack(np.meshgrid(angle, angle, indexing='ij'), axis=-1).reshape(-1, 2)
-    return cranks[tips(cranks)[2] < 2.0 * ROD - 1e-9]
-
-
-def test_no_order_of_samples_leads_to_another_branch(compiled):
-    cranks = grid(0.02)
-    whole = complete_motion(compiled, cranks[:, None])[:, 0]
-    assert len(cranks) > 9000 and mirrored(compiled, cranks, whole) == 0
-    order = np.random.default_rng(0).permutation(len(cranks))
-    again = complete_motion(compiled, cranks[order, None])[:, 0]
-    np.testing.assert_allclose(again, whole[order], atol=1e-9)  # whole turns, too
-    alone = [complete_motion(compiled, q[None])[0] for q in cranks[::53]]
-    np.testing.assert_allclose(alone, whole[::53], atol=1e-9)
-
-
-def test_samples_near_the_line_stay_on_their_side(compiled):
-    rng = np.random.default_rng(1)
-    cranks = rng.uniform(0.6, 2.6, (400_000, 2))
-    cranks = cranks[np.abs(tips(cranks)[2] - (2.0 * ROD - 0.006)) < 0.006][:3000]
-    whole = complete_motion(compiled, cranks[:, None])[:, 0]
-    assert len(cranks) > 700 and mirrored(compiled, cranks, whole) == 0
-
-
 def test_a_motion_to_the_line_and_back_stays_on_its_side(compiled):
     # On the way to the left crank at 2.6 the tips are a rod's length twice apart just before.
     for nearest in (1e-5, 1e-6):
@@ -165,18 +137,6 @@ def test_where_branches_cross_efforts_are_right_to_a_percent_or_refused(prepared
                 continue
             off = np.abs(found - expected[: K - 2]) / np.abs(expected[: K - 2])
             assert off.max() < 0.01 and angle > [1e-5, 1e-4, 1e-3][K - 3]
-
-
-def test_a_way_through_crossing_branches_is_refused():
-    model = parallelogram()
-    turn = np.linspace(1.0, 4.0, 301)[:, None, None]
-    for prepared in (False, True):
-        if prepared:
-            model.warm_up(0)
-        with pytest.raises(MotionError, match=r'they close up to j0 = 3\.14159'):
-            complete_motion(model, turn)
-        with pytest.raises(MotionError, match='another branch'):
-            complete_motion(model, turn[-1])
 
 
 def test_where_joints_turn_round_efforts_are_given_up_to_the_line():
@@ -261,19 +221,6 @@ def test_a_bennett_linkage_moves_all_the_way_round():
         assert loop_singularity(model, motion).ratio > 0.1
 
 
-def test_what_overconstrained_loops_carry_balances_the_tree():
-    model = locomotive()
-    motion = np.array([[0.5 * np.pi], [1.3], [-0.7]])
-    found = loop_efforts(model, motion)
-    of_tree = inverse_dynamics(model.closure.tree, found.motion)[0]
-    # Forces of the loops at the ends of the rods, 0.8 m from their pins, along and across.
-    across = [found.wrenches[name][0] for name in ('first', 'second')]
-    turned = [np.array([[c, s], [-s, c]]) for c, s in [(0.0, 1.0)]][0]
-    for wrench, effort in zip(across, of_tree[2:]):
-        force = turned.T @ wrench[3:5]  # from the axes of wheel l1 into those of the rods
-        assert 0.8 * force[1] == pytest.approx(effort, abs=1e-12)
-
-
 def test_code_for_overconstrained_loops_is_refused(tmp_path):
     from hodyn_ros.codegen import generate_code
 
@@ -328,33 +275,3 @@ def test_the_size_of_a_mechanism_changes_nothing(kind, seed):
         off = np.abs(found - efforts).max(axis=-1) / np.abs(efforts).max(axis=-1)
         assert off.max() < 1e-11
         assert loop_singularity(other, same).ratio == pytest.approx(ratio, rel=1e-11)
-
-
-def test_small_chains_are_closed_with_all_their_joints_or_refused():
-    for seed in range(40):
-        for kind, rows in (('weld', 6), ('hinge', 5)):
-            try:
-                model, *_ = scaled(seed, 5e-5, kind)
-            except HodynError:
-                continue  # nearly singular, of any size
-            assert model.n_joints == 8 - rows
-
-
-@pytest.mark.parametrize('seed', [0, 3])
-def test_loops_that_slide_are_closed_to_rounding(seed):
-    # The frames' origins are a stroke apart: what is left open there is no error of the twist.
-    model, *_ = scaled(seed, 1.0, 'slider')
-    (loop,), tree, closed = model.closure.loops, model.closure.tree, 0
-    rng = np.random.default_rng(seed)
-    for change in rng.uniform(-0.3, 0.3, (80, model.n_joints)):
-        with contextlib.suppress(MotionError):  # out of reach
-            wanted = model.closure.start[model.closure.independent] + change
-            whole = complete_motion(model, wanted[None])
-            end = forward_kinematics(tree, whole, loop.link_b).pose @ loop.pose_b
-            relative = se3.inverse(loop.pose_a) @ end
-            np.testing.assert_allclose(relative[:3, :3], np.eye(3), atol=1e-13)
-            np.testing.assert_allclose(
-                np.cross(loop.axis, relative[:3, 3]), 0.0, atol=1e-13
-            )
-            closed += 1
-    assert closed > 30

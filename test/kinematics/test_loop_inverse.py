@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 from support import mechanisms
 from support.mechanisms import PIN, START, some_closed_motion, some_motion
-from support.random_trees import seeds
+from support.records import changed
 
 from hodyn_ros import (
     forward_kinematics,
-    inverse_dynamics,
-    inverse_dynamics_from_link_motion,
     inverse_kinematics,
     jacobian,
 )
 from hodyn_ros.errors import InverseKinematicsError, MotionError
 from hodyn_ros.kinematics import InverseKinematicsOptions, JointTask
-from hodyn_ros.kinematics.redundancy import LoopChain
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
@@ -29,31 +26,20 @@ def five_bar():
     return mechanisms.five_bar()
 
 
-def test_the_motion_of_a_link_gives_that_of_the_cranks(five_bar):
-    motion = some_motion(five_bar)
-    link = forward_kinematics(five_bar, motion, 'right_tip', 'hybrid')
-    found = inverse_dynamics_from_link_motion(five_bar, link, **OF_ROD)
-    np.testing.assert_allclose(found.motion, motion, rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(found.effort, inverse_dynamics(five_bar, motion), rtol=1e-9)
-    J = jacobian(five_bar, motion[:, :1], 'right_tip', 'hybrid')[:, 0][:, [2, 3]]
-    length = LoopChain(five_bar, 'right_tip').reach
-    J[:, 1] /= length
-    smallest = np.linalg.svd(J, compute_uv=False)[:, -1]
-    np.testing.assert_allclose(found.kinematics.singular_value, smallest, rtol=1e-8)
-
-
-@pytest.mark.parametrize('seed', seeds([4, 0, 2, 7, 8]))
+@pytest.mark.parametrize('seed', [4, 0, 2, 7, 8])
 def test_links_of_random_mechanisms_are_brought_back(seed):
     model, motion = some_closed_motion(seed)
-    chains = (LoopChain(model, name) for name in reversed(model.links))
-    chain = next(chain for chain in chains if len(chain.coordinate) >= 2)
-    moving = chain.coordinate
-    given = forward_kinematics(model, motion, chain.link, 'hybrid')
+    for link in reversed(model.links):
+        J = jacobian(model, motion[:1], link, 'hybrid')[0]
+        moving = np.flatnonzero(np.abs(J).max(axis=0) > 1e-9)
+        if len(moving) >= 2:
+            break
+    given = forward_kinematics(model, motion, link, 'hybrid')
     rest = [JointTask(model.joint_names[j], motion[:, j]) for j in moving[3:]]
     found = inverse_kinematics(
         model,
         given,
-        chain.link,
+        link,
         'hybrid',
         task=('x', 'y', 'z')[: len(moving)],
         redundancy=rest,
@@ -63,22 +49,13 @@ def test_links_of_random_mechanisms_are_brought_back(seed):
     assert (error < [1e-12, 1e-11, 1e-10, 1e-9, 1e-7]).all()
 
 
-def test_joints_that_do_not_move_a_link_stay(five_bar):
-    assert LoopChain(five_bar, 'left_crank').coordinate.tolist() == [0]
-    assert LoopChain(five_bar, 'left_tip').coordinate.tolist() == [0, 1]
-    motion = some_motion(five_bar, (1,), 1)
-    link = forward_kinematics(five_bar, motion, 'left_crank')
-    found = inverse_kinematics(five_bar, link, 'left_crank', task=('rz',), guess=[2.0, 0.9])
-    np.testing.assert_allclose(found.motion[0, 0], [motion[0, 0, 0], 0.9], atol=1e-12)
-
-
 def test_limits_and_what_loops_reach_are_kept(five_bar):
     motion = some_motion(five_bar, ())
     link = forward_kinematics(five_bar, motion[:1], 'right_tip')
     tree = mechanisms.planar()
     lower = tree.limits.lower.copy()
     lower[0] = motion[0, 0] + 0.02
-    limited = replace(tree, limits=tree.limits._replace(lower=lower)).with_loops(
+    limited = replace(tree, limits=changed(tree.limits, lower=lower)).with_loops(
         [PIN], independent=five_bar.joint_names, start=START
     )
     elsewhere = inverse_kinematics(limited, link, **OF_ROD).motion

@@ -8,10 +8,9 @@ from support import robots
 
 from hodyn_ros import RobotModel
 from hodyn_ros.errors import ModelError
-from hodyn_ros.model.limits import (
+from hodyn_ros.model import (
     LimitCheck,
     find_violations,
-    find_violations_in_blocks,
     motion_limits,
 )
 
@@ -27,14 +26,6 @@ def violations(motion, effort, extra=EXTRA):
         (v.quantity, v.joint_name): v
         for v in find_violations(MODEL, limits, motion, effort)
     }
-
-
-def test_nothing_is_found_within_the_limits_and_on_them():
-    motion = np.zeros((3, 5, 2))
-    motion[1] = [[2.0, -2.0], [-3.0, 3.0], [1e9, 5.0], [1e9, -7.0], [1e9, 1e9]]
-    effort = np.zeros((3, 3, 2))
-    effort[2] = [[50.0, -50.0], [1e9, 11.0], [1e9, 13.0]]
-    assert violations(motion, effort) == {}
 
 
 @pytest.mark.parametrize(
@@ -66,58 +57,6 @@ def test_worst_sample_is_that_on_the_side_that_is_exceeded_by_more(signs):
     assert (found.value, found.limit, found.sample) == (3.6 * signs[1], 3.0 * signs[1], 2)
 
 
-@pytest.mark.parametrize('K', [3, 4, 5])
-def test_violations_in_blocks_are_those_of_all_samples_together(K):
-    rng = np.random.default_rng(K)
-    motion, effort = (
-        4.0 * rng.normal(size=(60, K, 2)),
-        40.0 * rng.normal(size=(60, K - 2, 2)),
-    )
-    limits = motion_limits(MODEL, EXTRA)
-    blocks = [(motion[:7], effort[:7])]
-    blocks += [
-        (motion[part].reshape(-1, 4, K, 2), effort[part].reshape(-1, 4, K - 2, 2))
-        for part in (slice(7, 27), slice(27, 59))
-    ]
-    blocks.append((motion[59:], effort[59:]))
-    found = find_violations_in_blocks(MODEL, limits, blocks)
-    assert found == find_violations(MODEL, limits, motion, effort)
-    # What is found, and which is the worst, from the definition.
-    series = {
-        'position': motion[:, 0],
-        'velocity': motion[:, 1],
-        'acceleration': motion[:, 2],
-        'effort': effort[:, 0],
-    }
-    if K > 3:
-        series |= {'jerk': motion[:, 3], 'effort_dot': effort[:, 1]}
-    if K > 4:
-        series |= {'effort_ddot': effort[:, 2]}
-    expected = []
-    for quantity, values in series.items():
-        bound = limits.upper if quantity == 'position' else getattr(limits, quantity)
-        for j in range(2):
-            worst = int(np.abs(values[:, j]).argmax())
-            if abs(values[worst, j]) > bound[j]:
-                limit = np.copysign(bound[j], values[worst, j])
-                name = MODEL.joint_names[j]
-                expected.append((quantity, name, values[worst, j], limit, worst))
-    assert len(expected) > 4
-    assert [tuple(item) for item in found] == expected
-
-
-@pytest.mark.parametrize(
-    ('quantity', 'order', 'limit'),
-    [('effort', 0, 50.0), ('effort_dot', 1, 11.0), ('effort_ddot', 2, 13.0)],
-)
-def test_worst_sample_of_the_effort_is_reported(quantity, order, limit):
-    effort = np.zeros((4, 3, 2))
-    effort[3, order, 1] = -limit * 1.5
-    (found,) = violations(np.zeros((4, 5, 2)), effort).items()
-    assert found[0] == (quantity, 'elbow')
-    assert (found[1].limit, found[1].sample) == (-limit, 3)
-
-
 def test_orders_that_are_not_known_are_not_checked():
     motion, effort = np.full((1, 3, 2), 1e3), np.full((1, 1, 2), 1e3)
     assert {quantity for quantity, _ in violations(motion, effort)} == {
@@ -129,6 +68,7 @@ def test_orders_that_are_not_known_are_not_checked():
     assert violations(motion[:0], effort[:0]) == {}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('extra', 'reason'),
     [

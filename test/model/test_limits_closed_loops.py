@@ -5,20 +5,14 @@ import pytest
 from support.loop_robots import description
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.errors import MotionError, ScalingError, TrajectoryError
-from hodyn_ros.model.limits import (
+from hodyn_ros.kinematics import complete_motion
+from hodyn_ros.model import (
     LimitCheck,
-    LimitedJoints,
-    find_position_violations,
     find_violations,
     motion_limits,
 )
-from hodyn_ros.retiming import retime, splice, uniform_scaling
-from hodyn_ros.streams.guard import Guard
-from hodyn_ros.trajectory import Waypoints, fit_spline
-
-ANKLE = RobotModel.from_urdf('parallel_ankle')
-ROLL = 0.43633  # its largest, by its description
+from hodyn_ros.retiming import retime, uniform_scaling
+from hodyn_ros.trajectory import fit_spline
 
 
 def limited_leg(limit):
@@ -56,68 +50,15 @@ FOLDING = folding(TIMES, 0.5, 2.0)
 FRONT = FOLDING[:, :2, 0].T
 
 
-@pytest.mark.parametrize(
-    ('limit', 'quantity', 'values'),
-    [
-        ('lower="-0.4" upper="3"', 'position', knee(FRONT[0])),
-        ('lower="-3" upper="3" velocity="0.9"', 'velocity', knee_speed(*FRONT)),
-    ],
-)
-def test_the_worst_sample_of_a_joint_that_loops_move_is_found(limit, quantity, values):
-    (found,) = found_in(limited_leg(limit), FOLDING)
-    assert (found.quantity, found.joint_name) == (quantity, 'knee_front')
-    assert found.sample == np.abs(values).argmax()
-    assert found.value == pytest.approx(values[found.sample], rel=1e-9)
-    assert found.limit == {'position': -0.4, 'velocity': -0.9}[quantity]
-
-
 def test_accelerations_and_jerks_are_limited_too():
     model = limited_leg('lower="-3" upper="3" acceleration="0.5" jerk="0.4"')
-    knees = LimitedJoints(model, model.limits).motion(FOLDING)[..., 2]
+    knees = complete_motion(model, FOLDING)[..., 1]
     np.testing.assert_allclose(knees[:, 0], knee(FRONT[0]), atol=1e-12)
     found = {item.quantity: item for item in found_in(model, FOLDING)}
     assert {*found} == {'acceleration', 'jerk'}
     for k, quantity in ((2, 'acceleration'), (3, 'jerk')):
-        assert abs(found[quantity].value) == np.abs(knees[:, k]).max()
-
-
-def test_the_ankle_of_the_description_is_limited():
-    assert LimitedJoints(ANKLE, ANKLE.limits).names == (
-        'motor_a',
-        'motor_b',
-        'pitch',
-        'roll',
-    )
-    apart = np.array([[0.1, -0.1], [0.3, -0.3], [0.2, -0.2]])
-    (found,) = find_position_violations(ANKLE, ANKLE.limits, apart)
-    assert (found.joint_name, found.limit, found.sample) == ('roll', ROLL, 1)
-    assert found.value > ROLL
-    assert not find_position_violations(ANKLE, ANKLE.limits, apart[[0]])
-    # Motors that move alike turn the foot about the pitch axis as far as themselves.
-    assert not find_position_violations(ANKLE, ANKLE.limits, [[-1.0, -1.0], [0.6, 0.6]])
-
-
-def test_joints_without_limits_are_not_followed():
-    model = RobotModel.from_urdf('five_bar')
-    beyond = [[1.4, 1.4]]
-    assert LimitedJoints(model, model.limits).names == model.joint_names
-    found = find_position_violations(model, model.limits, beyond)
-    assert [item.joint_name for item in found] == ['motor_front', 'motor_back']
-
-
-def test_positions_at_which_the_loops_do_not_close_are_refused():
-    with pytest.raises(MotionError, match='cannot be closed'):
-        find_position_violations(ANKLE, ANKLE.limits, [[-0.8, 0.5]])
-
-
-def test_what_is_not_known_exceeds_nothing():
-    model = limited_leg('lower="-3" upper="3" velocity="0.9" acceleration="0.1"')
-    motion, effort = FOLDING.copy(), inverse_dynamics(model, FOLDING)
-    motion[:, 2:, 1] = effort[:, 0] = np.nan
-    found = find_violations(model, model.limits, motion, effort)
-    assert [item.quantity for item in found] == ['velocity']
-    motion[:, 1, 1] = np.nan
-    assert not find_violations(model, model.limits, motion, effort)
+        largest = np.abs(knees[:, k]).max()
+        assert abs(found[quantity].value) == pytest.approx(largest, rel=1e-12)
 
 
 def test_samples_of_a_stream_are_counted():
@@ -127,16 +68,6 @@ def test_samples_of_a_stream_are_counted():
         check.look(motion, effort)
     beyond = int((np.abs(knee_speed(*FRONT)) > 0.9).sum())
     assert check.take_hits() == {'velocity of knee_front': beyond}
-
-
-def test_a_reference_beyond_them_is_refused():
-    bounds = {'position_margin': 0.05, 'velocity_margin': 0.2, 'stop_duration': 0.5}
-    guard = Guard(ANKLE, ANKLE.limits, np.full(2, np.inf), np.full(2, np.inf), **bounds)
-    motion = np.zeros((3, 2))
-    guard.check_reference(motion)
-    motion[0] = 0.3, -0.3  # rolls by more than that
-    with pytest.raises(MotionError, match=f'position of roll is 0.6.*, its limit {ROLL}'):
-        guard.check_reference(motion)
 
 
 LEG_LINE = fit_spline([0.0, 1.0], [[-0.6, 0.6], [0.6, -0.6]])
@@ -158,25 +89,5 @@ def test_a_time_factor_keeps_them(quantity):
     found = uniform_scaling(model, FOLDING)
     assert (found.limiting.quantity, found.limiting.name) == (quantity, 'knee_front')
     slowed = FOLDING / found.factor ** np.arange(5)[:, None]
-    knees = LimitedJoints(model, model.limits).motion(slowed)[:, order, 2]
+    knees = complete_motion(model, slowed)[:, order, 1]
     assert np.abs(knees).max() == pytest.approx(0.2, rel=1e-6)
-
-
-@pytest.mark.parametrize('function', [retime, uniform_scaling])
-def test_no_timing_changes_their_positions(function):
-    path = fit_spline([0.0, 1.0, 2.0], [[0.0, 0.0], [0.3, -0.3], [0.0, 0.0]])
-    with pytest.raises(
-        ScalingError, match=f"'roll' has the position .* limit {ROLL}"
-    ) as info:
-        function(ANKLE, path)
-    assert info.value.limiting.time == pytest.approx(1.0, abs=1e-3)
-    with pytest.raises(ScalingError, match="'roll' .* at sample 1 "):
-        uniform_scaling(ANKLE, path([0.0, 1.0, 2.0]))
-
-
-def test_chunks_that_leave_their_positions_are_refused():
-    chunk = Waypoints(ANKLE.joint_names, [0.0, 0.5, 1.0], [[0, 0], [0.3, -0.3], [0, 0]])
-    with pytest.raises(
-        TrajectoryError, match='Waypoint 1 .* of roll, whose limit is 0.43633'
-    ):
-        splice(ANKLE, motion_limits(ANKLE), chunk, np.zeros(2), 0.0)

@@ -4,21 +4,18 @@ import warnings
 
 import numpy as np
 import pytest
+from support.records import changed
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
-from hodyn_ros.errors import ModelError, ScalingError, TrajectoryError
-from hodyn_ros.identification import excite
-from hodyn_ros.model import to_urdf
-from hodyn_ros.model.limits import (
+from hodyn_ros.errors import ModelError, ScalingError
+from hodyn_ros.model import (
     LimitCheck,
-    LimitedJoints,
-    Limits,
     find_violations,
     motion_limits,
-    velocity_range,
+    to_urdf,
 )
-from hodyn_ros.retiming import retime, splice, uniform_scaling
-from hodyn_ros.trajectory import Waypoints, fit_spline
+from hodyn_ros.retiming import retime, uniform_scaling
+from hodyn_ros.trajectory import fit_spline
 
 FR3 = RobotModel.from_urdf('fr3')
 
@@ -54,46 +51,8 @@ def found_in(model, motion):
 WIDE = 'lower="-9" upper="9"'
 
 
-@pytest.mark.parametrize(
-    ('limit', 'quantity', 'value', 'bound'),
-    [
-        ('lower="-9" upper="1.2" velocity="9"', 'position', 1.3, 1.2),
-        ('lower="-0.6" upper="9" velocity="9"', 'position', 0.7, 0.6),
-        (f'{WIDE} velocity="0.8"', 'velocity', 1.0, 0.8),
-        (f'{WIDE} velocity="9" acceleration="0.8"', 'acceleration', 1.0, 0.8),
-        (f'{WIDE} velocity="9" jerk="0.8"', 'jerk', 1.0, 0.8),
-    ],
-)
-def test_the_worst_sample_of_a_follower_is_found(limit, quantity, value, bound):
-    model = finger(limit)
-    (found,) = found_in(model, swing(0.5))
-    assert (found.quantity, found.joint_name, abs(found.limit)) == (quantity, 'tip', bound)
-    assert abs(found.value) == pytest.approx(value, abs=1e-3)
-    assert found.value * found.limit > 0.0
-    check = LimitCheck(model, model.limits)
-    motion = swing(0.5)[found.sample]
-    assert check.look(motion, inverse_dynamics(model, motion))
-    assert check.take_hits() == {f'{quantity} of tip': 1}
-
-
 def test_efforts_of_followers_have_no_limit():
     assert found_in(finger(f'{WIDE} velocity="9" effort="0"'), swing(0.5)) == ()
-
-
-def test_followers_whose_limits_are_implied_are_not_looked_at():
-    inside = finger('lower="-5.7" upper="6.3" velocity="18"')
-    assert LimitedJoints(inside, inside.limits).names == ('lead',)
-    tight = finger('lower="-5.7" upper="6.29" velocity="18"')
-    assert LimitedJoints(tight, tight.limits).names == ('lead', 'tip')
-    hand = RobotModel.from_urdf('panda_with_hand')
-    assert LimitedJoints(hand, hand.limits).names == hand.joint_names
-
-
-def test_limits_of_followers_survive_urdf():
-    model = finger(f'{WIDE} velocity="0.8" acceleration="3"')
-    again = RobotModel.from_urdf(to_urdf(model))
-    assert again.follower_limits == model.follower_limits
-    assert again.follower_limits['tip'] == Limits(-9, 9, 0.8, np.inf, 3)
 
 
 def test_retime_keeps_the_limits_of_followers():
@@ -109,46 +68,6 @@ def test_retime_keeps_the_limits_of_followers():
     assert found.limiting.name == 'tip'
     with pytest.raises(ScalingError, match="Joint 'tip' has the position .* limit 0.8:"):
         retime(finger('lower="-9" upper="0.8" velocity="0.8"'), path)
-
-
-def test_limits_of_joints_that_loops_move_are_part_of_the_law():
-    legs = RobotModel.from_urdf('parallel_ankle')
-    tree = legs.closure.tree
-    fast = np.where(
-        np.isin(tree.joint_names, ['pitch', 'roll']), [[2.0], [5.0], [80.0]], np.inf
-    )
-    names = ('velocity', 'acceleration', 'jerk')
-    limits = tree.limits._replace(**dict(zip(names, fast)))
-    model = legs.changed(limits=limits)
-    path = fit_spline(np.linspace(0.0, 2.0, 3), [[0.0, 0.0], [0.3, 0.1], [-0.2, 0.2]])
-    found = retime(model, path)
-    assert found.limiting.name in ('pitch', 'roll')
-    assert found.repair < 1.02
-    # It need not fall back to the uniform law, as it did when it did not know of them.
-    assert found.duration < 0.8 * found.uniform_duration
-
-
-def test_a_path_that_leaves_the_reach_of_loops_is_an_error_of_retime():
-    model = RobotModel.from_urdf('parallel_ankle')
-    wild = fit_spline([0.0, 1.0, 2.0], [[0.0, 0.0], [-0.8, 0.5], [0.0, 0.1]])
-    with pytest.raises(
-        TrajectoryError, match='The path cannot be followed: .*cannot be closed'
-    ):
-        retime(model, wild)
-
-
-def test_splice_and_excite_keep_the_limits_of_followers():
-    model = finger(
-        f'{WIDE} velocity="0.8" acceleration="6" jerk="300"',
-        lead='acceleration="20" jerk="900"',
-    )
-    chunk = Waypoints(('lead',), np.array([0.0, 0.2, 0.4]), np.array([[0.0], [0.2], [0.4]]))
-    motion = splice(model, model.limits, chunk, [0.0], 0.0)
-    t = np.linspace(motion.start_time, motion.end_time, 2001)
-    assert np.abs(2.0 * motion(t, 1)[:, 1]).max() < 0.8 * 1.02
-    found = excite(model, target='friction', duration=4.0)
-    t = np.linspace(0.0, 4.0, 2001)
-    assert np.abs(2.0 * found.motion(t, 1)[:, 1]).max() < 0.8
 
 
 # Limits of zero
@@ -184,40 +103,16 @@ def test_a_joint_at_rest_keeps_a_limit_of_zero_and_costs_nothing():
     assert not check.look(motion[0], inverse_dynamics(pair(0), motion[0]))
 
 
-def test_motion_under_a_limit_of_zero_is_refused_with_joint_and_limit():
-    path = fit_spline([0.0, 1.0, 2.0], [[0.5, 0.0], [0.4, 1.0], [0.5, 0.3]])
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        for scale in (retime, uniform_scaling):
-            with pytest.raises(
-                ScalingError, match="joint 'j0' has velocity = .*its limit is 0. Change"
-            ) as caught:
-                scale(pair(0), path)
-            assert caught.value.limiting.limit == 0.0
-
-
 # Limits of velocities that fall towards the limits of positions
 
 
 def allowed(joint, position, sign):
     """The rule of libfranka for one joint of the FR3, written once more."""
-    limits = {what: float(values[joint]) for what, values in FR3.limits._asdict().items()}
+    names = 'upper', 'lower', 'deceleration_limit', 'velocity', 'velocity_offset'
+    limits = {what: float(getattr(FR3.limits, what)[joint]) for what in names}
     room = limits['upper'] - position if sign > 0 else position - limits['lower']
     root = (2.0 * limits['deceleration_limit'] * max(room, 0.0)) ** 0.5
     return min(limits['velocity'], max(0.0, root - limits['velocity_offset']))
-
-
-def test_velocity_range_is_the_rule_of_libfranka():
-    rng = np.random.default_rng(1)
-    q = rng.uniform(FR3.limits.lower - 0.01, FR3.limits.upper + 0.01, (500, 7))
-    q[:100] = np.where(q[:100] > 0.0, FR3.limits.upper, FR3.limits.lower) + rng.normal(
-        0.0, 0.05, (100, 7)
-    )
-    lower, upper = velocity_range(FR3.limits, q)
-    for sample, joint in np.ndindex(500, 7):
-        x = q[sample, joint]
-        assert upper[sample, joint] == pytest.approx(allowed(joint, x, 1), abs=1e-14)
-        assert lower[sample, joint] == pytest.approx(-allowed(joint, x, -1), abs=1e-14)
 
 
 def approach(joint, position, velocity):
@@ -250,16 +145,6 @@ def test_a_joint_that_approaches_its_limit_too_fast_is_found(joint, end):
     assert check.look(approach(2, 0.0, 2.7)[0], np.zeros((3, 7)))
 
 
-def test_the_worst_of_samples_with_limits_of_their_own_is_reported():
-    speeds = 1.0, 0.9, 1.3
-    places = 2.6, 2.7, 2.4  # of joint 1, limit 2.7501
-    motion = np.concatenate([approach(0, *each) for each in zip(places, speeds)])
-    excess = [v - allowed(0, q, 1) for q, v in zip(places, speeds)]
-    (found,) = find_violations(FR3, FR3.limits, motion, 0.0 * motion[:, 2:])
-    assert found.sample == int(np.argmax(excess)) == 1
-    assert (found.value, found.limit) == (0.9, pytest.approx(allowed(0, 2.7, 1)))
-
-
 def towards_the_limit(last):
     """Path of the FR3 whose joint 1 ends so near to its limit."""
     ways = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.7]) * np.ones((3, 1))
@@ -283,20 +168,13 @@ def test_retime_keeps_velocities_that_fall_towards_the_limit():
     )
     assert 0.99 < share.max() < 1.0 + 1e-6
     # Without the rule it arrives faster than the robot lets it.
-    blind = limits._replace(deceleration_limit=np.full(7, np.inf))
+    blind = changed(limits, deceleration_limit=np.full(7, np.inf))
     faster = retime(FR3, towards_the_limit(0.05), blind)
     assert faster.duration < found.duration
     q, v = np.moveaxis(faster.motion(t[t < faster.duration], 1)[..., 0], 1, 0)
     assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) > 1.1
     tool = uniform_scaling(FR3, found.motion, limits)
     assert tool.is_kept and tool.limiting.limit > 0.0
-
-
-def test_a_path_that_moves_where_nothing_may_is_refused():
-    with pytest.raises(
-        ScalingError, match='its limit is 0, so near to the limit 2.7501 of its'
-    ):
-        retime(FR3, towards_the_limit(0.003))
 
 
 def test_falling_limits_survive_urdf_and_are_checked():
@@ -312,29 +190,3 @@ def test_falling_limits_survive_urdf_and_are_checked():
     ):
         with pytest.raises(ModelError, match=reason):
             finger(WIDE, more=f'<position_based_velocity_limits {wrong}/>')
-
-
-def test_splice_keeps_falling_limits_or_refuses():
-    middle = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.7])
-    middle[0] = 2.2
-    targets = np.tile(middle, (4, 1))
-    targets[:, 0] = 2.2, 2.45, 2.6, 2.65
-    chunk = Waypoints(FR3.joint_names, np.array([0.0, 0.12, 0.24, 0.36]), targets)
-    motion = splice(FR3, FR3.limits, chunk, middle, 0.0)
-    t = np.linspace(motion.start_time, motion.end_time, 2001)
-    q, v = np.moveaxis(motion(t, 1)[..., 0], 1, 0)
-    assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) < 1.02
-    blind = FR3.limits._replace(deceleration_limit=np.full(7, np.inf))
-    motion = splice(FR3, blind, chunk, middle, 0.0)
-    q, v = np.moveaxis(motion(t, 1)[..., 0], 1, 0)
-    assert max(speed / allowed(0, x, 1) for x, speed in zip(q, v) if speed > 0.0) > 1.1
-
-
-@pytest.mark.slow
-def test_an_excitation_of_the_fr3_keeps_its_falling_limits():
-    model = FR3
-    found = excite(model, target='payload', link='fr3_link8', duration=5.0)
-    motion = found.motion(np.linspace(0.0, 5.0, 2001), 4)
-    assert (
-        find_violations(model, model.limits, motion, inverse_dynamics(model, motion)) == ()
-    )

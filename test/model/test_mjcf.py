@@ -5,8 +5,6 @@ import pytest
 
 from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
 from hodyn_ros.errors import ModelError
-from hodyn_ros.kinematics.closed_loops import complete_motion
-from hodyn_ros.model import Loop
 
 mujoco = pytest.importorskip('mujoco', reason='MuJoCo (PyPI: mujoco) reads MJCF')
 
@@ -55,27 +53,6 @@ def mj_efforts(xml, tree, motion, base=None):
         data.qacc[joint.dofadr] = motion[2, k]
     mujoco.mj_inverse(compiled, data)
     return np.array([data.qfrc_inverse[joint.dofadr[0]] for joint in names])
-
-
-def test_efforts_limits_and_friction_are_those_of_mujoco():
-    xml = model(TWO)
-    robot = RobotModel.from_mjcf(xml)
-    assert robot.base_link == 'world' and robot.name == 'arms'
-    assert robot.joint_names == tuple(
-        f'{side}_{kind}' for side in 'ab' for kind in ('turn', 'slide', 'elbow', 'wrist')
-    )
-    for seed in range(3):
-        motion = np.random.default_rng(seed).normal(size=(3, 8))
-        expected = mj_efforts(xml, robot, motion)
-        found = inverse_dynamics(robot, motion)[0]
-        np.testing.assert_allclose(
-            found, expected, rtol=0, atol=1e-10 * np.abs(expected).max()
-        )
-    limits = robot.limits
-    assert [limits.lower[0], limits.upper[0], limits.effort[0]] == [-1.0, 2.0, 20.0]
-    assert np.isinf(limits.upper[1:4]).all()
-    laws = RobotModel.from_mjcf(xml, joint_friction=True).friction
-    assert {*laws} == {'a_turn', 'b_turn'}
 
 
 def test_files_are_read_and_free_bodies_are_the_base(tmp_path):
@@ -127,49 +104,6 @@ def test_loops_are_those_that_mujoco_closes(case):
     assert np.abs(data.efc_pos[rows]).max() < 1e-8
 
 
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-def test_polynomials_of_joints_are_relative_to_the_reference():
-    polynomial = (
-        '<joint name="e" joint1="a_turn" joint2="b_turn" polycoef=".1 .5 .2 0 -.3"/>'
-    )
-    locked = '<joint name="f" joint1="a_slide" polycoef=".07 0 0 0 0"/>'
-    motors = '<actuator>' + ''.join(
-        f'<motor joint="{name}"/>'
-        for name in ('a_turn', 'a_elbow', 'a_wrist', 'b_slide', 'b_elbow', 'b_wrist')
-    )
-    xml = model(TWO, equality(polynomial, locked) + motors + '</actuator>')
-    robot = RobotModel.from_mjcf(xml)
-    assert robot.joint_names[0] == 'a_turn' and 'b_turn' not in robot.joint_names
-    assert (
-        RobotModel.from_mjcf(xml, independent=['b_turn', *robot.joint_names[1:]]).n_joints
-        == 6
-    )
-    q = dict(
-        zip(
-            robot.closure.tree.joint_names, complete_motion(robot, np.full((1, 6), 0.25))[0]
-        )
-    )
-    x = q['b_turn'] - 0.2
-    np.testing.assert_allclose(q['a_turn'] - 0.2, 0.1 + 0.5 * x + 0.2 * x**2 - 0.3 * x**4)
-    assert q['a_slide'] == pytest.approx(-0.05 + 0.07)
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-def test_a_loop_of_an_mjcf_gives_the_efforts_of_the_same_loop():
-    xml = model(TWO, equality(CLOSINGS['point'][0]))
-    robot = RobotModel.from_mjcf(xml)
-    with pytest.warns(ModelWarning, match='left open'):
-        tree = RobotModel.from_mjcf(xml, loops=())
-    again = tree.with_loops(robot.closure.loops)
-    assert isinstance(robot.closure.loops[0], Loop)
-    motion = 0.02 * np.random.default_rng(1).normal(size=(5, robot.n_joints))
-    motion[0] += again.closure.start[again.closure.independent]
-    expected = inverse_dynamics(again, motion)
-    np.testing.assert_allclose(
-        inverse_dynamics(robot, motion), expected, rtol=0, atol=1e-11
-    )
-
-
 REFUSED = {
     'ball': (
         model(
@@ -195,6 +129,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('case', REFUSED)
 def test_what_is_not_supported_is_refused(case):
     text, reason = REFUSED[case]

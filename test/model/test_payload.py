@@ -3,53 +3,15 @@
 import numpy as np
 import pytest
 from support import robots
-from support.dynamics_cases import assert_same_efforts
-from support.random_trees import random_gravity, random_motion, random_robot, seeds
 from support.robots import joint, link, robot
 
-from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
+from hodyn_ros import ModelWarning, RobotModel
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 
 MASS = 1.7
 COM = np.array([0.03, -0.05, 0.12])
 INERTIA = np.array([[0.02, 0.001, -0.002], [0.001, 0.015, 0.003], [-0.002, 0.003, 0.012]])
-PAYLOAD = (
-    '<link name="payload"><inertial><origin xyz="0.03 -0.05 0.12"/><mass value="1.7"/>'
-    '<inertia ixx="0.02" ixy="0.001" ixz="-0.002" iyy="0.015" iyz="0.003" izz="0.012"/>'
-    '</inertial></link><joint name="grasp" type="fixed"><parent link="{}"/>'
-    '<child link="payload"/></joint>'
-)
-
-
-@pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
-@pytest.mark.parametrize('seed', seeds(range(15), short=5))
-def test_payload_equals_a_link_on_a_fixed_joint(seed):
-    tree = random_robot(seed)
-    gravity = random_gravity(seed)
-    model = RobotModel.from_urdf(tree.xml, gravity=gravity)
-    motion = random_motion(seed, model.n_joints, 5)
-    for held_by in tree.links:  # merged links and the base included
-        xml = tree.xml.replace('</robot>', PAYLOAD.format(held_by) + '</robot>')
-        expected = RobotModel.from_urdf(xml, gravity=gravity)
-        loaded = model.with_payload(held_by, MASS, COM, INERTIA)
-        np.testing.assert_allclose(loaded.M_body, expected.M_body, atol=1e-14)
-        assert set(loaded.warnings) == set(expected.warnings)
-        assert_same_efforts(
-            inverse_dynamics(loaded, motion), inverse_dynamics(expected, motion), 1e-13
-        )
-
-
-def test_payloads_add_up_and_leave_the_first_model_alone():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    before = model.M_body.copy()
-    twice = model.with_payload('tool', 1.0, COM).with_payload('tool', 0.5, COM)
-    once = model.with_payload('tool', 1.5, COM)
-    np.testing.assert_allclose(twice.M_body, once.M_body, atol=1e-14)
-    np.testing.assert_array_equal(model.M_body, before)
-    assert np.abs(once.M_body - before).max() > 1.0
-    with pytest.raises(ValueError, match='read-only'):
-        once.M_body[...] = 0.0
 
 
 def test_frame_of_the_payload_is_that_of_the_link_not_of_the_body():
@@ -77,6 +39,7 @@ def test_payload_takes_back_the_remark_on_a_massless_joint():
     assert model.with_payload('b', 1.0, COM).warnings == model.warnings
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
@@ -93,10 +56,3 @@ def test_what_cannot_be_used_is_refused_with_the_reason(arguments, message):
     model = RobotModel.from_urdf(robots.TWO_LINK)
     with pytest.raises(ModelError, match=message):
         model.with_payload(*arguments)
-
-
-def test_doubtful_payload_is_used_with_a_warning():
-    model = RobotModel.from_urdf(robots.TWO_LINK)
-    with pytest.warns(ModelWarning, match='triangle inequality'):
-        loaded = model.with_payload('tool', 1.0, COM, np.diag([1.0, 1.0, 3.0]))
-    assert len(loaded.warnings) == 1

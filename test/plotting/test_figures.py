@@ -1,6 +1,5 @@
 """Figures show the numbers of the results, the limits and where they are exceeded."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,14 +12,11 @@ from hodyn_ros import RobotModel, friction
 from hodyn_ros.actuators import (
     Actuators,
     SeriesElastic,
-    VariableStiffness,
     find_motor_violations,
     motor_limits,
-    motor_motion,
-    vsa_model,
 )
 from hodyn_ros.analysis import Recorded, find_stop_causes
-from hodyn_ros.errors import JointNameError, MotionError, ResourceError
+from hodyn_ros.errors import JointNameError, MotionError
 from hodyn_ros.model.limits import Violation, find_violations, motion_limits
 from hodyn_ros.plotting import (
     plot_comparison,
@@ -32,9 +28,9 @@ from hodyn_ros.plotting import (
     plot_portraits,
     plot_stop,
 )
-from hodyn_ros.plotting.labels import effort_label, motion_label, number, percent
+from hodyn_ros.plotting.labels import effort_label, motion_label
 from hodyn_ros.plotting.panels import energy_balance, shown_range
-from hodyn_ros.plotting.series import Range, checked_results, peak_share
+from hodyn_ros.plotting.series import Range, checked_results
 
 pytest.importorskip('matplotlib', reason='matplotlib is not installed')
 
@@ -71,17 +67,6 @@ def crosses(axes):
     return [tuple(line.get_xydata()[0]) for line in axes.lines if line.get_marker() == 'x']
 
 
-def test_figure_of_a_joint_shows_every_order_as_it_is():
-    axes = drawn(plot_joint(MODEL, RESULTS, 'elbow'))
-    expected = [RESULTS.motion[:, k, 1] for k in range(5)]
-    expected += [RESULTS.effort[:, k, 1] for k in range(3)]
-    assert len(axes) == 8
-    for place, values in zip(axes, expected):
-        ((x, y),) = curves(place)
-        np.testing.assert_array_equal(x, RESULTS.times)
-        np.testing.assert_array_equal(y, values)
-
-
 def test_axes_say_quantity_and_unit():
     axes = drawn(plot_joint(MODEL, RESULTS, 'elbow'))
     assert [place.get_ylabel() for place in axes] == [
@@ -109,13 +94,6 @@ def test_prismatic_joints_have_units_of_their_own():
         'N m/s³',
     )
     assert motion_label(6, False).title == '6th derivative of position q⁽⁶⁾'
-
-
-def test_figures_of_motion_and_efforts_have_a_row_for_each_joint_that_is_wanted():
-    assert len(drawn(plot_motion(MODEL, RESULTS))) == 2 * 5
-    assert len(drawn(plot_efforts(MODEL, RESULTS))) == 2 * 3
-    (first, *_) = drawn(plot_motion(MODEL, RESULTS, joints=['elbow']))
-    np.testing.assert_array_equal(curves(first)[0][1], RESULTS.motion[:, 0, 1])
 
 
 def test_joints_are_found_by_their_names_in_results_of_another_order():
@@ -175,25 +153,6 @@ def test_motor_side_shows_deflections_and_motors_with_their_limits():
     assert len(crosses(axes['elbow: Deflection θ − q'])) == 1
 
 
-def test_both_motors_of_a_joint_with_variable_stiffness_are_drawn():
-    springs = vsa_model('qbmove', 'advanced_datasheet')
-    actuators = Actuators(MODEL, {'elbow': VariableStiffness(springs, motor_inertia=0.01)})
-    results = results_of(MODEL, amplitude=0.01)
-    stiffness = np.zeros((len(results.times), 3))
-    stiffness[:, 0] = 8.0
-    quiet = replace(results, effort=results.effort * 0.01)
-    motors = motor_motion(
-        actuators, quiet.motion, effort=quiet.effort, stiffness={'elbow': stiffness}
-    )
-    owners = tuple(MODEL.joint_names[i] for i in actuators.joint_of_motor)
-    both = replace(
-        quiet, motors=motors, motor_names=actuators.motor_names, motor_joints=owners
-    )
-    titles = [axes.get_title() for axes in drawn(plot_motors(MODEL, both))]
-    assert 'elbow_motor1: Motor torque τ' in titles
-    assert 'elbow_motor2: Motor torque τ' in titles
-
-
 def test_energy_closes_without_friction_and_shows_what_friction_takes():
     balance = energy_balance(checked_results(RESULTS, MODEL), MODEL)
     assert np.abs(balance.other).max() < 1e-12 * np.abs(balance.power).max()
@@ -244,43 +203,6 @@ def test_limits_far_away_leave_the_curve_visible():
     assert low < 5.0 < high
 
 
-def test_share_of_a_limit_is_one_on_the_limit():
-    assert peak_share(np.array([0.5, -2.0]), Range(-2.0, 2.0)) == 1.0
-    assert peak_share(np.array([3.0, 4.0]), Range(2.0, 4.0)) == 1.0
-    assert peak_share(np.array([3.0]), Range(2.0, 4.0)) == 0.0
-    assert np.isnan(peak_share(np.array([3.0]), Range()))
-
-
-@pytest.mark.parametrize(
-    ('share', 'expected'),
-    [
-        (0.0123, '1.2 %'),
-        (0.5, '50 %'),
-        (1.0, '100 %'),
-        (1.004, '100.4 %'),
-        (1.00002, '100.0020 %'),
-        (1.31, '131 %'),
-    ],
-)
-def test_shares_beyond_a_limit_read_as_such(share, expected):
-    assert percent(share) == expected
-
-
-@pytest.mark.parametrize(
-    ('value', 'expected'),
-    [
-        (10000.0, '10000'),
-        (-0.0698132, '−0.06981'),
-        (123456.7, '123457'),
-        (0.0, '0'),
-        (1.5e-7, '1.5e−7'),
-        (2.5e12, '2.5e+12'),
-    ],
-)
-def test_numbers_are_written_for_people(value, expected):
-    assert number(value) == expected
-
-
 @pytest.mark.parametrize(
     ('change', 'what'),
     [
@@ -296,20 +218,6 @@ def test_results_that_cannot_be_drawn_are_refused(change, what):
     changed = replace(RESULTS, motors=None, motor_names=(), motor_joints=(), **change)
     with pytest.raises(MotionError, match=what):
         plot_motion(MODEL, changed)
-
-
-def test_figures_say_what_the_results_lack():
-    bare = results_of(MODEL, K=3)
-    with pytest.raises(MotionError, match='no rates of the efforts'):
-        plot_portraits(MODEL, bare)
-    with pytest.raises(MotionError, match='no motors'):
-        plot_motors(MODEL, bare)
-    with pytest.raises(MotionError, match='no efforts'):
-        plot_efforts(MODEL, replace(bare, effort=bare.effort[:, :0]))
-    with pytest.raises(MotionError, match='energies need'):
-        plot_energy(MODEL, replace(bare, motion=bare.motion[:, :2]))
-    with pytest.raises(MotionError, match='no joints'):
-        plot_motion(MODEL, bare, joints=[])
 
 
 def test_a_comparison_shows_both_efforts_their_difference_and_its_frequencies():
@@ -342,36 +250,12 @@ def test_a_comparison_shows_both_efforts_their_difference_and_its_frequencies():
         assert spectrum.get_ylabel() == 'amplitude [N m]'
 
 
-def test_a_comparison_shows_the_joints_that_are_asked_for_and_known():
-    found = comparison_of(MODEL)
-    assert [axes.get_title() for axes in plot_comparison(found, ['elbow']).axes] == [
-        'elbow: Torque, measured and computed',
-        'elbow: Difference',
-        'elbow: Amplitudes of the difference',
-    ]
-    with pytest.raises(JointNameError, match='knee.*shoulder, elbow'):
-        plot_comparison(found, ['knee'])
-    stretches = [
-        item._replace(is_used=item.is_used & [True, False]) for item in found.stretches
-    ]
-    found = replace(found, stretches=tuple(stretches))
-    assert len(plot_comparison(found).axes) == 3
-    with pytest.raises(MotionError, match='Efforts of elbow were not measured'):
-        plot_comparison(found, ['elbow'])
-
-
 def test_unknown_joints_are_refused():
     with pytest.raises(JointNameError, match='knee.*shoulder, elbow'):
         plot_joint(MODEL, RESULTS, 'knee')
     other = RobotModel.from_urdf(robots.OTHER_JOINTS)
     with pytest.raises(JointNameError, match='rail'):
         plot_motion(other, RESULTS)
-
-
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
-    with pytest.raises(ResourceError, match=r'pip install hodyn_ros\[plot\]'):
-        plot_energy(MODEL, RESULTS)
 
 
 def test_picture_of_a_stop_shows_commands_measurements_limits_and_the_excess():

@@ -1,31 +1,24 @@
 """Recordings of robots in motion, read back by Rerun's own reader; nothing opens a window."""
 
-import resource
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support import robots
-from support.plotting_tools import results_of, swinging
+from support.plotting_tools import results_of
 from support.processes import run_python
 from support.rerun_files import pose_of, read_recording
 
-from hodyn_ros import ModelWarning, RobotModel, Wrench
-from hodyn_ros.actuators import Actuators, SeriesElastic, motor_limits
-from hodyn_ros.errors import ModelError, ResourceError
-from hodyn_ros.files import Samples, compute
+from hodyn_ros import RobotModel, Wrench
 from hodyn_ros.lie import se3
-from hodyn_ros.model import Loop, motion_limits
-from hodyn_ros.model.visuals import find_mesh, read_visuals
+from hodyn_ros.model import motion_limits
 from hodyn_ros.plotting import view
 from hodyn_ros.plotting.scene import moving_bodies, share_colours, wrench_arrows
 
 pytestmark = pytest.mark.filterwarnings('ignore:Python 3.10:DeprecationWarning')
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)  # |q| <= 2, |qd| <= 3, |Q| <= 50
-ACTUATORS = Actuators(MODEL, {'elbow': SeriesElastic(80.0, 0.2)})
 GREY, GREEN, RED, UNKNOWN = share_colours(np.array([0.0, 1.0, 1.1, np.nan])).tolist()
 BOX = '<visual><geometry><box size="1 2 3"/></geometry></visual>'
 
@@ -137,13 +130,6 @@ def test_links_are_red_exactly_where_a_limit_of_their_joint_is_exceeded(recorded
     assert base == [UNKNOWN] * len(rows)
 
 
-def test_colours_go_from_grey_to_green_and_jump_to_red():
-    halfway = share_colours(np.array(0.5))
-    assert np.abs(halfway - np.mean([GREY, GREEN], axis=0)).max() <= 1.0
-    assert share_colours(np.array(1.0 + 1e-9)).tolist() == GREEN
-    assert len({tuple(colour) for colour in (GREY, GREEN, RED, UNKNOWN)}) == 4
-
-
 def test_motions_stand_beside_each_other(recorded):
     first, second = results_of(MODEL), results_of(MODEL, amplitude=0.2)
     entities = recorded(MODEL, {'first': first, 'second one': second})
@@ -179,26 +165,6 @@ def test_arrows_are_the_wrench_that_acts_on_the_robot(expressed_in):
         np.testing.assert_allclose(arrows, sign * np.stack([force, moment], 1), atol=1e-12)
 
 
-def test_wrenches_and_springs_are_recorded(recorded):
-    values = np.zeros((201, 3, 6))
-    values[:, 0, 5] = np.linspace(0.0, 2.0, 201)
-    wrench = Wrench('tool', values, 'hybrid', 'on_robot')
-    results = replace(results_of(MODEL, ACTUATORS), wrenches=(wrench,))
-    limits = motor_limits(ACTUATORS, {'elbow': {'deflection': 5.0}})
-    entities = recorded(MODEL, {'it': results}, motor_limits=limits)
-    vectors = np.array(entities['/it/wrenches/tool']['Arrows3D:vectors'])
-    assert vectors.shape[1:] == (2, 3)
-    assert np.abs(vectors[:, 0, :2]).max() == np.abs(vectors[:, 1]).max() == 0.0
-    assert (np.diff(vectors[:, 0, 2]) > 0.0).all()
-    spring = entities['/it/bodies/elbow/spring']
-    rows = np.searchsorted(results.times, spring['time'] - 1e-6)
-    turned = se3.exp(MODEL.X[1] * 20.0 * results.motors.deflection[rows, 0, 1:])
-    np.testing.assert_allclose(pose_of(spring), turned, atol=1e-6)
-    assert '/it/bodies/shoulder/spring' not in entities
-    assert entities['/limits/deflection/elbow']['Scalars:scalars'] == [[-5.0, 5.0]] * 2
-    assert '/it/motor_torque/elbow' in entities
-
-
 def test_shapes_have_their_sizes_and_what_moves_has_no_sticks(recorded):
     urdf = robots.TWO_LINK.replace(
         '<link name="tool"/>',
@@ -223,53 +189,6 @@ def test_shapes_have_their_sizes_and_what_moves_has_no_sticks(recorded):
     assert len(box['Boxes3D:colors']) == len(box['time']) > 50
     assert '/it/bodies/elbow/sticks' not in entities
     assert '/it/bodies/shoulder/sticks' in entities
-
-
-def test_meshes_are_in_the_recording(recorded, tmp_path):
-    (tmp_path / 'arm_description' / 'meshes').mkdir(parents=True)
-    mesh = tmp_path / 'arm_description' / 'meshes' / 'tool.STL'
-    mesh.write_bytes(b'solid tool\nendsolid tool\n')
-    (mesh.parent / 'tool.ply').write_text('ply')
-    geometry = (
-        '<visual><geometry><mesh scale="0.1 0.2 0.3" filename="{}"/></geometry></visual>'
-    )
-    shapes = ''.join(
-        geometry.format(f'package://arm_description/meshes/{name}')
-        for name in ('tool.ply', 'missing.stl', 'tool.STL')
-    )
-    path = tmp_path / 'arm_description' / 'urdf' / 'arm.urdf'
-    path.parent.mkdir()
-    path.write_text(
-        robots.TWO_LINK.replace('<link name="tool"/>', f'<link name="tool">{shapes}</link>')
-    )
-    model = RobotModel.from_urdf(path)
-    entities = recorded(model, {'it': results_of(model)})
-    assert '/it/bodies/elbow/tool/1' not in entities  # Rerun knows no PLY
-    entity = entities['/it/bodies/elbow/tool/0']
-    assert entity['Asset3D:media_type'] == [['model/stl']]
-    assert bytes(entity['Asset3D:blob'][0][0]) == mesh.read_bytes()
-    assert len(entity['Asset3D:albedo_factor']) == len(entity['time'])
-    np.testing.assert_allclose(np.diag(pose_of(entity)[0]), [0.1, 0.2, 0.3, 1.0], rtol=1e-7)
-
-
-def test_files_are_named_from_the_folder_of_the_description(tmp_path):
-    (tmp_path / 'my mesh.obj').write_text('o')
-    for name in ('my mesh.obj', f'file://{tmp_path}/my%20mesh.obj'):
-        assert find_mesh(name, tmp_path).read_text() == 'o'
-    assert find_mesh('package://nothing/my mesh.obj', tmp_path) is None
-    text = robots.robot(
-        '<link name="a"><visual><geometry><box/></geometry></visual></link>'
-    )
-    (empty,) = read_visuals(text, tmp_path)
-    assert empty.size.tolist() == [0.0, 0.0, 0.0]
-    with pytest.raises(ModelError, match='3 numbers'):
-        read_visuals(text.replace('<box/>', '<box size="1 2"/>'), tmp_path)
-
-
-def test_without_rerun_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'rerun', None)
-    with pytest.raises(ResourceError, match=r'A view needs Rerun.*hodyn_ros\[view\]'):
-        view(MODEL, results_of(MODEL))
 
 
 def test_plotting_is_imported_without_rerun():
@@ -305,66 +224,3 @@ def test_the_command_writes_a_recording_where_there_is_no_display(tmp_path):
     entities = read_recording(tmp_path / 'fast.rrd')
     assert {'/fast', '/motion', '/motion_3'} <= set(entities)
     assert entities['/limits/effort_dot/panda_joint1']['Scalars:scalars'][0] == [-1e3, 1e3]
-
-
-@pytest.mark.parametrize(
-    'arguments',
-    [('view', '-o', 'out.rrd'), ('report', '-o', 'out.html'), ('plot', '-o', 'out.png')],
-    ids=lambda words: words[0],
-)
-def test_a_full_disk_ends_the_command_with_the_file_that_was_to_be_written(
-    arguments, tmp_path
-):
-    assert hodyn(tmp_path, 'demo').returncode == 0
-    name, *output = arguments
-    small = resource.RLIMIT_FSIZE, (16_384, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
-    options = {'preexec_fn': lambda: resource.setrlimit(*small)}
-    cache = {'PYTHONDONTWRITEBYTECODE': '1'}
-    motion = 'hodyn_demo/fast.csv'
-    done = hodyn(tmp_path, name, 'panda', motion, *output, options=options, **cache)
-    assert done.returncode == 2
-    assert f'error: {output[1]}: File too large' in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ['hodyn_demo']
-
-
-def test_three_limited_joints_have_three_colours(recorded):
-    with pytest.warns(ModelWarning, match='left out'):
-        model = RobotModel.from_urdf('panda', tip_link='panda_link3')
-    entities = recorded(model, results_of(model), motion_limits(model, {}))
-    (parts,) = [path for path in entities if path.endswith('/effort') and 'part' in path]
-    colours = colours_of(entities[parts], 'SeriesLines:colors')
-    assert len({tuple(colour) for colour in colours}) == 3
-
-
-def test_the_command_refuses_other_files(tmp_path):
-    done = hodyn(tmp_path, 'view', 'panda', 'motion.csv', '-o', 'motion.png')
-    assert done.returncode == 2
-    assert '.rrd' in done.stderr
-    assert not list(Path(tmp_path).iterdir())
-
-
-def test_links_between_loops_move_and_have_no_colour_of_a_joint(recorded):
-    tree = RobotModel.from_body_screws(
-        [(0, 0, 1, 0, 0, 0)] * 3,
-        [se3.pose(np.eye(3), [x, 0.0, 0.0]) for x in (0.0, 0.4, 1.0)],
-        parents=[-1, 0, -1],
-        inertias=[(1.0, (0.2, 0.0, 0.0), np.diag([0.001, 0.02, 0.02]))] * 3,
-        joint_names=['left', 'rod', 'right'],
-        link_names=['left_crank', 'rod_tip', 'right_crank'],
-    )
-    rod_end, crank_end = (se3.pose(np.eye(3), [x, 0.0, 0.0]) for x in (1.0, 0.4))
-    loop = Loop('pin', 'hinge', 'rod_tip', 'right_crank', rod_end, crank_end)
-    start = {'left': 1.5, 'rod': -1.5, 'right': 1.5}
-    model = tree.with_loops([loop], independent=['left'], start=start)
-    times, motion = swinging(1, amplitude=0.1)
-    motion[:, 0] += 1.5
-    results = compute(model, Samples(model.joint_names, times, motion))
-    entities = recorded(model, {'it': results})
-    rod, right = (pose_of(entities[f'/it/bodies/{name}']) for name in ('rod', 'right'))
-    closed = [(pose @ end)[:, :3, 3] for pose, end in ((rod, rod_end), (right, crank_end))]
-    np.testing.assert_allclose(*closed, atol=1e-6)
-    assert np.ptp(rod[:, :3, 3], axis=0).max() > 0.03
-    for name in ('rod', 'right'):
-        sticks = entities[f'/it/bodies/{name}/sticks']
-        found = colours_of(sticks, 'LineStrips3D:colors')
-        assert found == [UNKNOWN] * len(sticks['time'])

@@ -11,18 +11,10 @@ from support.ros_harness import next_domain
 from support.scripts import load
 
 from hodyn_ros.dynamics.inverse import FORMULATIONS
-from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.parameters import entries
-from hodyn_ros.ros.base.subscription import LARGEST_SAMPLE
-from hodyn_ros.streams.motion_stream import MOST_WAITING
-from hodyn_ros.streams.robot import REMEMBERED
-from hodyn_ros.streams.timeline import MOST_PENDING
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / 'doc'
 run_examples = load(DOC / 'run_examples.py')
-make_states = load(DOC / 'make_states.py')
-
 PAGES = {str(path.relative_to(DOC)): path for path in sorted(DOC.rglob('*.rst'))}
 TEXTS = {page: path.read_text(encoding='utf-8') for page, path in PAGES.items()}
 
@@ -60,26 +52,18 @@ def test_every_page_is_reached_from_the_index():
     assert reached == set(PAGES)
 
 
-# Pages whose examples simulate, identify, draw, compile or start other processes; the tests of
-# what they show do so in short.
-LONG_PAGES = {
-    'code_generation.rst',
-    'data_sets.rst',
-    'elastic_joints.rst',
-    'engine.rst',
-    'estimation.rst',
-    'identification.rst',
-    'interaction_control.rst',
-    'inverse_kinematics.rst',
-    'partial_derivatives.rst',
-    'pictures.rst',
-    'time_scaling.rst',
-    'tracking_control.rst',
-    'tutorials/controller.rst',
-    'tutorials/identification.rst',
-    'tutorials/planner.rst',
-    'why_did_my_robot_stop.rst',
-}
+# Their examples need no node, draw, compile and simulate nothing; the others run with the long
+# tests.
+QUICK = (
+    'getting_started.rst',
+    'conventions.rst',
+    'forward_kinematics.rst',
+    'friction.rst',
+    'trajectories.rst',
+    'wrenches.rst',
+    'formulations/nth_order.rst',
+    'files.rst',
+)
 
 
 @pytest.mark.filterwarnings(
@@ -88,8 +72,8 @@ LONG_PAGES = {
 @pytest.mark.parametrize(
     'page',
     [
-        pytest.param(page, marks=pytest.mark.slow if page in LONG_PAGES else ())
-        for page in PAGES
+        pytest.param(page, marks=pytest.mark.every_case if page in QUICK else ())
+        for page in sorted(PAGES, key=lambda page: page not in QUICK)
         if examples(page)
     ],
 )
@@ -106,44 +90,6 @@ def test_examples_run_in_their_order_and_print_what_is_shown(page, monkeypatch):
     )
 
 
-def test_only_outputs_that_are_shown_are_replaced():
-    page = """
-.. code-block:: python
-
-   number = 2
-   print(number,
-         3 * number)
-
-.. code-block:: text
-   :class: output
-
-   {}
-
-.. code-block:: python
-
-   print(number + 1)
-
-.. code-block:: text
-
-   no output
-"""
-    assert run_examples.with_outputs(page.format('?'), 'page') == page.format('2 6')
-    assert len(run_examples.examples(page)) == 2
-
-
-def test_every_page_on_a_formulation_has_an_example():
-    pages = {'conventions.rst', 'forward_kinematics.rst', 'inverse_kinematics.rst'}
-    pages |= {
-        'friction.rst',
-        'trajectories.rst',
-        'estimation.rst',
-        'wrenches.rst',
-        'node.rst',
-    }
-    pages |= {page for page in PAGES if page.startswith('formulations/')}
-    assert [page for page in sorted(pages) if not examples(page)] == []
-
-
 def test_index_of_formulations_lists_each_with_its_orders():
     rows = re.findall(
         r"\* - ``'(\w+)'``\n +- :doc:`(\w+)`\n +- (.+)\n", TEXTS['formulations/index.rst']
@@ -156,12 +102,6 @@ def test_index_of_formulations_lists_each_with_its_orders():
         assert f"'{name}'" in TEXTS[f'formulations/{page}.rst']
 
 
-@pytest.mark.parametrize('page', PAGES)
-def test_files_that_are_named_exist(page):
-    for path in re.findall(rf'``((?:{DIRECTORIES})/[\w./-]+)``', TEXTS[page]):
-        assert (ROOT / path).exists(), path
-
-
 def commands(page):
     """Words of each command of a page, without comments."""
     for block in COMMANDS.findall(TEXTS[page]):
@@ -171,8 +111,8 @@ def commands(page):
                     yield command.split()
 
 
-@pytest.mark.parametrize('page', [page for page in PAGES if COMMANDS.search(TEXTS[page])])
-def test_commands_name_what_exists(page):
+def check_commands(page):
+    """Files, targets, modules, launch files and executables of commands exist."""
     targets = re.findall(r'^([a-z-]+):', (ROOT / 'Makefile').read_text(), re.MULTILINE)
     scripts = re.findall(r"'(\w+) = ", (ROOT / 'setup.py').read_text())
     for words in commands(page):
@@ -198,21 +138,20 @@ def test_commands_name_what_exists(page):
                 assert script in scripts, words
 
 
-@pytest.mark.parametrize('page', PAGES)
-def test_objects_that_are_named_exist(page):
+def check_names(page):
+    """Files, objects and pages that are named exist."""
+    for path in re.findall(rf'``((?:{DIRECTORIES})/[\w./-]+)``', TEXTS[page]):
+        assert (ROOT / path).exists(), path
     for name in re.findall(r'``(hodyn_ros(?:\.\w+)+)``', TEXTS[page]):
         module, attribute = name.rsplit('.', 1)
         assert hasattr(importlib.import_module(module), attribute), name
-
-
-@pytest.mark.parametrize('page', PAGES)
-def test_links_lead_to_pages(page):
     for name in re.findall(r':doc:`(?:[^`<]*<)?([^`<>]+)>?`', TEXTS[page]):
         assert page_named(name, page) in PAGES, name
 
 
-@pytest.mark.parametrize('page', PAGES)
-def test_docutils_parses_without_complaint(page):
+@pytest.fixture(scope='module')
+def publish_doctree():
+    """Docutils, with what stands in for the directives and roles of Sphinx."""
     core = pytest.importorskip('docutils.core')
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives, roles
@@ -244,55 +183,28 @@ def test_docutils_parses_without_complaint(page):
     for name in ('toctree', 'autoclass', 'autoexception', 'autofunction', 'currentmodule'):
         directives.register_directive(name, OfSphinx)
     roles.register_local_role('doc', doc)
-    document = core.publish_doctree(
+    return core.publish_doctree
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('page', PAGES)
+def test_what_a_page_names_exists_and_docutils_reads_it(page, publish_doctree):
+    check_names(page)
+    check_commands(page)
+    settings = {'report_level': 5, 'halt_level': 5, 'syntax_highlight': 'none'}
+    document = publish_doctree(
         TEXTS[page],
         source_path=str(PAGES[page]),
-        settings_overrides={
-            'report_level': 5,
-            'halt_level': 5,
-            'syntax_highlight': 'none',
-            'raw_enabled': False,
-        },
+        settings_overrides={**settings, 'raw_enabled': False},
     )
-    complaints = [
-        message.astext()
-        for message in [*document.parse_messages, *document.transform_messages]
-        if message['level'] > 1
-    ]
-    assert complaints == []
+    messages = [*document.parse_messages, *document.transform_messages]
+    assert [message.astext() for message in messages if message['level'] > 1] == []
     assert document.get('title'), 'the page has no title'
 
 
 def test_page_on_the_structure_lists_the_layers():
     block = re.search(r'code-block:: text\n\n((?: {3}.*\n)+)', TEXTS['structure.rst'])[1]
     assert [set(line.strip().split(', ')) for line in block.splitlines()] == LAYERS
-
-
-def test_page_on_topics_names_the_bounds_of_the_code():
-    text = TEXTS['topics.rst'].partition('\nSizes\n')[2]
-    bounds = dict(re.findall(r'^(\w[\w ]+?) {2,}(\S.*?) {2,}', text, flags=re.MULTILINE))
-    for what, bound in (
-        ('message about one instant', f'{LARGEST_SAMPLE // 1024} KiB'),
-        ('trajectories that wait to be planned', str(MOST_WAITING)),
-        ('motions that wait for their start', str(MOST_PENDING)),
-        ('robots that are remembered', str(REMEMBERED)),
-    ):
-        assert bounds[what] == bound
-    defaults = {entry.name: entry.default for entry in entries(NodeSettings)}
-    named = re.findall(r'``(\w+)``, ([\d ]*\d)', text)
-    assert len(named) == 4
-    for name, value in named:
-        unit = 2**20 if name == 'max_message_size' else 1  # MiB
-        assert int(value.replace(' ', '')) * unit == defaults[name], name
-
-
-@pytest.mark.parametrize(
-    ('path', 'text'),
-    make_states.pages().items(),
-    ids=lambda item: getattr(item, 'name', ''),
-)
-def test_states_are_drawn_as_the_code_has_them(path, text):
-    assert path.read_text(encoding='utf-8') == text, 'run python doc/make_states.py'
 
 
 def errors_of_benchmark(name):
@@ -304,7 +216,7 @@ def errors_of_benchmark(name):
 
 
 def test_figures_of_faults_are_those_of_the_benchmarks():
-    measured = errors_of_benchmark('elastic_joints') | errors_of_benchmark('disturbed_laws')
+    measured = errors_of_benchmark('laws')
     text = TEXTS['control.rst'].partition('\nWhat your robot may do wrong')[2]
     rows = re.findall(r'``([^`]+)``: ([\d.]+ / [\d.]+|refused)$', text, re.MULTILINE)
     assert len(rows) > 15

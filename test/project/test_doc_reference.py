@@ -4,8 +4,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import hodyn_msgs.msg
@@ -19,6 +17,7 @@ from hodyn_ros import errors
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / 'doc'
 generate_messages = load(DOC / 'generate_messages.py')
+make_states = load(DOC / 'make_states.py')
 
 INTERFACES = {
     path.stem: path
@@ -61,11 +60,14 @@ def field_names(kind):
     return [name for part in parts for name in part.get_fields_and_field_types()]
 
 
-def test_page_on_messages_is_what_its_script_writes():
-    page = generate_messages.PAGE.read_text(encoding='utf-8')
-    assert page == generate_messages.page(), 'run python doc/generate_messages.py'
+def test_pages_that_scripts_write_are_current():
+    pages = {generate_messages.PAGE: generate_messages.page(), **make_states.pages()}
+    scripts = 'run python doc/generate_messages.py and doc/make_states.py'
+    for path, text in pages.items():
+        assert path.read_text(encoding='utf-8') == text, scripts
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('kind', INTERFACES)
 def test_page_on_messages_lists_every_field_of_the_built_messages(kind):
     terms = re.findall(r'^(``.+)\n {3}\S', section(kind), re.MULTILINE)
@@ -73,41 +75,7 @@ def test_page_on_messages_lists_every_field_of_the_built_messages(kind):
     assert sorted(listed) == sorted(field_names(kind))
 
 
-@pytest.mark.parametrize('kind', INTERFACES)
-def test_every_field_and_constant_has_a_meaning(kind):
-    for part in INTERFACES[kind].read_text(encoding='utf-8').split('\n---\n'):
-        for group in generate_messages.read_part(part).groups:
-            for entry in group.entries:
-                assert group.comment or entry.note or entry.units, f'{kind}.{entry.name}'
-
-
-def test_definitions_are_read():
-    part = generate_messages.read_part(
-        '# What it is.\n\n# Both of `a` and b_*.\nfloat64[] a  # [N], [N m]\nint8 b_dot\n'
-        'uint8 ONE = 1  # the first\n# Below.\nstring<=5 c\n'
-    )
-    assert part.introduction == ['What it is.']
-    (both, below) = part.groups
-    assert [entry.name for entry in both.entries] == ['a', 'b_dot', 'ONE']
-    assert [entry.units for entry in both.entries] == ['[N], [N m]', '', '']
-    assert (both.entries[2].value, both.entries[2].note) == ('1', 'the first')
-    assert generate_messages.markup(both.comment) == r'Both of ``a`` and b\_\*.'
-    assert below.comment == 'Below.'
-    assert below.entries[0].type == 'string<=5'
-    assert (
-        generate_messages.head(both.entries[:2])
-        == '``a`` [N, N m]: float64[]; ``b_dot``: int8'
-    )
-    with pytest.raises(ValueError, match='do not say what a is'):
-        generate_messages.item(both.entries[:1], '')
-
-
-@pytest.mark.parametrize('definition', ['float64[ a', '# x\nfloat64 a\n\n# about nothing'])
-def test_definitions_that_are_not_understood_are_refused(definition):
-    with pytest.raises(ValueError, match='definition|nothing'):
-        generate_messages.read_part(definition)
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('module', PUBLIC, ids=lambda module: module.__name__)
 def test_every_public_name_is_documented_once(module):
     names = getattr(module, '__all__', None) or [
@@ -133,33 +101,3 @@ def found(name):
 def test_every_documented_name_has_a_docstring():
     for name in documented():
         assert inspect.getdoc(found(name)), name
-
-
-@pytest.mark.slow  # `test_docutils_parses_without_complaint` reads each page alone
-def test_sphinx_reads_the_pages_without_a_warning(tmp_path):
-    pytest.importorskip('sphinx')
-    pytest.importorskip('sphinx_rtd_theme')
-    command = [
-        sys.executable,
-        '-m',
-        'sphinx',
-        '-q',
-        '-n',
-        '-W',
-        '--keep-going',
-        '-b',
-        'dummy',
-    ]
-    made = subprocess.run(
-        [*command, '-d', tmp_path / 'cache', DOC, tmp_path / 'nothing'],
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert made.returncode == 0, made.stderr
-    pages = {str(path.relative_to(DOC).with_suffix('')) for path in DOC.rglob('*.rst')}
-    built = {
-        str(path.relative_to(tmp_path / 'cache').with_suffix(''))
-        for path in (tmp_path / 'cache').rglob('*.doctree')
-    }
-    assert pages <= built

@@ -88,6 +88,7 @@ def setup_arguments(monkeypatch):
     return captured
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'directory',
     [ROOT, MESSAGES, CONTROLLERS],
@@ -120,20 +121,6 @@ def test_versions_agree(setup_arguments):
         assert paper['title'] in ' '.join(pages.split()), paper['title']
 
 
-def test_changelog_leads_to_this_version():
-    text = (ROOT / 'CHANGELOG.rst').read_text()
-    sections = re.findall(r'^(.+)\n-+$', text, re.MULTILINE)
-    version = ElementTree.parse(ROOT / 'package.xml').getroot().findtext('version')
-    # What is not released yet stands above the latest release, which is the first one after it.
-    released = [title for title in sections if title != 'Forthcoming']
-    assert sections[: len(sections) - len(released)] in ([], ['Forthcoming'])
-    assert sections
-    assert all(
-        re.fullmatch(r'\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)', title) for title in released
-    )
-    assert not released or released[0].startswith(f'{version} ')
-
-
 def test_dependencies_are_the_imports():
     declared = dependencies(ROOT / 'package.xml', 'depend', 'exec_depend')
     imported = {ROSDEP_KEYS.get(name, name) for name in third_party_imports()}
@@ -161,10 +148,6 @@ def test_every_data_file_is_installed(setup_arguments):
     for path in data_file_paths():
         assert (f'share/hodyn_ros/{path.parent}', path) in declared
         assert share_file(path).read_bytes() == (ROOT / path).read_bytes()
-
-
-def test_package_says_that_it_is_typed():
-    assert (Path(hodyn_ros.__file__).parent / 'py.typed').is_file()
 
 
 def test_every_executable_has_a_main(setup_arguments):
@@ -207,6 +190,7 @@ def test_interface_dependencies_agree():
         assert project.count(f'"ros-{package.replace("_", "-")}~=') == 2
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     'path', sorted(MESSAGES.glob('*/*.[ms][sr][gv]')), ids=lambda path: path.name
 )
@@ -215,12 +199,6 @@ def test_fields_are_commented(path):
     for group in re.split(r'\n\s*\n|^---$', path.read_text(), flags=re.MULTILINE):
         if re.search(r'^\w', group, re.MULTILINE):
             assert '#' in group, f'{path.name}: no comment in:\n{group}'
-
-
-def test_files_of_tests_that_take_long_exist():
-    names = runpy.run_path(str(ROOT / 'test' / 'conftest.py'))['LONG'].split()
-    assert len(set(names)) == len(names)
-    assert [name for name in names if not (ROOT / 'test' / name).is_file()] == []
 
 
 def test_the_package_says_its_version_and_runs_as_the_command():

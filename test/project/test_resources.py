@@ -40,13 +40,7 @@ def installed_at(monkeypatch, tmp_path):
     return install
 
 
-def test_own_data_is_found_without_ament_index(monkeypatch):
-    monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
-    path = resources.share_file('package.xml')
-    assert path.is_absolute()
-    assert '<name>hodyn_ros</name>' in path.read_text()
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('layout', PYTHON_DIRECTORIES)
 def test_file_is_found_in_layout(layout, installed_at, tmp_path):
     expected = write(tmp_path / SHARE_DIRECTORIES[layout] / 'urdf' / 'arm.urdf')
@@ -73,14 +67,6 @@ def test_file_is_found_through_links_of_a_symlink_install(installed_at, tmp_path
     assert resources.share_file('urdf/arm.urdf') == expected
 
 
-def test_checkout_is_preferred_to_an_installation_around_it(installed_at, tmp_path):
-    write(tmp_path / 'share' / 'hodyn_ros' / 'urdf' / 'arm.urdf')
-    write(tmp_path / 'checkout' / 'package.xml')
-    expected = write(tmp_path / 'checkout' / 'urdf' / 'arm.urdf')
-    installed_at('checkout')
-    assert resources.share_file('urdf/arm.urdf') == expected
-
-
 def test_missing_file_is_an_error_that_names_it_and_its_neighbours(installed_at, tmp_path):
     write(tmp_path / 'venv/share/hodyn_ros/urdf/arm.urdf')
     installed_at('venv/lib/python3.11/site-packages')
@@ -92,22 +78,8 @@ def test_missing_file_is_an_error_that_names_it_and_its_neighbours(installed_at,
     assert 'urdf/arm.urdf' in message
 
 
-def test_missing_installation_is_an_error_that_says_where_it_looked(installed_at, tmp_path):
-    installed_at('venv/lib/python3.11/site-packages')
-    with pytest.raises(ResourceError, match='are not installed') as error:
-        resources.share_file('urdf/arm.urdf')
-    assert str(tmp_path / 'venv/lib/python3.11/site-packages') in str(error.value)
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('path', ['/etc/hostname', '../package.xml', 'urdf/../../secret'])
 def test_path_outside_of_the_data_directory_is_refused(path):
     with pytest.raises(HodynError, match='below the data directory'):
         resources.share_file(path)
-
-
-def test_directory_is_not_a_file(installed_at, tmp_path):
-    write(tmp_path / 'checkout' / 'package.xml')
-    write(tmp_path / 'checkout' / 'urdf' / 'arm.urdf')
-    installed_at('checkout')
-    with pytest.raises(ResourceError, match='no file'):
-        resources.share_file('urdf')

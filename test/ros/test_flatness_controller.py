@@ -1,6 +1,6 @@
 """The flatness controller on real middleware: its topics, its parameters, and what it refuses.
 
-How robots are stopped is tested without a node, in test/streams.
+How robots are stopped is tested without a node, in test/contract/test_control_loop.py.
 """
 
 import os

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from hodyn_ros.errors import StaleError
-from hodyn_ros.streams.inputs import LINKS, MOST_WAITING, MOTORS, Pairs, References
-from hodyn_ros.streams.timeline import PlannedMotion, Timeline
+from hodyn_ros.streams import Pairs, PlannedMotion, References, Timeline
 from hodyn_ros.trajectory import stop_motion
 
+LINKS, MOTORS, MOST_WAITING = 'joint_states', 'motor_states', 64
 HALVES = {
     LINKS: np.array([[0.1, 0.2], [0.3, 0.4]]),
     MOTORS: np.array([[0.5, 0.6], [0.7, 0.8]]),
@@ -62,7 +62,7 @@ def test_the_same_sample_again_and_again_is_answered_again(answered):
     assert [measured is not None for measured in found] == [False, False, True]
 
 
-def test_late_pairs_between_newer_ones_do_not_begin_anew(answered):
+def test_late_pairs_and_halves_beside_newer_ones_do_not_begin_anew(answered):
     pairs, steady = answered
     for i in range(50):
         steady.now = 0.1 * i
@@ -70,33 +70,13 @@ def test_late_pairs_between_newer_ones_do_not_begin_anew(answered):
         newer = both(pairs, 6 * 10**9 + i)
         assert not newer.begins_anew
         pairs.answer(newer.stamp)
-
-
-@pytest.mark.parametrize('topic', [LINKS, MOTORS])
-def test_halves_of_the_past_do_not_begin_anew(answered, topic):
-    pairs, steady = answered
     for i in range(50):
-        steady.now = 0.1 * i
-        assert both(pairs, 10**9 + i, topics=(topic,)) is None
-    # Nor do pairs as long as one of the inputs goes on.
-    for i in range(50, 100):
-        steady.now = 0.1 * i
-        assert both(pairs, 10**9 + i) is None
-        both(pairs, 6 * 10**9 + i, topics=(topic,))
-
-
-def test_time_that_goes_back_twice_is_waited_for_twice(answered):
-    pairs, steady = answered
-    for i in range(9):
-        steady.now = 0.1 * i
+        steady.now += 0.1
         assert both(pairs, 2 * 10**9 + i) is None
-    for i in range(9, 19):
-        steady.now = 0.1 * i
-        assert both(pairs, 10**9 + i) is None
-    steady.now = 2.0
-    assert both(pairs, 10**9 + 20).begins_anew
+        both(pairs, 7 * 10**9 + i, topics=(LINKS,))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('topics', [(LINKS, MOTORS), (MOTORS, LINKS)])
 def test_a_pair_has_the_links_first_whichever_half_comes_first(topics):
     measured = both(Pairs(lambda topic: None), 7, topics)
@@ -127,40 +107,6 @@ def references():
     made = References(timeline, timeline.clear)
     made.use_joints(('a', 'b'))
     return made
-
-
-def taylor(time):
-    """Motion of the stream, carried on by its derivatives."""
-    rows = np.zeros((5, 2))
-    for k in range(5):
-        for m in range(k, 5):
-            rows[k] += MOTION[m] * time ** (m - k) / np.prod(np.arange(1, m - k + 1))
-    return rows
-
-
-def test_a_stream_is_carried_on_by_its_derivatives_and_then_brought_to_rest(references):
-    references.take(SECOND, MOTION, 0)
-    for ahead in (-0.01, 0.0, 0.02, 0.05):
-        time = SECOND + round(ahead * SECOND)
-        np.testing.assert_allclose(
-            references.at(time, np.zeros(2), 0.05, 0.5), taylor(ahead)
-        )
-    assert references.origin == 'stream'
-    behind = SECOND + round(0.050001 * SECOND)
-    np.testing.assert_allclose(
-        references.at(behind, np.zeros(2), 0.05, 0.5)[:2], taylor(0.05)[:2], atol=1e-4
-    )
-    assert references.origin == 'trajectory'
-    rest = references.at(3 * SECOND, np.zeros(2), 0.05, 0.5)
-    assert np.abs(rest[0]).max() > 0.1 and not rest[1:].any()
-
-
-def test_without_a_reference_the_robot_is_held_or_nothing_is_said(references):
-    with pytest.raises(StaleError, match='no reference'):
-        references.at(SECOND, np.array([0.3, 0.4]), 0.05, None)
-    for measured in ([0.3, 0.4], [0.5, 0.6]):  # where it was when it came to be held
-        held = references.at(SECOND, np.array(measured), 0.05, 0.5)
-        np.testing.assert_array_equal(held, [[0.3, 0.4], *np.zeros((4, 2))])
 
 
 def test_a_stream_ends_a_trajectory_and_what_is_too_old_is_refused():

@@ -11,8 +11,9 @@ from rclpy.serialization import serialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import HodynError
-from hodyn_ros.streams.motion_stream import CHUNK
 from hodyn_ros.streams.requests import request_of, trajectory_head
+
+CHUNK = 'position_chunk'
 
 
 def trajectory(n_points=0, names=(), frame_id='', seconds=0, nanoseconds=0):
@@ -40,19 +41,17 @@ def test_head_is_that_of_the_message(n_points, names, frame_id, seconds, nanosec
     assert (head.n_names, head.n_points) == (len(names), n_points)
 
 
-@given(st.binary(max_size=64))
-def test_head_of_anything_is_read_or_refused(data):
-    try:
-        trajectory_head(data)
-    except ValueError:
-        pass
+def whole():
+    return serialize_message(trajectory(3, ('a', 'b'), seconds=7))
 
 
-@pytest.mark.parametrize('length', [0, 3, 8, 20])
-def test_message_that_is_cut_off_is_refused(length):
-    data = serialize_message(trajectory(1, ['a', 'b']))[:length]
-    with pytest.raises(ValueError, match='cut off|not in plain CDR'):
-        trajectory_head(data)
+def test_message_that_is_cut_off_or_of_other_bytes_is_refused():
+    good = whole()
+    damaged = [good[:length] for length in range(44)]  # before the number of points
+    damaged += [b'\0\1\0\0' + b'\xff' * 50, b'\0\2' + good[2:], b'\1\1' + good[2:]]
+    for data in damaged:
+        with pytest.raises(HodynError, match='cut off|not in plain CDR'):
+            request_of(data, 5)
 
 
 def test_message_in_the_other_byte_order_is_read():
@@ -73,33 +72,19 @@ def test_so_many_names_are_not_looked_through():
     assert (head.n_names, head.n_points) == (5000, None)
 
 
-# What is taken of them
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('n_points', 'most', 'topic', 'reason'),
+    [
+        (0, 5, CHUNK, 'to stop, send an empty trajectory'),
+        (3, 2, 'joint_trajectory', '3 points, more than max_trajectory_points'),
+    ],
+)
+def test_what_a_stream_cannot_take_is_refused_unread(n_points, most, topic, reason):
+    with pytest.raises(HodynError, match=reason):
+        request_of(serialize_message(trajectory(n_points, ('a',))), most, topic)
 
 
-def serialized(n_points, seconds=0):
-    return serialize_message(trajectory(n_points, ('a', 'b'), seconds=seconds))
-
-
-def test_stamp_and_content_are_kept():
-    data = serialized(3, 7)
-    assert request_of(data, 5) == (data, 7 * 10**9, 'joint_trajectory')
-
-
-def test_trajectory_without_points_is_a_stop():
-    assert request_of(serialized(0), 5).data == b''
-
-
-def test_chunk_without_points_is_refused():
-    with pytest.raises(HodynError, match='to stop, send an empty trajectory'):
-        request_of(serialized(0), 5, CHUNK)
-
-
-def test_too_many_points_are_refused_before_they_are_unpacked():
-    with pytest.raises(HodynError, match='6 points, more than max_trajectory_points'):
-        request_of(serialized(6), 5)
-
-
-@pytest.mark.parametrize('data', [b'', b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 50])
-def test_bytes_that_are_no_trajectory_are_refused(data):
-    with pytest.raises(HodynError):
-        request_of(data, 5)
+def test_stamp_and_content_are_kept_and_without_points_it_is_a_stop():
+    assert request_of(whole(), 5) == (whole(), 7 * 10**9, 'joint_trajectory')
+    assert request_of(serialize_message(trajectory(0, ('a',))), 5).data == b''

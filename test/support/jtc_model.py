@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -74,16 +75,21 @@ def between(a, b, time):
     if len(rows) == 1 and a.accelerations is not None and b.accelerations is not None:
         moved = np.zeros((3, len(a.positions)))  # there is no interpolation for this
     else:
-        # Conditions at both ends on the coefficients of powers of time.
+        # Coefficients of powers of the part of the time that has passed.
         size = 2 * len(rows)
-        conditions = np.array(
-            [derivative(size, k, at) for k in range(len(rows)) for at in (0.0, h)]
+        ends = np.array([h**k * row for k, pair in enumerate(rows) for row in pair])
+        coefficients = coefficients_of_ends(size) @ ends
+        moved = np.array(
+            [derivative(size, k, t / h) @ coefficients / h**k for k in range(3)]
         )
-        coefficients = np.linalg.solve(
-            conditions, np.array([r for pair in rows for r in pair])
-        )
-        moved = np.array([derivative(size, k, t) @ coefficients for k in range(3)])
     return Point(time, *moved, efforts[0] + (efforts[1] - efforts[0]) * t / h)
+
+
+@lru_cache
+def coefficients_of_ends(size):
+    """Matrix from the derivatives at the times 0 and 1 to the coefficients of powers of time."""
+    ends = [derivative(size, k, at) for k in range(size // 2) for at in (0.0, 1.0)]
+    return np.linalg.inv(np.array(ends))
 
 
 def derivative(size, k, t):

@@ -1,13 +1,15 @@
 """Robots with closed loops, and what Pinocchio and MuJoCo make of them."""
 
+from pathlib import Path
+
 import numpy as np
 from support.oracles import PinOracle
 
 from hodyn_ros import Inertia, RobotModel, to_urdf
 from hodyn_ros.lie import se3
 from hodyn_ros.model import Loop
-from hodyn_ros.resources import share_file
 
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
 BUNDLED = ('parallel_ankle', 'five_bar', 'delta', 'palletiser')
 ROBOTS = (*BUNDLED, 'stewart')
 
@@ -16,7 +18,7 @@ def description(name):
     """URDF with the loops of a robot."""
     if name == 'stewart':
         return to_urdf(stewart_platform())
-    return share_file(f'urdf/{name}.urdf').read_text(encoding='utf-8')
+    return (URDF / f'{name}.urdf').read_text(encoding='utf-8')
 
 
 def stewart_platform():

@@ -204,13 +204,6 @@ class Page(HTMLParser):
         )
         return json.loads(self.text_of(index))
 
-    def robot(self):
-        """Data of the skeleton, decoded."""
-        data = self.data()['robot']
-        return {
-            name: data[name] if name == 'lines' else decoded(data[name]) for name in data
-        }
-
     def pictures(self):
         """Data of all pictures, decoded, in their order."""
         panels = self.data()['panels']

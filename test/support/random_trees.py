@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hodyn_ros import RobotModel
+from hodyn_ros import Inertia, RobotModel
 from hodyn_ros.lie import se3
-from hodyn_ros.model.inertia import Inertia
 
 MOVING_TYPES = ('revolute', 'continuous', 'prismatic')
 EXPRESSIONS = ('body', 'spatial', 'hybrid')

@@ -1,12 +1,20 @@
-"""What stands for a node: it has robots made ready, logs and counts, without ROS and a clock."""
+"""What stands for a node, without ROS and a clock, and a robot under the control loop of one.
 
+The robot is simulated by Pinocchio; it shares no code with what controls it.
+"""
+
+import struct
+from collections import Counter
 from dataclasses import fields, make_dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
+from support.control_plant import Plant
+from support.robots import TWO_LINK
 
-from hodyn_ros.streams.health import NodeHealth
-from hodyn_ros.streams.robot import assemble
+from hodyn_ros.streams import ControlLoop, Plan, PlannedMotion, elastic_robot, make_laws
+from hodyn_ros.trajectory import StartState, Waypoints, plan_motion
 
 PLANNING = SimpleNamespace(
     max_trajectory_points=1000,
@@ -105,13 +113,21 @@ class Worker:
                 failed(error)
 
 
+class Diagnostics(Counter):
+    """Counts what is told: calls with their first argument."""
+
+    def __getattr__(self, name):
+        if name.startswith('_'):
+            raise AttributeError(name)
+        return lambda what='', *_: self.update([(name, what)])
+
+
 class Host:
     """A node without ROS; `said` is what it has logged, with the level."""
 
     def __init__(self, settings, waits=False):
         self.settings, self.worker, self.time = settings, Worker(waits), 0
-        self.said, self.refused = [], []
-        self.diagnostics = NodeHealth(clock=lambda: self.time * 1e-9, memory=lambda pid: '')
+        self.said, self.refused, self.diagnostics = [], [], Diagnostics()
         self.parameters = SimpleNamespace(
             settings=settings, declare_joints=lambda names: None
         )
@@ -140,6 +156,125 @@ class Host:
         return [text for known, text in self.said if known == level]
 
 
-def model_of(xml):
-    """Model of a description, without links and gravity of its own."""
-    return assemble(xml, '', '', (0.0, 0.0, -9.81))
+LINKS, MOTORS = 'joint_states', 'motor_states'
+NAMES = ('shoulder', 'elbow')
+PERIOD = 1_000_000  # ns
+STIFFNESS, INERTIA = 1000.0, 0.3
+DRIVE = {'type': 'sea', 'stiffness': STIFFNESS, 'motor_inertia': INERTIA}
+START = np.array([0.3, -0.4])
+
+
+@lru_cache
+def compiled(xml, actuators):
+    return elastic_robot(xml, control_settings(actuators=actuators))
+
+
+def robot_of(xml, settings):
+    """Robots of the same drives are one, with the kernels that have been compiled for it."""
+    return compiled(xml, settings.actuators)
+
+
+class ControlledRobot:
+    """A loop and the robot that it controls, sample by sample.
+
+    `answers` has them all, `q`, `qd` and `torque` what the robot did.
+    """
+
+    def __init__(
+        self, urdf=TWO_LINK, drive=DRIVE, has_velocities=True, rests=0.03, **values
+    ):
+        self.has_velocities, self.tasks, self.record = has_velocities, [], []
+        drives = tuple((joint, *item) for joint in NAMES for item in drive.items())
+        self.host = Host(control_settings(actuators=drives, **values))
+        self.control = ControlLoop(self.host, self, robot_of, make_laws)
+        self.control.preparation.request(TWO_LINK)
+        self.plant = Plant(urdf, NAMES, [STIFFNESS] * 2, [INERTIA] * 2)
+        self.state, self.stamp = self.plant.at_rest(START), 10**9
+        self.run(rests)
+
+    # The planner of the loop
+
+    def plan(self, task):
+        self.tasks.append(task)
+
+    def accept(self, number, start):
+        pass
+
+    def publish(self, planned, remark):
+        pass
+
+    # What users do
+
+    def send(self, *goal, seconds=1.0):
+        """Send a trajectory to a goal, which is planned at once, or an empty one."""
+        data = b'\0\1\0\0' + struct.pack('<I4xIII', 0, 0, 0, len(goal))
+        self.control.take_trajectory(data)
+        if goal:
+            task = self.tasks[-1]
+            known = StartState(0.0, task.known.motion, task.known.in_progress)
+            plan = plan_motion(Waypoints(NAMES, [seconds], goal), NAMES, start=known)
+            planned = PlannedMotion(NAMES, plan.motion, task.start, 4)
+            self.control.stream.on_plan(Plan(task.number, planned), self.control.instant())
+
+    def set(self, **values):
+        """Other settings, as a node takes them over: checked before."""
+        before = self.host.settings
+        after = control_settings(**{**vars(before), **values})
+        self.control.check_settings(after)
+        self.host.settings = after
+        self.control.on_settings(before)
+
+    # Time
+
+    def measure(self, change=0.0):
+        """The loop gets what the robot measures, perhaps with a fault."""
+        state = self.state + change
+        for topic, rows in ((LINKS, state[:2]), (MOTORS, state[2:])):
+            names = self.control.fields(topic, self.has_velocities)
+            self.control.take(topic, self.stamp, names, rows[: len(names)])
+
+    def sample(self, change=0.0, push=0.0, force=(0.0, 0.0)):
+        """Measure the robot and let it move by the answer.
+
+        A push is on the motors, a force, in joint torques, on the links.
+        """
+        self.measure(change)
+        answer = self.control.answer_newest()
+        self.control.note_sent(answer)
+        torque = answer.command.torque
+        self.record.append((self.state[0], self.state[1], torque))
+        self.plant.push = np.array(force)
+        self.move(torque + push)
+        return answer
+
+    def move(self, torque):
+        """Time goes on by a period."""
+        self.stamp += PERIOD
+        self.state = self.plant.hold(self.state, torque, 1e-9 * PERIOD, substeps=1)
+
+    def run(self, seconds, **options):
+        return [self.sample(**options) for _ in range(round(1e3 * seconds))]
+
+    def run_until_stopped(self, **options):
+        while not self.why:
+            self.sample(**options)
+            assert len(self.record) < 5000, 'it was not stopped'
+
+    def lose(self, count):
+        """The robot moves on with the torque it has, and nothing is measured."""
+        for _ in range(count):
+            self.move(self.record[-1][2])
+
+    # What is seen
+
+    @property
+    def why(self):
+        return self.control.report()['stopped because']
+
+    @property
+    def q(self):
+        return np.array([sample[0] for sample in self.record])
+
+    @property
+    def qd(self):
+        return np.array([sample[1] for sample in self.record])

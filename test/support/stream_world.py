@@ -1,8 +1,8 @@
 """A stream of motions with all that is around it, on a virtual clock: no ROS, no threads.
 
 A planner that takes its time, a model of joint_trajectory_controller that knows nothing of this
-package, and a robot that follows its controller, or stands still while that is switched off.
-Every millisecond it is checked that what is commanded is what the stream plans.
+package, and a robot that follows its controller, or stands still while that is switched off. Every
+millisecond the stream is sampled, and what is commanded is compared with the sample.
 """
 
 from __future__ import annotations
@@ -15,28 +15,24 @@ import numpy as np
 from support import robots
 from support.jtc_model import Jtc, Point
 
-from hodyn_ros import RobotModel
-from hodyn_ros.analysis.sampling import controller_trajectory
-from hodyn_ros.errors import HodynError
-from hodyn_ros.model.limits import motion_limits
-from hodyn_ros.streams.joining import plan_from_state
-from hodyn_ros.streams.motion_stream import LEAD_IN, Instant, MotionStream, Plan, Request
-from hodyn_ros.streams.timeline import PlannedMotion, State
-from hodyn_ros.trajectory.planning import StartState, Waypoints
+from hodyn_ros import HodynError, RobotModel
+from hodyn_ros.analysis import controller_trajectory, motion_limits, splice
+from hodyn_ros.streams import (
+    Instant,
+    MotionStream,
+    Plan,
+    PlannedMotion,
+    Request,
+    State,
+    plan_from_state,
+)
+from hodyn_ros.trajectory import StartState, Waypoints
 
 MS, SECOND = 1_000_000, 1_000_000_000
-NAMES = ('shoulder', 'elbow')
-TOLERANCE = 0.05  # of their efforts [N m]
-SETTINGS = {
-    'stop_duration': 0.5,
-    'trajectory_timeout': 2.0,
-    'path_tolerance': 0.2,
-    'path_time': 0.2,
-    'chunk': SimpleNamespace(step=0.01),
-}
-LOOK_PERIOD = 250 * MS
-STREAM_PERIOD = 10 * MS
-SPACING = 2 * MS
+TOLERANCE = 0.05  # of the efforts of what is sent to the controller [N m]
+LOOK_PERIOD, OBSERVE_PERIOD, SPACING = 250 * MS, 10 * MS, 2 * MS
+CHUNK = 'position_chunk'
+LEAD_IN = 10 * MS  # between the stamp of what is sent and its first point
 
 # With every new trajectory the controller lags by a cycle behind the old one until the new one
 # begins, and where it goes over it makes polynomials of its own.
@@ -49,79 +45,109 @@ def model():
 
 
 class Delays(NamedTuple):
-    """Longest times that planning and sending take [ns]."""
+    """Longest times that planning and sending take [ns]; whether they always take them."""
 
     planning: int = 60 * MS
     sending: int = 9 * MS
+    is_fixed: bool = False
 
 
 class World:
     """Time goes on by `pass_time`; everything else happens at once.
 
-    `late` counts trajectories that the controller had after their first point.
+    `samples` has all that was streamed, stamps [ns] and motions (5, n), in unbroken runs; `plans`
+    what was answered to trajectories; `late` counts those that the controller had after their
+    first point; `said` is why the robot was lost.
     """
 
-    def __init__(self, seed=0, delays=None):
-        self.rng = np.random.default_rng(seed)
-        self.delays = delays or Delays()
-        self.model, self.limits = model(), motion_limits(model())
+    def __init__(
+        self,
+        seed=0,
+        delays=Delays(),  # noqa: B008
+        *,
+        has_controller=True,
+        model=model(),  # noqa: B008
+        given_limits=None,
+        start=None,
+        **settings,
+    ):
+        self.rng, self.delays = np.random.default_rng(seed), delays
+        self.model, self.limits = model, motion_limits(model, given_limits or {})
         self.now, self.steady = 1000 * SECOND, 0.0
-        self.events = []  # (time, call)
-        self.requests = {}
-        self.plans = {}
+        self.events = []  # (time, call, kind)
+        self.requests, self.made, self.open_task = {}, {}, None
         self.planner = 'runs'
-        self.open_task = None
-        self.position, self.velocity = np.zeros(2), np.zeros(2)
-        self.jtc = self._controller()
+        self.position = np.zeros(model.n_joints) if start is None else np.array(start)
+        self.velocity = np.zeros(model.n_joints)
+        self.has_controller = has_controller
+        self.jtc, self.is_off_path = None, False
         self.sent = self.late = self.arrival = 0
-        self.largest = {'away': 0.0, 'effort': 0.0, 'step': 0.0, 'joint': 0.0}
+        self.largest = {'away': 0.0, 'effort': 0.0, 'joint': 0.0, 'ahead': 0}
+        self.firsts = []  # of what the controller has [ns]
         self.effort_bound = self.limits.effort.copy()
-        self.done = []
-        self.is_off_path = False  # its controller has been switched off amid a motion
-        self.stream = MotionStream(
-            self, lambda: self.settings, self._measured, self._on_done, has_controller=True
+        self.plans, self.samples, self.said = [], [[]], ''
+        self.settings = SimpleNamespace(
+            stop_duration=0.5,
+            trajectory_timeout=2.0,
+            path_tolerance=0.2,
+            path_time=0.2,
+            chunk=SimpleNamespace(step=0.01),
         )
-        self.settings = SimpleNamespace(**SETTINGS)
+        vars(self.settings).update(settings)
+        self.stream = MotionStream(
+            self, lambda: self.settings, self._measured, self.plans.append, has_controller
+        )
         self.stream.follow(self, False, self.at)
-
-    def _controller(self):
-        return Jtc(NAMES, MS, interfaces=('position', 'effort'))
+        self.activate()
 
     @property
     def at(self):
         return Instant(self.now, self.steady)
 
+    @property
+    def state(self):
+        return self.stream.state
+
+    @property
+    def waits(self):
+        return self.stream.waiting(self.at)[0]
+
+    @property
+    def refusals(self):
+        return [plan.error for plan in self.plans if plan.error]
+
+    @property
+    def taken(self):
+        return [plan for plan in self.plans if plan.planned is not None]
+
     def _measured(self, now):
-        motion = np.full((5, 2), np.nan)
-        motion[0] = self.position
-        motion[1] = self.velocity
+        motion = np.full((5, len(self.position)), np.nan)
+        motion[:2] = self.position, self.velocity
         if not self.velocity.any():
             motion[1:] = 0.0
         return State(motion, False, self.now, 'as measured')
 
-    def _on_done(self, plan):
-        self.done.append(plan)
-
     # What users do
 
-    def send(self, positions, times, stamp=0):
+    def send(self, positions, times, stamp=0, topic='joint_trajectory'):
         data = len(self.requests).to_bytes(8, 'little') + bytes(100 * len(times))
         self.requests[data] = np.array(positions, dtype=float), np.array(times, dtype=float)
-        self.stream.take(Request(data, stamp), self.at)
+        return self.stream.take(Request(data, stamp, topic), self.at)
 
     def stop(self, stamp=0):
         self.stream.take(Request(b'', stamp), self.at)
 
     def deactivate(self):
         """The controller is switched off: the robot stands still at once."""
-        if self.jtc is not None:
-            self.jtc = None
-            self.velocity = np.zeros(2)
+        self.is_active, self.jtc = False, None
+        self.velocity = np.zeros_like(self.velocity)
 
     def activate(self):
-        if self.jtc is None:
-            self.jtc = self._controller()
-            self.is_off_path = bool(self.stream.timeline)
+        self.is_active = True
+        self.is_off_path = bool(self.samples[-1])
+        if self.has_controller and self.jtc is None:
+            names = self.model.joint_names
+            self.jtc = Jtc(names, MS, interfaces=('position', 'effort'))
 
     def kill_planner(self):
         """The process ends, and is there again at once."""
@@ -138,8 +164,11 @@ class World:
 
     def plan(self, task):
         self.open_task = task
-        delay = int(self.rng.integers(MS, self.delays.planning))
+        delay = self._delay(self.delays.planning)
         self.events.append((self.now + delay, lambda: self._plan(task, delay), 'plan'))
+
+    def _delay(self, longest):
+        return longest if self.delays.is_fixed else int(self.rng.integers(MS, longest))
 
     def _plan(self, task, delay):
         if self.planner == 'hangs':
@@ -147,58 +176,82 @@ class World:
                 (self.now + 20 * MS, lambda: self._plan(task, delay), 'plan')
             )
             return
-        self.open_task = None
-        positions, times = self.requests[task.data]
-        start = None
+        if task is self.open_task:  # others are overtaken, and come all the same
+            self.open_task = None
+        self.stream.on_plan(self._planned(task, delay), self.at)
+
+    def _planned(self, task, delay):
+        try:
+            make = self._chunk if task.topic == CHUNK else self._trajectory
+            made = make(task, *self.requests[task.data])
+        except HodynError as error:
+            return Plan(task.number, None, error=str(error))
+        if made.last <= task.now:
+            return Plan(task.number, None, error='it has ended')
+        self.made[task.number] = made, task.known
+        return Plan(task.number, made, duration=delay / SECOND)
+
+    def _trajectory(self, task, positions, times):
+        start, names = None, self.model.joint_names
         if task.known is not None:
             seconds = (task.known_time - task.start) / SECOND
             start = StartState(seconds, task.known.motion, task.known.in_progress)
-        try:
-            plan = plan_from_state(
-                self.model,
-                self.limits,
-                Waypoints(NAMES, times, positions),
-                start=start,
-                tolerance=self.settings.path_tolerance,
-            )
-        except HodynError as error:
-            made = Plan(task.number, None, error=str(error))
-        else:
-            planned = PlannedMotion(
-                NAMES, plan.motion, task.start, plan.continuous_derivative
-            )
-            if planned.last <= task.now:
-                made = Plan(task.number, None, error='it has ended')
-            else:
-                self.plans[task.number] = planned, task.known
-                made = Plan(task.number, planned, duration=delay / SECOND)
-        self.stream.on_plan(made, self.at)
+        plan = plan_from_state(
+            self.model,
+            self.limits,
+            Waypoints(names, times, positions),
+            start=start,
+            tolerance=self.settings.path_tolerance,
+        )
+        return PlannedMotion(names, plan.motion, task.start, plan.continuous_derivative)
+
+    def _chunk(self, task, positions, times):
+        names, join = self.model.joint_names, task.known_time
+        # All times are those of the motion in progress.
+        begin = join if task.current is None else task.current.start
+        motion = splice(
+            self.model,
+            self.limits,
+            Waypoints(names, times + (task.start - begin) / SECOND, positions),
+            task.known.motion[0] if task.current is None else task.current.motion,
+            (join - begin) / SECOND,
+            step=self.settings.chunk.step,
+        )
+        return PlannedMotion(names, motion, join, motion.continuous_derivative)
 
     def accept(self, number, start):
-        planned, known = self.plans.pop(number)
-        planned = planned._replace(start=start)
+        made, known = self.made.pop(number)
+        motion = PlannedMotion(
+            made.joint_names, made.motion, start, made.continuous_derivative
+        )
         if known is not None:
             rows = 5 if known.in_progress else 1
-            jump = np.abs(planned.at(planned.first)[:rows] - known.motion[:rows])
+            jump = np.abs(motion.at(motion.first)[:rows] - known.motion[:rows])
             size = 1.0 + np.abs(known.motion[:rows])
             self.largest['joint'] = max(self.largest['joint'], float((jump / size).max()))
-        self._deliver(planned, self.delays.sending)
+        self._deliver(motion)
 
     def publish(self, planned, remark):
-        self._deliver(planned, self.delays.sending)
+        self._deliver(planned)
 
-    def _deliver(self, planned, longest):
+    def _deliver(self, planned):
         self.sent += 1
+        if not self.has_controller:
+            return
+        soon = self.now + SECOND // 2
+        self.firsts = [t for t in (*self.firsts, planned.first) if t > self.now]
+        ahead = sum(first < soon for first in self.firsts)
+        self.largest['ahead'] = max(self.largest['ahead'], ahead)
         points = controller_trajectory(self.model, planned.motion, TOLERANCE)
         self.effort_bound = np.maximum(self.effort_bound, np.abs(points.effort).max(axis=0))
         # One after the other, and not in one cycle, in which the controller would drop the first.
-        soonest = self.now + int(self.rng.integers(MS, longest))
+        soonest = self.now + self._delay(self.delays.sending)
         self.arrival = max(self.arrival + SPACING, soonest)
         delay = self.arrival - self.now
 
         def arrive():
             self.stream.leads.note_delivery(delay / SECOND)
-            stamp = planned.first - round(LEAD_IN * SECOND)
+            stamp = planned.first - LEAD_IN
             self.late += stamp < self.now
             if self.jtc is None:
                 return
@@ -217,12 +270,20 @@ class World:
         for _ in range(round(1000 * seconds)):
             self._step()
 
+    def look(self, time):
+        """Go on to a time at once; return the motion that is streamed then, or None."""
+        self.steady += max(time - self.now, 0) / SECOND
+        self.now = time
+        due = self.stream.sample(self.at)
+        return None if due is None else due[0].at(due[1])
+
     def jump_back(self, seconds):
         """The clock is set back; nothing of before is true any more."""
         self.stream.clear('time jumped')
-        self.events, self.arrival = [], 0
+        self.events, self.arrival, self.firsts = [], 0, []
         self.open_task = None
-        self.plans.clear()
+        self.made.clear()
+        self.samples.append([])
         self.now -= round(seconds * SECOND)
         self.deactivate()
         self.activate()
@@ -238,29 +299,62 @@ class World:
             self.stream.drop_overdue(self.planner == 'runs', self.at)
             if self.planner == 'hangs' and self.rng.random() < 0.1:
                 self.kill_planner()
-        if not self.now % STREAM_PERIOD:
-            self.stream.observe(self.position, self.now)
-            self.stream.sample(self.at)
-        self._execute()
+        if not self.now % OBSERVE_PERIOD:
+            self.said = self.stream.observe(self.position, self.now) or self.said
+        self._sample()
+        if self.jtc is not None:
+            self._execute()
+
+    def _sample(self):
+        due = self.stream.sample(self.at)
+        if due is None:
+            self.is_off_path = self.is_off_path and self.state not in ('idle', 'lost')
+            if self.samples[-1]:
+                self.samples.append([])
+            return
+        planned, stamp = due
+        motion = planned.at(stamp)
+        run = self.samples[-1]
+        run.append((stamp, motion))
+        if stamp == planned.last:  # the next one begins where the robot is
+            self.samples.append([])
+        if not self.has_controller and self.is_active:
+            self.position, self.velocity = motion[:2]
+        elif self.jtc is not None and not self.is_off_path:
+            away = np.abs(self.position - motion[0]) - LAG * np.abs(motion[1])
+            self.largest['away'] = max(self.largest['away'], float(away.max()))
 
     def _execute(self):
-        if self.jtc is None:
-            return
+        """Command of the next cycle, which the robot carries out."""
         command = self.jtc.update(self.now, self.position, self.velocity)
         position, effort = command['position'], command['effort']
-        step = float(np.abs(position - self.position - 1e-3 * self.velocity).max())
         self.velocity = (position - self.position) * 1e3
         self.position = position
-        self.largest['step'] = max(self.largest['step'], step)
         self.largest['effort'] = max(
             self.largest['effort'], float(np.max(np.abs(effort) / self.effort_bound))
         )
-        # The command is that of the next cycle.
-        planned = self.stream.timeline.under_way(self.now + MS)
-        # A controller that starts anew knows no motion of before.
-        if not self.stream.timeline:
-            self.is_off_path = False
-        elif planned is not None and not self.is_off_path:
-            motion = planned.at(self.now + MS)
-            away = np.abs(position - motion[0]) - LAG * np.abs(motion[1])
-            self.largest['away'] = max(self.largest['away'], float(away.max()))
+
+    # What is judged
+
+    @property
+    def runs(self):
+        """Stamps (N,) [s] and motions (N, 5, n) of each unbroken run of samples."""
+        found = [list(zip(*run)) for run in self.samples if len(run) > 1]
+        return [(1e-9 * np.array(stamps), np.array(rows)) for stamps, rows in found]
+
+    def defects(self):
+        """By how much samples differ from the integrals of their derivatives, (4,).
+
+        As parts of the largest derivative in the run: trapezoids with the correction of Euler and
+        Maclaurin, and without it for the snap. A jump in any of them shows.
+        """
+        found = np.zeros(4)
+        for times, x in self.runs:
+            h = np.diff(times)[:, None]
+            for k in range(4):
+                made = 0.5 * h * (x[1:, k + 1] + x[:-1, k + 1])
+                if k < 3:
+                    made -= h**2 / 12.0 * (x[1:, k + 2] - x[:-1, k + 2])
+                size = h * max(np.abs(x[:, k + 1]).max(), 1e-3)
+                found[k] = max(found[k], (np.abs(x[1:, k] - x[:-1, k] - made) / size).max())
+        return found
