@@ -20,8 +20,8 @@ def model():
     return RobotModel.from_urdf('panda')
 
 
-def recorded(robot, sensing=SENSING, seed=0):
-    return samples(robot.record(MOTION, sensing, seed))
+def recorded(robot, sensing=SENSING):
+    return samples(robot.record(MOTION, sensing))
 
 
 def as_described(**changes):

@@ -37,7 +37,7 @@ def outcome(name):
         return str(error)
 
 
-@pytest.mark.parametrize('name', [name for name in doubts.WRONG if name != 'nothing'])
+@pytest.mark.parametrize('name', doubts.WRONG)
 def test_what_is_wrong_is_named_or_refused_with_its_name(name):
     found, words = outcome(name), doubts.WRONG[name].words
     if isinstance(found, str):

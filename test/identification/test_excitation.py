@@ -74,11 +74,6 @@ def test_information_condition_and_deviations_are_those_of_the_regressor_of_pino
     np.testing.assert_allclose(found.std, std, rtol=0.02)
 
 
-def test_deviations_fall_with_the_root_of_the_rate(found):
-    other = small(rate=4.0 * RATE, effort_noise=[NOISE] * 3)
-    np.testing.assert_allclose(other.std, found.std / 2.0, rtol=1e-6)
-
-
 def test_equal_seeds_give_equal_motions(found):
     same, other = small(), small(seed=5)
     t = np.linspace(0.0, 5.0, 99)

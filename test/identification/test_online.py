@@ -28,24 +28,24 @@ TRUTH = np.array([MASS, *(MASS * COM)])
 NOISE = 0.2
 
 
-def seconds(duration, start=0.0):
-    return np.arange(round(start / STEP), round((start + duration) / STEP)) * STEP
+def seconds(duration):
+    return STEP * np.arange(round(duration / STEP))
 
 
-def motion(times, speed=1.0):
+def motion(times):
     """Sines of all joints with two derivatives, shape (N, 3, 3)."""
-    amplitude, pulse = np.array([0.8, 0.6, 1.0]), speed * np.array([1.3, 1.9, 2.6])
+    amplitude, pulse = np.array([0.8, 0.6, 1.0]), np.array([1.3, 1.9, 2.6])
     phase = np.multiply.outer(times, pulse) + [0.1, 1.0, 2.0]
     rows = np.sin(phase), pulse * np.cos(phase), -(pulse**2) * np.sin(phase)
     return amplitude * np.stack(rows, axis=1)
 
 
-def efforts(path, mass=0.0, com=COM, inertia=INERTIA):
+def efforts(path, mass=0.0):
     """Efforts (N, 3) by Pinocchio, of a robot that carries something in its tool."""
     reference = pin.buildModelFromXML(XML)
     if mass:
         frame = reference.frames[reference.getFrameId('tool')]
-        body = frame.placement.act(pin.Inertia(mass, com, inertia))
+        body = frame.placement.act(pin.Inertia(mass, COM, INERTIA))
         reference.inertias[frame.parentJoint] += body
     data = reference.createData()
     return np.array([pin.rnea(reference, data, *rows).copy() for rows in path])
@@ -59,9 +59,9 @@ def follow(estimator, times, path, measured):
     ]
 
 
-def noisy(values, seed=0, noise=NOISE, quantum=0.05):
-    disturbed = values + np.random.default_rng(seed).normal(scale=noise, size=values.shape)
-    return np.round(disturbed / quantum) * quantum
+def noisy(values):
+    disturbed = values + np.random.default_rng(0).normal(scale=NOISE, size=values.shape)
+    return np.round(disturbed / 0.05) * 0.05
 
 
 def misses(estimate, truth):
@@ -87,25 +87,11 @@ def test_payload_that_is_attached_in_the_middle_is_found():
     np.testing.assert_allclose([mass, *com], [MASS, *COM], rtol=0.1, atol=0.05)
 
 
-def test_deviations_cover_the_errors():
-    times = seconds(8.0)
-    path = motion(times, 1.1)
-    exact = efforts(path, MASS)
-    found = []
-    for seed in range(20):
-        estimator = OnlineEstimator(MODEL, link='tool', memory=5.0)
-        follow(estimator, times, path, noisy(exact, seed))
-        found.append(misses(estimator.estimate, TRUTH))
-    found = np.array(found)
-    # Of a normal distribution 68 and 95 %; they allow for changes, so they are wide by up to 1.4.
-    assert 0.6 < np.mean(found < 1.0) < 0.9 and np.mean(found < 2.0) > 0.93
-
-
 def test_noise_that_stays_for_some_time_widens_the_deviations():
     times = seconds(8.0)
     path, rng = motion(times), np.random.default_rng(1)
     exact, found = efforts(path, MASS), []
-    for _ in range(10):
+    for _ in range(5):
         noise = rng.normal(size=exact.shape)
         for k in range(1, len(noise)):
             noise[k] = 0.9 * noise[k - 1] + np.sqrt(1.0 - 0.9**2) * noise[k]
