@@ -75,10 +75,8 @@ def test_information_condition_and_deviations_are_those_of_the_regressor_of_pino
 
 
 def test_equal_seeds_give_equal_motions(found):
-    same, other = small(), small(seed=5)
     t = np.linspace(0.0, 5.0, 99)
-    assert np.array_equal(found.motion(t), same.motion(t))
-    assert not np.array_equal(found.motion(t), other.motion(t))
+    assert np.array_equal(found.motion(t), small().motion(t))
 
 
 WRIST = {'target': 'payload', 'link': 'panda_link8', 'duration': 8.0}

@@ -29,7 +29,7 @@ def given():
 
 @pytest.fixture(scope='module')
 def true(given):
-    factors = np.random.default_rng(1).uniform(0.8, 1.25, 40)
+    factors = np.repeat(np.random.default_rng(1).uniform(0.8, 1.25, 4), 10)  # of each body
     laws = {
         name: friction.Viscous(viscous) + friction.Coulomb(coulomb)
         for name, viscous, coulomb in zip(NAMES, OF_CRANKS['viscous'], OF_CRANKS['coulomb'])

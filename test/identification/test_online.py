@@ -102,7 +102,7 @@ def test_noise_that_stays_for_some_time_widens_the_deviations():
     assert np.mean(np.array(errors) < 2.0) > 0.85
     white = OnlineEstimator(MODEL, link='tool', memory=5.0, effort_noise=0.02)
     follow(white, times, path, noisy(exact))
-    assert std.mean() > 2.0 * white.estimate.std[0]
+    assert std.min() > 1.4 * white.estimate.std[0]
 
 
 def test_friction_that_drifts_is_followed_across_reversals():
