@@ -170,6 +170,61 @@ void a_motion_without_a_stamp_begins_after_it_was_read()
   CHECK(std::abs(before - 1.0) < 1e-9);
 }
 
+/// Step from 0 to 1 as above, and its first four derivatives.
+std::array<double, kMotions> step_at(double x)
+{
+  std::array<double, 10> a = {0.0, 0.0, 0.0, 0.0, 0.0, 126.0, -420.0, 540.0, -315.0, 70.0};
+  std::array<double, kMotions> found{};
+  for (double & value : found) {
+    for (std::size_t i = a.size(); i-- > 0; ) {
+      value = value * x + a[i];
+    }
+    for (std::size_t i = 1; i < a.size(); ++i) {
+      a[i - 1] = static_cast<double>(i) * a[i];
+    }
+    a.back() = 0.0;
+  }
+  return found;
+}
+
+void angles_with_six_decimals_do_not_make_the_snap_beyond_a_turn_either()
+{
+  constexpr double kTurn = 6.283185307179586, kReach = 9.0;  // [rad]
+  for (const double from : {-0.5 * kTurn, 0.0}) {  // Encoders show a turn from here on.
+    std::vector<double> times;
+    std::array<std::vector<double>, kMotions> rows;
+    for (int i = 0; i <= 1000; ++i) {
+      times.push_back(1e-3 * i);
+      const std::array<double, kMotions> step = step_at(times.back());
+      const double angle = kReach * step[0];
+      const double turns = kTurn * std::floor((angle - from) / kTurn);
+      rows[0].push_back(std::round(1e6 * (angle - turns)) / 1e6 + turns);
+      for (std::size_t k = 1; k < kMotions; ++k) {
+        rows[k].push_back(kReach * step[k]);
+      }
+    }
+    MotionIntake intake({"a"}, 1e-3);
+    MotionTrajectory trajectory(1);
+    const std::vector<std::string> joints = {"a"};
+    const std::vector<double> at_rest(kMotions, 0.0);
+    const MotionMessage message{
+      kStart, joints, times, {&rows[0], &rows[1], &rows[2], &rows[3], &rows[4]}};
+    CHECK(intake.read(message, trajectory).empty());
+    CHECK(intake.begin(message, kStart, kStart, at_rest.data(), trajectory).empty());
+    double miss = 0.0, snap = 0.0, most = 0.0;
+    std::array<double, kMotions> motion{};
+    for (double x = 0.0005; x < 1.0; x += 0.00037) {
+      trajectory.evaluate(kStart + nanoseconds(x), motion.data());
+      const std::array<double, kMotions> exact = step_at(x);
+      miss = std::max(miss, std::abs(motion[0] - kReach * exact[0]));
+      snap = std::max(snap, std::abs(motion[4]));
+      most = std::max(most, kReach * std::abs(exact[4]));
+    }
+    CHECK(miss < 3e-6);
+    CHECK(snap < 1.3 * most);
+  }
+}
+
 void readers_see_the_newest_value_and_no_half_of_it()
 {
   constexpr int kLast = 20000;
@@ -202,6 +257,7 @@ int main()
   messages_are_taken_by_the_names_of_joints();
   a_motion_goes_through_its_samples();
   a_motion_without_a_stamp_begins_after_it_was_read();
+  angles_with_six_decimals_do_not_make_the_snap_beyond_a_turn_either();
   readers_see_the_newest_value_and_no_half_of_it();
   std::printf(failures ? "%d failures\n" : "correct\n", failures);
   return failures != 0;

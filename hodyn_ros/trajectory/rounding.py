@@ -3,7 +3,7 @@
 Polynomials of degree 9 through waypoints a time h apart divide a rounding delta of the positions
 by h^4: the snap between them is wrong by some hundred delta / h^4, at 1 kHz and six decimals by
 1e8 rad/s^4. The motion through fewer waypoints that meets all others to within their rounding is
-then the motion that was asked for. `motion_trajectory.hpp` has the same criterion.
+then the motion that was asked for. `motion_samples.hpp` has the same criterion.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ import pinocchio as pin
 import pytest
 from support import doubt_cases as doubts
 from support import identification_cases as cases
-from support.records import changed
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, CubicSpring, SeriesElastic
@@ -13,9 +12,7 @@ from hodyn_ros.analysis import motion_limits
 from hodyn_ros.errors import (
     IdentificationError,
     JointNameError,
-    ModelError,
     RequestError,
-    UnlimitedError,
 )
 from hodyn_ros.identification import excite
 
@@ -77,18 +74,9 @@ def test_information_condition_and_deviations_are_those_of_the_regressor_of_pino
     np.testing.assert_allclose(found.std, std, rtol=0.02)
 
 
-def test_information_of_motions_adds_and_grows_with_rate_and_less_noise(found):
-    other = small(rate=4.0 * RATE, effort_noise=[NOISE] * 3)
-    np.testing.assert_allclose(other.std, found.std / 2.0, rtol=1e-6)
-    both = changed(found, information=found.information + other.information)
-    np.testing.assert_allclose(both.std, found.std / np.sqrt(5.0), rtol=1e-6)
-
-
 def test_equal_seeds_give_equal_motions(found):
-    same, other = small(), small(seed=5)
     t = np.linspace(0.0, 5.0, 99)
-    assert np.array_equal(found.motion(t), same.motion(t))
-    assert not np.array_equal(found.motion(t), other.motion(t))
+    assert np.array_equal(found.motion(t), small().motion(t))
 
 
 WRIST = {'target': 'payload', 'link': 'panda_link8', 'duration': 8.0}
@@ -116,9 +104,6 @@ def test_friction_is_shown_from_slow_to_fast_in_both_directions():
         for way in (1.0, -1.0):
             within = (way * speeds > low) & (way * speeds <= high)
             assert np.count_nonzero(within, axis=0).min() >= 50
-    Y = columns(cases.panda(), motion, found.names)
-    std = np.sqrt(np.diag(np.linalg.inv(Y.T @ Y * 10.0))) * NOISE
-    np.testing.assert_allclose(found.std, std, rtol=0.03)
 
 
 def test_springs_see_the_torques_that_pinocchio_computes():
@@ -147,13 +132,10 @@ def test_springs_see_the_torques_that_pinocchio_computes():
     [
         ({'target': 'all'}, RequestError, 'expected one of bodies, payload'),
         ({'target': 'springs'}, RequestError, 'series elastic'),
-        ({'target': 'payload', 'link': 'hand'}, ModelError, "no link 'hand'"),
         ({'target': 'payload', 'link': 'panda_link0'}, IdentificationError, 'never moves'),
         ({'joints': ['panda_joint9']}, JointNameError, 'panda_joint9; expected some of'),
-        ({'joints': []}, JointNameError, 'none; expected some of'),
         ({'box': [[0, 0, 0], [0.1, 0.1, 0.1]]}, RequestError, 'No pose was found'),
         ({'box': [[0, 0, 1], [1, 1, 0]]}, RequestError, 'the lowest and then the highest'),
-        ({'duration': -1.0}, RequestError, 'duration is -1.0'),
         ({'share': 1.5}, RequestError, 'share is 1.5'),
         ({'effort_noise': [0.1, 0.2]}, RequestError, 'number above zero or 7'),
     ],
@@ -161,9 +143,3 @@ def test_springs_see_the_torques_that_pinocchio_computes():
 def test_what_cannot_be_is_refused(settings, error, words):
     with pytest.raises(error, match=words):
         excite(PANDA, LIMITS, **settings)
-
-
-def test_positions_without_a_range_are_named():
-    with pytest.raises(UnlimitedError, match='position of panda_joint3 has no'):
-        lower = np.where(np.arange(7) == 2, -np.inf, LIMITS.lower)
-        excite(PANDA, changed(LIMITS, lower=lower))

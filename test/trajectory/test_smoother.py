@@ -51,34 +51,29 @@ def test_estimates_are_the_exact_posterior_at_every_sample(kind, jitter, cutoff,
 
 
 def recording(kind, rate, seed, duration=6.0):
-    """Times, truth (N, 5, 4) and measured values (N, 4) of moving and resting joints."""
+    """Times and measured values (N, 4) of moving and resting joints."""
     rng = np.random.default_rng(seed)
     t = np.arange(round(rate * duration)) / rate + rng.uniform(0.0, 3.0)
     curves = (sinusoid(0.2), sinusoid(0.7), point_to_point(), point_to_point(0.3, 1.5, 0.5))
     truth = np.concatenate([curve(t) for curve in curves], axis=2)
     noise = rng.standard_normal(truth[:, 0].shape)
-    if kind == 'quantised':
-        return t, truth, 1e-4 * np.round(truth[:, 0] / 1e-4)
     if kind == 'correlated':
         rho = np.exp(-1.0 / 3.0)
         for i in range(1, len(noise)):
             noise[i] = rho * noise[i - 1] + np.sqrt(1.0 - rho**2) * noise[i]
-    return t, truth, truth[:, 0] + 1e-4 * noise
+    return np.rint(1e9 * t).astype(np.int64), truth[:, 0] + 1e-4 * noise
 
 
 def test_noise_and_its_memory_are_identified():
-    t, _, values = recording('correlated', 250, 0, 20.0)
-    found = Smoother(np.rint(1e9 * t).astype(np.int64), values)
+    found = Smoother(*recording('correlated', 250, 0, 20.0))
     np.testing.assert_allclose(found.noise, 1e-4, rtol=0.25)
     np.testing.assert_allclose(found.correlation, 3.0 / 250.0, rtol=0.8)
-    t, _, values = recording('white', 250, 0)
-    white = Smoother(np.rint(1e9 * t).astype(np.int64), values)
+    white = Smoother(*recording('white', 250, 0))
     np.testing.assert_allclose(white.noise, 1e-4, rtol=0.1)
 
 
 def test_single_wrong_values_have_no_effect_and_are_counted():
-    t, _, values = recording('white', 250, 3)
-    stamps = np.rint(1e9 * t).astype(np.int64)
+    stamps, values = recording('white', 250, 3)
     right = smooth(stamps, values)
     wrong = values.copy()
     wrong[[100, 700, 1200], [0, 2, 1]] += [0.05, -0.002, 1.0]
@@ -100,9 +95,7 @@ def test_a_recording_that_stands_still_has_no_motion_and_honest_deviations():
     [
         ([0.0, 1.0], [[0.0], [1.0]], {}, 'times are of shape'),
         ([5, 5], [[0.0], [1.0]], {}, 'times do not increase'),
-        ([0, 5], [0.0, 1.0], {}, 'values have shape'),
         ([0, 5], [[0.0], [np.nan]], {}, 'values'),
-        ([0, 5], [[0.0], [1.0]], {'noise': [1.0, 2.0]}, 'noise is'),
         ([0, 5], [[0.0], [1.0]], {'bandwidth': 0.0}, 'bandwidth'),
         ([0, 5], [[0.0], [1.0]], {'highest_derivative': 0}, 'highest_derivative'),
     ],

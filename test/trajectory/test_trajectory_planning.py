@@ -55,8 +55,6 @@ def test_without_a_start_state_the_motion_begins_at_the_first_waypoint(interpola
     expected = fit(points.times, points.positions, points.velocities, points.accelerations)
     plan = plan_motion(points, NAMES, interpolation=interpolation)
     assert_same_motion(plan.motion, expected)
-    assert type(plan.motion) is type(expected)
-    assert plan.interpolation == interpolation
     assert has_remark(plan, 'begins at the first waypoint, at 1 s')
     assert plan.continuous_derivative == {'spline': 4, 'jtc': rows}[interpolation]
 
@@ -143,36 +141,23 @@ def test_motion_in_progress_is_continued_with_all_its_derivatives(time, rows):
     np.testing.assert_array_equal(plan.motion(time), start.motion)
     later = points.times > time
     np.testing.assert_array_equal(plan.motion.times, [time, *points.times[later]])
-    given = (points.positions, points.velocities, points.accelerations)[: rows + 1]
     states = plan.motion(points.times[later])
-    for k, row in enumerate(given):
+    for k, row in enumerate(points.rows[: rows + 1]):
         np.testing.assert_array_equal(states[:, k], row[later])
     assert plan.continuous_derivative == 4
     assert has_remark(plan, f'The motion in progress is continued from {time:g} s on')
 
 
-@pytest.mark.parametrize(('rows', 'degree'), [(0, 1), (1, 3), (2, 5)])
-def test_controller_continues_up_to_what_the_next_waypoint_has(rows, degree):
+@pytest.mark.parametrize('rows', [0, 1, 2])
+def test_controller_continues_up_to_what_the_next_waypoint_has(rows):
     start = moving_state(1.2)
     plan = plan_motion(path(rows=rows), NAMES, start=start, interpolation='jtc')
-    np.testing.assert_array_equal(plan.motion.degrees, degree)
     initial = plan.motion(1.2)
     np.testing.assert_array_equal(initial[: rows + 1], start.motion[: rows + 1])
     assert plan.continuous_derivative == rows
     jump = np.abs(initial - start.motion)[rows + 1]
     quantity = ('velocity', 'acceleration', 'jerk')[rows]
     assert has_remark(plan, f'begins, the {quantity} jumps', f'shoulder {jump[0]:.3g}')
-
-
-@BOTH
-def test_waypoints_that_have_all_passed_are_refused(interpolation):
-    for time in (3.5, 4.0):
-        with pytest.raises(
-            TrajectoryError, match='All waypoints have passed: the last one lies'
-        ):
-            plan_motion(
-                path(), NAMES, start=moving_state(time), interpolation=interpolation
-            )
 
 
 # Joints that are left out
@@ -193,9 +178,6 @@ def test_joints_that_are_left_out_hold_their_position(interpolation, rows):
         plan.motion(points.times, 0)[:, 0, 2], points.positions[:, 0]
     )
     assert has_remark(plan, 'held where they are at the start: shoulder, elbow.')
-    degrees = {0: 1, 1: 3, 2: 5}
-    if interpolation == 'jtc':
-        np.testing.assert_array_equal(plan.motion.degrees, degrees[rows])
 
 
 def test_held_joint_that_moves_at_the_start_comes_back():
@@ -207,14 +189,6 @@ def test_held_joint_that_moves_at_the_start_comes_back():
     np.testing.assert_array_equal(plan.motion(points.times, 0)[:, 0, 1], start.motion[0, 1])
 
 
-def test_joints_left_out_need_the_parameter():
-    points = path(names=('wrist',))
-    with pytest.raises(
-        JointNameError, match='missing: shoulder, elbow.*allow_partial_joints'
-    ):
-        plan_motion(points, NAMES, start=state(0.0))
-
-
 def test_joints_left_out_need_a_start_state():
     with pytest.raises(TrajectoryError, match='leave out shoulder, elbow.*start_state'):
         plan_motion(path(names=('wrist',)), NAMES, allow_partial_joints=True)
@@ -222,18 +196,11 @@ def test_joints_left_out_need_a_start_state():
 
 @pytest.mark.every_case
 @pytest.mark.parametrize('allow', [False, True])
-@pytest.mark.parametrize('start', [None, state(0.0)])
-@pytest.mark.parametrize(
-    ('names', 'problem'),
-    [
-        (('wrist', 'gripper'), 'unknown: gripper'),
-        (('wrist', 'wrist'), 'repeated: wrist'),
-        ((*NAMES, 'gripper'), 'unknown: gripper'),
-    ],
-)
-def test_unknown_and_repeated_names_are_always_refused(names, problem, start, allow):
+@pytest.mark.parametrize('problem', ['unknown: gripper', 'repeated: wrist'])
+def test_unknown_and_repeated_names_are_always_refused(problem, allow):
+    points = path(names=('wrist', problem.split()[1]))
     with pytest.raises(JointNameError, match=problem):
-        plan_motion(path(names=names), NAMES, start=start, allow_partial_joints=allow)
+        plan_motion(points, NAMES, start=state(0.0), allow_partial_joints=allow)
 
 
 # Refusals
@@ -262,7 +229,6 @@ def test_accelerations_without_velocities_have_a_spline_only():
     [
         (StartState(NAN, np.zeros((5, 3)), False), 'time of the start state is nan'),
         (StartState(0.0, np.zeros((5, 2)), False), r'start state has shape \(5, 2\)'),
-        (StartState(0.0, np.zeros((3, 3)), False), r'start state has shape \(3, 3\)'),
         (StartState(0.0, np.full((5, 3), NAN), False), 'has no position, which it needs'),
         (
             StartState(0.0, np.full((5, 3), np.inf), False),
@@ -291,12 +257,6 @@ def test_motion_in_progress_is_not_forced_to_a_waypoint_that_is_about_to_pass():
         'next waypoint is left out' in remark for remark in (*plan.remarks, *plan.warnings)
     )
     assert plan.extremes.highest.max() < 4.0
-    kept = plan_motion(waypoints, NAMES, start=StartState(0.8, state, True))
-    assert list(kept.motion.times) == [0.8, 1.0, 2.0, 3.0]
-    jtc = plan_motion(
-        waypoints, NAMES, start=StartState(0.95, state, True), interpolation='jtc'
-    )
-    assert list(jtc.motion.times) == [0.95, 1.0, 2.0, 3.0]
     last = plan_motion(waypoints, NAMES, start=StartState(2.9, 2.0 + state, True))
     assert list(last.motion.times) == [2.9, 3.0]
 

@@ -7,18 +7,6 @@ from hodyn_ros.errors import TrajectoryError
 from hodyn_ros.trajectory import stop_motion
 
 
-def random_state(seed, n=4):
-    return np.random.default_rng(seed).standard_normal((5, n))
-
-
-def test_first_state_is_the_given_one_and_the_last_one_rests():
-    state = random_state(0)
-    motion = stop_motion(state, 0.3, start_time=-1.0)
-    assert (motion.start_time, motion.end_time) == (-1.0, -0.7)
-    np.testing.assert_array_equal(motion(-1.0), state)
-    np.testing.assert_array_equal(motion(-0.7)[1:], 0.0)
-
-
 def test_robot_at_rest_stays_where_it_is():
     state = np.zeros((5, 2))
     state[0] = 0.3, -1.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.trajectory import Waypoints, deviation_from_jtc, fit_spline, plan_motion
+from hodyn_ros.trajectory import Waypoints, deviation_from_jtc, fit_spline
 
 NAMES = ('shoulder', 'elbow', 'wrist')
 NAN = np.nan
@@ -14,9 +14,7 @@ NAN = np.nan
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (((), [0, 1], np.zeros((2, 0))), 'joint_names is empty'),
         ((NAMES, [], np.zeros((0, 3))), 'are no waypoints, expected at least one'),
-        ((NAMES, [0, 1], np.zeros(3)), r'shape \(3,\), expected \(2, 3\)'),
         (
             (NAMES, [0, 1], [[0, 0, 0], [0, NAN, 0]]),
             r'positions\[1, 1\] is nan \(joint elbow\)',
@@ -46,12 +44,3 @@ def test_spline_of_other_waypoints_is_refused():
         deviation_from_jtc(fit_spline([0, 1], [[0], [1]]), waypoints)
     with pytest.raises(TrajectoryError, match='the waypoints have other times'):
         deviation_from_jtc(fit_spline([0, 1], np.zeros((2, 3))), waypoints)
-
-
-def test_velocity_at_the_end_is_remarked_with_its_joints():
-    velocities = np.zeros((2, 3))
-    velocities[1, 1] = -0.25
-    plan = plan_motion(Waypoints(NAMES, [0, 1], np.eye(2, 3), velocities), NAMES)
-    (remark,) = [text for text in plan.warnings if 'velocity' in text]
-    assert 'elbow (-0.25)' in remark
-    assert 'shoulder' not in remark

@@ -169,42 +169,23 @@ private:
   /// into single precision, are taken for rounded to that, all others for exact ones.
   std::vector<double> rounding() const
   {
-    constexpr double kUnit = std::numeric_limits<double>::epsilon();
-    constexpr double kSingle = 0.5 * std::numeric_limits<float>::epsilon();
-    constexpr double kDegrees = 57.295779513082323;
-    std::vector<double> found(n_), column;
+    std::vector<double> found(n_), column(samples_.times.size() - 1);
     std::vector<bool> many(n_);
     double coarsest = 0.0;
     for (std::size_t j = 0; j < n_; ++j) {
-      column.clear();
-      for (std::size_t i = 1; i < samples_.times.size(); ++i) {
-        column.push_back(std::abs(samples_(0, i, j)));
+      for (std::size_t i = 0; i < column.size(); ++i) {
+        column[i] = samples_(0, i + 1, j);
       }
-      std::sort(column.begin(), column.end());
-      column.erase(std::unique(column.begin(), column.end()), column.end());
-      const double most = column.back();
-      found[j] = 4096.0 * kUnit * most;
-      many[j] = column.size() >= kMany;
-      const auto is_single = [](double x) {return static_cast<double>(static_cast<float>(x)) == x;};
-      if (std::all_of(column.begin(), column.end(), is_single)) {
-        found[j] = std::max(found[j], kSingle * most);
-      }
-      // Numbers with a fixed count of digits have the fewest decimals where they are largest.
-      const std::size_t top = std::min(column.size(), std::max<std::size_t>(10, column.size() / 10));
-      column.erase(column.begin(), column.end() - static_cast<std::ptrdiff_t>(top));
-      for (const double unit : {1.0, kDegrees}) {
-        double digits = 1.0;
-        for (int decimals = 0; decimals <= kMostDecimals; ++decimals, digits *= 10.0) {
-          const auto fits = [&](double x) {
-              const double scaled = digits * (unit * x);
-              return std::abs(scaled - std::nearbyint(scaled)) <= 4.0 * kUnit * scaled;
-            };
-          if (std::all_of(column.begin(), column.end(), fits)) {
-            if (many[j] || decimals >= kFewestDecimals) {
-              found[j] = std::max(found[j], 0.5 / (digits * unit));
-            }
-            break;
-          }
+      const std::vector<double> sizes = distinct(column);
+      found[j] = std::max(4096.0 * kUnit * sizes.back(), single(sizes));
+      many[j] = sizes.size() >= kMany;
+      const int fewest = many[j] ? 0 : kFewestDecimals;
+      found[j] = std::max(found[j], fixed(sizes, fewest));
+      // Whole turns that were added to what an encoder shows leave a joint no fixed decimals.
+      for (const bool is_signed : {true, false}) {
+        if (sizes.back() > 0.5 * kTurn) {
+          const std::vector<double> within = distinct(without_turns(column, is_signed));
+          found[j] = std::max(found[j], fixed(within, fewest));
         }
       }
       coarsest = many[j] ? std::max(coarsest, found[j]) : coarsest;
@@ -212,6 +193,59 @@ private:
     // A joint that hardly moves does not say its digits, but the others do.
     for (std::size_t j = 0; j < n_; ++j) {
       found[j] = many[j] ? found[j] : std::max(found[j], coarsest);
+    }
+    return found;
+  }
+
+  /// Absolute values, each once, the largest last.
+  static std::vector<double> distinct(std::vector<double> values)
+  {
+    for (double & value : values) {
+      value = std::abs(value);
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+
+  /// Angles from minus a half turn to a half turn, or from zero to a turn.
+  static std::vector<double> without_turns(std::vector<double> angles, bool is_signed)
+  {
+    const double digits = std::pow(10.0, kMostDecimals);
+    for (double & angle : angles) {
+      const double turns = angle / kTurn;
+      angle -= kTurn * (is_signed ? std::nearbyint(turns) : std::floor(turns));
+      angle = std::nearbyint(digits * angle) / digits;
+    }
+    return angles;
+  }
+
+  /// Rounding of numbers that all fit into single precision; zero: not all do.
+  static double single(const std::vector<double> & sizes)
+  {
+    const auto fits = [](double x) {return static_cast<double>(static_cast<float>(x)) == x;};
+    constexpr double kSingle = 0.5 * std::numeric_limits<float>::epsilon();
+    return std::all_of(sizes.begin(), sizes.end(), fits) ? kSingle * sizes.back() : 0.0;
+  }
+
+  /// Rounding of numbers with a fixed count of decimals, in rad or degrees; zero: they have none.
+  static double fixed(const std::vector<double> & sizes, int fewest)
+  {
+    // Numbers with a fixed count of digits have the fewest decimals where they are largest.
+    const std::size_t top = std::min(sizes.size(), std::max<std::size_t>(10, sizes.size() / 10));
+    double found = 0.0;
+    for (const double unit : {1.0, 360.0 / kTurn}) {
+      double digits = 1.0;
+      for (int decimals = 0; decimals <= kMostDecimals; ++decimals, digits *= 10.0) {
+        const auto fits = [&](double x) {
+            const double scaled = digits * (unit * x);
+            return std::abs(scaled - std::nearbyint(scaled)) <= 4.0 * kUnit * scaled;
+          };
+        if (std::all_of(sizes.end() - static_cast<std::ptrdiff_t>(top), sizes.end(), fits)) {
+          found = decimals >= fewest ? std::max(found, 0.5 / (digits * unit)) : found;
+          break;
+        }
+      }
     }
     return found;
   }
@@ -384,6 +418,8 @@ private:
   static constexpr double kDoubt = 4.0, kSpread = 300.0, kLess = 4.0;
   static constexpr std::size_t kStride = 8, kLeastStride = 4, kMany = 30;
   static constexpr int kMostDecimals = 12, kFewestDecimals = 3;
+  static constexpr double kUnit = std::numeric_limits<double>::epsilon();
+  static constexpr double kTurn = 6.283185307179586;
   const Samples samples_;
   const std::size_t n_;
   const std::vector<double> delta_;
