@@ -311,6 +311,7 @@ MOTORS = [
 ]
 
 
+@pytest.mark.needs()  # example-robot-data, which is no module
 def test_efforts_of_cassie_agree_with_power_series():
     """Its pelvis at rest; with the spring of the shin six joints of a leg are independent."""
     try:
