@@ -15,13 +15,11 @@ from support.control_cases import (
     TORQUE_LIMITS,
     Condition,
 )
-from support.followed import growth
 
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import (
     ControlWarning,
     GravityCompensation,
-    JointImpedance,
     TorqueControl,
     tracking_controller,
 )
@@ -51,16 +49,6 @@ def law(model, stiffness=STIFFNESS, rigid=(), **options):
 @pytest.fixture(scope='module')
 def margins(panda):
     return law(panda).margins(HOME)
-
-
-@pytest.mark.parametrize('motor', [1, 5])
-def test_impedance_breaks_where_its_margins_say(panda, motor):
-    controller = JointImpedance(drives(panda), PERIOD, stiffness=300.0)
-    found = controller.margins(HOME)
-    assert found.decay > 1.0
-    assert growth(controller, motor, gain=found.gain_up[motor] / 1.1) < 1.0
-    assert growth(controller, motor, gain=found.gain_up[motor] * 1.1) > 1.0
-    assert growth(controller, motor, delay=int(found.delay[motor] / PERIOD) + 1) > 1.0
 
 
 ENCODERS = LINK_STEP, MOTOR_STEP
