@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from support import control_simulation
 from support.elastic_cases import (
     BANDWIDTH,
     PERIOD,
@@ -40,9 +41,6 @@ from hodyn_ros.trajectory import panda_sinusoids
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
 
-@pytest.mark.filterwarnings(
-    'ignore::hodyn_ros.ModelWarning'
-)  # an axis that is not of unit length
 def test_feed_forward_stands_as_stiff_as_springs_and_motor_control_in_series():
     model = RobotModel.from_urdf(THREE_LINK, gravity=(0.0, 0.0, 0.0))
     springs, gains = np.array([300.0, 200.0, 80.0]), np.array([60.0, 50.0, 40.0])
@@ -84,8 +82,8 @@ def test_stiffer_springs_make_a_softer_robot_under_exact_linearisation(w):
 
 
 def test_exact_linearisation_warns_of_how_soft_it_is():
-    case = panda([1000.0] * 4 + [500.0] * 3)
-    model, actuators = case.model, case.actuators
+    model = control_simulation.panda()
+    actuators = control_simulation.drives(model)
     with pytest.warns(
         ControlWarning, match='Static stiffness in the middle of the range'
     ) as seen:

@@ -19,8 +19,6 @@ from support.interaction_cases import ramped, tip, touch, wall
 from hodyn_ros.actuators import (
     Actuators,
     Qbmove,
-    RigidDrive,
-    SeriesElastic,
     VariableStiffness,
 )
 from hodyn_ros.control import (
@@ -49,19 +47,9 @@ def panda():
     return control_simulation.panda()
 
 
-def actuators(model, rigid=(), friction=None):
-    made = {
-        name: RigidDrive(b) if j in rigid else SeriesElastic(k, b, 0.0, friction)
-        for j, (name, k, b) in enumerate(
-            zip(model.joint_names, STIFFNESS.tolist(), MOTOR_INERTIA.tolist())
-        )
-    }
-    return Actuators(model, made)
-
-
-def law(kind, model, rigid=(), friction=None, **options):
+def law(kind, model, rigid=(), **options):
     options = {'torque_limits': TORQUE_LIMITS, **options}
-    return kind(actuators(model, rigid, friction), PERIOD, **options)
+    return kind(control_simulation.drives(model, rigid=rigid), PERIOD, **options)
 
 
 def held(controller, desired=AT_HOME):

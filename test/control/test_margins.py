@@ -15,8 +15,8 @@ from support.control_cases import (
     TORQUE_LIMITS,
     Condition,
 )
+from support.control_simulation import drives
 
-from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import (
     ControlWarning,
     GravityCompensation,
@@ -31,19 +31,8 @@ def panda():
     return control_simulation.panda()
 
 
-def drives(model, stiffness=STIFFNESS, rigid=()):
-    values = zip(model.joint_names, stiffness, MOTOR_INERTIA)
-    return Actuators(
-        model,
-        {
-            name: RigidDrive(float(b)) if j in rigid else SeriesElastic(float(k), float(b))
-            for j, (name, k, b) in enumerate(values)
-        },
-    )
-
-
 def law(model, stiffness=STIFFNESS, rigid=(), **options):
-    return tracking_controller(drives(model, stiffness, rigid), PERIOD, **options)
+    return tracking_controller(drives(model, stiffness, rigid=rigid), PERIOD, **options)
 
 
 @pytest.fixture(scope='module')

@@ -10,14 +10,12 @@ from support.control_cases import (
     FAST_MOTION,
     HOME,
     MOTION,
-    MOTOR_INERTIA,
     STIFFNESS,
     TORQUE_LIMITS,
     Condition,
     follow,
 )
 
-from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import ControlWarning, tracking_controller
 from hodyn_ros.errors import ControlError
 
@@ -30,12 +28,10 @@ def panda():
 
 
 def law(model, stiffness=STIFFNESS, damping=0.0, **options):
-    springs = {
-        name: SeriesElastic(float(k), float(b), damping)
-        for name, k, b in zip(model.joint_names, stiffness, MOTOR_INERTIA)
-    }
     options = {'torque_limits': TORQUE_LIMITS, **options}
-    return tracking_controller(Actuators(model, springs), T, **options)
+    return tracking_controller(
+        control_simulation.drives(model, stiffness, damping), T, **options
+    )
 
 
 @pytest.mark.parametrize(

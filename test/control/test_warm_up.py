@@ -1,6 +1,5 @@
 """After `warm_up` nothing is compiled any more, whatever the law and the drives."""
 
-import pytest
 from support.engine_cases import needs_compiler
 from support.processes import run_python
 
@@ -67,6 +66,8 @@ print(len(before), *(path.name for path in compiled() - before))
 @needs_compiler
 def test_no_law_compiles_anything_after_a_warm_up(tmp_path):
     """What is compiled lies in the cache, which is empty at first."""
-    count, *later = run_python(CODE, str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path))[0].split()
+    count, *later = run_python(CODE, str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path))[
+        0
+    ].split()
     assert int(count) > 0
     assert not later

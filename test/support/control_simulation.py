@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 from support.control_cases import (
+    JOINTS,
     LINK_STEP,
     MOTOR_INERTIA,
     MOTOR_STEP,
@@ -17,7 +18,7 @@ from support.control_cases import (
 )
 
 from hodyn_ros import ModelWarning, RobotModel
-from hodyn_ros.actuators import Actuators, SeriesElastic
+from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import warm_up
 from hodyn_ros.simulation import ElasticPlant, Imperfections, Sensors, simulate_tracking
 
@@ -36,11 +37,13 @@ def panda():
     return model
 
 
-def drives(model, stiffness=STIFFNESS, friction=None):
-    """Give every joint a motor and a spring of a stiffness (7,)."""
-    rows = zip(model.joint_names, np.asarray(stiffness).tolist(), MOTOR_INERTIA.tolist())
-    springs = {name: SeriesElastic(k, b, friction=friction) for name, k, b in rows}
-    return Actuators(model, springs)
+def drives(model, stiffness=STIFFNESS, damping=0.0, friction=None, inertia=1.0, rigid=()):
+    """Give every joint a motor, and a spring of a stiffness (7,) where it is not rigid."""
+    rows = zip(model.joint_names, stiffness.tolist(), (inertia * MOTOR_INERTIA).tolist())
+    made = {name: SeriesElastic(k, b, damping, friction) for name, k, b in rows}
+    for j in rigid:
+        made[JOINTS[j]] = RigidDrive(float(MOTOR_INERTIA[j]))
+    return Actuators(model, made)
 
 
 def imperfections(condition):
