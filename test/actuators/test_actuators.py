@@ -203,16 +203,6 @@ def test_order_that_is_no_order_and_motion_that_is_none_are_refused(order):
         motor_motion(Actuators(MODEL, EACH), bad, np.zeros((3, 5)), stiffness=STIFFNESS)
 
 
-def test_messages_about_prismatic_joints_have_their_units():
-    joint = robots.joint('slide', 'base', 'a', 'prismatic', axis='0 0 1')
-    slide = RobotModel.from_urdf(
-        robots.robot('<link name="base"/>', robots.link('a'), joint)
-    )
-    actuators = Actuators(slide, {'slide': SeriesElastic(LinearSpring(1e3, 1e-5), 1.0)})
-    with pytest.raises(DeflectionError, match=r'of [\d.]+ N; .* 0.01 N .*1e-05 m\)'):
-        motor_motion(actuators, np.zeros((5, 1)))
-
-
 MIMIC = RobotModel.from_urdf(
     robots.robot(
         '<link name="base"/>',

@@ -72,8 +72,6 @@ def test_range_of_the_effort_ends_where_the_interval_of_the_stiffness_closes(mod
         lower, upper = model.stiffness_range(0.999999 * end)
         assert 0.0 <= upper - lower < 0.02 * upper
         assert np.isnan(model.stiffness_range(1.000001 * end)).all()
-        lowest, _ = model.stiffness_range(end)
-        assert np.isfinite(positions(model, end, lowest)).all()
         with pytest.raises(DeflectionError, match='no admissible deflection gives this'):
             positions(model, 1.000001 * end, upper)
 
@@ -104,13 +102,9 @@ def test_stiffness_out_of_proportion_is_refused(stiffness, kind):
 def test_constants_are_the_published_ones():
     assert vsa_model('qbmove', 'nmmi_maker_pro') == Qbmove(8.9992, 0.0019, 0.8)
     assert QBMOVE == Qbmove(6.7328, 0.0222, 0.8)
-    assert vsa_model('qbmove', 'gazebo_2015', max_deflection=0.5) == Qbmove(
-        6.85, 0.022, 0.5
-    )
     bavs = vsa_model('dlr_bavs', 'nmmi')
     assert bavs == DlrBavs(a=1.21e-6, b=2.38e-6, k=1.6e5, ke=8.71, max_deflection=0.27)
     assert vsa_model('awas_ii', 'nmmi') == AwasII(10.0, 0.05, 0.015, max_deflection=0.3)
-    assert vsa_model('qbmove', a=np.array([6.0, 7.0]), k=[0.1]) == Qbmove((6.0, 7.0), 0.1)
 
 
 @pytest.mark.every_case
@@ -118,7 +112,6 @@ def test_constants_are_the_published_ones():
     ('given', 'error', 'match'),
     [
         (([0.0], [0.0], None), ActuatorError, 'needs the series of its stiffness'),
-        ((0.0, [0.0], [9.0]), MotionError, 'q has shape'),
         (([0.0], [np.inf], [9.0]), MotionError, 'effort holds inf at index'),
         (([0.0], [0.0], [np.nan]), MotionError, 'stiffness holds nan at index'),
         ((np.zeros((2, 3)), np.zeros((3, 3)), np.ones(3)), MotionError, r'q \(2, 3\)'),

@@ -17,12 +17,12 @@ SWEEPS = 30  # of the search for the friction of links, which are coupled
 class Plant:
     """Equations of motion of a robot whose joints are all one-dimensional.
 
-    `springs` holds for each joint its stiffness, a function of the deflection, or None where it is
-    rigid. Of motors: `viscous`, `coulomb`, `breakaway` (dry friction at rest, which falls with the
-    Gaussian of the speed over `stribeck_velocity`), `limits` and `rate_limits` of the torque. `damping`
-    is parallel to the springs, `backlash` the deflection over which they have no torque; links have
-    the dry friction `link_coulomb`. `mass` scales all masses and inertias of the links, then comes
-    the `payload` (name of a frame, mass).
+    `springs` holds for each joint its stiffness, a function of the deflection, or None where it
+    is rigid. `damping` is parallel to the springs, `backlash` a deflection without torque. Of
+    motors: `viscous`, `coulomb`, `breakaway` (dry friction at rest, which falls with the Gaussian
+    of the speed over `stribeck_velocity`), `limits` and `rate_limits` of the torque. Links have
+    dry friction, `link_coulomb`. `mass` scales all their masses and inertias, then comes the
+    `payload` (name of a frame, mass).
     """
 
     def __init__(
