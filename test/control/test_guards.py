@@ -144,7 +144,6 @@ def test_torque_limits_that_nobody_knows_are_asked_for():
     [
         ({'max_external_torque': [1.0, 2.0]}, '7 positive'),
         ({'max_drive_error': np.nan}, 'max_drive_error'),
-        ({'violation_samples': 0}, 'violation_samples'),
         ({'reactions': {'max_gaps': 'float'}}, r"'max_gaps'.*max_gap"),
         (
             {'reactions': {'max_gap': 'limp'}},

@@ -15,13 +15,11 @@ from support.control_cases import (
     TORQUE_LIMITS,
     Condition,
 )
-from support.followed import growth
+from support.control_simulation import drives
 
-from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import (
     ControlWarning,
     GravityCompensation,
-    JointImpedance,
     TorqueControl,
     tracking_controller,
 )
@@ -33,34 +31,13 @@ def panda():
     return control_simulation.panda()
 
 
-def drives(model, stiffness=STIFFNESS, rigid=()):
-    values = zip(model.joint_names, stiffness, MOTOR_INERTIA)
-    return Actuators(
-        model,
-        {
-            name: RigidDrive(float(b)) if j in rigid else SeriesElastic(float(k), float(b))
-            for j, (name, k, b) in enumerate(values)
-        },
-    )
-
-
 def law(model, stiffness=STIFFNESS, rigid=(), **options):
-    return tracking_controller(drives(model, stiffness, rigid), PERIOD, **options)
+    return tracking_controller(drives(model, stiffness, rigid=rigid), PERIOD, **options)
 
 
 @pytest.fixture(scope='module')
 def margins(panda):
     return law(panda).margins(HOME)
-
-
-@pytest.mark.parametrize('motor', [1, 5])
-def test_impedance_breaks_where_its_margins_say(panda, motor):
-    controller = JointImpedance(drives(panda), PERIOD, stiffness=300.0)
-    found = controller.margins(HOME)
-    assert found.decay > 1.0
-    assert growth(controller, motor, gain=found.gain_up[motor] / 1.1) < 1.0
-    assert growth(controller, motor, gain=found.gain_up[motor] * 1.1) > 1.0
-    assert growth(controller, motor, delay=int(found.delay[motor] / PERIOD) + 1) > 1.0
 
 
 ENCODERS = LINK_STEP, MOTOR_STEP

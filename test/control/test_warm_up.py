@@ -1,38 +1,29 @@
 """After `warm_up` nothing is compiled any more, whatever the law and the drives."""
 
-import pytest
 from support.engine_cases import needs_compiler
 from support.processes import run_python
 
 CODE = """
 import sys
+from pathlib import Path
 
 import numpy as np
-from hodyn_ros import RobotModel
-from hodyn_ros import control
+from hodyn_ros import RobotModel, control
 from hodyn_ros.actuators import (
     Actuators, CubicSpring, Qbmove, RigidDrive, SeriesElastic, TableSpring, VariableStiffness
 )
-from hodyn_ros.control import kernels, warm_up
-from hodyn_ros.control.laws import CONTROLLERS
-from hodyn_ros.engine.engine import Engine
 
 model = RobotModel.from_urdf('two_link')
 deflections = np.linspace(-0.5, 0.5, 11)
-DRIVES = {
-    'linear': SeriesElastic(3000.0, 0.1),
-    'cubic': SeriesElastic(CubicSpring(3000.0, 1e3), 0.1),
-    'table': SeriesElastic(TableSpring(deflections, 3000.0 * deflections), 0.1),
-    'damped': SeriesElastic(3000.0, 0.1, damping=0.1),
-    'variable': VariableStiffness(Qbmove(6.0, 20.0), 0.2),
-}
+DRIVES = [
+    SeriesElastic(3000.0, 0.1),
+    SeriesElastic(CubicSpring(3000.0, 1e3), 0.1),
+    SeriesElastic(TableSpring(deflections, 3000.0 * deflections), 0.1),
+    SeriesElastic(3000.0, 0.1, damping=0.1),
+    VariableStiffness(Qbmove(6.0, 20.0), 0.2),
+]
 T, q = 1e-3, np.array([0.3, -0.4])
 options = {'bandwidth': 20.0, 'torque_limits': 100.0}
-made, prepare = [], Engine.prepare
-Engine.prepare = lambda self, request: made.append(request) or prepare(self, request)
-warm_up(model)
-compiled = [f for f in vars(kernels).values() if hasattr(f, 'signatures')]
-before = [len(f.signatures) for f in compiled]
 
 
 def laws(drive):
@@ -42,11 +33,18 @@ def laws(drive):
         yield control.JointImpedance(actuators, T, stiffness=10.0, **options)
         yield control.GravityCompensation(actuators, T, **options)
     if type(drive) is SeriesElastic and not drive.damping:
-        for kind in CONTROLLERS:
-            yield control.make_controller(model, kind, actuators, 20.0)
+        gains = control.motor_gains(model, actuators, 20.0, q)
+        yield control.FeedForwardController(model, actuators, gains)
+        yield control.FlatnessController(model, actuators, 20.0)
 
 
-for drive in map(DRIVES.get, sys.argv[1:]):
+def compiled():
+    return {path for path in Path(sys.argv[1]).rglob('*') if path.is_file()}
+
+
+control.warm_up(model)
+before = compiled()
+for drive in DRIVES:
     is_variable = isinstance(drive, VariableStiffness)
     stiffness = {'shoulder': np.array([600.0, 0.0, 0.0])} if is_variable else None
     for law in laws(drive):
@@ -60,22 +58,16 @@ for drive in map(DRIVES.get, sys.argv[1:]):
             for _ in range(5):
                 law.evaluate(desired, q, 0.0 * q, theta, 0.0 * theta, stiffness=stiffness)
 
-        made.clear()
         model.warm_up(0, answer)  # which compiles at once what is asked for
-        late = [item for item in made if type(item).__name__ != 'Efforts' or item.order]
-        assert not late, (type(law).__name__, drive, late)
-assert [len(f.signatures) for f in compiled] == before, [f.signatures for f in compiled]
-print('warm')
+print(len(before), *(path.name for path in compiled() - before))
 """
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    'drives',
-    [
-        ('linear', 'variable'),
-        ('cubic', 'table', 'damped'),
-    ],
-)
-def test_no_law_compiles_anything_after_a_warm_up(drives):
-    assert run_python(CODE, *drives, timeout=600.0)[0].split() == ['warm']
+def test_no_law_compiles_anything_after_a_warm_up(tmp_path):
+    """What is compiled lies in the cache, which is empty at first."""
+    count, *later = run_python(CODE, str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path))[
+        0
+    ].split()
+    assert int(count) > 0
+    assert not later

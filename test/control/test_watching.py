@@ -8,15 +8,12 @@ from support import control_simulation
 from support.control_cases import (
     HOME,
     LINK_STEP,
-    MOTOR_INERTIA,
     MOTOR_STEP,
     PERIOD,
-    STIFFNESS,
     TORQUE_LIMITS,
     Condition,
 )
 
-from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import probing_motion, tracking_controller
 from hodyn_ros.errors import ControlError
 
@@ -26,11 +23,7 @@ ALL = {'stiffness': -0.05, 'payload': 1.0, 'coulomb': 1.0}
 
 @pytest.fixture(scope='module')
 def actuators():
-    model = control_simulation.panda()
-    values = zip(model.joint_names, STIFFNESS, MOTOR_INERTIA)
-    return Actuators(
-        model, {name: SeriesElastic(float(k), float(b)) for name, k, b in values}
-    )
+    return control_simulation.drives(control_simulation.panda())
 
 
 def tracking(actuators, **options):
@@ -95,11 +88,7 @@ def test_robot_that_rests_or_has_no_springs_shows_nothing(actuators):
     for _ in range(300):
         law.evaluate(desired, HOME, None, theta, None)
     assert np.isinf(law.delay_seen.deviation)
-    model = actuators.model
-    rigid = Actuators(
-        model,
-        {name: RigidDrive(float(b)) for name, b in zip(model.joint_names, MOTOR_INERTIA)},
-    )
+    rigid = control_simulation.drives(actuators.model, rigid=range(7))
     law = tracking(rigid, delay=PERIOD)
     for row in probing_motion(HOME, PERIOD, duration=0.3):
         law.evaluate(row, row[0], None, row[0], None)

@@ -1,4 +1,4 @@
-"""The core of the C++ controllers computes what Python computes, whatever comes in."""
+"""The core of the C++ controllers follows, eases and refuses efforts, whatever comes in."""
 
 import math
 import subprocess
@@ -128,99 +128,33 @@ def wave(t):
     )
 
 
-class Follower:
-    """The same in Python, written from the documentation."""
-
-    def __init__(
-        self, order=2, max_age=0.05, ahead=0.02, period=0.005, ease=0.5, hold=False
-    ):
-        self.order, self.max_age, self.ahead = order, max_age, ahead
-        self.longest, self.ease, self.hold = period, ease, hold
-        self.sample, self.state = None, 'waiting'
-        self.command = self.offset = self.target = np.zeros(3)
-        self.since = 0.0
-
-    def go_over(self, state, target):
-        self.state, self.since, self.target = state, 0.0, target
-        self.offset = self.command - target
-
-    def fallback(self):
-        return self.command if self.hold else np.zeros(3)
-
-    def begin(self, command):
-        self.command, self.sample = np.asarray(command, dtype=float), None
-        self.go_over('waiting', self.fallback())
-
-    def tick(self, now, period, refusing):
-        period = min(max(period, 0.0), self.longest)
-        self.since += period
-        age = None if self.sample is None else 1e-9 * (now - self.sample[0])
-        if age is not None and -self.ahead <= age <= self.max_age:
-            _, order, values = self.sample
-            target = sum(
-                values[k] * age**k / math.factorial(k)
-                for k in range(min(order, self.order) + 1)
-            )
-            if self.state == 'following':
-                self.target = target
-            else:
-                self.go_over('following', target)
-        elif self.state == 'following':
-            self.go_over('easing', self.fallback())
-        elif self.state != 'waiting' and self.since >= self.ease:
-            self.state = 'refused' if refusing else 'fallback'
-        x = min(self.since / self.ease, 1.0)
-        share = 1.0 - (10.0 * x**3 - 15.0 * x**4 + 6.0 * x**5)
-        within = np.clip(self.target + share * self.offset, -EFFORT, EFFORT)
-        step = RATE * period
-        self.command = np.clip(within, self.command - step, self.command + step)
-        return self.command
-
-
-@pytest.mark.parametrize(('order', 'hold'), [(2, False), (1, True), (0, False)])
-def test_it_computes_what_python_computes(driver, order, hold):
-    random = np.random.default_rng(10 * order + hold)
-    script = Script({'extrapolation': order, 'fallback': int(hold), 'ease_time': 0.1})
-    python = Follower(order, ease=0.1, hold=hold)
-    begin = [5.0, -20.0, 0.5]
-    python.begin(begin)
-    expected, states, codes, sent, last, refusing = [], [], [], [], 0, False
-    now = 0
-    for i in range(4000):
-        now += int(random.choice([TICK, TICK, TICK, 3 * TICK, 9 * TICK, TICK // 3]))
-        # Gaps, in which nothing comes or only what is to be refused.
-        if i % 1000 < 700 and random.random() < 0.1:
-            sent.append((now + int(random.integers(1, 30)) * TICK, now, wave(1e-9 * now)))
-        for message in [m for m in sent if m[0] <= now]:
-            sent.remove(message)
-            _, stamp, values = message
-            known = int(random.choice([2, 2, 1, 0]))
-            values = np.where(random.random((3, 3)) < 0.02, np.nan, values)
-            script.message(now, stamp, values, order=known)
-            code = (
-                STALE
-                if now - stamp > 0.05e9
-                else OVERTAKEN
-                if stamp <= last
-                else NONE
-                if np.isfinite(values[: known + 1]).all()
-                else NOT_FINITE
-            )
-            codes.append(code)
-            refusing = code != NONE
-            if code == NONE:
-                last = stamp
-                python.sample = (stamp, known, values)
-        period = 1e-3 * float(random.choice([1.0, 1.0, 2.0, 20.0, 0.0, -1.0]))
-        script.tick(now, period)
-        expected.append(python.tick(now, period, refusing))
-        states.append(python.state)
-    ran = script.run(driver, begin)
-    assert ran.refusals == codes
-    assert {NONE, OVERTAKEN, NOT_FINITE} <= set(codes)
-    assert ran.states == states
-    assert {'waiting', 'following', 'easing'} <= set(states)
+@pytest.mark.every_case
+@pytest.mark.parametrize(('wanted', 'known'), [(2, 2), (1, 2), (2, 1), (0, 2)])
+def test_samples_are_extrapolated_by_their_derivatives(driver, wanted, known):
+    script, values, t = Script({'extrapolation': wanted}), wave(0.0), 1e-3 * np.arange(45)
+    script.message(0, 0, values, order=known)
+    for i in range(45):
+        script.tick(i * TICK)
+    ran = script.run(driver, values[0].tolist())
+    taylor = values / [[1.0], [1.0], [2.0]]
+    expected = np.polynomial.polynomial.polyval(t, taylor[: min(wanted, known) + 1]).T
     np.testing.assert_allclose(ran.efforts, expected, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('holds', [False, True])
+def test_lost_efforts_are_eased_to_zero_or_held(driver, holds):
+    script = Script({'fallback': int(holds), 'ease_time': 0.1})
+    last = np.array([20.0, -10.0, 5.0])
+    script.message(0, 0, [last], order=0)
+    for i in range(200):
+        script.tick(i * TICK)
+    ran = script.run(driver, last.tolist())
+    assert ran.states == ['following'] * 51 + ['easing'] * 100 + ['fallback'] * 49
+    x = np.clip(1e-3 * np.arange(149) / 0.1, 0.0, 1.0)[:, None]
+    share = 1.0 if holds else 1.0 - (10.0 * x**3 - 15.0 * x**4 + 6.0 * x**5)
+    expected = np.broadcast_to(share * last, (149, 3))
+    np.testing.assert_allclose(ran.efforts[51:], expected, rtol=0.0, atol=1e-9)
 
 
 REFUSED = {

@@ -14,7 +14,7 @@ from support.plugins import HERE, HUMBLE, KILTED, PACKAGE, run_plugin
 
 from hodyn_ros import ModelWarning, RobotModel, generate_code
 from hodyn_ros.actuators import Actuators, SeriesElastic
-from hodyn_ros.cli.main import run as command
+from hodyn_ros.cli import run as command
 from hodyn_ros.control import JointImpedance, tracking_controller
 from hodyn_ros.errors import RequestError
 from hodyn_ros.trajectory import fit_spline

@@ -17,12 +17,12 @@ SWEEPS = 30  # of the search for the friction of links, which are coupled
 class Plant:
     """Equations of motion of a robot whose joints are all one-dimensional.
 
-    `springs` holds for each joint its stiffness, a function of the deflection, or None where it is
-    rigid. Of motors: `viscous`, `coulomb`, `breakaway` (dry friction at rest, which falls with the
-    Gaussian of the speed over `stribeck_velocity`), `limits` and `rate_limits` of the torque. The
-    same of links: `link_viscous`, `link_coulomb`. `damping` is parallel to the springs, `backlash`
-    the deflection over which they have no torque. `mass` scales all masses and inertias of the
-    links, then comes the `payload` (name of a frame, mass).
+    `springs` holds for each joint its stiffness, a function of the deflection, or None where it
+    is rigid. `damping` is parallel to the springs, `backlash` a deflection without torque. Of
+    motors: `viscous`, `coulomb`, `breakaway` (dry friction at rest, which falls with the Gaussian
+    of the speed over `stribeck_velocity`), `limits` and `rate_limits` of the torque. Links have
+    dry friction, `link_coulomb`. `mass` scales all their masses and inertias, then comes the
+    `payload` (name of a frame, mass).
     """
 
     def __init__(
@@ -37,7 +37,6 @@ class Plant:
         coulomb=0.0,
         breakaway=0.0,
         stribeck_velocity=0.01,
-        link_viscous=0.0,
         link_coulomb=0.0,
         damping=0.0,
         backlash=0.0,
@@ -71,7 +70,7 @@ class Plant:
         self.data = model.createData()
         self.viscous, self.coulomb = viscous, coulomb
         self.fall, self.stribeck_velocity = max(breakaway - coulomb, 0.0), stribeck_velocity
-        self.link_viscous, self.link_coulomb = link_viscous, link_coulomb
+        self.link_coulomb = link_coulomb
         self.damping, self.backlash = damping, backlash
         self.limits, self.rate_limits = limits, rate_limits
         self.push = np.zeros(len(inertia))  # torques on the links that nobody knows of
@@ -137,7 +136,7 @@ class Plant:
         spring = self.spring_torque(theta - q) + self.damping * (thetad - qd) * self.elastic
         speed = np.where(self.elastic, thetad, qd)
         motor = tau - self.viscous * speed - dry
-        unknown = self.push - self.link_viscous * qd - link_dry
+        unknown = self.push - link_dry
         if self.force.any():
             unknown = unknown + self._pushed(q)
         if self.stiffness is None:

@@ -1,9 +1,9 @@
 """Robots with elastic joints for both sides: ours, and a plant of Pinocchio."""
 
 import warnings
-from pathlib import Path
 
 import numpy as np
+from support.control_cases import MOTOR_INERTIA, PANDA, PERIOD
 from support.control_plant import Plant
 from support.oracles import PinOracle
 from support.robots import joint, link, robot
@@ -18,8 +18,6 @@ from hodyn_ros.actuators import (
 )
 from hodyn_ros.model.friction import Viscous
 
-PANDA = (Path(__file__).resolve().parents[2] / 'urdf' / 'panda.urdf').read_text()
-
 THREE_LINK = robot(
     '<link name="base"/>',
     link('l1'),
@@ -27,7 +25,7 @@ THREE_LINK = robot(
     link('l3', 0.4),
     joint('j1', 'base', 'l1', axis='0 0 1'),
     joint('j2', 'l1', 'l2'),
-    joint('j3', 'l2', 'l3', axis='1 1 0'),
+    joint('j3', 'l2', 'l3', axis='0.6 0.8 0'),
 )
 
 BANDWIDTH = 25.0  # rad/s
@@ -97,28 +95,15 @@ def sway(n):
 
 
 def panda(stiffness):
-    inertia = [
-        0.605721456,
-        0.605721456,
-        0.462474144,
-        0.462474144,
-        0.205544064,
-        0.205544064,
-        0.205544064,
-    ]
-    return Case(PANDA, [(k, 0.0) for k in stiffness], inertia)
+    return Case(PANDA, [(k, 0.0) for k in stiffness], MOTOR_INERTIA.tolist())
 
 
-PERIOD = 1e-3
-
-
-def sampled_error(case, controller, sinusoids, begin, count, disturbance=0.0):
+def sampled_error(case, controller, sinusoids, begin, count):
     """Tracking errors (count + 1, n) where the torque is held for a period."""
     times = begin + PERIOD * np.arange(count + 1)
     reference = sinusoids.motion(times)
     later = sinusoids.motion(times + controller.lead)
     state = case.state(reference[0, :4])
-    state[[0, 2]] += disturbance
     states, _ = case.plant.run_sampled(
         state,
         lambda t, x: controller.command(later[round(t / PERIOD)], *x),

@@ -5,14 +5,12 @@ from support.control_cases import (
     HOME,
     LINK_STEP,
     MOTION,
-    MOTOR_INERTIA,
     MOTOR_STEP,
-    STIFFNESS,
     TORQUE_LIMITS,
     Condition,
 )
+from support.control_simulation import drives
 
-from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import TrackingController
 
 T = 1e-3
@@ -33,19 +31,9 @@ FLOATING = dict.fromkeys(
 )
 
 
-def springs(model, inertia=1.0):
-    return Actuators(
-        model,
-        {
-            name: SeriesElastic(float(k), float(inertia * b))
-            for name, k, b in zip(model.joint_names, STIFFNESS, MOTOR_INERTIA)
-        },
-    )
-
-
 def law(model, kind=TrackingController, inertia=1.0, **options):
     options = {'torque_limits': TORQUE_LIMITS, **options}
-    return kind(springs(model, inertia), T, **options)
+    return kind(drives(model, inertia=inertia), T, **options)
 
 
 class Followed:

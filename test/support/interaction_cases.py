@@ -41,24 +41,21 @@ def tip(plant, q):
     return data.oMf[frame].copy(), J
 
 
-def touch(plant, command, wrench, duration, *, state=None, encoders=True, substeps=2):
+def touch(plant, command, wrench, duration, *, state=None, substeps=2):
     """Let a robot be touched by wrench(t, pose, velocity) -> (6,) under command(t, measured).
 
-    `measured` is q, q', theta, theta' as encoders of control_cases give them, or exactly. The
-    wrench is held for a substep.
+    `measured` is q, q', theta, theta' as encoders of control_cases give them. The wrench is held
+    for a substep.
     """
     state = plant.at_rest(np.array(HOME)) if state is None else np.array(state)
     h, before, rows, energy = PERIOD / substeps, None, [], 0.0
     for k in range(round(duration / PERIOD)):
-        measured = state
-        if encoders:
-            measured = state.copy()
-            measured[0] = np.round(state[0] / LINK_STEP) * LINK_STEP
-            measured[2] = np.round(state[2] / MOTOR_STEP) * MOTOR_STEP
-            measured[[1, 3]] = 0.0
-            if before is not None:
-                measured[[1, 3]] = (measured - before)[[0, 2]] / PERIOD
-            before = measured
+        measured = np.zeros_like(state)
+        measured[0] = np.round(state[0] / LINK_STEP) * LINK_STEP
+        measured[2] = np.round(state[2] / MOTOR_STEP) * MOTOR_STEP
+        if before is not None:
+            measured[[1, 3]] = (measured - before)[[0, 2]] / PERIOD
+        before = measured
         torque = np.array(command(k * PERIOD, measured))
         for i in range(substeps):
             pose, J = tip(plant, state[0])
@@ -75,11 +72,6 @@ def touch(plant, command, wrench, duration, *, state=None, encoders=True, subste
             energy += 0.5 * h * force @ (velocity + J @ state[1])
         assert np.abs(state).max() < 100.0, f'diverged after {k * PERIOD:.3f} s'
     return Touch(*map(np.array, zip(*rows)))
-
-
-def nothing(t, pose, velocity):
-    """No wrench."""
-    return np.zeros(6)
 
 
 def ramped(wrench, duration=0.3):

@@ -69,20 +69,6 @@ def stiffness(model, lib, q, y1, y2):
     return 2 * model.Ks * lever**2 * (2 * lib.cos(d) ** 2 - 1)
 
 
-def energy(model, lib, q, y1, y2):
-    """Elastic energy."""
-    if isinstance(model, Qbmove):
-        (a1, a2), (k1, k2) = model.a, model.k
-        return k1 / a1 * lib.cosh(a1 * (y1 - q)) + k2 / a2 * lib.cosh(a2 * (y2 - q))
-    if isinstance(model, DlrBavs):
-        a, b, k, ke = model.a, model.b, model.k, model.ke
-        d1, d2 = y1 - q, y2 - q
-        first = b * lib.exp(ke * d1) + a * lib.exp(-ke * d1)
-        return k / ke * (first + a * lib.exp(ke * d2) + b * lib.exp(-ke * d2))
-    x = model.pitch * y2
-    return model.Ks * ((model.L / model.r_t) * x / (model.L - x) * lib.sin(y1 - q)) ** 2
-
-
 def limits(model):
     """Largest size of both deflections."""
     if isinstance(model, AwasII):
