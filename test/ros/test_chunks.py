@@ -158,14 +158,3 @@ def test_what_cannot_be_followed_is_refused_and_the_motion_goes_on(at_home):
     np.testing.assert_allclose(
         samples[-1].effort, inverse_dynamics(PANDA, end)[0], atol=0.1
     )
-
-
-def test_an_empty_trajectory_stops_chunks(at_home):
-    chunk = chunk_message(task(0.02 * np.arange(400)), time.time_ns())
-    at_home.publishers[CHUNK].publish(chunk)
-    samples = at_home.messages['hodyn_node/joint_effort']
-    at_home.wait(lambda: len(samples) > 100, 'motion')
-    at_home.publishers['joint_trajectory'].publish(JointTrajectory())
-    times, rows = streamed(at_home)
-    assert times[-1] < 7.5  # s, of 8
-    assert np.abs(rows[-1, 1]).max() < 1e-4

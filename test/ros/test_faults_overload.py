@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
@@ -24,7 +21,6 @@ from support.messages import MOTION, NAMES, joint_motion, joint_trajectory
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 MEGABYTE = 2**20
-PEERS = Path(__file__).resolve().parents[1] / 'support' / 'fault_peers.py'
 
 
 @pytest.fixture(scope='module')
@@ -72,13 +68,6 @@ def flood(client: Client, count: int = 4_000) -> tuple[int, list[int]]:
     for stamp in answers[::200]:
         check(client.efforts[stamp][0], MOTION, NAMES, robots.TWO_LINK)
     return sent + client.new_stamp() - stamps[-1] - 1, answers
-
-
-def test_what_the_node_takes_of_a_flood_it_answers_once_and_in_order(pair):
-    _, answers = flood(pair.client)
-    assert len(answers) >= 1000, 'at least what a full queue holds'
-    for _ in range(100):  # none is lost any more
-        pair.client.ask(robot=robots.TWO_LINK)
 
 
 def test_flood_leaves_no_queue_behind_and_what_is_left_out_is_counted():
@@ -163,22 +152,3 @@ def test_overloaded_service_answers_every_client_and_refuses_what_cannot_wait(pa
             assert 'max_waiting_requests' in response.message
     assert client.call(Request(motion=[joint_motion()])).success
     pair.check_health()
-
-
-@pytest.mark.parametrize('what', ['flood', 'calls'])
-def test_peer_killed_in_mid_sentence_leaves_the_others_served(pair, what):
-    environment = fault_tools.environment(pair.node.domain)
-    with subprocess.Popen(
-        [sys.executable, str(PEERS), what],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        assert process.stdout.readline() == 'begun\n'
-        process.kill()
-    with Stream(pair.client, robots.TWO_LINK):
-        response = pair.client.call(Request(motion=[joint_motion()]))
-        assert response.error_code in (Response.SUCCESS, Response.BUSY)
-    pair.client.wait(
-        lambda: pair.client.call(Request(motion=[joint_motion()])).success, 'a free place'
-    )

@@ -225,33 +225,6 @@ def test_every_pair_is_answered_once_by_the_law(robot):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_a_trajectory_is_followed_and_its_end_is_held(robot):
-    robot.set(without_reference='hold', bandwidths__elbow=5.0)
-    robot.answer(STATE)
-    robot.send([0.4, -0.2], [0.6, 0.1])
-    timeline = robot.node.stream.timeline
-    robot.wait(lambda: timeline, 'planned')
-    controller = flatness([12.0, 5.0])
-    planned = timeline.later(0)
-    for seconds, end in ((1, [0.4, -0.2]), (4, [0.6, 0.1])):
-        stamp = planned.first + seconds * 10**9
-        found = robot.answer(STATE, stamp=stamp)
-        motion = held(end)
-        if seconds == 1:
-            np.testing.assert_allclose(planned.at(stamp)[0], end, atol=1e-9)
-            motion = planned.at(stamp + round(1e9 * LEAD))
-        np.testing.assert_allclose(found, controller.command(motion, *STATE), rtol=1e-6)
-
-
-def test_limited_torques_are_reported(robot):
-    far = REFERENCE.copy()
-    far[4, 0] = 1e5
-    robot.follow(far)
-    assert abs(robot.answer(STATE)[0]) == LIMIT
-    key = 'samples beyond the limit of torque of shoulder'
-    robot.says('motor_command', key, '1')
-
-
 # What is refused
 
 
