@@ -72,7 +72,9 @@ class Node(Client):
             self.offer(kind, topic)
         self.descriptions = self.offer(String, 'robot_description', LATCHED)
         self.efforts = self.keep(JointEffort, 'hodyn_node/joint_effort')
-        self.wholes = self.keep(JointEffortTrajectory, 'hodyn_node/effort_trajectory')
+        # Latched: the first answer may be given before the node knows who listens.
+        whole = 'hodyn_node/effort_trajectory'
+        self.wholes = self.keep(JointEffortTrajectory, whole, LATCHED)
         self.keep(DiagnosticArray, '/diagnostics')
         self._stamps = itertools.count(10**18)
         given = {**USUAL, **parameters}
