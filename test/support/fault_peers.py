@@ -2,7 +2,6 @@
 
     python test/support/fault_peers.py flood                 publish samples without end
     python test/support/fault_peers.py calls                 call the service without end
-    python test/support/fault_peers.py relay                 send back the times on a topic
     python test/support/fault_peers.py chaos URDF PID SEED   one fault after the other, at random
 
 `chaos` commits every fault once, says so, and goes on until its standard input ends; then it
@@ -50,8 +49,6 @@ from support.messages import MOTION, joint_motion, joint_trajectory
 from hodyn_ros import RobotModel
 
 SERVICE = 'hodyn_node/compute_inverse_dynamics'
-# What is lost is no sign of a pause.
-PULSES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 QUEUE = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 TIMEOUT = 10.0  # s, for answers that are still on their way
 PAUSE = 0.05  # s, between two faults
@@ -90,15 +87,6 @@ def calls() -> None:
     print('begun', flush=True)
     while True:
         rclpy.spin_until_future_complete(node, client.call_async(request))
-
-
-def relay() -> None:
-    """Send back what comes, with no computation: as late as machine and middleware make it."""
-    rclpy.init()
-    node = Node('relay', namespace=NAMESPACE)
-    publisher = node.create_publisher(Time, 'echo', PULSES)
-    node.create_subscription(Time, 'pulse', publisher.publish, PULSES, raw=True)
-    rclpy.spin(node)
 
 
 class Chaos:
@@ -345,6 +333,4 @@ def chaos(path: str, pid: str, seed: str) -> None:
 
 
 if __name__ == '__main__':
-    {'flood': flood, 'calls': calls, 'relay': relay, 'chaos': chaos}[sys.argv[1]](
-        *sys.argv[2:]
-    )
+    {'flood': flood, 'calls': calls, 'chaos': chaos}[sys.argv[1]](*sys.argv[2:])
