@@ -609,7 +609,7 @@ def test_a_killed_planning_process_is_replaced_and_the_stream_goes_on(node):
     assert_smooth(1e-9 * (stamps - stamps[0]), given[:, :2], 0.01)
     node.planned(JointTrajectory())
     node.rest()
-    whole = node.planned(joint_trajectory(WAYPOINTS, (4.0, 5.0, 6.0)))
+    whole = node.planned(joint_trajectory(WAYPOINTS, (1.0, 2.0, 3.0)))
     np.testing.assert_allclose(samples(whole, FIELDS)[-1, 0], WAYPOINTS[-1], atol=1e-9)
 
 
