@@ -422,13 +422,15 @@ def test_the_service_tells_what_a_bad_request_lacks(node):
 
 
 def test_a_retimed_trajectory_keeps_its_path_and_the_limits(node):
-    request = RetimeTrajectory.Request(trajectory=joint_trajectory(WAYPOINTS, (0, 1, 6)))
+    request = RetimeTrajectory.Request(
+        trajectory=joint_trajectory(WAYPOINTS, (0.0, 1.0, 2.5))
+    )
     request.timing = request.UNIFORM
     uniform = node.ask(RetimeTrajectory, 'hodyn_node/retime', request)
     request.timing = request.PATH
     response = node.ask(RetimeTrajectory, 'hodyn_node/retime', request)
     assert response.success, response.message
-    assert response.duration < 0.7 * uniform.duration < uniform.duration_before == 6.0
+    assert response.duration < 0.7 * uniform.duration < uniform.duration_before == 2.5
     points = response.trajectory.points
     times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
     rates = np.array([(p.positions, p.velocities, p.accelerations) for p in points])
