@@ -40,7 +40,6 @@ from support.fault_tools import (
     NAMESPACE,
     children,
     command,
-    motion_bytes,
     motion_with_names_bytes,
     trajectory_bytes,
 )
@@ -55,7 +54,6 @@ PAUSE = 0.05  # s, between two faults
 MOST_OPEN = 2000  # calls, most of them lost with a planning that was killed
 START = 20.0  # s, of a process
 LIFE = 20.0  # s, of the planning between two kills
-Response = ComputeInverseDynamics.Response
 
 
 def flood() -> None:
@@ -66,7 +64,7 @@ def flood() -> None:
     publisher = node.create_publisher(kind, 'joint_motion', profile)
     while not publisher.get_subscription_count():
         time.sleep(0.01)
-    data = motion_bytes(stamp=77)
+    data = serialize_message(joint_motion(stamp=77))
     for number in range(10**9):
         publisher.publish(data if number % 2 else data[: number % len(data) or 1])
         if number == 100:
@@ -155,19 +153,9 @@ class Chaos:
 
     def close(self) -> None:
         """Wait until all calls are answered, and leave."""
-        # One more is answered behind them, unless as many wait as may. What has no answer by
-        # then went to a planning that was killed, as may be this one.
-        deadline, next_try, last = time.monotonic() + TIMEOUT, 0.0, None
-        while self._open and (now := time.monotonic()) < deadline:
-            if (
-                last is not None
-                and last.done()
-                and last.result().error_code != Response.BUSY
-            ):
-                break
-            if now > next_try:
-                last = self._client.call_async(ComputeInverseDynamics.Request())
-                next_try = now + 1.0
+        # What has no answer by then went to a planning that was killed.
+        deadline = time.monotonic() + TIMEOUT
+        while self._open and time.monotonic() < deadline:
             time.sleep(0.01)
         self.answers['unanswered'] = self._open
         self._executor.shutdown()
@@ -219,9 +207,7 @@ class Chaos:
             if topic == 'robot_description':
                 data = serialize_message(String(data='<robot name="☃"/>'))
             elif topic == 'joint_motion':
-                data = motion_bytes(
-                    [name.encode() for name in self._names], self._some_motion()
-                )
+                data = serialize_message(joint_motion(self._some_motion(), self._names))
             elif topic == 'joint_trajectory':
                 data = serialize_message(self._good_trajectory())
             else:

@@ -25,6 +25,7 @@ from hodyn_msgs.msg import (
 )
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.messages import (
@@ -326,48 +327,6 @@ def check(message: JointEffort, motion, names, robot: str) -> None:
     assert np.all(np.abs(given - expected) <= 1e-9 * scale), (given, expected)
 
 
-class _Writer:
-    """Serialized message, value by value, in little-endian plain CDR."""
-
-    def __init__(self) -> None:
-        self.data = bytearray(b'\x00\x01\x00\x00')
-
-    def align(self, size: int) -> None:
-        self.data += bytes(-(len(self.data) - 4) % size)
-
-    def numbers(self, code: str, *values: float) -> None:
-        for value in values:
-            self.align(struct.calcsize(code))
-            self.data += struct.pack('<' + code, value)
-
-    def text(self, value: bytes) -> None:
-        self.numbers('I', len(value) + 1)
-        self.data += value + b'\0'
-
-    def texts(self, values) -> None:
-        self.numbers('I', len(values))
-        for value in values:
-            self.text(value)
-
-    def array(self, values) -> None:
-        self.numbers('I', len(values))
-        self.numbers('d', *values)
-
-
-def motion_bytes(
-    names=(b'shoulder', b'elbow'), rows=MOTION, stamp: int = 0, frame: bytes = b''
-) -> bytes:
-    """Serialized JointMotion, with names as bytes of any kind."""
-    writer = _Writer()
-    writer.numbers('i', stamp // 10**9)
-    writer.numbers('I', stamp % 10**9)
-    writer.text(frame)
-    writer.texts(names)
-    for row in rows:
-        writer.array(row)
-    return bytes(writer.data)
-
-
 def put_stamp(data: bytearray, stamp: int) -> None:
     """Give a serialized message that begins with a header another stamp [ns]."""
     struct.pack_into('<iI', data, 4, stamp // 10**9, stamp % 10**9)
@@ -375,27 +334,15 @@ def put_stamp(data: bytearray, stamp: int) -> None:
 
 def motion_with_names_bytes(count: int) -> bytes:
     """Serialized JointMotion with very many joint names and no values."""
-    head = motion_bytes(names=(), rows=())[:-4]
-    return head + struct.pack('<I', count) + b'\2\0\0\0j\0\0\0' * count + bytes(20)
+    header = serialize_message(JointMotion())[:20]
+    return header + struct.pack('<I', count) + b'\2\0\0\0j\0\0\0' * count + bytes(20)
 
 
-def trajectory_bytes(count: int, names=(b'shoulder', b'elbow')) -> bytes:
+def trajectory_bytes(count: int) -> bytes:
     """Serialized JointTrajectory with very many points, a second from each to the next."""
-    writer = _Writer()
-    writer.numbers('i', 0)
-    writer.numbers('I', 0)
-    writer.text(b'')
-    writer.texts(names)
-    writer.numbers('I', count)
-    ends = []
-    for _ in range(3):  # the first one may begin at another alignment than all others
-        writer.array([0.1] * len(names))
-        writer.numbers('I', 0, 0, 0)
-        writer.numbers('i', 0)
-        writer.numbers('I', 0)
-        ends.append(len(writer.data))
-    first, point = bytes(writer.data[: ends[0]]), writer.data[ends[1] : ends[2]]
-    points = np.tile(np.frombuffer(bytes(point), np.uint8), (count - 1, 1))
-    seconds = np.arange(1, count, dtype='<i4').view(np.uint8).reshape(-1, 4)
-    points[:, -8:-4] = seconds
-    return first + points.tobytes()
+    head = serialize_message(JointTrajectory(joint_names=NAMES))[
+        :52
+    ]  # all of it but the count
+    points = np.zeros(count, 'u4, 2f8, 3u4, i4, u4')
+    points['f0'], points['f1'], points['f3'] = 2, 0.1, np.arange(count)
+    return head + struct.pack('<I', count) + points.tobytes()
