@@ -83,14 +83,12 @@ class Report:
     left_out: int = 0
     """As the node counts them, of all publishers; those that it may leave out."""
     not_finite: int = 0
-    others: int = 0
-    seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
     node_died: bool = False
     faults: dict[str, dict[str, int]] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
-    memory: list[tuple[float, float, float]] = field(default_factory=list)
-    """Time [s], and memory of the node and of its planning [MB]."""
+    memory: list[tuple[float, float]] = field(default_factory=list)
+    """Of the node and of its planning [MB]."""
     allowed_growth: float = 64.0
     allowed_latency: float = ALLOWED_LATENCY
 
@@ -104,7 +102,7 @@ class Report:
         return float(np.percentile(self.latencies or [0.0], percent))
 
     def memory_at_ends(self, column: int) -> tuple[float, float]:
-        """Memory after the warm-up and at the end [MB], of the node (1) or its planning (2).
+        """Memory after the warm-up and at the end [MB], of the node (0) or its planning (1).
 
         The first is the largest of a quarter of the time, for a planning that has just been killed
         and restarted has little; the second the median of the last tenth.
@@ -115,7 +113,7 @@ class Report:
 
     def failures(self) -> list[str]:
         """What must not have happened."""
-        growth = max(end - begin for begin, end in map(self.memory_at_ends, (1, 2)))
+        growth = max(end - begin for begin, end in map(self.memory_at_ends, (0, 1)))
         found = {
             f'{self.lost} samples were lost': self.lost,
             'no sample was answered': not self.answered,
@@ -137,8 +135,6 @@ class Report:
             f'{self.sent - self.answered - self.lost} left out, {self.lost} lost, '
             f'{self.wrong} wrong',
             f'left out         {self.left_out} of all inputs of the topic, as the node counts',
-            f'rate             {self.sent / max(self.seconds, 1e-9):.0f} Hz',
-            f'other efforts    {self.others}',
             f'not finite       {self.not_finite}',
             f'latency          p50 {1e3 * self.latency(50.0):.1f} ms, '
             f'p99 {1e3 * self.latency(99.0):.1f} ms '
@@ -151,7 +147,7 @@ class Report:
         ):
             counts = ', '.join(f'{name} {count}' for name, count in sorted(values.items()))
             lines.append(f'{title:16} {counts}')
-        for column, name in ((1, 'memory of node'), (2, 'of planning')):
+        for column, name in enumerate(('memory of node', 'of planning')):
             begin, end = self.memory_at_ends(column)
             lines.append(f'{name:16} {begin:.1f} MB after warm-up, {end:.1f} MB at the end')
         found = self.failures()
@@ -200,7 +196,7 @@ class Checker:
         """Send and check until it is over and all answers are there, or none comes any more."""
         report, clock = self._report, time.perf_counter
         open_samples: dict[int, float] = {}
-        begin = due = latest = clock()
+        due = latest = clock()
         self._last_answered = -1
         gc.disable()  # a collection now and then would count as latency of the node
         while True:
@@ -234,7 +230,6 @@ class Checker:
                     latest = now
                 if now >= due:
                     break  # the next sample waits
-        report.seconds = clock() - begin
         gc.enable()
 
     def _check(
@@ -246,7 +241,6 @@ class Checker:
         stamp = nanoseconds(message.header.stamp)
         number = stamp - 10**9 * FIRST_SECOND
         if not 0 <= number < report.sent:
-            report.others += 1
             return False
         sent = open_samples.pop(stamp, None)
         expected = self._expected[number % DIFFERENT_SAMPLES]
@@ -330,7 +324,6 @@ def soak(
             while begun and chaos.poll() is None and time.monotonic() < begin + seconds:
                 report.memory.append(
                     (
-                        time.monotonic() - begin,
                         fault_tools.memory(node.pid) / MEGABYTE,
                         node.planning_memory() / MEGABYTE,
                     )

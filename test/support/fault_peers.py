@@ -43,7 +43,7 @@ from support.fault_tools import (
     motion_with_names_bytes,
     trajectory_bytes,
 )
-from support.messages import MOTION, joint_motion, joint_trajectory
+from support.messages import joint_motion, joint_trajectory
 
 from hodyn_ros import RobotModel
 
@@ -51,7 +51,6 @@ SERVICE = 'hodyn_node/compute_inverse_dynamics'
 QUEUE = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 TIMEOUT = 10.0  # s, for answers that are still on their way
 PAUSE = 0.05  # s, between two faults
-MOST_OPEN = 2000  # calls, most of them lost with a planning that was killed
 START = 20.0  # s, of a process
 LIFE = 20.0  # s, of the planning between two kills
 
@@ -196,11 +195,6 @@ class Chaos:
             motion[self._random.randrange(5), 0] = value
             publish(joint_motion(motion, self._names))
 
-    def _fault_burst_of_bad_motions(self) -> None:
-        message = joint_motion(MOTION, ('no', 'joint'))
-        for _ in range(200):
-            self._publishers['joint_motion'].publish(message)
-
     def _fault_corrupt_bytes(self) -> None:
         for topic, publisher in self._publishers.items():
             # The stream keeps its samples to itself: what is corrupt bears another stamp.
@@ -254,15 +248,6 @@ class Chaos:
         self._call(Request(trajectory=self._good_trajectory(), sample_period=1e-4))
         self._call(Request(trajectory=self._good_trajectory(), sample_period=1e-9))
         self._call(Request(trajectory=self._good_trajectory(), motion=samples))
-
-    def _fault_too_many_requests(self) -> None:
-        if self._open > MOST_OPEN:
-            return
-        request = ComputeInverseDynamics.Request(
-            trajectory=self._good_trajectory(), sample_period=1e-4
-        )
-        for _ in range(40):
-            self._call(request)
 
     def _fault_clock_jumps(self) -> None:
         for seconds in (1000, 2000, 10, 1500):
