@@ -340,7 +340,7 @@ def test_trajectories_and_chunks_that_follow_each_other_are_one_continuous_motio
     assert_smooth(1e-9 * (stamps - stamps[0]), given[:, :2], 0.01)
     still = np.zeros((5, 2))
     still[0] = 0.5, -0.1
-    np.testing.assert_allclose(given[-1], efforts(still), atol=0.05)
+    np.testing.assert_allclose(given[-1, :2], efforts(still)[:2], atol=0.05)
 
 
 def test_an_empty_trajectory_brings_the_motion_to_rest(node):
