@@ -578,19 +578,6 @@ def test_a_changed_description_changes_the_efforts_and_a_bad_one_does_not(node):
     node.refuses('joint_motion', 'unknown: shoulder, elbow')
 
 
-def test_a_node_waits_for_a_robot_and_an_interrupt_ends_it_in_order(start):
-    node = start('')
-    node.says('model', 'no valid robot description yet')
-    node.send()
-    node.refuses('joint_motion', 'no robot model yet')
-    response = node.compute(motion=[joint_motion()])
-    assert (response.success, response.error_code) == (False, response.NO_MODEL)
-    node.describe(robots.TWO_LINK)
-    node.until(efforts(MOTION))
-    assert node.process.end(signal.SIGINT, signal.SIGINT) == 0
-    assert 'Traceback' not in node.process.log()
-
-
 # Processes and time
 
 
@@ -615,8 +602,14 @@ def test_a_killed_planning_process_is_replaced_and_the_stream_goes_on(node):
     np.testing.assert_allclose(samples(whole, FIELDS)[-1, 0], WAYPOINTS[-1], atol=1e-9)
 
 
-def test_a_killed_node_comes_back_with_the_latched_description(start):
-    node = start()
+def test_a_node_waits_for_a_robot_and_a_killed_one_finds_it_again(start):
+    node = start('')
+    node.says('model', 'no valid robot description yet')
+    node.send()
+    node.refuses('joint_motion', 'no robot model yet')
+    response = node.compute(motion=[joint_motion()])
+    assert (response.success, response.error_code) == (False, response.NO_MODEL)
+    node.describe(robots.TWO_LINK)
     node.until(efforts(MOTION))
     planner = int(node.says('planning', 'running', 'process')['process id'])
     node.process.kill()
@@ -624,6 +617,8 @@ def test_a_killed_node_comes_back_with_the_latched_description(start):
     node.forget()
     node.process.start()
     node.until(efforts(MOTION))
+    assert node.process.end(signal.SIGINT, signal.SIGINT) == 0
+    assert 'Traceback' not in node.process.log()
 
 
 def is_alive(pid):
