@@ -22,8 +22,10 @@ from hodyn_ros.model import motion_limits
 from hodyn_ros.plotting.scene import Scene, moving_bodies
 from hodyn_ros.ros.nodes.live_view import LiveView
 
-pytest.importorskip('rerun', reason='Rerun (PyPI: rerun-sdk) is not installed')
-pytestmark = pytest.mark.filterwarnings('ignore:Python 3.10:DeprecationWarning')
+pytestmark = [
+    pytest.mark.needs('rerun'),
+    pytest.mark.filterwarnings('ignore:Python 3.10:DeprecationWarning'),
+]
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)
 PERIOD = 10_000_000  # of measurements [ns]
