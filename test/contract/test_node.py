@@ -72,7 +72,9 @@ class Node(Client):
             self.offer(kind, topic)
         self.descriptions = self.offer(String, 'robot_description', LATCHED)
         self.efforts = self.keep(JointEffort, 'hodyn_node/joint_effort')
-        self.wholes = self.keep(JointEffortTrajectory, 'hodyn_node/effort_trajectory')
+        # Latched: the first answer may be given before the node knows who listens.
+        whole = 'hodyn_node/effort_trajectory'
+        self.wholes = self.keep(JointEffortTrajectory, whole, LATCHED)
         self.keep(DiagnosticArray, '/diagnostics')
         self._stamps = itertools.count(10**18)
         given = {**USUAL, **parameters}
@@ -338,7 +340,7 @@ def test_trajectories_and_chunks_that_follow_each_other_are_one_continuous_motio
     assert_smooth(1e-9 * (stamps - stamps[0]), given[:, :2], 0.01)
     still = np.zeros((5, 2))
     still[0] = 0.5, -0.1
-    np.testing.assert_allclose(given[-1], efforts(still), atol=0.05)
+    np.testing.assert_allclose(given[-1, :2], efforts(still)[:2], atol=0.05)
 
 
 def test_an_empty_trajectory_brings_the_motion_to_rest(node):
@@ -420,13 +422,15 @@ def test_the_service_tells_what_a_bad_request_lacks(node):
 
 
 def test_a_retimed_trajectory_keeps_its_path_and_the_limits(node):
-    request = RetimeTrajectory.Request(trajectory=joint_trajectory(WAYPOINTS, (0, 1, 6)))
+    request = RetimeTrajectory.Request(
+        trajectory=joint_trajectory(WAYPOINTS, (0.0, 1.0, 2.5))
+    )
     request.timing = request.UNIFORM
     uniform = node.ask(RetimeTrajectory, 'hodyn_node/retime', request)
     request.timing = request.PATH
     response = node.ask(RetimeTrajectory, 'hodyn_node/retime', request)
     assert response.success, response.message
-    assert response.duration < 0.7 * uniform.duration < uniform.duration_before == 6.0
+    assert response.duration < 0.7 * uniform.duration < uniform.duration_before == 2.5
     points = response.trajectory.points
     times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
     rates = np.array([(p.positions, p.velocities, p.accelerations) for p in points])
@@ -574,19 +578,6 @@ def test_a_changed_description_changes_the_efforts_and_a_bad_one_does_not(node):
     node.refuses('joint_motion', 'unknown: shoulder, elbow')
 
 
-def test_a_node_waits_for_a_robot_and_an_interrupt_ends_it_in_order(start):
-    node = start('')
-    node.says('model', 'no valid robot description yet')
-    node.send()
-    node.refuses('joint_motion', 'no robot model yet')
-    response = node.compute(motion=[joint_motion()])
-    assert (response.success, response.error_code) == (False, response.NO_MODEL)
-    node.describe(robots.TWO_LINK)
-    node.until(efforts(MOTION))
-    assert node.process.end(signal.SIGINT, signal.SIGINT) == 0
-    assert 'Traceback' not in node.process.log()
-
-
 # Processes and time
 
 
@@ -607,12 +598,18 @@ def test_a_killed_planning_process_is_replaced_and_the_stream_goes_on(node):
     assert_smooth(1e-9 * (stamps - stamps[0]), given[:, :2], 0.01)
     node.planned(JointTrajectory())
     node.rest()
-    whole = node.planned(joint_trajectory(WAYPOINTS, (4.0, 5.0, 6.0)))
+    whole = node.planned(joint_trajectory(WAYPOINTS, (1.0, 2.0, 3.0)))
     np.testing.assert_allclose(samples(whole, FIELDS)[-1, 0], WAYPOINTS[-1], atol=1e-9)
 
 
-def test_a_killed_node_comes_back_with_the_latched_description(start):
-    node = start()
+def test_a_node_waits_for_a_robot_and_a_killed_one_finds_it_again(start):
+    node = start('')
+    node.says('model', 'no valid robot description yet')
+    node.send()
+    node.refuses('joint_motion', 'no robot model yet')
+    response = node.compute(motion=[joint_motion()])
+    assert (response.success, response.error_code) == (False, response.NO_MODEL)
+    node.describe(robots.TWO_LINK)
     node.until(efforts(MOTION))
     planner = int(node.says('planning', 'running', 'process')['process id'])
     node.process.kill()
@@ -620,6 +617,8 @@ def test_a_killed_node_comes_back_with_the_latched_description(start):
     node.forget()
     node.process.start()
     node.until(efforts(MOTION))
+    assert node.process.end(signal.SIGINT, signal.SIGINT) == 0
+    assert 'Traceback' not in node.process.log()
 
 
 def is_alive(pid):

@@ -28,7 +28,7 @@ from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros import RobotModel, inverse_dynamics, moving_base_inverse_dynamics
+from hodyn_ros import RobotModel, moving_base_inverse_dynamics
 
 SECOND = 10**9
 BEGIN = 1000 * SECOND
@@ -145,17 +145,6 @@ def platform():
 # Efforts
 
 
-def test_efforts_are_those_on_the_base_that_moves(platform):
-    seed, start = 3, platform.later()
-    random = np.random.default_rng(seed)
-    turn, twist = Rotation.random(random_state=seed), random.normal(size=(4, 6)) * 3.0
-    platform.send('base_motion', base_message(start, turn, twist))
-    answer = platform.answer(start)
-    assert (answer.valid_order, answer.continuous_order) == (2, 2)
-    assert_close(rows(answer), expected(turn, twist))
-    assert not np.allclose(rows(answer), inverse_dynamics(MODEL, MOTION), rtol=0.01)
-
-
 def test_the_imu_convention_is_that_of_proper_acceleration(platform):
     """A base at rest on a slope and one that accelerates, by a base at rest in other gravity."""
     start = platform.later()
@@ -266,20 +255,3 @@ def test_what_cannot_be_used_is_refused_and_changes_nothing(platform):
         status = platform.refuses('base_motion', reason)
         assert int(dict_of(status)['refused as invalid']) > 0
     assert_close(rows(platform.answer(start)), expected())
-
-
-# The parameter
-
-
-def test_without_the_parameter_the_base_is_at_rest_and_nothing_listens():
-    harness = Harness({'input_timeout': 0.0})
-    try:
-        harness.describe_and_wait(robots.TWO_LINK)
-        topics = {item.topic_name.rpartition('/')[2] for item in harness.node.subscriptions}
-        assert 'joint_motion' in topics
-        assert 'base_motion' not in topics
-        harness.publishers['joint_motion'].publish(joint_motion(stamp=BEGIN))
-        (answer,) = harness.received('joint_effort')
-        assert_close(rows(answer), inverse_dynamics(MODEL, MOTION))
-    finally:
-        harness.close()

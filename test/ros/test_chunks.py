@@ -94,13 +94,15 @@ def send(harness, rate, count, points, offset):
             size=7
         )
         harness.publishers[CHUNK].publish(chunk_message(positions, stamp))
-    return count
+    # The last one bears no stamp, so that it is never too late.
+    harness.publishers[CHUNK].publish(chunk_message(positions))
+    return count + 1
 
 
 @pytest.mark.parametrize(('rate', 'count'), [(60.0, 60), (20.0, 50)])
 def test_no_replan_is_lost_and_the_torque_rate_keeps_its_limit(at_home, rate, count):
     before = counted(at_home)
-    send(at_home, rate, count, 100, 5e-3)
+    count = send(at_home, rate, count, 100, 5e-3)
     received, left_out, refused = np.subtract(counted(at_home), before)
     # A machine that is busy leaves some out, and one that stands still comes too late for some.
     assert received + left_out + refused == count
@@ -148,9 +150,10 @@ def test_what_cannot_be_followed_is_refused_and_the_motion_goes_on(at_home):
         (chunk_message([HOME, HOME], stamp=10**9, period=0.1), 'send longer chunks'),
         (JointTrajectory(joint_names=NAMES), 'The chunk has no points; to stop'),
     )
-    for message, reason in refused:
+    for number, (message, reason) in enumerate(refused, start=before[2] + 1):
         at_home.publishers[CHUNK].publish(message)
-        at_home.refuses(CHUNK, reason)
+        status = at_home.status(CHUNK, lambda s, n=number: dict_of(s)['refused'] == str(n))
+        assert reason in dict_of(status)['last error']
     assert list(np.subtract(counted(at_home), before)) == [1, 0, len(refused)]
     samples = at_home.settled()
     end = np.zeros((3, 7))
@@ -158,14 +161,3 @@ def test_what_cannot_be_followed_is_refused_and_the_motion_goes_on(at_home):
     np.testing.assert_allclose(
         samples[-1].effort, inverse_dynamics(PANDA, end)[0], atol=0.1
     )
-
-
-def test_an_empty_trajectory_stops_chunks(at_home):
-    chunk = chunk_message(task(0.02 * np.arange(400)), time.time_ns())
-    at_home.publishers[CHUNK].publish(chunk)
-    samples = at_home.messages['hodyn_node/joint_effort']
-    at_home.wait(lambda: len(samples) > 100, 'motion')
-    at_home.publishers['joint_trajectory'].publish(JointTrajectory())
-    times, rows = streamed(at_home)
-    assert times[-1] < 7.5  # s, of 8
-    assert np.abs(rows[-1, 1]).max() < 1e-4

@@ -9,7 +9,7 @@ from support import robots
 from support.messages import joint_trajectory
 from support.ros_harness import Harness, dict_of
 
-from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros import RobotModel
 from hodyn_ros.kinematics import complete_motion
 
 FIELDS = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
@@ -66,16 +66,6 @@ def state(harness, count=1):
     message = harness.messages[STATES][count - 1]
     assert list(message.name) == JOINTS and not message.effort
     return [row for row in (message.position, message.velocity) if row]
-
-
-def test_motions_of_the_independent_joints_are_answered(harness):
-    send_motion(harness)
-    answers = harness.messages['hodyn_node/joint_effort']
-    harness.wait(lambda: answers, 'efforts')
-    expected = inverse_dynamics(MODEL, MOTION)
-    found = [answers[0].effort, answers[0].effort_dot, answers[0].effort_ddot]
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
-    assert list(answers[0].joint_names) == ['left', 'right']
 
 
 def test_limits_of_joints_that_loops_move_are_checked():

@@ -88,8 +88,6 @@ def content(motion, kind, friction):
     [
         ('full', True),
         ('without_gravity', False),
-        pytest.param('full', False, marks=pytest.mark.slow),
-        pytest.param('without_gravity', True, marks=pytest.mark.slow),
     ],
 )
 def test_efforts_between_the_points_are_exact_up_to_the_tolerance(station, kind, friction):

@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from hodyn_msgs.msg import JointEffort, JointMotion
+from rclpy.context import Context
 from rclpy.node import Node
+from std_msgs.msg import String
 from support import robots
 from support.ros_harness import Harness, dict_of
 
@@ -193,3 +196,27 @@ def test_node_warns_of_another_one_of_its_name(harness, capfd):
     second.destroy_node()
     harness.forget()
     harness.status('node', lambda s: 'of this name' not in s.message)
+
+
+def test_publishers_that_do_not_fit_are_named_with_the_reason(harness):
+    context = Context()  # a process has one type for each topic
+    rclpy.init(context=context, domain_id=harness.context.get_domain_id())
+    other = Node('other', context=context, namespace=harness.namespace)
+    start = f'/{harness.namespace}/other publishes /{harness.namespace}/'
+    try:
+        other.create_publisher(JointMotion, 'joint_motion', qos.SENSOR_INPUT)
+        # The client of the harness publishes the same topic and is heard.
+        status = harness.status('joint_motion', lambda s: 'unheard' in s.message)
+        assert (status.level, status.message) == (
+            WARN,
+            f'{start}joint_motion unheard: Best effort publisher and reliable subscription',
+        )
+        other.create_publisher(String, 'wrench', 10)
+        status = harness.status('wrench', lambda s: 'unheard' in s.message)
+        assert status.message == (
+            f'{start}wrench unheard: it sends std_msgs/msg/String, expected '
+            'geometry_msgs/msg/WrenchStamped'
+        )
+    finally:
+        other.destroy_node()
+        rclpy.shutdown(context=context)

@@ -96,33 +96,6 @@ def test_entities_of_all_kinds_are_called(spun):
     calls_everything(spun)
 
 
-def test_another_rclpy_calls_everything_itself(spun, monkeypatch, capfd):
-    def other(*sizes):
-        raise TypeError('WaitSet(): incompatible constructor arguments')
-
-    monkeypatch.setattr(
-        module, 'rclpy_implementation', type('Other', (), {'WaitSet': other})
-    )
-    calls_everything(spun)
-    assert LEFT in capfd.readouterr().err
-
-
-def test_what_the_wait_set_never_says_is_found_by_rclpy(spun, monkeypatch, capfd):
-    spun.subscribe()
-    spun.rest()
-    monkeypatch.setattr(spun.executor, '_wait', lambda nanoseconds: time.sleep(0.001))
-
-    def is_plain():
-        spun.publish('message')
-        return 'the wait set says nothing' in capfd.readouterr().err
-
-    spun.until(is_plain)
-    count = len(spun.called)
-    assert count >= 3
-    spun.publish('last')
-    spun.until(lambda: spun.called[-1] == 'last')
-
-
 def test_what_is_always_ready_keeps_nothing_else_from_being_called(
     spun, monkeypatch, capfd
 ):

@@ -13,9 +13,8 @@ from hodyn_msgs.msg import JointEffort, JointMotion, JointMotionTrajectory
 from hodyn_msgs.srv import ComputeInverseDynamics
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from std_msgs.msg import String
 from support import fault_tools, robots
-from support.fault_tools import Pair, Stream
+from support.fault_tools import Pair
 from support.messages import (
     EFFORTS,
     FIELDS,
@@ -200,28 +199,3 @@ def test_request_of_any_content_is_answered_rightly_or_refused_with_a_reason(pai
             for field in fields:
                 setattr(to, field, getattr(source, field)[part])
         check_answer(message, sample)
-
-
-# Descriptions in a row
-
-
-def test_flapping_descriptions_leave_the_last_valid_one_in_use_and_the_stream_whole(pair):
-    client = pair.client
-    publish = client.publishers['robot_description'].publish
-    invalid = ('', '<robot', robots.TWO_LINK.replace('revolute', 'floating'), '\u2603')
-    with Stream(client, robots.TWO_LINK):
-        for number in range(60):
-            publish(String(data=invalid[number % len(invalid)]))
-            publish(String(data=robots.TWO_LINK))
-            client.answer(client.send())
-        client.wait_for_model()
-    for number in range(20):
-        publish(String(data=invalid[number % len(invalid)]))
-        publish(String(data=robots.HEAVIER_TWO_LINK))
-    client.ask_until_answered(robots.HEAVIER_TWO_LINK, is_right=True)
-    client.wait(
-        lambda: client.status('model')['in preparation'] == 'no', 'last description'
-    )
-    client.ask(robot=robots.HEAVIER_TWO_LINK)
-    publish(String(data=robots.TWO_LINK))
-    client.ask_until_answered(robots.TWO_LINK, is_right=True)

@@ -9,23 +9,21 @@ from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointMotion
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from support.messages import NAMES, joint_motion, joint_trajectory, stamp_of, time_of
 from support.robots import HEAVIER_TWO_LINK, OTHER_JOINTS, TWO_LINK
 from support.ros_harness import Peer, dict_of
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
 from hodyn_ros.control import FeedForwardController, FlatnessController, motor_gains
 from hodyn_ros.ros.base import qos
-from hodyn_ros.ros.base.conversions import MOTION_FIELDS, time_message
 from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
-from hodyn_ros.streams.inputs import LINKS, MOTORS
-from hodyn_ros.streams.timeline import nanoseconds
 
 # The laws warn of what the tests want.
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
-NAMES = ('shoulder', 'elbow')
+LINKS, MOTORS = 'joint_states', 'motor_states'
 COMMAND = 'flatness_controller/motor_command'
 REFERENCES = 'flatness_controller/reference'
 USUAL = {
@@ -91,7 +89,7 @@ class Robot(Peer):
                 position, velocity = rows.tolist()
                 values = {'name': NAMES, 'position': position, 'velocity': velocity}
                 message = JointState(**{**values, **fields})
-                message.header.stamp = time_message(self.stamp)
+                message.header.stamp = time_of(self.stamp)
                 self.publishers[topic].publish(message)
         return self.stamp
 
@@ -103,7 +101,7 @@ class Robot(Peer):
         """Torques that answer a measurement."""
 
         def find():
-            found = [m for m in self.commands if nanoseconds(m.header.stamp) == stamp]
+            found = [m for m in self.commands if stamp_of(m) == stamp]
             return found and found[0]
 
         return np.array(self.wait(find, f'command of {stamp}').effort)
@@ -112,10 +110,7 @@ class Robot(Peer):
         return self.command(self.measure(state, **options))
 
     def refer(self, motion, names=NAMES):
-        message = JointMotion(joint_names=list(names))
-        message.header.stamp = time_message(self.stamp + STEP)
-        for field, row in zip(MOTION_FIELDS, motion):
-            setattr(message, field, list(row))
+        message = joint_motion(motion, names, self.stamp + STEP)
         self.publishers[REFERENCES].publish(message)
 
     def follow(self, motion):
@@ -127,12 +122,9 @@ class Robot(Peer):
 
     def send(self, *points, seconds=1.0):
         """Send a trajectory of a waypoint each that many seconds."""
-        message = JointTrajectory(joint_names=list(NAMES))
-        for k, positions in enumerate(points):
-            point = JointTrajectoryPoint(positions=list(map(float, positions)))
-            point.time_from_start = time_message_of(seconds * (k + 1))
-            message.points.append(point)
-        self.publishers['joint_trajectory'].publish(message)
+        times = [seconds * (k + 1) for k in range(len(points))]
+        rows = np.array(points, dtype=float).tolist()
+        self.publishers['joint_trajectory'].publish(joint_trajectory(rows, times))
 
     def says(self, part, key, text):
         """Wait until the diagnostics of a part say something, and forget what they said."""
@@ -142,12 +134,6 @@ class Robot(Peer):
 
     def refuses(self, topic, text):
         self.says(topic, 'last error', text)
-
-
-def time_message_of(seconds):
-    point = JointTrajectoryPoint().time_from_start
-    point.sec, point.nanosec = divmod(round(1e9 * seconds), 10**9)
-    return point
 
 
 @pytest.fixture(scope='module')
@@ -216,40 +202,13 @@ def test_every_pair_is_answered_once_by_the_law(robot):
     stamps.append(robot.measure(STATE, stamps[-1] + 3 * STEP))
     expected = robot.command(stamps[-1])
     assert list(robot.commands[0].name) == list(NAMES)
-    assert [nanoseconds(message.header.stamp) for message in robot.commands] == stamps
+    assert [stamp_of(message) for message in robot.commands] == stamps
     robot.have(robot.node.on_time_jump, 'a step back')
     robot.set(without_reference='hold')
     expected = robot.answer(STATE)
     extra = np.hstack((STATE[:, ::-1], np.full((4, 1), 9.0)))
     found = robot.answer(extra, name=('elbow', 'shoulder', 'gripper'))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_a_trajectory_is_followed_and_its_end_is_held(robot):
-    robot.set(without_reference='hold', bandwidths__elbow=5.0)
-    robot.answer(STATE)
-    robot.send([0.4, -0.2], [0.6, 0.1])
-    timeline = robot.node.stream.timeline
-    robot.wait(lambda: timeline, 'planned')
-    controller = flatness([12.0, 5.0])
-    planned = timeline.later(0)
-    for seconds, end in ((1, [0.4, -0.2]), (4, [0.6, 0.1])):
-        stamp = planned.first + seconds * 10**9
-        found = robot.answer(STATE, stamp=stamp)
-        motion = held(end)
-        if seconds == 1:
-            np.testing.assert_allclose(planned.at(stamp)[0], end, atol=1e-9)
-            motion = planned.at(stamp + round(1e9 * LEAD))
-        np.testing.assert_allclose(found, controller.command(motion, *STATE), rtol=1e-6)
-
-
-def test_limited_torques_are_reported(robot):
-    far = REFERENCE.copy()
-    far[4, 0] = 1e5
-    robot.follow(far)
-    assert abs(robot.answer(STATE)[0]) == LIMIT
-    key = 'samples beyond the limit of torque of shoulder'
-    robot.says('motor_command', key, '1')
 
 
 # What is refused
@@ -296,20 +255,6 @@ def test_trajectories_that_exceed_limits_are_refused(start):
     error = dict_of(robot.status('joint_trajectory', bool))['last error']
     assert 'allow_limit_violations' in error
     assert 'effort_trajectory' not in error  # a topic of another node
-    # A joint beyond its limit is stopped. With a margin in which it is already, it may return.
-    beyond = STILL + [[1.8, 0.0], [0.0, 0.0]] * 2
-    for _ in range(3):
-        robot.answer(beyond)
-    robot.says('motor_command', 'stopped because', 'The position of shoulder is 2.1')
-    robot.answer(beyond, stamp=robot.stamp + 10**9)
-    robot.send([1.5, -0.4])
-    robot.refuses('joint_trajectory', 'expected -2.05 to 2.05 (position_margin')
-    assert robot.set(position_margin=0.2).successful
-    robot.answer(beyond)
-    robot.send([2.15, -0.4])
-    robot.refuses('joint_trajectory', 'exceeds a limit')
-    robot.send([2.05, -0.4], seconds=20.0)
-    robot.refuses('joint_trajectory', 'exceeds a limit')
 
 
 # Robots and parameters

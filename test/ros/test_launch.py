@@ -92,26 +92,3 @@ def test_arguments_reach_the_node(first_effort):
     assert message.header.frame_id == 'panda_link0'
     assert 'finger' not in ' '.join(message.joint_names)
     assert '/controller/joint_trajectory' in output
-
-
-@for_real
-@pytest.mark.parametrize(
-    'file', ['hodyn.launch.py', 'panda.launch.py', 'panda_sea.launch.py']
-)
-def test_parameter_file_that_does_not_exist_ends_the_launch_with_a_sentence(file):
-    done = subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            RUN,
-            str(SHARE / 'launch' / file),
-            'params_file:=/no/such.yaml',
-        ],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        env={**os.environ, 'ROS_DOMAIN_ID': str(DOMAIN)},
-    )
-    assert done.returncode != 0
-    assert "params_file is '/no/such.yaml', which is no file" in done.stderr + done.stdout
-    assert 'process started' not in done.stderr + done.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from hodyn_msgs.msg import JointEffort, StiffnessMotion
+from hodyn_msgs.msg import StiffnessMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from support import robots
 from support.messages import (
@@ -93,19 +93,6 @@ def rows(trajectory, field):
 
 
 # The topic
-
-
-def test_motor_reference_satisfies_both_equations_of_motion(nodes):
-    message = answered(nodes(ELASTIC), joint_motion())
-    Q = effort()
-    assert message.motor_names == message.joint_names == list(NAMES)
-    assert message.header.frame_id == 'base'
-    assert message.source == JointEffort.SOURCE_JOINT_MOTION
-    theta = np.array([message.position, message.velocity, message.acceleration])
-    np.testing.assert_allclose(K * (theta - MOTION[:3]), Q, rtol=1e-9)
-    np.testing.assert_allclose(B * theta[2] + Q[0], message.torque, rtol=1e-12)
-    np.testing.assert_allclose(message.deflection, Q[0] / K, rtol=1e-12)
-    assert len(message.torque_dot) == 0
 
 
 def test_stiffness_goes_on_by_its_derivatives_and_comes_to_rest_without_news(nodes):
@@ -258,9 +245,3 @@ def test_service_says_why_the_actuators_cannot_do_it(nodes):
         response = harness.call(Request(motion=samples, stiffness=stiffness))
         assert (response.success, response.error_code) == (False, code)
         assert reason in response.message
-
-
-# Parameters
-
-
-# What lies between the samples

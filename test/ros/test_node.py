@@ -20,12 +20,11 @@ from support.messages import (
     joint_motion,
     joint_trajectory,
     motion_trajectory,
-    samples,
     time_of,
 )
 from support.ros_harness import Harness
 
-from hodyn_ros import RobotModel, Wrench, inverse_dynamics
+from hodyn_ros import RobotModel
 
 Response = ComputeInverseDynamics.Response
 
@@ -133,13 +132,6 @@ def test_time_that_is_none_is_refused(harness):
         assert not harness.messages['hodyn_node/joint_effort']
 
 
-def test_running_trajectory_ends_when_the_new_robot_has_other_joints(harness):
-    harness.publishers['joint_trajectory'].publish(trajectory(times=(0.0, 30.0, 60.0)))
-    harness.received('joint_effort', 3)
-    harness.describe_and_wait(robots.OTHER_JOINTS)
-    harness.wait(lambda: not harness.node.stream.timeline, 'the end of the motion')
-
-
 def test_limits_between_the_samples_are_checked(harness):
     """The only two samples of this motion are its ends, at rest."""
     harness.publishers['joint_trajectory'].publish(
@@ -163,33 +155,6 @@ def stamped_motions(times, motions=None):
         messages.append(joint_motion(MOTION if motions is None else motions[index]))
         messages[-1].header.stamp = time_of(5 * 10**9 + round(time * 1e9))
     return messages
-
-
-def test_service_takes_wrenches_for_every_sample_and_for_the_start(harness, model):
-    times = np.array([0.0, 0.1, 0.2])
-    values = np.random.default_rng(2).normal(size=(3, 3, 6))
-    each = [wrench_motion(v, 'tool', WrenchMotion.SPATIAL) for v in values]
-    start = wrench_motion(WRENCH, 'upper', WrenchMotion.HYBRID, WrenchMotion.ON_ROBOT)
-    response = harness.call(request(motion=stamped_motions(times), wrenches=[*each, start]))
-    assert response.success, response.message
-    t = times[:, None]
-    continued = np.stack(
-        [
-            WRENCH[0] + t * WRENCH[1] + t**2 / 2 * WRENCH[2],
-            WRENCH[1] + t * WRENCH[2],
-            np.tile(WRENCH[2], (3, 1)),
-        ],
-        axis=1,
-    )
-    expected = inverse_dynamics(
-        model,
-        np.tile(MOTION, (3, 1, 1)),
-        [
-            Wrench('tool', values, 'spatial'),
-            Wrench('upper', continued, 'hybrid', 'on_robot'),
-        ],
-    )
-    np.testing.assert_allclose(samples(response.effort_trajectory), expected, rtol=1e-9)
 
 
 def flat(times, motions=(MOTION, MOTION), names=NAMES, **others):

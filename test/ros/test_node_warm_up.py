@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
 from support import robots
 from support.messages import MOTION, joint_motion, joint_trajectory
-from support.processes import run_python
-from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
+from support.ros_harness import TIMEOUT, Harness, dict_of
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.engine.engine import unavailable
@@ -86,29 +82,6 @@ def model_values(harness, **expected):
     return dict_of(harness.status('model', lambda s: wanted.items() <= dict_of(s).items()))
 
 
-def test_first_answer_is_computed_by_compiled_code(start):
-    harness = start()
-    harness.describe(robots.TWO_LINK)
-    answers = harness.messages['hodyn_node/joint_effort']
-
-    def answered():
-        harness.publishers['joint_motion'].publish(sample())
-        return answers
-
-    harness.wait(answered, 'first answer')
-    np.testing.assert_allclose(efforts_of(answers[0]), efforts(robots.TWO_LINK), rtol=1e-9)
-    harness.status('model', lambda s: s.message == 'model loaded')
-    # No report says that a slower algorithm was in use.
-    used = {
-        dict_of(status).get('algorithm')
-        for message in harness.messages['/diagnostics']
-        for status in message.status
-        if status.name.endswith('hodyn_node: model')
-    }
-    assert used <= {None, FAST}
-    model_values(harness, algorithm=FAST, in_preparation='no')
-
-
 def test_input_that_comes_before_the_first_robot_is_ready_is_refused_or_waits(start, gate):
     harness = start()
     harness.describe(robots.TWO_LINK)
@@ -153,38 +126,3 @@ def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
     ):
         np.testing.assert_allclose(efforts_of(message), efforts(urdf), rtol=1e-9)
     model_values(harness, algorithm=FAST, in_preparation='no')
-
-
-PROCESS = """
-from support import fault_tools, robots
-from support.messages import MOTION, joint_trajectory
-from support.ros_harness import Harness, dict_of
-from test_node_warm_up import efforts, efforts_of, sample
-import numpy as np
-
-harness = Harness({'robot_description': robots.TWO_LINK, 'input_timeout': 0.0})
-for urdf in (robots.TWO_LINK, robots.HEAVIER_TWO_LINK):
-    harness.describe_and_wait(urdf)
-    harness.forget()
-    harness.publishers['joint_motion'].publish(sample())
-    np.testing.assert_allclose(
-        efforts_of(harness.received('joint_effort')[0]), efforts(urdf), rtol=1e-9
-    )
-values = dict_of(harness.status('model', lambda s: dict_of(s)['in preparation'] == 'no'))
-print(values['algorithm'], values.get('no compiled code because'))
-harness.close()
-"""
-
-
-def test_node_compiles_without_a_directory_to_keep_the_code_in(tmp_path):
-    nowhere = dict.fromkeys(('NUMBA_CACHE_DIR', 'XDG_CACHE_HOME', 'HOME'))
-    folders = [str(Path(__file__).parent), *filter(None, sys.path)]
-    said, log = run_python(
-        PROCESS,
-        ROS_DOMAIN_ID=str(next_domain()),
-        PYTHONPATH=os.pathsep.join(folders),
-        ROS_LOG_DIR=str(tmp_path),
-        **nowhere,
-    )
-    assert said.strip() == f'{FAST} {unavailable()}'
-    assert ('without compiled code' in log) == bool(unavailable())

@@ -170,33 +170,6 @@ def test_payload_is_found_told_and_applied_on_request_only(arm):
     )
 
 
-FRICTION = {**LOOKING, 'payload_link': '', 'friction': ['second', 'third']}
-
-
-@pytest.mark.parametrize('arm', [FRICTION], indirect=True)
-def test_friction_is_told_as_the_parameters_that_it_would_be(arm):
-    arm.warm_up(mass=0.0, friction=[0.0, 1.5, 0.8])
-    arm.move(8.0, mass=0.0, friction=[0.0, 1.5, 0.8])
-    _, found = arm.newest()
-    truth = {'friction.second.coulomb': 1.5, 'friction.third.coulomb': 0.8}
-    assert_found(
-        found, {**truth, 'friction.second.viscous': 0.0, 'friction.third.viscous': 0.0}
-    )
-    result = arm.set(
-        friction__second__viscous=0.0,
-        friction__second__coulomb=1.2,
-        friction__second__smoothing=0.01,
-    )
-    assert result.successful, result.reason
-    arm.wait(lambda: arm.node.robot.model.friction, 'friction')
-    arm.warm_up(mass=0.0, friction=[0.0, 1.5, 0.8])
-    arm.move(8.0, mass=0.0, friction=[0.0, 1.5, 0.8])
-    assert_found(arm.newest()[1], truth)
-    refused = arm.carry(use_identified=True)
-    assert not refused.success
-    assert 'payload_link' in refused.message
-
-
 @pytest.mark.parametrize('arm', [LOOKING], indirect=True)
 def test_joint_states_without_efforts_are_answered_and_told(arm):
     def said():

@@ -189,25 +189,6 @@ def test_invalid_value_is_refused_with_the_reason_and_changes_nothing(plain_node
     assert changes == []
 
 
-# Combinations
-
-
-def test_values_that_contradict_each_other_are_refused_together(plain_node):
-    node = plain_node()
-    parameters = Parameters(node, NodeSettings)
-    center = parameter('wrench.tool_center_of_mass', [0.0, 0.0, 0.05])
-    (result,) = node.set_parameters([center])
-    assert not result.successful
-    assert 'wrench.tool_mass is 0' in result.reason
-    assert node.set_parameters_atomically(
-        [center, parameter('wrench.tool_mass', 0.7)]
-    ).successful
-    assert parameters.settings.wrench.tool_center_of_mass == (0.0, 0.0, 0.05)
-    (result,) = node.set_parameters([parameter('wrench.tool_mass', 0.0)])
-    assert not result.successful
-    assert parameters.settings.wrench.tool_mass == 0.7
-
-
 # Changes
 
 
@@ -233,33 +214,6 @@ def test_change_is_announced_once_with_what_was_before(plain_node, distribution)
     # What is set to the value that it has is no change.
     node.set_parameters([parameter('publish_rate', 20.0)])
     assert len(changes) == 1
-
-
-# Limits
-
-
-def test_limits_are_declared_with_the_robot_and_can_be_changed(plain_node, model):
-    node = plain_node(limits__elbow__jerk=7.0)
-    changes = []
-    parameters = Parameters(node, NodeSettings, lambda *change: changes.append(change))
-    np.testing.assert_array_equal(limits_of(parameters, model).jerk, [math.inf, 7.0])
-    assert changes == []
-    (descriptor,) = node.describe_parameters(['limits.shoulder.effort_dot'])
-    assert 'N m/s' in descriptor.description
-    assert descriptor.additional_constraints == 'a number from 1e-09 to inf'
-    node.set_parameters_atomically(
-        [
-            parameter('limits.shoulder.effort_dot', 3),
-            parameter('limits.elbow.jerk', math.inf),
-        ]
-    )
-    ((_, after),) = changes
-    limits = after.limits_of(model)
-    np.testing.assert_array_equal(limits.effort_dot, [3.0, math.inf])
-    np.testing.assert_array_equal(limits.jerk, [math.inf, math.inf])
-
-
-# Names
 
 
 # Files
@@ -300,6 +254,3 @@ def test_shipped_file_and_page_are_made_from_the_table():
         assert text == made['include'](kind), (
             f'run python doc/make_parameters.py for {name}'
         )
-
-
-# Files that identification writes

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 import time
-from types import SimpleNamespace
 
 import pytest
 from hodyn_msgs.srv import ComputeInverseDynamics
@@ -102,27 +100,4 @@ def test_process_that_hangs_is_reported_killed_and_its_trajectory_never_begins(c
         ):
             assert words in text
     finally:
-        harness.close()
-
-
-def test_first_start_is_no_restart_however_long_it_takes(monkeypatch):
-    go_on = threading.Event()
-
-    def start(*arguments, **options):
-        assert go_on.wait(TIMEOUT)
-        return subprocess.Popen(*arguments, **options)
-
-    slow = SimpleNamespace(**{**vars(subprocess), 'Popen': start})
-    monkeypatch.setattr(client, 'subprocess', slow)
-    harness = Harness({'diagnostics_period': 0.05})
-    try:
-        for state in ('ended', 'starting'):
-            found = harness.status(
-                'planning', lambda s, p=state: dict_of(s)['process'] == p
-            )
-            assert dict_of(found)['restarts'] == '0'
-            assert 'started again' not in found.message
-            go_on.set()
-    finally:
-        go_on.set()
         harness.close()

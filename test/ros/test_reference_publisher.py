@@ -1,69 +1,47 @@
 """The publisher of a reference trajectory waits for the end of the motion, not only of a time."""
 
-import threading
-import time
+import itertools
 
-import pytest
-import rclpy
 from hodyn_msgs.msg import JointEffortTrajectory
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.time import Time
-from support.ros_harness import TIMEOUT, next_domain, spin_to_end
+from rclpy.duration import Duration
+from rosgraph_msgs.msg import Clock
+from support.messages import time_of
+from support.ros_harness import TIMEOUT, Peer
 from trajectory_msgs.msg import JointTrajectory
 
-from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.nodes.reference_publisher import PAUSE, ReferencePublisher
-from hodyn_ros.streams.timeline import NANOSECONDS
-from hodyn_ros.trajectory.references import panda_sinusoids
+from hodyn_ros.trajectory import panda_sinusoids
+
+SECOND = 10**9
 
 
-@pytest.fixture
-def nodes():
-    """A publisher and a planner in its place that answers when it likes."""
-    context = Context()
-    rclpy.init(context=context, domain_id=next_domain())
-    made = ReferencePublisher(context=context), Node('planner', context=context)
-    executor = SingleThreadedExecutor(context=context)
-    for node in made:
-        executor.add_node(node)
-    thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
-    thread.start()
-    yield made
-    executor.shutdown()
-    thread.join(TIMEOUT)
-    for node in made:
-        node.destroy_node()
-    rclpy.shutdown(context=context)
+def test_next_trajectory_is_sent_after_the_end_of_the_motion():
+    peer = Peer('reference_publisher')
+    clock = peer.offer(Clock, '/clock')
+    answers = peer.offer(JointEffortTrajectory, 'hodyn_node/effort_trajectory')
+    received = peer.keep(JointTrajectory, 'joint_trajectory')
+    peer.run(ReferencePublisher, {'use_sim_time': True})
+    ticks = itertools.count(10 * SECOND, SECOND // 5)
 
+    def tick():
+        time = next(ticks)
+        clock.publish(Clock(clock=time_of(time)))
+        nodes = peer.node.get_clock()
+        peer.wait(lambda: nodes.now().nanoseconds == time, 'time')
+        return time
 
-def wait_for(condition):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def test_next_trajectory_is_sent_after_the_end_of_the_motion(nodes):
-    publisher, planner = nodes
-    answers = planner.create_publisher(
-        JointEffortTrajectory, 'hodyn_node/effort_trajectory', qos.EFFORT_TRAJECTORY
-    )
-    received = []
-    planner.create_subscription(
-        JointTrajectory, 'joint_trajectory', received.append, qos.INPUT
-    )
-    wait_for(lambda: received)
-    last = received[0].points[-1].time_from_start
-    assert last.sec + last.nanosec / NANOSECONDS == pytest.approx(
-        panda_sinusoids().duration
-    )
-    # Planned late: the motion begins long after the trajectory has been sent.
-    begin = Time(nanoseconds=planner.get_clock().now().nanoseconds + 1000 * NANOSECONDS)
-    answer = JointEffortTrajectory()
-    answer.header.stamp = begin.to_msg()
-    answers.publish(answer)
-    end = begin.nanoseconds + round((panda_sinusoids().duration + PAUSE) * NANOSECONDS)
-    wait_for(lambda: publisher._next.nanoseconds == end)
-    assert len(received) == 1
+    try:
+        peer.wait(lambda: tick() and received, 'the first one')
+        # Planned late: the motion begins long after the trajectory has been sent.
+        begin = tick() + 100 * SECOND
+        answer = JointEffortTrajectory()
+        answer.header.stamp = time_of(begin)
+        answers.publish(answer)
+        assert answers.wait_for_all_acked(Duration(seconds=TIMEOUT))
+        end = begin + round((panda_sinusoids().duration + PAUSE) * SECOND)
+        while tick() < end - SECOND:
+            assert len(received) == 1
+        peer.wait(lambda: tick() > end and len(received) > 1, 'the second one')
+        assert len(received) == 2
+    finally:
+        peer.close()

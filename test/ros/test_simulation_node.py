@@ -1,36 +1,24 @@
 """The simulated robot behind topics, on real middleware."""
 
-import importlib.util
-import time
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from support import robots
+from support.messages import nanoseconds, stamp_of, time_of
+from support.ros_harness import Peer, dict_of, own_domain
 
-rclpy = pytest.importorskip('rclpy')
-if importlib.util.find_spec('mujoco') is None:
-    pytest.skip('mujoco is not installed', allow_module_level=True)
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.actuators import SeriesElastic
+from hodyn_ros.ros.base import qos
+from hodyn_ros.ros.nodes.simulated_robot import SimulatedRobot
+from hodyn_ros.simulation import ElasticPlant, Imperfections, Sensors, simulate_tracking
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from rclpy.context import Context  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from support import robots  # noqa: E402
-from support.ros_harness import TIMEOUT, next_domain, own_domain  # noqa: E402
-
-from hodyn_ros import RobotModel, inverse_dynamics  # noqa: E402
-from hodyn_ros.actuators.sea import SeriesElastic  # noqa: E402
-from hodyn_ros.ros.base import qos  # noqa: E402
-from hodyn_ros.ros.nodes.simulated_robot import SimulatedRobot  # noqa: E402
-from hodyn_ros.simulation.imperfections import Imperfections  # noqa: E402
-from hodyn_ros.simulation.plant import ElasticPlant  # noqa: E402
-from hodyn_ros.simulation.sampling import Sensors  # noqa: E402
-from hodyn_ros.simulation.tracking import simulate_tracking  # noqa: E402
+pytest.importorskip('mujoco')
 
 MODEL = RobotModel.from_urdf(robots.TWO_LINK)
 NAMES = MODEL.joint_names
@@ -49,33 +37,21 @@ ELASTIC = {
 }
 
 
-def nanoseconds(stamp):
-    return stamp.sec * 1_000_000_000 + stamp.nanosec
+class Bench(Peer):
+    """A simulated robot and a client of it."""
 
-
-class Bench:
-    """A simulated robot and a client in one thread."""
-
-    def __init__(self, namespace=None, springs=ELASTIC, **parameters):
-        self.context = Context()
-        rclpy.init(context=self.context, domain_id=next_domain())
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.client = Node('client', context=self.context, namespace=namespace)
-        self.received = {}
-        for topic, kind in (
-            ('joint_states', JointState),
-            ('motor_states', JointState),
-            ('/diagnostics', DiagnosticArray),
-            ('/clock', Clock),
-        ):
-            self.received[topic] = []
-            self.client.create_subscription(
-                kind, topic, self.received[topic].append, qos.OUTPUT
+    def __init__(self, springs=ELASTIC, **parameters):
+        super().__init__('simulated_robot')
+        self.received = {
+            topic: self.keep(kind, topic)
+            for topic, kind in (
+                ('joint_states', JointState),
+                ('motor_states', JointState),
+                ('/diagnostics', DiagnosticArray),
+                ('/clock', Clock),
             )
-        self.commands = self.client.create_publisher(JointState, 'motor_command', qos.INPUT)
-        self.descriptions = self.client.create_publisher(
-            String, 'robot_description', qos.ROBOT_DESCRIPTION
-        )
+        }
+        self.commands = self.offer(JointState, 'motor_command', qos.INPUT)
         values = {
             'robot_description': robots.TWO_LINK,
             'start_time': START / 1e9,
@@ -84,59 +60,31 @@ class Bench:
             **springs,
             **parameters,
         }
-        self.node = SimulatedRobot(
-            context=self.context,
-            namespace=namespace,
-            parameter_overrides=[
-                Parameter(name, value=value) for name, value in values.items()
-            ],
-        )
-        self.executor.add_node(self.client)
-        self.executor.add_node(self.node)
-        self.wait(lambda: self.commands.get_subscription_count() > 0, 'match')
-
-    def close(self):
-        self.executor.shutdown()
-        self.client.destroy_node()
-        self.node.destroy_node()
-        rclpy.try_shutdown(context=self.context)
-
-    def wait(self, condition, what):
-        deadline = time.monotonic() + TIMEOUT
-        while not condition():
-            self.executor.spin_once(timeout_sec=0.02)
-            assert time.monotonic() < deadline, f'timed out: {what}'
+        self.run(SimulatedRobot, values)
 
     def sample(self, stamp):
         """Links and motors at a stamp."""
 
         def find(topic):
-            found = [
-                m for m in self.received[topic] if nanoseconds(m.header.stamp) == stamp
-            ]
-            return found[0] if found else None
+            return [m for m in list(self.received[topic]) if stamp_of(m) == stamp]
 
-        self.wait(lambda: find('joint_states') and find('motor_states'), f'sample {stamp}')
-        return find('joint_states'), find('motor_states')
+        topics = 'joint_states', 'motor_states'
+        self.wait(lambda: all(map(find, topics)), f'sample {stamp}')
+        return [find(topic)[0] for topic in topics]
 
-    def command(self, effort, stamp, names=NAMES, **fields):
-        message = JointState(
-            name=list(names), effort=[float(value) for value in effort], **fields
-        )
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(
-            stamp, 1_000_000_000
-        )
+    def command(self, effort, stamp, names=NAMES):
+        message = JointState(name=list(names), effort=[float(value) for value in effort])
+        message.header.stamp = time_of(stamp)
         self.commands.publish(message)
 
-    def status(self):
-        return (
-            self.received['/diagnostics'][-1].status[0]
-            if self.received['/diagnostics']
-            else (SimpleNamespace(level=None, message='', values=[]))
-        )
+    def state(self):
+        """The latest status, and its values."""
+        found = self.received['/diagnostics'][-1:]
+        status = found[0].status[0] if found else DiagnosticStatus()
+        return status, dict_of(status)
 
     def value(self, key):
-        return {item.key: item.value for item in self.status().values}.get(key)
+        return self.state()[1].get(key)
 
 
 @pytest.fixture
@@ -249,11 +197,11 @@ def test_without_an_answer_the_last_command_is_held_and_counted(bench):
         reference.step([9.0, 2.0], 10)
     links, _ = robot.sample(START + 3 * PERIOD)
     np.testing.assert_array_equal(links.position, reference.q)
-    robot.wait(lambda: robot.status().level == DiagnosticStatus.STALE, 'stale')
+    robot.wait(lambda: robot.state()[0].level == DiagnosticStatus.STALE, 'stale')
 
 
 def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(bench):
-    robot = bench(namespace='left', publish_clock=False, command_timeout=100.0)
+    robot = bench(publish_clock=False, command_timeout=100.0)
     robot.sample(START)
     both = [1.0, 2.0]
     refused = Counter()
@@ -280,12 +228,12 @@ def test_commands_that_cannot_be_used_are_refused_and_nothing_moves(bench):
         )
         assert reason in robot.value('last refusal')
     assert robot.value('samples') == '0'
-    assert robot.status().name == 'left/simulated_robot: simulation'
+    assert robot.state()[0].name == f'{robot.namespace}/simulated_robot: simulation'
     robot.command(both, START)
     robot.sample(START + PERIOD)
     # The clock is left to others, if so asked.
     assert not robot.received['/clock']
-    assert not robot.client.get_publishers_info_by_topic('/clock')
+    assert not robot.client.count_publishers('/clock')
 
 
 def test_in_real_time_samples_follow_the_clock(bench):
@@ -297,7 +245,7 @@ def test_in_real_time_samples_follow_the_clock(bench):
     first = len(robot.received['joint_states'])
     robot.wait(lambda: len(robot.received['joint_states']) > first + 30, 'samples')
     now = robot.client.get_clock().now().nanoseconds
-    stamps = [nanoseconds(m.header.stamp) for m in robot.received['joint_states']]
+    stamps = [stamp_of(m) for m in robot.received['joint_states']]
     steps = np.diff(stamps[first:])  # a busy machine leaves some out
     assert np.all(steps > 0) and np.all(steps % 10_000_000 == 0)
     # The stamps are those of the clock, late by what it takes to get here.
@@ -314,7 +262,7 @@ def test_a_torque_that_is_not_renewed_is_let_go_and_the_brakes_hold(bench, capfd
     robot.command([0.0, 0.0], 0)
     robot.wait(lambda: robot.value('brakes closed') == '1', 'brakes')
     assert 'the brakes close and hold the robot where it is' in capfd.readouterr().err
-    robot.wait(lambda: 'brakes' in robot.status().message, 'diagnostics')
+    robot.wait(lambda: 'brakes' in robot.state()[0].message, 'diagnostics')
     # Its samples may come later than its report. It had begun to fall.
     states = robot.received['joint_states']
     robot.wait(lambda: states[-1].position[0] and set(states[-1].velocity) == {0.0}, 'rest')
@@ -332,9 +280,9 @@ def test_a_simulation_that_breaks_down_says_so_and_stops(bench):
     robot = bench(**{'actuators.elbow.max_deflection': 0.05})
     robot.sample(START)
     robot.command([0.0, 500.0], START)
-    robot.wait(lambda: robot.status().level == DiagnosticStatus.ERROR, 'error')
-    assert "'elbow'" in robot.status().message
-    assert 'range of its spring' in robot.status().message
+    robot.wait(lambda: robot.state()[0].level == DiagnosticStatus.ERROR, 'error')
+    assert "'elbow'" in robot.state()[0].message
+    assert 'range of its spring' in robot.state()[0].message
 
 
 @pytest.fixture(scope='module')

@@ -378,23 +378,6 @@ def test_controller_that_is_not_there_or_goes_is_named(harness, controller, star
     assert dict_of(status)['last error'] == text
 
 
-@needs_control_msgs
-def test_service_that_is_not_there_or_does_not_answer_is_named(harness, controller, start):
-    node, send = start(retime_service='nobody/retime')
-    harness.wait(lambda: 'nobody/retime' in node.statuses()[0].message, 'controller')
-    text = outcome(harness, send(goal()))[2]
-    assert 'nobody/retime is not there: is hodyn_node running?' in text
-    silent = harness.client.create_service(
-        RetimeTrajectory, 'silent/retime', lambda request, response: response
-    )
-    silent.send_response = lambda *_: None
-    node, send = start(retime_service='silent/retime', retime_timeout=0.5, action='~/other')
-    wait_for_controller(harness, node)
-    text = outcome(harness, send(goal()))[2]
-    assert 'silent/retime has not answered within 0.5 s' in text
-    harness.client.destroy_service(silent)
-
-
 def test_executable_says_what_it_lacks():
     code = (
         'import sys\n'

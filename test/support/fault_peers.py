@@ -2,7 +2,6 @@
 
     python test/support/fault_peers.py flood                 publish samples without end
     python test/support/fault_peers.py calls                 call the service without end
-    python test/support/fault_peers.py relay                 send back the times on a topic
     python test/support/fault_peers.py chaos URDF PID SEED   one fault after the other, at random
 
 `chaos` commits every fault once, says so, and goes on until its standard input ends; then it
@@ -41,24 +40,19 @@ from support.fault_tools import (
     NAMESPACE,
     children,
     command,
-    motion_bytes,
     motion_with_names_bytes,
     trajectory_bytes,
 )
-from support.messages import MOTION, joint_motion, joint_trajectory
+from support.messages import joint_motion, joint_trajectory
 
 from hodyn_ros import RobotModel
 
 SERVICE = 'hodyn_node/compute_inverse_dynamics'
-# What is lost is no sign of a pause.
-PULSES = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 QUEUE = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 TIMEOUT = 10.0  # s, for answers that are still on their way
 PAUSE = 0.05  # s, between two faults
-MOST_OPEN = 2000  # calls, most of them lost with a planning that was killed
 START = 20.0  # s, of a process
 LIFE = 20.0  # s, of the planning between two kills
-Response = ComputeInverseDynamics.Response
 
 
 def flood() -> None:
@@ -69,7 +63,7 @@ def flood() -> None:
     publisher = node.create_publisher(kind, 'joint_motion', profile)
     while not publisher.get_subscription_count():
         time.sleep(0.01)
-    data = motion_bytes(stamp=77)
+    data = serialize_message(joint_motion(stamp=77))
     for number in range(10**9):
         publisher.publish(data if number % 2 else data[: number % len(data) or 1])
         if number == 100:
@@ -90,15 +84,6 @@ def calls() -> None:
     print('begun', flush=True)
     while True:
         rclpy.spin_until_future_complete(node, client.call_async(request))
-
-
-def relay() -> None:
-    """Send back what comes, with no computation: as late as machine and middleware make it."""
-    rclpy.init()
-    node = Node('relay', namespace=NAMESPACE)
-    publisher = node.create_publisher(Time, 'echo', PULSES)
-    node.create_subscription(Time, 'pulse', publisher.publish, PULSES, raw=True)
-    rclpy.spin(node)
 
 
 class Chaos:
@@ -167,19 +152,9 @@ class Chaos:
 
     def close(self) -> None:
         """Wait until all calls are answered, and leave."""
-        # One more is answered behind them, unless as many wait as may. What has no answer by
-        # then went to a planning that was killed, as may be this one.
-        deadline, next_try, last = time.monotonic() + TIMEOUT, 0.0, None
-        while self._open and (now := time.monotonic()) < deadline:
-            if (
-                last is not None
-                and last.done()
-                and last.result().error_code != Response.BUSY
-            ):
-                break
-            if now > next_try:
-                last = self._client.call_async(ComputeInverseDynamics.Request())
-                next_try = now + 1.0
+        # What has no answer by then went to a planning that was killed.
+        deadline = time.monotonic() + TIMEOUT
+        while self._open and time.monotonic() < deadline:
             time.sleep(0.01)
         self.answers['unanswered'] = self._open
         self._executor.shutdown()
@@ -220,20 +195,13 @@ class Chaos:
             motion[self._random.randrange(5), 0] = value
             publish(joint_motion(motion, self._names))
 
-    def _fault_burst_of_bad_motions(self) -> None:
-        message = joint_motion(MOTION, ('no', 'joint'))
-        for _ in range(200):
-            self._publishers['joint_motion'].publish(message)
-
     def _fault_corrupt_bytes(self) -> None:
         for topic, publisher in self._publishers.items():
             # The stream keeps its samples to itself: what is corrupt bears another stamp.
             if topic == 'robot_description':
                 data = serialize_message(String(data='<robot name="☃"/>'))
             elif topic == 'joint_motion':
-                data = motion_bytes(
-                    [name.encode() for name in self._names], self._some_motion()
-                )
+                data = serialize_message(joint_motion(self._some_motion(), self._names))
             elif topic == 'joint_trajectory':
                 data = serialize_message(self._good_trajectory())
             else:
@@ -280,15 +248,6 @@ class Chaos:
         self._call(Request(trajectory=self._good_trajectory(), sample_period=1e-4))
         self._call(Request(trajectory=self._good_trajectory(), sample_period=1e-9))
         self._call(Request(trajectory=self._good_trajectory(), motion=samples))
-
-    def _fault_too_many_requests(self) -> None:
-        if self._open > MOST_OPEN:
-            return
-        request = ComputeInverseDynamics.Request(
-            trajectory=self._good_trajectory(), sample_period=1e-4
-        )
-        for _ in range(40):
-            self._call(request)
 
     def _fault_clock_jumps(self) -> None:
         for seconds in (1000, 2000, 10, 1500):
@@ -345,6 +304,4 @@ def chaos(path: str, pid: str, seed: str) -> None:
 
 
 if __name__ == '__main__':
-    {'flood': flood, 'calls': calls, 'relay': relay, 'chaos': chaos}[sys.argv[1]](
-        *sys.argv[2:]
-    )
+    {'flood': flood, 'calls': calls, 'chaos': chaos}[sys.argv[1]](*sys.argv[2:])
