@@ -11,6 +11,7 @@ from hodyn_ros import (
     forward_dynamics,
     hybrid_dynamics,
     inverse_dynamics,
+    moving_base_inverse_dynamics,
 )
 from hodyn_ros.errors import (
     HodynError,
@@ -148,8 +149,14 @@ def test_results_are_not_written_over_the_state_and_rightly_over_efforts(algorit
 
 def test_no_samples_have_no_accelerations():
     model = RobotModel.from_urdf('two_link')
+    model = model.with_payload(model.base_link, 1.0, (0.0, 0.0, 0.1), np.eye(3))
     none, effort = np.zeros((0, 2, 2)), np.zeros((0, 3, 2))
+    base = np.zeros((0, 4, 4)), np.zeros((0, 4, 6))
     assert forward_dynamics(model, none, effort).shape == (0, 3, 2)
+    floating = floating_base_forward_dynamics(model, none, base, effort)
+    assert floating.twist_rate.shape == (0, 3, 6)
+    given = moving_base_inverse_dynamics(model, np.zeros((0, 5, 2)), base)
+    assert given.effort.shape == (0, 3, 2)
     found = hybrid_dynamics(model, np.zeros((0, 5, 2)), effort, [model.joint_names[0]])
     assert found.motion.shape == (0, 5, 2)
 

@@ -123,11 +123,3 @@ def test_an_impossible_inertia_of_the_base_link_is_refused_where_it_matters():
     assert np.isfinite(inverse_dynamics(model, np.zeros((3, 2)))).all()
     with pytest.raises(ModelError, match='inertia of the base link'):
         moving_base_inverse_dynamics(model, np.zeros((3, 2)), (POSE, TWIST))
-
-
-def test_no_samples_need_no_efforts(arm):
-    base = np.zeros((0, 4, 4)), np.zeros((0, 4, 6))
-    found = moving_base_inverse_dynamics(arm, np.zeros((0, 5, 5)), base)
-    assert found.effort.shape == (0, 3, 5)
-    none = np.zeros((0, 2, 5)), base, np.zeros((0, 1, 5))
-    assert floating_base_forward_dynamics(arm, *none).twist_rate.shape == (0, 1, 6)
