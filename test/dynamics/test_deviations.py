@@ -33,7 +33,7 @@ def test_deviations_of_the_effort_are_those_of_random_motions_and_wrenches():
             effort,
             wrenches(values),
             estimate.deviations(5) if moved else None,
-            [None, deviations] if loaded else None,
+            [None, deviations if loaded else None],
         )
         drawn = motion + moved * motions, wrenches(values + loaded * loads)
         np.testing.assert_allclose(
