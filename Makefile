@@ -82,8 +82,8 @@ demo: ## Set up, run the Panda node on real topics and draw build/demo/panda_eff
 
 .PHONY: demo-sea
 demo-sea: plot ## Set up, compare control laws of a Panda with elastic joints into build/demo_sea
-	$(PIP) --editable '.[simulation]'
-	$(VENV)/bin/python -m benchmarks.elastic_joints --folder build/demo_sea
+	$(PIP) 'pin>=2.7'
+	$(VENV)/bin/python -m benchmarks laws -o build/demo_sea
 
 .PHONY: examples
 examples: plot ## Set up, recompute examples of the papers and draw them into build/examples
@@ -95,28 +95,6 @@ examples: plot ## Set up, recompute examples of the papers and draw them into bu
 bench: venv ## Set up and time hodyn_ros beside other tools into build/bench (BENCH=full: longer)
 	$(PIP) --editable '.[bench]'
 	$(VENV)/bin/python -m benchmarks --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.start
-	$(VENV)/bin/python -m benchmarks.actuators
-	$(VENV)/bin/python -m benchmarks.forward_dynamics --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.files --peers
-	$(VENV)/bin/python -m benchmarks.trajectories
-	$(VENV)/bin/python -m benchmarks.retiming
-	$(VENV)/bin/python -m benchmarks.chunks
-	$(VENV)/bin/python -m benchmarks.service
-	$(VENV)/bin/python -m benchmarks.replacements
-	$(VENV)/bin/python -m benchmarks.elastic_joints --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.disturbed_laws --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.controller_feedforward --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.effort_controller --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.tracking_cycle --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.identification --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.doubt --size $(BENCH)
-	$(VENV)/bin/python -m benchmarks.latency --size short
-
-.PHONY: bench-batch
-bench-batch: venv ## Set up and time data sets of many motions into build/bench (BENCH=full: 1 GB)
-	$(PIP) --editable '.[tables]'
-	$(VENV)/bin/python -m benchmarks.batch --size $(BENCH)
 
 .PHONY: soak
 soak: venv ## Set up and run a node under all faults for ten minutes (SOAK=60: that many seconds)

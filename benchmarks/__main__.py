@@ -1,36 +1,66 @@
-"""Command line of the benchmarks: python -m benchmarks."""
+"""Command line of the benchmarks: python -m benchmarks NAME ..."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import picture, report
-from benchmarks.cases import ROOT
-from benchmarks.sections import SECTIONS, SIZES, measure
+from benchmarks.tables import Benchmark, say, write
 from benchmarks.timing import NotInstalled
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = {
+    **dict.fromkeys(
+        ('panda', 'chains', 'trees', 'arms', 'formulations'), 'inverse_dynamics'
+    ),
+    **{
+        name: name
+        for name in (
+            'forward_dynamics',
+            'retiming',
+            'laws',
+            'interaction',
+            'tracking_cycle',
+            'identification',
+            'latency',
+            'service',
+        )
+    },
+}
+"""Where each benchmark is; what it needs is imported when it is measured."""
+
+
+def benchmark(name: str) -> Benchmark:
+    """Benchmark of a name; raises NotInstalled if something that it needs is missing."""
+    try:
+        module = importlib.import_module(f'benchmarks.{MODULES[name]}')
+    except ImportError as reason:
+        raise NotInstalled(str(reason)) from reason
+    found: Benchmark = module.BENCHMARKS[name]
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables and write them with pictures into a folder."""
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks',
-        description='Times and errors of inverse dynamics with derivatives, ours and others.',
+        description='Measures hodyn_ros, where there are others beside them.',
     )
     parser.add_argument(
-        'sections',
+        'names',
         nargs='*',
-        metavar='SECTION',
-        help=f'what to measure: {", ".join(SECTIONS)}; all by default',
+        metavar='NAME',
+        help=f'benchmarks: {", ".join(MODULES)}; all by default',
     )
     parser.add_argument(
         '--size',
-        choices=SIZES,
+        choices=('tiny', 'quick', 'full'),
         default='quick',
-        help='quick: some minutes; full: more repetitions; tiny: to see that all works',
+        help='quick: minutes each; full: as in the documentation; tiny: to see that all works',
     )
     parser.add_argument(
         '-o',
@@ -40,28 +70,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help='folder to write to',
     )
     options = parser.parse_args(arguments)
-    unknown = sorted(set(options.sections) - set(SECTIONS))
+    unknown = sorted(set(options.names) - set(MODULES))
     if unknown:
-        parser.error(f'no section {", ".join(unknown)}; there are {", ".join(SECTIONS)}')
+        parser.error(f'no benchmark {", ".join(unknown)}; there are {", ".join(MODULES)}')
 
-    start = time.monotonic()
-    tables = {}
-    files = []
-    for name in options.sections or SECTIONS:
-        section = SECTIONS[name]
-        tables[name] = measure(
-            section, SIZES[options.size], lambda text: print(text, flush=True)
-        )
-        print('\n' + report.section_text(section, tables[name]), flush=True)
-        if section.scaling:
-            pictures = [options.output / f'{name}.{suffix}' for suffix in ('png', 'svg')]
-            try:
-                picture.draw(section.title, tables[name], pictures)
-                files += pictures
-            except NotInstalled as reason:
-                print(f'No picture: {reason}.')
-    files += report.write(options.output, SECTIONS, tables)
-    print(f'{time.monotonic() - start:.0f} s. Written:', *files, sep='\n  ')
+    for name in options.names or MODULES:
+        start = time.monotonic()
+        try:
+            chosen = benchmark(name)
+            say(f'{chosen.title}:')
+            files = write(options.output, name, chosen.measure(chosen.sizes[options.size]))
+        except NotInstalled as reason:
+            if options.names:
+                parser.exit(1, f'error: {name}: {reason}\n')
+            say(f'{name} is left out: {reason}')
+            continue
+        say(f'{time.monotonic() - start:.0f} s. Written: {", ".join(map(str, files))}')
     return 0
 
 

@@ -15,14 +15,12 @@ from hodyn_ros.actuators import Actuators
 from hodyn_ros.control import (
     Controller,
     FeedForwardController,
-    MotorGains,
     make_controller,
     motor_gains,
 )
 from hodyn_ros.control.controller import friction_of, joint_gains
 from hodyn_ros.control.law import middle_of_range, shifted
 from hodyn_ros.dynamics import gravity_effort, inverse_dynamics
-from hodyn_ros.model.robot import RobotModel
 
 Array = NDArray[np.float64]
 
@@ -33,29 +31,10 @@ class PDGravity(FeedForwardController):
     tau = g(q_d) + P (theta_d - theta) + D (q_d' - theta') with the static deflection
     theta_d = q_d + f^-1(g(q_d)). Source: Tomei 1991; for a reference at rest it is his law, which
     is stable if P and the springs are stiff enough to hold the robot up.
-
-    Parameters
-    ----------
-    gains : MotorGains
-        See `FeedForwardController`.
-    model, actuators, torque_limits, lead
-        See `Controller`. What is fed forward is that of the later time.
-
-    Raises
-    ------
-    ControlError
-        If the actuators or gains cannot be used.
     """
 
-    def __init__(
-        self,
-        model: RobotModel,
-        actuators: Actuators,
-        gains: MotorGains | tuple[ArrayLike, ArrayLike],
-        torque_limits: ArrayLike | None = None,
-        lead: float = 0.0,
-    ) -> None:
-        super().__init__(model, actuators, gains, 0, torque_limits, lead)
+    def __init__(self, actuators: Actuators, gains: Any, **options: Any) -> None:
+        super().__init__(actuators.model, actuators, gains, 0, **options)
         self.orders = 2
 
     def _demand(self, reference: Array, state: Array) -> Array:
@@ -75,38 +54,14 @@ class RigidComputedTorque(Controller):
     tau = (M(theta) + B) (q_d'' + k1 (q_d' - theta') + k0 (q_d - theta)) + h(theta, theta')
     + friction(theta'), measured at the motors only. The links are off by the deflection of the
     springs.
-
-    Parameters
-    ----------
-    poles : float, array-like or mapping
-        Two for each joint or a bandwidth, see `FlatnessController`.
-    model, actuators, torque_limits, lead
-        See `Controller`; the springs are not looked at. What is fed forward is that of the later
-        time.
-
-    Attributes
-    ----------
-    gains : ndarray, shape (2, n)
-        k0 and k1.
-
-    Raises
-    ------
-    ControlError
-        If the actuators or poles cannot be used.
     """
 
     orders = 3
 
-    def __init__(
-        self,
-        model: RobotModel,
-        actuators: Actuators,
-        poles: ArrayLike,
-        torque_limits: ArrayLike | None = None,
-        lead: float = 0.0,
-    ) -> None:
-        super().__init__(model, actuators, torque_limits, lead)
-        self.gains = joint_gains(model.joint_names, [2] * model.n_joints, poles)
+    def __init__(self, actuators: Actuators, poles: ArrayLike, **options: Any) -> None:
+        super().__init__(actuators.model, actuators, **options)
+        names = self.model.joint_names
+        self.gains = joint_gains(names, [2] * len(names), poles)
 
     def _demand(self, reference: Array, state: Array) -> Array:
         motion = np.empty((3, self.model.n_joints))
@@ -119,33 +74,13 @@ class RigidComputedTorque(Controller):
 
 
 def make_compared(
-    model: RobotModel,
-    kind: str,
-    actuators: Actuators,
-    bandwidth: ArrayLike,
-    torque_limits: ArrayLike | None = None,
-    lead: float = 0.0,
+    kind: str, actuators: Actuators, bandwidth: float, **options: Any
 ) -> Controller:
-    """Make a law by its name: as `make_controller`, also rigid_computed_torque and pd_gravity.
-
-    Parameters
-    ----------
-    model, kind, actuators, bandwidth, torque_limits, lead
-        See `make_controller`.
-
-    Raises
-    ------
-    ControlError
-        If the law is unknown or something cannot be used.
-
-    Returns
-    -------
-    Controller
-    """
-    options: Any = {'torque_limits': torque_limits, 'lead': lead}
+    """Make a law by its name: as `make_controller`, also rigid_computed_torque and pd_gravity."""
+    model = actuators.model
     if kind == 'rigid_computed_torque':
-        return RigidComputedTorque(model, actuators, bandwidth, **options)
+        return RigidComputedTorque(actuators, bandwidth, **options)
     if kind == 'pd_gravity':
         gains = motor_gains(model, actuators, bandwidth, middle_of_range(model))
-        return PDGravity(model, actuators, gains, **options)
+        return PDGravity(actuators, gains, **options)
     return make_controller(model, kind, actuators, bandwidth, **options)

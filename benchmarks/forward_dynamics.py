@@ -1,19 +1,16 @@
-"""Time of forward dynamics with derivatives: python -m benchmarks.forward_dynamics.
+"""Time of forward dynamics with derivatives, and of matrices of inverse dynamics.
 
-Three tables and a picture. The Franka Panda beside Pinocchio in C++, where regressor and partial
-derivatives of inverse dynamics have their own peers; random chains, by factors of the mass matrix
-and by articulated bodies; the Panda for orders 0 to 8 beside automatic differentiation by CasADi.
-In each, all take turns (benchmarks/timing.py); times are medians, in microseconds for a sample.
+The Franka Panda beside Pinocchio in C++, where regressor and partial derivatives of inverse
+dynamics have their own peers; random chains, by factors of the mass matrix and by articulated
+bodies; the Panda for orders 0 to 8 beside automatic differentiation by CasADi. In each, all take
+turns (benchmarks/timing.py); times are medians for a sample.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +18,10 @@ from numpy.typing import NDArray
 
 import hodyn_ros
 from benchmarks import cases
-from benchmarks.cases import ROOT, Case
-from benchmarks.peers import casadi_forward, pinocchio_cpp, pinocchio_python
-from benchmarks.report import grid
+from benchmarks.cases import Case
+from benchmarks.inverse_dynamics import gathered
+from benchmarks.peers import casadi_code, pinocchio_cpp, pinocchio_python
+from benchmarks.tables import Benchmark, Picture, Table, microseconds, say
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
 from hodyn_ros import forward_dynamics, inverse_dynamics, mass_matrix
 from hodyn_ros.engine.engine import (
@@ -36,17 +34,16 @@ from hodyn_ros.engine.engine import (
 from hodyn_ros.engine.program import FORWARD
 
 Array = NDArray[np.float64]
-Maker = Callable[[], list[Contestant]]
 
 ALONE = 100
 # Results of these are large: a batch of more would not fit the cache.
 SAMPLES_OF_MATRICES = 500
 FORMS = {'mass matrix': COMPILED_ROBOT, 'articulated bodies': COMPILED_TREE}
-TERMS: tuple[tuple[str, int, str], ...] = (
-    ('regressor', 3, 'regressor'),
-    ('inverse_dynamics_derivatives', 1, 'partial_derivatives'),
-)
-"""Functions of hodyn_ros, how many orders, and the peers in `pinocchio_cpp`."""
+MATRICES: dict[str, tuple[int, Any]] = {
+    'regressor': (3, pinocchio_cpp.regressor),
+    'inverse_dynamics_derivatives': (1, pinocchio_cpp.partial_derivatives),
+}
+"""Functions of hodyn_ros, how many orders, and the peers."""
 
 
 @dataclass(frozen=True)
@@ -78,41 +75,42 @@ SIZES = {
     'tiny': Size(40, (7,), 1, 1, 0, Effort(3, 1e-4, 0.1)),
     'quick': Size(4000, cases.SIZES, 8, 5, 2, Effort(11, 0.01, 0.4)),
     'full': Size(
-        4000, (7, 10, 12, 14, 16, 20, 28, 56, 112), 8, 8, 4, Effort(51, 0.01, 1.5)
+        4000, (7, 10, 12, 14, 16, 20, 28, 56, 112), 8, 7, 4, Effort(51, 0.01, 1.5)
     ),
 }
 
 
+def efforts(case: Case, orders: int) -> Array:
+    """Efforts of the motion of a case, and derivatives."""
+    motion = np.ascontiguousarray(case.motion[:, : orders + 2])
+    effort: Array = inverse_dynamics(case.model, motion)
+    return effort
+
+
 def public(case: Case, effort: Array) -> list[Contestant]:
-    """Contestants of the public function: one sample a call, a batch."""
+    """Contestants of the public function: one sample a call, into a given array, a batch."""
     model, orders = case.model, effort.shape[1]
     state = np.ascontiguousarray(case.motion[: len(effort), :2])
     model.warm_up(0, lambda: forward_dynamics(model, state[0], effort[0]))
-    pairs = list(zip(state[:ALONE], effort[:ALONE]))
+    given = np.empty((min(ALONE, len(state)), *effort.shape[1:]))
+    rows = list(zip(state, effort, given))
     latest: dict[str, Any] = {}
 
-    kept = np.empty((len(pairs), *effort.shape[1:]))
-    triples = [(*pair, result) for pair, result in zip(pairs, kept)]
-
     def alone() -> None:
-        latest['alone'] = [forward_dynamics(model, x, Q) for x, Q in pairs]
+        latest['alone'] = [forward_dynamics(model, x, Q) for x, Q, _ in rows]
 
-    def alone_out() -> None:
-        for x, Q, result in triples:
+    def into() -> None:
+        for x, Q, result in rows:
             forward_dynamics(model, x, Q, out=result)
 
     def batch() -> None:
         latest['batch'] = forward_dynamics(model, state, effort)
 
-    name = f'forward_dynamics, orders {_span(orders)}'
+    name, order = f'forward_dynamics, orders {_span(orders)}', orders - 1
     return [
-        Contestant(
-            f'{name}, alone', orders - 1, len(pairs), alone, lambda: latest['alone']
-        ),
-        Contestant(f'{name}, alone, out=', orders - 1, len(pairs), alone_out, lambda: kept),
-        Contestant(
-            f'{name}, batch', orders - 1, len(state), batch, lambda: latest['batch']
-        ),
+        Contestant(f'{name}, alone', order, len(rows), alone, lambda: latest['alone']),
+        Contestant(f'{name}, alone, out=', order, len(rows), into, lambda: given),
+        Contestant(f'{name}, batch', order, len(state), batch, lambda: latest['batch']),
     ]
 
 
@@ -125,29 +123,28 @@ def kernels(case: Case, effort: Array, which: str) -> list[Contestant]:
     request = BodyDynamics(FORWARD, orders, form=FORMS[which])
     kernel = engine_of(case.model).prepare(request)
     if kernel is None:
-        raise NotInstalled(
-            f'{which}, orders {_span(orders)}: the program is too long to compile'
-        )
+        raise NotInstalled(f'orders {_span(orders)}: the program is too long to compile')
     state = np.ascontiguousarray(case.motion[: len(effort), :2])
     found = np.empty(effort.shape)
 
-    def contestant(way: str, together: bool) -> Contestant:
-        return Contestant(
+    def run(together: bool) -> None:
+        kernel.evaluate(state, effort, found, together=together)
+
+    return [
+        Contestant(
             f'{which}, orders {_span(orders)}, {way}',
             orders - 1,
             len(effort),
-            lambda: kernel.evaluate(state, effort, found, together=together),
+            partial(run, together),
             lambda: found,
         )
+        for way, together in (('one by one', False), ('batch', True))
+    ]
 
-    return [contestant('one by one', False), contestant('batch', True)]
 
-
-def term(case: Case, function: str, orders: int) -> list[Contestant]:
-    """Contestant of a batch of matrices; raises NotInstalled if there is no such function."""
-    call = getattr(hodyn_ros, function, None)
-    if call is None:
-        raise NotInstalled(f'hodyn_ros.{function} does not exist')
+def matrices(case: Case, function: str, orders: int) -> list[Contestant]:
+    """Contestant of a batch of matrices."""
+    call = getattr(hodyn_ros, function)
     motion = np.ascontiguousarray(case.motion[:, : orders + 2])
     case.model.warm_up(0, lambda: call(case.model, motion[0]))
     latest: list[Array] = []
@@ -159,53 +156,42 @@ def term(case: Case, function: str, orders: int) -> list[Contestant]:
     return [Contestant(name, orders - 1, len(motion), run, lambda: latest[0])]
 
 
-def gathered(makers: Iterable[Maker]) -> list[Contestant]:
-    """Contestants of all who can take part; says who cannot."""
-    found: list[Contestant] = []
-    for maker in makers:
-        try:
-            found += maker()
-        except NotInstalled as reason:
-            print(f'Not measured: {reason}.', flush=True)
-    return found
-
-
-def efforts(case: Case, orders: int) -> Array:
-    """Efforts of the motion of a case, and derivatives."""
-    motion = np.ascontiguousarray(case.motion[:, : orders + 2])
-    effort: Array = inverse_dynamics(case.model, motion)
-    return effort
-
-
-def panda(size: Size) -> str:
-    """Table of the Panda."""
+def panda(size: Size) -> Table:
+    """Table of the Panda; each matrix is a group with its own peer."""
     case = cases.panda(size.samples)
     few = replace(case, motion=case.motion[:SAMPLES_OF_MATRICES])
     given = {orders: efforts(case, orders) for orders in (1, 3)}
-    makers: list[Maker] = [
-        partial(pinocchio_cpp.forward_dynamics, case, given[1]),
-        partial(pinocchio_python.forward_dynamics, case, given[1]),
-    ]
-    for effort in given.values():
-        makers.append(partial(public, case, effort))
-        makers += [partial(kernels, case, effort, which) for which in FORMS]
-    # Ratios are to the first of a group, if it is Pinocchio in C++.
+    makers = {
+        pinocchio_cpp.ABA: partial(pinocchio_cpp.forward_dynamics, case, given[1]),
+        'pin.aba from Python': partial(pinocchio_python.forward_dynamics, case, given[1]),
+    }
+    for orders, effort in given.items():
+        makers[f'forward_dynamics, {orders}'] = partial(public, case, effort)
+        for which in FORMS:
+            makers[f'{which}, {orders}'] = partial(kernels, case, effort, which)
     groups = [gathered(makers)]
-    for function, orders, peer in TERMS:
-        theirs = partial(getattr(pinocchio_cpp, peer), few)
-        groups.append(gathered([theirs, partial(term, few, function, orders)]))
-    errors = {entry.name: entry for entry in groups[0]}
-    yardsticks = {entry.name: group[0].name for group in groups for entry in group}
-    timings = race([entry for group in groups for entry in group], size.effort)
+    for function, (orders, peer) in MATRICES.items():
+        ours = partial(matrices, few, function, orders)
+        groups.append(gathered({f'peer of {function}': partial(peer, few), function: ours}))
+    timings = race([entry for found, _ in groups for entry in found], size.effort)
     condition = np.linalg.cond(mass_matrix(case.model, case.motion[:, :1])[:, 0])
-    lines = [['', 'µs', 'quartiles', 'ratio', 'error', 'beside condition']]
-    for name, timing in timings.items():
-        cells = _errors(case, condition, errors[name]) if name in errors else ['', '']
-        ratio = _ratio(timings, name, yardsticks[name])
-        lines.append(
-            [name, _microseconds(timing.median), _quartiles(timing), ratio, *cells]
-        )
-    return grid(lines)
+    rows = []
+    for number, (found, _) in enumerate(groups):
+        for entry in found:
+            timing = timings[entry.name]
+            quartiles = timing.lower_quartile, timing.upper_quartile
+            rows.append(
+                [
+                    entry.name,
+                    microseconds(timing.median),
+                    '-'.join(map(microseconds, quartiles)),
+                    _ratio(timings, entry.name, found[0].name),
+                    *(['', ''] if number else _errors(case, condition, entry)),
+                ]
+            )
+    header = ('', 'µs', 'quartiles', 'ratio', 'error', 'beside condition')
+    absent = [reason for _, reasons in groups for reason in reasons]
+    return Table('Franka Panda', header, rows, absent)
 
 
 def _errors(case: Case, condition: Array, entry: Contestant) -> list[str]:
@@ -218,28 +204,29 @@ def _errors(case: Case, condition: Array, entry: Contestant) -> list[str]:
     return [f'{whole.max():.0e}', f'{each.max():.0e}']
 
 
-def chains(size: Size) -> str:
+def chains(size: Size) -> Table:
     """Table of random chains over the number of joints."""
     columns: list[dict[str, Timing]] = []
     for n in size.joints:
         case = cases.chain(n, max(16, size.samples * 7 // n))
-        print(case.name, flush=True)
+        say(case.name)
         given = {orders: efforts(case, orders) for orders in (1, 3)}
-        makers: list[Maker] = [partial(pinocchio_cpp.forward_dynamics, case, given[1])]
+        makers = {
+            pinocchio_cpp.ABA: partial(pinocchio_cpp.forward_dynamics, case, given[1])
+        }
         for which in FORMS:
-            makers += [partial(kernels, case, effort, which) for effort in given.values()]
-        columns.append(race(gathered(makers), size.effort))
-    names = dict.fromkeys(name for column in columns for name in column)
-    lines = [['µs (ratio)', *(f'n = {n}' for n in size.joints)]]
-    for name in names:
-        line = [name]
+            for orders, effort in given.items():
+                makers[f'{which}, {orders}'] = partial(kernels, case, effort, which)
+        columns.append(race(gathered(makers)[0], size.effort))
+    rows = []
+    for name in dict.fromkeys(name for column in columns for name in column):
+        row = [name]
         for timings in columns:
             ratio = _ratio(timings, name, pinocchio_cpp.ABA)
-            timing = timings.get(name)
-            text = '-' if timing is None else _microseconds(timing.median)
-            line.append(f'{text} ({ratio})' if ratio else text)
-        lines.append(line)
-    return grid(lines)
+            text = microseconds(timings[name].median) if name in timings else '-'
+            row.append(f'{text} ({ratio})' if ratio else text)
+        rows.append(row)
+    return Table('Random chains', ['µs (ratio)', *(f'n = {n}' for n in size.joints)], rows)
 
 
 COUNTS = 'operations', 'CasADi', 'CasADi, merged'
@@ -259,53 +246,45 @@ def orders_of_panda(size: Size) -> list[dict[str, float]]:
     case = replace(case, motion=motion)
     rows = []
     for order in range(size.orders + 1):
-        print(f'order {order}', flush=True)
+        say(f'order {order}')
         effort = efforts(case, order + 1)
         program = engine_of(case.model).program(BodyDynamics(FORWARD, order + 1)).program
         row: dict[str, float] = {COUNTS[0]: program.flops + program.counts()['inverse']}
-        ours = gathered([partial(kernels, case, effort, 'mass matrix')])
         alone, _, batch = public(case, effort)
-        entries = dict(zip(TIMES, (alone, ours[0] if ours else None, batch)))
+        entries = {TIMES[0]: alone, TIMES[2]: batch}
+        ours, _ = gathered({'': partial(kernels, case, effort, 'mass matrix')})
+        if ours:
+            entries[TIMES[1]] = ours[0]
         try:
             if order <= size.plain:
-                made = casadi_forward.functions(case, order)
-                row.update(
-                    zip(COUNTS[1:], (function.n_instructions() for function in made))
-                )
+                made = casadi_code.forward_functions(case, order)
+                counted = (function.n_instructions() for function in made)
+                row.update(zip(COUNTS[1:], counted))
                 if order <= size.compiled:
-                    entries[TIMES[3]] = casadi_forward.contestant(case, effort, made.merged)
+                    entries[TIMES[3]] = casadi_code.forward_dynamics(
+                        case, effort, made.merged
+                    )
         except NotInstalled as reason:
-            print(f'Not measured: {reason}.', flush=True)
-        timings = race([entry for entry in entries.values() if entry], size.effort)
-        for name, entry in entries.items():
-            if entry:
-                row[name] = 1e6 * timings[entry.name].median
+            say(f'CasADi is not measured: {reason}')
+        timings = race(list(entries.values()), size.effort)
+        row |= {name: 1e6 * timings[entry.name].median for name, entry in entries.items()}
         rows.append(row)
     return rows
 
 
-def orders_text(rows: Sequence[dict[str, float]]) -> str:
+def orders_table(rows: Sequence[dict[str, float]]) -> Table:
     """Table of the orders."""
-    lines = [['orders', *COUNTS, *TIMES]]
+    lines = []
     for order, row in enumerate(rows):
         cells = [str(row.get(name, '-')) for name in COUNTS]
-        cells += [_microseconds(row[name] / 1e6) if name in row else '-' for name in TIMES]
+        cells += [microseconds(row[name] / 1e6) if name in row else '-' for name in TIMES]
         lines.append([_span(order + 1), *cells])
-    return grid(lines)
+    title = f'Franka Panda, orders 0 to {len(rows) - 1}'
+    return Table(title, ['orders', *COUNTS, *TIMES], lines)
 
 
-def draw(rows: Sequence[dict[str, float]], file: Path) -> None:
-    """Draw operations and times of compiled code over the order.
-
-    Raises NotInstalled without matplotlib.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise NotInstalled('matplotlib is not installed') from None
-    figure = Figure(figsize=(10.0, 4.0), layout='constrained')
-    FigureCanvasAgg(figure)
+def draw(rows: Sequence[dict[str, float]], figure: Any) -> None:
+    """Draw operations and times of compiled code over the order."""
     left, right = figure.subplots(1, 2)
     curves = (
         (left, COUNTS[1], 'CasADi', 'C3s--'),
@@ -331,8 +310,6 @@ def draw(rows: Sequence[dict[str, float]], file: Path) -> None:
         axes.set_xticks(range(len(rows)))
         axes.grid(True, which='both', alpha=0.3)
         axes.legend(fontsize='small', loc='lower right')
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=110)
 
 
 def _span(orders: int) -> str:
@@ -340,67 +317,19 @@ def _span(orders: int) -> str:
 
 
 def _ratio(timings: dict[str, Timing], name: str, yardstick: str) -> str:
-    if (
-        name not in timings
-        or yardstick not in timings
-        or not yardstick.startswith('Pinocchio')
-    ):
+    """Quotient to a row, if that is Pinocchio in C++."""
+    if not {name, yardstick} <= set(timings) or not yardstick.startswith('Pinocchio'):
         return ''
     return f'{timings[name].median / timings[yardstick].median:.2f}'
 
 
-def _microseconds(seconds: float) -> str:
-    value = seconds * 1e6
-    return f'{value:.3f}' if value < 10.0 else f'{value:.1f}'
+def measure(size: Size) -> list[Table | Picture]:
+    """Measure everything."""
+    tables = [panda(size), chains(size)]
+    orders = orders_of_panda(size)
+    return [*tables, orders_table(orders), Picture((10.0, 4.0), partial(draw, orders))]
 
 
-def _quartiles(timing: Timing) -> str:
-    return '-'.join(
-        _microseconds(time) for time in (timing.lower_quartile, timing.upper_quartile)
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the tables and write them into a file."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.forward_dynamics',
-        description='Time of forward dynamics with derivatives beside Pinocchio and CasADi.',
-    )
-    parser.add_argument(
-        '--size', choices=SIZES, default='quick', help='how much is measured'
-    )
-    parser.add_argument(
-        '--joints', type=int, nargs='+', help='numbers of joints of the chains'
-    )
-    parser.add_argument('--picture', type=Path, help='file for the picture of the orders')
-    parser.add_argument(
-        '-o',
-        '--output',
-        type=Path,
-        default=ROOT / 'build' / 'bench',
-        help='folder to write to',
-    )
-    options = parser.parse_args(arguments)
-    size = SIZES[options.size]
-    if options.joints:
-        size = replace(size, joints=tuple(options.joints))
-    parts = [f'.. rubric:: Franka Panda\n\n{panda(size)}']
-    parts.append(f'.. rubric:: Random chains\n\n{chains(size)}')
-    found = orders_of_panda(size)
-    parts.append(
-        f'.. rubric:: Franka Panda, orders 0 to {size.orders}\n\n{orders_text(found)}'
-    )
-    text = '\n'.join(parts)
-    print(text)
-    options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / 'forward_dynamics.inc').write_text(text, encoding='utf-8')
-    if options.picture:
-        try:
-            draw(found, options.picture)
-        except NotInstalled as reason:
-            print(f'No picture: {reason}.')
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())
+BENCHMARKS = {
+    'forward_dynamics': Benchmark('Forward dynamics with derivatives', SIZES, measure)
+}

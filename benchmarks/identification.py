@@ -1,7 +1,5 @@
 """How well parameters are found again: 100 robots whose parameters are known, and what it costs.
 
-    python -m benchmarks.identification [--size full] [--include doc/benchmarks/identification.inc]
-
 A Panda is recorded along motions of some twenty seconds each, with encoders that round and noise
 of the torques. Its links are those of Gaz et al. 2019 with mass, extent and place of each body
 changed at random, and by Pinocchio; motors, springs, friction and sensors are written down in
@@ -10,18 +8,13 @@ test/support/identification_cases.py, which shares no code with hodyn_ros.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
+import resource
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,15 +23,13 @@ import pinocchio
 from numpy.typing import NDArray
 
 from benchmarks.cases import ROOT
-from benchmarks.files import peak_memory
-from benchmarks.report import folder_options, grid, write_tables
-from hodyn_ros import ModelWarning, RobotModel, inverse_dynamics
+from benchmarks.disturbed_robot import panda
+from benchmarks.tables import Benchmark, Table, in_parallel
+from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.actuators import Actuators, SeriesElastic, motor_motion
-from hodyn_ros.control import tracking_controller
 from hodyn_ros.files import Samples
 from hodyn_ros.identification import Identification, identify
 
-from support import control_cases  # isort: skip
 from support import identification_cases as cases  # isort: skip
 
 Array = NDArray[np.float64]
@@ -50,7 +41,6 @@ MATTERS = 0.05
 WITHIN = 3.0
 """Standard deviations."""
 RATE = 1000  # Hz
-SMOOTHING = 0.01  # rad/s, of friction that a law makes up for; the default
 SEEN = cases.Sensing(noise=NOISE)
 WITH_SENSORS = cases.Sensing(noise=NOISE, sensor_noise=NOISE, sensor_offset=0.3)
 MOTIONS = (cases.GAZ, cases.random_motion(3), cases.random_motion(4))
@@ -119,22 +109,13 @@ class Size(NamedTuple):
     """How many of `MOTIONS` are recorded."""
     minutes: tuple[float, float]
     """Length of the recording that is timed, and of that for the peer [min]."""
-    excitation: int
-    """How many of `MOTIONS` the robot that is tracked has done before; 0: no tracking."""
 
 
 SIZES = {
-    'tiny': Size({'rigid': 1, 'elastic': 1}, 1, (0.1, 0.05), 0),
-    'quick': Size({**dict.fromkeys(KINDS, 10)}, 2, (1.0, 0.5), 1),
-    'full': Size({**dict.fromkeys(KINDS, 100)}, 2, (10.0, 1.0), 2),
+    'tiny': Size({'rigid': 1, 'elastic': 1}, 1, (0.1, 0.05)),
+    'quick': Size({**dict.fromkeys(KINDS, 10)}, 2, (1.0, 0.5)),
+    'full': Size({**dict.fromkeys(KINDS, 100)}, 2, (10.0, 1.0)),
 }
-
-
-def panda() -> RobotModel:
-    """Give the robot as Gaz et al. 2019 have it, from which identification starts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', ModelWarning)
-        return RobotModel.from_urdf(cases.PANDA)
 
 
 def samples(recording: Mapping[str, Any], name: str = 'recording') -> Samples:
@@ -246,8 +227,9 @@ def predicted(model: RobotModel, actuators: Actuators | None, motion: Array) -> 
     return motor_motion(actuators, motion).torque[:, 0]
 
 
-def judge(kind: str, seed: int, count: int) -> Outcome:
-    """Record a robot along `count` motions, identify it and compare with the truth."""
+def judge(job: tuple[str, int, int]) -> Outcome:
+    """Record a robot (kind, seed) along so many motions, identify it, compare with the truth."""
+    kind, seed, count = job
     make, sensing, groups = KINDS[kind]
     robot, start = make(seed), panda()
     drives = known_drives(start) if isinstance(robot, cases.ElasticRobot) else None
@@ -279,65 +261,55 @@ def judge(kind: str, seed: int, count: int) -> Outcome:
     return Outcome(judged, after, float(rms(measured.ravel())), before, seconds)
 
 
-def judge_all(size: Size, say: Callable[[str], object]) -> dict[str, list[Outcome]]:
-    """Outcomes of all robots, by as many processes as there are processors."""
+def judge_all(size: Size) -> dict[str, list[Outcome]]:
+    """Outcomes of all robots by their kind."""
     jobs = [(kind, seed) for kind, runs in size.runs.items() for seed in range(runs)]
+    outcomes = in_parallel(judge, [(*job, size.motions) for job in jobs])
     found: dict[str, list[Outcome]] = {kind: [] for kind in size.runs}
-    workers = min(os.cpu_count() or 1, len(jobs))
-    # Not forked: this process may have threads.
-    with ProcessPoolExecutor(workers, get_context('spawn')) as pool:
-        results = pool.map(judge, *zip(*jobs), [size.motions] * len(jobs))
-        for (kind, seed), outcome in zip(jobs, results):
-            found[kind].append(outcome)
-            if seed % 10 == 9:
-                say(f'{kind}: {seed + 1} robots')
+    for (kind, _), outcome in zip(jobs, outcomes):
+        found[kind].append(outcome)
     return found
 
 
-def table_of_parameters(found: Mapping[str, Sequence[Outcome]]) -> str:
+def table_of_parameters(size: Size, found: Mapping[str, Sequence[Outcome]]) -> Table:
     """How often each group is as exact as it says, and how exact that is."""
-    heads = [
-        '',
-        'group',
-        'estimates',
-        f'within {WITHIN:.0f} std',
-        'error/std',
-        'that matter',
-    ]
-    lines = [[*heads, 'median std', 'largest std', 'median error']]
+    rows = []
     for kind, outcomes in found.items():
         judged = [item for outcome in outcomes for item in outcome.parameters]
-        groups = dict.fromkeys(item.group for item in judged)
-        for group in ('all', *groups):
+        for group in ('all', *dict.fromkeys(item.group for item in judged)):
             own = [item for item in judged if group in ('all', item.group)]
             ratio = np.array([item.error / item.std for item in own])
-            relative = np.array(
-                [[item.std, item.error] for item in own if item.share > MATTERS]
-            ).reshape(-1, 2) / np.array(
-                [abs(item.value) for item in own if item.share > MATTERS]
-            ).reshape(-1, 1)
+            relative = [
+                (item.std / abs(item.value), abs(item.error / item.value))
+                for item in own
+                if item.share > MATTERS
+            ]
             cells = ['', '', '', '']
-            if len(relative):
-                std, error = np.abs(relative).T
+            if relative:
+                std, error = np.transpose(relative)
                 shown = np.median(std), std.max(), np.median(error)
                 cells = [str(len(relative)), *(f'{100.0 * value:.2g} %' for value in shown)]
             within = 100.0 * np.mean(np.abs(ratio) <= WITHIN)
-            lines.append(
-                [
-                    kind if group == 'all' else '',
-                    group,
-                    str(len(own)),
-                    f'{within:.1f} %',
-                    f'{np.sqrt(np.mean(ratio**2)):.2f}',
-                    *cells,
-                ]
-            )
-    return grid(lines)
+            name = kind if group == 'all' else ''
+            counts = [str(len(own)), f'{within:.1f} %', f'{np.sqrt(np.mean(ratio**2)):.2f}']
+            rows.append([name, group, *counts, *cells])
+    header = ['', 'group', 'estimates', f'within {WITHIN:.0f} std', 'error/std']
+    header += ['that matter', 'median std', 'largest std', 'median error']
+    note = (
+        f'Identified from {size.motions} motions of 20 s: share of the estimates that are within '
+        '3 of their standard deviations (std) of the truth, RMS of the errors over these, and for '
+        'parameters whose part of the torque of some joint is more than 5 %, RMS, how large std '
+        'and errors are beside them. Base parameters are combinations of masses, first moments '
+        'and inertias. Torques have noise of 0.1 N m at joints 1 to 4 and 0.05 N m at the others '
+        'in each sample, 1 kHz, encoders 20 bits at joints and 14 bits at motors before gears of '
+        '100; the model that identification starts from is that of Gaz et al.'
+    )
+    return Table('Parameters of robots that are all different', header, rows, [note])
 
 
-def table_of_residuals(found: Mapping[str, Sequence[Outcome]]) -> str:
+def table_of_residuals(found: Mapping[str, Sequence[Outcome]]) -> Table:
     """Torques along another motion."""
-    lines = [['RMS [N m]', 'given', 'identified', 'at most', 'true', 's']]
+    rows = []
     for kind, outcomes in found.items():
         after = [outcome.residual for outcome in outcomes]
         values = (
@@ -347,57 +319,15 @@ def table_of_residuals(found: Mapping[str, Sequence[Outcome]]) -> str:
             np.median([outcome.of_truth for outcome in outcomes]),
         )
         seconds = np.median([outcome.seconds for outcome in outcomes])
-        lines.append([kind, *(f'{value:.4f}' for value in values), f'{seconds:.1f}'])
-    return grid(lines)
-
-
-# --- The published motion ---------------------------------------------------------------------
-
-
-def table_of_gaz() -> str:
-    """Torques of the published parameters along the published motion."""
-    model, robot = (
-        panda(),
-        cases.RigidRobot(armature=np.zeros(7), friction=cases.NO_FRICTION),
+        rows.append([kind, *(f'{value:.4f}' for value in values), f'{seconds:.1f}'])
+    note = (
+        'What measured torques of another motion of 20 s miss of those of a model, in the median '
+        'over the robots: of the one that identification starts from, of the identified one, '
+        'whose friction is not smoothed, and the noise, which is what the true parameters leave. '
+        'With the time of an identification.'
     )
-    t = np.arange(0.0, cases.GAZ.duration, 1.0 / RATE)
-    motion = cases.GAZ(t)
-    exact = Samples(cases.JOINTS, t, motion[:, :3], effort=robot.torques(motion))
-    others = model.with_inertial_parameters(cases.inertial_parameters(cases.panda(1)))
-    heads = [
-        'recorded',
-        'parameters',
-        'largest error',
-        'of the largest',
-        'error/std, at most',
-    ]
-    lines = [[*heads, 'torques of the model, at most [N m]']]
-    another = VALIDATION(np.arange(0.0, VALIDATION.duration, 0.01))
-    published = robot.torques(another)
-    for name, recording in (
-        ('exactly', exact),
-        ('encoders, noise of torques', samples(robot.record(sensing=SEEN))),
-    ):
-        found = identify(others, recording, ('bodies',))
-        truth = true_values(robot, SEEN, found)
-        error = np.array([item.value - truth[item.name] for item in found.parameters])
-        ratio = np.abs(error / [item.std for item in found.parameters]).max()
-        largest, scale = (
-            np.abs(error).max(),
-            max(abs(truth[item.name]) for item in found.parameters),
-        )
-        beside = np.abs(predicted(found.model, None, another) - published).max()
-        lines.append(
-            [
-                name,
-                str(len(error)),
-                f'{largest:.1e}',
-                f'{largest / scale:.1e}',
-                f'{ratio:.1f}' if name != 'exactly' else '',
-                f'{beside:.1e}',
-            ]
-        )
-    return grid(lines)
+    header = ['RMS [N m]', 'given', 'identified', 'at most', 'true', 's']
+    return Table('Torques along a motion that was not recorded', header, rows, [note])
 
 
 # --- Time and memory --------------------------------------------------------------------------
@@ -423,8 +353,7 @@ def by_pinocchio(recording: Samples) -> None:
 
 def run_child(which: str, file: str) -> dict[str, float]:
     """Identify from a recording in this process; its time and memory."""
-    arrays = np.load(file)
-    recording = samples({**arrays, 'names': cases.JOINTS})
+    recording = samples({**np.load(file), 'names': cases.JOINTS})
     before, model = peak_memory(), panda()
     seconds = []
     for _ in range(1 if which == 'peer' else 2):  # the first time it compiles
@@ -434,163 +363,55 @@ def run_child(which: str, file: str) -> dict[str, float]:
         else:
             identify(model, recording, RIGID)
         seconds.append(time.perf_counter() - began)
-    return {
-        'first': seconds[0],
-        'seconds': seconds[-1],
-        'before': before,
-        'peak': peak_memory(),
-    }
+    found = {'seconds': seconds[-1], 'first': seconds[0]}
+    return {**found, 'before': before, 'peak': peak_memory()}
 
 
-def table_of_costs(size: Size) -> str:
+def peak_memory() -> float:
+    """Most memory that this process has had [MB]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def table_of_costs(size: Size) -> Table:
     """Time and memory of a long recording, beside those of a loop in Python."""
-    lines = [['', 'minutes at 1 kHz', 's', 's, first time', 'MB before', 'MB at most']]
-    robot = cases.RigidRobot.random(1)
-    for which, minutes in zip(('hodyn_ros', 'peer'), size.minutes):
-        motion = cases.random_motion(5, 60.0 * minutes)
+    rows, robot = [], cases.RigidRobot.random(1)
+    names = {'ours': 'hodyn_ros', 'peer': 'Pinocchio in a loop, lstsq'}
+    for (which, name), minutes in zip(names.items(), size.minutes):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / 'recording.npz'
-            recording = robot.record(motion, SEEN)
+            recording = robot.record(cases.random_motion(5, 60.0 * minutes), SEEN)
             del recording['names']
             np.savez(file, **recording)
-            command = [sys.executable, '-m', 'benchmarks.identification', '--child', which]
+            command = [sys.executable, '-m', __name__, which, str(file)]
             done = subprocess.run(
-                [*command, str(file)],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
+                command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
             )
         found = json.loads(done.stdout)
-        name = 'Pinocchio in a loop, lstsq' if which == 'peer' else which
         cells = (f'{found[key]:.1f}' for key in ('seconds', 'first'))
         memory = (f'{found[key]:.0f}' for key in ('before', 'peak'))
-        lines.append([name, f'{minutes:g}', *cells, *memory])
-    return grid(lines)
-
-
-# --- Tracking ---------------------------------------------------------------------------------
-
-
-def tracked(model: RobotModel, actuators: Actuators) -> control_cases.Run:
-    """Follow the motion of benchmarks.elastic_joints under its condition "all"."""
-    law = tracking_controller(
-        actuators, control_cases.PERIOD, torque_limits=control_cases.TORQUE_LIMITS
-    )
-    return control_cases.follow(law, control_cases.CONDITIONS['all'])
-
-
-def table_of_tracking(size: Size) -> str:
-    """Errors of the tracking law before and after identification."""
-    condition, model = control_cases.CONDITIONS['all'], panda()
-    drives = known_drives(model)
-    robot = cases.same_coulomb(
-        cases.ElasticRobot(
-            cases.panda(payload=(condition.payload, (0.0, 0.0, 0.0))),
-            stiffness=(1.0 + condition.stiffness) * cases.STIFFNESS,
-            friction=cases.NO_FRICTION,
-        ),
-        condition.coulomb,
-    )
-    recordings = [
-        samples(robot.sees(robot.follow(motion), SEEN))
-        for motion in MOTIONS[: size.excitation]
-    ]
-    found, sharp = (
-        identify(model, recordings, ELASTIC, actuators=drives, smoothing=width)
-        for width in (SMOOTHING, 0.0)
-    )
-    assert found.actuators is not None and sharp.actuators is not None
-    lines = [
-        ['what the law knows', 'RMS [mrad]', 'peak [mrad]', 'largest torque rate [N m/s]']
-    ]
-    for name, known in (
-        ('nominal', (model, drives)),
-        ('identified', (found.model, found.actuators)),
-        ('identified, sharp friction', (sharp.model, sharp.actuators)),
-    ):
-        run = tracked(*known)
-        lines.append([name, f'{run.rms:.3f}', f'{run.peak:.2f}', f'{run.rate:.0f}'])
-    return grid(lines)
-
-
-TEXTS = {
-    'parameters': (
-        'Parameters of robots that are all different, identified from {motions} motions of 20 s: '
-        'share of the estimates that are within 3 of their standard deviations (std) of the '
-        'truth, RMS of the errors over these, and for parameters whose part of the torque of some '
-        'joint is more than 5 %, RMS, how large std and errors are beside them. Base parameters '
-        'are combinations of masses, first moments and inertias. Torques have noise of 0.1 N m at '
-        'joints 1 to 4 and 0.05 N m at the others in each sample, 1 kHz, encoders 20 bits at '
-        'joints and 14 bits at motors before gears of 100; the model that identification starts '
-        'from is that of Gaz et al.:'
-    ),
-    'residuals': (
-        'What measured torques of another motion of 20 s miss of those of a model, in the median '
-        'over the robots: of the one that identification starts from, of the identified one, '
-        'whose friction is not smoothed, and the noise, which is what the true parameters leave. '
-        'With the time of an identification:'
-    ),
-    'gaz': (
-        'Torques of the published parameters along the published motion (Gaz et al. 2019), with '
-        'positions, velocities and accelerations given exactly and with encoders and noise. '
-        'Identification starts from another robot:'
-    ),
-    'costs': (
+        rows.append([name, f'{minutes:g}', *cells, *memory])
+    note = (
         'Time and memory of one identification in a process of its own, bodies, armature and '
         'friction. Pinocchio has its regressor row by row, with derivatives by a Savitzky-Golay '
-        'filter, and keeps all rows; its recording is shorter, since time and memory grow with '
-        'it:'
-    ),
-    'tracking': (
-        'A robot with elastic joints follows the motion of :doc:`control` under the '
-        'condition "all" (springs 5 % softer, 1 kg of payload, 1 N m of Coulomb friction in each '
-        'motor, encoders), simulated with links of Pinocchio. It was identified from {excitation} '
-        'recorded motion(s) under PD control, with noise of the torques as above. Friction is '
-        'smoothed over 0.01 rad/s, the default, or not at all:'
-    ),
+        'filter, and keeps all rows; its recording is shorter, since time and memory grow with it.'
+    )
+    header = ['', 'minutes at 1 kHz', 's', 's, first time', 'MB before', 'MB at most']
+    return Table('Time and memory', header, rows, [note])
+
+
+def measure(size: Size) -> list[Table]:
+    """Measure everything."""
+    found = judge_all(size)
+    return [
+        table_of_parameters(size, found),
+        table_of_residuals(found),
+        table_of_costs(size),
+    ]
+
+
+BENCHMARKS = {
+    'identification': Benchmark('How well parameters are found again', SIZES, measure)
 }
 
-
-def tables(size: Size, say: Callable[[str], object]) -> str:
-    """Measure everything."""
-    found = judge_all(size, say)
-    parts = {
-        'parameters': table_of_parameters(found),
-        'residuals': table_of_residuals(found),
-        'gaz': table_of_gaz(),
-        'costs': table_of_costs(size),
-    }
-    if size.excitation:
-        parts['tracking'] = table_of_tracking(size)
-    written = [
-        f'{textwrap.fill(TEXTS[name].format(**size._asdict()), 99)}\n\n{table}'
-        for name, table in parts.items()
-    ]
-    return '\n'.join(written)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the tables and write them."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.identification',
-        description='How well parameters of a robot are found again, and what it costs.',
-    )
-    parser.add_argument('--size', choices=SIZES, default='quick', help='number of robots')
-    folder_options(parser)
-    parser.add_argument('--child', nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.child:
-        print(json.dumps(run_child(*options.child)))
-        return 0
-    start = time.monotonic()
-    text = tables(
-        SIZES[options.size], lambda text: print(text, file=sys.stderr, flush=True)
-    )
-    files = write_tables(text, 'identification', options)
-    print(f'{time.monotonic() - start:.0f} s. Written: {", ".join(map(str, files))}')
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    print(json.dumps(run_child(*sys.argv[1:])))

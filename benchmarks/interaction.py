@@ -1,49 +1,31 @@
-"""Robots that are touched: stiffness, passivity, contact, leading by hand, switching of laws.
-
-    python -m benchmarks.interaction [--size full] [--workers 3]
-        [--include doc/benchmarks/interaction.inc]
+"""Robots that are touched: stiffness, passivity, contact, leading by hand.
 
 A Panda with springs of 1000 and 500 N m/rad, with encoders and torque limits, at 1 kHz. Pinocchio
-simulates it, see test/support/control_plant.py. Elastic structure preserving control (ESP;
-Keppler, Lakatos, Ott and Albu-Schaeffer 2018) is beside the joint impedance.
+simulates it, see test/support/control_plant.py.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
-from benchmarks.cases import ROOT
-from benchmarks.report import grid
-from hodyn_ros import ModelWarning, RobotModel
+from benchmarks.disturbed_robot import panda
+from benchmarks.tables import Benchmark, Table, in_parallel
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import (
     CartesianImpedance,
     GravityCompensation,
     JointImpedance,
-    StateObserver,
-    tracking_controller,
-    warm_up,
 )
-from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.model.friction import Coulomb
 
 from support.control_cases import (  # isort: skip
     HOME,
     MOTOR_INERTIA,
-    PANDA,
     PERIOD,
     STIFFNESS,
     TORQUE_LIMITS,
@@ -53,7 +35,6 @@ from support.interaction_cases import (  # isort: skip
     TIP,
     Touch,
     hand,
-    nothing,
     ramped,
     random_pushes,
     tip,
@@ -109,39 +90,32 @@ SIZES = {
 }
 
 
-class Laws:
-    """Makes the laws for one robot."""
+def actuators(friction: Coulomb | None = None) -> Actuators:
+    """Springs and motors as the laws know them."""
+    model = panda()
+    numbers = zip(model.joint_names, STIFFNESS.tolist(), MOTOR_INERTIA.tolist())
+    springs = {name: SeriesElastic(k, b, 0.0, friction) for name, k, b in numbers}
+    return Actuators(model, springs)
 
-    def __init__(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore', ModelWarning)
-            self.model = RobotModel.from_urdf(PANDA)
-        warm_up(self.model)
 
-    def actuators(self, friction: Coulomb | None = None) -> Actuators:
-        """Springs and motors as the laws know them."""
-        numbers = zip(self.model.joint_names, STIFFNESS.tolist(), MOTOR_INERTIA.tolist())
-        return Actuators(
-            self.model, {name: SeriesElastic(k, b, 0.0, friction) for name, k, b in numbers}
-        )
+def make(kind: type, friction: Coulomb | None = None, **options: Any) -> Law:
+    """Make a law with the torque limits of the robot."""
+    return kind(actuators(friction), PERIOD, torque_limits=TORQUE_LIMITS, **options)
 
-    def make(self, kind: type, friction: Coulomb | None = None, **options: Any) -> Law:
-        """Make a law with the torque limits of the robot."""
-        return kind(
-            self.actuators(friction), PERIOD, torque_limits=TORQUE_LIMITS, **options
-        )
 
-    def joint(self, **options: Any) -> Law:
-        """Joint impedance."""
-        return self.make(JointImpedance, **{'stiffness': JOINTS, **options})
+def joint(stiffness: Array = JOINTS) -> Law:
+    """Joint impedance."""
+    return make(JointImpedance, stiffness=stiffness)
 
-    def cartesian(self, **options: Any) -> Law:
-        """Impedance of the tip."""
-        return self.make(CartesianImpedance, link=TIP, **{'stiffness': AXES, **options})
 
-    def free(self, **options: Any) -> Law:
-        """Gravity compensation."""
-        return self.make(GravityCompensation, **{'damping': 0.5, **options})
+def cartesian() -> Law:
+    """Impedance of the tip."""
+    return make(CartesianImpedance, link=TIP, stiffness=AXES)
+
+
+def free(**options: Any) -> Law:
+    """Gravity compensation."""
+    return make(GravityCompensation, damping=0.5, **options)
 
 
 def run(
@@ -163,12 +137,12 @@ def run(
     return touch(plant, command, wrench, duration, substeps=substeps)
 
 
-def stiffness_errors(laws: Laws, size: Size) -> list[list[str]]:
+def stiffness_errors(size: Size) -> list[list[str]]:
     """Worst deviation of torques or of wrenches in the tip's axes from stiffness times way."""
     rows = [['robot', 'joints', 'tip, turning', 'tip, moving']]
     for name in size.conditions:
         condition, found = CONDITIONS[name], []
-        for law in (laws.joint(), laws.cartesian()):
+        for law in (joint(), cartesian()):
 
             def late(t: float, pose: Any, velocity: Array) -> Array:
                 return ramped(WRENCH)(max(t - size.settled, 0.0), pose, velocity)
@@ -200,12 +174,12 @@ def stiffness_errors(laws: Laws, size: Size) -> list[list[str]]:
     return rows
 
 
-def energies(laws: Laws, size: Size) -> list[list[str]]:
+def energies(size: Size) -> list[list[str]]:
     """Of random pushes: put in at most, and the least that was in at any time."""
     made: dict[str, Callable[[], Law]] = {
-        'joint impedance': laws.joint,
-        'tip impedance': laws.cartesian,
-        'gravity compensation': laws.free,
+        'joint impedance': joint,
+        'tip impedance': cartesian,
+        'gravity compensation': free,
     }
     rows = [['robot', *(f'{name} [J]' for name in made)]]
     for name in size.conditions:
@@ -221,7 +195,7 @@ def energies(laws: Laws, size: Size) -> list[list[str]]:
     return rows
 
 
-def contacts(laws: Laws, size: Size) -> list[list[str]]:
+def contacts(size: Size) -> list[list[str]]:
     """Pressing on a wall whose surface is 1 cm before the goal's way of 5 cm ends."""
     rows = [
         ['law', 'wall [N/m]', 'robot', 'peak [N]', 'at rest [N]', 'ripple [N]', 'bounces']
@@ -230,9 +204,8 @@ def contacts(laws: Laws, size: Size) -> list[list[str]]:
     goal = AT_START.copy()
     goal[0] += np.linalg.pinv(J) @ [0.0, 0.0, -0.05, 0.0, 0.0, 0.0]
     made: dict[str, Callable[[], Law]] = {
-        'joint impedance': laws.joint,
-        'tip impedance': laws.cartesian,
-        'ESP': lambda: Preserving(laws, JOINTS),
+        'joint impedance': joint,
+        'tip impedance': cartesian,
     }
     robots = [
         name for name in CONDITIONS if name not in ('K +10 %', 'mass +10 %', 'payload 1 kg')
@@ -258,18 +231,18 @@ def contacts(laws: Laws, size: Size) -> list[list[str]]:
     return rows
 
 
-def hands(laws: Laws, size: Size) -> list[list[str]]:
+def hands(size: Size) -> list[list[str]]:
     """Force of a hand that leads the tip, at constant speed and at most while it starts."""
     rubbing = Condition(coulomb=1.0)
     cases: dict[str, tuple[Condition, Law]] = {
-        'no friction': (Condition(), laws.free()),
-        'no friction, motors as they are': (Condition(), laws.free(motor_share=1.0)),
-        'friction observed': (rubbing, laws.free()),
+        'no friction': (Condition(), free()),
+        'no friction, motors as they are': (Condition(), free(motor_share=1.0)),
+        'friction observed': (rubbing, free()),
         'friction known': (
             rubbing,
-            laws.free(friction=Coulomb(1.0, 0.01), observes_friction=False),
+            free(friction=Coulomb(1.0, 0.01), observes_friction=False),
         ),
-        'friction not compensated': (rubbing, laws.free(observes_friction=False)),
+        'friction not compensated': (rubbing, free(observes_friction=False)),
     }
     heads = ('x', 'y', 'z', 'most')
     rows = [['m/s', 'motors, 1 N m', *(f'{head} [N]' for head in heads)]]
@@ -286,171 +259,24 @@ def hands(laws: Laws, size: Size) -> list[list[str]]:
     return rows
 
 
-def switches(laws: Laws, size: Size) -> list[list[str]]:
-    """Laws one after the other, pushed with 5 N, 0.1 rad off, with an unknown payload."""
-    first = tracking_controller(laws.actuators(), PERIOD, torque_limits=TORQUE_LIMITS)
-    shared = {'observer': first.observer}
-    order = {
-        'tracking': first,
-        'joint impedance': laws.joint(**shared),
-        'tip impedance': laws.cartesian(**shared),
-        'gravity compensation': laws.free(damping=2.0, **shared),
-        'tracking again': first,
-    }
-    names, used = list(order), list(order.values())
-    goal, before = AT_START.copy(), {}
-    goal[0] += 0.1
-
-    def command(t: float, measured: Array) -> Array:
-        place, k = divmod(round(t / PERIOD), 300)
-        law = used[place]
-        if k == 0:
-            law.begin()
-        torque: Array = law.command(goal if place else AT_START, *measured)
-        if k == 0 and place:
-            before[place] = np.abs(law._left / law.fading).max()
-        return torque
-
-    record = touch(
-        Condition(payload=1.0).plant(),
-        command,
-        ramped([5.0, 0, 0, 0, 0, 0]),
-        0.3 * len(used),
-    )
-    steps = np.abs(np.diff(record.torque, axis=0)).max(axis=1)
-    rows = [
-        [
-            'to',
-            'the laws differ by [N m]',
-            'step [N m]',
-            'largest step of 50 ms after [N m]',
-        ]
-    ]
-    for place in range(1, len(used)):
-        at = 300 * place - 1
-        step, after = steps[at], steps[at + 1 : at + 51].max()
-        rows.append([names[place], f'{before[place]:.1f}', f'{step:.3f}', f'{after:.2f}'])
-    return rows
-
-
-class Preserving:
-    """ESP regulation: dampers on the links, springs and motor inertia as they are.
-
-    In the coordinate eta = theta - K^-1 n, n = g(q) - D q', of the motors the robot is the same
-    one with dampers D between its links and the ground; tau = n + B K^-1 n'' - K_m (eta - q_d)
-    - D_m eta' holds it. Acceleration and jerk of the links are those of the observer.
-    """
-
-    def __init__(self, laws: Laws, stiffness: Array, ratio: float = 0.7) -> None:
-        self.observer = StateObserver(laws.actuators(), PERIOD, 50.0)
-        self.model = laws.model
-        values, V = eigh(np.diag(stiffness), mass_matrix(self.model, START[None])[0])
-        modes = mass_matrix(self.model, START[None])[0] @ V
-        self._damping = 2.0 * ratio * (modes * np.sqrt(values)) @ modes.T
-        self._stiffness = 1.0 / (1.0 / stiffness - 1.0 / STIFFNESS)
-        self._motors = np.sqrt(MOTOR_INERTIA * (STIFFNESS + self._stiffness))
-
-    def command(self, desired: Array, *measured: Array) -> Array:
-        """Torques of the motors."""
-        self.observer.update(*measured)
-        x = self.observer.state()
-        motion = np.array([x.position, x.velocity, x.acceleration])
-        n = gravity_effort(self.model, motion)
-        n -= np.array([x.velocity, x.acceleration, x.jerk]) @ self._damping
-        eta = x.motor_position - n[0] / STIFFNESS - desired[0]
-        turning = x.motor_velocity - n[1] / STIFFNESS
-        torque = n[0] + MOTOR_INERTIA / STIFFNESS * n[2]
-        torque -= self._stiffness * eta + self._motors * turning
-        limited: Array = np.clip(torque + x.motor_friction, -TORQUE_LIMITS, TORQUE_LIMITS)
-        self.observer.apply(limited, 0.0)
-        return limited
-
-
-def preserving(laws: Laws, size: Size) -> list[list[str]]:
-    """A push of 20 N for 0.3 s: how far the tip goes, and how long it swings after it."""
-    rows = [
-        ['K_d / K', 'law', 'robot', 'way [mm]', 'swings [s]', 'energy [J]', 'noise [N m/s]']
-    ]
-
-    def push(t: float, pose: Any, velocity: Array) -> Array:
-        return np.array([0.0, 20.0 * (0.0 < t < 0.3), 0.0, 0.0, 0.0, 0.0])
-
-    for share in (0.2, 0.5):
-        made: dict[str, Callable[[], Law]] = {
-            'impedance': lambda share=share: laws.joint(stiffness=share * STIFFNESS),
-            'ESP': lambda share=share: Preserving(laws, share * STIFFNESS),
-        }
-        for name, make in made.items():
-            for robot in size.conditions:
-                line = [f'{share:g}', name, robot]
-                try:
-                    record = run(make(), CONDITIONS[robot], push, 2.0)
-                    still = run(make(), CONDITIONS[robot], nothing, 0.5)
-                except (AssertionError, ValueError) as reason:
-                    rows.append([*line, 'diverges', '', '', ''])
-                    print(f'{line}: {reason}', file=sys.stderr)
-                    continue
-                way = np.linalg.norm(record.position - record.position[-1], axis=1)
-                swings = np.flatnonzero(way[300:] > 0.05 * way.max())
-                noise = np.abs(np.diff(still.torque[-200:], axis=0)).max() / PERIOD
-                rows.append(
-                    [
-                        *line,
-                        f'{1e3 * way.max():.0f}',
-                        f'{PERIOD * (swings[-1] + 1):.2f}',
-                        f'{record.energy.max():.2f} / {record.energy.min():.4f}',
-                        f'{noise:.0f}',
-                    ]
-                )
-    return rows
-
-
-TABLES: dict[str, Callable[[Laws, Size], list[list[str]]]] = {
-    'Elastic structure preserving control': preserving,
+TABLES: dict[str, Callable[[Size], list[list[str]]]] = {
     'Deviation from the demanded stiffness': stiffness_errors,
     'Leading by hand': hands,
     'Energy that random pushes have put in, most and least': energies,
     'Contact': contacts,
-    'Switching': switches,
 }
 
 
-def table(title: str, size: Size) -> str:
+def table(job: tuple[str, Size]) -> Table:
     """Measure one of them."""
-    return f'**{title}**\n\n{grid(TABLES[title](Laws(), size))}'
+    title, size = job
+    header, *rows = TABLES[title](size)
+    return Table(title, header, rows)
 
 
-def measure(size: Size, workers: int = 1) -> str:
-    """Measure everything; tables with their titles."""
-    sizes = [size] * len(TABLES)
-    if workers == 1:
-        return '\n'.join(map(table, TABLES, sizes))
-    with ProcessPoolExecutor(workers, get_context('spawn')) as pool:
-        return '\n'.join(pool.map(table, TABLES, sizes))
+def measure(size: Size) -> list[Table]:
+    """Measure everything."""
+    return in_parallel(table, [(title, size) for title in TABLES])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the tables and write them."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.interaction', description='Robots that are touched.'
-    )
-    parser.add_argument('--size', choices=SIZES, default='quick')
-    parser.add_argument(
-        '--include',
-        type=Path,
-        default=ROOT / 'build' / 'bench' / 'interaction.inc',
-        help='file to write to, for the documentation',
-    )
-    parser.add_argument('--workers', type=int, default=1, help='processes')
-    options = parser.parse_args(arguments)
-    start = time.monotonic()
-    text = measure(SIZES[options.size], options.workers)
-    print('\n' + text)
-    options.include.parent.mkdir(parents=True, exist_ok=True)
-    options.include.write_text(text, encoding='utf-8')
-    print(f'{time.monotonic() - start:.0f} s. Written: {options.include}')
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())
+BENCHMARKS = {'interaction': Benchmark('Robots that are touched', SIZES, measure)}

@@ -6,20 +6,15 @@ their own; a client in this process sends samples at a fixed rate whether or not
 are answered, to one of them at a time and in turn, so that what disturbs the machine disturbs
 both. The ratio to the relay is what the node adds to rclpy and the middleware, or saves.
 
-    python -m benchmarks.latency --size quick
-
-measures in about six minutes at 100 Hz, 500 Hz and 1 kHz, with motions within and beyond the
-limits; what is taken while nothing comes; then beside clients of the service and a process that
-never pauses, then the rate from which on samples are left out. What the node says of itself in
-its diagnostics stands beside: how late it was, and how many samples it left out for newer ones.
-(The relay leaves samples out in the same way.) --size short does so at 1 kHz in two minutes.
+Motions are within and beyond the limits; then what is taken while nothing comes; then beside
+clients of the service and a process that never pauses; then the rate from which on samples are
+left out. What the node says of itself in its diagnostics stands beside: how late it was, and how
+many samples it left out for newer ones. (The relay leaves samples out in the same way.)
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
 import random
 import signal
@@ -30,9 +25,9 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
 import rclpy
@@ -44,9 +39,9 @@ from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from std_msgs.msg import String
 
-from benchmarks import report
 from benchmarks.cases import ROOT
-from benchmarks.latency_peers import joint_motion
+from benchmarks.ros_peers import joint_motion
+from benchmarks.tables import Benchmark, Table
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base import qos
 
@@ -60,7 +55,8 @@ LEFT_OUT = 0.01
 TRIES = 4  # for a step, of which the best counts: others on the machine cost samples too
 CONTESTANTS = ('relay', 'node')
 BEYOND = 'node, limits exceeded'  # the node again, with motions that exceed limits
-# What runs beside, by what the tables call it: arguments of `latency_peers`.
+SAMPLES_OF_CALLERS = 10_000
+# What runs beside, by what the tables call it: names in `ros_peers`.
 LOADS = {
     'nothing': (),
     'motion samples': ('motion',),
@@ -70,155 +66,83 @@ LOADS = {
 }
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """How much is measured."""
 
     rates: tuple[int, ...]  # Hz
     rounds: int
     seconds: float  # of a round
     busy_rates: tuple[int, ...]  # Hz
-    busy_samples: int
     busy_rounds: int
+    loads: tuple[str, ...]
     highest: int  # Hz
-    step_seconds: float
-    report_period: float  # s, of the diagnostics
     idle_seconds: float
 
 
 SIZES = {
-    'tiny': Size((100, 1000), 1, 0.1, (200,), 200, 1, 2000, 0.05, 0.1, 0.1),
-    'short': Size((1000,), 2, 2.0, (1000,), 10_000, 1, 64_000, 1.0, 1.0, 5.0),
-    'quick': Size((100, 500, 1000), 3, 2.0, (100, 1000), 10_000, 2, 64_000, 2.0, 1.0, 10.0),
-    'full': Size(
-        (100, 500, 1000), 10, 10.0, (100, 500, 1000), 10_000, 3, 64_000, 5.0, 1.0, 60.0
-    ),
+    'tiny': Size((1000,), 1, 0.1, (200,), 1, ('nothing',), 1000, 0.1),
+    'quick': Size((1000,), 2, 2.0, (1000,), 1, tuple(LOADS), 64_000, 5.0),
+    'full': Size((100, 500, 1000), 3, 2.0, (100, 1000), 2, tuple(LOADS), 64_000, 10.0),
 }
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Samples that were sent at one rate, and what came back.
-
-    Attributes
-    ----------
-    latencies : ndarray, shape (answered,)
-        From sending to receiving [s].
-    lost : int
-        Samples without an answer.
-    rate : float
-        Rate that the client reached [Hz].
-    cpu : float
-        Time of a processor that the process of the contestant took [s].
-    left_out : int
-        Samples that the node says to have left out.
-    lateness : list of (float, float)
-        Its p50 and p99 in every report of the node [s].
-    """
+class Stream(NamedTuple):
+    """Samples that were sent at one rate, and what came back."""
 
     latencies: np.ndarray
+    """From sending to receiving, shape (answered,) [s]."""
     lost: int
+    """Samples without an answer."""
     rate: float
-    cpu: float = 0.0
-    left_out: int = 0
-    lateness: tuple[tuple[float, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Latency:
-    """Latencies of one contestant at one rate; all rounds together [s].
-
-    What the node says of itself is NaN and 0 for the relay; `late50` and `late99` are the medians
-    of its reports.
-    """
-
-    contestant: str
-    beside: str
-    rate: int
-    samples: int
-    lost: int
-    p50: float
-    p99: float
-    p999: float
-    largest: float
-    cpu: float  # of a sample
+    """That the client reached [Hz]."""
+    cpu: float
+    """Time of a processor that the process of the contestant took [s]."""
     left_out: int
-    late50: float
-    late99: float
-
-
-@dataclass(frozen=True)
-class Sustained:
-    """The highest rate at which hardly a sample was left out [Hz], and what ended the climb."""
-
-    contestant: str
-    rate: int
-    end: str
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Calls of the service beside the stream."""
-
-    beside: str
-    answered: int
-    seconds: float  # median of a call
-
-
-@dataclass(frozen=True)
-class Results:
-    """Everything that was measured."""
-
-    idle: list[Latency]
-    sustained: list[Sustained]
-    resting: dict[str, float]  # share of a processor that each takes while nothing comes
-    busy: list[Latency]
-    calls: list[Calls]
+    """Samples that the node says to have left out."""
+    lateness: list[tuple[float, float]]
+    """Its p50 and p99 in every report of the node [s]."""
 
 
 class Probe:
     """The measuring client: one thread that sends and receives without an executor in between."""
 
     def __init__(self, domain: int, namespace: str, processes: dict[str, int]) -> None:
-        self.processes = processes
+        self.processes = {**processes, BEYOND: processes['node']}
         self._status = f'{namespace}/hodyn_node: joint_motion'
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain)
-        self._node = Node('probe', context=self._context, namespace=namespace)
-        self._description = self._node.create_publisher(
+        self._node = node = Node('probe', context=self._context, namespace=namespace)
+        self._description = node.create_publisher(
             String, 'robot_description', qos.ROBOT_DESCRIPTION
         )
-        self._publishers, self._subscriptions = {}, {}
+        self._publishers: dict[str, Any] = {}
+        self._subscriptions: dict[str, Any] = {}
         for name, inputs, outputs in (
             ('node', 'joint_motion', 'hodyn_node/joint_effort'),
             ('relay', 'relay/joint_motion', 'relay/joint_effort'),
         ):
-            self._publishers[name] = self._node.create_publisher(
-                JointMotion, inputs, qos.OUTPUT
-            )
-            self._subscriptions[name] = self._node.create_subscription(
+            self._publishers[name] = node.create_publisher(JointMotion, inputs, qos.OUTPUT)
+            self._subscriptions[name] = node.create_subscription(
                 JointEffort, outputs, lambda _: None, qos.OUTPUT, raw=True
             )
-        self._diagnostics = self._node.create_subscription(
+        for of_contestants in (self._publishers, self._subscriptions):
+            of_contestants[BEYOND] = of_contestants['node']
+        self._diagnostics = node.create_subscription(
             DiagnosticArray, '/diagnostics', lambda _: None, qos.OUTPUT
         )
-        self._left_out = 0
         self._wait_set = rclpy_implementation.WaitSet(
             1, 0, 0, 0, 0, 0, self._context.handle
         )
-        for of_contestants in (self._publishers, self._subscriptions, processes):
-            of_contestants[BEYOND] = of_contestants['node']
         values = 0.2 * np.sin(np.arange(35.0)).reshape(5, 7)
         values[0, [3, 5]] = -1.5, 1.5  # where zero is out of the range of the joint
-        within, beyond = values.copy(), values
-        beyond[0] += 10.0
+        beyond = values + 10.0 * np.eye(5)[0][:, None]
         self._bytes = {
             name: bytearray(
-                serialize_message(joint_motion(beyond if name == BEYOND else within))
+                serialize_message(joint_motion(beyond if name == BEYOND else values))
             )
-            for name in processes
+            for name in self.processes
         }
-        self._streams = 0
+        self._streams = self._left_out = 0
 
     def close(self) -> None:
         """Leave the middleware."""
@@ -228,6 +152,13 @@ class Probe:
     def describe(self, urdf: str) -> None:
         """Publish a robot description."""
         self._description.publish(String(data=urdf))
+
+    def is_matched(self, contestant: str) -> bool:
+        """Whether a contestant hears this client and is heard by it."""
+        return (
+            self._publishers[contestant].get_subscription_count() > 0
+            and self._node.count_publishers(self._subscriptions[contestant].topic_name) > 0
+        )
 
     def stream(self, contestant: str, rate: float, samples: int) -> Stream:
         """Send samples at a rate, receive the answers, and wait for those that are late."""
@@ -270,23 +201,19 @@ class Probe:
         cpu = cpu_time(self.processes[contestant]) - cpu
         latencies = (arrived - sent)[np.isfinite(arrived)]
         reached = (samples - 1) / max(sent[-1] - begin, 1e-9)
-        left_out, lateness = (0, []) if contestant == 'relay' else self._reports()
-        lost = samples - len(latencies)
-        return Stream(latencies, lost, reached, cpu, left_out, tuple(lateness))
+        said = (0, []) if contestant == 'relay' else self._reports()
+        return Stream(latencies, samples - len(latencies), reached, cpu, *said)
 
-    def resting(self, seconds: float) -> dict[str, float]:
-        """Share of a processor that each contestant takes while nothing is sent."""
-        before = {name: cpu_time(self.processes[name], True) for name in CONTESTANTS}
+    def resting(self, contestant: str, seconds: float) -> float:
+        """Share of a processor that a contestant takes while nothing is sent."""
+        pid = self.processes[contestant]
+        before = cpu_time(pid, with_children=True)
         time.sleep(seconds)
-        return {
-            name: (cpu_time(self.processes[name], True) - before[name]) / seconds
-            for name in CONTESTANTS
-        }
+        return (cpu_time(pid, with_children=True) - before) / seconds
 
     def _reports(self) -> tuple[int, list[tuple[float, float]]]:
         """Wait for the next report; return samples left out since the last call, and lateness."""
-        lateness = []
-        before = self._left_out
+        lateness, before = [], self._left_out
         now = self._node.get_clock().now().nanoseconds
         stamp, deadline = 0, time.monotonic() + TIMEOUT
         while stamp < now:
@@ -312,21 +239,21 @@ class Probe:
         wait_set.wait(int(seconds * 1e9))
         return bool(wait_set.get_ready_entities('subscription'))
 
-    def is_matched(self, contestant: str) -> bool:
-        """Whether a contestant hears this client and is heard by it."""
-        return (
-            self._publishers[contestant].get_subscription_count() > 0
-            and self._node.count_publishers(self._subscriptions[contestant].topic_name) > 0
-        )
+
+# --- Processes --------------------------------------------------------------------------------
 
 
 def cpu_time(pid: int, with_children: bool = False) -> float:
     """Time of a processor that a process has taken [s], by itself or with those it has started."""
     fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-    started = Path(f'/proc/{pid}').glob('task/*/children') if with_children else ()
-    children = [child for path in started for child in path.read_text().split()]
-    return seconds + sum(cpu_time(int(child), with_children) for child in children)
+    return seconds + sum(cpu_time(one, True) for one in children(pid) if with_children)
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process has started."""
+    tasks = Path(f'/proc/{pid}/task').glob('*/children')
+    return [int(one) for path in tasks for one in path.read_text().split()]
 
 
 @contextmanager
@@ -356,25 +283,35 @@ def process(domain: int, *arguments: str) -> Iterator[subprocess.Popen]:
             running.communicate()
 
 
+class Session(NamedTuple):
+    """Node, relay and client, all of them ready, and where they meet."""
+
+    probe: Probe
+    domain: int
+    namespace: str
+    place: tuple[str, ...]
+    """Arguments of nodes that join them."""
+
+
 @contextmanager
-def session(report_period: float) -> Iterator[tuple[Probe, int]]:
-    """Node, relay and client, all of them ready; with the ROS domain in which they meet."""
+def session() -> Iterator[Session]:
+    """Start node, relay and client."""
+    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     domain = random.randint(1, 100)
     # Others on the machine may have the same domain, but not the same names.
-    os.environ['LATENCY_NAMESPACE'] = namespace = f'latency_{uuid.uuid4().hex}'
+    os.environ['BENCHMARK_NAMESPACE'] = namespace = f'benchmark_{uuid.uuid4().hex}'
     place = ('--ros-args', '-r', f'__ns:=/{namespace}', '--log-level', 'error')
-    parameters = ('-p', 'input_timeout:=0.0', '-p', f'diagnostics_period:={report_period}')
+    parameters = ('-p', 'input_timeout:=0.0', '-p', 'diagnostics_period:=1.0')
+    node = ('hodyn_ros.ros.nodes.hodyn_node', *place, *parameters)
     with (
-        process(
-            domain, 'hodyn_ros.ros.nodes.hodyn_node', *place, *parameters
-        ) as node_process,
-        process(domain, 'benchmarks.latency_peers', 'relay', *place) as relay_process,
+        process(domain, *node) as node_process,
+        process(domain, 'benchmarks.ros_peers', 'relay', *place) as relay_process,
     ):
-        processes = {'node': node_process.pid, 'relay': relay_process.pid}
-        probe = Probe(domain, namespace, processes)
+        started = {'node': node_process, 'relay': relay_process}
+        probe = Probe(domain, namespace, {name: one.pid for name, one in started.items()})
         try:
             probe.describe(Path(share_file('urdf/panda.urdf')).read_text(encoding='utf-8'))
-            for name, running in (('node', node_process), ('relay', relay_process)):
+            for name, running in started.items():
                 deadline = time.monotonic() + TIMEOUT
                 while not probe.is_matched(name) or probe.stream(name, 1000, 1).lost:
                     if running.poll() is not None:
@@ -382,9 +319,36 @@ def session(report_period: float) -> Iterator[tuple[Probe, int]]:
                     if time.monotonic() > deadline:
                         raise RuntimeError(f'The {name} does not answer.')
                     time.sleep(0.01)
-            yield probe, domain
+            yield Session(probe, domain, namespace, place)
         finally:
             probe.close()
+
+
+# --- Measuring --------------------------------------------------------------------------------
+
+
+class Latency(NamedTuple):
+    """Latencies of one contestant at one rate; all rounds together [s]."""
+
+    contestant: str
+    rate: int
+    samples: int
+    lost: int
+    p50: float
+    p99: float
+    p999: float
+    largest: float
+    cpu: float
+    """Of a sample."""
+    left_out: int
+    """What the node says; 0 for the relay."""
+    late50: float
+    """Median of its reports; NaN for the relay."""
+    late99: float
+
+    def ratios(self, relay: Latency, *names: str) -> list[str]:
+        """Quotients to the relay."""
+        return [f'{getattr(self, k) / max(getattr(relay, k), 1e-9):.2f}' for k in names]
 
 
 def latencies(
@@ -392,243 +356,144 @@ def latencies(
     rates: Sequence[int],
     rounds: int,
     seconds: float,
-    beside: str = 'nothing',
     contestants: Sequence[str] = CONTESTANTS,
-) -> list[Latency]:
-    """Latencies of the contestants at all rates, in turn."""
-    streams: dict[tuple[str, int], list[Stream]] = {}
+) -> dict[int, list[Latency]]:
+    """Latencies of the contestants at all rates, in turn; the relay first."""
+    streams: dict[tuple[int, str], list[Stream]] = {}
     for _ in range(rounds):
         for rate in rates:
             for contestant in random.sample(contestants, len(contestants)):
-                samples = max(round(rate * seconds), 2)
-                streams.setdefault((contestant, rate), []).append(
-                    probe.stream(contestant, rate, samples)
-                )
-    rows = []
-    for (contestant, rate), found in sorted(streams.items(), key=lambda item: item[0][1]):
-        values = np.concatenate([stream.latencies for stream in found])
-        lost = sum(stream.lost for stream in found)
-        p50, p99, p999 = (
-            np.percentile(values, [50.0, 99.0, 99.9]) if len(values) else [np.nan] * 3
-        )
-        samples = len(values) + lost
-        late = [pair for stream in found for pair in stream.lateness] or [(np.nan, np.nan)]
-        rows.append(
-            Latency(
-                contestant,
-                beside,
-                rate,
-                samples,
-                lost,
-                *(float(value) for value in (p50, p99, p999, values.max(initial=0.0))),
+                stream = probe.stream(contestant, rate, max(round(rate * seconds), 2))
+                streams.setdefault((rate, contestant), []).append(stream)
+    rows: dict[int, list[Latency]] = {}
+    for rate in rates:
+        for contestant in contestants:
+            found = streams[rate, contestant]
+            values = np.concatenate([stream.latencies for stream in found])
+            lost = sum(stream.lost for stream in found)
+            samples = len(values) + lost
+            shares = [np.nan] * 4
+            if len(values):
+                shares = np.percentile(values, (50.0, 99.0, 99.9, 100.0)).tolist()
+            late = [pair for stream in found for pair in stream.lateness]
+            row = Latency(
+                *(contestant, rate, samples, lost, *shares),
                 sum(stream.cpu for stream in found) / samples,
                 sum(stream.left_out for stream in found),
-                *(float(value) for value in np.median(late, axis=0)),
+                *np.median(late or [(np.nan, np.nan)], axis=0),
             )
-        )
+            rows.setdefault(rate, []).append(row)
     return rows
 
 
-def sustained_rate(probe: Probe, contestant: str, size: Size) -> Sustained:
-    """Double the rate until samples are left out, or the client cannot keep up."""
-    best, rate, end = 0, 1000, f'not tried beyond {size.highest} Hz'
+def sustained_rate(probe: Probe, contestant: str, size: Size) -> tuple[int, str]:
+    """Double the rate until samples are left out or the client cannot keep up; what ended it."""
+    best, rate = 0, 1000
     while rate <= size.highest:
         for _ in range(TRIES):
-            stream = probe.stream(contestant, rate, round(rate * size.step_seconds))
+            stream = probe.stream(contestant, rate, round(rate * size.seconds))
             share = stream.lost / (stream.lost + len(stream.latencies))
             if share <= LEFT_OUT:
                 break
         else:
-            end = f'{rate} Hz: {100 * share:.2g} % left out'
-            break
+            return best, f'{rate} Hz: {100 * share:.2g} % left out'
         if stream.rate < 0.95 * rate:
-            end = f'{rate} Hz: the client sends {stream.rate:.0f} Hz at most'
-            break
+            return best, f'{rate} Hz: the client sends {stream.rate:.0f} Hz at most'
         best, rate = rate, 2 * rate
-    return Sustained(contestant, best, end)
+    return best, f'not tried beyond {size.highest} Hz'
 
 
-def beside_load(
-    probe: Probe, domain: int, beside: str, size: Size
-) -> tuple[list[Latency], list[Calls]]:
-    """Latencies while other processes have something to do, and the calls of those that call."""
-    calls = []
+def beside(
+    meeting: Session, load: str, size: Size
+) -> tuple[dict[int, list[Latency]], float | None]:
+    """Latencies while other processes have something to do, and the median of a call [s]."""
+    took: list[float] = []
     with ExitStack() as stack:
-        running = []
-        for kind in LOADS[beside]:
-            peer = ('benchmarks.latency_peers', kind, str(size.busy_samples))
-            running.append(stack.enter_context(process(domain, *peer)))
+        running = {}
+        for kind in LOADS[load]:
+            peer = ('benchmarks.ros_peers', kind, str(SAMPLES_OF_CALLERS))
+            running[kind] = stack.enter_context(process(meeting.domain, *peer))
         # The first call is answered: all is compiled.
-        firsts = [peer.stdout.readline() for peer in running]
+        firsts = [peer.stdout.readline() for peer in running.values()]
         if not all(firsts):
             raise RuntimeError('The service does not answer, or a process has not started.')
-        rows = latencies(probe, size.busy_rates, size.busy_rounds, size.seconds, beside)
-        for kind, peer, first in zip(LOADS[beside], running, firsts):
+        rows = latencies(meeting.probe, size.busy_rates, size.busy_rounds, size.seconds)
+        for first, (kind, peer) in zip(firsts, running.items()):
             if peer.poll() is not None:
                 raise RuntimeError(f'The process {kind} has ended: {peer.stderr.read()}')
             peer.send_signal(signal.SIGTERM)
             # A line that the signal has cut off has no end.
             lines = [first, *peer.stdout.read().splitlines(keepends=True)]
             if kind != 'loop':
-                durations = [float(line) for line in lines if line.endswith('\n')]
-                calls.append(Calls(beside, len(durations), median(durations)))
-    return rows, calls
+                took += [float(line) for line in lines if line.endswith('\n')]
+    return rows, median(took) if took else None
 
 
-def measure(size: Size) -> Results:
-    """Measure everything."""
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    with session(size.report_period) as (probe, domain):
-        for contestant in CONTESTANTS:  # the first messages of a process are slower
-            probe.stream(contestant, 1000, round(500 * size.seconds))
-        everyone = (*CONTESTANTS, BEYOND)
-        idle = latencies(probe, size.rates, size.rounds, size.seconds, contestants=everyone)
-        resting = probe.resting(size.idle_seconds)
-        busy, calls = [], []
-        for beside in LOADS:
-            rows, called = beside_load(probe, domain, beside, size)
-            busy += rows
-            calls += called
-        sustained = [sustained_rate(probe, contestant, size) for contestant in CONTESTANTS]
-    return Results(idle, sustained, resting, busy, calls)
-
-
-def text(results: Results) -> str:
-    """Tables as reStructuredText."""
-    return '\n'.join(
-        [
-            '.. rubric:: From sending a motion to receiving its efforts [µs]\n',
-            idle_table(results),
-            '.. rubric:: Highest rate at which no more than 1 % of the samples are left out\n',
-            sustained_table(results),
-            '.. rubric:: Beside what other processes do [µs]\n',
-            busy_table(results),
-        ]
-    )
-
-
-def idle_table(results: Results) -> str:
+def idle_table(found: dict[int, list[Latency]]) -> Table:
     """Percentiles at each rate, with the ratio to the relay."""
-    lines = [['rate', '', 'p50', 'p99', 'p99.9', 'CPU per sample', 'samples', 'unanswered']]
-    by_rate = {(row.rate, row.contestant): row for row in results.idle}
-    for rate in sorted({row.rate for row in results.idle}):
-        relay, *nodes = (by_rate[rate, contestant] for contestant in (*CONTESTANTS, BEYOND))
+    rows = []
+    for rate, (relay, *nodes) in found.items():
         for row in (relay, *nodes):
-            lines.append(
-                [
-                    f'{rate} Hz',
-                    row.contestant,
-                    *(
-                        _microseconds(value)
-                        for value in (row.p50, row.p99, row.p999, row.cpu)
-                    ),
-                    str(row.samples),
-                    str(row.lost),
-                ]
+            times = map(_microseconds, (row.p50, row.p99, row.p999, row.cpu))
+            rows.append(
+                [f'{rate} Hz', row.contestant, *times, f'{row.samples}', f'{row.lost}']
             )
         for node in nodes:
-            ratios = (_ratio(node, relay, name) for name in ('p50', 'p99', 'p999', 'cpu'))
-            lines.append([f'{rate} Hz', f'{node.contestant} / relay', *ratios, '', ''])
-    return report.grid(lines)
+            ratios = node.ratios(relay, 'p50', 'p99', 'p999', 'cpu')
+            rows.append([f'{rate} Hz', f'{node.contestant} / relay', *ratios, '', ''])
+    header = ['rate', '', 'p50', 'p99', 'p99.9', 'CPU per sample', 'samples', 'unanswered']
+    return Table('From sending a motion to receiving its efforts [µs]', header, rows)
 
 
-def sustained_table(results: Results) -> str:
-    """Highest rates, and what is taken while nothing comes."""
-    lines = [['', 'sustained', 'next step', 'at rest, of a core']]
-    for row in results.sustained:
-        share = f'{100 * results.resting[row.contestant]:.2f} %'
-        lines.append([row.contestant, f'{row.rate} Hz', row.end, share])
-    return report.grid(lines)
-
-
-def busy_table(results: Results) -> str:
-    """Percentiles with and without other processes, and what the node says of itself."""
-    lines = [
-        [
-            *('beside', 'rate', '', 'p50', 'p99', 'largest', 'unanswered'),
-            *(
-                'p50 / relay',
-                'p99 / relay',
-                'late p50',
-                'late p99',
-                'left out',
-                'a call takes',
-            ),
-        ]
-    ]
-    calls = {row.beside: f'{1e3 * row.seconds:.0f} ms' for row in results.calls}
-    names = list(LOADS)
-    relays = {
-        (row.beside, row.rate): row
-        for row in results.busy
-        if row.contestant == CONTESTANTS[0]
-    }
-    for row in sorted(results.busy, key=lambda row: (names.index(row.beside), row.rate)):
-        relay = relays[row.beside, row.rate]
-        said = (_ratio(row, relay, 'p50'), _ratio(row, relay, 'p99'))
-        said += (_microseconds(row.late50), _microseconds(row.late99), str(row.left_out))
-        lines.append(
-            [
-                row.beside,
-                f'{row.rate} Hz',
-                row.contestant,
-                *(_microseconds(value) for value in (row.p50, row.p99, row.largest)),
-                f'{100 * row.lost / row.samples:.2g} %',
-                *(said if row is not relay else len(said) * ('',)),
-                calls.get(row.beside, ''),
+def busy_rows(
+    load: str, found: dict[int, list[Latency]], call: float | None
+) -> list[list[str]]:
+    """Percentiles beside a load, and what the node says of itself."""
+    took, rows = '' if call is None else f'{1e3 * call:.0f} ms', []
+    for rate, (relay, *nodes) in found.items():
+        for row in (relay, *nodes):
+            said = [
+                *row.ratios(relay, 'p50', 'p99'),
+                *map(_microseconds, (row.late50, row.late99)),
+                str(row.left_out),
             ]
-        )
-    return report.grid(lines)
-
-
-def _ratio(row: Latency, relay: Latency, name: str) -> str:
-    return f'{getattr(row, name) / max(getattr(relay, name), 1e-9):.2f}'
+            times = map(_microseconds, (row.p50, row.p99, row.largest))
+            share = f'{100 * row.lost / row.samples:.2g} %'
+            rows.append([load, f'{rate} Hz', row.contestant, *times, share])
+            rows[-1] += [*(said if row is not relay else [''] * 5), took]
+    return rows
 
 
 def _microseconds(seconds: float) -> str:
     return f'{1e6 * seconds:.0f}'
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the tables and write them."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.latency', description=__doc__.split('\n')[0]
-    )
-    parser.add_argument(
-        '--size',
-        choices=SIZES,
-        default='quick',
-        help='short: 1 kHz alone; quick: some minutes; full: more repetitions; tiny: '
-        'to see that all works',
-    )
-    parser.add_argument(
-        '-o',
-        '--output',
-        type=Path,
-        default=ROOT / 'build' / 'bench',
-        help='folder to write to',
-    )
-    parser.add_argument(
-        '--include',
-        type=Path,
-        metavar='FILE',
-        help='write the tables for the documentation too',
-    )
-    options = parser.parse_args(arguments)
-    results = measure(SIZES[options.size])
-    tables = text(results)
-    print(tables)
-    options.output.mkdir(parents=True, exist_ok=True)
-    files = [options.output / 'latency.rst', options.output / 'latency.json']
-    files[0].write_text(tables, encoding='utf-8')
-    values = {'machine': report.machine(), **asdict(results)}
-    files[1].write_text(json.dumps(values, indent=1) + '\n', encoding='utf-8')
-    if options.include:
-        options.include.write_text(tables, encoding='utf-8')
-        files.append(options.include)
-    print('Written:', *files, sep='\n  ')
-    return 0
+def measure(size: Size) -> list[Table]:
+    """Measure everything."""
+    with session() as meeting:
+        probe = meeting.probe
+        for contestant in CONTESTANTS:  # the first messages of a process are slower
+            probe.stream(contestant, 1000, round(500 * size.seconds))
+        everyone = (*CONTESTANTS, BEYOND)
+        idle = latencies(probe, size.rates, size.rounds, size.seconds, everyone)
+        resting = {name: probe.resting(name, size.idle_seconds) for name in CONTESTANTS}
+        busy = [row for k in size.loads for row in busy_rows(k, *beside(meeting, k, size))]
+        sustained = {name: sustained_rate(probe, name, size) for name in CONTESTANTS}
+    rows = [
+        [name, f'{rate} Hz', end, f'{100 * resting[name]:.2f} %']
+        for name, (rate, end) in sustained.items()
+    ]
+    busy_header = ['beside', 'rate', '', 'p50', 'p99', 'largest', 'unanswered']
+    busy_header += ['p50 / relay', 'p99 / relay', 'late p50', 'late p99', 'left out']
+    return [
+        idle_table(idle),
+        Table(
+            'Highest rate at which no more than 1 % of the samples are left out',
+            ['', 'sustained', 'next step', 'at rest, of a core'],
+            rows,
+        ),
+        Table('Beside what other processes do [µs]', [*busy_header, 'a call takes'], busy),
+    ]
 
 
-if __name__ == '__main__':
-    sys.exit(main())
+BENCHMARKS = {'latency': Benchmark('Latency of the node, beside a relay', SIZES, measure)}

@@ -27,28 +27,28 @@ UNDISTURBED = 0.97
 
 
 class NotInstalled(Exception):
-    """A contestant that cannot take part, with the reason."""
+    """Something that a benchmark or a contestant needs is missing, with the reason."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """One way to compute efforts.
+    """One way to compute something.
 
     Attributes
     ----------
     name : str
         Unique in a table.
     order : int
-        Highest derivative of the efforts that it computes.
+        Highest derivative that it computes.
     samples : int
         How many samples of the case one call of `run` goes through, from the first.
     run : callable
         What is timed.
     result : callable
-        Efforts that the last `run` left behind, shape (samples, order + 1, n), joints in model
-        order; not timed.
+        What the last `run` left behind, shape (samples, order + 1, n), joints in model order;
+        not timed.
     threads : int
-        How many threads it may use.
+        How many threads it may use. With more than one, waiting is a part of the time.
     note : str
         What a reader should know, in a few words.
     """

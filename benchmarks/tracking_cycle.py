@@ -1,15 +1,12 @@
 """Cycle times of a generated tracking controller in the loop, beside its law in Python.
 
-    python -m benchmarks.tracking_cycle [--size full] [--minutes N]
-        [-o doc/benchmarks/tracking_cycle.inc]
-
 A Panda with springs in its joints goes there and back in 2.6 s, again and again. What `hodyn
 generate --ros2-control` writes controls it: compiled with the options of its package, with the
 stand-ins for ROS that the tests have. A cycle is one `update`, in which the controller reads the
 positions, computes what is wanted, evaluates the law and writes the torques; it is timed inside
 the library. The law in Python gets the same measurements, and what is wanted from scipy. The
 robot, simulated in between, follows the controller; encoders have 20 bits, and torques act a
-cycle later, of which the law knows. benchmarks/elastic_plant.py simulates it.
+cycle later, of which the law knows. test/support/control_plant.py simulates it.
 """
 
 from __future__ import annotations
@@ -17,11 +14,9 @@ from __future__ import annotations
 import ctypes
 import re
 import resource
-import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,18 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BPoly
 
-from benchmarks import compilation
-from benchmarks.elastic_plant import LINKS, MOTORS, TORQUES, ElasticPlant
-from benchmarks.report import grid, options
+from benchmarks import cases, compilation  # noqa: F401 - the tests are on the path
+from benchmarks.tables import Benchmark, Table
 from hodyn_ros import RobotModel, generate_code
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import tracking_controller, warm_up
 
-Array = NDArray[np.float64]
-
-# The tests, which are no package, are on the path since `benchmarks.report` imports `cases`.
-from support import compilers, plugins  # noqa: E402
-from support.control_cases import (  # noqa: E402
+from support import compilers, plugins  # isort: skip
+from support.control_plant import Plant  # isort: skip
+from support.control_cases import (  # isort: skip
     HOME,
     JOINTS,
     LINK_STEP,
@@ -51,6 +43,10 @@ from support.control_cases import (  # noqa: E402
     TORQUE_LIMITS,
 )
 
+Array = NDArray[np.float64]
+
+LINKS, MOTORS = 0, 2  # rows of a state
+STEP = 5e-4  # s, of the integration at most
 DROPS = 0.01
 """Probability that a cycle finds no measurement: all positions are NaN."""
 
@@ -64,7 +60,7 @@ PATH = BPoly.from_derivatives(
     KNOTS, np.stack([POSES, *[np.zeros((3, len(HOME)))] * 4], axis=1)
 )
 FLAGS = ('-O2', '-DNDEBUG', '-fPIC', '-shared')
-SIZES = {'tiny': 0.01, 'quick': 0.5, 'full': 10.0}
+SIZES = {'tiny': 0.01, 'quick': 0.2, 'full': 10.0}
 """Minutes of the robot's time, of all cases together."""
 
 SOURCE = """
@@ -179,10 +175,6 @@ class Case(NamedTuple):
 CASES = (Case(1000), Case(1000, DROPS), Case(2000), Case(4000))
 
 
-def _pointer(array: Array) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
-
-
 def law_of(rate: int) -> Any:
     """The law of a rate [Hz], to whose drives a torque takes a cycle."""
     model = RobotModel.from_urdf(PANDA)
@@ -207,31 +199,29 @@ def build(law: Any, folder: Path) -> ctypes.CDLL:
     assert options is not None
     law_in_c, library = folder / 'law.o', folder / 'controller.so'
     source = kernel / 'robot_dynamics.c'
-    compilers.run(
-        compilers.C_COMPILERS[0],
-        '-std=c99',
-        *options[1].split(),
-        '-fPIC',
-        '-c',
-        source,
-        '-o',
-        law_in_c,
-    )
+    flags = ('-std=c99', *options[1].split(), '-fPIC', '-c')
+    compilers.run(compilers.C_COMPILERS[0], *flags, source, '-o', law_in_c)
     driver.write_text(SOURCE)
-    plugins.compile_plugin(
-        library,
-        plugins.KILTED,
-        folder / 'src' / 'plugin.cpp',
-        driver,
-        law_in_c,
-        include=(kernel,),
-        flags=FLAGS,
-    )
+    parts = folder / 'src' / 'plugin.cpp', driver, law_in_c
+    plugins.compile_plugin(library, plugins.KILTED, *parts, include=(kernel,), flags=FLAGS)
     loaded = compilation.load(library)
-    loaded.begin.restype = ctypes.c_void_p
-    loaded.cycle.restype = loaded.lead.restype = ctypes.c_double
-    for function in (loaded.send, loaded.restart, loaded.interrupted):
-        function.restype = ctypes.c_bool
+    pointer, time_ns, truth, number = (
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.c_bool,
+        ctypes.c_double,
+    )
+    for name, result, *arguments in (
+        ('lead', number),
+        ('begin', pointer, time_ns, pointer),
+        ('restart', truth, pointer, time_ns, pointer),
+        ('end', None, pointer),
+        ('interrupted', truth, pointer),
+        ('send', truth, pointer, time_ns, ctypes.c_int, pointer, pointer),
+        ('cycle', number, pointer, time_ns, time_ns, pointer, pointer),
+    ):
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
     return loaded
 
 
@@ -263,9 +253,8 @@ class Loop:
     def __init__(self, case: Case, law: Any, library: ctypes.CDLL) -> None:
         self.case, self.law, self._library = case, law, library
         self.period = 10**9 // case.rate
-        self.plant = ElasticPlant(
-            PANDA, STIFFNESS, MOTOR_INERTIA, TORQUE_LIMITS, 'panda_link8'
-        )
+        self.plant = Plant(PANDA, JOINTS, STIFFNESS, MOTOR_INERTIA, limits=TORQUE_LIMITS)
+        self._substeps = int(np.ceil(1e-9 * self.period / STEP))
         self.state = self.plant.at_rest(POSES[0])
         self._wanted, self._exact = (
             self._motion(1e-9 * self.period, lead) for lead in (library.lead(), 0.0)
@@ -274,11 +263,10 @@ class Loop:
         self.times = {'Python': array('d'), 'C': array('d')}
         self.longest = {'Python': 0.0, 'C': 0.0}
         self.difference = self.error = 0.0
-        self._acting = self._torque = self.state[TORQUES].copy()
+        self._acting = self._torque = self.plant.torque
         self._now = self.START
-        self._one = ctypes.c_void_p(
-            library.begin(ctypes.c_int64(self._now), _pointer(self._measured()))
-        )
+        places = self._measured()
+        self._one = library.begin(self._now, places.ctypes.data)
 
     @staticmethod
     def _motion(period: float, lead: float) -> Array:
@@ -311,11 +299,16 @@ class Loop:
         wanted[:send, 0] = self._restart()
         for i in range(count):
             if i == send:
-                self._send(self._now + round(1e9 * BEFORE))
+                stamp = self._now + round(1e9 * BEFORE)
+                arrays = KNOTS.ctypes.data, POSES.ctypes.data
+                if not self._library.send(self._one, stamp, len(KNOTS), *arrays):
+                    raise RuntimeError('The controller refuses the motion.')
             self._cycle(wanted[i], i > 0 and self._random.random() < self.case.drops)
             # The torque of the cycle before still acts.
             self.error += np.sum((self.state[LINKS] - self._exact[i, 0]) ** 2)
-            self.state = self.plant.advance(self.state, self._acting, 1e-9 * self.period)
+            self.state = self.plant.hold(
+                self.state, self._acting, 1e-9 * self.period, self._substeps
+            )
             self._acting = self._torque
             self._now += self.period
 
@@ -325,30 +318,16 @@ class Loop:
         The law in Python does not move the robot: its integral action would add up roundings.
         """
         places = self._measured()
-        if not self._library.restart(
-            self._one, ctypes.c_int64(self._now), _pointer(places)
-        ):
+        if not self._library.restart(self._one, self._now, places.ctypes.data):
             raise RuntimeError('The controller does not begin.')
         self.law.reset()
         return places[: len(JOINTS)]
 
-    def _send(self, stamp: int) -> None:
-        taken = self._library.send(
-            self._one, ctypes.c_int64(stamp), len(KNOTS), _pointer(KNOTS), _pointer(POSES)
-        )
-        if not taken:
-            raise RuntimeError('The controller refuses the motion.')
-
     def _cycle(self, wanted: Array, is_missing: bool) -> None:
         places = np.full(2 * len(JOINTS), np.nan) if is_missing else self._measured()
         torque, n = np.empty(len(JOINTS)), len(JOINTS)
-        took = self._library.cycle(
-            self._one,
-            ctypes.c_int64(self._now),
-            ctypes.c_int64(self.period),
-            _pointer(places),
-            _pointer(torque),
-        )
+        arrays = places.ctypes.data, torque.ctypes.data
+        took = self._library.cycle(self._one, self._now, self.period, *arrays)
         self._note('C', took, self._library.interrupted(self._one))
         switches, start = _switches(), time.perf_counter()
         command = self.law.evaluate(
@@ -387,7 +366,7 @@ class Loop:
         self._library.end(self._one)
 
 
-def measure(minutes: float) -> str:
+def measure(minutes: float) -> list[Table]:
     """Table of all cases, which take turns, for minutes of the robot's time altogether.
 
     Raises
@@ -408,44 +387,17 @@ def measure(minutes: float) -> str:
             left -= BEGIN + 2.0 * LEG + REST
     for loop in loops:
         loop.close()
-    head = [
-        'rate',
-        'missing',
-        'cycles',
-        'law in',
-        'median [µs]',
-        '99.9 %',
-        'longest',
-        'worst',
-    ]
-    head += ['difference', 'links [mrad]']
-    text = grid([head, *(row for loop in loops for row in loop.rows())])
-    if any(loop.difference > TOLERANCE for loop in loops):
-        raise RuntimeError(f'Torques in C are not those in Python:\n{text}')
-    return text
+        if loop.difference > TOLERANCE:
+            raise RuntimeError(f'{loop.case}: torques in C are not those in Python.')
+    header = ['rate', 'missing', 'cycles', 'law in', 'median [µs]', '99.9 %', 'longest']
+    header += ['worst', 'difference', 'links [mrad]']
+    return [Table('Cycle times', header, [row for loop in loops for row in loop.rows()])]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table and write it."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    minutes = None
-    if '--minutes' in given:
-        at = given.index('--minutes')
-        minutes = float(given[at + 1])
-        del given[at : at + 2]
-    description = (
-        'Cycle times of a generated tracking controller, beside its law in Python.'
+BENCHMARKS = {
+    'tracking_cycle': Benchmark(
+        'Cycle times of a generated tracking controller, beside its law in Python',
+        SIZES,
+        measure,
     )
-    meaning = "minutes of the robot's time"
-    chosen = options(given, 'tracking_cycle', description, SIZES, meaning)
-    start = time.monotonic()
-    text = measure(SIZES[chosen.size] if minutes is None else minutes)
-    print(text)
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text(text, encoding='utf-8')
-    print(f'{time.monotonic() - start:.0f} s. Written: {chosen.output}')
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())
+}

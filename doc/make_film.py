@@ -5,7 +5,7 @@ planners make it that know no others; the other keeps the limits of jerk and tor
 Links have the colours of `hodyn_ros.plotting.view`; a red one stays so for `GLOW`, or it could
 not be seen.
 
-Elastic: the condition "all" of benchmarks/elastic_joints.py under two laws. Deviations from the
+Elastic: the case "all" of benchmarks/laws.py under two laws. Deviations from the
 motion, which stands behind the robot in grey, are magnified.
 """
 
@@ -49,7 +49,7 @@ SIDES = 16  # of a circle
 
 
 LAWS = (
-    ('PD', 20.0, 'PD control of the motors, and the weight'),
+    ('PD + gravity', 20.0, 'PD control of the motors, and the weight'),
     ('tracking', 50.0, 'tracking_controller, of the same robot'),
 )
 MAGNIFIED = 10.0
@@ -151,13 +151,13 @@ def retiming(model: RobotModel) -> tuple[Kind, list[Curve]]:
 def elastic(_: RobotModel) -> tuple[Kind, list[Curve]]:
     """Two laws of elastic joints on a robot that is not as they think."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from benchmarks.elastic_joints import ROWS, Job, run
+    from benchmarks.laws import ALL, TORQUE_LIMITS, Job, run
 
     found = []
     for law, bandwidth, title in LAWS:
-        record = run(Job(law, bandwidth, 'mujoco', 'all'))
-        wanted = ROWS['all'][0].motion(record.times)[:, 0]
-        parts = np.abs(record.torque) / record.torque_limits
+        record = run(Job(law, bandwidth, ALL))
+        wanted = ALL.motion(record.times)[:, 0]
+        parts = np.abs(record.torque) / TORQUE_LIMITS
         found.append(
             Curve(
                 title,

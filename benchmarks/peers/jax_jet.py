@@ -1,7 +1,6 @@
 """JAX: the recursive Newton-Euler algorithm, differentiated by Taylor mode (jet), compiled.
 
-One sample at a time (jit), and vectorised over samples (vmap). In double precision. The algorithm
-is written for 3-vectors: as a graph of scalars it runs a hundred times as long.
+One sample at a time (jit), and vectorised over samples (vmap), in double precision.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import newton_euler
 from benchmarks.cases import Case
 from benchmarks.timing import Contestant, NotInstalled
 
@@ -36,8 +36,16 @@ def contestants(case: Case) -> list[Contestant]:
     jax.config.update('jax_enable_x64', True)
     jnp = jax.numpy
 
-    def rnea(q: Any, qd: Any, q2d: Any) -> Any:
-        return _rnea(jnp, case, q, qd, q2d)
+    def cross(x: Any, y: Any) -> Any:
+        # jet has no rule for what jnp.cross does inside.
+        ways = (1, 2), (2, 0), (0, 1)
+        return jnp.stack([x[j] * y[k] - x[k] * y[j] for j, k in ways])
+
+    use = newton_euler.Arithmetic(jnp.sin, jnp.cos, jnp.array, cross)
+
+    def rnea(*motion: Any) -> Any:
+        efforts = newton_euler.efforts(use, case.bodies, case.model.gravity, *motion)
+        return jnp.stack(efforts)
 
     def efforts(motion: Any) -> Any:
         q, qd, q2d, q3d, q4d = motion
@@ -67,56 +75,3 @@ def contestants(case: Case) -> list[Contestant]:
             lambda: np.array(latest['single']),
         ),
     ]
-
-
-def _rnea(jnp: Any, case: Case, q: Any, qd: Any, q2d: Any) -> Any:
-    """Compute efforts; the equations are those of `newton_euler.efforts`."""
-    z = np.array([0.0, 0.0, 1.0])
-    rotations: list[Any] = []
-    positions: list[Any] = []
-    motions: list[tuple[Any, ...]] = []
-    loads: list[tuple[Any, ...]] = []
-    for body in case.bodies:
-        i = body.coordinate
-        if body.parent < 0:
-            w, wd, a = jnp.zeros(3), jnp.zeros(3), -jnp.array(case.model.gravity)
-        else:
-            w, wd, a = motions[body.parent]
-        R, p = jnp.array(body.rotation), jnp.array(body.position)
-        if body.slides:
-            p = p + R @ z * q[i]
-        else:
-            s, c, zero, one = jnp.sin(q[i]), jnp.cos(q[i]), jnp.zeros(()), jnp.ones(())
-            R = R @ jnp.stack([c, -s, zero, s, c, zero, zero, zero, one]).reshape(3, 3)
-        a = R.T @ (a + _cross(jnp, wd, p) + _cross(jnp, w, _cross(jnp, w, p)))
-        w, wd = R.T @ w, R.T @ wd
-        if body.slides:
-            a = a + 2.0 * _cross(jnp, w, z * qd[i]) + z * q2d[i]
-        else:
-            wd = wd + _cross(jnp, w, z * qd[i]) + z * q2d[i]
-            w = w + z * qd[i]
-        rotations.append(R)
-        positions.append(p)
-        motions.append((w, wd, a))
-        h = jnp.array(body.first_moment)
-        force = body.mass * a + _cross(jnp, wd, h) + _cross(jnp, w, _cross(jnp, w, h))
-        moment = body.inertia @ wd + _cross(jnp, w, body.inertia @ w) + _cross(jnp, h, a)
-        loads.append((moment, force))
-
-    results = [jnp.zeros(())] * len(case.bodies)
-    for index in reversed(range(len(case.bodies))):
-        body, (moment, force) = case.bodies[index], loads[index]
-        results[body.coordinate] = force[2] if body.slides else moment[2]
-        if body.parent >= 0:
-            before = loads[body.parent]
-            force = rotations[index] @ force
-            moment = rotations[index] @ moment + _cross(jnp, positions[index], force)
-            loads[body.parent] = before[0] + moment, before[1] + force
-    return jnp.stack(results)
-
-
-def _cross(jnp: Any, x: Any, y: Any) -> Any:
-    # jet has no rule for what jnp.cross does inside.
-    return jnp.stack(
-        [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
-    )

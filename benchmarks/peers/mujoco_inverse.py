@@ -6,6 +6,7 @@ Everything that costs time beside the inverse dynamics and can be turned off is.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +65,7 @@ def from_python(case: Case) -> list[Contestant]:
             inverse(model, data)
             result[:] = found
 
-    return [
-        Contestant(
-            'MuJoCo mj_inverse from Python',
-            0,
-            len(motion),
-            run,
-            lambda: _in_model_order(efforts, order),
-        )
-    ]
+    return [_contestant('from Python', run, efforts, order)]
 
 
 def in_c(case: Case) -> list[Contestant]:
@@ -85,24 +78,21 @@ def in_c(case: Case) -> list[Contestant]:
 
     def run() -> None:
         # The bindings know the addresses of the structures behind their objects.
-        loop(
-            model._address,
-            data._address,
-            samples,
-            K,
-            motion.ctypes.data,
-            efforts.ctypes.data,
-        )
+        structures = model._address, data._address
+        loop(*structures, samples, K, motion.ctypes.data, efforts.ctypes.data)
 
-    return [
-        Contestant(
-            'MuJoCo mj_inverse C loop',
-            0,
-            samples,
-            run,
-            lambda: _in_model_order(efforts, order),
-        )
-    ]
+    return [_contestant('C loop', run, efforts, order)]
+
+
+def _contestant(
+    how: str, run: Callable[[], None], efforts: Array, order: list[int]
+) -> Contestant:
+    def in_model_order() -> Array:
+        result = np.empty_like(efforts)
+        result[..., order] = efforts
+        return result
+
+    return Contestant(f'MuJoCo mj_inverse {how}', 0, len(efforts), run, in_model_order)
 
 
 def _model(case: Case) -> tuple[Any, Any, Any, list[int]]:
@@ -122,12 +112,6 @@ def _model(case: Case) -> tuple[Any, Any, Any, list[int]]:
     names = [model.joint(i).name for i in range(model.njnt)]
     order = [case.model.joint_names.index(name) for name in names]
     return mujoco, model, mujoco.MjData(model), order
-
-
-def _in_model_order(efforts: Array, order: list[int]) -> Array:
-    result = np.empty_like(efforts)
-    result[..., order] = efforts
-    return result
 
 
 def _loop(package: Path) -> Any:

@@ -1,16 +1,14 @@
-"""Pinocchio called from Python, sample by sample, and finite differences on it."""
+"""Pinocchio called from Python, sample by sample, and what all contestants with it share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import Case
-from benchmarks.peers.pinocchio_model import STEP, PinocchioModel, pinocchio
-from benchmarks.timing import Contestant
+from benchmarks.timing import Contestant, NotInstalled
 
 Array = NDArray[np.float64]
 
@@ -18,73 +16,64 @@ Array = NDArray[np.float64]
 SAMPLES = 200
 
 
-def contestants(case: Case) -> list[Contestant]:
-    """Efforts alone, and with two derivatives by central differences."""
+def pinocchio() -> Any:
+    """Import Pinocchio; raises NotInstalled."""
+    try:
+        import pinocchio
+    except ImportError:
+        raise NotInstalled('pin is not installed') from None
+    return pinocchio
+
+
+class PinocchioModel:
+    """Pinocchio's model of a case, and motions and efforts in its order of joints.
+
+    Attributes
+    ----------
+    model, data
+        Those of Pinocchio.
+    motion : ndarray, shape (N, 5, n)
+        Of the case, in Pinocchio's order, C-contiguous.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.model: Any = pinocchio().buildModelFromXML(case.urdf)
+        self.data: Any = self.model.createData()
+        self._order = [case.model.joint_names.index(name) for name in self.model.names[1:]]
+        self.motion: Array = self.in_pinocchio_order(case.motion)
+
+    def in_pinocchio_order(self, values: Array) -> Array:
+        """Values of the joints of the case, shape (..., n), in Pinocchio's order."""
+        return np.ascontiguousarray(values[..., self._order])
+
+    def in_model_order(self, efforts: Array) -> Array:
+        """Efforts of Pinocchio's joints, shape (..., n), in the order of the case."""
+        result = np.empty_like(efforts)
+        result[..., self._order] = efforts
+        return result
+
+
+def inverse_dynamics(case: Case) -> list[Contestant]:
+    """Efforts alone."""
     pin = PinocchioModel(case)
-    model, data, rnea = pin.model, pin.data, pinocchio().rnea
-    motion = pin.motion[:SAMPLES]
-    samples = len(motion)
-    rows = [(sample[0], sample[1], sample[2]) for sample in motion]
-    latest: dict[str, list[Any]] = {}
-
-    def efforts() -> None:
-        latest['efforts'] = [rnea(model, data, q, qd, q2d) for q, qd, q2d in rows]
-
-    def differences() -> None:
-        latest['differences'] = results = []
-        for sample in motion:
-            results.append(_differences(model, data, rnea, *sample))
-
-    return [
-        Contestant(
-            'pin.rnea from Python',
-            0,
-            samples,
-            efforts,
-            lambda: pin.in_model_order(np.array(latest['efforts'])[:, None]),
-        ),
-        Contestant(
-            'pin.rnea differences from Python',
-            2,
-            samples,
-            differences,
-            lambda: pin.in_model_order(np.array(latest['differences'])),
-        ),
-    ]
+    return [_calls('pin.rnea from Python', pinocchio().rnea, pin, pin.motion[:, 2])]
 
 
 def forward_dynamics(case: Case, effort: Array) -> list[Contestant]:
     """Accelerations from the states of the motion and efforts, shape (N, orders, n)."""
     pin = PinocchioModel(case)
-    model, data, aba = pin.model, pin.data, pinocchio().aba
-    given = pin.in_pinocchio_order(effort[:SAMPLES, 0])
-    rows = [(sample[0], sample[1], Q) for sample, Q in zip(pin.motion, given)]
-    latest: list[Any] = []
+    given = pin.in_pinocchio_order(effort[:, 0])
+    return [_calls('pin.aba from Python', pinocchio().aba, pin, given)]
+
+
+def _calls(name: str, function: Any, pin: PinocchioModel, last: Array) -> Contestant:
+    model, data, latest = pin.model, pin.data, []
+    rows = [(sample[0], sample[1], row) for sample, row in zip(pin.motion, last[:SAMPLES])]
 
     def run() -> None:
-        latest[:] = [aba(model, data, *row) for row in rows]
+        latest[:] = [function(model, data, *row) for row in rows]
 
-    return [
-        Contestant(
-            'pin.aba from Python',
-            0,
-            len(rows),
-            run,
-            lambda: pin.in_model_order(np.array(latest)[:, None]),
-        )
-    ]
+    def result() -> Array:
+        return pin.in_model_order(np.array(latest)[:, None])
 
-
-def _differences(
-    model: Any, data: Any, rnea: Callable[..., Array], *motion: Array
-) -> tuple[Array, Array, Array]:
-    q, qd, q2d, q3d, q4d = motion
-    at = []
-    for t in (-STEP, STEP):
-        position = q + t * (qd + t / 2 * (q2d + t / 3 * (q3d + t / 4 * q4d)))
-        velocity = qd + t * (q2d + t / 2 * (q3d + t / 3 * q4d))
-        acceleration = q2d + t * (q3d + t / 2 * q4d)
-        at.append(rnea(model, data, position, velocity, acceleration))
-    before, after = at
-    Q = rnea(model, data, q, qd, q2d)
-    return Q, (after - before) / (2 * STEP), (after - 2 * Q + before) / STEP**2
+    return Contestant(name, 0, len(rows), run, result)

@@ -63,23 +63,7 @@ class Law:
 def solver(
     model: RobotModel, limits: MotionLimits, only_torque: bool
 ) -> Callable[[MotionSpline], Law]:
-    """Time laws of TOPP-RA for a robot.
-
-    Parameters
-    ----------
-    model : RobotModel
-    limits : MotionLimits
-    only_torque : bool
-        Whether to leave out velocity and acceleration.
-
-    Returns
-    -------
-    callable
-
-    Raises
-    ------
-    NotInstalled
-    """
+    """Time laws of TOPP-RA for a robot, or under its torque limits alone; raises NotInstalled."""
     try:
         import toppra
         from toppra import algorithm, constraint

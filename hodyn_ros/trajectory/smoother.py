@@ -29,7 +29,7 @@ from hodyn_ros.units import NANOSECONDS
 BLOCK = 5_000
 """Samples that are smoothed together."""
 
-# Share of the logarithm of a likelihood that counts; coverage has decided (benchmarks.smoothing).
+# Share of the logarithm of a likelihood that counts; the coverage of intervals has decided.
 _COUNTED = 0.3
 # Time over which predictions are judged, to either side, and the fewest steps; length of the
 # stretches that are judged as one [s].

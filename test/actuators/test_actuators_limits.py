@@ -27,14 +27,10 @@ ACTUATORS = Actuators(
         'elbow': SeriesElastic(100.0, 0.1),
     },
 )
+ELBOW = {'motor_velocity': 4.0, 'motor_torque': 6.0, 'motor_torque_rate': 70.0}
 GIVEN = {
     'shoulder': {'motor_velocity': [2.0, 3.0], 'motor_torque': 5.0},
-    'elbow': {
-        'motor_velocity': 4.0,
-        'motor_torque': 6.0,
-        'motor_torque_rate': 70.0,
-        'deflection': 0.1,
-    },
+    'elbow': {**ELBOW, 'deflection': 0.1},
 }
 LIMITS = motor_limits(ACTUATORS, GIVEN)
 
@@ -48,85 +44,62 @@ def test_limits_are_in_the_order_of_motors_and_joints():
     np.testing.assert_array_equal(LIMITS.motor_torque, [5.0, 5.0, 6.0])
     np.testing.assert_array_equal(LIMITS.motor_torque_rate, [np.inf, np.inf, 70.0])
     np.testing.assert_array_equal(LIMITS.deflection, [np.inf, 0.1])
-    assert all(np.isinf(column).all() for column in motor_limits(ACTUATORS))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('quantity', 'field', 'order', 'column', 'name', 'limit'),
     [
-        ('motor_velocity', 'position', 1, 0, 'shoulder_motor1', 2.0),
         ('motor_velocity', 'position', 1, 1, 'shoulder_motor2', 3.0),
-        ('motor_torque', 'torque', 0, 2, 'elbow', 6.0),
+        ('motor_torque', 'torque', 0, 2, 'elbow', -6.0),
         ('motor_torque_rate', 'torque', 1, 2, 'elbow', 70.0),
-        ('deflection', 'deflection', 0, 1, 'elbow', 0.1),
+        ('deflection', 'deflection', 0, 1, 'elbow', -0.1),
     ],
 )
-@pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_worst_sample_is_reported(quantity, field, order, column, name, limit, sign):
+def test_worst_sample_is_reported(quantity, field, order, column, name, limit):
     motion = still()
-    getattr(motion, field)[1, order, column] = 1.1 * sign * limit
-    getattr(motion, field)[2, order, column] = 1.2 * sign * limit
+    getattr(motion, field)[1:3, order, column] = 1.1 * limit, 1.2 * limit
     (found,) = find_motor_violations(ACTUATORS, LIMITS, motion)
-    assert found == (quantity, name, 1.2 * sign * limit, sign * limit, 2)
+    assert found == (quantity, name, 1.2 * limit, limit, 2)
 
 
 def test_nothing_is_reported_on_the_limits_nor_where_there_are_none():
     motion = still()
     motion.position[:, 1] = [2.0, -3.0, 4.0 * (1.0 + 1e-12)]
-    motion.position[:, [0, 2]] = 1e6
-    motion.torque[:, 1, :2] = 1e9
-    motion.deflection[:, 1:] = 1e6
+    motion.position[:, [0, 2]] = motion.torque[:, 1, :2] = motion.deflection[:, 1:] = 1e6
     assert find_motor_violations(ACTUATORS, LIMITS, motion) == ()
 
 
-def test_one_sample_and_several_axes_are_searched_too():
-    motion = MotorMotion(*(array[0] for array in still()))
-    motion.torque[0, 2] = 9.0
-    (found,) = find_motor_violations(ACTUATORS, LIMITS, motion)
-    assert (found.value, found.sample) == (9.0, 0)
-    motion = MotorMotion(*(array.reshape(2, 2, *array.shape[1:]) for array in still()))
-    motion.torque[1, 0, 0, 2] = 9.0
-    (found,) = find_motor_violations(ACTUATORS, LIMITS, motion)
-    assert found.sample == 2
-
-
-MOTION = np.random.default_rng(8).normal(size=(4, 5, 2))
+MOTION = 0.1 * np.random.default_rng(8).normal(size=(4, 5, 2))
 STIFFNESS = {'shoulder': [150.0, 20.0, -30.0]}
 
 
-def test_each_motor_has_the_deflection_of_the_spring_that_it_drives():
-    motors = motor_motion(ACTUATORS, 0.1 * MOTION, stiffness=STIFFNESS)
+def test_limit_of_deflections_holds_for_each_of_the_two_springs_of_a_joint():
+    """Their mean says nothing about springs that are stretched against each other."""
+    motors = motor_motion(ACTUATORS, MOTION, stiffness=STIFFNESS)
     found = spring_deflections(ACTUATORS, motors)
-    carried = 0.1 * MOTION[:, :3][..., [0, 0, 1]]
-    np.testing.assert_allclose(found, motors.position - carried, atol=1e-13)
-    # The mean says nothing about springs that are stretched against each other.
-    apart = np.abs(found[:, 0, :2])
-    assert (apart.max(axis=-1) > 3.0 * np.abs(motors.deflection[:, 0, 0])).all()
+    expected = motors.position - MOTION[:, :3][..., [0, 0, 1]]
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+    limits = motor_limits(ACTUATORS, {'shoulder': {'deflection': 0.1}})
+    assert np.abs(motors.deflection[:, 0, 0]).max() < 0.1
+    (violation,) = find_motor_violations(ACTUATORS, limits, motors)
+    assert abs(violation.value) == pytest.approx(np.abs(expected[:, 0, :2]).max())
 
 
-def test_the_motor_of_a_pivot_has_no_deflection():
+def test_motor_of_a_pivot_has_no_deflection():
     lever = VariableStiffness(AwasII(Ks=10.0, L=0.05, r_t=0.015), 0.02)
     actuators = Actuators(MODEL, {'shoulder': lever})
-    motors = motor_motion(actuators, 0.1 * MOTION, stiffness=STIFFNESS)
+    motors = motor_motion(actuators, MOTION, stiffness=STIFFNESS)
     found = spring_deflections(actuators, motors)
-    expected = motors.position[..., 0] - 0.1 * MOTION[:, :3, 0]
+    expected = motors.position[..., 0] - MOTION[:, :3, 0]
     np.testing.assert_allclose(found[..., 0], expected, atol=1e-13)
     np.testing.assert_array_equal(found[..., 1:], 0.0)
 
 
-def test_a_limit_of_deflections_holds_for_each_spring():
-    motors = motor_motion(ACTUATORS, 0.1 * MOTION, stiffness=STIFFNESS)
-    springs = spring_deflections(ACTUATORS, motors)[:, 0, :2]
-    sample, motor = np.unravel_index(np.abs(springs).argmax(), springs.shape)
-    limits = motor_limits(ACTUATORS, {'shoulder': {'deflection': 0.1}})
-    assert np.abs(motors.deflection[:, 0, 0]).max() < 0.1
-    (found,) = find_motor_violations(ACTUATORS, limits, motors)
-    assert found[:2] == ('deflection', 'shoulder')
-    assert (found.value, found.sample) == (pytest.approx(springs[sample, motor]), sample)
-
-
-@pytest.mark.parametrize('value', [np.nan, np.inf])
-@pytest.mark.parametrize('field', MotorMotion._fields)
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('field', 'value'), [('position', np.nan), ('torque', np.inf), ('deflection', np.nan)]
+)
 def test_motion_that_is_not_finite_is_refused(field, value):
     motion = still()
     getattr(motion, field)[2, 1, 0] = value
@@ -134,32 +107,15 @@ def test_motion_that_is_not_finite_is_refused(field, value):
         find_motor_violations(ACTUATORS, LIMITS, motion)
 
 
-def test_orders_that_are_not_known_are_not_checked():
-    motion = MotorMotion(np.full((4, 1, 3), 9.0), np.zeros((4, 0, 3)), np.zeros((4, 1, 2)))
-    assert find_motor_violations(ACTUATORS, LIMITS, motion) == ()
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('limits', 'error', 'reason'),
     [
         ({'wrist': {}}, JointNameError, 'wrist'),
-        (
-            {'elbow': 3.0},
-            ActuatorError,
-            "limits of joint 'elbow' are 3.0, expected a mapping",
-        ),
-        (3.0, ActuatorError, 'limits are 3.0, expected a mapping'),
-        (
-            {'elbow': {'speed': 1.0}},
-            ActuatorError,
-            "limit 'speed' is unknown, expected one of",
-        ),
-        ({'elbow': {'motor_torque': 0.0}}, ActuatorError, 'number above zero'),
+        ({'elbow': 3.0}, ActuatorError, "limits of joint 'elbow' are 3.0, expected a mapp"),
+        ({'elbow': {'speed': 1.0}}, ActuatorError, "'speed' is unknown, expected one of"),
         ({'elbow': {'motor_torque': np.nan}}, ActuatorError, 'number above zero'),
-        ({'elbow': {'motor_torque': 'much'}}, ActuatorError, 'number above zero'),
-        ({'elbow': {'motor_torque': [1.0, 2.0]}}, ActuatorError, 'number above zero'),
         ({'shoulder': {'motor_torque': [1.0, -2.0]}}, ActuatorError, 'or 2 of them'),
-        ({'shoulder': {'motor_torque': [1.0] * 3}}, ActuatorError, 'or 2 of them'),
         ({'shoulder': {'deflection': [1.0, 2.0]}}, ActuatorError, 'deflection is'),
     ],
 )

@@ -1,217 +1,192 @@
-"""Motors of variable stiffness actuators reproduce torque, stiffness and their derivatives."""
+"""Variable stiffness: published constants, what can be reached, and what is refused."""
 
-from math import factorial
-
-import casadi
 import numpy as np
 import pytest
-from support import vsa_oracle
-from support.vsa_oracle import MODELS, PUBLISHED
+from hypothesis import given
+from hypothesis import strategies as st
+from support import power_series, vsa_oracle
+from support.power_series import Series
+from support.vsa_oracle import LIMITED, MODELS
 
-from hodyn_ros import friction
-from hodyn_ros.actuators.vsa.mechanisms import PARAMETER_SETS
-from hodyn_ros.actuators.vsa.model import VariableStiffness
+from hodyn_ros.actuators import AwasII, DlrBavs, Qbmove, VariableStiffness, vsa_model
+from hodyn_ros.errors import ActuatorError, DeflectionError, MotionError
 
-every_model = pytest.mark.parametrize('model', MODELS.values(), ids=MODELS.keys())
+QBMOVE = vsa_model('qbmove', 'advanced_datasheet')
+fractions = st.floats(0.0, 1.0)
+models = st.sampled_from(list(MODELS.values()))
 
-ORDERS = 4
+
+def effort_at(model, fraction):
+    """Effort inside the range, or of up to 5 N m where nothing limits it."""
+    lower, upper = np.clip(model.effort_range, -5.0, 5.0)
+    return lower + fraction * (upper - lower)
 
 
-def flat_outputs(model, seed=0, count=6):
-    """Series of the joint's position, effort and stiffness inside the reachable set.
+def positions(model, effort, stiffness):
+    """Of both motors of a joint at 0.3 rad."""
+    found = VariableStiffness(model, 1.0).motors([0.3], [effort], [stiffness])
+    return found.position[:, 0]
 
-    The derivatives are random; they belong to arbitrary smooth motions through the samples.
-    """
-    rng = np.random.default_rng(seed)
-    effort, stiffness = model.effort_and_stiffness(
-        vsa_oracle.reachable_samples(model, rng, count)
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('model', MODELS.values(), ids=MODELS)
+def test_published_formulas_follow_from_one_energy(model):
+    """Of which torque and stiffness are derivatives by the position of the link."""
+    at = Series([0.4, 1.0]), Series([0.7, 0.0]), Series([0.35, 0.0])
+    formulas = vsa_oracle.energy, vsa_oracle.torque, vsa_oracle.stiffness
+    energy, torque, stiffness = (
+        formula(model, power_series, *at).derivatives for formula in formulas
     )
-    scale = stiffness[:, None] * 3.0 ** np.arange(ORDERS)
-    series = rng.uniform(-0.3, 0.3, (3, count, ORDERS)) * scale
-    series[0] = rng.normal(size=(count, ORDERS)) * 3.0 ** np.arange(ORDERS)
-    series[1, :, 0], series[2, :, 0] = effort, stiffness
-    return series
+    assert energy[1] == pytest.approx(-torque[0], rel=1e-12)
+    assert torque[1] == pytest.approx(-stiffness[0], rel=1e-12)
 
 
-def polynomial(series):
-    """Function of time whose derivatives at zero are a series."""
-    return lambda t: sum(c * t**k / factorial(k) for k, c in enumerate(map(float, series)))
+@given(models, fractions, fractions)
+def test_everything_in_the_reachable_set_is_reached(model, first, second):
+    effort = effort_at(model, 0.001 + 0.998 * first)
+    lower, upper = model.stiffness_range(effort)
+    stiffness = lower + second * (min(upper, 30.0 * lower + 10.0) - lower)
+    y = positions(model, effort, stiffness)
+    tolerance = 1e-11 * (stiffness + abs(effort))
+    assert abs(vsa_oracle.torque(model, np, 0.3, *y) - effort) <= tolerance
+    assert abs(vsa_oracle.stiffness(model, np, 0.3, *y) - stiffness) <= tolerance
 
 
-def sizes(stiffness, count):
-    """Sizes of the terms that make up the orders of effort and stiffness."""
-    return stiffness * 10.0 ** np.arange(count)
+@given(models, fractions, st.floats(1e-6, 10.0), st.booleans())
+def test_what_is_outside_of_the_reachable_set_is_refused(model, first, outside, above):
+    effort = effort_at(model, first)
+    lower, upper = model.stiffness_range(effort)
+    if (above and np.isinf(upper)) or (not above and lower == 0.0):
+        return
+    stiffness = upper * (1.0 + outside) if above else lower / (1.0 + outside)
+    with pytest.raises(DeflectionError, match='at this effort the stiffness can be'):
+        positions(model, effort, stiffness)
 
 
-def derivatives(function, count):
-    """Value of a function of time and its derivatives at zero, by automatic differentiation."""
-    t = casadi.SX.sym('t')
-    orders = [function(t)]
-    while len(orders) < count:
-        orders.append(casadi.jacobian(orders[-1], t))
-    return np.array(casadi.Function('orders', [t], [casadi.vertcat(*orders)])(0.0)).ravel()
-
-
-@every_model
-def test_printed_formulas_follow_from_one_energy(model):
-    q, y1, y2 = symbols = [casadi.SX.sym(name) for name in ('q', 'y1', 'y2')]
-    torque, stiffness, energy = (
-        formula(model, casadi, *symbols)
-        for formula in (vsa_oracle.torque, vsa_oracle.stiffness, vsa_oracle.energy)
-    )
-    printed = [torque, stiffness, *vsa_oracle.motor_torques(model, casadi, *symbols)]
-    derived = [-casadi.jacobian(energy, q), -casadi.jacobian(torque, q)]
-    derived += [casadi.jacobian(energy, y1), casadi.jacobian(energy, y2)]
-    values = casadi.Function(
-        'f', symbols, [casadi.vertcat(*printed), casadi.vertcat(*derived)]
-    )
-    rng = np.random.default_rng(1)
-    for d in vsa_oracle.reachable_samples(model, rng, 20):
-        at = rng.normal()
-        found, expected = values(at, d[0] + at, d[1] + model.link_coupling[1] * at)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
-
-
-@every_model
-def test_forward_model_is_the_printed_one(model):
-    rng = np.random.default_rng(2)
-    d = vsa_oracle.reachable_samples(model, rng, 20)
-    q = rng.normal(size=len(d))
-    y = d + q[:, None] * np.array(model.link_coupling)
-    forward = VariableStiffness(model, 1.0).elastic(q[:, None], y[..., None])
-    arguments = (model, np, q, y[:, 0], y[:, 1])
-    np.testing.assert_allclose(
-        forward.effort[:, 0], vsa_oracle.torque(*arguments), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        forward.stiffness[:, 0], vsa_oracle.stiffness(*arguments), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        forward.motor_effort[..., 0].T, vsa_oracle.motor_torques(*arguments), rtol=1e-12
-    )
-
-
-@every_model
-def test_motor_motions_reproduce_effort_and_stiffness_with_their_derivatives(model):
-    q, effort, stiffness = flat_outputs(model)
-    motors = VariableStiffness(model, 0.02).motors(q, effort, stiffness)
-    assert motors.position.shape == (*q.shape[:-1], 2, ORDERS)
-    for i in range(len(q)):
-        motion = [polynomial(series) for series in (q[i], *motors.position[i])]
-        for formula, wanted in (
-            (vsa_oracle.torque, effort),
-            (vsa_oracle.stiffness, stiffness),
-        ):
-
-            def forward(t, formula=formula, motion=motion):
-                return formula(model, casadi, *(coordinate(t) for coordinate in motion))
-
-            error = derivatives(forward, ORDERS) - wanted[i]
-            assert np.all(np.abs(error) < 1e-12 * sizes(stiffness[i, 0], ORDERS))
-
-
-@every_model
-def test_motor_torques_balance_inertia_friction_and_springs_with_their_derivatives(model):
-    q, effort, stiffness = flat_outputs(model, seed=3)
-    laws = (friction.Viscous(0.3), friction.Coulomb(0.2, smoothing=0.5))
-    drive = VariableStiffness(model, (0.02, 0.05), laws)
-    motors = drive.motors(q, effort, stiffness)
-    assert motors.torque.shape == (*q.shape[:-1], 2, ORDERS - 2)
-    for i in range(len(q)):
-        motion = [polynomial(series) for series in (q[i], *motors.position[i])]
-        for motor, inertia in enumerate((0.02, 0.05)):
-
-            def balance(t, motor=motor, inertia=inertia, motion=motion):
-                y = motion[1 + motor](t)
-                velocity = casadi.jacobian(y, t)
-                losses = (0.3 * velocity, 0.2 * casadi.tanh(velocity / 0.5))[motor]
-                springs = vsa_oracle.motor_torques(model, casadi, *(f(t) for f in motion))[
-                    motor
-                ]
-                return inertia * casadi.jacobian(velocity, t) + losses + springs
-
-            expected = derivatives(balance, ORDERS - 2)
-            size = np.abs(expected) + sizes(stiffness[i, 0], ORDERS - 2)
-            assert np.all(np.abs(motors.torque[i, motor] - expected) < 1e-12 * size)
-
-
-@every_model
-def test_orders_are_as_many_as_the_shortest_input_has(model):
-    q, effort, stiffness = (series[0] for series in flat_outputs(model))
-    drive = VariableStiffness(model, 0.1)
-    full = drive.motors(q, effort, stiffness)
-    for K, E, S in ((4, 4, 1), (4, 2, 4), (3, 4, 4), (1, 4, 4)):
-        R = min(K, E, S)
-        motors = drive.motors(q[:K], effort[:E], stiffness[:S])
-        assert motors.position.shape == (2, R)
-        assert motors.torque.shape == (2, max(R - 2, 0))
-        np.testing.assert_array_equal(motors.position, full.position[:, :R])
+@pytest.mark.every_case
+@pytest.mark.parametrize('model', LIMITED.values(), ids=LIMITED)
+def test_interval_of_the_stiffness_is_that_of_a_search(model):
+    for fraction in (0.03, 0.5, 0.98):
+        effort = effort_at(model, fraction)
+        limit = vsa_oracle.limits(model)
+        if isinstance(model, AwasII):
+            second = np.linspace(0.0, limit[1], 200_001)[1:]
+            sine = effort / vsa_oracle.torque(model, np, 0.0, np.pi / 4, second)
+            first = 0.5 * np.arcsin(np.clip(sine, -1.0, 1.0))
+            good = (np.abs(sine) <= 1.0) & (np.abs(first) <= limit[0])
+        else:
+            # The torque of spring 2 on a grid, read backwards.
+            first, grid = (np.linspace(-end, end, 200_001) for end in limit)
+            ours = vsa_oracle.motor_torques(model, np, 0.0, first, first)[0]
+            theirs = vsa_oracle.motor_torques(model, np, 0.0, grid, grid)[1]
+            second = np.interp(effort - ours, theirs, grid)
+            good = (effort - ours >= theirs[0]) & (effort - ours <= theirs[-1])
+        found = vsa_oracle.stiffness(model, np, 0.0, first, second)[good]
+        # It falls to its smallest and rises again; motor 1 is ahead there.
+        rising = found[np.argmin(found) :]
+        expected = [rising[0], rising[-1]]
         np.testing.assert_allclose(
-            motors.torque, full.torque[:, : max(R - 2, 0)], rtol=1e-14
+            model.stiffness_range(effort), expected, rtol=2e-4, atol=1e-6
         )
 
 
-@every_model
-def test_jacobian_is_that_of_automatic_differentiation(model):
-    y = casadi.SX.sym('y', 2)
-    values = casadi.vertcat(
-        *(
-            of(model, casadi, 0.0, y[0], y[1])
-            for of in (vsa_oracle.torque, vsa_oracle.stiffness)
-        )
-    )
-    jacobian = casadi.Function('J', [y], [casadi.jacobian(values, y)])
-    for d in vsa_oracle.reachable_samples(model, np.random.default_rng(5), 20):
-        expected = np.array(jacobian(d))
-        tolerance = 1e-12 * np.abs(expected).max(axis=1, keepdims=True)
-        assert np.all(np.abs(model.jacobian(d) - expected) <= tolerance)
+@pytest.mark.every_case
+@pytest.mark.parametrize('model', LIMITED.values(), ids=LIMITED)
+def test_range_of_the_effort_ends_where_the_interval_of_the_stiffness_closes(model):
+    for end in model.effort_range:
+        lower, upper = model.stiffness_range(0.999999 * end)
+        assert 0.0 <= upper - lower < 0.02 * upper
+        assert np.isnan(model.stiffness_range(1.000001 * end)).all()
+        lowest, _ = model.stiffness_range(end)
+        assert np.isfinite(positions(model, end, lowest)).all()
+        with pytest.raises(DeflectionError, match='no admissible deflection gives this'):
+            positions(model, 1.000001 * end, upper)
 
 
-@every_model
-def test_deflection_is_that_of_the_motors_that_turn_with_the_joint(model):
-    q, effort, stiffness = flat_outputs(model)
-    drive = VariableStiffness(model, 0.1)
-    motors = drive.motors(q, effort, stiffness)
-    expected = motors.position[:, 0] - q
-    if model.link_coupling == (1.0, 1.0):
-        expected = 0.5 * (expected + motors.position[:, 1] - q)
-    error = np.abs(drive.deflection(q, motors) - expected)
-    assert np.all(error <= 1e-14 * np.abs(motors.position).max(axis=-2))
+@pytest.mark.parametrize('model', MODELS.values(), ids=MODELS)
+def test_smallest_stiffness_has_positions_but_no_velocities(model):
+    effort = 0.0 if isinstance(model, AwasII) else 0.3
+    stiffness = float(model.stiffness_range(effort)[0])
+    assert np.isfinite(positions(model, effort, stiffness)).all()
+    with pytest.raises(
+        DeflectionError, match='does not determine the velocities of the mo'
+    ):
+        VariableStiffness(model, 0.1).motors([0.3, 0.0], [effort, 0.1], [stiffness, 0.0])
 
 
-def test_equal_springs_have_the_published_inverse():
-    model = PUBLISHED['qbmove/advanced_datasheet']
-    (a, _), (k, _) = model.a, model.k
-    q, effort, stiffness = (series[:, :1] for series in flat_outputs(model))
-    motors = VariableStiffness(model, 0.1).motors(q, effort, stiffness)
-    equilibrium = q + np.arctanh(a * effort / stiffness) / a
-    preset = np.arccosh(stiffness / (2 * a * k * np.cosh(a * (equilibrium - q)))) / a
-    np.testing.assert_allclose(motors.position[:, 0], equilibrium + preset, rtol=1e-10)
-    np.testing.assert_allclose(motors.position[:, 1], equilibrium - preset, rtol=1e-10)
+def test_error_names_the_sample_what_was_given_and_what_is_possible():
+    drive = VariableStiffness(QBMOVE, 0.1)
+    lower, upper = drive.stiffness_range(0.5)
+    stiffness = np.full((2, 3, 1), 10.0)
+    stiffness[1, 2] = 3.0
+    with pytest.raises(DeflectionError) as caught:
+        drive.motors(np.zeros((2, 3, 1)), np.full((2, 3, 1), 0.5), stiffness)
+    assert caught.value.sample == (1, 2)
+    message = str(caught.value)
+    for part in ('0.5 N m', '3 N m/rad', '(sample 1, 2)', f'{lower:.6g} to {upper:.6g}'):
+        assert part in message
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('stiffness', 'kind'), [(1e155, 'qbmove'), (1e300, 'qbmove'), (5e-324, 'awas_ii')]
+)
+def test_stiffness_out_of_proportion_is_refused(stiffness, kind):
+    name = {'qbmove': 'gazebo_2015', 'awas_ii': 'nmmi'}[kind]
+    drive = VariableStiffness(vsa_model(kind, name), 0.05)
+    with pytest.raises(DeflectionError) as caught:
+        drive.motors([0.0] * 3, [0.0] * 3, [stiffness, 0.0, 0.0])
+    assert len(str(caught.value)) < 500
 
 
 def test_constants_are_the_published_ones():
-    qbmove, bavs, awas = (
-        PARAMETER_SETS[name] for name in ('qbmove', 'dlr_bavs', 'awas_ii')
+    assert vsa_model('qbmove', 'nmmi_maker_pro') == Qbmove(8.9992, 0.0019, 0.8)
+    assert QBMOVE == Qbmove(6.7328, 0.0222, 0.8)
+    assert vsa_model('qbmove', 'gazebo_2015', max_deflection=0.5) == Qbmove(
+        6.85, 0.022, 0.5
     )
-    assert {name: (s.model.a[0], s.model.k[0]) for name, s in qbmove.items()} == {
-        'nmmi_maker_pro': (8.9992, 0.0019),
-        'advanced_datasheet': (6.7328, 0.0222),
-        'gazebo_2015': (6.85, 0.022),
-    }
-    (d,) = (s.model for s in bavs.values())
-    assert (d.a, d.b, d.k, d.ke, d.max_deflection) == (1.21e-6, 2.38e-6, 1.6e5, 8.71, 0.27)
-    (w,) = (s.model for s in awas.values())
-    assert (w.Ks, w.L, w.r_t, w.max_deflection) == (10.0, 0.05, 0.015, 0.3)
-    for sets in PARAMETER_SETS.values():
-        for entry in sets.values():
-            assert entry.status in {'data sheet', 'example', 'placeholder'}
-            assert entry.source and entry.warning
+    bavs = vsa_model('dlr_bavs', 'nmmi')
+    assert bavs == DlrBavs(a=1.21e-6, b=2.38e-6, k=1.6e5, ke=8.71, max_deflection=0.27)
+    assert vsa_model('awas_ii', 'nmmi') == AwasII(10.0, 0.05, 0.015, max_deflection=0.3)
+    assert vsa_model('qbmove', a=np.array([6.0, 7.0]), k=[0.1]) == Qbmove((6.0, 7.0), 0.1)
 
 
-def test_force_on_the_pivot_keeps_its_digits_at_small_deflections():
-    model = PUBLISHED['awas_ii/nmmi']
-    for d in (1e-3, 1e-6, 1e-9):
-        found = model.series(np.array([[d], [0.02]])).motor_effort[:, 0]
-        expected = vsa_oracle.motor_torques(model, np, 0.0, d, 0.02)
-        np.testing.assert_allclose(found, expected, rtol=1e-13)
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('given', 'error', 'match'),
+    [
+        (([0.0], [0.0], None), ActuatorError, 'needs the series of its stiffness'),
+        ((0.0, [0.0], [9.0]), MotionError, 'q has shape'),
+        (([0.0], [0.0], [np.nan]), MotionError, 'stiffness holds nan at index'),
+        (([0.0], [np.inf], [9.0]), MotionError, 'effort holds inf at index'),
+        (([0.0], [0.1], [0.0]), DeflectionError, 'stiffness can be'),
+        ((np.zeros((2, 3)), np.zeros((3, 3)), np.ones(3)), MotionError, r'q \(2, 3\)'),
+    ],
+)
+def test_motions_that_do_not_fit_are_refused(given, error, match):
+    with pytest.raises(error, match=match):
+        VariableStiffness(QBMOVE, 0.1).motors(*given)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('call', 'match'),
+    [
+        (lambda: Qbmove(7.0, 0.0), 'Qbmove: k is 0.0'),
+        (lambda: Qbmove(7.0, (0.1, -0.1)), 'k is -0.1'),
+        (lambda: Qbmove((1.0, 1.0, 1.0), 1.0), 'Qbmove: a has'),
+        (lambda: DlrBavs(a=1.0, b=np.nan, k=1.0, ke=1.0), 'DlrBavs: b is nan'),
+        (lambda: AwasII(1.0, 0.1, 0.1, max_deflection=0.8), 'at most pi / 4'),
+        (lambda: AwasII(1.0, 0.1, 0.1, max_travel=0.1), 'less than L'),
+        (lambda: VariableStiffness('qbmove', 0.1), 'expected a VsaModel'),
+        (lambda: VariableStiffness(QBMOVE, -1.0), 'motor_inertia is -1.0'),
+        (lambda: VariableStiffness(QBMOVE, 0.1, (None,) * 3), 'friction has 3 laws'),
+        (lambda: vsa_model('qbmov'), "model is 'qbmov', expected one of"),
+        (lambda: vsa_model('qbmove', 'best'), "set of qbmove is 'best', expected"),
+        (lambda: vsa_model('qbmove', a=7.0), r"\['k'\] are not given"),
+        (lambda: vsa_model('qbmove', a=7.0, k=1.0, ke=1.0), r"no parameters \['ke'\]"),
+    ],
+)
+def test_unusable_descriptions_are_refused(call, match):
+    with pytest.raises(ActuatorError, match=match):
+        call()

@@ -1,19 +1,23 @@
-"""The benchmarks run, their tables say what they should, and all contestants agree.
+"""All contestants compute the same, turns are fair, and the command writes what was measured.
 
 Times are not tested: they depend on the machine and on what else it does.
 """
 
 import importlib
 import json
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
 from docutils.core import publish_doctree
 from support import robots
-from support.random_trees import random_motion, seeds
+from support.random_trees import random_motion
 
-ROOT = Path(__file__).resolve().parents[2]
+import hodyn_ros
+from benchmarks import __main__ as command
+from benchmarks import cases, compilation, timing
+from benchmarks.tables import Benchmark, Picture, Table
+
 # A branch, a prismatic joint, an axis that is not a coordinate axis, and a fixed joint.
 BRANCHED = robots.robot(
     '<link name="base"/>',
@@ -31,147 +35,126 @@ ROUNDING, DIFFERENCES = 1e-13, 1e-5
 
 
 @pytest.fixture(autouse=True)
-def benchmarks_are_importable(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(ROOT))
-    compilation = module('compilation')
-    # What is compiled here is not worth optimising or keeping.
+def nothing_is_optimised_or_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(compilation, 'CACHE', tmp_path / 'cache')
     monkeypatch.setattr(compilation, 'FLAGS', ('-O0', '-fPIC', '-shared'))
 
 
-def module(name):
-    return importlib.import_module(f'benchmarks.{name}')
+def branched():
+    model = hodyn_ros.RobotModel.from_urdf(BRANCHED)
+    return cases.Case('branched', BRANCHED, random_motion(1, model.n_joints, 5, (6,)), 6)
 
 
-def branched_case():
-    model = module('cases').RobotModel.from_urdf(BRANCHED)
-    motion = random_motion(1, model.n_joints, 5, (6,))
-    return module('cases').Case('branched', BRANCHED, motion, 6)
-
-
-def contestants(maker, case):
+def contestants(path, *arguments):
+    """Those of a function below `benchmarks`."""
+    module, function = path.rsplit('.', 1)
     try:
-        return maker(case)
-    except module('timing').NotInstalled as reason:
+        return getattr(importlib.import_module(f'benchmarks.{module}'), function)(
+            *arguments
+        )
+    except timing.NotInstalled as reason:
         pytest.skip(str(reason))
 
 
-def fast_section(name):
-    """The named section without the contestants that take long to compile."""
-    section = module('sections').SECTIONS[name]
-    slow = ('Pinocchio C++', 'JAX', 'skidy', 'MuJoCo C', 'CasADi')
-    makers = {key: maker for key, maker in section.makers.items() if key not in slow}
-    return module('sections').Section(section.title, section.cases, makers, section.scaling)
+# --- Fairness ---------------------------------------------------------------------------------
 
 
-def check(entry, case, tolerance):
-    entry.run()
-    errors = case.errors(entry.result())
-    assert len(errors) == entry.order + 1
-    assert max(errors) < (DIFFERENCES if 'differences' in entry.name else tolerance), (
-        entry.name
-    )
+def check_inverse_dynamics(path, case):
+    for entry in contestants(path, case):
+        entry.run()
+        errors = case.errors(entry.result())
+        assert len(errors) == entry.order + 1
+        tolerance = DIFFERENCES if 'differences' in entry.name else ROUNDING
+        assert max(errors) < tolerance, entry.name
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
-    ('peer', 'maker'),
+    'path',
     [
-        ('casadi_derivatives', 'contestants'),
-        ('mujoco_inverse', 'from_python'),
-        ('mujoco_inverse', 'in_c'),
-        ('pinocchio_python', 'contestants'),
-        pytest.param('jax_jet', 'contestants', marks=pytest.mark.slow),
-        pytest.param('pinocchio_cpp', 'contestants', marks=pytest.mark.slow),
+        'peers.casadi_code.inverse_dynamics',
+        'peers.mujoco_inverse.from_python',
+        'peers.mujoco_inverse.in_c',
+        'peers.pinocchio_python.inverse_dynamics',
+        'inverse_dynamics.from_python',
+        'inverse_dynamics.batch',
+        'inverse_dynamics.generated_c',
     ],
 )
-def test_peer_agrees_with_the_oracle_on_any_joints(peer, maker):
-    case = branched_case()
-    for entry in contestants(getattr(module(f'peers.{peer}'), maker), case):
-        check(entry, case, ROUNDING)
+def test_all_compute_the_torques_of_power_series(path):
+    check_inverse_dynamics(path, branched())
+
+
+# The first is never there in a quick run; the others take the compiler minutes.
+@pytest.mark.parametrize(
+    ('path', 'case'),
+    [
+        ('peers.skidy_closed_form.contestants', partial(cases.planar_arm, 2, 6)),
+        ('peers.jax_jet.contestants', branched),
+        ('peers.pinocchio_cpp.inverse_dynamics', branched),
+    ],
+)
+def test_peers_that_take_long_to_make_compute_them_too(path, case):
+    check_inverse_dynamics(path, case())
+
+
+def efforts(case, orders):
+    return hodyn_ros.inverse_dynamics(case.model, case.motion[:, : orders + 2].copy())
+
+
+def check_forward_dynamics(entries, case):
+    for entry in entries:
+        entry.run()
+        found = np.asarray(entry.result())
+        expected = case.motion[: len(found), 2 : 3 + entry.order]
+        np.testing.assert_allclose(found, expected, atol=1e-8, err_msg=entry.name)
+
+
+def test_all_compute_the_accelerations_that_the_torques_came_from():
+    case = cases.panda(30)
+    for orders in (1, 3):
+        given = case, efforts(case, orders)
+        check_forward_dynamics(contestants('forward_dynamics.public', *given), case)
+        for form in ('mass matrix', 'articulated bodies'):
+            entries = contestants('forward_dynamics.kernels', *given, form)
+            check_forward_dynamics(entries, case)
+    peer = contestants('peers.pinocchio_python.forward_dynamics', *given)
+    check_forward_dynamics(peer, case)
+
+
+def test_casadi_computes_them_too():
+    case = cases.planar_arm(2, 6)
+    made = contestants('peers.casadi_code.forward_functions', case, 1)
+    entry = contestants(
+        'peers.casadi_code.forward_dynamics', case, efforts(case, 2), made.merged
+    )
+    check_forward_dynamics([entry], case)
 
 
 @pytest.mark.slow
-def test_expressions_of_skidy_agree_with_the_oracle():
-    case = module('cases').planar_arm(2, 6)
-    for entry in contestants(module('peers.skidy_closed_form').contestants, case):
-        check(entry, case, ROUNDING)
+def test_matrices_of_pinocchio_are_those_of_the_package():
+    case = cases.panda(30)
+    check_forward_dynamics(
+        contestants('peers.pinocchio_cpp.forward_dynamics', case, efforts(case, 3)), case
+    )
+    n, motion = case.n, case.motion[:, :3]
+    (regressor,) = contestants('peers.pinocchio_cpp.regressor', case)
+    regressor.run()
+    parameters = hodyn_ros.RobotModel.from_urdf('panda').inertial_parameters.reshape(n, 10)
+    # Pinocchio has I_xx, I_xy, I_yy, I_xz, I_yz, I_zz.
+    parameters = parameters[:, [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]].ravel()
+    found = regressor.result().reshape(-1, n, 10 * n) @ parameters
+    assert found == pytest.approx(hodyn_ros.inverse_dynamics(case.model, motion)[:, 0])
+    (partials,) = contestants('peers.pinocchio_cpp.partial_derivatives', case)
+    partials.run()
+    by_q, by_v, by_a = np.moveaxis(partials.result(), 1, 0).swapaxes(-1, -2)
+    expected = hodyn_ros.inverse_dynamics_derivatives(case.model, motion)[:, 0]
+    assert by_q == pytest.approx(expected[:, :, 0], abs=1e-9)
+    assert by_v == pytest.approx(expected[:, :, 1], abs=1e-9)
+    assert np.triu(by_a) == pytest.approx(np.triu(expected[:, :, 2]), abs=1e-9)
 
 
-@pytest.mark.parametrize('make', ['from_python', 'from_python_out', 'batch'])
-def test_hodyn_ros_agrees_with_the_oracle(make):
-    case = branched_case()
-    for entry in contestants(getattr(module('ours'), make), case):
-        check(entry, case, ROUNDING)
-
-
-def test_each_way_of_the_engine_agrees_with_the_oracle():
-    case = branched_case()
-    reasons = set()
-    for maker in module('ours').ENGINE.values():
-        try:
-            entries = maker(case)
-        except module('timing').NotInstalled as reason:
-            reasons.add(str(reason))
-            continue
-        for entry in entries:
-            check(entry, case, ROUNDING)
-    assert all(reasons)
-
-
-@pytest.mark.parametrize(
-    'name', seeds(['arms', 'panda', 'chains', 'trees', 'formulations'], 1)
-)
-def test_table_of_a_section_is_complete_and_right(name):
-    sections = module('sections')
-    section = fast_section(name)
-    (table,) = sections.measure(section, sections.SIZES['tiny'], say=lambda _: None)
-    names = [row.name for row in table.rows]
-    assert len(set(names)) == len(names)
-    assert len(names) + len(table.absent) >= len(section.makers)
-    for row in table.rows:
-        timing = row.timing
-        assert 0.0 < timing.lower_quartile <= timing.median <= timing.upper_quartile
-        assert timing.bursts >= 3
-        assert max(row.errors) < (DIFFERENCES if 'differences' in row.name else ROUNDING)
-        if row.name == table.yardstick:
-            assert row.ratio == 1.0
-
-
-def test_texts_are_valid_and_hold_every_row():
-    sections, report = module('sections'), module('report')
-    section = fast_section('chains')
-    tables = sections.measure(section, sections.SIZES['tiny'], say=lambda _: None)
-    text = report.section_text(section, tables)
-    tree = publish_doctree(text, settings_overrides={'report_level': 1, 'halt_level': 2})
-    cells = [entry.astext() for entry in tree.findall(lambda node: node.tagname == 'entry')]
-    assert all(cells.count(row.name) == 2 for row in tables[0].rows)
-
-
-def test_command_writes_tables_pictures_and_json(monkeypatch, tmp_path, capsys):
-    pytest.importorskip('matplotlib', reason='matplotlib is not installed')
-    main = module('__main__')
-    monkeypatch.setitem(main.SECTIONS, 'chains', fast_section('chains'))
-    output = tmp_path / 'some' / 'where'
-    assert main.main(['chains', '--size', 'tiny', '-o', str(output)]) == 0
-    assert {file.name for file in output.iterdir()} == {
-        'chains.rst',
-        'chains.png',
-        'chains.svg',
-        'benchmarks.json',
-    }
-    assert (output / 'chains.rst').read_text() in capsys.readouterr().out
-    values = json.loads((output / 'benchmarks.json').read_text())
-    assert values['sections']['chains'][0]['rows']
-
-
-def test_command_names_the_sections_there_are(capsys):
-    with pytest.raises(SystemExit):
-        module('__main__').main(['nothing'])
-    assert 'chains' in capsys.readouterr().err
-
-
-def test_contestants_take_turns():
-    timing = module('timing')
+def test_contestants_take_turns_until_they_have_taken_long_enough():
     turns = []
     entries = [
         timing.Contestant(name, 0, 2, lambda name=name: turns.append(name), lambda: None)
@@ -182,19 +165,83 @@ def test_contestants_take_turns():
     rounds = [turns[i : i + 3] for i in range(6, len(turns), 3)]
     assert [sorted(each) for each in rounds] == [['a', 'b', 'c']] * 4
     assert all(3 <= entry.bursts <= 4 for entry in found.values())
+    found = timing.race(entries, timing.Effort(rounds=9, burst=1e-9, longest=0.0))
+    assert [entry.bursts for entry in found.values()] == [3] * 3
 
 
-def test_bursts_that_waited_for_a_processor_do_not_count():
-    timing = module('timing')
-    shares = [0.5, 1.0, 0.6, 1.0, 0.99, 0.7]
-    bursts = [timing.Burst(per_sample=1.0 / share, processors=share) for share in shares]
-    found = timing._timing(bursts, threads=1)
-    assert (found.median, found.bursts) == (1.0, 3)
-    # Of contestants with several threads, waiting for each other is part of the time.
-    assert timing._timing(bursts, threads=2).bursts == 6
+# --- The command ------------------------------------------------------------------------------
 
 
-def test_long_contestant_sits_out_but_not_before_three_rounds():
-    timing = module('timing')
-    entry = timing.Contestant('slow', 0, 1, lambda: np.linalg.inv(np.eye(20)), lambda: None)
-    assert timing.race([entry], timing.Effort(9, 1e-9, 0.0))['slow'].bursts == 3
+def run(tmp_path, *arguments):
+    assert command.main([*arguments, '--size', 'tiny', '-o', str(tmp_path)]) == 0
+    (name,) = arguments
+    return json.loads((tmp_path / f'{name}.json').read_text())['tables']
+
+
+def test_formulations_are_timed_and_their_errors_are_rounding(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv('CXX', 'a compiler that takes minutes for Pinocchio')
+    (table,) = run(tmp_path, 'formulations')
+    assert (tmp_path / 'formulations.inc').read_text() in capsys.readouterr().out
+    rows = {name: cells for name, *cells in table['rows']}
+    assert {f'{name}, NumPy' for name in hodyn_ros.dynamics.FORMULATIONS} < set(rows)
+    for orders, time, _, _, *errors, _ in rows.values():
+        assert float(time) > 0.0
+        assert len([error for error in errors if error]) == int(orders[-1]) + 1
+        assert all(float(error) < ROUNDING for error in errors if error)
+
+
+def test_retimed_motions_are_within_their_limits_and_the_fastest_of_ours(tmp_path):
+    (table,) = run(tmp_path, 'retiming')
+    rows = {row[0]: dict(zip(table['header'], row)) for row in table['rows']}
+    durations = {name: float(row['duration'].split()[0]) for name, row in rows.items()}
+    ours = [name for name in rows if name.startswith('retime')]
+    assert len(ours) == 3
+    for name in ours:
+        assert 0.9 < float(rows[name]['of limits']) <= 1.0
+        assert durations[name] < durations['uniform_scaling, from rest to rest']
+    assert rows['retime, all limits']['relative'].startswith('1.0000 ')
+
+
+def written(tmp_path, monkeypatch, measure):
+    """Run a benchmark that is made up."""
+    module = importlib.import_module('benchmarks.laws')
+    made_up = Benchmark('Made up', {'tiny': 5}, measure)
+    monkeypatch.setitem(module.BENCHMARKS, 'laws', made_up)
+    return run(tmp_path, 'laws')
+
+
+def test_tables_are_valid_and_pictures_stand_beside_them(tmp_path, monkeypatch):
+    pytest.importorskip('matplotlib', reason='matplotlib is not installed')
+
+    def measure(size):
+        rows = [['', 'µs', ''], ['second', str(size), '']]
+        picture = Picture((2.0, 1.0), lambda figure: figure.add_subplot().plot([size]))
+        return [
+            Table('two rows', ['', 'time', ''], rows, ['A note.', '- a point']),
+            picture,
+        ]
+
+    (table,) = written(tmp_path, monkeypatch, measure)
+    assert table['rows'] == [['', 'µs', ''], ['second', '5', '']]
+    text = (tmp_path / 'laws.inc').read_text()
+    tree = publish_doctree(text, settings_overrides={'report_level': 2, 'halt_level': 2})
+    cells = [entry.astext() for entry in tree.findall(lambda node: node.tagname == 'entry')]
+    assert len(cells) == 9 and cells[-3:] == ['second', '5', '']
+    assert {'time', 'µs'} < set(cells)
+    assert 'Two rows' in tree.astext() and 'A note.' in tree.astext()
+    assert (tmp_path / 'laws.png').stat().st_size > 1000
+
+
+def test_what_is_missing_or_unknown_is_said(tmp_path, monkeypatch, capsys):
+    def measure(size):
+        raise timing.NotInstalled('no such package')
+
+    for run_it, message in (
+        (partial(written, tmp_path, monkeypatch, measure), 'laws: no such package'),
+        (partial(run, tmp_path, 'nothing'), 'there are panda, chains'),
+    ):
+        with pytest.raises(SystemExit):
+            run_it()
+        assert message in capsys.readouterr().err

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
 from support.elastic_cases import (
     BANDWIDTH,
     PERIOD,
@@ -23,7 +22,6 @@ from hodyn_ros import RobotModel
 from hodyn_ros.actuators import (
     Actuators,
     LinearSpring,
-    RigidDrive,
     SeriesElastic,
 )
 from hodyn_ros.control import (
@@ -34,78 +32,19 @@ from hodyn_ros.control import (
     TrackingController,
     gains_from_poles,
     motor_gains,
-    warm_up,
 )
 from hodyn_ros.errors import (
     ControlError,
     DeflectionError,
-    HodynError,
     JointNameError,
     MotionError,
 )
-from hodyn_ros.trajectory.references import panda_sinusoids
+from hodyn_ros.trajectory import panda_sinusoids
 
 pytestmark = pytest.mark.filterwarnings('ignore::hodyn_ros.control.ControlWarning')
 
 
-def error_by_poles(poles, error, times):
-    """Error (N,) at some times of dynamics with these poles, from its initial derivatives."""
-    N = len(poles)
-    companion = np.diag(np.ones(N - 1), 1)
-    companion[-1] = -np.real(np.poly(poles))[:0:-1]
-    return np.array([(expm(companion * t) @ error)[0] for t in times])
-
-
 OFFSET = np.array([[0.05], [-0.2], [0.9], [6.0]])  # of position to jerk
-
-
-@pytest.mark.parametrize('make', [elastic_three_link, mixed_three_link])
-def test_tracking_error_follows_the_placed_poles(make):
-    case = make()
-    n = case.model.n_joints
-    poles = {}
-    for j, name in enumerate(case.model.joint_names):
-        own = [-12.0 - j, -9.0, -7.0 + 4.0j, -7.0 - 4.0j]
-        poles[name] = own if case.springs[j] is not None else own[2:]
-    controller = FlatnessController(case.model, case.actuators, poles)
-    reference = sway(n)
-    motion = reference(0.0)[:4] - OFFSET
-    for j, spring in enumerate(case.springs):
-        if spring is None:  # what the law gives it, not free
-            k0, k1 = np.real(np.poly(poles[case.model.joint_names[j]]))[:0:-1]
-            e, ed = OFFSET[0, 0], OFFSET[1, 0]
-            e2d = -k1 * ed - k0 * e
-            motion[2:, j] = reference(0.0)[2:4, j] - [e2d, -k1 * e2d - k0 * ed]
-    error = reference(0.0)[:4] - motion
-    times = np.linspace(0.0, 0.6, 13)
-    states = case.plant.run_continuously(
-        case.state(motion), lambda t, x: controller.command(reference(t), *x), times
-    )
-    found = np.array([reference(t)[0] for t in times]) - states[:, 0]
-    for j, name in enumerate(case.model.joint_names):
-        expected = error_by_poles(poles[name], error[: len(poles[name]), j], times)
-        np.testing.assert_allclose(found[:, j], expected, atol=1e-8)
-
-
-def test_motion_from_the_state_of_the_motors_is_that_of_the_links():
-    case = elastic_three_link()
-    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
-    motion = sway(3)(0.4)[:4]
-    found, _, _ = controller._from_motors(sway(3)(0.9), case.state(motion))
-    np.testing.assert_allclose(found[:4], motion, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize('rigid', [(), (1,), (0, 2), (0, 1, 2)])
-def test_acceleration_and_jerk_can_stand_for_the_motors(rigid):
-    case = mixed_three_link(rigid)
-    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
-    reference = sway(3)(0.45)
-    state = case.state(sway(3)(0.4)[:4])
-    motion = controller._from_motors(reference, state)[0][:4]
-    state = case.state(motion)  # rigid joints accelerate as the law asks for
-    by_motors = controller.command(reference, *state)
-    by_links = controller.command_from_motion(reference, motion)
-    np.testing.assert_allclose(by_links, by_motors, rtol=1e-7, atol=1e-7)
 
 
 def test_without_error_all_exact_laws_give_the_torque_that_the_plant_needs():
@@ -127,6 +66,7 @@ def test_without_error_all_exact_laws_give_the_torque_that_the_plant_needs():
         np.testing.assert_allclose(command, needed, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize('law', ['feed_forward', 'flatness'])
 def test_a_robot_at_rest_is_held_against_its_weight(law):
     case = elastic_three_link()
@@ -152,27 +92,10 @@ def motor_side_laws(case, position, lead=0.0):
     }
 
 
-@pytest.mark.parametrize('count', [300, pytest.param(600, marks=pytest.mark.slow)])
-def test_every_derivative_of_the_torque_lowers_the_error_of_the_sampled_panda(count):
-    case = panda([1000.0] * 4 + [500.0] * 3)
-    sinusoids = panda_sinusoids()
-    laws = motor_side_laws(case, sinusoids.centre, PERIOD / 2.0)
-    laws['flatness'] = FlatnessController(
-        case.model, case.actuators, BANDWIDTH, lead=PERIOD / 2.0
-    )
-    error = {
-        name: rms(sampled_error(case, law, sinusoids, 1.5, count))
-        for name, law in laws.items()
-    }
-    assert error['all'] < 0.05 * error['Q, Qd']
-    assert error['Q, Qd'] < 0.1 * error['Q']
-    assert error['flatness'] < 0.05 * error['Q']
-
-
 def test_looking_ahead_takes_out_the_delay_of_a_held_torque():
     case = panda([1000.0] * 4 + [500.0] * 3)
     error = [
-        rms(sampled_error(case, controller, panda_sinusoids(), 1.5, 400))
+        rms(sampled_error(case, controller, panda_sinusoids(), 1.5, 150))
         for controller in (
             FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead)
             for lead in (0.0, PERIOD / 2.0)
@@ -187,50 +110,13 @@ def test_linearisation_damps_what_feed_forward_leaves_swinging():
     gains = motor_gains(case.model, case.actuators, BANDWIDTH, sinusoids.centre)
     lead = PERIOD / 2.0
     errors = [
-        sampled_error(case, law, sinusoids, 1.5, 600, disturbance=0.02)[-100:]
+        sampled_error(case, law, sinusoids, 1.5, 450, disturbance=0.02)[-50:]
         for law in (
             FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead),
             FeedForwardController(case.model, case.actuators, gains, 2, lead=lead),
         )
     ]
     assert rms(errors[0]) < 0.1 * rms(errors[1])
-
-
-def test_the_look_ahead_does_not_matter_where_nothing_moves():
-    case = mixed_three_link()
-    reference = np.zeros((5, 3))
-    reference[0] = [0.3, -0.6, 0.4]
-    state = case.state(reference[:4])
-    laws = [
-        [
-            *motor_side_laws(case, np.zeros(3), lead).values(),
-            FlatnessController(case.model, case.actuators, BANDWIDTH, lead=lead),
-        ]
-        for lead in (0.0, 0.01)
-    ]
-    for law, ahead in zip(*laws):
-        np.testing.assert_allclose(
-            ahead.command(reference, *state), law.command(reference, *state), atol=1e-9
-        )
-
-
-@pytest.mark.parametrize('make', [elastic_three_link, mixed_three_link])
-def test_a_pushed_robot_comes_to_rest_where_the_static_stiffness_says(make):
-    case = make()
-    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
-    reference = np.zeros((5, 3))
-    reference[0] = [0.3, -0.6, 0.4]
-    stiffness = controller.static_stiffness(reference[0])
-    for j in range(3):
-        case.plant.push[:] = 0.0
-        case.plant.push[j] = 1e-3
-        states = case.plant.run_continuously(
-            case.state(reference[:4]),
-            lambda t, x: controller.command(reference, *x),
-            [0.0, 1.0],
-        )
-        moved = states[-1, 0, j] - reference[0, j]
-        assert moved == pytest.approx(1e-3 / stiffness[j], rel=5e-3)
 
 
 @pytest.mark.filterwarnings(
@@ -262,7 +148,7 @@ def softness_by_formula(case, q, w, K):
     return -np.diagonal(M_inverse @ (np.diag(K) + G - 6 * w**2 * M) @ M_inverse) / w**4
 
 
-@pytest.mark.parametrize('w', [25.0, 50.0, 150.0])
+@pytest.mark.parametrize('w', [25.0, 150.0])
 def test_stiffer_springs_make_a_softer_robot_under_exact_linearisation(w):
     q = panda_sinusoids().centre
     for factor in (1.0, 5.0):
@@ -300,13 +186,6 @@ def test_exact_linearisation_warns_of_how_soft_it_is():
         FeedForwardController(model, actuators, motor_gains(model, actuators, 20.0, middle))
 
 
-def test_springs_that_cannot_carry_the_robot_are_said_to_have_no_stiffness_to_tell():
-    model = elastic_three_link().model
-    weak = SeriesElastic(LinearSpring(100.0, 1e-6), 0.2)
-    with pytest.warns(ControlWarning, match="cannot be said: Joint 'j2'"):
-        FlatnessController(model, Actuators(model, {'j2': weak}), BANDWIDTH)
-
-
 def test_limits_cut_torques_and_say_so():
     case = elastic_three_link()
     limits = np.array([1.0, 200.0, np.inf])
@@ -321,18 +200,6 @@ def test_limits_cut_torques_and_say_so():
     np.testing.assert_array_equal(command.torque, np.clip(demand, -limits, limits))
     np.testing.assert_array_equal(command.is_limited, abs(demand) > limits)
     assert command.is_limited[0] and not command.is_limited[2]
-
-
-def test_motors_of_rigid_joints_are_not_looked_at():
-    case = mixed_three_link()
-    for controller in (
-        FlatnessController(case.model, case.actuators, BANDWIDTH),
-        *motor_side_laws(case, np.zeros(3)).values(),
-    ):
-        state = case.state(sway(3)(0.2)[:4])
-        expected = controller.command(sway(3)(0.0), *state)
-        state[2:, 1] = 77.0
-        np.testing.assert_array_equal(controller.command(sway(3)(0.0), *state), expected)
 
 
 def test_lower_laws_do_not_look_at_higher_derivatives():
@@ -369,6 +236,43 @@ def test_a_bandwidth_puts_all_poles_there():
         np.testing.assert_allclose(gains[:, 2], [2401.0, 1372.0, 294.0, 28.0])
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (
+            lambda m, a: FlatnessController(m, a, 9.0, torque_limits=[1.0, 2.0]),
+            '3 positive',
+        ),
+        (lambda m, a: FlatnessController(m, a, 9.0, torque_limits=-1.0), 'limits is -1.0'),
+        (lambda m, a: FlatnessController(m, a, 9.0, lead=-0.1), 'lead is -0.1, expected a'),
+        (lambda m, a: FlatnessController(m, a, 9.0, lead=True), 'lead is True'),
+        (lambda m, a: FlatnessController(None, a, 9.0), 'not a RobotModel'),
+        (lambda m, a: FlatnessController(m, None, 9.0), r'expected Actuators\(model'),
+        (lambda m, a: motor_gains(m, a, 0, np.zeros(3)), 'bandwidth is 0'),
+        (lambda m, a: motor_gains(m, a, 1e308, np.zeros(3)), "of joint 'j1', .* neither"),
+        (lambda m, a: FeedForwardController(m, a, (1.0, 1.0), 3), 'number from 0 to 2'),
+        (lambda m, a: FeedForwardController(m, a, (1.0, 1.0), True), 'a whole number'),
+        (lambda m, a: FeedForwardController(m, a, (1.0, -2.0)), 'expected'),
+        (
+            lambda m, a: FlatnessController(
+                m, Actuators(m, {'j2': SeriesElastic(100.0, 0.2, damping=0.5)}), 9.0
+            ),
+            "spring of joint 'j2' has a damper",
+        ),
+        (
+            lambda m, a: FlatnessController(m.with_armature({'j2': 0.3}), a, 9.0),
+            "Joint 'j2': .*count twice",
+        ),
+    ],
+)
+def test_unusable_options_are_refused(make, message):
+    case = elastic_three_link()
+    with pytest.raises(ControlError, match=message):
+        make(case.model, case.actuators)
+
+
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('poles', 'error', 'message'),
     [
@@ -377,13 +281,8 @@ def test_a_bandwidth_puts_all_poles_there():
             ControlError,
             "bandwidth of joint 'j1' is -3.0, expected a finite number above 0",
         ),
-        (float('nan'), ControlError, 'expected a finite number above 0'),
-        ('fast', ControlError, 'expected a bandwidth'),
         (True, ControlError, 'expected a bandwidth'),
         (1e308, ControlError, "Joint 'j1': .* gains would be infinite or zero"),
-        (1e-308, ControlError, "Joint 'j1': .* gains would be infinite or zero"),
-        ({'j1': 5.0, 'j2': True, 'j3': 5.0}, ControlError, "joint 'j2' is True"),
-        ([1.0, 2.0], ControlError, 'expected a bandwidth'),
         ({'j1': 5.0, 'j2': 5.0}, JointNameError, 'missing: j3'),
         ({'j1': 5.0, 'j2': 5.0, 'j3': 5.0, 'j4': 5.0}, JointNameError, 'unknown: j4'),
         (
@@ -405,51 +304,7 @@ def test_unusable_poles_are_refused(poles, error, message):
         FlatnessController(case.model, case.actuators, poles)
 
 
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'torque_limits': [1.0, 2.0]}, 'torque_limits is .* expected one or 3 positive'),
-        ({'torque_limits': -1.0}, 'torque_limits is -1.0'),
-        ({'torque_limits': [1.0, np.nan, 1.0]}, 'torque_limits'),
-        ({'lead': -0.1}, 'lead is -0.1, expected a finite number from 0 on'),
-        ({'lead': np.inf}, 'lead is inf'),
-        ({'lead': True}, 'lead is True'),
-        ({'lead': 'x'}, "lead is 'x'"),
-    ],
-)
-def test_unusable_options_are_refused(change, message):
-    case = elastic_three_link()
-    with pytest.raises(ControlError, match=message):
-        FlatnessController(case.model, case.actuators, BANDWIDTH, **change)
-
-
-@pytest.mark.parametrize('kind', [np.float32, np.float64, np.int64])
-def test_the_lead_may_be_a_number_of_numpy(kind):
-    case = elastic_three_link()
-    assert (
-        FlatnessController(case.model, case.actuators, BANDWIDTH, lead=kind(1)).lead == 1.0
-    )
-
-
-def test_unusable_gains_of_motors_are_refused():
-    case = elastic_three_link()
-    for orders in (1.0, True, '2', None):
-        with pytest.raises(ControlError, match='order is .*, expected a whole number'):
-            FeedForwardController(case.model, case.actuators, (1.0, 1.0), orders)
-    for bandwidth in (1e308, 1e-200):
-        with pytest.raises(ControlError, match="bandwidth of joint 'j1', .* neither"):
-            motor_gains(case.model, case.actuators, bandwidth, np.zeros(3))
-    for gains in (7.0, (1.0,), (1.0, -2.0), ([1.0, 2.0], 1.0), None):
-        with pytest.raises(ControlError, match='expected'):
-            FeedForwardController(case.model, case.actuators, gains)
-    with pytest.raises(
-        ControlError, match='order is 3, expected a whole number from 0 to 2'
-    ):
-        FeedForwardController(case.model, case.actuators, (1.0, 1.0), 3)
-    with pytest.raises(ControlError, match='bandwidth is 0'):
-        motor_gains(case.model, case.actuators, 0, np.zeros(3))
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ('index', 'value', 'message'),
     [
@@ -457,7 +312,6 @@ def test_unusable_gains_of_motors_are_refused():
         (1, np.zeros(2), r'q has the shape \(2,\), expected \(3,\)'),
         (2, [0.0, np.nan, 0.0], 'qd is .*nan.* must be finite'),
         (3, 'abc', 'theta is str, expected numbers'),
-        (4, [0.0, 0.0, np.inf], 'thetad is .* must be finite'),
         (2, [1e200, 0.0, 0.0], 'overflow|out of range|not finite|finite'),
     ],
 )
@@ -489,35 +343,6 @@ def test_a_spring_beyond_its_range_is_reported_with_its_joint():
         feed_forward.command(fast, zero, zero, zero, zero)
 
 
-def test_actuators_that_no_law_here_controls_are_refused():
-    case = elastic_three_link()
-    damped = Actuators(
-        case.model, {'j2': SeriesElastic(LinearSpring(100.0), 0.2, damping=0.5)}
-    )
-    with pytest.raises(ControlError, match="spring of joint 'j2' has a damper"):
-        FlatnessController(case.model, damped, BANDWIDTH)
-    with pytest.raises(ControlError, match='robot with other joints'):
-        FlatnessController(RobotModel.from_urdf(TWO_LINK), case.actuators, BANDWIDTH)
-    for error in (ControlError, DeflectionError):
-        assert issubclass(error, HodynError)
-
-
-@pytest.mark.parametrize(
-    'actuators', [None, {'j1': SeriesElastic(100.0, 0.2)}], ids=['none', 'mapping']
-)
-def test_what_is_no_actuators_is_refused(actuators):
-    model = elastic_three_link().model
-    for make in (
-        lambda: FlatnessController(model, actuators, BANDWIDTH),
-        lambda: FeedForwardController(model, actuators, (1.0, 1.0)),
-        lambda: motor_gains(model, actuators, 1.0, np.zeros(3)),
-    ):
-        with pytest.raises(ControlError, match=r'expected Actuators\(model'):
-            make()
-    with pytest.raises(ControlError, match='not a RobotModel'):
-        FlatnessController(None, elastic_three_link().actuators, BANDWIDTH)
-
-
 def test_actuators_of_another_robot_with_the_same_joints_are_refused():
     model = RobotModel.from_urdf(TWO_LINK)
     actuators = Actuators(model, {'elbow': SeriesElastic(100.0, 0.2)})
@@ -540,16 +365,7 @@ def test_actuators_of_another_robot_with_the_same_joints_are_refused():
         FlatnessController(alike, actuators, BANDWIDTH)
 
 
-@pytest.mark.parametrize('drive', [SeriesElastic(100.0, 0.2), RigidDrive(0.2)])
-def test_inertia_of_a_motor_that_counts_twice_is_refused_here_too(drive):
-    model = RobotModel.from_urdf(TWO_LINK)
-    actuators = Actuators(model, {'elbow': drive})
-    heavy = model.with_armature({'elbow': 0.3})
-    with pytest.raises(ControlError, match="Joint 'elbow': .*count twice"):
-        FlatnessController(heavy, actuators, BANDWIDTH)
-    FlatnessController(model.with_armature({'shoulder': 0.3}), actuators, BANDWIDTH)
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize('estimates', [False, True])
 def test_all_laws_are_used_alike(estimates):
     case = elastic_three_link()
@@ -562,7 +378,6 @@ def test_all_laws_are_used_alike(estimates):
     else:
         law = FlatnessController(case.model, case.actuators, BANDWIDTH, 100.0)
     assert isinstance(law, Law) and law.estimates == estimates
-    assert law.observed() is None and law.external_torque is None
     law.begin()
     state = np.array([q, none, theta, none])
     first = law.evaluate(desired, *state, None, None, PERIOD)
@@ -581,25 +396,3 @@ def test_all_laws_are_used_alike(estimates):
         np.testing.assert_allclose(state[1], 0.0, atol=1e-6)
     else:
         assert np.isnan(state[1]).all() and len(law.memory) == 0
-
-
-def test_estimates_are_told_by_the_laws_that_have_them():
-    case = elastic_three_link()
-    q = np.array([0.3, -0.6, 0.4])
-    desired = np.zeros((5, 3))
-    desired[0] = q
-    theta = case.state(desired[:4])[2]
-    law = TrackingController(case.actuators, PERIOD, torque_limits=100.0)
-    law.evaluate(desired, q, None, theta, None)
-    np.testing.assert_allclose(law.observed().position, q, atol=1e-9)
-    np.testing.assert_allclose(law.external_torque, 0.0, atol=1e-6)
-    assert len(law.memory) > 0
-
-
-def test_compiled_code_changes_nothing():
-    case = mixed_three_link()
-    controller = FlatnessController(case.model, case.actuators, BANDWIDTH)
-    arguments = (sway(3)(0.3), *case.state(sway(3)(0.2)[:4]))
-    before = controller.command(*arguments)
-    warm_up(case.model)
-    np.testing.assert_allclose(controller.command(*arguments), before, rtol=1e-10)

@@ -74,7 +74,7 @@ print('warm')
     'drives',
     [
         ('linear', 'variable'),
-        pytest.param(('cubic', 'table', 'damped'), marks=pytest.mark.slow),
+        ('cubic', 'table', 'damped'),
     ],
 )
 def test_no_law_compiles_anything_after_a_warm_up(drives):

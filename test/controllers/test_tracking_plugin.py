@@ -10,7 +10,7 @@ import pytest
 import yaml
 from scipy.interpolate import BPoly
 from support.compilers import C_COMPILERS, CPP_COMPILERS, WARNINGS, run
-from support.plugins import CHECKED, HERE, HUMBLE, KILTED, PACKAGE, run_plugin
+from support.plugins import HERE, HUMBLE, KILTED, PACKAGE, run_plugin
 
 from hodyn_ros import ModelWarning, RobotModel, generate_code
 from hodyn_ros.actuators import Actuators, SeriesElastic
@@ -36,7 +36,7 @@ def actuators():
 
 @needs_compilers
 @pytest.mark.parametrize('version', [HUMBLE, KILTED])
-def test_controller_lives_through_all_states(version, tmp_path):
+def test_sanitizers_find_nothing_in_the_life_of_a_controller(version, tmp_path):
     assert run_plugin(tmp_path, version, HERE / 'tracking_plugin.cpp') == 'correct\n'
 
 
@@ -46,7 +46,7 @@ def trajectory(tmp_path_factory):
     program = tmp_path_factory.mktemp('trajectory') / 'trajectory'
     folder = f'-I{PACKAGE / "include"}'
     source = HERE / 'trajectory.cpp'
-    run(CPP_COMPILERS[0], '-std=c++17', *WARNINGS, *CHECKED, folder, source, '-o', program)
+    run(CPP_COMPILERS[0], '-std=c++17', *WARNINGS, folder, source, '-o', program)
 
     def evaluate(times, values, asked):
         _, N, n = values.shape
@@ -87,96 +87,30 @@ def test_motion_between_samples_is_that_of_scipy(trajectory):
         np.testing.assert_allclose(found[:-1, k], expected, rtol=0.0, atol=1e-9 * scale)
 
 
-def rest_to_rest(count, path=None):
-    """Times, and position to snap of a path at as many samples (5, N, n)."""
-    path = fit_spline([0.0, 2.0], [[0.3, 0.0], [0.31, 0.02]]) if path is None else path
-    times = np.linspace(0.0, path.end_time, count)
-    return times, path(times).transpose(1, 0, 2), path
-
-
 @needs_compilers
 @pytest.mark.parametrize(
     ('count', 'decimals', 'miss'),
-    [(41, 17, 1e-12), (2001, 9, 3e-9), (2001, 6, 3e-6), (201, 6, 3e-6), (40001, 17, 1e-8)],
+    [(2001, 6, 3e-6), (41, 17, 1e-12), (2001, 9, 3e-9), (40001, 17, 1e-8)],
 )
-@pytest.mark.parametrize('several', [False, True])
 def test_samples_of_rounded_numbers_give_the_motion_that_was_rounded(
-    trajectory, count, decimals, miss, several
+    trajectory, count, decimals, miss
 ):
     """Snap decides the torque of a motor behind a spring; it was 1e3 to 1e8 times too large."""
     way = fit_spline(
         [0.0, 0.6, 1.1, 2.0], [[0.3, 0.0], [0.6, -0.4], [0.2, 0.1], [0.4, 0.3]]
     )
-    times, values, path = rest_to_rest(count, way if several else None)
-    fine = np.linspace(0.0, 1.9999, 1500).round(9)
-    found, asked = trajectory(times, values.round(decimals), fine), path(fine)
+    times, fine = np.linspace(0.0, 2.0, count), np.linspace(0.0, 1.9999, 1500).round(9)
+    values, asked = way(times).transpose(1, 0, 2), way(fine)
+    found = trajectory(times, values.round(decimals), fine)
     assert np.abs(found[:, 0] - asked[:, 0]).max() < miss
     largest, own = (np.abs(motion[:, 4]).max(axis=0) for motion in (found, asked))
-    # Of 10 ms and 6 decimals up to half of what they make is left beside what was asked.
     assert (largest < 1.3 * own + 1.0).all()
-
-
-@needs_compilers
-def test_jumps_of_the_acceleration_between_samples_are_followed(trajectory):
-    """Constant acceleration and deceleration, at 1 kHz: much snap at three places."""
-    times = np.linspace(0.0, 1.0, 1001)
-    back, forth = np.minimum(times, 0.5), np.maximum(times - 0.5, 0.0)
-    values = np.zeros((5, 1001, 1))
-    values[0, :, 0] = back**2 + 2.0 * 0.5 * forth - forth**2
-    values[1, :, 0] = 2.0 * (back - forth)
-    values[2, :, 0] = np.where(times < 0.5, 2.0, -2.0)
-    values *= (
-        np.pi / 3.0
-    )  # No numbers of few digits, of which it would be met to the last one.
-    values[1:, [0, -1]] = 0.0
-    asked = np.arange(0.0005, 1.0, 0.001)
-    found = trajectory(times, values, asked)
-    path = BPoly.from_derivatives(times, values.transpose(1, 0, 2))
-    np.testing.assert_allclose(found[:, 0], path(asked), atol=1e-12)
-
-
-@needs_compilers
-def test_samples_that_are_too_dense_for_their_digits_are_refused_with_words(trajectory):
-    times, values, _ = rest_to_rest(
-        2001, fit_spline([0.0, 1.0, 2.0], [[0.3, 0.0], [0.6, 0.4], [0.5, 0.2]])
-    )
     values[0, :, 1] = values[0, :, 1].round(2)
-    text = trajectory(times, values, [0.5])
-    expected = r'too dense for their digits: between .* s the snap of 1 is .*about 0\.01'
-    assert isinstance(text, str)
-    assert re.search(expected, text), text
-
-
-@needs_compilers
-def test_generated_package_gives_the_torques_of_its_law(actuators, tmp_path):
-    law = tracking_controller(actuators, 1e-3, **OF_LAW)
-    package = tmp_path / 'package'
-    paths = generate_code(
-        actuators.model, package, name='robot', controller=law, ros2_control=True
-    )
-    assert {path.relative_to(package).as_posix() for path in paths} == {
-        'CMakeLists.txt',
-        'README.md',
-        'config/controllers.yaml',
-        'kernel/CMakeLists.txt',
-        'kernel/robot_dynamics.c',
-        'kernel/robot_dynamics.h',
-        'kernel/robot_dynamics_test.c',
-        'package.xml',
-        'plugin.xml',
-        'src/plugin.cpp',
-    }
-    kernel, library = package / 'kernel', tmp_path / 'law.o'
-    run(C_COMPILERS[0], '-O1', '-c', kernel / 'robot_dynamics.c', '-o', library)
-    q = np.array([0.4, -0.7])
-    places = [*q, *law.resting(q)]
-    sources = package / 'src' / 'plugin.cpp', HERE / 'generated_plugin.cpp', library
-    text = ' '.join(map(repr, map(float, places)))
-    said = run_plugin(tmp_path, KILTED, *sources, include=(kernel,), given=text)
-    largest, error, reason = map(float, said.split())
-    assert largest > 1.0
-    assert error == 0.0
-    assert reason == 0
+    if count == 2001:
+        expected = (
+            r'too dense for their digits: between .* s the snap of 1 is .*about 0\.01'
+        )
+        assert re.search(expected, trajectory(times, values, [0.5]))
 
 
 def test_generated_package_says_everywhere_the_same(actuators, tmp_path):
@@ -204,12 +138,6 @@ def test_generated_package_says_everywhere_the_same(actuators, tmp_path):
         name: p['default_value'] for name, p in known['tracking_controller'].items()
     }
     assert config['tracking_controller']['ros__parameters'] == defaults
-    # Reasons of a stop, as the header counts them.
-    enumeration = re.search(r'enum \{(.*?)\}', texts['kernel/Arm_dynamics.h'], re.DOTALL)[1]
-    names = re.search(r'names\[\] = \{(.*?)\}', texts['src/plugin.cpp'], re.DOTALL)[1]
-    assert re.findall(r'"(\w+)"', names) == [
-        name.lower() for name in re.findall(r'ARM_(\w+)', enumeration)
-    ]
 
 
 def test_a_package_is_made_around_a_tracking_law_alone(actuators, tmp_path):
@@ -232,15 +160,3 @@ def test_the_command_writes_a_package(tmp_path, capsys):
     assert f'{folder}/src/plugin.cpp' in written
     header = (tmp_path / 'package/kernel/panda_dynamics.h').read_text()
     assert '#define PANDA_LEAD 0.0015' in header
-
-
-@pytest.mark.parametrize('is_elastic', [False, True])
-def test_a_generated_package_says_whether_springs_must_carry_something(
-    actuators, is_elastic, tmp_path
-):
-    law = tracking_controller(
-        actuators if is_elastic else Actuators(actuators.model, {}), 1e-3, **OF_LAW
-    )
-    generate_code(law.actuators.model, tmp_path, controller=law, ros2_control=True)
-    plugin = (tmp_path / 'src' / 'plugin.cpp').read_text()
-    assert f'is_elastic = {str(is_elastic).lower()};' in plugin

@@ -216,7 +216,7 @@ def errors_of_benchmark(name):
 
 
 def test_figures_of_faults_are_those_of_the_benchmarks():
-    measured = errors_of_benchmark('elastic_joints') | errors_of_benchmark('disturbed_laws')
+    measured = errors_of_benchmark('laws')
     text = TEXTS['control.rst'].partition('\nWhat your robot may do wrong')[2]
     rows = re.findall(r'``([^`]+)``: ([\d.]+ / [\d.]+|refused)$', text, re.MULTILINE)
     assert len(rows) > 15

@@ -117,54 +117,6 @@ def test_joint_states_are_those_that_are_measured_or_else_those_asked_for(harnes
     np.testing.assert_allclose(state(harness), expected, rtol=1e-12)
 
 
-def test_measured_joints_need_not_be_the_motors(harness):
-    whole = complete_motion(MODEL, MOTION[:1])[0]
-    measure(harness, ['left_elbow', 'right_elbow', 'right'], [whole[1], whole[3], np.nan])
-    (position,) = state(harness)
-    np.testing.assert_allclose(position, whole, atol=1e-9)
-    # The motion of the motors is estimated from them.
-    harness.wait(lambda: harness.node._measured.latest, 'measurement')
-    np.testing.assert_allclose(harness.node._measured.latest[0], whole[::2], atol=1e-9)
-
-
-def test_measured_joints_off_the_loops_are_in_the_diagnostics(harness):
-    whole = complete_motion(MODEL, MOTION[:1])[0]
-    measure(harness, JOINTS, whole + [0.0, 0.01, 0.0, 0.06])
-    what = 'measured off the loops: right_elbow'
-    status = harness.status('joint_states', lambda s: what in dict_of(s))
-    assert status.message == what
-    assert 'measured off the loops: left_elbow' not in dict_of(status)
-    np.testing.assert_allclose(state(harness)[0], whole, rtol=1e-12)
-    count = int(dict_of(status)[what])
-    harness.set(loop_tolerance=0.0)
-    measure(harness, JOINTS, whole + [0.0, 1.0, 0.0, 1.0])
-    state(harness, 2)
-    harness.set(loop_tolerance=0.005)
-    measure(harness, JOINTS, whole + [0.0, -0.01, 0.0, 0.0])
-    also = 'measured off the loops: left_elbow'
-    status = harness.status('joint_states', lambda s: also in dict_of(s))
-    assert dict_of(status)[what] == str(count)
-    harness.set(loop_tolerance=0.05)
-
-
-def test_joints_that_do_not_determine_the_others_are_refused(harness):
-    measure(harness, ['left_elbow'], [0.1])
-    harness.refuses('joint_states', 'left_elbow do not determine')
-    measure(harness, ['left', 'right'], [1.5, -1.5])
-    harness.refuses('joint_states', 'cannot be closed')
-    measure(harness, ['finger'], [0.1])
-    measure(harness, ['left', 'right'], [0.0, 0.0], [np.nan, 0.0])
-    assert len(state(harness)) == 1
-
-
-def test_states_are_completed_without_an_estimate(harness):
-    harness.set(estimator__enabled=False)
-    measure(harness, ['left', 'right'], [0.1, 0.2])
-    expected = complete_motion(MODEL, [[0.1, 0.2]])
-    np.testing.assert_allclose(state(harness), expected, rtol=1e-12)
-    harness.set(estimator__enabled=True)
-
-
 @pytest.mark.parametrize('as_file', [False, True])
 def test_loops_are_given_beside_a_description_or_left_open(as_file, tmp_path):
     xml, loop = robots.FIVE_BAR.split('<loop')
@@ -186,14 +138,3 @@ def test_loops_are_given_beside_a_description_or_left_open(as_file, tmp_path):
         np.testing.assert_allclose(complete_motion(model, MOTION), expected, atol=1e-9)
     finally:
         harness.close()
-
-
-def test_loops_of_a_description_are_left_open(harness):
-    opened = make(loops='open')
-    try:
-        assert opened.node.robot.model.joint_names == tuple(JOINTS)
-        measure(opened, JOINTS, np.zeros(4))
-        opened.wait(lambda: opened.node._measured.latest, 'measurement')
-        assert not opened.messages[STATES]
-    finally:
-        opened.close()

@@ -1,196 +1,54 @@
-"""Several nodes in one process: each has its own robot, parameters, names and health."""
+"""Several nodes in one process: each has its own robot and names, and ends alone."""
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
-
 import numpy as np
-import pytest
-import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
 from hodyn_msgs.msg import JointEffort, JointMotion
-from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from support import robots
-from support.ros_harness import TIMEOUT, dict_of, next_domain, spin_to_end
+from support.messages import MOTION, NAMES, joint_motion, rows
+from support.ros_harness import Peer
 
 from hodyn_ros import RobotModel, inverse_dynamics
-from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 
-ROBOTS = {'left': robots.TWO_LINK, 'right': robots.OTHER_JOINTS}
+ROBOTS = {'left': (robots.TWO_LINK, NAMES), 'right': (robots.OTHER_JOINTS, ('rail',))}
 
 
-class Company:
-    """Two nodes of ours and one of someone else's, on one executor."""
-
-    def __init__(self, parameters):
-        self.context = Context()
-        rclpy.init(context=self.context, domain_id=next_domain())
-        self.arrived = threading.Condition()
-        self.efforts = {name: [] for name in ROBOTS}
-        self.statuses = []
-        self.other = Node('other', context=self.context)
-        self.publishers = {}
-        for name in ROBOTS:
-            self.publishers[name] = self.other.create_publisher(
-                JointMotion, f'/{name}/joint_motion', qos.INPUT
-            )
-            self.other.create_subscription(
-                JointEffort,
-                f'/{name}/hodyn_node/joint_effort',
-                lambda message, name=name: self._keep(self.efforts[name], [message]),
-                qos.OUTPUT,
-            )
-        self.other.create_subscription(
-            DiagnosticArray,
-            '/diagnostics',
-            lambda message: self._keep(self.statuses, message.status),
-            qos.OUTPUT,
+def test_two_nodes_of_one_executor_answer_for_their_robots_and_one_ends_alone():
+    peer = Peer('hodyn_node')
+    executor, nodes = SingleThreadedExecutor(context=peer.context), {}
+    for name, (xml, _) in ROBOTS.items():
+        nodes[name] = HodynNode(
+            context=peer.context,
+            namespace=f'{peer.namespace}/{name}',
+            parameter_overrides=[Parameter('robot_description', value=xml)],
         )
-        self.nodes = {
-            name: HodynNode(
-                context=self.context,
-                namespace=name,
-                parameter_overrides=[
-                    Parameter(key, value=value)
-                    for key, value in {
-                        'robot_description': description,
-                        'diagnostics_period': 0.1,
-                        **parameters.get(name, {}),
-                    }.items()
-                ],
-            )
-            for name, description in ROBOTS.items()
-        }
-        self.executor = SingleThreadedExecutor(context=self.context)
-        for node in (self.other, *self.nodes.values()):
-            self.executor.add_node(node)
-        self.thread = threading.Thread(
-            target=spin_to_end, args=(self.executor,), daemon=True
-        )
-        self.thread.start()
+        executor.add_node(nodes[name])
+        peer.offer(JointMotion, f'{name}/joint_motion')
+        peer.keep(JointEffort, f'{name}/hodyn_node/joint_effort')
+    peer.spin_by(executor)
+    for gone in (None, 'left'):
+        if gone:
+            executor.remove_node(nodes[gone])
+            nodes.pop(gone).destroy_node()
+            peer.forget()
+        for name in nodes:
+            xml, names = ROBOTS[name]
+            motion = MOTION[:, : len(names)]
+            sent = joint_motion(motion, names)
 
-    def _keep(self, where, items):
-        with self.arrived:
-            where.extend(items)
-            self.arrived.notify_all()
+            def answered(name=name, sent=sent):
+                peer.publishers[f'{name}/joint_motion'].publish(sent)
+                return peer.messages[f'{name}/hodyn_node/joint_effort']
 
-    def wait(self, condition):
-        with self.arrived:
-            assert self.arrived.wait_for(condition, TIMEOUT)
-            return condition()
-
-    def status(self, name, part):
-        """Latest status of a part of a node."""
-        wanted = f'{name}/hodyn_node: {part}'
-        found = [status for status in self.statuses if status.name == wanted]
-        return found[-1] if found else None
-
-    def close(self):
-        self.executor.shutdown()
-        self.thread.join(TIMEOUT)
-        for node in (self.other, *self.nodes.values()):
-            node.destroy_node()
-        rclpy.shutdown(context=self.context)
-
-
-@contextmanager
-def running(**parameters):
-    """Company whose nodes are ready."""
-    made = Company(parameters)
-    try:
-        for name in ROBOTS:
-            made.wait(
-                lambda name=name: (
-                    (status := made.status(name, 'model'))
-                    and status.message == 'model loaded'
-                )
-            )
-            made.wait(made.publishers[name].get_subscription_count)
-        yield made
-    finally:
-        made.close()
-
-
-@pytest.fixture(scope='module')
-def company():
-    with running(left={'publish_rate': 20.0, 'limits.elbow.jerk': 3.0}) as made:
-        yield made
-
-
-def motion_of(model):
-    return np.random.default_rng(7).normal(size=(5, model.n_joints))
-
-
-def send(company, name, model, motion):
-    fields = ('position', 'velocity', 'acceleration', 'jerk', 'snap')
-    values = {field: list(row) for field, row in zip(fields, motion)}
-    company.publishers[name].publish(JointMotion(joint_names=model.joint_names, **values))
-
-
-def test_two_nodes_answer_for_their_own_robots(company):
-    made = company
-    for efforts in made.efforts.values():
-        efforts.clear()
-    models = {name: RobotModel.from_urdf(text) for name, text in ROBOTS.items()}
-    for name, model in models.items():
-        send(made, name, model, motion_of(model))
-    for name, model in models.items():
-        made.wait(lambda name=name: made.efforts[name])
-        (effort,) = made.efforts[name]
-        assert tuple(effort.joint_names) == model.joint_names
-        expected = inverse_dynamics(model, motion_of(model))
-        np.testing.assert_allclose(
-            [effort.effort, effort.effort_dot, effort.effort_ddot],
-            expected,
-            rtol=1e-9,
-            atol=1e-9,
-        )
-
-
-def test_two_nodes_have_parameters_of_their_own(company):
-    left, right = (company.nodes[name] for name in ('left', 'right'))
-    assert left.get_parameter('publish_rate').value == 20.0
-    assert right.get_parameter('publish_rate').value == 100.0
-    assert left.has_parameter('limits.elbow.jerk')
-    assert not right.has_parameter('limits.elbow.jerk')
-    (result,) = right.set_parameters([Parameter('stop_duration', value=2.0)])
-    assert result.successful
-    assert left.get_parameter('stop_duration').value == 0.5
-
-
-def test_two_nodes_report_their_own_health(company):
-    def counts(name):
-        status = company.status(name, 'joint_motion')
-        values = dict_of(status) if status else {}
-        return np.array([int(values.get(key, 0)) for key in ('received', 'refused')])
-
-    # What tests before have sent is counted, too, as late as it is.
-    company.statuses.clear()
-    for name in ROBOTS:
-        company.wait(lambda n=name: company.status(n, 'joint_motion'))
-    before = {name: counts(name) for name in ROBOTS}
-    motion = np.zeros((5, 1))
-    send(company, 'right', RobotModel.from_urdf(robots.OTHER_JOINTS), motion)
-    wrong = JointMotion(joint_names=['nobody'], position=[0.0])
-    company.publishers['left'].publish(wrong)
-    for name, change in (('left', [0, 1]), ('right', [1, 0])):
-        wanted = before[name] + change
-        company.wait(lambda n=name, w=wanted: (counts(n) >= w).all())
-    assert company.status('left', 'model').hardware_id == 'arm'
-    assert company.status('right', 'model').hardware_id == 'rail'
-
-
-def test_one_node_ends_and_the_other_goes_on():
-    with running() as made:
-        gone = made.nodes.pop('left')
-        made.executor.remove_node(gone)
-        gone.destroy_node()
-        model = RobotModel.from_urdf(robots.OTHER_JOINTS)
-        send(made, 'right', model, motion_of(model))
-        made.wait(lambda: made.efforts['right'])
-        assert not made.efforts['left']
+            effort = peer.wait(answered, 'answer')[-1]
+            expected = inverse_dynamics(RobotModel.from_urdf(xml), motion)
+            assert tuple(effort.joint_names) == tuple(names)
+            np.testing.assert_allclose(rows(effort), expected, rtol=1e-9)
+    for node in nodes.values():
+        executor.remove_node(node)
+    peer.close()
+    for node in nodes.values():
+        node.destroy_node()

@@ -127,7 +127,7 @@ def cell():
 
 @pytest.mark.parametrize(
     ('content', 'compensates'),
-    [pytest.param('full', False, marks=pytest.mark.slow), ('without_gravity', True)],
+    [('without_gravity', True), ('full', False)],
 )
 def test_robot_follows_waypoints_by_the_efforts_that_come_with_them(
     cell, content, compensates

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
 import numpy as np
 import pytest
 from std_msgs.msg import Float64MultiArray
 from support import robots
-from support.messages import FIELDS, GRAVITY, NAMES, joint_trajectory, samples
-from support.oracles import taylor_rnea, taylor_terms
-from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain
+from support.messages import GRAVITY, NAMES, joint_trajectory
+from support.oracles import taylor_terms
+from support.ros_harness import Harness
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.streams.motion_stream import LEAD_IN
@@ -19,7 +17,6 @@ from hodyn_ros.trajectory.jtc import jtc_motion
 
 FRICTION = 0.4
 TIMES = (0.0, 0.4, 0.9)
-LONG = (0.0, 20.0, 60.0)  # of which a busy machine streams samples enough
 POSITIONS = ((0.0, 0.0), (0.5, -0.4), (0.2, 0.3))
 
 
@@ -69,12 +66,6 @@ def station(shared):
     shared.status('model', lambda s: True)
     shared.forget()
     return shared
-
-
-@pytest.fixture
-def context():
-    with own_domain() as made:
-        yield made
 
 
 def columns(message):
@@ -128,18 +119,6 @@ def test_efforts_between_the_points_are_exact_up_to_the_tolerance(station, kind,
     )
 
 
-def test_tolerance_that_needs_too_many_points_is_reported_with_one_that_would_do(station):
-    assert station.set(command__effort_tolerance=1e-6, max_trajectory_points=50).successful
-    (remark,) = [
-        text for text in station.move().remarks if 'no trajectory for a controller' in text
-    ]
-    enough = float(remark.split('; ')[-1].split(' would')[0])
-    assert not station.messages['hodyn_node/controller_trajectory']
-    assert station.set(command__effort_tolerance=enough).successful
-    station.move()
-    assert len(station.received('controller_trajectory')[0].points) <= 50
-
-
 def test_motion_whose_efforts_jump_is_not_for_a_controller(station):
     assert station.set(interpolation='jtc').successful
     assert any('accelerations' in text for text in station.move().remarks)
@@ -185,89 +164,3 @@ def test_commands_have_the_joints_and_interfaces_asked_for(station, kind):
     assert np.abs(
         np.diff([np.reshape(m.data, (2, 4))[0, 1] for m in station.messages[name]])
     ).max()
-
-
-def rates_of(station, efforts):
-    """Derivatives of efforts by the efforts, once all of these have come."""
-
-    def found():
-        messages = list(station.messages['hodyn_node/joint_effort'])
-        known = {tuple(message.effort): message.effort_dot for message in messages}
-        return known if set(efforts) <= set(known) else None
-
-    return station.wait(found, 'the same efforts')
-
-
-def test_commands_agree_with_the_efforts_of_the_same_instant(station):
-    assert station.set(command__interfaces=['effort', 'effort_dot']).successful
-    station.move(times=LONG)
-    station.wait(
-        lambda: (
-            len(station.messages['hodyn_node/commands']) >= 50
-            and len(station.messages['hodyn_node/joint_effort']) >= 50
-        ),
-        'samples',
-    )
-    rows = [
-        np.reshape(m.data, (2, 2)) for m in station.messages['hodyn_node/commands'][:50]
-    ]
-    known = rates_of(station, [tuple(row[:, 0]) for row in rows])
-    for row in rows:
-        np.testing.assert_array_equal(known[tuple(row[:, 0])], row[:, 1])
-
-
-def test_pid_controller_gets_efforts_with_their_rates(station):
-    messages = pytest.importorskip(
-        'control_msgs.msg', reason='control_msgs is not installed'
-    )
-    assert station.set(command__joints=['elbow', 'shoulder']).successful
-    name = 'hodyn_node/multi_dof_command'
-    station.listen(messages.MultiDOFCommand, name)
-    station.move(times=LONG)
-    station.wait(lambda: len(station.messages[name]) >= 20, 'commands')
-    found = station.messages[name][:20]
-    known = rates_of(station, [tuple(message.values[::-1]) for message in found])
-    for message in found:
-        assert message.dof_names == ['elbow', 'shoulder']
-        np.testing.assert_array_equal(
-            known[tuple(message.values[::-1])][::-1], message.values_dot
-        )
-
-
-def test_joints_that_the_robot_does_not_have_are_reported(station, capfd):
-    # The elbow has another name; command.joints has not.
-    station.describe_and_wait(robots.TWO_LINK.replace('"elbow"', '"wrist"'))
-    station.log(capfd, lambda text: "command.joints has 'elbow'" in text)
-    message = joint_trajectory(POSITIONS, LONG, ('shoulder', 'wrist'))
-    station.publishers['joint_trajectory'].publish(message)
-    station.received('joint_effort', 3)
-    assert not station.messages['hodyn_node/commands']
-
-
-def test_limits_are_those_of_the_whole_effort(station):
-    assert station.set(command__effort='without_gravity').successful
-    weak = robots.TWO_LINK.replace('effort="50"', 'effort="3"')
-    station.describe_and_wait(weak)
-    whole = station.move()
-    motion = samples(whole, FIELDS[:3])
-    full = (
-        taylor_rnea(robots.TWO_LINK, NAMES, GRAVITY, motion)[:, 0] + FRICTION * motion[:, 1]
-    )
-    exceeded = {
-        item.joint_name for item in whole.limit_violations if item.quantity == 'effort'
-    }
-    assert exceeded == {
-        name for j, name in enumerate(NAMES) if np.abs(full[:, j]).max() > 3.0
-    }
-    assert exceeded
-
-
-def test_node_does_not_hear_its_own_trajectories(context, capfd):
-    topic = '/joint_trajectory_controller/joint_trajectory'
-    remap = ['-r', f'joint_trajectory:={topic}', '-r', f'~/controller_trajectory:={topic}']
-    with node_maker(context) as make:
-        make(*remap)
-        deadline, text = monotonic() + TIMEOUT, ''
-        while 'where the node gets its own' not in text and monotonic() < deadline:
-            text += capfd.readouterr().err
-        assert 'where the node gets its own' in text

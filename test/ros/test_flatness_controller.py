@@ -3,15 +3,10 @@
 How robots are stopped is tested without a node, in test/contract/test_control_loop.py.
 """
 
-import os
-import signal
-
 import numpy as np
 import pytest
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import WrenchStamped
-from hodyn_msgs.msg import JointMotion, ObservedState
-from rosgraph_msgs.msg import Clock
+from diagnostic_msgs.msg import DiagnosticArray
+from hodyn_msgs.msg import JointMotion
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from support.robots import HEAVIER_TWO_LINK, OTHER_JOINTS, TWO_LINK
@@ -20,17 +15,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel
 from hodyn_ros.actuators import Actuators, RigidDrive, SeriesElastic
-from hodyn_ros.actuators.config import actuators_from_config
 from hodyn_ros.control import FeedForwardController, FlatnessController, motor_gains
-from hodyn_ros.control.laws import TRACKING
-from hodyn_ros.errors import ControlError
-from hodyn_ros.kinematics import jacobian
 from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.conversions import MOTION_FIELDS, time_message
-from hodyn_ros.ros.base.parameters import make_settings
-from hodyn_ros.ros.nodes.flatness_controller import OBSERVED, FlatnessControllerNode
-from hodyn_ros.ros.nodes.flatness_settings import ControlSettings
-from hodyn_ros.streams import laws
+from hodyn_ros.ros.nodes.flatness_controller import FlatnessControllerNode
 from hodyn_ros.streams.inputs import LINKS, MOTORS
 from hodyn_ros.streams.timeline import nanoseconds
 
@@ -237,33 +225,6 @@ def test_every_pair_is_answered_once_by_the_law(robot):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_without_a_reference_nothing_is_commanded_or_the_robot_is_held(robot):
-    robot.measure(STATE)
-    status = robot.says('motor_command', 'held back because', 'There is no reference')
-    assert status.level == DiagnosticStatus.ERROR
-    assert not robot.commands
-    robot.set(without_reference='hold')
-    for state in (STATE, STATE + 0.01):
-        np.testing.assert_allclose(
-            robot.answer(state), flatness().command(held(), *state), rtol=1e-9
-        )
-
-
-def test_a_fault_of_the_law_is_an_error_and_never_an_old_command(robot, monkeypatch):
-    robot.set(without_reference='hold')
-    robot.answer(STATE)
-
-    def fail(*_, **options):
-        raise np.linalg.LinAlgError('Singular matrix')
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FlatnessController, 'evaluate', fail)
-        robot.measure(STATE)
-        robot.says('motor_command', 'held back because', 'Singular matrix')
-    robot.answer(STATE)
-    assert len(robot.commands) == 2
-
-
 def test_a_trajectory_is_followed_and_its_end_is_held(robot):
     robot.set(without_reference='hold', bandwidths__elbow=5.0)
     robot.answer(STATE)
@@ -289,66 +250,6 @@ def test_limited_torques_are_reported(robot):
     assert abs(robot.answer(STATE)[0]) == LIMIT
     key = 'samples beyond the limit of torque of shoulder'
     robot.says('motor_command', key, '1')
-
-
-def test_a_lower_law_takes_a_reference_of_lower_order(robot):
-    assert robot.set(controller='feed_forward_0').successful
-    robot.follow(REFERENCE[:3])
-    assert np.isfinite(robot.answer(STATE)).all()
-
-
-def test_what_is_observed_is_published(robot):
-    topics = (ObservedState, 'observed_state'), (WrenchStamped, 'external_wrench')
-    for kind, topic in topics:
-        robot.listen(kind, f'flatness_controller/{topic}')
-    result = robot.set(
-        controller='tracking', bandwidth=0.0, without_reference='hold', tool_link='tool'
-    )
-    assert result.successful, result.reason
-    for _ in range(30):
-        robot.answer(STILL)
-    state, wrench = (
-        robot.wait(
-            lambda messages=robot.messages[f'flatness_controller/{topic}']: (
-                messages
-                and nanoseconds(messages[-1].header.stamp) == robot.stamp
-                and messages[-1]
-            ),
-            topic,
-        )
-        for _, topic in topics
-    )
-    assert list(state.joint_names) == list(state.motor_names) == list(NAMES)
-    np.testing.assert_allclose(state.position, STILL[0], atol=1e-2)
-    assert all(len(getattr(state, name)) == 2 for name in OBSERVED)
-    assert wrench.header.frame_id == 'tool'
-    J = jacobian(MODEL, np.array(state.position)[None], 'tool')[0]
-    torque, force = wrench.wrench.torque, wrench.wrench.force
-    acts = [torque.x, torque.y, torque.z, force.x, force.y, force.z]
-    np.testing.assert_allclose(J.T @ acts, state.external_torque, atol=1e-9)
-    # Torque sensors are used where there are any, and velocities need not be measured.
-    assert robot.set(torque_sensors=True).successful
-    robot.answer(STILL, effort=[3.0, 4.0], velocity=[])
-    np.testing.assert_array_equal(robot.node.control.measured.spring_torque, [3.0, 4.0])
-
-
-def test_time_that_jumps_back_begins_anew(start):
-    robot = start(use_sim_time=True, measurement_timeout=0.1, without_reference='hold')
-    clock = robot.wait_for_robot().advertise(Clock, '/clock')
-    for shift, stamp in ((0.0, 10**10), (0.01, 5 * 10**9)):
-
-        def is_there(stamp=stamp):
-            clock.publish(Clock(clock=time_message(stamp)))
-            return robot.node.get_clock().now().nanoseconds == stamp
-
-        robot.wait(is_there, 'clock')
-        # Held where it is now, not where it was before.
-        state = STATE + shift
-        np.testing.assert_allclose(
-            robot.answer(state, stamp=stamp),
-            flatness().command(held(state[0]), *state),
-            rtol=1e-9,
-        )
 
 
 # What is refused
@@ -411,81 +312,7 @@ def test_trajectories_that_exceed_limits_are_refused(start):
     robot.refuses('joint_trajectory', 'exceeds a limit')
 
 
-def test_faults_of_ours_refuse_what_they_concern_and_the_node_goes_on(start, monkeypatch):
-    error = SystemExit(3)
-
-    def fail_once(name, module):
-        whole = getattr(module, name)
-
-        def fail(*_):
-            monkeypatch.setattr(module, name, whole)
-            raise error
-
-        monkeypatch.setattr(module, name, fail)
-
-    robot = start(robot_description='')
-    robot.send([0.1, 0.2])
-    robot.refuses('joint_trajectory', 'There is no measurement yet')
-    fail_once('assemble', laws)
-    robot.publishers['robot_description'].publish(String(data=TWO_LINK))
-    robot.refuses('robot_description', f'Internal error: {error!r}')
-    robot.publishers['robot_description'].publish(String(data=TWO_LINK))
-    robot.wait_for_robot()
-    robot.measure(STILL)
-    robot.wait(lambda: robot.node.control.measured, 'a measurement')
-    robot.send([0.1, 0.2])
-    robot.wait(lambda: robot.node.stream.timeline, 'planned')
-
-
-def test_trajectories_are_planned_in_another_process_that_may_end(start):
-    robot = start().wait_for_robot()
-    running = robot.status('planning', lambda s: dict_of(s)['process'] == 'running')
-    pid = int(dict_of(running)['process id'])
-    assert (pid != os.getpid(), dict_of(running)['restarts']) == (True, '0')
-    robot.measure(STILL)
-    robot.wait(lambda: robot.node.control.measured, 'a measurement')
-    os.kill(pid, signal.SIGSTOP)  # so that what comes is not planned before the end
-    robot.send([0.1, 0.2])
-    robot.says('planning', 'waiting trajectories', '1')
-    os.kill(pid, signal.SIGKILL)
-    robot.refuses('joint_trajectory', 'has ended')
-    robot.says('planning', 'restarts', '1')
-    robot.send([0.1, 0.2])
-    robot.wait(lambda: robot.node.stream.timeline, 'planned')
-
-
-def test_planning_that_hangs_is_said_and_its_trajectory_never_begins(start):
-    robot = start().wait_for_robot()
-    running = robot.status('planning', lambda s: dict_of(s)['process'] == 'running')
-    robot.measure(STILL)
-    robot.wait(lambda: robot.node.control.measured, 'a measurement')
-    os.kill(int(dict_of(running)['process id']), signal.SIGSTOP)
-    robot.send([0.1, 0.2])
-    status = robot.status('planning', lambda s: 'does not answer' in s.message)
-    assert status.level == DiagnosticStatus.ERROR
-    robot.refuses('joint_trajectory', 'has waited for 2')
-    robot.says('planning', 'restarts', '1')
-    assert not robot.node.stream.timeline
-    robot.send([0.1, 0.2])
-    robot.wait(lambda: robot.node.stream.timeline, 'planned')
-
-
 # Robots and parameters
-
-
-@pytest.mark.parametrize(
-    ('parameters', 'text'),
-    [
-        ({'actuators.shoulder.stiffness': -3.0}, 'stiffness'),
-        ({'bandwidths.wrist': 3.0}, 'bandwidths.wrist is for no joint'),
-    ],
-)
-def test_unusable_actuators_are_refused(start, parameters, text):
-    robot = start(**parameters)
-    robot.refuses('robot_description', text)
-    robot.measure(STATE)
-    robot.status(LINKS, lambda s: dict_of(s)['refused'] == '1')
-    assert not robot.commands
 
 
 def test_a_new_description_changes_the_robot_and_a_bad_one_does_not(robot):
@@ -540,61 +367,3 @@ def test_the_law_and_its_settings_can_be_changed_while_it_runs(robot):
     reason = robot.status('motor_command', lambda s: dict_of(s)['stopped because'])
     assert 'tracking error of elbow' in dict_of(reason)['stopped because']
     assert robot.set(max_tracking_errors__elbow=0.0).successful
-
-
-def test_entries_are_declared_with_descriptions_and_ranges(robot):
-    own = ('bandwidths.elbow', 'max_tracking_errors.elbow')
-    for name in ('controller', 'bandwidth', 'max_tracking_error', *own):
-        assert robot.node.describe_parameter(name).description
-    for joint in NAMES:
-        described = robot.node.describe_parameter(f'actuators.{joint}.motor_inertia')
-        assert described.read_only
-        assert '[kg m^2]: Inertia of the motor' in described.description
-    assert robot.node.describe_parameter('bandwidth').floating_point_range
-
-
-SPRING = {'type': 'sea', 'stiffness': 3000.0, 'motor_inertia': 0.3}
-ACTUATORS = actuators_from_config(MODEL, dict.fromkeys(NAMES, SPRING))
-
-
-def tracking(**values):
-    """The tracking law of settings whose names have an underscore in place of the dot."""
-    given = {name.replace('_', '.', 1): value for name, value in values.items()}
-    settings = make_settings(ControlSettings, given)
-    assert settings.lead == 0.0005
-    return laws.laws_of(ACTUATORS, settings, np.array([60.0, 30.0]))[TRACKING]
-
-
-def test_joints_of_variable_stiffness_are_refused_before_there_is_a_robot():
-    with pytest.raises(
-        ValueError, match='shoulder.type is vsa, expected sea or rigid: no law'
-    ):
-        make_settings(ControlSettings, {'actuators.shoulder.type': 'vsa'})
-
-
-def test_noise_of_encoders_lowers_the_default_bandwidth():
-    fine = tracking(resolution_links=[1e-7], resolution_motors=[1e-7])
-    coarse = tracking(resolution_links=[1e-3, 1e-4], resolution_motors=[1e-4])
-    unknown = tracking()
-    assert unknown.resolution is None
-    assert (unknown.lead, unknown.sample_period) == (0.0005, 0.001)
-    assert fine.bandwidth == unknown.bandwidth == 50.0
-    assert 2.5 <= coarse.bandwidth < 50.0
-    np.testing.assert_array_equal(coarse.resolution, [1e-3, 1e-4, 1e-4, 1e-4])
-
-
-def test_resolutions_that_do_not_fit_are_refused():
-    both = 'expected numbers above zero in both, or zeros alone'
-    steps = 'expected a list of numbers from 0 to 1'
-    for links, motors, text in (
-        ([1e-4], [0.0], both),
-        ([0.0], [1e-4], both),
-        ([1e-4, 0.0], [1e-4], both),
-        *(
-            (bad, [1e-4], steps)
-            for bad in ([], [-1e-4], [np.nan], 'fine', ['fine'], 1e-4, [2.0], [True])
-        ),
-        ([1e-4] * 3, [1e-4], 'expected one or 2 positive numbers'),
-    ):
-        with pytest.raises((ValueError, ControlError), match=text):
-            tracking(resolution_links=links, resolution_motors=motors)

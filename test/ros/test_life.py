@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from rclpy.node import Node
 from support.ros_harness import TIMEOUT, next_domain
 
-from hodyn_ros import commands
 from hodyn_ros.ros.base import life as base
 
+CHOICES = (
+    'RMW_FASTRTPS_USE_QOS_FROM_XML',
+    'RMW_FASTRTPS_PUBLICATION_MODE',
+    'FASTDDS_DEFAULT_PROFILES_FILE',
+    'FASTRTPS_DEFAULT_PROFILES_FILE',
+)
 BIG = 3_000_000
 WAITING = 40
 # In every round another one of the messages that wait is large.
@@ -48,7 +52,7 @@ print(used, lengths.count({BIG}), lengths.count(100), memory() - begin)
 @pytest.fixture
 def unconfigured(monkeypatch, tmp_path):
     """An environment in which nobody has said anything about profiles."""
-    for name in base._CHOICES:
+    for name in CHOICES:
         # Set before it is deleted, so that what a test leaves behind is taken back.
         monkeypatch.setenv(name, '')
         monkeypatch.delenv(name)
@@ -59,7 +63,7 @@ def unconfigured(monkeypatch, tmp_path):
 def used_by(profile):
     """What the program prints: profile used, large and small messages, growth of memory."""
     environment = {
-        **{k: v for k, v in os.environ.items() if k not in base._CHOICES},
+        **{k: v for k, v in os.environ.items() if k not in CHOICES},
         'PYTHONPATH': os.pathsep.join(sys.path),
         'ROS_DOMAIN_ID': str(next_domain()),
     }
@@ -90,31 +94,11 @@ def test_profile_is_named_to_the_library_that_is_loaded(unconfigured):
     assert os.path.basename(max(files, key=bool)) == 'fastdds.xml'
 
 
-@pytest.mark.parametrize('name', base._CHOICES)
+@pytest.mark.parametrize('name', CHOICES)
 def test_what_the_user_has_said_is_left_alone(unconfigured, name):
     unconfigured.setenv(name, 'mine')
     assert not base.bound_memory()
-    assert {k: os.environ[k] for k in base._CHOICES if k in os.environ} == {name: 'mine'}
-
-
-@pytest.mark.parametrize('name', base._FILES)
-def test_profiles_in_the_working_directory_are_left_alone(unconfigured, tmp_path, name):
-    (tmp_path / name).write_text('<dds/>')
-    assert not base.bound_memory()
-    assert base.USE_PROFILES not in os.environ
-
-
-def test_other_middleware_is_left_alone(unconfigured):
-    unconfigured.setattr(
-        base.rclpy, 'get_rmw_implementation_identifier', lambda: 'rmw_cyclonedds_cpp'
-    )
-    assert not base.bound_memory()
-    assert base.USE_PROFILES not in os.environ
-
-
-def test_unknown_system_is_left_alone(unconfigured, tmp_path):
-    unconfigured.setattr(base, '_LIBRARIES', tmp_path / 'none')
-    assert not base.bound_memory()
+    assert {k: os.environ[k] for k in CHOICES if k in os.environ} == {name: 'mine'}
 
 
 # Commands
@@ -146,16 +130,6 @@ def test_signal_during_imports_ends_a_node_in_order(node, library, number, tmp_p
         _, errors = running.communicate(timeout=TIMEOUT)
     assert running.returncode == 0
     assert errors == ''
-
-
-@pytest.mark.parametrize('name', NODES)
-def test_command_runs_its_node(name, monkeypatch):
-    ran = []
-    monkeypatch.setattr(signal, 'signal', lambda *_: None)  # those of this process
-    monkeypatch.setattr(base, 'main', lambda node: ran.append(node) or 7)
-    assert getattr(commands, name)() == 7
-    (node,) = ran
-    assert issubclass(node, Node)
 
 
 # Callbacks

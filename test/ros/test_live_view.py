@@ -13,14 +13,11 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from support import robots
-from support.messages import MOTION, joint_motion, joint_trajectory, rows, stamp_of, time_of
+from support.messages import rows, time_of
 from support.rerun_files import pose_of, read_recording
 from support.ros_harness import TIMEOUT, Harness, own_domain
 
 from hodyn_ros import RobotModel
-from hodyn_ros.cli.pictures import view
-from hodyn_ros.cli.problem import Given
-from hodyn_ros.errors import JointNameError, ResourceError
 from hodyn_ros.model import motion_limits
 from hodyn_ros.plotting.scene import Scene, moving_bodies
 from hodyn_ros.ros.nodes.live_view import LiveView
@@ -127,31 +124,6 @@ def last_body(model, positions):
     return moving_bodies(model, np.atleast_2d(positions)).poses[-1]
 
 
-def test_given_motions_are_planned_and_have_their_efforts(viewed):
-    seen = viewed()
-    stamps = [10**18 + number * PERIOD for number in range(5)]
-    motions = [MOTION * (1.0 + 0.1 * number) for number in range(5)]
-    for number, (motion, stamp) in enumerate(zip(motions, stamps), 1):
-        seen.harness.publishers['joint_motion'].publish(joint_motion(motion, stamp=stamp))
-        seen.harness.received('joint_effort', number)
-    answers = [rows(message) for message in seen.harness.messages[EFFORTS]]
-    entities = seen.entities(motions[-1][0])
-    assert efforts_of(entities, 'planned', MODEL).tolist() == np.array(answers).tolist()
-    times = entities['/planned/effort_dot/elbow']['time']
-    np.testing.assert_allclose(times - times[0], 0.01 * np.arange(5), atol=1e-9)
-    jerks = np.ravel(entities['/planned/jerk/elbow']['Scalars:scalars'])
-    assert jerks.tolist() == [motion[3, 1] for motion in motions]
-    poses, times = positions_of(entities, 'planned', MODEL)
-    expected = last_body(MODEL, [motion[0] for motion in motions])
-    np.testing.assert_allclose(poses[-1], expected[-1], atol=3e-7)
-    assert (np.diff(times) > 0.0).all()
-    limits = np.array(entities['/limits/effort_dot/elbow']['Scalars:scalars'])
-    assert (limits == [-30.0, 30.0]).all()
-    assert '/measured' not in entities
-    # Names of lines are not repeated with every part of a recording.
-    assert len(entities['/planned/effort/elbow']['SeriesLines:names']) == 1
-
-
 def test_measured_states_move_the_robot_and_have_estimated_efforts(viewed):
     seen = viewed()
     measured, states = seen.harness.messages[EFFORTS], []
@@ -173,47 +145,6 @@ def test_measured_states_move_the_robot_and_have_estimated_efforts(viewed):
     assert answers == {tuple(row[0]) for row in recorded}
     assert '/measured/acceleration/elbow' in entities
     assert '/planned' not in entities
-
-
-def test_a_planned_robot_follows_the_trajectory_in_progress(viewed):
-    seen = viewed()
-    message = joint_trajectory(((0.0, 0.0), (0.5, -0.4)), (0.0, 1.0))
-    seen.harness.publishers['joint_trajectory'].publish(message)
-    (answer,) = seen.harness.received('effort_trajectory')
-    end = stamp_of(answer) + round(1e9 * answer.time_from_start[-1])
-    efforts = seen.harness.messages[EFFORTS]
-    seen.harness.wait(lambda: efforts and stamp_of(efforts[-1]) >= end, 'the end')
-    sent = [rows(item).tolist() for item in efforts]
-    entities = seen.entities([0.5, -0.4])
-    assert efforts_of(entities, 'planned', MODEL).tolist() == sent
-    poses, _ = positions_of(entities, 'planned', MODEL)
-    np.testing.assert_allclose(poses[-1], last_body(MODEL, [0.5, -0.4])[0], atol=3e-7)
-    velocity = np.ravel(entities['/planned/velocity/shoulder']['Scalars:scalars'])
-    # The first efforts may overtake the answer, which is another topic.
-    assert len(velocity) <= len(sent)
-    assert velocity.max() == pytest.approx(max(answer.velocity[::2]), rel=0.01)
-
-
-def test_of_closed_loops_all_links_move(viewed):
-    model = RobotModel.from_urdf(robots.FIVE_BAR)
-    seen = viewed(robots.FIVE_BAR, model)
-    stamp = seen.harness.client.get_clock().now().nanoseconds
-    seen.harness.keep(JointState, 'hodyn_node/joint_states')
-    seen.measure([0.1, -0.2], stamp)
-    seen.harness.received('joint_states')
-    entities = seen.entities([0.1, -0.2])
-    bodies = moving_bodies(model, np.array([[0.1, -0.2]]))
-    for name, pose in zip(bodies.model.body_names, bodies.poses):
-        found = pose_of(entities[f'/measured/bodies/{name}'])
-        np.testing.assert_allclose(found, pose, atol=3e-7)
-
-
-def test_joints_of_another_robot_are_an_error_in_the_log():
-    with own_domain() as context:
-        view = LiveView(Scene(MODEL), 1.0, context=context)
-        with pytest.raises(JointNameError, match='unknown: .*finger'):
-            view._take('planned', joint_motion(names=('shoulder', 'finger')))
-        view.destroy_node()
 
 
 def hodyn(folder, *arguments, domain=0):
@@ -244,17 +175,3 @@ def test_the_command_records_until_it_is_interrupted(tmp_path):
     (path,) = tmp_path.iterdir()
     assert recording == f'Recording until Ctrl-C: {path.name}'
     assert written.startswith(f'Written: {path.name};')
-
-
-@pytest.mark.parametrize('arguments', [(), ('motion.csv', '--live')])
-def test_a_motion_is_either_given_or_running(tmp_path, arguments):
-    process = hodyn(tmp_path, 'panda', *arguments)
-    assert b'Expected a MOTION, or --live without one.' in process.communicate()[1]
-    assert process.returncode == 2
-
-
-def test_without_ros_the_extra_is_named(monkeypatch, tmp_path):
-    monkeypatch.delitem(sys.modules, 'hodyn_ros.ros.nodes.live_view')
-    monkeypatch.setitem(sys.modules, 'rclpy.node', None)
-    with pytest.raises(ResourceError, match=r'A live view needs ROS.*hodyn_ros\[ros\]'):
-        view(Given('panda'), (), tmp_path / 'a.rrd', serve=False, live=True)

@@ -14,15 +14,10 @@ from support.messages import (
     NAMES,
     joint_motion,
     joint_trajectory,
-    motion_trajectory,
 )
 from support.oracles import taylor_rnea
 from support.ros_harness import Harness, dict_of
 from trajectory_msgs.msg import JointTrajectory
-
-from hodyn_ros.ros.base.inputs import StiffnessMessages as Stiffness
-from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.base.parameters import make_settings
 
 Request, Response = ComputeInverseDynamics.Request, ComputeInverseDynamics.Response
 
@@ -49,20 +44,6 @@ MIXED = {
     'actuators.elbow.motor_inertia': [0.01, 0.02],
     'actuators.elbow.stiffness': 150.0,
 }
-
-
-@pytest.fixture
-def start():
-    """Make a node of its own with parameters."""
-    made = []
-
-    def make(parameters):
-        made.append(Harness(parameters))
-        return made[-1]
-
-    yield make
-    for harness in made:
-        harness.close()
 
 
 @pytest.fixture(scope='module')
@@ -127,33 +108,6 @@ def test_motor_reference_satisfies_both_equations_of_motion(nodes):
     assert len(message.torque_dot) == 0
 
 
-def test_motor_reference_has_what_the_motion_determines(nodes):
-    fields = ('position', 'velocity', 'acceleration', 'torque', 'torque_dot')
-    for given, known in ((3, 1), (4, 2), (5, 4)):
-        message = answered(nodes(ELASTIC), joint_motion(MOTION[:given]))
-        assert tuple(f for f in fields if len(getattr(message, f))) == fields[:known]
-
-
-def test_joints_of_all_kinds_in_one_robot(nodes):
-    harness = nodes(MIXED)
-    message = answered(harness, joint_motion())
-    Q, q = effort(), MOTION
-    assert message.motor_names == ['shoulder', 'elbow_motor1', 'elbow_motor2']
-    assert message.joint_names == ['shoulder', 'elbow', 'elbow']
-    theta = np.array([message.position, message.velocity, message.acceleration])
-    np.testing.assert_allclose(theta[:, 0], q[:3, 0])
-    assert message.torque[0] == pytest.approx(0.2 * q[2, 0] + Q[0, 0])
-    np.testing.assert_allclose(message.deflection, theta[0] - q[0, [0, 1, 1]], atol=1e-12)
-    # The formulas of the two springs, forward.
-    torques = -k * np.sinh(a * (q[0, 1] - theta[0, 1:]))
-    stiffness = (a * k * np.cosh(a * (q[0, 1] - theta[0, 1:]))).sum()
-    assert torques.sum() == pytest.approx(Q[0, 1])
-    assert stiffness == pytest.approx(150.0)
-    np.testing.assert_allclose(
-        message.torque[1:], np.array([0.01, 0.02]) * theta[2, 1:] + torques, rtol=1e-9
-    )
-
-
 def test_stiffness_goes_on_by_its_derivatives_and_comes_to_rest_without_news(nodes):
     harness = nodes(MIXED)
     total = harness.node.diagnostics.input('stiffness_motion').total
@@ -176,22 +130,6 @@ def test_stiffness_goes_on_by_its_derivatives_and_comes_to_rest_without_news(nod
         (SIGMA[0] + 0.2 * SIGMA[1] + 0.02 * SIGMA[2], SIGMA[1] + 0.2 * SIGMA[2])
     )
     assert found(0.1, 5.0)[1] == pytest.approx(0.0, abs=1e-6)
-
-
-def test_bad_stiffness_is_refused_with_the_reason(nodes):
-    harness = nodes(MIXED)
-    for message, reason in (
-        (stiffness_motion(names=('shoulder',)), 'has shoulder; the joints of variable'),
-        (stiffness_motion(names=('elbow', 'elbow'), stiffness=[1.0, 1.0]), 'repeats'),
-        (stiffness_motion(names=()), 'is empty'),
-        (stiffness_motion(stiffness=[]), 'stiffness has 0 values, expected 1'),
-        (stiffness_motion(stiffness_dot=[1.0, 2.0]), 'stiffness_dot has 2 values'),
-        (stiffness_motion((np.nan, 0.0, 0.0)), 'must be finite'),
-        (stiffness_motion((-3.0, 0.0, 0.0)), 'expected a number above zero'),
-    ):
-        harness.publishers['stiffness_motion'].publish(message)
-        harness.refuses('stiffness_motion', reason)
-    assert answered(harness, joint_motion()).motor_names
 
 
 def test_spring_out_of_its_range_holds_the_reference_back_but_not_the_efforts(nodes):
@@ -239,21 +177,6 @@ def test_joint_with_a_damper_follows_its_own_equation_along_the_stream(nodes):
         atol=3e-5 * np.abs(delta).max(),
     )
     assert np.abs(delta - Q[:, 0, 1] / K[1]).max() > 0.1 * np.abs(delta).max()
-
-
-def test_without_actuators_there_is_no_motor_reference(nodes):
-    harness = nodes({})
-    harness.publishers['joint_motion'].publish(joint_motion())
-    harness.received('joint_effort')
-    harness.publishers['stiffness_motion'].publish(stiffness_motion())
-    assert 'are none' in harness.refusal('stiffness_motion')
-    assert not harness.messages['hodyn_node/motor_reference']
-    response = harness.call(Request(trajectory=trajectory()))
-    assert not response.effort_trajectory.motors.motor_names
-    samples = [joint_motion(stamp=10**9)]
-    response = harness.call(Request(motion=samples, stiffness=[stiffness_motion()]))
-    assert response.error_code == Response.INVALID_JOINTS
-    assert 'none' in response.message
 
 
 # The service and whole answers
@@ -324,21 +247,6 @@ def test_motors_beyond_their_limits_are_reported_with_time(nodes):
     harness.wait(lambda: not harness.node.stream.timeline, 'the end of the motion')
 
 
-def test_service_takes_stiffness_for_the_start_or_for_every_sample(nodes):
-    harness = nodes(MIXED)
-    one_by_one = {'motion': [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]}
-    flat = {'motion_trajectory': motion_trajectory([0.0, 0.1, 0.2], [MOTION] * 3)}
-    for samples in (one_by_one, flat):
-        for expected in ([100.0, 100.5, 101.0], [100.0, 110.0, 120.0]):
-            entries = 1 if expected[1] == 100.5 else 3
-            asked = [stiffness_motion((value, 5.0, 0.0)) for value in expected[:entries]]
-            response = harness.call(Request(**samples, stiffness=asked))
-            assert response.success, response.message
-            theta = rows(response.effort_trajectory.motors, 'position')[:, 1:]
-            found = (a * k * np.cosh(a * (MOTION[0, 1] - theta))).sum(axis=1)
-            np.testing.assert_allclose(found, expected)
-
-
 def test_service_says_why_the_actuators_cannot_do_it(nodes):
     harness = nodes(MIXED)
     samples = [joint_motion(stamp=10**9 + i * 10**8) for i in range(3)]
@@ -355,109 +263,4 @@ def test_service_says_why_the_actuators_cannot_do_it(nodes):
 # Parameters
 
 
-@pytest.mark.parametrize(
-    ('change', 'reason'),
-    [
-        ({'actuators.elbow.stiffness': 0.0}, 'actuators.elbow.stiffness is 0.0'),
-        ({'actuators.elbow.stiffness': -5.0}, 'actuators.elbow.stiffness is -5.0'),
-        ({'actuators.elbow.motor_inertia': -1.0}, 'actuators.elbow.motor_inertia is -1.0'),
-        ({'actuators.elbow.type': 'see'}, "actuators.elbow.type is 'see'"),
-        ({'actuators.elbow.stifness': 5.0}, 'Is stiffness meant?'),
-        ({'actuators.elbow.pitch': 5.0}, 'but the type is sea'),
-        ({'actuators.elbow': 5.0}, 'expected actuators.<joint>.<key>'),
-    ],
-)
-def test_settings_of_actuators_that_are_none_are_refused(change, reason):
-    with pytest.raises(ValueError, match='Parameter') as error:
-        make_settings(NodeSettings, {**ELASTIC, **change})
-    assert reason in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ('parameters', 'reason'),
-    [
-        ({**ELASTIC, 'actuators.wrist.type': 'rigid'}, 'unknown joints: wrist'),
-        (
-            {k: v for k, v in ELASTIC.items() if 'elbow.motor' not in k},
-            'motor_inertia is missing',
-        ),
-        (
-            {k: v for k, v in MIXED.items() if 'elbow.stiff' not in k},
-            'stiffness is missing',
-        ),
-        (
-            {
-                **ELASTIC,
-                'actuators.elbow.spring': 'table',
-                'actuators.elbow.table_deflections': [-1.0, 0.0, 1.0],
-                'actuators.elbow.table_torques': [-3.0, 2.0, 1.0],
-            },
-            'actuators.elbow',
-        ),
-    ],
-)
-def test_robot_is_refused_with_actuators_that_do_not_fit(start, parameters, reason):
-    harness = start(parameters)
-    harness.describe(robots.TWO_LINK)
-    assert reason in harness.refusal('robot_description')
-    assert harness.node.robot is None
-
-
-def test_changed_stiffness_takes_effect_and_a_bad_one_is_refused(nodes):
-    harness = nodes(ELASTIC)
-    result = harness.set(actuators__elbow__stiffness=-1.0)
-    assert not result.successful
-    assert 'actuators.elbow.stiffness is -1.0' in result.reason
-    assert harness.set(actuators__elbow__stiffness=600.0).successful
-    message = answered(harness, joint_motion())
-    np.testing.assert_allclose(message.deflection, effort()[0] / [K[0], 600.0], rtol=1e-9)
-    assert harness.set(actuators__elbow__stiffness=K[1]).successful
-    (found,) = harness.node.describe_parameters(['actuators.elbow.stiffness'])
-    assert 'Joint elbow' in found.description
-    assert '[N m/rad]' in found.description
-
-
 # What lies between the samples
-
-
-def test_deflection_of_a_damped_joint_does_not_depend_on_what_is_asked_for(nodes):
-    harness = nodes(DAMPED)
-    asked = (
-        {'sample_times': [0.0, 2.0]},
-        {'sample_times': [1.3, 1.4]},
-        {'sample_period': 0.7},
-    )
-    fine, *others = (
-        harness.call(Request(trajectory=trajectory(), **how)).effort_trajectory
-        for how in ({'sample_period': 1e-3}, *asked, {'sample_times': [2.0]})
-    )
-    t = np.array(fine.motors.time_from_start)
-    for coarse in others:
-        for field in ('deflection', 'position', 'velocity', 'torque'):
-            expected, found = rows(fine.motors, field), rows(coarse.motors, field)
-            assert len(found) == len(coarse.time_from_start)
-            for instant, row in zip(coarse.motors.time_from_start, found):
-                exact = np.array([np.interp(instant, t, column) for column in expected.T])
-                np.testing.assert_allclose(row, exact, atol=1e-4 * np.abs(expected).max())
-
-
-def test_stiffness_that_stops_does_not_turn_back_and_changes_little():
-    found = Stiffness()
-    found.take(stiffness_motion((150.0, -100.0, -30.0)), ('elbow',), 10**9)
-    times = np.arange(0.0, 8.0, 4e-3)
-    for rest_time in (0.2, 5.0, 60.0):
-        series = np.array(
-            [
-                found.at(round(1e9 * (1 + t)), 0.1, rest_time, ('elbow',))['elbow']
-                for t in times
-            ]
-        )
-        assert np.all(np.diff(series[:, 0]) <= 0.0)
-        at_timeout = 150.0 - 10.0 - 0.15
-        assert series[-1, 0] > 0.9 * at_timeout - 1e-9
-        assert series[-1, 1] == series[-1, 2] == 0.0
-        for order in (1, 2):
-            steps = np.diff(series[:, order - 1]) / 4e-3
-            means = (series[1:, order] + series[:-1, order]) / 2
-            atol = 1e-2 * np.abs(series[:, order]).max()
-            np.testing.assert_allclose(steps, means, atol=atol)

@@ -10,17 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import Vector3
-from hodyn_msgs.msg import WrenchMotion
 from hodyn_msgs.srv import ComputeInverseDynamics
 from support import robots
-from support.engine_cases import kernels_of
 from support.messages import MOTION, joint_motion, joint_trajectory
 from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, next_domain
 
-from hodyn_ros import HodynError, RobotModel, inverse_dynamics
-from hodyn_ros.engine.engine import Engine, unavailable
+from hodyn_ros import RobotModel, inverse_dynamics
+from hodyn_ros.engine.engine import unavailable
 from hodyn_ros.streams import preparation as robot
 
 FAST = 'nth_order' if unavailable() else 'compiled_robot'
@@ -128,28 +125,6 @@ def test_input_that_comes_before_the_first_robot_is_ready_is_refused_or_waits(st
     harness.received('joint_effort')
 
 
-def test_service_that_waits_is_told_that_the_description_cannot_be_used(start, gate):
-    harness = start()
-    harness.describe('<robot name="empty"/>')
-    harness.status('model', lambda s: s.message == 'the model is being made ready')
-    assert harness.service.wait_for_service(TIMEOUT)
-    answer = harness.service.call_async(request())
-    gate.opened.set()
-    harness.wait(answer.done, 'answer of the service')
-    assert answer.result().error_code == ComputeInverseDynamics.Response.NO_MODEL
-
-
-def test_node_ends_while_its_service_waits_for_a_robot(gate):
-    harness = Harness()
-    harness.describe(robots.TWO_LINK)
-    harness.status('model', lambda s: s.message == 'the model is being made ready')
-    assert harness.service.wait_for_service(TIMEOUT)
-    harness.service.call_async(request())
-    threading.Timer(0.3, gate.opened.set).start()
-    harness.close()
-    assert harness.node.robot is None
-
-
 def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
     harness = start(robot_description=robots.TWO_LINK, answer_all=True)
     answers = harness.messages['hodyn_node/joint_effort']
@@ -178,34 +153,6 @@ def test_stream_misses_no_sample_while_another_robot_is_made_ready(start):
     ):
         np.testing.assert_allclose(efforts_of(message), efforts(urdf), rtol=1e-9)
     model_values(harness, algorithm=FAST, in_preparation='no')
-
-
-def test_wrenches_are_computed_by_compiled_code_soon(start):
-    harness = start(robot_description=robots.TWO_LINK, wrench_timeout=1e6)
-    message = WrenchMotion(expressed_in=WrenchMotion.HYBRID)
-    message.header.frame_id = 'tool'
-    message.wrench.force = Vector3(x=3.0)
-    harness.publishers['wrench_motion'].publish(message)
-    model_values(harness, algorithm_with_wrenches=FAST)
-    # So they are for the robot that comes next, as soon as it is in use.
-    harness.forget()
-    harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
-    kernels = kernels_of(harness.node.robot.model)
-    assert any(request.wrenches for request in kernels)
-
-
-def test_node_works_where_compiling_fails(start, monkeypatch, capfd):
-    def fail(*_):
-        raise HodynError('out of order')
-
-    monkeypatch.setattr(Engine, 'prepare', fail)
-    harness = start(robot_description=robots.TWO_LINK)
-    harness.describe_and_wait(robots.HEAVIER_TWO_LINK)
-    values = model_values(harness, algorithm='nth_order', in_preparation='no')
-    assert 'out of order' in values['no compiled code because']
-    assert harness.call(request()).success
-    log = harness.log(capfd, lambda text: text.count('is ready') == 2)
-    assert log.count('without compiled code') == 1
 
 
 PROCESS = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from math import factorial
 
 import numpy as np
@@ -10,22 +9,17 @@ import pytest
 from geometry_msgs.msg import Inertia, Vector3
 from hodyn_msgs.srv import SetPayload
 from numpy.polynomial import Polynomial
-from std_msgs.msg import Float64MultiArray
 from support import robots
 from support.messages import (
     GRAVITY,
     MOTION,
     NAMES,
     joint_motion,
-    joint_trajectory,
     nanoseconds,
     rows,
 )
-from support.oracles import taylor_rnea, taylor_terms
-from support.ros_harness import TIMEOUT, Harness, dict_of
-
-from hodyn_ros.streams import preparation as robot
-from hodyn_ros.trajectory import Waypoints, plan_motion
+from support.oracles import taylor_rnea
+from support.ros_harness import Harness, dict_of
 
 SECOND = 10**9
 # A weight on the tool, its description beside the links of the arm.
@@ -151,65 +145,6 @@ def test_transitions_follow_each_other_and_payloads_end(arm):
     assert close(arm.efforts(second + SECOND), EMPTY)
 
 
-def test_transition_goes_on_with_another_description_and_other_friction(arm):
-    start = nanoseconds(arm.carry(transition_time=100.0).start)
-    time = start + 25 * SECOND
-    assert close(arm.efforts(time), along(0.25, 100.0, EMPTY, FULL))
-    arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
-    heavy = taylor_rnea(robots.HEAVIER_TWO_LINK, NAMES, GRAVITY, MOTION)
-    full = taylor_rnea(loaded(robots.HEAVIER_TWO_LINK, **WEIGHT), NAMES, GRAVITY, MOTION)
-    expected = along(0.25, 100.0, heavy, full)
-    assert close(arm.efforts(time), expected)
-    assert arm.set(friction__elbow__viscous=0.5).successful
-    friction = 0.5 * np.array([[0.0, 1.0]]) * MOTION[1:4]
-    assert close(arm.efforts(time), expected + friction)
-
-
-def test_any_number_of_changes_one_after_the_other(arm):
-    for number in range(40):
-        answer = arm.carry(mass=2.0 * (number % 2), transition_time=1e-3)
-        assert answer.success, answer.message
-    last = nanoseconds(answer.start) + SECOND
-    assert close(arm.efforts(last), FULL)
-    waiting = [arm.carry(mass=2.0, transition_time=100.0) for _ in range(20)]
-    refused = [answer for answer in waiting if not answer.success]
-    assert refused
-    assert 'wait already' in refused[0].message
-    assert close(arm.efforts(last), FULL)
-
-
-def test_payload_stays_with_another_description_that_has_the_link(empty):
-    arm = empty
-    start = nanoseconds(arm.carry(transition_time=0.0, allow_step=True).start)
-    assert close(arm.efforts(start), FULL)
-    arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
-    heavy = loaded(robots.HEAVIER_TWO_LINK, **WEIGHT)
-    assert close(arm.efforts(start), taylor_rnea(heavy, NAMES, GRAVITY, MOTION))
-    arm.describe_and_wait(robots.OTHER_JOINTS)
-    arm.status('model', lambda s: 'payload of tool' not in dict_of(s))
-
-
-BAD_PAYLOADS = [
-    ({'transition_time': 0.0}, 'allow_step'),
-    ({'transition_time': -1.0}, 'transition_time'),
-    ({'transition_time': np.nan}, 'transition_time'),
-    ({'transition_time': 1.0, 'link': 'hand'}, "'hand'"),
-    ({'transition_time': 1.0, 'mass': -2.0}, 'mass'),
-    ({'transition_time': 1.0, 'inertia': (1.0, 0.0, 0.0, 0.1, 0.0, 0.1)}, 'inertia'),
-    ({'transition_time': 1.0, 'mass': 0.0, 'link': 'hand'}, "'hand'"),
-    ({'transition_time': 1.0, 'com': (np.inf, 0.0, 0.0)}, 'com|centre'),
-]
-
-
-def test_bad_payloads_are_refused_and_change_nothing(empty):
-    arm = empty
-    for fields, why in BAD_PAYLOADS:
-        answer = arm.carry(**fields)
-        assert not answer.success
-        assert any(part in answer.message for part in why.split('|')), answer.message
-    assert close(arm.efforts(SECOND), EMPTY)
-
-
 def test_friction_changes_while_the_node_runs(empty):
     arm = empty
     time = SECOND
@@ -235,109 +170,3 @@ def test_friction_changes_while_the_node_runs(empty):
         assert not result.successful
         assert why in result.reason
     assert close(arm.efforts(time), heavy)
-
-
-def test_payload_that_changes_while_a_trajectory_runs():
-    arm = Arm(publish_rate=50.0, **{'command.effort': 'without_gravity'})
-    try:
-        # So long that it goes on when the payload has changed, also on a busy machine.
-        waypoints = Waypoints(
-            NAMES, [0.0, 8.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
-        )
-        message = joint_trajectory(waypoints.positions, waypoints.times)
-        commands = 'hodyn_node/commands'
-        arm.listen(Float64MultiArray, commands)
-        arm.publishers['joint_trajectory'].publish(message)
-        arm.received('joint_effort', 5)
-        start = nanoseconds(arm.carry(transition_time=2.0).start)
-        whole = arm.received('effort_trajectory')[0]
-        motion = plan_motion(waypoints, NAMES).motion
-        begin = nanoseconds(whole.header.stamp)
-        end = start + 5 * SECOND // 2
-        name = 'hodyn_node/joint_effort'
-        arm.wait(lambda: nanoseconds(arm.messages[name][-1].header.stamp) > end, 'its end')
-        heavy = loaded(robots.TWO_LINK, **WEIGHT)
-        checked, of_weight = 0, {}
-        for message in list(arm.messages[name]):
-            stamp = nanoseconds(message.header.stamp)
-            state = motion((stamp - begin) / SECOND)
-            empty, full = (
-                taylor_terms(urdf, NAMES, GRAVITY, state)
-                for urdf in (robots.TWO_LINK, heavy)
-            )
-            x = min(max((stamp - start) / (2 * SECOND), 0.0), 1.0)
-            given = rows(message)
-            if 0.0 < x < 1.0:
-                checked += 1
-                expected = along(x, 2.0, empty.sum(axis=0), full.sum(axis=0))
-                of_weight[tuple(along(x, 2.0, empty[0], full[0])[0])] = stamp
-            else:
-                expected = (full if x else empty).sum(axis=0)
-            scale = np.abs(expected).max(axis=1, keepdims=True)
-            assert np.all(np.abs(given - expected) <= 1e-10 * scale), x
-        assert checked > 2  # of 400; a busy machine leaves many out
-        # What is sent has no gravity, also while the payload changes.
-        sent = np.array([item.data for item in arm.messages[commands]])
-        distance = [np.abs(sent - effort).max(axis=1).min() for effort in of_weight]
-        assert sum(value < 1e-9 for value in distance) >= len(distance) // 2
-    finally:
-        arm.close()
-
-
-def test_description_that_changes_while_a_trajectory_runs_takes_over_without_a_step():
-    arm = Arm(publish_rate=50.0)
-    try:
-        waypoints = Waypoints(
-            NAMES, [0.0, 10.0, 20.0], [[0.0, 0.0], [0.9, -0.7], [0.2, 0.4]]
-        )
-        message = joint_trajectory(waypoints.positions, waypoints.times)
-        arm.publishers['joint_trajectory'].publish(message)
-        arm.received('joint_effort', 10)
-        arm.describe_and_wait(robots.HEAVIER_TWO_LINK)
-        whole = arm.received('effort_trajectory')[0]
-        begin, name = nanoseconds(whole.header.stamp), 'hodyn_node/joint_effort'
-        end = nanoseconds(arm.messages[name][-1].header.stamp) + SECOND
-        arm.wait(lambda: nanoseconds(arm.messages[name][-1].header.stamp) >= end, 'its end')
-        motion = plan_motion(waypoints, NAMES).motion
-        shares, times = [], []
-        for item in list(arm.messages[name]):
-            time = (nanoseconds(item.header.stamp) - begin) / SECOND
-            state = motion(time)
-            before, after = (
-                taylor_rnea(urdf, NAMES, GRAVITY, state)[0].astype(float)
-                for urdf in (robots.TWO_LINK, robots.HEAVIER_TWO_LINK)
-            )
-            difference = after - before
-            share = (np.array(item.effort) - before) @ difference
-            shares.append(share / (difference @ difference))
-            times.append(time)
-        shares, times = np.array(shares), np.array(times)
-        assert abs(shares[0]) < 1e-6 and abs(shares[-1] - 1.0) < 1e-6
-        assert (shares[1:] - shares[:-1] > -1e-6).all()
-        passing = times[(shares > 1e-3) & (shares < 1.0 - 1e-3)]
-        assert 0.1 < np.ptp(passing) < 0.5  # a busy machine leaves samples out
-    finally:
-        arm.close()
-
-
-def test_robot_that_takes_long_to_make_ready_says_what_it_waits_for(monkeypatch, capfd):
-    monkeypatch.setattr('hodyn_ros.streams.preparation.LONG_PREPARATION', 0.05)
-    held = threading.Event()
-    make = robot.engine_of
-
-    def slow(model):
-        held.wait(TIMEOUT)
-        return make(model)
-
-    arm = Arm()
-    try:
-        monkeypatch.setattr(
-            robot, '_compile', lambda node, model, wanted: slow(model) and None
-        )
-        arm.describe(robots.HEAVIER_TWO_LINK)
-        text = 'kernels for its 2 joints are compiled. The robot before stays in use.'
-        arm.log(capfd, lambda said: text in said)
-        held.set()
-    finally:
-        held.set()
-        arm.close()

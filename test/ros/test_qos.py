@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,14 +13,13 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 from support import robots
 from support.ros_harness import TIMEOUT, Harness, node_maker, own_domain, spin_to_end
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.ros.base import qos
-from hodyn_ros.streams.health import LOST
 
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -40,102 +38,6 @@ def hodyn_node(context):
 
 def parameter(name, value):
     return Parameter(name, value=value)
-
-
-def test_overrides_reach_the_topics(hodyn_node):
-    override = 'qos_overrides./{}.{}.{}:={}'.format
-    node = hodyn_node(
-        '-p',
-        override('joint_motion', 'subscription', 'reliability', 'best_effort'),
-        '-p',
-        override('joint_motion', 'subscription', 'depth', 3),
-        '-p',
-        override('hodyn_node/joint_effort', 'publisher', 'reliability', 'best_effort'),
-        '-p',
-        override('hodyn_node/joint_effort', 'publisher', 'durability', 'transient_local'),
-    )
-    (motion,) = [item for item in node.subscriptions if item.topic_name == '/joint_motion']
-    (effort,) = [
-        item for item in node.publishers if item.topic_name == '/hodyn_node/joint_effort'
-    ]
-    (info,) = node.get_subscriptions_info_by_topic('/joint_motion')
-    assert info.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert motion.qos_profile.depth == 3
-    assert effort.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert effort.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-
-
-def test_every_topic_of_the_node_takes_overrides(hodyn_node):
-    node = hodyn_node()
-    of_rclpy = {'/rosout', '/parameter_events', '/clock'}
-    names = set(node.get_parameters_by_prefix('qos_overrides'))
-    for kind, items in (
-        ('publisher', node.publishers),
-        ('subscription', node.subscriptions),
-    ):
-        topics = {item.topic_name for item in items} - of_rclpy
-        assert topics
-        for topic in topics:
-            for policy in ('history', 'depth', 'reliability', 'durability'):
-                assert f'{topic}.{kind}.{policy}' in names
-
-
-def test_overrides_of_one_node_are_not_those_of_another(context):
-    name = 'qos_overrides./sample.subscription.reliability'
-    nodes = [
-        Node(
-            'first', context=context, parameter_overrides=[parameter(name, 'best_effort')]
-        ),
-        Node('second', context=context),
-    ]
-    first, second = (
-        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT)
-        for node in nodes
-    )
-    assert first.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert second.qos_profile.reliability == ReliabilityPolicy.RELIABLE
-    assert qos.INPUT.reliability == ReliabilityPolicy.RELIABLE
-    for node in nodes:
-        node.destroy_node()
-
-
-@pytest.mark.filterwarnings('ignore:A zero depth:UserWarning')  # of rclpy
-@pytest.mark.parametrize(
-    ('policy', 'value', 'reason'),
-    [('depth', 0, 'expected 1 or more'), ('reliability', 'sometimes', 'sometimes')],
-)
-def test_override_that_cannot_be_used_is_an_error_that_says_so(
-    context, policy, value, reason
-):
-    name = f'qos_overrides./sample.subscription.{policy}'
-    node = Node('third', context=context, parameter_overrides=[parameter(name, value)])
-    with pytest.raises(Exception, match=reason):
-        qos.create_subscription(node, JointMotion, 'sample', print, qos.INPUT)
-    node.destroy_node()
-
-
-def test_inputs_of_one_instant_are_shallow_unless_a_series_is_wanted(hodyn_node):
-    assert qos.SENSOR_INPUT.reliability == ReliabilityPolicy.BEST_EFFORT
-    for answer_all, depths in ((False, (1, 16, 16)), (True, (1000, 1000, 1000))):
-        node = hodyn_node('-p', f'answer_all:={str(answer_all).lower()}')
-        found = {item.topic_name: item.qos_profile.depth for item in node.subscriptions}
-        topics = ('/joint_motion', '/joint_states', '/wrench_motion')
-        assert tuple(found[topic] for topic in topics) == depths
-    assert qos.NEWEST.depth == 1
-
-
-@pytest.mark.parametrize('change', [2**31 - 1, 2**32 - 1, 2**32 - 2, 2**64 - 2])
-def test_what_cannot_be_a_number_of_lost_messages_is_not_counted(hodyn_node, change):
-    name = 'qos_overrides./joint_motion.subscription.reliability'
-    node = hodyn_node(parameter_overrides=[parameter(name, 'best_effort')])
-    (subscription,) = (
-        item for item in node.subscriptions if item.topic_name == '/joint_motion'
-    )
-    assert subscription.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    (handler,) = subscription.event_handlers
-    for lost in (3, change, 4):
-        handler.callback(SimpleNamespace(total_count=lost, total_count_change=lost))
-    assert node.diagnostics.input('joint_motion').total[LOST] == 7
 
 
 def test_override_lets_the_node_hear_a_best_effort_publisher(context, hodyn_node):

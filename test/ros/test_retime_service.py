@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration, Time
 from hodyn_msgs.msg import JointLimit
-from hodyn_msgs.srv import ComputeInverseDynamics, RetimeTrajectory
-from rclpy.parameter import Parameter
+from hodyn_msgs.srv import RetimeTrajectory
 from support.records import changed
-from support.ros_harness import TIMEOUT, Harness, dict_of
+from support.ros_harness import TIMEOUT, Harness
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros import RobotModel, inverse_dynamics
 from hodyn_ros.analysis import find_violations, motion_limits
 from hodyn_ros.resources import share_file
-from hodyn_ros.retiming import new_timing
-from hodyn_ros.ros.base.node_settings import NodeSettings
-from hodyn_ros.ros.planner.retiming import retimed
-from hodyn_ros.streams.robot import Robot
-from hodyn_ros.trajectory import Waypoints, jtc_motion, plan_motion
+from hodyn_ros.trajectory import jtc_motion
 
 pinocchio = pytest.importorskip('pinocchio')
 
@@ -83,12 +78,6 @@ def content(message):
     return np.array(times), rows[:, :3], rows[:, 3]
 
 
-def found_in_python(points=POINTS, start=0.0, step=1.0, **options):
-    times = start + step * np.arange(len(points))
-    plan = plan_motion(Waypoints(NAMES, times, points), MODEL.joint_names)
-    return new_timing(MODEL, plan.motion, motion_limits(MODEL, LIMITS), **options)
-
-
 def pinocchio_efforts(motion):
     model = pinocchio.buildModelFromUrdf(str(URDF))
     assert tuple(model.names)[1:] == MODEL.joint_names
@@ -114,39 +103,6 @@ def assert_kept(response, limits):
     return times
 
 
-@pytest.mark.parametrize('timing', ['path', 'uniform'])
-def test_answer_is_that_of_python(call, timing):
-    fields = {'timing': Request.UNIFORM if timing == 'uniform' else Request.PATH}
-    response = call(**fields)
-    assert (response.success, response.error_code, response.message) == (True, 0, '')
-    found = found_in_python(timing=timing)
-    times, motion, _ = content(response.trajectory)
-    places = np.searchsorted(times, found.times - 1e-9)
-    # The messages hold whole nanoseconds.
-    np.testing.assert_allclose(times[places], found.times, rtol=0.0, atol=1e-9)
-    scale = np.abs(found.samples).max(axis=(0, 2))
-    for k in range(3):
-        step = 1e-9 * scale[k + 1] + 1e-8 * scale[k]
-        np.testing.assert_allclose(
-            motion[places, k], found.samples[:, k], rtol=0.0, atol=step
-        )
-    assert response.duration == pytest.approx(found.duration, rel=1e-9)
-    assert response.duration == pytest.approx(times[-1], abs=2e-9)
-    assert response.duration < response.duration_before == 2.0
-    assert response.path_deviation == pytest.approx(found.deviation, abs=1e-9)
-    # Along the path the second derivative has a limit by default.
-    open_to = [
-        'acceleration of all joints',
-        'jerk of elbow',
-        'second derivative of torque of all',
-    ]
-    (said,) = [
-        text for text in response.warnings if text.startswith('No limit is known for')
-    ]
-    assert [text in said for text in open_to] == [True, True, timing == 'uniform']
-    assert said.count(' (up to ') == 2 + (timing == 'uniform')
-
-
 @pytest.mark.parametrize('timing', [Request.PATH, Request.UNIFORM])
 @pytest.mark.parametrize(('step', 'slower_only'), [(0.1, False), (0.1, True), (1.0, True)])
 def test_limits_are_kept_as_the_answer_is_executed(call, timing, step, slower_only):
@@ -168,109 +124,22 @@ def test_limits_are_kept_as_the_answer_is_executed(call, timing, step, slower_on
     np.testing.assert_allclose(end, POINTS[-1], rtol=0.0, atol=1e-9)
 
 
-def test_limits_of_the_request_take_the_place_of_those_of_the_node(call):
-    requested = [
-        JointLimit(quantity='velocity', limit=0.5),
-        JointLimit(joint_name='elbow', quantity='velocity', limit=math.inf),
-        JointLimit(joint_name='elbow', quantity='acceleration', limit=2.0),
-        JointLimit(joint_name='shoulder', quantity='jerk', limit=math.inf),
-    ]
-    response = call(limits=requested)
-    assert response.success, response.message
-    expected = motion_limits(MODEL, LIMITS)
-    elbow, shoulder = (MODEL.joint_names.index(name) for name in ('elbow', 'shoulder'))
-    expected.acceleration[elbow], expected.jerk[shoulder] = 2.0, np.inf
-    velocity = np.full(2, 0.5)
-    velocity[elbow] = np.inf
-    assert_kept(response, changed(expected, velocity=velocity))
-    _, motion, _ = content(response.trajectory)
-    assert np.abs(motion[:, 1, shoulder]).max() == pytest.approx(0.5, rel=0.02)
-
-
-def test_pauses_stay_or_are_left_out(call):
-    pausing = trajectory([(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)])
-    kept, dropped = call(pausing), call(pausing, drop_standstills=True)
-    assert kept.standstill == pytest.approx(
-        found_in_python(
-            [(0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
-        ).standstill
-    )
-    assert dropped.standstill == 0.0
-    assert dropped.duration <= kept.duration - kept.standstill + 0.01
-
-
-def test_time_of_the_answer_begins_at_zero(call):
-    late = call(trajectory(start=3.0), timing=Request.UNIFORM)
-    soon = call(timing=Request.UNIFORM)
-    for one, other in zip(content(late.trajectory), content(soon.trajectory)):
-        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-6)
-    (limiting,), (expected,) = late.limiting, soon.limiting
-    assert limiting.time_from_start == pytest.approx(expected.time_from_start, abs=1e-6)
-
-
-def test_efforts_hold_what_is_to_be_sent_and_limits_all_of_it(call, harness):
-    full = call()
-    parameters = [Parameter('command.effort', value='without_gravity')]
-    assert harness.node.set_parameters(parameters)[0].successful
-    try:
-        response = call()
-    finally:
-        harness.node.set_parameters([Parameter('command.effort', value='full')])
-    times, motion, effort = content(response.trajectory)
-    still = motion * np.array([1.0, 0.0, 0.0])[:, None]
-    weight = pinocchio_efforts(still)
-    assert np.abs(weight).max() > 1.0
-    np.testing.assert_allclose(effort, pinocchio_efforts(motion) - weight, atol=1e-9)
-    np.testing.assert_allclose(times[-1], content(full.trajectory)[0][-1], rtol=1e-9)
-
-
-def test_effort_tolerance_is_kept(call):
-    coarse = call(timing=Request.UNIFORM, effort_tolerance=0.5)
-    fine = call(timing=Request.UNIFORM, effort_tolerance=0.002)
-    assert fine.effort_error <= 0.002 < coarse.effort_error <= 0.5
-    assert len(fine.trajectory.points) > len(coarse.trajectory.points)
-
-
 def limit(name='', quantity='velocity', value=1.0):
     return JointLimit(joint_name=name, quantity=quantity, limit=value)
 
 
 BAD_REQUESTS = [
     ({}, {'timing': 7}, 'INVALID_REQUEST', 'timing is 7'),
-    (
-        {},
-        {'timing': 1, 'drop_standstills': True},
-        'INVALID_REQUEST',
-        'drop_standstills',
-    ),
+    ({}, {'timing': 1, 'drop_standstills': True}, 'INVALID_REQUEST', 'drop_standstills'),
     ({}, {'limits': [limit(quantity='speed')]}, 'INVALID_REQUEST', "'speed'"),
-    ({}, {'limits': [limit(value=-1.0)]}, 'INVALID_REQUEST', 'limits[0].limit is -1.0'),
-    ({}, {'limits': [limit(), limit(value=math.nan)]}, 'INVALID_REQUEST', 'limits[1]'),
-    ({}, {'limits': [limit(value=0.0)]}, 'INVALID_REQUEST', 'above 0'),
+    ({}, {'limits': [limit(), limit(value=-1.0)]}, 'INVALID_REQUEST', 'limits[1].limit is'),
     ({}, {'limits': [limit('wrist')]}, 'INVALID_JOINTS', "'wrist', expected one of"),
-    ({}, {'effort_tolerance': -1.0}, 'INVALID_REQUEST', 'effort_tolerance'),
     ({}, {'effort_tolerance': math.nan}, 'INVALID_REQUEST', 'effort_tolerance'),
     ({}, {'effort_tolerance': 1e-9}, 'INVALID_REQUEST', 'would do'),
-    ({'names': ('elbow', 'wrist')}, {}, 'INVALID_JOINTS', 'unknown: wrist'),
     ({'names': ('elbow', 'elbow')}, {}, 'INVALID_JOINTS', 'repeated: elbow'),
-    ({'points': ()}, {}, 'INVALID_MOTION', 'no points'),
-    ({'points': POINTS[:1]}, {}, 'INVALID_MOTION', 'point'),
     ({'points': ((0.0, 0.0), (0.5, math.nan))}, {}, 'INVALID_MOTION', 'nan'),
-    ({'points': ((0.0, 0.0), (0.5,))}, {}, 'INVALID_MOTION', 'point 1 has 1'),
     ({'points': (POINTS[1],) * 3}, {}, 'INVALID_MOTION', 'does not move'),
-    ({'step': 0.0}, {}, 'INVALID_MOTION', 'increas'),
     ({'step': 1e6}, {'timing': 1}, 'INVALID_MOTION', 'cut it into parts'),
-    (
-        {},
-        {
-            'limits': [
-                limit(quantity=name, value=math.inf)
-                for name in ('velocity', 'effort', 'jerk', 'effort_dot')
-            ]
-        },
-        'INVALID_REQUEST',
-        'Nothing limits the speed',
-    ),
 ]
 
 
@@ -280,57 +149,3 @@ def test_bad_requests_are_refused_with_their_code(call):
         assert (response.success, response.error_code) == (False, getattr(response, code))
         assert said in response.message
         assert not response.trajectory.points and not response.limiting
-
-
-@pytest.mark.parametrize('timing', [Request.PATH, Request.UNIFORM])
-@pytest.mark.parametrize(
-    ('points', 'requested', 'quantity', 'expected'),
-    [
-        (POINTS, [limit('shoulder', 'effort', 1.0)], 'effort', 1.0),
-        (((0.0, 0.0), (0.0, 90.0)), [], 'position', MODEL.limits.upper[0]),
-    ],
-)
-def test_what_no_timing_saves_names_the_limit(
-    call, timing, points, requested, quantity, expected
-):
-    response = call(trajectory(points), timing=timing, limits=requested)
-    assert (response.success, response.error_code) == (False, Response.LIMITS_EXCEEDED)
-    (exceeded,) = response.limiting
-    assert (exceeded.joint_name, exceeded.quantity) == ('shoulder', quantity)
-    assert abs(exceeded.value) > abs(exceeded.limit) == expected
-    assert f'{abs(exceeded.value):.6g}' in response.message
-
-
-def test_refusals_are_counted_under_the_name_of_the_service(call, harness):
-    call(timing=9)
-    status = harness.refuses('retime', 'timing is 9')
-    assert status.level != b'\0'
-    assert int(dict_of(status)['refused']) > 0
-
-
-def test_request_without_a_robot_and_one_too_many(call):
-    settings = NodeSettings(max_trajectory_points=2)
-    assert retimed(None, Request(), settings).error_code == Response.NO_MODEL
-    robot = Robot(MODEL, motion_limits(MODEL), '', sent=MODEL)
-    response = retimed(robot, Request(trajectory=trajectory()), settings)
-    assert response.error_code == Response.INVALID_REQUEST
-    assert 'more than max_trajectory_points (2)' in response.message
-
-
-def test_both_services_have_one_queue(call, harness):
-    """Who comes when as many wait as may is busy, whichever service they have asked."""
-    slow = call.client.call_async(
-        Request(trajectory=trajectory([*POINTS, *POINTS, *POINTS]))
-    )
-    # In turns, so that some of each come while others wait; a client has room for ten answers.
-    asked = (
-        (harness.service, ComputeInverseDynamics.Request(trajectory=trajectory())),
-        (call.client, Request(trajectory=trajectory())),
-    )
-    futures = [client.call_async(request) for _ in range(8) for client, request in asked]
-    harness.wait(lambda: all(future.done() for future in [slow, *futures]), 'responses')
-    codes = [future.result().error_code for future in futures]
-    assert set(codes) <= {Response.SUCCESS, Response.BUSY}
-    assert Response.BUSY in codes[::2] and Response.BUSY in codes[1::2]
-    assert slow.result().success
-    assert call().success  # and goes on

@@ -2,8 +2,6 @@
 
 import math
 import threading
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,14 +15,12 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from std_srvs.srv import Trigger
 from support.processes import run_python
 from support.ros_harness import TIMEOUT, Harness, dict_of, spin_to_end
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from hodyn_ros.resources import share_file
 from hodyn_ros.ros.base.executor import StreamExecutor
-from hodyn_ros.streams.goals import SILENCE
 
 try:
     from control_msgs.action import FollowJointTrajectory
@@ -212,8 +208,7 @@ def outcome(harness, sent):
 
 
 def wait_for_controller(harness, node):
-    harness.wait(node._controller.server_is_ready, 'controller')
-    harness.wait(node._retime.service_is_ready, 'service')
+    harness.wait(lambda: 'is not there' not in node.statuses()[0].message, 'controller')
 
 
 def rows(trajectory):
@@ -263,36 +258,6 @@ def test_goal_is_retimed_and_all_else_goes_through(
     assert times[-1] < 2.0
     received.trajectory = given.trajectory
     assert received == given
-
-
-@needs_control_msgs
-def test_timing_follows_the_parameters(harness, controller, start):
-    controller.go_on.set()
-    node, send = start()
-    wait_for_controller(harness, node)
-    assert outcome(harness, send(goal()))[0] == SUCCEEDED
-    assert rows(controller.goals[-1].trajectory)[0][-1] == 2.0
-    pausing = goal(((0.0, 0.0), (0.5, 0.4), (0.5, 0.4), (0.5, 0.4), (0.0, 0.0)))
-    node.set_parameters([Parameter('slower_only', value=False)])
-    ends = []
-    for drop in (False, True):
-        node.set_parameters([Parameter('drop_standstills', value=drop)])
-        assert outcome(harness, send(pausing))[0] == SUCCEEDED
-        ends.append(rows(controller.goals[-1].trajectory)[0][-1])
-    assert ends[1] < ends[0]
-
-
-@needs_control_msgs
-def test_slow_goal_keeps_its_time_unless_it_is_asked_to_be_fast(harness, controller, start):
-    controller.go_on.set()
-    node, send = start()
-    wait_for_controller(harness, node)
-    slow = goal(step=10.0)
-    assert outcome(harness, send(slow))[0] == SUCCEEDED
-    assert rows(controller.goals[-1].trajectory)[0][-1] == 20.0
-    node.set_parameters([Parameter('slower_only', value=False)])
-    assert outcome(harness, send(slow))[0] == SUCCEEDED
-    assert rows(controller.goals[-1].trajectory)[0][-1] < 5.0
 
 
 @needs_control_msgs
@@ -414,44 +379,9 @@ def test_controller_that_is_not_there_or_goes_is_named(harness, controller, star
 
 
 @needs_control_msgs
-def test_controller_that_goes_while_it_executes_is_noticed(harness, controller, start):
-    node, send = start()
-    wait_for_controller(harness, node)
-    sent = send(goal())
-    harness.wait(lambda: len(sent.feedback) >= 3, 'feedback')
-    controller.executor.remove_node(controller.node)
-    controller.destroy()
-    assert 'is not there' in outcome(harness, sent)[2]
-
-
-@needs_control_msgs
-def test_controller_that_falls_silent_does_not_carry_an_aborted_goal_on(
-    harness, controller, start
-):
-    controller.mode = 'silent'
-    node, send = start()
-    wait_for_controller(harness, node)
-    assert 'has not told for' in outcome(harness, send(goal()))[2]
-    harness.wait(lambda: controller.handles[0].status == CANCELED, 'cancellation')
-
-
-@needs_control_msgs
-def test_way_to_the_first_waypoint_keeps_its_time(harness, controller, start):
-    controller.go_on.set()
-    node, send = start()
-    wait_for_controller(harness, node)
-    given = goal()
-    for point in given.trajectory.points:
-        point.time_from_start.sec += 1
-        point.time_from_start.nanosec += 500_000_000
-    assert outcome(harness, send(given))[0] == SUCCEEDED
-    assert rows(controller.goals[-1].trajectory)[0][0] == 1.5
-
-
-@needs_control_msgs
 def test_service_that_is_not_there_or_does_not_answer_is_named(harness, controller, start):
     node, send = start(retime_service='nobody/retime')
-    harness.wait(node._controller.server_is_ready, 'controller')
+    harness.wait(lambda: 'nobody/retime' in node.statuses()[0].message, 'controller')
     text = outcome(harness, send(goal()))[2]
     assert 'nobody/retime is not there: is hodyn_node running?' in text
     silent = harness.client.create_service(
@@ -463,142 +393,6 @@ def test_service_that_is_not_there_or_does_not_answer_is_named(harness, controll
     text = outcome(harness, send(goal()))[2]
     assert 'silent/retime has not answered within 0.5 s' in text
     harness.client.destroy_service(silent)
-
-
-@needs_control_msgs
-@pytest.mark.parametrize(
-    ('answers', 'said'),
-    [
-        (
-            [(True, '41'), (True, '42')],
-            'has ended while it retimed the goal; send it again',
-        ),
-        ([(False, 'planning does not answer since 3.0 s')], 'does not answer since 3.0 s'),
-    ],
-    ids=['another process', 'hangs'],
-)
-def test_health_of_the_service_is_asked_of_a_service_beside_it(
-    harness, controller, start, answers, said
-):
-    waiting = iter(answers)
-
-    def tell(_, response):
-        response.success, response.message = next(waiting, answers[-1])
-        return response
-
-    silent = harness.client.create_service(
-        RetimeTrajectory, 'mute/retime', lambda request, response: response
-    )
-    silent.send_response = lambda *_: None
-    health = harness.client.create_service(Trigger, 'mute/retime/health', tell)
-    node, send = start(retime_service='mute/retime', retime_timeout=3.0, action='~/health')
-    wait_for_controller(harness, node)
-    assert said in outcome(harness, send(goal()))[2]
-    for service in (silent, health):
-        harness.client.destroy_service(service)
-
-
-class Retimer:
-    """A service that retimes, and that of its health: answers, or is silent as if it were dead."""
-
-    def __init__(self, harness, name):
-        self.harness, self.asked, self.health, self.pid = harness, [], [], '41'
-        self.answers = self.is_healthy = True
-        service = harness.client.create_service(RetimeTrajectory, name, self.retime)
-        health = harness.client.create_service(Trigger, f'{name}/health', self.tell)
-        self.services, self.send = (service, health), service.send_response
-        self.say = health.send_response
-        service.send_response = lambda *given: self.answers and self.send(*given)
-        health.send_response = lambda *given: self.is_healthy and self.say(*given)
-
-    def retime(self, request, response):
-        self.asked.append(request)
-        response.success, response.trajectory = True, request.trajectory
-        return response
-
-    def tell(self, _, response):
-        self.health.append(self.pid)
-        response.success, response.message = True, self.pid
-        return response
-
-    def close(self):
-        for service in self.services:
-            self.harness.client.destroy_service(service)
-
-
-@pytest.fixture
-def retimer(harness):
-    made = Retimer(harness, 'other/retime')
-    yield made
-    made.close()
-
-
-@needs_control_msgs
-def test_goal_sent_while_a_killed_planner_is_still_listed_is_retimed_by_the_next_one(
-    harness, controller, start, retimer
-):
-    controller.go_on.set()
-    retimer.answers = False
-    node, send = start(retime_service='other/retime', action='~/killed')
-    wait_for_controller(harness, node)
-    first = send(goal())
-    harness.wait(lambda: retimer.health, 'question')
-    retimer.pid = '42'
-    assert 'send it again' in outcome(harness, first)[2]
-    again = send(goal())  # at once, as it says
-    harness.wait(lambda: len(retimer.asked) == 2, 'request that nobody hears')
-    retimer.answers = True
-    assert outcome(harness, again)[0] == SUCCEEDED
-    assert len(retimer.asked) == 3
-
-
-@needs_control_msgs
-def test_planner_that_was_started_again_between_two_goals_is_no_reason_to_abort(
-    harness, controller, start, retimer
-):
-    controller.go_on.set()
-    node, send = start(retime_service='other/retime', action='~/between')
-    wait_for_controller(harness, node)
-    retimer.answers = False
-    first = send(goal())
-    harness.wait(lambda: len(retimer.health) > 1, 'question')
-    first.handle.cancel_goal_async()
-    assert outcome(harness, first)[0] == CANCELED
-    said = len(retimer.health)
-    retimer.pid = '42'
-    later = time.monotonic() + 1.1 * SILENCE
-    harness.wait(lambda: time.monotonic() > later, 'time without a goal')
-    second = send(goal())
-    harness.wait(lambda: len(retimer.health) > said + 1, 'question')
-    retimer.answers = True
-    assert outcome(harness, second)[0] == SUCCEEDED
-
-
-@needs_control_msgs
-def test_health_that_is_not_told_is_asked_for_again(harness, controller, start, retimer):
-    retimer.answers = retimer.is_healthy = False
-    node, send = start(retime_service='other/retime', action='~/asks')
-    wait_for_controller(harness, node)
-    sent = send(goal())
-    harness.wait(lambda: len(retimer.health) == 2, 'second question')
-    retimer.is_healthy = True
-    harness.wait(lambda: len(retimer.health) == 4, 'question')
-    retimer.pid = '42'
-    assert 'send it again' in outcome(harness, sent)[2]
-
-
-def test_hodyn_node_tells_which_process_retimes(harness):
-    client = harness.client.create_client(Trigger, 'hodyn_node/retime/health')
-    assert client.wait_for_service(TIMEOUT)
-
-    def answer():
-        future = client.call_async(Trigger.Request())
-        harness.wait(future.done, 'response')
-        return future if future.result().success else None
-
-    future = harness.wait(answer, 'process that plans')
-    command = Path(f'/proc/{future.result().message}/cmdline').read_text()
-    assert 'plan' in command
 
 
 def test_executable_says_what_it_lacks():

@@ -10,30 +10,21 @@ from __future__ import annotations
 import itertools
 import os
 import resource
-import signal
 import struct
-import subprocess
 import sys
-import tempfile
 import threading
-import time
-import uuid
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
 from hodyn_msgs.msg import (
     JointEffort,
-    JointEffortTrajectory,
     JointMotion,
     WrenchMotion,
 )
 from hodyn_msgs.srv import ComputeInverseDynamics
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -45,20 +36,18 @@ from support.messages import (
     joint_motion,
     nanoseconds,
 )
+from support.nodes import TIMEOUT, Process, dict_of, next_domain
+from support.nodes import Client as Listener
 from support.oracles import taylor_rnea
-from support.ros_harness import next_domain, spin_to_end
 from trajectory_msgs.msg import JointTrajectory
 
 from hodyn_ros.ros.base import qos
 
-MODULE = 'hodyn_ros.ros.nodes.hodyn_node'
-
-TIMEOUT = 240.0  # s, only ever reached by a failing test
 # Of a node [B]; one that wants more shall fail and not take the machine down.
 ADDRESS_SPACE = 6 * 2**30
 
 # Other test processes on the machine may have the same domain, but not the same names.
-NAMESPACE = os.environ.get('FAULT_NAMESPACE') or f'faults_{uuid.uuid4().hex}'
+NAMESPACE = os.environ.get('FAULT_NAMESPACE') or f'faults_{os.getpid()}'
 
 # What the client cannot take at once shall wait and not look as if it had never been sent.
 EVERYTHING = QoSProfile(depth=100_000, reliability=ReliabilityPolicy.RELIABLE)
@@ -135,11 +124,10 @@ def forget_peak(pid: int) -> None:
     Path(f'/proc/{pid}/clear_refs').write_text('5')
 
 
-class NodeProcess:
-    """The node in a process of its own, restarted in the same place if wanted."""
+class NodeProcess(Process):
+    """The node in a process of its own, whose memory is bounded."""
 
-    def __init__(self, domain: int, **parameters: object) -> None:
-        self.domain = domain
+    def __init__(self, client: Client, **parameters: object) -> None:
         # Clients count answers, and some have many samples under way.
         values = {
             'input_timeout': 0.0,
@@ -148,40 +136,14 @@ class NodeProcess:
             'trajectory_timeout': TIMEOUT,
             **parameters,
         }
-        self._arguments = [
-            word
-            for name, value in values.items()
-            for word in ('-p', f'{name}:={_yaml(value)}')
-        ]
-        self._arguments += ['-r', f'__ns:=/{NAMESPACE}']
-        self._log = tempfile.TemporaryFile('w+')
-        self.start()
-
-    def start(self) -> None:
-        """Start the process."""
-        self.process = subprocess.Popen(
-            [sys.executable, '-m', MODULE, '--ros-args', *self._arguments],
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            env=environment(self.domain),
-        )
-        resource.prlimit(
-            self.process.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE)
-        )
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self.process.pid
+        self.domain = client.domain
+        super().__init__('hodyn_node', client, values)
+        bounds = ADDRESS_SPACE, ADDRESS_SPACE
+        resource.prlimit(self.pid, resource.RLIMIT_AS, bounds)
 
     def is_alive(self) -> bool:
         """Whether the node runs."""
         return self.process.poll() is None
-
-    def log(self) -> str:
-        """Return what the node has said."""
-        self._log.seek(0)
-        return self._log.read()
 
     def memory(self) -> int:
         """Memory of the node and its children [B]."""
@@ -193,149 +155,73 @@ class NodeProcess:
             memory(pid) for pid in children(self.pid) if 'ros.planning' in command(pid)
         )
 
-    def kill(self) -> None:
-        """End the process as a crash would."""
-        self.process.kill()
-        self.process.wait(TIMEOUT)
-
-    def close(self) -> None:
-        """End the process in order; kill it if it does not end."""
-        if self.is_alive():
-            self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(TIMEOUT)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
-        finally:
-            self._log.close()
-
-
-def _yaml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
 
 # Client
 
 
-class Client:
-    """Everything that a client of a node needs, in a thread of its own."""
+class Client(Listener):
+    """Everything that a client of a node needs; it counts and checks what comes."""
 
     def __init__(self, domain: int, takes_efforts: bool = True) -> None:
+        super().__init__(domain, NAMESPACE)
         self.efforts: dict[int, list[JointEffort]] = defaultdict(list)
         self.order: list[int] = []  # stamps of the answers as they came
-        self.streamed = 0  # efforts along trajectories
-        self.trajectories: list[JointEffortTrajectory] = []
         self.statuses: dict[str, dict[str, str]] = {}
         self.reports = 0
         self.not_finite: list[object] = []
         self._stamps = itertools.count(10**18)  # each sample has its own
-        self._arrived = threading.Condition()
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context, domain_id=domain)
-        self.node = Node(
-            f'client_{uuid.uuid4().hex}', context=self.context, namespace=NAMESPACE
-        )
-        self.publishers = {
-            topic: self.node.create_publisher(kind, topic, profile)
-            for topic, (kind, profile) in INPUTS.items()
-        }
-        for topic, kind, keep, profile in (
-            ('hodyn_node/joint_effort', JointEffort, self._keep_effort, EVERYTHING),
-            (
-                'hodyn_node/effort_trajectory',
-                JointEffortTrajectory,
-                self._keep_trajectory,
-                qos.EFFORT_TRAJECTORY,
-            ),
-            ('/diagnostics', DiagnosticArray, self._keep_diagnostics, qos.OUTPUT),
-        ):
-            if takes_efforts or kind is not JointEffort:
-                self.node.create_subscription(kind, topic, keep, profile)
+        for topic, (kind, profile) in INPUTS.items():
+            self.offer(kind, topic, profile)
+        if takes_efforts:
+            self._hear(
+                JointEffort, 'hodyn_node/joint_effort', self._keep_effort, EVERYTHING
+            )
+        self._hear(DiagnosticArray, '/diagnostics', self._keep_diagnostics, qos.OUTPUT)
         # With the default of ten, a burst of answers, be they for others, pushes its own ones out.
-        self.service = self.node.create_client(
+        self.service = self.client.create_client(
             ComputeInverseDynamics,
             'hodyn_node/compute_inverse_dynamics',
             qos_profile=QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE),
         )
-        self._executor = SingleThreadedExecutor(context=self.context)
-        self._executor.add_node(self.node)
-        self._thread = threading.Thread(
-            target=spin_to_end, args=(self._executor,), daemon=True
-        )
-        self._thread.start()
+
+    def _hear(self, kind: type, topic: str, keep, profile) -> None:
+        def hear(message) -> None:
+            with self.arrived:
+                keep(message)
+                self.arrived.notify_all()
+
+        self.client.create_subscription(kind, topic, hear, profile)
 
     def _keep_effort(self, message: JointEffort) -> None:
-        with self._arrived:
-            stamp = nanoseconds(message.header.stamp)
-            self.efforts[stamp].append(message)
-            self.order.append(stamp)
-            self.streamed += message.source == JointEffort.SOURCE_JOINT_TRAJECTORY
-            self._check_finite(message)
-            self._arrived.notify_all()
-
-    def _keep_trajectory(self, message: JointEffortTrajectory) -> None:
-        with self._arrived:
-            self.trajectories.append(message)
-            self._check_finite(message)
-            self._arrived.notify_all()
-
-    def _check_finite(self, message: object) -> None:
+        stamp = nanoseconds(message.header.stamp)
+        self.efforts[stamp].append(message)
+        self.order.append(stamp)
         if not is_finite(message):
             self.not_finite.append(message)
 
     def _keep_diagnostics(self, message: DiagnosticArray) -> None:
-        with self._arrived:
-            self.reports += any(s.name.startswith(NAMESPACE) for s in message.status)
-            for status in message.status:
-                name, _, part = status.name.partition(': ')
-                if name != f'{NAMESPACE}/hodyn_node':
-                    continue
-                values = {item.key: item.value for item in status.values}
-                self.statuses[part] = {**values, 'message': status.message}
-            self._arrived.notify_all()
-
-    def wait(self, condition, what: str, timeout: float = TIMEOUT):
-        """Wait until a condition holds and return its value."""
-        deadline = time.monotonic() + timeout
-        with self._arrived:
-            while not (value := condition()):
-                # The bound covers conditions that no message signals.
-                self._arrived.wait(0.02)
-                if time.monotonic() > deadline:
-                    raise AssertionError(f'timed out: {what}; {self.errors()}')
-            return value
-
-    def errors(self) -> dict[str, str]:
-        """Return what the latest report says of inputs that were refused."""
-        found = {part: values.get('last error') for part, values in self.statuses.items()}
-        return {part: error for part, error in found.items() if error}
+        self.reports += any(s.name.startswith(NAMESPACE) for s in message.status)
+        for status in message.status:
+            name, _, part = status.name.partition(': ')
+            if name == f'{NAMESPACE}/hodyn_node':
+                self.statuses[part] = {**dict_of(status), 'message': status.message}
 
     def match(self) -> None:
         """Wait until the node hears this client and is heard by it."""
-        for topic, publisher in self.publishers.items():
-            self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'match {topic}')
+        super().match()
         assert self.service.wait_for_service(TIMEOUT)
-        for topic in ('joint_effort', 'effort_trajectory'):
-            name = f'hodyn_node/{topic}'
-            self.wait(lambda n=name: self.node.count_publishers(n) > 0, f'match {topic}')
-
-    def describe(self, urdf: str) -> None:
-        """Publish a robot description and wait until it is in use."""
-        self.publishers['robot_description'].publish(String(data=urdf))
-        self.wait_for_model()
+        self.wait(lambda: self.client.count_publishers('hodyn_node/joint_effort'), 'match')
 
     def wait_for_model(self) -> None:
         """Wait until the node has a model and prepares none."""
         # What is said of the model in a report that was on its way already does not count.
         self.wait_for_report()
-        self.wait(
-            lambda: (
-                self.status('model').get('in preparation') == 'no'
-                and self.status('model').get('robot')
-            ),
-            'model',
-        )
+
+        def is_there() -> bool:
+            said = self.status('model')
+            return said.get('in preparation') == 'no' and bool(said.get('robot'))
+
+        self.wait(is_there, 'model')
 
     def wait_for_report(self) -> None:
         """Wait for a report of the node that was begun from now on."""
@@ -354,26 +240,15 @@ class Client:
         """Return a stamp that no other sample has [ns]."""
         return next(self._stamps)
 
-    def skip_stamps(self, count: int) -> None:
-        """Leave stamps to others."""
-        self._stamps = itertools.count(next(self._stamps) + count)
-
-    def forget(self) -> None:
-        """Drop the answers received so far."""
-        with self._arrived:
-            self.efforts.clear()
-            self.order.clear()
-            self.trajectories.clear()
-
     def send(self, motion=MOTION, names=NAMES) -> int:
         """Send a sample and return its stamp."""
         stamp = self.new_stamp()
         self.publishers['joint_motion'].publish(joint_motion(motion, names, stamp))
         return stamp
 
-    def answer(self, stamp: int, timeout: float = TIMEOUT) -> JointEffort:
+    def answer(self, stamp: int) -> JointEffort:
         """Wait for the answer to a sample."""
-        return self.wait(lambda: self.efforts.get(stamp), f'answer to {stamp}', timeout)[0]
+        return self.wait(lambda: self.efforts.get(stamp), f'answer to {stamp}')[0]
 
     def ask(self, motion=MOTION, names=NAMES, robot: str = '') -> None:
         """Send a sample, and check that it is answered, once and rightly."""
@@ -381,54 +256,38 @@ class Client:
         check(self.answer(stamp), motion, names, robot)
         assert len(self.efforts[stamp]) == 1
 
-    def ask_until_answered(self, motion=MOTION, names=NAMES, robot: str = '') -> None:
-        """Send samples until one is answered, and check it: for nodes that have just started."""
+    def ask_until_answered(self, robot: str, is_right: bool = False) -> None:
+        """Send samples until one is answered, or answered as this robot does."""
         stamps: list[int] = []
 
-        def answered():
-            stamps.append(self.send(motion, names))
-            return next((self.efforts[s] for s in stamps if s in self.efforts), None)
-
-        check(self.wait(answered, 'first answer')[0], motion, names, robot)
-
-    def ask_until_answered_by(self, robot: str, motion=MOTION, names=NAMES) -> None:
-        """Send samples until one is answered as this robot does: others may be in use before."""
-
-        def is_in_use():
-            stamp = self.send(motion, names)
-            self.wait_for_report()
+        def answered() -> bool:
+            stamps.append(self.send())
+            found = [self.efforts[s][0] for s in stamps[:-1] if self.efforts.get(s)]
             try:
-                for message in self.efforts.get(stamp, []):
-                    check(message, motion, names, robot)
-                    return True
+                for message in found[-1:]:
+                    check(message, MOTION, NAMES, robot)
             except AssertionError:
-                pass
-            return False
+                if is_right:
+                    return False
+                raise
+            return bool(found)
 
-        self.wait(is_in_use, 'the robot')
+        self.wait(answered, 'an answer of the robot')
 
-    def call(self, request, timeout: float = TIMEOUT):
+    def call(self, request):
         """Call the service and wait for the answer."""
         future = self.service.call_async(request)
-        self.wait(future.done, 'answer of the service', timeout)
+        self.wait(future.done, 'answer of the service')
         return future.result()
-
-    def close(self) -> None:
-        """Leave the middleware."""
-        self._executor.shutdown()
-        self._thread.join(TIMEOUT)
-        self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
 
 
 class Pair:
     """A node with a robot and a client of it."""
 
     def __init__(self, urdf: str, **parameters: object) -> None:
-        domain = next_domain()
-        self.client = Client(domain)
+        self.client = Client(next_domain())
         self.client.publishers['robot_description'].publish(String(data=urdf))
-        self.node = NodeProcess(domain, **parameters)
+        self.node = NodeProcess(self.client, **parameters)
         self.urdf = urdf
         self.client.match()
         self.client.wait_for_model()

@@ -14,12 +14,23 @@ from support.control_cases import (
 
 from hodyn_ros.actuators import Actuators, SeriesElastic
 from hodyn_ros.control import TrackingController
-from hodyn_ros.control.guards import BOUNDS
 
 T = 1e-3
 
 
-FLOATING = dict.fromkeys(BOUNDS, 'float')
+FLOATING = dict.fromkeys(
+    (
+        'position_margin',
+        'velocity_margin',
+        'max_tracking_error',
+        'max_external_torque',
+        'max_drive_error',
+        'measurements',
+        'saturation_time',
+        'max_gap',
+    ),
+    'float',
+)
 
 
 def springs(model, inertia=1.0):
@@ -60,7 +71,7 @@ class Followed:
                 act(self)
             self._answer()
             before = self.state
-            self.state = self.plant.hold(before, self.torque, T, 2)
+            self.state = self.plant.hold(before, self.torque, T, 1)
             if self.locks:
                 self.state[2], self.state[3] = before[2], 0.0
             self.k += 1
@@ -99,3 +110,26 @@ AT_REST[0] = HOME
 
 def resting(times):
     return np.zeros((len(times), 5, 7)) + AT_REST
+
+
+def growth(controller, motor=1, gain=1.0, delay=0):
+    """Factor of the error in half a run at rest if one motor is not as the law thinks.
+
+    `gain` is on what its torque differs from the one at rest; it comes `delay` samples later.
+    """
+    plant = Condition().plant()
+    plant.limits = np.inf
+    state = plant.at_rest(AT_REST[0])
+    rest, errors = plant.torque.copy(), []
+    rows = [rest] * (delay + 1)
+    for k in range(1000):
+        state[1, motor] += 1e-5 * (k == 1)
+        torque = controller.command(AT_REST, state[0], None, state[2], None)
+        rows.append(rest + np.where(np.arange(7) == motor, gain, 1.0) * (torque - rest))
+        applied = rows[-1].copy()
+        applied[motor] = rows[-1 - delay][motor]
+        state = plant.hold(state, applied, T, 1)
+        errors.append(np.abs(state[0] - HOME).max())
+        if errors[-1] > 1e-4:  # Far more than the push; torque limits would bound it.
+            return np.inf
+    return max(errors[-200:]) / max(errors[300:500])

@@ -89,7 +89,10 @@ def _write_stand_ins(folder, sources, there):
                 header.write_text('#include "ros2_control.hpp"\n')
 
 
-def compile_plugin(target, version, *sources, include=(), flags=('-g', *CHECKED)):
+SANITIZED = ('-g', *CHECKED)
+
+
+def compile_plugin(target, version, *sources, include=(), flags=SANITIZED):
     """Compile a plugin and what uses it as in a distribution of ROS; stand-ins lie beside it."""
     headers = (PACKAGE / 'include' / 'hodyn_controllers').glob('*.hpp')
     there = (PACKAGE / 'include', HERE / 'stand_ins', HERE, *include)
@@ -109,10 +112,10 @@ def compile_plugin(target, version, *sources, include=(), flags=('-g', *CHECKED)
     )
 
 
-def run_plugin(folder, version, *sources, include=(), given=''):
+def run_plugin(folder, version, *sources, include=(), given='', flags=SANITIZED):
     """What a test of a plugin says, compiled with its source as in a distribution of ROS."""
     program = folder / 'test'
-    compile_plugin(program, version, *sources, include=include)
+    compile_plugin(program, version, *sources, include=include, flags=flags)
     return subprocess.run(
         [program], input=given, text=True, capture_output=True, timeout=600
     ).stdout

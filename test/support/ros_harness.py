@@ -6,17 +6,11 @@ arriving message signals, never by sleeping.
 
 from __future__ import annotations
 
-import itertools
-import os
 import threading
-import time
-import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from hodyn_msgs.msg import (
@@ -30,13 +24,11 @@ from hodyn_msgs.msg import (
 from hodyn_msgs.srv import ComputeInverseDynamics
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.context import Context
-from rclpy.exceptions import InvalidHandle
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
-from rclpy.subscription import Subscription
 from std_msgs.msg import String
+from support.nodes import TIMEOUT, Client, dict_of, next_domain, spin_to_end
 from support.planning_forks import SUBPROCESS
 from trajectory_msgs.msg import JointTrajectory
 
@@ -44,33 +36,8 @@ from hodyn_ros.ros.base import qos
 from hodyn_ros.ros.base.executor import StreamExecutor
 from hodyn_ros.ros.nodes.hodyn_node import HodynNode
 from hodyn_ros.ros.planner import client
-from hodyn_ros.streams.wrenches import Wrenches
-
-TIMEOUT = (
-    240.0  # s, only ever reached by a failing test: kernels may have to be compiled first
-)
 
 client.subprocess = SUBPROCESS
-
-# Each of the processes that share the tests has domains that no other one has.
-_WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw'))
-_WORKERS = int(os.environ.get('PYTEST_XDIST_WORKER_COUNT', '1'))
-_OWN = np.arange(1, 100)[_WORKER::_WORKERS]
-_DOMAINS = itertools.cycle(np.roll(_OWN, os.getpid()).tolist())
-
-
-def next_domain() -> int:
-    """Return a ROS domain in which nodes meet no others of this or another test process."""
-    return next(_DOMAINS)
-
-
-def spin_to_end(executor: SingleThreadedExecutor) -> None:
-    """Spin until the end, at which rclpy may destroy what a callback is about to trigger."""
-    try:
-        executor.spin()
-    except (InvalidHandle, AttributeError):
-        if not executor._is_shutdown:
-            raise
 
 
 @contextmanager
@@ -97,46 +64,25 @@ def node_maker(context: Context) -> Iterator[Callable[..., HodynNode]]:
         node.destroy_node()
 
 
-class Peer:
-    """A node in a domain of its own and a client of it, each spinning in a thread.
-
-    Attributes
-    ----------
-    client : Node
-    messages : dict
-        What has come, by topic.
-    """
+class Peer(Client):
+    """A node in a domain of its own and a client of it, each spinning in a thread."""
 
     def __init__(self, node_name: str) -> None:
-        self.messages: dict[str, list[Any]] = defaultdict(list)
-        self._arrived = threading.Condition()
-        self.context = Context()
-        rclpy.init(context=self.context, domain_id=next_domain())
-        # Also in the same domain, another test process uses other names.
-        self.namespace = f'test_{uuid.uuid4().hex}'
-        self.full_name = f'{self.namespace}/{node_name}'
-        self.client = Node('client', context=self.context, namespace=self.namespace)
-        self.publishers: dict[str, Publisher] = {}
-        self._subscriptions: dict[str, Subscription] = {}
-        self._spinning: list[tuple[Any, threading.Thread, Node]] = []
+        super().__init__()
+        self.node_name = node_name
+        self._spinning: list[tuple[Any, threading.Thread, tuple[Node, ...]]] = []
         self.node: Any = None
-
-    def offer(self, kind: type, topic: str, profile: Any = qos.OUTPUT) -> None:
-        """Make a publisher of the client."""
-        self.publishers[topic] = self.client.create_publisher(kind, topic, profile)
-
-    def keep(self, kind: type, topic: str, profile: Any = qos.OUTPUT) -> None:
-        """Keep the messages on a topic."""
-        self._subscriptions[topic] = self.client.create_subscription(
-            kind, topic, self._keeper(topic), profile
-        )
 
     def spin(self, node: Node, kind: type = StreamExecutor) -> None:
         """Spin a node in a thread."""
         executor = kind(context=self.context)
         executor.add_node(node)
+        self.spin_by(executor, node)
+
+    def spin_by(self, executor: Any, *nodes: Node) -> None:
+        """Spin an executor in a thread; the nodes are destroyed in the end."""
         thread = threading.Thread(target=spin_to_end, args=(executor,), daemon=True)
-        self._spinning.append((executor, thread, node))
+        self._spinning.append((executor, thread, nodes))
         thread.start()
 
     def run(self, kind: type, parameters: dict[str, Any], **options: Any) -> None:
@@ -148,21 +94,16 @@ class Peer:
             parameter_overrides=overrides,
             **options,
         )
-        self.spin(self.client, SingleThreadedExecutor)
         self.spin(self.node)
-        for topic in self.publishers:
-            self._match_input(topic)
+        self.match()
         own = {publisher.topic_name for publisher in self.node.publishers}
-        for topic in self._subscriptions:
-            if self._subscriptions[topic].topic_name in own:
+        for topic in self.subscriptions:
+            if self.subscriptions[topic].topic_name in own:
                 self._match_output(topic)
-
-    def _match_input(self, topic: str) -> None:
-        self.wait(self.publishers[topic].get_subscription_count, f'match {topic}')
 
     def _match_output(self, topic: str) -> None:
         # Both sides find each other at times of their own, and what comes in between is lost.
-        matches = [self._subscriptions[topic].get_publisher_count]
+        matches = [self.subscriptions[topic].get_publisher_count]
         matches += [
             publisher.get_subscription_count
             for publisher in self.node.publishers
@@ -172,34 +113,14 @@ class Peer:
 
     def advertise(self, kind: type, topic: str) -> Publisher:
         """Publisher on another input of the node, which listens to it."""
-        self.publishers[topic] = self.client.create_publisher(kind, topic, qos.OUTPUT)
-        self._match_input(topic)
+        self.offer(kind, topic)
+        self.match()
         return self.publishers[topic]
 
     def listen(self, kind: type, topic: str) -> None:
         """Keep the messages on another output of the node, which has found this client."""
-        self._subscriptions[topic] = self.client.create_subscription(
-            kind, topic, self._keeper(topic), qos.OUTPUT
-        )
+        self.keep(kind, topic)
         self._match_output(topic)
-
-    def _keeper(self, topic: str) -> Callable[[Any], None]:
-        def keep(message: Any) -> None:
-            with self._arrived:
-                self.messages[topic].append(message)
-                self._arrived.notify_all()
-
-        return keep
-
-    def wait(self, condition: Callable[[], Any], what: str) -> Any:
-        """Wait until the condition holds and return its value."""
-        deadline = time.monotonic() + TIMEOUT
-        with self._arrived:
-            while not (value := condition()):
-                # The bound covers conditions that no message signals.
-                self._arrived.wait(0.02)
-                assert time.monotonic() < deadline, f'timed out: {what}'
-            return value
 
     def log(self, capfd: Any, holds: Callable[[str], Any]) -> str:
         """Wait until what has been logged since the last look at it holds, and return it."""
@@ -212,24 +133,11 @@ class Peer:
         self.wait(condition, 'lines of the log')
         return ''.join(text)
 
-    def forget(self) -> None:
-        """Drop the messages received so far."""
-        with self._arrived:
-            self.messages.clear()
-
     def status(
         self, part: str, condition: Callable[[DiagnosticStatus], bool]
     ) -> DiagnosticStatus:
         """Wait for a diagnostic status of one part of the node that meets a condition."""
-
-        def find() -> DiagnosticStatus | None:
-            for message in self.messages['/diagnostics']:
-                for status in message.status:
-                    if status.name == f'{self.full_name}: {part}' and condition(status):
-                        return status
-            return None
-
-        return self.wait(find, f'diagnostics of {part}')
+        return super().status(self.node_name, part, condition)
 
     def refusal(self, topic: str) -> str:
         """Wait until an input was refused and return the reason."""
@@ -239,14 +147,6 @@ class Peer:
     def refuses(self, topic: str, reason: str) -> DiagnosticStatus:
         """Wait until an input was refused for a reason, and return the status that says so."""
         return self.status(topic, lambda s: reason in dict_of(s)['last error'])
-
-    def ask(self, kind: type, name: str, request: Any) -> Any:
-        """Call a service, once it is there, and wait for the answer."""
-        client = self.client.create_client(kind, name)
-        assert client.wait_for_service(TIMEOUT)
-        future = client.call_async(request)
-        self.wait(future.done, 'answer')
-        return future.result()
 
     def have(self, call: Callable[..., Any], *arguments: Any) -> None:
         """Have the thread of the node call something, and wait until it has."""
@@ -266,9 +166,10 @@ class Peer:
             executor.shutdown()
         for _, thread, _ in self._spinning:
             thread.join(TIMEOUT)
-        for _, _, node in reversed(self._spinning):
-            node.destroy_node()
-        rclpy.shutdown(context=self.context)
+        for _, _, nodes in reversed(self._spinning):
+            for node in nodes:
+                node.destroy_node()
+        super().close()
 
 
 class Harness(Peer):
@@ -327,25 +228,28 @@ class Harness(Peer):
 
     def received(self, topic: str, count: int = 1) -> list[Any]:
         """Wait for messages on an output."""
-        name = f'hodyn_node/{topic}'
-        self.wait(lambda: len(self.messages[name]) >= count, f'{count} messages on {name}')
-        return self.messages[name]
+        super().received(f'hodyn_node/{topic}', count)
+        return self.messages[f'hodyn_node/{topic}']
 
-    @property
-    def wrenches(self) -> Wrenches:
-        """What the node knows of wrenches."""
-        return self.node._wrenches
+    def settled(self) -> list[JointEffort]:
+        """Efforts along trajectories, when the motion is over and all of them have come."""
+        for key, value in (('waiting trajectories', '0'), ('stream of motions', 'idle')):
+            self.messages['/diagnostics'].clear()
+            self.status('planning', lambda s, k=key, v=value: dict_of(s).get(k) == v)
+        # The answer to one more motion comes behind all that is still on its way.
+        names = self.node.robot.model.joint_names
+        stamp = self.client.get_clock().now().to_msg()
+        last = JointMotion(joint_names=names)
+        last.header.stamp = stamp
+        last.position = last.velocity = last.acceleration = [0.0] * len(names)
+        self.publishers['joint_motion'].publish(last)
+        kept = self.messages['hodyn_node/joint_effort']
+        self.wait(lambda: any(m.header.stamp == stamp for m in list(kept)), 'silence')
+        return [m for m in kept if m.source == JointEffort.SOURCE_JOINT_TRAJECTORY]
 
     def call(
         self, request: ComputeInverseDynamics.Request
     ) -> ComputeInverseDynamics.Response:
         """Call the service, once it is there, and wait for the answer."""
-        assert self.service.wait_for_service(TIMEOUT)
-        future = self.service.call_async(request)
-        self.wait(future.done, 'service response')
-        return future.result()
-
-
-def dict_of(status: DiagnosticStatus) -> dict[str, str]:
-    """Values of a diagnostic status by key."""
-    return {item.key: item.value for item in status.values}
+        name = 'hodyn_node/compute_inverse_dynamics'
+        return self.ask(ComputeInverseDynamics, name, request)

@@ -5,25 +5,20 @@ Every formula takes the position q of the link and the coordinates y1, y2 of bot
 
 import numpy as np
 
-from hodyn_ros.actuators.vsa.mechanisms import PARAMETER_SETS, AwasII, DlrBavs, Qbmove
+from hodyn_ros.actuators import AwasII, DlrBavs, Qbmove, vsa_model
 
-PUBLISHED = {
-    f'{name}/{key}': entry.model
-    for name, sets in PARAMETER_SETS.items()
-    for key, entry in sets.items()
-}
-MODELS = PUBLISHED | {
-    'qbmove/other k': Qbmove((7.0, 7.0), (0.02, 0.03), (0.7, 0.8)),
+MODELS = {
+    'qbmove': vsa_model('qbmove', 'advanced_datasheet'),
+    'qbmove/limited': vsa_model('qbmove', 'nmmi_maker_pro'),
+    'dlr_bavs': vsa_model('dlr_bavs', 'nmmi'),
+    'awas_ii': vsa_model('awas_ii', 'nmmi'),
     'qbmove/other a': Qbmove((7.0, 6.0), (0.02, 0.03), (0.8, 0.7)),
     'qbmove/one limit': Qbmove((7.0, 7.0), (0.02, 0.03), (0.7, np.inf)),
-    'qbmove/no limit': Qbmove((6.0, 8.5), (0.03, 0.02)),
-    'dlr_bavs/mirrored': DlrBavs(
-        a=2.38e-6, b=1.21e-6, k=1.6e5, ke=8.71, max_deflection=0.27
-    ),
     'awas_ii/limited': AwasII(
         20.0, 0.1, 0.02, max_deflection=0.4, max_travel=0.06, pitch=0.002
     ),
 }
+LIMITED = {name: m for name, m in MODELS.items() if np.isfinite(m.effort_range).all()}
 
 
 def motor_torques(model, lib, q, y1, y2):
@@ -88,14 +83,9 @@ def energy(model, lib, q, y1, y2):
     return model.Ks * ((model.L / model.r_t) * x / (model.L - x) * lib.sin(y1 - q)) ** 2
 
 
-def reachable_samples(model, rng, count):
-    """Deflections inside the limits, away from the edge, with motor 1 ahead of motor 2."""
+def limits(model):
+    """Largest size of both deflections."""
     if isinstance(model, AwasII):
-        travel = 0.9 * model.L if model.max_travel is None else model.max_travel
-        d = model.max_deflection * rng.uniform(-0.98, 0.98, count)
-        return np.stack((d, travel / model.pitch * rng.uniform(0.1, 0.98, count)), axis=-1)
-    k, a, shift, limit = (np.array(pair) for pair in model.springs())
-    limit = np.minimum(limit, 0.9)
-    d = limit * rng.uniform(-0.98, 0.98, (8 * count, 2))
-    tanh = a * np.tanh(a * d + shift)
-    return d[tanh[:, 0] > tanh[:, 1] + 0.1 * a.sum()][:count]
+        travel = model.L if model.max_travel is None else model.max_travel
+        return np.array([model.max_deflection, travel / model.pitch])
+    return np.broadcast_to(model.max_deflection, 2)
