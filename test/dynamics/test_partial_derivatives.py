@@ -7,8 +7,8 @@ import functools
 
 import numpy as np
 import pytest
-from support import random_trees
 from support.engine_cases import needs_compiler
+from support.random_trees import random_screw_model
 
 from hodyn_ros import (
     RobotModel,
@@ -59,8 +59,8 @@ def test_wrenches_of_many_samples_are_compiled_and_broadcast():
 
 @pytest.mark.parametrize('seed', range(8))
 def test_the_chain_rule_gives_the_next_time_derivative_up_to_order_five(seed):
-    # Every other joint is helical, some are mimic joints, the others turn or slide.
-    model = random_trees.helical_model(seed)
+    # A third of the joints is helical, the others turn or slide.
+    model = random_screw_model(seed, n=6)
     model = model.with_armature({name: 0.3 for name in model.joint_names})
     model = model.with_friction(dict(zip(model.body_names, LAWS.values())))
     motion = motion_of(model, 8, seed=seed)

@@ -4,12 +4,9 @@
 base axes. No recursion over bodies, no screws, no formula for any derivative: positions are
 written as power series, and the series are differentiated term by term. Exact in any order.
 
-`PinOracle`: Pinocchio. Efforts from its RNEA and Jacobians, their first derivative by the chain
-rule from its analytical derivatives, their second derivative by interpolating the efforts along
-the motion at Chebyshev nodes.
+`PinOracle`: Pinocchio. Efforts from its RNEA, their first derivative by the chain rule from its
+analytical derivatives. On random trees the two agree to 1e-14.
 
-On random trees the two agree to 1e-14 in Q and its first derivative, and to 1e-10 in the second,
-where the interpolation limits the comparison (relative to the largest effort of that order).
 Neither shares code with hodyn_ros, and they share nothing with each other but the few lines that
 read a URDF's mimic elements. Wrenches are (moment, force), as the robot exerts them on its
 environment unless they say `on_robot`.
@@ -20,8 +17,6 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.polynomial import chebyshev
-from support.records import changed
 
 # --- URDF, read as plainly as possible ----------------------------------------------------------
 
@@ -148,41 +143,6 @@ def mimic_of(joint, joints):
         name, factor, shift = by_name[name].mimic
         multiplier, offset = multiplier * factor, multiplier * shift + offset
     return name, multiplier, offset
-
-
-def chain_urdf(xml, base_link, tip_link=None):
-    """The URDF of a chain: base_link as root, and only the joints on the way to tip_link move.
-
-    What is rigidly attached to a link of the chain stays; branches behind moving joints go.
-    Without tip_link everything behind base_link stays.
-    """
-    robot = ElementTree.fromstring(xml)
-    joint_above = {
-        joint.find('child').get('link'): joint for joint in robot.findall('joint')
-    }
-    if tip_link is None:
-        path = {joint.get('name') for joint in joint_above.values()}
-    else:
-        path, link = set(), tip_link
-        while link != base_link:
-            path.add(joint_above[link].get('name'))
-            link = joint_above[link].find('parent').get('link')
-    kept, grown = {base_link}, True
-    while grown:
-        grown = False
-        for child, joint in joint_above.items():
-            belongs = joint.get('name') in path or joint.get('type') == 'fixed'
-            if belongs and child not in kept and joint.find('parent').get('link') in kept:
-                kept.add(child)
-                grown = True
-    for joint in robot.findall('joint'):
-        child, parent = joint.find('child').get('link'), joint.find('parent').get('link')
-        if child not in kept or parent not in kept:
-            robot.remove(joint)
-    for link in robot.findall('link'):
-        if link.get('name') not in kept:
-            robot.remove(link)
-    return ElementTree.tostring(robot, encoding='unicode')
 
 
 # --- Power series in time -----------------------------------------------------------------------
@@ -385,13 +345,6 @@ def _links_behind(tree, joint):
 # --- Oracle 2: Pinocchio ------------------------------------------------------------------------
 
 
-class Interpolated(NamedTuple):
-    """Efforts and derivatives from interpolation along the motion."""
-
-    efforts: np.ndarray  # (3, n): Q and its first two derivatives
-    error: np.ndarray  # (3,): estimated error of each order, absolute
-
-
 class PinOracle:
     """Inverse dynamics by Pinocchio for a fixed base and one sample, mimic joints reduced here.
 
@@ -434,133 +387,18 @@ class PinOracle:
             )
         return configuration
 
-    def _frame(self, link):
-        frame = self.model.getFrameId(link, self.pin.FrameType.BODY)
-        if frame >= self.model.nframes:
-            raise ValueError(f'Pinocchio has no link {link!r}')
-        return frame
-
-    def effort(self, motion, wrenches=()):
+    def effort(self, motion):
         """Q at one instant, shape (n,)."""
         q, qd, q2d = self.full(motion[:3])
-        configuration = self.configuration(q)
-        effort = self.pin.rnea(self.model, self.data, configuration, qd, q2d).copy()
-        self.pin.computeJointJacobians(self.model, self.data, configuration)
-        self.pin.updateFramePlacements(self.model, self.data)
-        for wrench in wrenches:
-            moment, force = wrench.values[0][:3], wrench.values[0][3:]
-            # Pinocchio has the reference frame that each expression is made of.
-            frame = {
-                'body': self.pin.ReferenceFrame.LOCAL,
-                'spatial': self.pin.ReferenceFrame.WORLD,
-                'hybrid': self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED,
-            }[wrench.expressed_in]
-            J = self.pin.getFrameJacobian(
-                self.model, self.data, self._frame(wrench.link), frame
-            )
-            sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
-            # Linear first in Pinocchio.
-            effort += sign * J.T @ np.concatenate([force, moment])
-        return self.G.T @ effort
+        at = self.configuration(q)
+        return self.G.T @ self.pin.rnea(self.model, self.data, at, qd, q2d)
 
-    def effort_rate(self, motion, wrenches=()):
-        """Exact dQ/dt by the chain rule, shape (n,).
-
-        The wrenches are brought to the spatial expression first: of Pinocchio's Jacobian time
-        variations, only that in the world frame is the time derivative of the Jacobian's entries.
-        """
+    def effort_rate(self, motion):
+        """Exact dQ/dt by the chain rule, shape (n,)."""
         q, qd, q2d, q3d = self.full(motion[:4])
-        configuration = self.configuration(q)
-        dQ_dq, dQ_dv, mass_matrix = (
-            np.array(matrix)
-            for matrix in self.pin.computeRNEADerivatives(
-                self.model, self.data, configuration, qd, q2d
-            )
+        dQ_dq, dQ_dv, M = self.pin.computeRNEADerivatives(
+            self.model, self.data, self.configuration(q), qd, q2d
         )
         # Only the upper triangle of Pinocchio's mass matrix is filled in by some versions.
-        mass_matrix = np.triu(mass_matrix) + np.triu(mass_matrix, 1).T
-        rate = dQ_dq @ qd + dQ_dv @ q2d + mass_matrix @ q3d
-
-        world = self.pin.ReferenceFrame.WORLD
-        aligned = self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        self.pin.forwardKinematics(self.model, self.data, configuration, qd)
-        self.pin.computeJointJacobiansTimeVariation(
-            self.model, self.data, configuration, qd
-        )
-        self.pin.updateFramePlacements(self.model, self.data)
-        for wrench in wrenches:
-            frame = self._frame(wrench.link)
-            moment, force = wrench.values[0][:3], wrench.values[0][3:]
-            moment_rate, force_rate = wrench.values[1][:3], wrench.values[1][3:]
-            placement = self.data.oMf[frame]
-            R, p = placement.rotation, placement.translation
-            velocity = self.pin.getFrameVelocity(self.model, self.data, frame, aligned)
-            if wrench.expressed_in == 'body':
-                moment, force, moment_rate, force_rate = (
-                    R @ moment,
-                    R @ force,
-                    R @ moment_rate + np.cross(velocity.angular, R @ moment),
-                    R @ force_rate + np.cross(velocity.angular, R @ force),
-                )
-            if wrench.expressed_in != 'spatial':
-                moment_rate = moment_rate + np.cross(velocity.linear, force)
-                moment_rate = moment_rate + np.cross(p, force_rate)
-                moment = moment + np.cross(p, force)
-            J = self.pin.getFrameJacobian(self.model, self.data, frame, world)
-            Jd = self.pin.getFrameJacobianTimeVariation(self.model, self.data, frame, world)
-            sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
-            rate += sign * J.T @ np.concatenate([force_rate, moment_rate])
-            rate += sign * Jd.T @ np.concatenate([force, moment])
-        return self.G.T @ rate
-
-    def interpolated(self, motion, wrenches=()):
-        """Q and its first two derivatives, from Q along the motion continued as a polynomial.
-
-        Q(t) is an entire function of t, so its Chebyshev coefficients fall faster than
-        geometrically. Interval and node count are the pair with the smallest estimated error:
-        what the coefficients have not fallen below, and rounding as the derivatives amplify it.
-        """
-        candidates = [
-            self._interpolate(motion, wrenches, half_width, count)
-            for half_width in (0.2, 0.35, 0.6, 1.0)
-            for count in (24, 40)
-        ]
-        return min(candidates, key=lambda candidate: candidate.error[2])
-
-    def _interpolate(self, motion, wrenches, half_width, count):
-        nodes = chebyshev.chebpts1(count)
-        samples = np.array(
-            [self._effort_at(half_width * x, motion, wrenches) for x in nodes]
-        )
-        coefficients = 2.0 / count * chebyshev.chebvander(nodes, count - 1).T @ samples
-        coefficients[0] /= 2.0
-        efforts = np.array(
-            [
-                chebyshev.chebval(0.0, chebyshev.chebder(coefficients, order))
-                / half_width**order
-                for order in range(3)
-            ]
-        )
-        # At the centre, the m-th derivative of the k-th Chebyshev polynomial is about k^m.
-        largest = np.abs(samples).max()
-        rounding = np.finfo(float).eps * largest * np.array([1.0, count, count**2])
-        tail = np.abs(coefficients[-4:]).max() * np.array([1.0, count, count**2])
-        return Interpolated(efforts, (rounding + tail) / half_width ** np.arange(3.0))
-
-    def _effort_at(self, time, motion, wrenches):
-        moved = [_polynomial(motion, time, order) for order in range(3)]
-        return self.effort(
-            moved,
-            [
-                changed(wrench, values=[_polynomial(wrench.values, time, 0)])
-                for wrench in wrenches
-            ],
-        )
-
-
-def _polynomial(derivatives, time, order):
-    """The order-th derivative at a time of the polynomial with the given derivatives at 0."""
-    return sum(
-        np.asarray(value) * time**k / factorial(k)
-        for k, value in enumerate(derivatives[order:])
-    )
+        M = np.triu(M) + np.triu(M, 1).T
+        return self.G.T @ (dQ_dq @ qd + dQ_dv @ q2d + M @ q3d)
