@@ -21,7 +21,19 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio
-from support.oracles import PinOracle, mimic_of, read_urdf
+from support.oracles import (
+    PinOracle,
+    apply,
+    cross,
+    cross_matrix,
+    dot,
+    factorials,
+    mimic_of,
+    product,
+    rate,
+    read_urdf,
+    sine_and_cosine,
+)
 
 HERE = Path(__file__).parent
 URDF = HERE.parents[1] / 'urdf'
@@ -38,9 +50,11 @@ Robot = make_dataclass('Robot', ['bodies', 'names', 'gravity'])
 # --- Robots -------------------------------------------------------------------------------------
 
 
-def of_urdf(xml, names, gravity):
-    tree = read_urdf(xml)
-    names, bodies = list(names), []
+def of_urdf(xml, gravity):
+    """All joints that move and follow no other are independent, in the order of the file."""
+    tree, bodies = read_urdf(xml), []
+    names = [joint.get('name') for joint in ElementTree.fromstring(xml).findall('joint')]
+    names = [name for name in names if name in tree.independent]
     places = {tree.root: -1}
     for joint in tree.joints:
         screw, moving = np.zeros(6, REAL), joint.type != 'fixed'
@@ -78,6 +92,12 @@ def parameters(mass, com, inertia):
     c, mass = np.array(com, REAL), REAL(mass)
     about = np.array(inertia, REAL) + mass * (c @ c * EYE - np.outer(c, c))
     return np.array([mass, *(mass * c), *about[np.triu_indices(3)]])
+
+
+def tensor(pi):
+    upper = np.zeros((3, 3), REAL)
+    upper[np.triu_indices(3)] = pi[4:]
+    return upper + np.triu(upper, 1).T
 
 
 def random_inertia(rng):
@@ -128,35 +148,6 @@ def random_urdf(seed, kinds, parents, mimics):
 # --- Power series: the first axis counts the powers of time -------------------------------------
 
 
-def product(a, b):
-    """Matrix product of two series, as long as the shorter one."""
-    return np.stack(
-        [(a[: k + 1] @ b[k::-1]).sum(axis=0) for k in range(min(len(a), len(b)))]
-    )
-
-
-def apply(a, b):
-    return product(a, b[..., None])[..., 0]
-
-
-def cross_matrix(v):
-    x, y, z = np.moveaxis(v, -1, 0)
-    o = np.zeros_like(x)
-    return np.stack([o, -z, y, z, o, -x, -y, x, o], axis=-1).reshape(*x.shape, 3, 3)
-
-
-def cross(a, b):
-    return apply(cross_matrix(a), b)
-
-
-def dot(a, b):
-    return product(a[:, None], b[..., None])[:, 0, 0]
-
-
-def rate(a):
-    return a[1:] * np.arange(1, len(a)).reshape(-1, *[1] * (a.ndim - 1))
-
-
 def turned(a):
     return np.swapaxes(a, -1, -2)
 
@@ -189,14 +180,7 @@ def scalar(a, b):
 def exponential(angle, screw):
     """Rotation and translation of the motion along a screw; Murray, Li and Sastry 1994, (2.36)."""
     e, v = screw[:3], screw[3:]
-    sine, cosine, speed = (
-        constant(np.sin(angle[0]), angle),
-        constant(np.cos(angle[0]), angle),
-        rate(angle),
-    )
-    for k in range(1, len(angle)):
-        sine[k] = cosine[:k] @ speed[k - 1 :: -1][:k] / k
-        cosine[k] = -sine[:k] @ speed[k - 1 :: -1][:k] / k
+    sine, cosine = sine_and_cosine(angle)
     E = cross_matrix(e)
     R = constant(np.eye(3), angle) + sine[:, None, None] * E
     R += (constant(1.0, angle) - cosine)[:, None, None] * (E @ E)
@@ -268,9 +252,7 @@ class Moved:
     def loads(self, i, pi):
         """Moment about the base origin and force for inertia and weight of a link."""
         R, p = self.R[i], self.p[i]
-        m, h, inertia = pi[0], R @ pi[1:4], np.zeros((3, 3), pi.dtype)
-        inertia[np.triu_indices(3)] = pi[4:]
-        inertia = inertia + np.triu(inertia, 1).T
+        m, h, inertia = pi[0], R @ pi[1:4], tensor(pi)
         w, v = self.twist(i, 'hybrid')[:, :3], rate(p)
         P = m * v + cross(w, h)
         about = apply(product(R @ inertia, turned(R)), w)
@@ -328,18 +310,13 @@ class Moved:
             m, h = body.parameters[0], self.R[i] @ body.parameters[1:4]
             J = self.jacobian(i, 'body')
             inertia = np.zeros((6, 6), REAL)
-            inertia[:3, :3][np.triu_indices(3)] = body.parameters[4:]
-            inertia[:3, :3] += np.triu(inertia[:3, :3], 1).T
+            inertia[:3, :3] = tensor(body.parameters)
             inertia[:3, 3:] = cross_matrix(body.parameters[1:4])
             inertia[3:, :3], inertia[3:, 3:] = inertia[:3, 3:].T, m * EYE
             M += product(turned(J), inertia @ J)
             U -= (m * self.p[i] + h) @ self.robot.gravity
         qd = rate(self.q)
         return M, dot(apply(M, qd), qd) / 2, U
-
-
-def factorials(count):
-    return np.array([factorial(k) for k in range(count)], REAL)
 
 
 def derivatives(series):
@@ -358,8 +335,8 @@ class Loops:
     def __init__(self, xml, gravity):
         root = ElementTree.fromstring(xml)
         joints = root.findall('joint')
-        self.names = [j.get('name') for j in joints if j.get('type') != 'fixed']
-        self.robot = of_urdf(xml, self.names, gravity)
+        self.robot = of_urdf(xml, gravity)
+        self.names = self.robot.names
         self.u = [
             self.names.index(j.get('name'))
             for j in joints
@@ -576,14 +553,15 @@ def compare_with_pinocchio(xml, robot, case, gravity):
     pin, found = PinOracle(xml, robot.names, gravity), []
     for s, sample in enumerate(np.array(case['motion'])):
 
-        def rate(t, sample=sample):
+        def effort_rate(t, sample=sample):
             moved = [
                 sum(row * t**k / factorial(k) for k, row in enumerate(sample[order:]))
                 for order in range(4)
             ]
             return pin.effort_rate(moved)
 
-        slope = (8.0 * (rate(1e-3) - rate(-1e-3)) - rate(2e-3) + rate(-2e-3)) / 12e-3
+        ahead = [effort_rate(k * 1e-3) for k in (-2, -1, 1, 2)]
+        slope = np.array([1.0, -8.0, 8.0, -1.0]) @ ahead / 12e-3
         q, qd, _ = pin.full(sample[:3])
         at = pin.configuration(q)
         M = np.triu(pinocchio.crba(pin.model, pin.data, at))
@@ -593,7 +571,7 @@ def compare_with_pinocchio(xml, robot, case, gravity):
         Q, T_here, U_here = (
             case[key][s] for key in ('effort', 'kinetic_energy', 'potential_energy')
         )
-        pairs = [(pin.effort(sample), Q[0]), (rate(0.0), Q[1]), (slope, Q[2])]
+        pairs = [(pin.effort(sample), Q[0]), (effort_rate(0.0), Q[1]), (slope, Q[2])]
         pairs += [(case['mass_matrix'][s][0], M), (T_here[0], T), (U_here[0], U)]
         pairs.append((T_here[1] + U_here[1], Q[0] @ sample[1]))
         found.append([distance(*pair) for pair in pairs])
@@ -632,13 +610,7 @@ def main():
         ]
 
     def urdf_case(name, xml, links, gravity, dear, bundled=False):
-        moving = [
-            j
-            for j in ElementTree.fromstring(xml).findall('joint')
-            if j.get('type') != 'fixed'
-        ]
-        names = [j.get('name') for j in moving if j.find('mimic') is None]
-        robot = of_urdf(xml, names, gravity)
+        robot = of_urdf(xml, gravity)
         robots[name] = {'joints': robot.names, 'gravity': gravity}
         robots[name]['bundled' if bundled else 'urdf'] = name if bundled else xml
         wrenches = wrenches_on(links) if dear else ()

@@ -366,7 +366,7 @@ def test_a_base_that_moves_and_one_that_floats():
 
 @pytest.mark.parametrize('frame', FRAMES)
 @pytest.mark.parametrize('name', OPEN)
-def test_poses_twists_and_jacobians_of_links(name, frame):
+def test_poses_twists_and_jacobians_of_links_and_weights_of_tools_on_them(name, frame):
     model, motion = robot(name), values(name, 'motion')
     for link in CASES[name]['links']:
         expected = CASES[name]['links'][link]
@@ -377,16 +377,10 @@ def test_poses_twists_and_jacobians_of_links(name, frame):
             assert_same(found.twist, expected[frame]['twist'])
         J = jacobian(model, motion[:, :3], link, frame)
         assert_same(J, expected[frame]['jacobian'])
-
-
-@pytest.mark.parametrize('frame', ['body', 'spatial'])
-@rich
-def test_weight_of_a_tool_on_a_link_that_moves(name, frame):
-    for expected in CASES[name]['links'].values():
-        pose, twist = np.array(expected['pose']), np.array(expected['body']['twist'])
-        gravity = robot(name).gravity
-        found = tool_weight(pose, twist, gravity, 2.0, (0.1, -0.2, 0.3), frame)
-        assert_same(found, expected[frame]['tool'])
+        if frame != 'hybrid':
+            pose, twist = np.array(expected['pose']), np.array(expected['body']['twist'])
+            found = tool_weight(pose, twist, model.gravity, 2.0, (0.1, -0.2, 0.3), frame)
+            assert_same(found, expected[frame]['tool'])
 
 
 @pytest.mark.parametrize('frame', FRAMES)
@@ -486,15 +480,8 @@ def test_motions_that_cannot_be_used_are_refused_warm_as_cold(call):
     model, right = robot('two_link'), np.zeros((least, 2))
     broken = right.copy()
     broken[-1, 1] = np.nan
-    wrong = [
-        broken,
-        broken + np.inf,
-        right[:, :1],
-        right[0],
-        right[: least - 1],
-        'abc',
-        right * 1j,
-    ]
+    wrong = [broken, broken + np.inf, right[:, :1], right[0], right[: least - 1]]
+    wrong += ['abc', right * 1j]
     for _ in answers(model, lambda model: function(model, right)):
         for motion in wrong:
             with pytest.raises(MotionError):
@@ -511,7 +498,6 @@ def test_names_and_outputs_that_cannot_be_used_are_refused():
         lambda: inverse_dynamics(model, motion, out=motion[:, :3]),
         lambda: inverse_dynamics(model, motion, Wrench('elbow', np.zeros((3, 6)))),
         lambda: inverse_dynamics(model, motion[:, :4], wrench),
-        lambda: Wrench('panda_link8', np.zeros((3, 6)), 'world'),
         lambda: Wrench('panda_link8', np.full((3, 6), np.nan)),
         lambda: forward_kinematics(model, motion, 'elbow'),
         lambda: jacobian(model, motion, None, 'world'),

@@ -157,7 +157,7 @@ def _constant(value, like):
     return series.reshape(len(like), *[1] * (like.ndim - 1), *np.shape(value))
 
 
-def _product(operation, a, b):
+def product(a, b, operation=np.matmul):
     """Series of operation(a(t), b(t)) for a bilinear operation, as long as the shorter series."""
     return np.stack(
         [
@@ -167,39 +167,44 @@ def _product(operation, a, b):
     )
 
 
-def _apply(matrix, vector):
-    return (matrix @ vector[..., None])[..., 0]
+def apply(matrix, vector):
+    return product(matrix, vector[..., None])[..., 0]
 
 
-def _dot(a, b):
-    return (a * b).sum(axis=-1)
+def cross(a, b):
+    return apply(cross_matrix(a), b)
 
 
-def _differentiate(series):
+def dot(a, b):
+    return product(a[..., None, :], b[..., None])[..., 0, 0]
+
+
+def rate(series):
     powers = np.arange(1, len(series), dtype=REAL)
     return series[1:] * powers.reshape(-1, *[1] * (series.ndim - 1))
 
 
-def _sine_and_cosine(angle):
+def sine_and_cosine(angle):
     """Series of sin and cos of a series, from s' = c angle', c' = -s angle'."""
-    rate = _differentiate(angle)
+    speed = rate(angle)
     sine, cosine = np.empty_like(angle), np.empty_like(angle)
     sine[0], cosine[0] = np.sin(angle[0]), np.cos(angle[0])
     for k in range(1, len(angle)):
-        sine[k] = sum(cosine[i] * rate[k - 1 - i] for i in range(k)) / k
-        cosine[k] = -sum(sine[i] * rate[k - 1 - i] for i in range(k)) / k
+        sine[k] = sum(cosine[i] * speed[k - 1 - i] for i in range(k)) / k
+        cosine[k] = sum(-sine[i] * speed[k - 1 - i] for i in range(k)) / k
     return sine, cosine
 
 
-def _cross_matrix(vector):
-    x, y, z = vector
-    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]], dtype=REAL)
+def cross_matrix(vector):
+    x, y, z = np.moveaxis(vector, -1, 0)
+    o = np.zeros_like(x)
+    return np.stack([o, -z, y, z, o, -x, -y, x, o], axis=-1).reshape(*x.shape, 3, 3)
 
 
 def _turn(axis, angle):
     """Series of the rotation matrix about a constant unit axis (Rodrigues)."""
-    sine, cosine = _sine_and_cosine(angle)
-    K = _cross_matrix(axis)
+    sine, cosine = sine_and_cosine(angle)
+    K = cross_matrix(axis)
     R = sine[..., None, None] * K - cosine[..., None, None] * (K @ K)
     R[0] += np.eye(3) + K @ K
     return R
@@ -251,9 +256,9 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
             value[0] += offset
             axis[joint.name] = R @ joint.axis
             if joint.type == 'prismatic':
-                p = p + _product(np.multiply, axis[joint.name], value[..., None])
+                p = p + product(axis[joint.name], value[..., None], np.multiply)
             else:
-                R = _product(np.matmul, R, _turn(joint.axis, value))
+                R = product(R, _turn(joint.axis, value))
         position[joint.child], rotation[joint.child] = p, R
 
     # What each link must be given so that it moves as it does: a force and a moment about the
@@ -266,9 +271,9 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
         moment, force = values[..., :3], values[..., 3:]
         p, R = position[wrench.link], rotation[wrench.link]
         if wrench.expressed_in == 'body':
-            moment, force = _product(_apply, R, moment), _product(_apply, R, force)
+            moment, force = apply(R, moment), apply(R, force)
         if wrench.expressed_in in ('body', 'hybrid'):
-            moment = moment + _product(np.cross, p, force)
+            moment = moment + cross(p, force)
         elif wrench.expressed_in != 'spatial':
             raise ValueError(f'unknown expression {wrench.expressed_in!r}')
         sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
@@ -284,13 +289,13 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
         for link in _links_behind(tree, joint):
             for term, moment, force in loads[link]:
                 if joint.type == 'prismatic':
-                    effort = _product(_dot, axis[joint.name], force)
+                    effort = dot(axis[joint.name], force)
                 else:
                     # Moment about a point on the joint axis.
-                    shifted = moment - _product(np.cross, position[joint.child], force)
-                    effort = _product(_dot, axis[joint.name], shifted)
+                    shifted = moment - cross(position[joint.child], force)
+                    effort = dot(axis[joint.name], shifted)
                 efforts[term, ..., column] += multiplier * effort
-    derivatives = np.moveaxis(efforts, 1, -2) * _factorials(K - 2)[:, None]
+    derivatives = np.moveaxis(efforts, 1, -2) * factorials(K - 2)[:, None]
     return derivatives.astype(float)
 
 
@@ -303,10 +308,10 @@ def _series(derivatives, shape):
     """Coefficients of t^k on the first axis, from derivatives on the second to last axis."""
     values = np.asarray(derivatives, dtype=REAL)
     values = np.broadcast_to(values, (*shape, *values.shape[-2:]))
-    return np.moveaxis(values / _factorials(values.shape[-2])[:, None], -2, 0)
+    return np.moveaxis(values / factorials(values.shape[-2])[:, None], -2, 0)
 
 
-def _factorials(count):
+def factorials(count):
     return np.array([float(factorial(k)) for k in range(count)], dtype=REAL)
 
 
@@ -318,19 +323,19 @@ def _link_loads(tree, link, position, rotation, gravity, K):
     com = position[link] + R @ inertial.com
     R_transposed = np.swapaxes(R, -1, -2)
 
-    force = inertial.mass * _differentiate(_differentiate(com))
-    spin_matrix = _product(np.matmul, _differentiate(R), R_transposed)
+    force = inertial.mass * rate(rate(com))
+    spin_matrix = product(rate(R), R_transposed)
     spin = np.stack(
         [spin_matrix[..., 2, 1], spin_matrix[..., 0, 2], spin_matrix[..., 1, 0]], -1
     )
-    inertia = _product(np.matmul, R @ inertial.inertia, R_transposed)
-    angular_momentum = _product(_apply, inertia, spin)
-    moment = _differentiate(angular_momentum) + _product(np.cross, com, force)
+    inertia = product(R @ inertial.inertia, R_transposed)
+    angular_momentum = apply(inertia, spin)
+    moment = rate(angular_momentum) + cross(com, force)
 
     weight = _constant(
         -inertial.mass * np.asarray(gravity, dtype=REAL), com[: K - 2, ..., 0]
     )
-    weight_moment = _product(np.cross, com, weight)
+    weight_moment = cross(com, weight)
     return [(0, moment, force), (1, weight_moment, weight)]
 
 
