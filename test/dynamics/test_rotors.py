@@ -11,7 +11,6 @@ from support.random_trees import random_motion
 from hodyn_ros import (
     RobotModel,
     forward_dynamics,
-    forward_kinematics,
     inverse_dynamics,
     kinetic_energy,
 )
@@ -169,17 +168,6 @@ def test_rotors_in_robots_with_closed_loops():
     rate = kinetic_energy(found, motion)[:, 1]
     power = (Q[:, 0] * motion[:, 1]).sum(axis=-1)
     np.testing.assert_allclose(power, rate, rtol=1e-9, atol=1e-8)
-
-
-def test_a_rotor_is_a_link_that_turns(with_rotors):
-    q = np.array([0.1, -0.2, 0.3])
-    carrier = forward_kinematics(with_rotors, q[None], 'one').pose
-    rotor = forward_kinematics(with_rotors, q[None], 'second_rotor').pose
-    turn = (carrier[:3, :3].T @ rotor[:3, :3]).reshape(3, 3)
-    angle = np.arctan2(turn[0, 2], turn[0, 0])
-    assert np.sin(angle - RATIOS[1] * q[1]) == pytest.approx(0.0, abs=1e-12)
-    armature = dict(zip(with_rotors.body_names, with_rotors.armature))
-    assert armature['second'] == 0.0
 
 
 @pytest.mark.every_case
