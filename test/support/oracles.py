@@ -396,14 +396,15 @@ class PinOracle:
         """Q at one instant, shape (n,)."""
         q, qd, q2d = self.full(motion[:3])
         at = self.configuration(q)
-        return self.G.T @ self.pin.rnea(self.model, self.data, at, qd, q2d)
+        return self.G.T @ self.pin.rnea(self.model, self.data, at, qd, q2d).copy()
 
     def effort_rate(self, motion):
         """Exact dQ/dt by the chain rule, shape (n,)."""
         q, qd, q2d, q3d = self.full(motion[:4])
-        dQ_dq, dQ_dv, M = self.pin.computeRNEADerivatives(
+        found = self.pin.computeRNEADerivatives(
             self.model, self.data, self.configuration(q), qd, q2d
         )
+        dQ_dq, dQ_dv, M = (np.array(matrix) for matrix in found)
         # Only the upper triangle of Pinocchio's mass matrix is filled in by some versions.
         M = np.triu(M) + np.triu(M, 1).T
         return self.G.T @ (dQ_dq @ qd + dQ_dv @ q2d + M @ q3d)
