@@ -8,8 +8,9 @@ and Euler's laws for 3-vectors in base axes give loads, virtual work gives effor
 differentiated term by term, partial derivatives are complex steps, and closed loops are equations
 between points and axes of links. No recursion over bodies, no formula for any derivative.
 
-The script says how far this is from Pinocchio (efforts to the second derivative, matrices,
-Jacobians, energies, closed loops), from MuJoCo, and from itself where two ways lead to a value.
+The script says how far efforts to the second derivative, mass matrix and energies are from
+Pinocchio, and the rate of the energy from the power of the joints. Closed loops are compared with
+Pinocchio and MuJoCo in test_closed_loops.py.
 """
 
 import json
@@ -18,10 +19,21 @@ from math import factorial
 from pathlib import Path
 from xml.etree import ElementTree
 
-import mujoco
 import numpy as np
 import pinocchio
-from support.oracles import PinOracle, mimic_of, read_urdf
+from support.oracles import (
+    PinOracle,
+    apply,
+    cross,
+    cross_matrix,
+    dot,
+    factorials,
+    mimic_of,
+    product,
+    rate,
+    read_urdf,
+    sine_and_cosine,
+)
 
 HERE = Path(__file__).parent
 URDF = HERE.parents[1] / 'urdf'
@@ -38,9 +50,11 @@ Robot = make_dataclass('Robot', ['bodies', 'names', 'gravity'])
 # --- Robots -------------------------------------------------------------------------------------
 
 
-def of_urdf(xml, names, gravity):
-    tree = read_urdf(xml)
-    names, bodies = list(names), []
+def of_urdf(xml, gravity):
+    """All joints that move and follow no other are independent, in the order of the file."""
+    tree, bodies = read_urdf(xml), []
+    names = [joint.get('name') for joint in ElementTree.fromstring(xml).findall('joint')]
+    names = [name for name in names if name in tree.independent]
     places = {tree.root: -1}
     for joint in tree.joints:
         screw, moving = np.zeros(6, REAL), joint.type != 'fixed'
@@ -78,6 +92,12 @@ def parameters(mass, com, inertia):
     c, mass = np.array(com, REAL), REAL(mass)
     about = np.array(inertia, REAL) + mass * (c @ c * EYE - np.outer(c, c))
     return np.array([mass, *(mass * c), *about[np.triu_indices(3)]])
+
+
+def tensor(pi):
+    upper = np.zeros((3, 3), REAL)
+    upper[np.triu_indices(3)] = pi[4:]
+    return upper + np.triu(upper, 1).T
 
 
 def random_inertia(rng):
@@ -128,35 +148,6 @@ def random_urdf(seed, kinds, parents, mimics):
 # --- Power series: the first axis counts the powers of time -------------------------------------
 
 
-def product(a, b):
-    """Matrix product of two series, as long as the shorter one."""
-    return np.stack(
-        [(a[: k + 1] @ b[k::-1]).sum(axis=0) for k in range(min(len(a), len(b)))]
-    )
-
-
-def apply(a, b):
-    return product(a, b[..., None])[..., 0]
-
-
-def cross_matrix(v):
-    x, y, z = np.moveaxis(v, -1, 0)
-    o = np.zeros_like(x)
-    return np.stack([o, -z, y, z, o, -x, -y, x, o], axis=-1).reshape(*x.shape, 3, 3)
-
-
-def cross(a, b):
-    return apply(cross_matrix(a), b)
-
-
-def dot(a, b):
-    return product(a[:, None], b[..., None])[:, 0, 0]
-
-
-def rate(a):
-    return a[1:] * np.arange(1, len(a)).reshape(-1, *[1] * (a.ndim - 1))
-
-
 def turned(a):
     return np.swapaxes(a, -1, -2)
 
@@ -175,6 +166,13 @@ def from_rate(start, derivative, u):
     return y
 
 
+def in_link(R, x):
+    """Both vectors of twists, wrenches or columns of a Jacobian, from base to link axes."""
+    multiply = apply if x.ndim == 2 else product
+    halves = np.split(x, 2, axis=1)
+    return np.concatenate([multiply(turned(R), half) for half in halves], axis=1)
+
+
 def scalar(a, b):
     return np.convolve(a, b)[: len(a)]
 
@@ -182,14 +180,7 @@ def scalar(a, b):
 def exponential(angle, screw):
     """Rotation and translation of the motion along a screw; Murray, Li and Sastry 1994, (2.36)."""
     e, v = screw[:3], screw[3:]
-    sine, cosine, speed = (
-        constant(np.sin(angle[0]), angle),
-        constant(np.cos(angle[0]), angle),
-        rate(angle),
-    )
-    for k in range(1, len(angle)):
-        sine[k] = cosine[:k] @ speed[k - 1 :: -1][:k] / k
-        cosine[k] = -sine[:k] @ speed[k - 1 :: -1][:k] / k
+    sine, cosine = sine_and_cosine(angle)
     E = cross_matrix(e)
     R = constant(np.eye(3), angle) + sine[:, None, None] * E
     R += (constant(1.0, angle) - cosine)[:, None, None] * (E @ E)
@@ -239,9 +230,8 @@ class Moved:
         w, v = spin[:, [2, 0, 1], [1, 2, 0]], rate(p)
         if frame == 'spatial':
             v = v + cross(p, w)
-        if frame == 'body':
-            w, v = apply(turned(R), w), apply(turned(R), v)
-        return np.concatenate([w, v], axis=1)
+        twist = np.concatenate([w, v], axis=1)
+        return in_link(R, twist) if frame == 'body' else twist
 
     def jacobian(self, i, frame):
         J = np.zeros((len(self.q), 6, len(self.robot.names)), self.q.dtype)
@@ -250,11 +240,7 @@ class Moved:
         R, p = self.pose(i)
         if frame != 'spatial':
             J[:, 3:] -= product(cross_matrix(p), J[:, :3])
-        if frame == 'body':
-            J = np.concatenate(
-                [product(turned(R), J[:, :3]), product(turned(R), J[:, 3:])], axis=1
-            )
-        return J
+        return in_link(R, J) if frame == 'body' else J
 
     def way(self, i):
         """Bodies with joints from the base to a link."""
@@ -266,9 +252,7 @@ class Moved:
     def loads(self, i, pi):
         """Moment about the base origin and force for inertia and weight of a link."""
         R, p = self.R[i], self.p[i]
-        m, h, inertia = pi[0], R @ pi[1:4], np.zeros((3, 3), pi.dtype)
-        inertia[np.triu_indices(3)] = pi[4:]
-        inertia = inertia + np.triu(inertia, 1).T
+        m, h, inertia = pi[0], R @ pi[1:4], tensor(pi)
         w, v = self.twist(i, 'hybrid')[:, :3], rate(p)
         P = m * v + cross(w, h)
         about = apply(product(R @ inertia, turned(R)), w)
@@ -292,10 +276,8 @@ class Moved:
     def tool_weight(self, i, frame):
         """Moment and force of the weight of 2 kg at (0.1, -0.2, 0.3) m of a link."""
         R, p = self.pose(i)
-        force, lever = (
-            constant(2.0 * self.robot.gravity, self.q[:, 0]),
-            R @ [0.1, -0.2, 0.3],
-        )
+        force = constant(2.0 * self.robot.gravity, self.q[:, 0])
+        lever = R @ [0.1, -0.2, 0.3]
         if frame == 'body':
             force, lever = apply(turned(R), force), apply(turned(R), lever)
         moment = cross(p + lever if frame == 'spatial' else lever, force)
@@ -328,18 +310,13 @@ class Moved:
             m, h = body.parameters[0], self.R[i] @ body.parameters[1:4]
             J = self.jacobian(i, 'body')
             inertia = np.zeros((6, 6), REAL)
-            inertia[:3, :3][np.triu_indices(3)] = body.parameters[4:]
-            inertia[:3, :3] += np.triu(inertia[:3, :3], 1).T
+            inertia[:3, :3] = tensor(body.parameters)
             inertia[:3, 3:] = cross_matrix(body.parameters[1:4])
             inertia[3:, :3], inertia[3:, 3:] = inertia[:3, 3:].T, m * EYE
             M += product(turned(J), inertia @ J)
             U -= (m * self.p[i] + h) @ self.robot.gravity
         qd = rate(self.q)
         return M, dot(apply(M, qd), qd) / 2, U
-
-
-def factorials(count):
-    return np.array([factorial(k) for k in range(count)], REAL)
 
 
 def derivatives(series):
@@ -358,8 +335,8 @@ class Loops:
     def __init__(self, xml, gravity):
         root = ElementTree.fromstring(xml)
         joints = root.findall('joint')
-        self.names = [j.get('name') for j in joints if j.get('type') != 'fixed']
-        self.robot = of_urdf(xml, self.names, gravity)
+        self.robot = of_urdf(xml, gravity)
+        self.names = self.robot.names
         self.u = [
             self.names.index(j.get('name'))
             for j in joints
@@ -410,10 +387,6 @@ class Loops:
 
 
 # --- What the file holds ------------------------------------------------------------------------
-
-
-def of_samples(function, motion):
-    return np.array([function(sample) for sample in motion])
 
 
 def open_case(robot, motion, links, wrenches=(), dear=False):
@@ -502,13 +475,9 @@ def flying_case(arm, inertial, rng):
     moved, wrenches = [Moved(robot, sample) for sample in motion], []
     for m in moved:
         R, p = m.pose(5)
-        moment, force = np.split(m.carried(5), 2, axis=1)
-        moment = moment - cross(p, force)
-        wrenches.append(
-            derivatives(
-                np.concatenate([apply(turned(R), moment), apply(turned(R), force)], axis=1)
-            )
-        )
+        wrench = m.carried(5)
+        wrench[:, :3] -= cross(p, wrench[:, 3:])
+        wrenches.append(derivatives(in_link(R, wrench)))
     return {
         'inertial': inertial,
         'motion': motion[..., 6:],
@@ -571,7 +540,7 @@ def friction_case(motion):
     return {'laws': [[name, LAWS[name][0]] for name in laws], 'effort': found}
 
 
-# --- Other ways to the same values --------------------------------------------------------------
+# --- Another way to the same values --------------------------------------------------------------
 
 
 def distance(a, b):
@@ -579,102 +548,34 @@ def distance(a, b):
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 
-def compare_with_others(xml, robot, case, gravity):
-    """Largest relative distances from Pinocchio, from MuJoCo and between two ways of this file."""
-    pin, found = PinOracle(xml, robot.names, gravity), {}
+def compare_with_pinocchio(xml, robot, case, gravity):
+    """Largest relative distances, and of the rate of the energy from the power."""
+    pin, found = PinOracle(xml, robot.names, gravity), []
     for s, sample in enumerate(np.array(case['motion'])):
-        far = [
-            distance(pin.interpolated(sample).efforts[m], case['effort'][s][m])
-            for m in (1, 2)
-        ]
-        far = [distance(pin.effort(sample), case['effort'][s][0]), *far]
-        far.append(distance(pin.effort_rate(sample), case['effort'][s][1]))
+
+        def effort_rate(t, sample=sample):
+            moved = [
+                sum(row * t**k / factorial(k) for k, row in enumerate(sample[order:]))
+                for order in range(4)
+            ]
+            return pin.effort_rate(moved)
+
+        ahead = [effort_rate(k * 1e-3) for k in (-2, -1, 1, 2)]
+        slope = np.array([1.0, -8.0, 8.0, -1.0]) @ ahead / 12e-3
         q, qd, _ = pin.full(sample[:3])
         at = pin.configuration(q)
         M = np.triu(pinocchio.crba(pin.model, pin.data, at))
         M = pin.G.T @ (M + np.triu(M, 1).T) @ pin.G
-        far.append(distance(case['mass_matrix'][s][0], M))
         T = pinocchio.computeKineticEnergy(pin.model, pin.data, at, qd)
         U = pinocchio.computePotentialEnergy(pin.model, pin.data, at)
-        far += [
-            distance(case['kinetic_energy'][s][0], T),
-            distance(case['potential_energy'][s][0], U),
-        ]
-        found.setdefault('Pinocchio Q, dQ, d2Q, dQ exact, M, T, U', []).append(far)
-        at_rest = Moved(robot, np.vstack([sample[:2], 0.0 * sample[:1]]))
-        Q = (
-            derivatives(sum(at_rest.terms()))[0]
-            + np.array(case['mass_matrix'][s][0]) @ sample[2]
+        Q, T_here, U_here = (
+            case[key][s] for key in ('effort', 'kinetic_energy', 'potential_energy')
         )
-        energies = np.add(case['kinetic_energy'][s], case['potential_energy'][s])
-        power = case['effort'][s][0] @ sample[1]
-        found.setdefault('itself', []).append(
-            [distance(Q, case['effort'][s][0]), distance(energies[1], power)]
-        )
-        found.setdefault('MuJoCo', []).append([by_mujoco(xml, robot, case, s, gravity)])
-    return {key: np.max(values, axis=0).tolist() for key, values in found.items()}
-
-
-def by_mujoco(xml, robot, case, s, gravity):
-    bare = ElementTree.fromstring(xml)
-    for parent in list(bare.iter()):
-        for child in list(parent):
-            if child.tag in ('visual', 'collision', 'mimic', 'loop'):
-                parent.remove(child)
-    options = ElementTree.SubElement(bare, 'mujoco')
-    ElementTree.SubElement(
-        options, 'compiler', balanceinertia='false', fusestatic='false', boundmass='1e-12',
-        boundinertia='1e-12', discardvisual='true',
-    )  # fmt: skip
-    try:
-        model = mujoco.MjModel.from_xml_string(
-            ElementTree.tostring(bare, encoding='unicode')
-        )
-    except ValueError:  # an inertia that it does not accept
-        return np.nan
-    model.opt.gravity[:], model.opt.disableflags = (
-        gravity,
-        mujoco.mjtDisableBit.mjDSBL_CONSTRAINT,
-    )
-    model.dof_damping[:], model.dof_frictionloss[:], model.dof_armature[:] = 0.0, 0.0, 0.0
-    data = mujoco.MjData(model)
-    moving = [b for b in robot.bodies if b.column is not None]
-    at = [model.joint(b.joint).dofadr[0] for b in moving]
-    full = [[b.ratio * row[b.column] for b in moving] for row in case['motion'][s][:3]]
-    full[0] = [x + b.offset for x, b in zip(full[0], moving)]
-    data.qpos[at], data.qvel[at], data.qacc[at] = full
-    mujoco.mj_inverse(model, data)
-    Q = np.zeros(len(robot.names))
-    for b, effort in zip(moving, data.qfrc_inverse[at]):
-        Q[b.column] += b.ratio * effort
-    return distance(Q, case['effort'][s][0])
-
-
-def compare_loops_with_pinocchio(xml, loops, case, gravity):
-    """Efforts of motors and forces in points that hold links together, from rnea and Jacobians."""
-    pin, aligned = PinOracle(xml, loops.names, gravity), pinocchio.LOCAL_WORLD_ALIGNED
-    far = []
-    for sample, effort in zip(np.array(case['whole']), case['effort']):
-        q, qd, q2d = pin.full(sample[:3])
-        at = pin.configuration(q)
-        tree, rows = pin.G.T @ pinocchio.rnea(pin.model, pin.data, at, qd, q2d), []
-        for links, points, _ in loops.loops:
-            J = 0.0
-            for sign, link, point in zip((1.0, -1.0), links, points):
-                frame = pin.model.getFrameId(link)
-                of_frame = pinocchio.computeFrameJacobian(
-                    pin.model, pin.data, at, frame, aligned
-                )
-                pinocchio.updateFramePlacements(pin.model, pin.data)
-                arm = pin.data.oMf[frame].rotation @ point.astype(float)
-                J = J + sign * (of_frame[:3] + np.cross(of_frame[3:], arm, axis=0))
-            rows.append(J @ pin.G)
-        unknowns = np.concatenate(
-            [np.eye(len(tree))[:, loops.u], np.concatenate(rows).T], axis=1
-        )
-        found = np.linalg.lstsq(unknowns, tree, rcond=1e-9)[0][: len(loops.u)]
-        far.append(distance(found, effort[0]))
-    return {'Pinocchio, points in contact': max(far)}
+        pairs = [(pin.effort(sample), Q[0]), (effort_rate(0.0), Q[1]), (slope, Q[2])]
+        pairs += [(case['mass_matrix'][s][0], M), (T_here[0], T), (U_here[0], U)]
+        pairs.append((T_here[1] + U_here[1], Q[0] @ sample[1]))
+        found.append([distance(*pair) for pair in pairs])
+    return np.max(found, axis=0)
 
 
 # --- The file -----------------------------------------------------------------------------------
@@ -709,18 +610,12 @@ def main():
         ]
 
     def urdf_case(name, xml, links, gravity, dear, bundled=False):
-        moving = [
-            j
-            for j in ElementTree.fromstring(xml).findall('joint')
-            if j.get('type') != 'fixed'
-        ]
-        names = [j.get('name') for j in moving if j.find('mimic') is None]
-        robot = of_urdf(xml, names, gravity)
+        robot = of_urdf(xml, gravity)
         robots[name] = {'joints': robot.names, 'gravity': gravity}
         robots[name]['bundled' if bundled else 'urdf'] = name if bundled else xml
         wrenches = wrenches_on(links) if dear else ()
         cases[name] = open_case(robot, motion_of(len(robot.names)), links, wrenches, dear)
-        print(name, compare_with_others(xml, robot, cases[name], gravity))
+        print(name, compare_with_pinocchio(xml, robot, cases[name], gravity))
         return robot
 
     for name, links in BUNDLED.items():
@@ -728,10 +623,8 @@ def main():
         robot = urdf_case(name, xml, links, (0.0, 0.0, -9.81), name == 'panda', True)
         if name == 'panda':
             sample = motion_of(7, 9, 1)
-            effort = of_samples(
-                lambda q, r=robot: derivatives(sum(Moved(r, q).terms())), sample
-            )
-            cases['order six'] = {'motion': sample, 'effort': effort}
+            effort = derivatives(sum(Moved(robot, sample[0]).terms()))
+            cases['order six'] = {'motion': sample, 'effort': [effort]}
             cases['friction'] = friction_case(np.array(cases[name]['motion']))
     for seed, (name, (kinds, parents, mimics)) in enumerate(TREES.items()):
         xml = random_urdf(seed, kinds.split(), parents, mimics)
@@ -763,7 +656,6 @@ def main():
         motion[:, 0] *= 0.05
         robots[name] = {'bundled': name, 'joints': [loops.names[j] for j in loops.u]}
         cases[name] = loop_case(loops, motion)
-        print(name, compare_loops_with_pinocchio(xml, loops, cases[name], gravity))
     text = json.dumps(
         {'robots': robots, 'cases': cases}, separators=(',', ':'), default=np.ndarray.tolist
     )

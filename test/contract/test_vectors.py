@@ -207,6 +207,8 @@ def test_friction_and_armature_are_part_of_the_efforts_of_every_algorithm():
     state = motion[:, :2]
     for found in answers(model, lambda model: forward_dynamics(model, state, expected)):
         assert_same(found, motion[:, 2:], tolerance=1e-11)
+    T = values('panda', 'kinetic_energy')[:, 0] + 0.5 * motion[:, 1] ** 2 @ armature
+    assert_same(kinetic_energy(model, state)[:, 0], T, 0)
     Y = joint_regressor(model, motion, [getattr(friction, law)(*x) for law, x in laws[:5]])
     for j in range(5):
         assert_same(Y[:, :, j, 5 * j + j], added[:, :, j])
@@ -302,8 +304,10 @@ def test_joints_transmit_loads_and_wrenches_of_all_links_behind_them(name):
 def test_efforts_cause_the_motion_that_needs_them(name):
     model, motion, effort = robot(name), values(name, 'motion'), values(name, 'effort')
     condition = np.linalg.cond(values(name, 'mass_matrix')[:, 0]).max()
-    small = model.n_bodies < 5
-    for algorithm in ('auto', 'mass_matrix', 'articulated_bodies')[: 3 if small else 1]:
+    algorithms = ['auto', 'mass_matrix'] if name in RICH else ['auto']
+    if name in RICH and model.n_bodies == model.n_joints:
+        algorithms.append('articulated_bodies')
+    for algorithm in algorithms:
 
         def call(model, algorithm=algorithm):
             return forward_dynamics(model, motion[:, :2], effort, algorithm=algorithm)
@@ -362,7 +366,7 @@ def test_a_base_that_moves_and_one_that_floats():
 
 @pytest.mark.parametrize('frame', FRAMES)
 @pytest.mark.parametrize('name', OPEN)
-def test_poses_twists_and_jacobians_of_links(name, frame):
+def test_poses_twists_and_jacobians_of_links_and_weights_of_tools_on_them(name, frame):
     model, motion = robot(name), values(name, 'motion')
     for link in CASES[name]['links']:
         expected = CASES[name]['links'][link]
@@ -373,16 +377,10 @@ def test_poses_twists_and_jacobians_of_links(name, frame):
             assert_same(found.twist, expected[frame]['twist'])
         J = jacobian(model, motion[:, :3], link, frame)
         assert_same(J, expected[frame]['jacobian'])
-
-
-@pytest.mark.parametrize('frame', ['body', 'spatial'])
-@rich
-def test_weight_of_a_tool_on_a_link_that_moves(name, frame):
-    for expected in CASES[name]['links'].values():
-        pose, twist = np.array(expected['pose']), np.array(expected['body']['twist'])
-        gravity = robot(name).gravity
-        found = tool_weight(pose, twist, gravity, 2.0, (0.1, -0.2, 0.3), frame)
-        assert_same(found, expected[frame]['tool'])
+        if frame != 'hybrid':
+            pose, twist = np.array(expected['pose']), np.array(expected['body']['twist'])
+            found = tool_weight(pose, twist, model.gravity, 2.0, (0.1, -0.2, 0.3), frame)
+            assert_same(found, expected[frame]['tool'])
 
 
 @pytest.mark.parametrize('frame', FRAMES)
@@ -444,9 +442,13 @@ def test_more_motors_than_independent_joints_share_the_least_efforts(name):
     motors = [*model.joint_names, next(x for x in joints if x not in model.joint_names)]
     G = values(name, 'velocities')[:, :, [joints.index(x) for x in motors]]
     weights = 1.0 + np.arange(len(motors))
-    found = distribute_efforts(model, motion, effort, motors, weights)
-    root = np.sqrt(weights)
-    least = [np.linalg.pinv(g.T / root) @ q / root for g, q in zip(G[:, 0], effort[:, 0])]
+    preload = np.outer([1.0, 0.0, 0.0], 3.0 - weights)
+    found = distribute_efforts(model, motion, effort, motors, weights, preload)
+    root, held = np.sqrt(weights), preload[0]
+    least = [
+        held + np.linalg.pinv(g.T / root) @ (q - g.T @ held) / root
+        for g, q in zip(G[:, 0], effort[:, 0])
+    ]
     assert_same(found[:, 0], least, tolerance=1e-10)
     for order in range(3):
         shared = leibniz(np.swapaxes(G, -1, -2), found, order)
@@ -478,15 +480,8 @@ def test_motions_that_cannot_be_used_are_refused_warm_as_cold(call):
     model, right = robot('two_link'), np.zeros((least, 2))
     broken = right.copy()
     broken[-1, 1] = np.nan
-    wrong = [
-        broken,
-        broken + np.inf,
-        right[:, :1],
-        right[0],
-        right[: least - 1],
-        'abc',
-        right * 1j,
-    ]
+    wrong = [broken, broken + np.inf, right[:, :1], right[0], right[: least - 1]]
+    wrong += ['abc', right * 1j]
     for _ in answers(model, lambda model: function(model, right)):
         for motion in wrong:
             with pytest.raises(MotionError):
@@ -503,7 +498,6 @@ def test_names_and_outputs_that_cannot_be_used_are_refused():
         lambda: inverse_dynamics(model, motion, out=motion[:, :3]),
         lambda: inverse_dynamics(model, motion, Wrench('elbow', np.zeros((3, 6)))),
         lambda: inverse_dynamics(model, motion[:, :4], wrench),
-        lambda: Wrench('panda_link8', np.zeros((3, 6)), 'world'),
         lambda: Wrench('panda_link8', np.full((3, 6), np.nan)),
         lambda: forward_kinematics(model, motion, 'elbow'),
         lambda: jacobian(model, motion, None, 'world'),

@@ -20,17 +20,12 @@ from support.random_trees import random_motion
 from hodyn_ros import (
     RobotModel,
     Wrench,
-    forward_dynamics,
-    forward_kinematics,
     inverse_dynamics,
-    jacobian,
-    regressor,
     to_urdf,
 )
-from hodyn_ros.dynamics import distribute_efforts, loop_efforts
+from hodyn_ros.dynamics import distribute_efforts
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics import complete_motion
-from hodyn_ros.lie import leibniz
 from hodyn_ros.model import Coupling, Loop
 from hodyn_ros.model.friction import Coulomb, Viscous
 
@@ -66,97 +61,6 @@ def five_bar():
     return mechanisms.five_bar()
 
 
-def test_regressor_and_forward_dynamics_belong_to_the_efforts(five_bar):
-    model = five_bar.with_armature({'left': 0.1, 'right_rod': 0.02})
-    motion = some_motion(model)
-    Q = inverse_dynamics(model, motion)
-    bare = model.with_armature({'left': 0.0, 'right_rod': 0.0})
-    linear = regressor(model, motion) @ model.inertial_parameters
-    np.testing.assert_allclose(linear, inverse_dynamics(bare, motion), atol=1e-10)
-    again = forward_dynamics(model, motion[:, :2], Q)
-    np.testing.assert_allclose(again, motion[:, 2:], rtol=1e-10, atol=1e-9)
-
-
-def test_jacobian_and_link_motion_of_links_in_loops(five_bar):
-    motion = some_motion(five_bar)
-    link = forward_kinematics(five_bar, motion, 'right_tip', 'hybrid')
-    J = jacobian(five_bar, motion, 'right_tip', 'hybrid')
-    rate = J[:, 1] @ motion[:, 1, :, None] + J[:, 0] @ motion[:, 2, :, None]
-    np.testing.assert_allclose(rate[..., 0], link.twist[:, 1], atol=1e-12)
-    other = forward_kinematics(five_bar, motion[:, :1], 'left_tip').pose
-    np.testing.assert_allclose(
-        (link.pose @ at(0.5))[:, :3, 3], (other @ at(0.5))[:, :3, 3], atol=1e-12
-    )
-
-
-def test_wrenches_in_loops_balance_the_bodies(five_bar):
-    # Cut open, with the wrench of the loop on either side, the tree needs the same efforts.
-    motion = some_motion(five_bar)
-    tool = Wrench('right_tip', random_motion(5, 6, 3), 'body')
-    found = loop_efforts(five_bar, motion, tool)
-    tree, (sides, pin) = (
-        five_bar.closure.tree,
-        (('left_tip', 'right_tip'), found.wrenches['pin']),
-    )
-    shifted = pin.copy()
-    # Both frames of the pin lie in their links along x; the moment is about the link's origin.
-    shifted[..., :3] += np.cross([0.5, 0.0, 0.0], pin[..., 3:])
-    on_left = Wrench(sides[0], shifted, 'body', 'on_environment')
-    # The same wrench, seen from the other link: its derivatives are those of turned components.
-    turned = from_left_to_right(five_bar, found.motion, pin)
-    turned[..., :3] += np.cross([0.5, 0.0, 0.0], turned[..., 3:])
-    on_right = Wrench(sides[1], turned, 'body', 'on_robot')
-    efforts = inverse_dynamics(tree, found.motion, [tool, on_left, on_right])
-    np.testing.assert_allclose(efforts[..., [0, 2]], found.effort, rtol=1e-11, atol=1e-9)
-    np.testing.assert_allclose(efforts[..., [1, 3]], 0.0, atol=1e-8 * np.abs(efforts).max())
-
-
-def from_left_to_right(model, whole, values):
-    """Components in the right tip of vectors that are given in the left one, with derivatives."""
-    angle = whole[..., 0:3, 2:].sum(axis=-1) - whole[..., 0:3, :2].sum(axis=-1)
-    sine, cosine = leibniz.sin_cos(angle)
-    result = np.zeros_like(values)
-    for first in (0, 3):
-        x, y = values[..., first], values[..., first + 1]
-        result[..., first] = leibniz.product(cosine, x) + leibniz.product(sine, y)
-        result[..., first + 1] = leibniz.product(cosine, y) - leibniz.product(sine, x)
-        result[..., first + 2] = values[..., first + 2]
-    return result
-
-
-def test_couplings_are_polynomials_of_another_joint():
-    tree = planar()
-    law = (0.3, -0.5, 0.2, 0.1)
-    model = tree.with_loops([Coupling('gear', 'left_rod', 'left', law)])
-    assert model.joint_names == ('left', 'right', 'right_rod')
-    motion = some_motion(model)
-    whole = complete_motion(model, motion)
-    x = np.swapaxes(motion[..., 0], -1, -1)
-    powers = [np.zeros_like(x), x]
-    powers[0][:, 0] = 1.0
-    for _ in range(2):
-        powers.append(leibniz.product(powers[-1], x))
-    expected = sum(c * power for c, power in zip(law, powers))
-    np.testing.assert_allclose(whole[..., 1], expected, atol=1e-12)
-    # A linear one is a mimic joint.
-    linear = tree.with_loops([Coupling('belt', 'left_rod', 'left', (0.1, -2.0))])
-    mimic = RobotModel.from_urdf(
-        to_urdf(tree).replace(
-            '<joint name="left_rod" type="continuous">',
-            '<joint name="left_rod" type="continuous"><mimic joint="left" multiplier="-2.0" '
-            'offset="0.1"/>',
-        ),
-        gravity=tree.gravity,
-    )
-    motion = random_motion(1, 3, 5, (4,))
-    np.testing.assert_allclose(
-        inverse_dynamics(linear, motion),
-        inverse_dynamics(mimic, motion),
-        rtol=1e-10,
-        atol=1e-9,
-    )
-
-
 def test_couplings_are_sums_of_several_joints():
     tree = planar()
     belt = Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5, 0.5))
@@ -174,13 +78,11 @@ def test_couplings_are_sums_of_several_joints():
     )
     with pytest.raises(ModelError, match='cannot be written as URDF'):
         to_urdf(model)
-    with pytest.raises(ModelError, match='expected c_0 and one for each of left, left_rod'):
-        Coupling('belt', 'right_rod', ['left', 'left_rod'], (0.3, -1.5))
-    for twice_or_none in (['left', 'left'], []):
-        with pytest.raises(ModelError, match='expected joints that differ'):
-            Coupling(
-                'belt', 'right_rod', twice_or_none, (0.3, *[1.0 for _ in twice_or_none])
-            )
+    for joints in (['left'], ['left', 'left'], []):
+        with pytest.raises(
+            ModelError, match='expected (c_0 and one for|joints that differ)'
+        ):
+            Coupling('belt', 'right_rod', joints, (0.3, *[1.0] * max(len(joints), 2)))
 
 
 @pytest.mark.parametrize('ratio', [1e3, 1e6])
@@ -206,21 +108,9 @@ def test_axes_of_any_length_are_directions(size):
         ([], {}, 'expected some of Loop and Coupling'),
         ([PIN, PIN], {}, "name 'pin'|name pin"),
         ([Loop('a', 'ball', 'left_tip', 'left_tip')], {}, 'are one body'),
-        ([Loop('a', 'ball', 'left_tip', 'foot')], {}, "no link 'foot'"),
-        ([Coupling('c', 'left', 'elbow', (0.0, 1.0))], {}, "no joint 'elbow'"),
         ([PIN], {'start': {'elbow': 1.0}}, "names joint 'elbow'"),
         ([PIN], {'start': [2.0, -1.2, 1.0, 1.2]}, 'expected positions by names of joints'),
-        (
-            [PIN],
-            {'start': START, 'independent': ['left']},
-            'expected 2 of .* are left free',
-        ),
         ([PIN], {'start': START, 'independent': ['left', 'left']}, 'expected 2 of'),
-        (
-            [Loop('far', 'ball', 'left_tip', 'right_tip', at(9.0), at(0.5))],
-            {'start': START},
-            "Loop 'far' cannot be closed",
-        ),
         (
             [Loop('a', 'weld', 'left_tip', 'base', at(0.5))],
             {},
@@ -246,17 +136,6 @@ def test_loops_that_cannot_be_are_refused(loops, options, said):
 def test_loops_with_unusable_values_are_refused(values, said):
     with pytest.raises(ModelError, match=said):
         Loop(**{'name': 'a', 'kind': 'hinge', 'link_a': 'b', 'link_b': 'c', **values})
-
-
-def test_positions_out_of_reach_and_loops_of_loops_are_refused(five_bar):
-    motion = some_motion(five_bar, (2,))
-    motion[1, 0] = [np.pi, 0.0]  # both cranks outwards: 1.2 m for two rods of 0.5 m
-    with pytest.raises(MotionError, match='cannot be closed at sample 1'):
-        inverse_dynamics(five_bar, motion)
-    with pytest.raises(MotionError, match='finite'):
-        inverse_dynamics(five_bar, np.full((3, 2), np.nan))
-    with pytest.raises(ModelError, match='closed loops'):
-        five_bar.with_loops([PIN])
 
 
 def test_singular_starts_and_wrong_independent_joints_are_refused():
@@ -287,20 +166,6 @@ def test_singular_starts_and_wrong_independent_joints_are_refused():
     with pytest.raises(ModelError, match='do not determine'):
         planar().with_loops([PIN], ['left', 'right'], straight)
     assert planar().with_loops([PIN], None, straight).joint_names == ('left', 'left_rod')
-
-
-def test_efforts_of_more_motors_are_the_smallest_beside_a_preload(five_bar):
-    motors, weights = ['left', 'left_rod', 'right'], np.array([1.0, 4.0, 2.0])
-    motion, preload = some_motion(five_bar, ()), np.zeros((3, 3))
-    preload[0] = 3.0, -2.0, 1.0
-    effort = inverse_dynamics(five_bar, motion)
-    found = distribute_efforts(five_bar, motion, effort, motors, weights, preload)
-    speeds = [np.insert(motion[:1], 1, row, axis=0) for row in np.eye(2)]
-    G_a = np.stack([complete_motion(five_bar, s)[1] for s in speeds], axis=-1)[[0, 1, 2]]
-    rest = effort[0] - G_a.T @ preload[0]
-    root = np.sqrt(weights)
-    expected = preload[0] + np.linalg.pinv((G_a / root[:, None]).T) @ rest / root
-    np.testing.assert_allclose(found[0], expected, rtol=1e-10)
 
 
 @pytest.mark.every_case
@@ -368,32 +233,38 @@ def test_compiled_closing_refuses_what_is_out_of_reach(compiled):
     *_, model = compiled
     motion = some_motion(model, (200,))
     motion[120, 0] = 3.0, 0.0  # the tips are further apart than the rods reach
-    with pytest.raises(MotionError, match='cannot be closed at sample 120, left = 3'):
-        inverse_dynamics(model, motion)
-    with pytest.raises(MotionError, match='cannot be closed at sample 0, left = 3'):
-        inverse_dynamics(model, motion[120])
     for far in (1e5, 1e300):  # no way there ends in any reasonable time
-        motion[120, 0] = 0.0, far
+        later = motion.copy()
+        later[120, 0] = 0.0, far
         with pytest.raises(MotionError, match='cannot be closed at sample 120'):
-            inverse_dynamics(model, motion)
+            inverse_dynamics(model, later)
+    for given, sample in ((motion, 120), (motion[120], 0)):
+        with pytest.raises(
+            MotionError, match=f'cannot be closed at sample {sample}, left = 3'
+        ):
+            inverse_dynamics(model, given)
     motion[120, 0] = np.nan
-    with pytest.raises(MotionError, match='nan'):
-        inverse_dynamics(model, motion)
-    with pytest.raises(MotionError, match='nan'):
-        inverse_dynamics(model, motion[120])
+    for given in (motion, motion[120]):
+        with pytest.raises(MotionError, match='nan'):
+            inverse_dynamics(model, given)
+
+
+def four_bar(ground, last, coupler):
+    """Links of 0.3, 0.4 and `last` between two hinges of the base; the crank is moved."""
+    tree = RobotModel.from_body_screws(
+        [ABOUT_Z] * 3,
+        [at(0.0), at(0.3), at(0.4)],
+        inertias=[(1.0, (0.2, 0.01, 0.0), np.diag([0.001, 0.02, 0.021]))] * 3,
+        joint_names=['crank', 'coupler', 'rocker'],
+    )
+    pin = Loop('pin', 'hinge', 'base', 'link3', at(ground), at(last))
+    start = {'crank': 1.0, 'coupler': coupler, 'rocker': -1.5}
+    return tree.with_loops([pin], ['crank'], start)
 
 
 def test_weak_pivots_are_left_to_code_that_chooses_others():
     # Pivots are chosen where the loop starts; both cranks turn round, so that one goes through 0.
-    rods = [(1.0, (0.2, 0.01, 0.0), np.diag([0.001, 0.02, 0.021]))] * 3
-    links = {'joint_names': ['crank', 'coupler', 'rocker'], 'link_names': ['a', 'b', 'c']}
-    tree = RobotModel.from_body_screws(
-        [ABOUT_Z] * 3, [at(0.0), at(0.3), at(0.4)], inertias=rods, **links
-    )
-    pin = Loop('pin', 'hinge', 'base', 'c', at(0.1), at(0.35))
-    model = tree.with_loops(
-        [pin], ['crank'], {'crank': 1.0, 'coupler': -1.5, 'rocker': -1.5}
-    )
+    model = four_bar(0.1, 0.35, -1.5)
     motion = some_motion(model, (8000,))
     motion[:, 0, 0] = model.closure.start[0] + np.linspace(0.0, 2.0 * np.pi, 8000)
     model.warm_up(2)
@@ -405,14 +276,7 @@ def test_weak_pivots_are_left_to_code_that_chooses_others():
 @pytest.mark.parametrize('prepared', [False, True])
 def test_gaps_between_pieces_of_a_branch_are_not_stepped_over(prepared):
     # Link lengths 0.3, 0.4, 0.199 and 0.5: the crank cannot pass zero, since all would be in line.
-    rods = [(1.0, (0.2, 0.01, 0.0), np.diag([0.001, 0.02, 0.021]))] * 3
-    links = {'joint_names': ['crank', 'coupler', 'rocker'], 'link_names': ['a', 'b', 'c']}
-    tree = RobotModel.from_body_screws(
-        [ABOUT_Z] * 3, [at(0.0), at(0.3), at(0.4)], inertias=rods, **links
-    )
-    pin = Loop('pin', 'hinge', 'base', 'c', at(0.5), at(0.199))
-    start = {'crank': 1.0, 'coupler': -1.0, 'rocker': -1.5}
-    model = tree.with_loops([pin], ['crank'], start)
+    model = four_bar(0.5, 0.199, -1.0)
     if prepared:
         model.warm_up(0)
     closed = []

@@ -46,23 +46,6 @@ def test_both_axes_of_a_universal_joint_feel_their_moments(largest):
     np.testing.assert_allclose(found, [[1.0, 1.0]], rtol=1e-14)
 
 
-def test_a_ball_of_an_sdf_feels_its_moments():
-    inertia = '<ixx>.1</ixx><iyy>.1</iyy><izz>.3</izz><ixy>0</ixy><ixz>0</ixz><iyz>0</iyz>'
-    text = (
-        '<sdf version="1.10"><model name="top"><link name="base"/><link name="body"><inertial>'
-        f'<mass>1</mass><inertia>{inertia}</inertia></inertial></link><joint name="ball" '
-        'type="ball"><parent>base</parent><child>body</child></joint></model></sdf>'
-    )
-    model = RobotModel.from_sdf(text)
-    motion = np.zeros((3, 3))
-    motion[2] = 1.0
-    moments = np.diagonal(mass_matrix(model, motion)[0])
-    assert sorted(moments) == pytest.approx([0.1, 0.1, 0.3])
-    for form in FORMS:
-        found = inverse_dynamics(model, motion, algorithm=form)[0]
-        np.testing.assert_allclose(found, moments, rtol=1e-14)
-
-
 NEGATIVE = """<robot name="arm"><link name="base"/>
 {0}{1}{2}
 <joint name="j0" type="revolute"><parent link="base"/><child link="l0"/><origin xyz="0 0 0.2"/>

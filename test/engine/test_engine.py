@@ -21,10 +21,9 @@ from support.engine_cases import (
     needs_compiler,
     random_chain,
     relative_errors,
-    wrench_cases,
 )
 from support.oracles import taylor_terms
-from support.random_trees import random_robot
+from support.random_trees import random_robot, random_wrenches
 
 from hodyn_ros import (
     HodynError,
@@ -46,7 +45,6 @@ from hodyn_ros.errors import MotionError
 
 pytestmark = needs_compiler
 
-EARTH = (0.0, 0.0, -9.81)
 TOLERANCE = 1e-14
 forms = pytest.mark.parametrize('form', COMPILED)
 
@@ -78,30 +76,20 @@ def random_tree(seed, mimic_probability, n_moving=None):
 
 
 @forms
-@pytest.mark.parametrize('count', [0, 3])
-def test_random_trees_match_power_series_at_small_and_large_angles(form, count):
+@pytest.mark.parametrize('n, K, wrenches', [(None, 5, 3), (30, 3, 0), (7, 7, 0), (1, 5, 0)])
+def test_random_trees_match_power_series_at_small_and_large_angles(form, n, K, wrenches):
     for angles in (1e-9, 1.0, 1e6):
         # The angle of a mimic joint is rounded before anything is computed.
-        robot, model = random_tree(202, 0.0 if angles == 1e6 else 0.25)
-        rng = np.random.default_rng(1)
-        motion = rng.standard_normal((5, 5, model.n_joints))
+        robot, model = random_tree(202, 0.0 if angles == 1e6 else 0.25, n)
+        motion = random_motion(model, 1, (5,), K)
         motion[:, 0, [kind != 'prismatic' for kind in model.joint_types]] *= angles
-        cases = wrench_cases(rng, robot.links[1 : 1 + count], 3, (5,))
-        terms = taylor_terms(robot.xml, model.joint_names, EARTH, motion, cases)
+        cases = (
+            random_wrenches(2, robot.links[1 : 1 + wrenches], K, (5,)) if wrenches else ()
+        )
+        terms = taylor_terms(robot.xml, model.joint_names, model.gravity, motion, cases)
         scale = np.abs(terms).max(axis=(0, 1, 3))
         effort = inverse_dynamics(model, motion, [Wrench(*case) for case in cases], form)
-        assert np.all(relative_errors(effort, terms.sum(axis=0), scale) <= TOLERANCE)
-
-
-@forms
-@pytest.mark.parametrize('n, K', [(7, 7), (30, 3), (1, 5)])
-def test_small_and_large_robots_and_orders_match_power_series(form, n, K):
-    robot, model = random_tree(5, 0.2, n)
-    motion = random_motion(model, shape=(3,), K=K)
-    terms = taylor_terms(robot.xml, model.joint_names, EARTH, motion)
-    effort = inverse_dynamics(model, motion, algorithm=form)
-    scale = np.abs(terms).max(axis=(0, 1, 3))
-    assert np.all(relative_errors(effort, terms.sum(axis=0), scale) <= 5 * TOLERANCE)
+        assert np.all(relative_errors(effort, terms.sum(axis=0), scale) <= 5 * TOLERANCE)
 
 
 @pytest.mark.parametrize('angle', [1e-9, 0.0, 1e-17, 1e-12, 1e-6, 1e-3, 0.02, 1.5])
@@ -144,22 +132,16 @@ class Quadratic(friction.FrictionLaw):
 @forms
 @pytest.mark.parametrize('law', [friction.Coulomb(0.4), Quadratic()])
 def test_laws_of_friction_that_jump_or_are_ones_own_are_part_of_it(form, law):
-    smooth = friction.Stribeck(0.6, 0.3, 0.1) + friction.Sigmoid(0.7, 5.0, -0.04)
-    model = RobotModel.from_urdf('two_link')
-    first, second = model.joint_names
-    model = model.with_friction({first: law, second: smooth + friction.Coulomb(0.5, 1e-3)})
-    motion = random_motion(model, shape=(60,))
-    motion[:10, 1] *= 1e-6
-    motion[10:20, 1] *= 1e3
-    motion[20, 1] = 0.0
     bare = RobotModel.from_urdf('two_link')
-    expected = inverse_dynamics(bare, motion)
-    for j, joint_law in enumerate(model.friction.values()):
-        expected[..., j] += joint_law.effort(motion[:, 1:4, j])
+    laws = law, friction.Stribeck(0.6, 0.3, 0.1) + friction.Coulomb(0.5, 1e-3)
+    model = bare.with_friction(dict(zip(bare.joint_names, laws)))
+    motion = random_motion(model, shape=(60,))
+    motion[:20, 1] *= np.repeat([1e-6, 1e3], 10)[:, None]
+    motion[20, 1] = 0.0
+    added = [x.effort(motion[:, 1:4, j]) for j, x in enumerate(laws)]
+    expected = inverse_dynamics(bare, motion) + np.stack(added, axis=-1)
     effort = inverse_dynamics(model, motion, algorithm=form)
-    assert np.all(
-        np.abs(effort - expected) <= 1e-13 * np.abs(expected).max(axis=(0, 2))[:, None]
-    )
+    assert np.all(relative_errors(effort, expected) <= 1e-13)
 
 
 # --- Given and returned arrays ------------------------------------------------------------------
@@ -183,7 +165,7 @@ CALLS = {
     'efforts with a wrench': lambda model, motion: inverse_dynamics(
         model,
         motion,
-        Wrench('panda_link8', np.ones((motion_rows(motion) - 2, 6)), 'hybrid'),
+        Wrench('panda_link8', np.ones((1, 6)), 'hybrid'),
     ),
     'mass matrix': mass_matrix,
     'Coriolis matrix': coriolis_matrix,
@@ -192,11 +174,6 @@ CALLS = {
     'partial derivatives': inverse_dynamics_derivatives,
     'twist': lambda model, motion: forward_kinematics(model, motion).twist,
 }
-
-
-def motion_rows(motion):
-    shape = np.shape(motion)
-    return max(shape[-2] if len(shape) > 1 else 3, 3)
 
 
 @pytest.mark.parametrize('name', CALLS)
@@ -220,47 +197,17 @@ def test_motions_of_all_kinds_of_arrays_are_taken_warm_as_cold(cold, name):
             assert found.dtype == np.float64 and found.flags.c_contiguous
             assert np.abs(found - expected).max() <= 1e-13 * np.abs(expected).max()
         cold.warm_up(0, lambda: call(cold, motion))
-    first, kept = call(cold, motion), expected.copy()
+    first = call(cold, motion)
+    kept = first.copy()
     call(cold, -motion)
-    assert np.abs(first - kept).max() <= 1e-13 * np.abs(kept).max(), (
-        'a result was written over'
-    )
-
-
-def message(call, *arguments):
-    with pytest.raises(HodynError) as caught:
-        call(*arguments)
-    return type(caught.value), str(caught.value)
-
-
-@pytest.mark.parametrize('name', CALLS)
-def test_errors_are_the_same_warm_as_cold(cold, name):
-    call, cases = CALLS[name], []
-    for shape in ((), (3,)):
-        motion = random_motion(cold, shape=shape, K=3)
-        cases += [
-            motion[..., :3],
-            np.full(motion.shape, 'a'),
-            motion[..., 0],
-            1e200 * motion,
-        ]
-        for k, j in ((0, 0), (1, 2), (2, 6)):
-            wrong = motion.copy()
-            wrong[..., k, j] = np.nan
-            cases.append(wrong)
-    before = [message(call, cold, case) for case in cases]
-    cold.warm_up(0, lambda: call(cold, motion[0]))
-    call(cold, motion)
-    assert [message(call, cold, case) for case in cases] == before
-    assert 'overflows' in before[3][1] and 'nan at index (0, 0)' in before[4][1]
+    np.testing.assert_array_equal(first, kept)
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     'out, words',
     [
-        (np.empty((3, 6)), r'shape \(3, 6\).*expected \(3, 7\)'),
-        (np.empty((1, 3, 7)), 'shape'),
+        (np.empty((1, 3, 7)), r'shape \(1, 3, 7\).*expected \(3, 7\)'),
         (np.empty((3, 7), dtype=np.float32), 'float32'),
         (np.empty((7, 3)).T, 'contiguous'),
         ([0.0], 'NumPy array'),
@@ -276,13 +223,11 @@ def test_out_that_cannot_take_the_result_is_refused(panda, out, words):
 @pytest.mark.parametrize('joints', [7, 20])
 def test_a_result_that_overlaps_the_motion_is_refused_warm_as_cold(joints):
     model = random_chain(joints)
-    memory = np.zeros((15, joints))
-    motion = memory[5:10]
-    motion[:] = random_motion(model)
+    memory = random_motion(model, K=15)
+    motion, before = memory[5:10], memory.copy()
     expected = inverse_dynamics(model, motion, algorithm='nth_order')
-    before = memory.copy()
     for _ in range(2):
-        for start in range(3, 10):
+        for start in (3, 5, 9):
             with pytest.raises(HodynError, match='shares memory'):
                 inverse_dynamics(model, motion, out=memory[start : start + 3])
         np.testing.assert_array_equal(memory, before)
@@ -290,20 +235,6 @@ def test_a_result_that_overlaps_the_motion_is_refused_warm_as_cold(joints):
     for start in (2, 10):
         effort = inverse_dynamics(model, motion, out=memory[start : start + 3])
         assert np.all(relative_errors(effort, expected) <= 1e-11)
-
-
-@pytest.mark.parametrize('dtype', [np.float32, np.float64])
-def test_files_mapped_into_memory_are_computed(panda, tmp_path, dtype):
-    N = 9000
-    motion = np.memmap(tmp_path / 'motion', dtype=dtype, mode='w+', shape=(N, 5, 7))
-    motion[:] = random_motion(panda, shape=(N,))
-    out = np.memmap(tmp_path / 'effort', dtype=np.float64, mode='w+', shape=(N, 3, 7))
-    assert inverse_dynamics(panda, motion, out=out) is out
-    expected = inverse_dynamics(panda, np.array(motion[-50:]), algorithm='nth_order')
-    assert np.all(relative_errors(out[-50:], expected) <= TOLERANCE)
-    motion[8777, 1, 2] = np.inf
-    with pytest.raises(MotionError, match=r'inf at index \(8777, 1, 2\)'):
-        inverse_dynamics(panda, motion, out=out)
 
 
 @pytest.mark.parametrize('number', [0, -1, 1.5, 'two', None])

@@ -4,21 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-from support.random_trees import EXPRESSIONS, SIGNS, WrenchCase
 
 from hodyn_ros import Inertia, RobotModel
-from hodyn_ros.engine.engine import engine_of, unavailable
+from hodyn_ros.engine.engine import unavailable
 from hodyn_ros.lie import so3
 from hodyn_ros.model.robot import ModelWarning
 
 COMPILED = ('compiled_robot', 'compiled_tree')
 needs_compiler = pytest.mark.skipif(bool(unavailable()), reason=f'{unavailable()}')
-FORMS = tuple(pytest.param(form, marks=needs_compiler) for form in COMPILED)
-
-
-def kernels_of(model):
-    """What has been compiled for a model, by term."""
-    return engine_of(model).kernels
 
 
 def load(xml, **options):
@@ -38,16 +31,6 @@ def relative_errors(actual, expected, scale=None):
     if scale is None:
         scale = np.abs(expected).max(axis=axes)
     return np.abs(actual - expected).max(axis=axes) / np.where(scale > 0.0, scale, 1.0)
-
-
-def wrench_cases(rng, links, orders, shape):
-    """Wrenches on links, in all expressions and with both signs in turn."""
-    return [
-        WrenchCase(link, rng.standard_normal((*shape, orders, 6)), expression, sign)
-        for link, expression, sign in zip(
-            links, np.resize(EXPRESSIONS, len(links)), np.resize(SIGNS, len(links))
-        )
-    ]
 
 
 def random_chain(n, seed=0, branching=False, angle=None):

@@ -4,12 +4,9 @@
 base axes. No recursion over bodies, no screws, no formula for any derivative: positions are
 written as power series, and the series are differentiated term by term. Exact in any order.
 
-`PinOracle`: Pinocchio. Efforts from its RNEA and Jacobians, their first derivative by the chain
-rule from its analytical derivatives, their second derivative by interpolating the efforts along
-the motion at Chebyshev nodes.
+`PinOracle`: Pinocchio. Efforts from its RNEA, their first derivative by the chain rule from its
+analytical derivatives. On random trees the two agree to 1e-14.
 
-On random trees the two agree to 1e-14 in Q and its first derivative, and to 1e-10 in the second,
-where the interpolation limits the comparison (relative to the largest effort of that order).
 Neither shares code with hodyn_ros, and they share nothing with each other but the few lines that
 read a URDF's mimic elements. Wrenches are (moment, force), as the robot exerts them on its
 environment unless they say `on_robot`.
@@ -20,8 +17,6 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.polynomial import chebyshev
-from support.records import changed
 
 # --- URDF, read as plainly as possible ----------------------------------------------------------
 
@@ -150,41 +145,6 @@ def mimic_of(joint, joints):
     return name, multiplier, offset
 
 
-def chain_urdf(xml, base_link, tip_link=None):
-    """The URDF of a chain: base_link as root, and only the joints on the way to tip_link move.
-
-    What is rigidly attached to a link of the chain stays; branches behind moving joints go.
-    Without tip_link everything behind base_link stays.
-    """
-    robot = ElementTree.fromstring(xml)
-    joint_above = {
-        joint.find('child').get('link'): joint for joint in robot.findall('joint')
-    }
-    if tip_link is None:
-        path = {joint.get('name') for joint in joint_above.values()}
-    else:
-        path, link = set(), tip_link
-        while link != base_link:
-            path.add(joint_above[link].get('name'))
-            link = joint_above[link].find('parent').get('link')
-    kept, grown = {base_link}, True
-    while grown:
-        grown = False
-        for child, joint in joint_above.items():
-            belongs = joint.get('name') in path or joint.get('type') == 'fixed'
-            if belongs and child not in kept and joint.find('parent').get('link') in kept:
-                kept.add(child)
-                grown = True
-    for joint in robot.findall('joint'):
-        child, parent = joint.find('child').get('link'), joint.find('parent').get('link')
-        if child not in kept or parent not in kept:
-            robot.remove(joint)
-    for link in robot.findall('link'):
-        if link.get('name') not in kept:
-            robot.remove(link)
-    return ElementTree.tostring(robot, encoding='unicode')
-
-
 # --- Power series in time -----------------------------------------------------------------------
 # A series is an array whose first axis counts the powers of t; then come batch axes, then the
 # vector or matrix. Coefficients are those of t^k, without the factorial of a derivative.
@@ -197,7 +157,7 @@ def _constant(value, like):
     return series.reshape(len(like), *[1] * (like.ndim - 1), *np.shape(value))
 
 
-def _product(operation, a, b):
+def product(a, b, operation=np.matmul):
     """Series of operation(a(t), b(t)) for a bilinear operation, as long as the shorter series."""
     return np.stack(
         [
@@ -207,39 +167,44 @@ def _product(operation, a, b):
     )
 
 
-def _apply(matrix, vector):
-    return (matrix @ vector[..., None])[..., 0]
+def apply(matrix, vector):
+    return product(matrix, vector[..., None])[..., 0]
 
 
-def _dot(a, b):
-    return (a * b).sum(axis=-1)
+def cross(a, b):
+    return apply(cross_matrix(a), b)
 
 
-def _differentiate(series):
+def dot(a, b):
+    return product(a[..., None, :], b[..., None])[..., 0, 0]
+
+
+def rate(series):
     powers = np.arange(1, len(series), dtype=REAL)
     return series[1:] * powers.reshape(-1, *[1] * (series.ndim - 1))
 
 
-def _sine_and_cosine(angle):
+def sine_and_cosine(angle):
     """Series of sin and cos of a series, from s' = c angle', c' = -s angle'."""
-    rate = _differentiate(angle)
+    speed = rate(angle)
     sine, cosine = np.empty_like(angle), np.empty_like(angle)
     sine[0], cosine[0] = np.sin(angle[0]), np.cos(angle[0])
     for k in range(1, len(angle)):
-        sine[k] = sum(cosine[i] * rate[k - 1 - i] for i in range(k)) / k
-        cosine[k] = -sum(sine[i] * rate[k - 1 - i] for i in range(k)) / k
+        sine[k] = sum(cosine[i] * speed[k - 1 - i] for i in range(k)) / k
+        cosine[k] = sum(-sine[i] * speed[k - 1 - i] for i in range(k)) / k
     return sine, cosine
 
 
-def _cross_matrix(vector):
-    x, y, z = vector
-    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]], dtype=REAL)
+def cross_matrix(vector):
+    x, y, z = np.moveaxis(vector, -1, 0)
+    o = np.zeros_like(x)
+    return np.stack([o, -z, y, z, o, -x, -y, x, o], axis=-1).reshape(*x.shape, 3, 3)
 
 
 def _turn(axis, angle):
     """Series of the rotation matrix about a constant unit axis (Rodrigues)."""
-    sine, cosine = _sine_and_cosine(angle)
-    K = _cross_matrix(axis)
+    sine, cosine = sine_and_cosine(angle)
+    K = cross_matrix(axis)
     R = sine[..., None, None] * K - cosine[..., None, None] * (K @ K)
     R[0] += np.eye(3) + K @ K
     return R
@@ -291,9 +256,9 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
             value[0] += offset
             axis[joint.name] = R @ joint.axis
             if joint.type == 'prismatic':
-                p = p + _product(np.multiply, axis[joint.name], value[..., None])
+                p = p + product(axis[joint.name], value[..., None], np.multiply)
             else:
-                R = _product(np.matmul, R, _turn(joint.axis, value))
+                R = product(R, _turn(joint.axis, value))
         position[joint.child], rotation[joint.child] = p, R
 
     # What each link must be given so that it moves as it does: a force and a moment about the
@@ -306,9 +271,9 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
         moment, force = values[..., :3], values[..., 3:]
         p, R = position[wrench.link], rotation[wrench.link]
         if wrench.expressed_in == 'body':
-            moment, force = _product(_apply, R, moment), _product(_apply, R, force)
+            moment, force = apply(R, moment), apply(R, force)
         if wrench.expressed_in in ('body', 'hybrid'):
-            moment = moment + _product(np.cross, p, force)
+            moment = moment + cross(p, force)
         elif wrench.expressed_in != 'spatial':
             raise ValueError(f'unknown expression {wrench.expressed_in!r}')
         sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
@@ -324,13 +289,13 @@ def taylor_terms(xml, joint_names, gravity, motion, wrenches=()):
         for link in _links_behind(tree, joint):
             for term, moment, force in loads[link]:
                 if joint.type == 'prismatic':
-                    effort = _product(_dot, axis[joint.name], force)
+                    effort = dot(axis[joint.name], force)
                 else:
                     # Moment about a point on the joint axis.
-                    shifted = moment - _product(np.cross, position[joint.child], force)
-                    effort = _product(_dot, axis[joint.name], shifted)
+                    shifted = moment - cross(position[joint.child], force)
+                    effort = dot(axis[joint.name], shifted)
                 efforts[term, ..., column] += multiplier * effort
-    derivatives = np.moveaxis(efforts, 1, -2) * _factorials(K - 2)[:, None]
+    derivatives = np.moveaxis(efforts, 1, -2) * factorials(K - 2)[:, None]
     return derivatives.astype(float)
 
 
@@ -343,10 +308,10 @@ def _series(derivatives, shape):
     """Coefficients of t^k on the first axis, from derivatives on the second to last axis."""
     values = np.asarray(derivatives, dtype=REAL)
     values = np.broadcast_to(values, (*shape, *values.shape[-2:]))
-    return np.moveaxis(values / _factorials(values.shape[-2])[:, None], -2, 0)
+    return np.moveaxis(values / factorials(values.shape[-2])[:, None], -2, 0)
 
 
-def _factorials(count):
+def factorials(count):
     return np.array([float(factorial(k)) for k in range(count)], dtype=REAL)
 
 
@@ -358,19 +323,19 @@ def _link_loads(tree, link, position, rotation, gravity, K):
     com = position[link] + R @ inertial.com
     R_transposed = np.swapaxes(R, -1, -2)
 
-    force = inertial.mass * _differentiate(_differentiate(com))
-    spin_matrix = _product(np.matmul, _differentiate(R), R_transposed)
+    force = inertial.mass * rate(rate(com))
+    spin_matrix = product(rate(R), R_transposed)
     spin = np.stack(
         [spin_matrix[..., 2, 1], spin_matrix[..., 0, 2], spin_matrix[..., 1, 0]], -1
     )
-    inertia = _product(np.matmul, R @ inertial.inertia, R_transposed)
-    angular_momentum = _product(_apply, inertia, spin)
-    moment = _differentiate(angular_momentum) + _product(np.cross, com, force)
+    inertia = product(R @ inertial.inertia, R_transposed)
+    angular_momentum = apply(inertia, spin)
+    moment = rate(angular_momentum) + cross(com, force)
 
     weight = _constant(
         -inertial.mass * np.asarray(gravity, dtype=REAL), com[: K - 2, ..., 0]
     )
-    weight_moment = _product(np.cross, com, weight)
+    weight_moment = cross(com, weight)
     return [(0, moment, force), (1, weight_moment, weight)]
 
 
@@ -383,13 +348,6 @@ def _links_behind(tree, joint):
 
 
 # --- Oracle 2: Pinocchio ------------------------------------------------------------------------
-
-
-class Interpolated(NamedTuple):
-    """Efforts and derivatives from interpolation along the motion."""
-
-    efforts: np.ndarray  # (3, n): Q and its first two derivatives
-    error: np.ndarray  # (3,): estimated error of each order, absolute
 
 
 class PinOracle:
@@ -434,133 +392,19 @@ class PinOracle:
             )
         return configuration
 
-    def _frame(self, link):
-        frame = self.model.getFrameId(link, self.pin.FrameType.BODY)
-        if frame >= self.model.nframes:
-            raise ValueError(f'Pinocchio has no link {link!r}')
-        return frame
-
-    def effort(self, motion, wrenches=()):
+    def effort(self, motion):
         """Q at one instant, shape (n,)."""
         q, qd, q2d = self.full(motion[:3])
-        configuration = self.configuration(q)
-        effort = self.pin.rnea(self.model, self.data, configuration, qd, q2d).copy()
-        self.pin.computeJointJacobians(self.model, self.data, configuration)
-        self.pin.updateFramePlacements(self.model, self.data)
-        for wrench in wrenches:
-            moment, force = wrench.values[0][:3], wrench.values[0][3:]
-            # Pinocchio has the reference frame that each expression is made of.
-            frame = {
-                'body': self.pin.ReferenceFrame.LOCAL,
-                'spatial': self.pin.ReferenceFrame.WORLD,
-                'hybrid': self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED,
-            }[wrench.expressed_in]
-            J = self.pin.getFrameJacobian(
-                self.model, self.data, self._frame(wrench.link), frame
-            )
-            sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
-            # Linear first in Pinocchio.
-            effort += sign * J.T @ np.concatenate([force, moment])
-        return self.G.T @ effort
+        at = self.configuration(q)
+        return self.G.T @ self.pin.rnea(self.model, self.data, at, qd, q2d).copy()
 
-    def effort_rate(self, motion, wrenches=()):
-        """Exact dQ/dt by the chain rule, shape (n,).
-
-        The wrenches are brought to the spatial expression first: of Pinocchio's Jacobian time
-        variations, only that in the world frame is the time derivative of the Jacobian's entries.
-        """
+    def effort_rate(self, motion):
+        """Exact dQ/dt by the chain rule, shape (n,)."""
         q, qd, q2d, q3d = self.full(motion[:4])
-        configuration = self.configuration(q)
-        dQ_dq, dQ_dv, mass_matrix = (
-            np.array(matrix)
-            for matrix in self.pin.computeRNEADerivatives(
-                self.model, self.data, configuration, qd, q2d
-            )
+        found = self.pin.computeRNEADerivatives(
+            self.model, self.data, self.configuration(q), qd, q2d
         )
+        dQ_dq, dQ_dv, M = (np.array(matrix) for matrix in found)
         # Only the upper triangle of Pinocchio's mass matrix is filled in by some versions.
-        mass_matrix = np.triu(mass_matrix) + np.triu(mass_matrix, 1).T
-        rate = dQ_dq @ qd + dQ_dv @ q2d + mass_matrix @ q3d
-
-        world = self.pin.ReferenceFrame.WORLD
-        aligned = self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        self.pin.forwardKinematics(self.model, self.data, configuration, qd)
-        self.pin.computeJointJacobiansTimeVariation(
-            self.model, self.data, configuration, qd
-        )
-        self.pin.updateFramePlacements(self.model, self.data)
-        for wrench in wrenches:
-            frame = self._frame(wrench.link)
-            moment, force = wrench.values[0][:3], wrench.values[0][3:]
-            moment_rate, force_rate = wrench.values[1][:3], wrench.values[1][3:]
-            placement = self.data.oMf[frame]
-            R, p = placement.rotation, placement.translation
-            velocity = self.pin.getFrameVelocity(self.model, self.data, frame, aligned)
-            if wrench.expressed_in == 'body':
-                moment, force, moment_rate, force_rate = (
-                    R @ moment,
-                    R @ force,
-                    R @ moment_rate + np.cross(velocity.angular, R @ moment),
-                    R @ force_rate + np.cross(velocity.angular, R @ force),
-                )
-            if wrench.expressed_in != 'spatial':
-                moment_rate = moment_rate + np.cross(velocity.linear, force)
-                moment_rate = moment_rate + np.cross(p, force_rate)
-                moment = moment + np.cross(p, force)
-            J = self.pin.getFrameJacobian(self.model, self.data, frame, world)
-            Jd = self.pin.getFrameJacobianTimeVariation(self.model, self.data, frame, world)
-            sign = {'on_environment': 1, 'on_robot': -1}[wrench.acting]
-            rate += sign * J.T @ np.concatenate([force_rate, moment_rate])
-            rate += sign * Jd.T @ np.concatenate([force, moment])
-        return self.G.T @ rate
-
-    def interpolated(self, motion, wrenches=()):
-        """Q and its first two derivatives, from Q along the motion continued as a polynomial.
-
-        Q(t) is an entire function of t, so its Chebyshev coefficients fall faster than
-        geometrically. Interval and node count are the pair with the smallest estimated error:
-        what the coefficients have not fallen below, and rounding as the derivatives amplify it.
-        """
-        candidates = [
-            self._interpolate(motion, wrenches, half_width, count)
-            for half_width in (0.2, 0.35, 0.6, 1.0)
-            for count in (24, 40)
-        ]
-        return min(candidates, key=lambda candidate: candidate.error[2])
-
-    def _interpolate(self, motion, wrenches, half_width, count):
-        nodes = chebyshev.chebpts1(count)
-        samples = np.array(
-            [self._effort_at(half_width * x, motion, wrenches) for x in nodes]
-        )
-        coefficients = 2.0 / count * chebyshev.chebvander(nodes, count - 1).T @ samples
-        coefficients[0] /= 2.0
-        efforts = np.array(
-            [
-                chebyshev.chebval(0.0, chebyshev.chebder(coefficients, order))
-                / half_width**order
-                for order in range(3)
-            ]
-        )
-        # At the centre, the m-th derivative of the k-th Chebyshev polynomial is about k^m.
-        largest = np.abs(samples).max()
-        rounding = np.finfo(float).eps * largest * np.array([1.0, count, count**2])
-        tail = np.abs(coefficients[-4:]).max() * np.array([1.0, count, count**2])
-        return Interpolated(efforts, (rounding + tail) / half_width ** np.arange(3.0))
-
-    def _effort_at(self, time, motion, wrenches):
-        moved = [_polynomial(motion, time, order) for order in range(3)]
-        return self.effort(
-            moved,
-            [
-                changed(wrench, values=[_polynomial(wrench.values, time, 0)])
-                for wrench in wrenches
-            ],
-        )
-
-
-def _polynomial(derivatives, time, order):
-    """The order-th derivative at a time of the polynomial with the given derivatives at 0."""
-    return sum(
-        np.asarray(value) * time**k / factorial(k)
-        for k, value in enumerate(derivatives[order:])
-    )
+        M = np.triu(M) + np.triu(M, 1).T
+        return self.G.T @ (dQ_dq @ qd + dQ_dv @ q2d + M @ q3d)

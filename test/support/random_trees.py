@@ -6,7 +6,6 @@ inertial frames turned and shifted against the link frame, massless links, omitt
 defaults, and files in which neither the order of the elements nor the names follow the tree.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -184,20 +183,6 @@ def _joint(rng, name, joint_type, parent, child, mimicked):
     return f'<joint name="{name}" type="{joint_type}">{"".join(parts)}</joint>'
 
 
-def helical_model(seed, n_moving=6):
-    """A random tree in which every other joint is helical, about an axis off its frame."""
-    rng = np.random.default_rng(seed)
-    robot = random_robot(seed, n_moving=n_moving)
-    model = RobotModel.from_urdf(robot.xml, gravity=random_gravity(seed))
-    X = model.X.copy()
-    for i in range(seed % 2, len(X), 2):
-        e = rng.normal(size=3)
-        e /= np.linalg.norm(e)
-        X[i, :3] = e
-        X[i, 3:] = np.cross(rng.uniform(-0.5, 0.5, 3), e) + rng.uniform(-0.3, 0.3) * e
-    return dataclasses.replace(model, X=X)
-
-
 def random_poses(rng, n):
     return se3.exp(rng.normal(size=(n, 6)) * [1.5, 1.5, 1.5, 0.5, 0.5, 0.5])
 
@@ -225,9 +210,9 @@ def random_inertias(rng, n):
     ]
 
 
-def random_screw_model(seed, n=7, tree=True):
+def random_screw_model(seed, n=7):
     rng = np.random.default_rng(seed)
-    parents = [int(rng.integers(-1, i)) for i in range(n)] if tree else None
+    parents = [int(rng.integers(-1, i)) for i in range(n)]
     return RobotModel.from_body_screws(
         random_screws(rng, n),
         random_poses(rng, n),
