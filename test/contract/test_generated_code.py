@@ -383,9 +383,6 @@ def of_the_tip():
         ({'controller': of_the_tip}, 'CartesianImpedance'),
         ({'controller': of_one_own}, "OwnLaw.* of joint 'shoulder'"),
     ],
-    ids=lambda value: (
-        '-'.join(f'{x}' for x in value.values()) if type(value) is dict else ''
-    ),
 )
 def test_what_cannot_be_generated_is_refused_and_nothing_is_written(
     options, said, tmp_path
