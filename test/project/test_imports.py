@@ -99,7 +99,8 @@ def beyond_the_face(tree):
     """What a file of the contract uses that is no name of a face."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and re.match(r'_(?!_)', node.attr):
-            yield ast.unparse(node)
+            if ast.unparse(node.value) != 'self':  # a class of the contract's own
+                yield ast.unparse(node)
         elif isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.startswith('hodyn_ros.'))
         elif isinstance(node, ast.ImportFrom) and (node.module or '').startswith(
