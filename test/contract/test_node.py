@@ -212,7 +212,8 @@ def wrench_motion(values=WRENCH, link='tool', **fields):
 
 def assert_smooth(times, values, tolerance=1e-4):
     """Every derivative (N, K, n) is that of the one before: nothing jumps between samples."""
-    near = np.diff(times) < 0.02
+    # On a busy machine samples are left out; the rule is as good as the cube of the step.
+    near = np.diff(times) < 0.008
     assert near.sum() > 10
     half = 0.5 * np.diff(times)[near, None, None]
     before, after = values[:-1][near], values[1:][near]
