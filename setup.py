@@ -27,7 +27,6 @@ def data_files(*patterns):
 TEST_LONG = [
     'casadi>=3.6',
     'cryptography>=3.4',
-    'dask[distributed]>=2022.1',
     'example-robot-data>=4.1',
     'mcap>=1.6',
     'pyarrow>=10.0',
@@ -117,6 +116,7 @@ setup(
         'test': [
             'catkin-pkg>=1.0',
             'clarabel>=0.6',
+            'dask[distributed]>=2022.1',
             'docutils>=0.17',
             'hypothesis>=6.0',
             'Jinja2>=3.0',

@@ -4,6 +4,8 @@ import importlib.util
 import os
 import signal
 import sys
+import threading
+import warnings
 from collections import defaultdict
 from pathlib import Path
 
@@ -53,6 +55,25 @@ WARNINGS = [
     'ignore:The frontend:DeprecationWarning',
     'ignore::DeprecationWarning:docutils',
 ]
+
+
+class CaughtWarnings(warnings.catch_warnings):
+    """Filters of warnings as Python has them, for the thread of the tests alone.
+
+    All threads share the filters. One that compiles would put back, during one test, those that
+    it found during another.
+    """
+
+    def __enter__(self):
+        self.is_in_tests = threading.current_thread() is threading.main_thread()
+        return super().__enter__() if self.is_in_tests else []
+
+    def __exit__(self, *reason):
+        if self.is_in_tests:
+            super().__exit__(*reason)
+
+
+warnings.catch_warnings = CaughtWarnings
 
 # Several test processes share the cores; threads of BLAS in each would wait for one another.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
