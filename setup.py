@@ -26,7 +26,6 @@ def data_files(*patterns):
 # Of the long tests, beside those of `test`: large, or of use to few tests.
 TEST_LONG = [
     'casadi>=3.6',
-    'cryptography>=3.4',
     'example-robot-data>=4.1',
     'mcap>=1.6',
     'pyarrow>=10.0',
@@ -116,6 +115,7 @@ setup(
         'test': [
             'catkin-pkg>=1.0',
             'clarabel>=0.6',
+            'cryptography>=3.4',
             'dask[distributed]>=2022.1',
             'docutils>=0.17',
             'hypothesis>=6.0',

@@ -161,7 +161,8 @@ def test_a_simulated_robot_follows_a_trajectory_under_its_controller(client, run
     client.match()
     client.wait(lambda: len(states) > 20, 'samples')
     np.testing.assert_allclose(states[0].position, [0.0, -0.5], atol=1e-12)
-    assert stamp_of(states[0]) == 5 * 10**9
+    # From the start time on; the first may have gone by before all had found each other.
+    assert 5 * 10**9 <= stamp_of(states[0]) < 10 * 10**9
     goal, sent = np.array([0.4, 0.1]), -np.inf
 
     def arrived():
