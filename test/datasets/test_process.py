@@ -157,10 +157,10 @@ def test_two_runs_do_not_share_an_output_folder(model, tmp_path, processed):
     def again(progress):
         if not refused:
             with pytest.raises(BatchError, match='in use by another run') as caught:
-                processed(model, suffix='.parquet')
+                processed(model)
             refused.append(caught)
 
-    summary = processed(model, suffix='.parquet', progress=again)
+    summary = processed(model, progress=again)
     assert refused
     assert summary.computed == 2
 
