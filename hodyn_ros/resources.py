@@ -133,7 +133,10 @@ def compiled_function(
     )
     if source is not None:
         code = function.__code__.replace(co_filename=str(source))
-        here = FunctionType(code, function.__globals__, None, None, function.__closure__)
+        defaults, closure = function.__defaults__, function.__closure__
+        here = FunctionType(
+            code, function.__globals__, function.__name__, defaults, closure
+        )
         update_wrapper(here, function)
         with suppress(RuntimeError):  # there is no place for a cache
             return njit(signature, cache=True, **options)(here)  # type: ignore[no-any-return]
@@ -156,9 +159,7 @@ def _kept_source(name: str) -> Path | None:
         __name__,
     }
     files = [module, *(sys.modules[n] for n in sorted(helpers) if n.startswith(_PACKAGE))]
-    constants = {
-        k: v for k, v in vars(module).items() if isinstance(v, (int, float, tuple))
-    }
+    constants = {k: v for k, v in vars(module).items() if _is_constant(v)}
     try:
         contents = [Path(str(file.__file__)).read_bytes() for file in files]
         digest = hashlib.sha256(repr((contents, sorted(constants.items()))).encode())
@@ -170,6 +171,13 @@ def _kept_source(name: str) -> Path | None:
     except OSError:
         return None
     return copy
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a value is written the same in every process; functions have their addresses."""
+    if isinstance(value, tuple):
+        return all(isinstance(item, str) or _is_constant(item) for item in value)
+    return isinstance(value, (int, float))
 
 
 def _evict_sources(directory: Path) -> None:

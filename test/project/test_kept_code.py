@@ -14,6 +14,8 @@ KERNEL = dedent("""
     from hodyn_ros.resources import compiled_function
     from hodyn_ros_trial.helper import FACTOR, helper
 
+    HELPERS = (helper,)  # written with its address, which is another one in each process
+
 
     def kernel(x):
         return FACTOR * helper(x)
