@@ -75,8 +75,7 @@ run-tests:
 	$(VENV)/bin/pytest $(IN_PARALLEL)
 
 .PHONY: demo
-demo: ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
-	$(BESIDE) $(VENV)/plot.ready
+demo: plot ## Set up, run the Panda node on real topics and draw build/demo/panda_efforts.png
 	@echo 'Running the node: 20 s.'
 	$(VENV)/bin/python examples/panda_demo.py
 

@@ -65,25 +65,39 @@ def of_urdf(xml, gravity):
         places[joint.child] = len(bodies)
         bodies.append(
             Body(
-                joint.name, joint.child, places[joint.parent], joint.rotation,
-                joint.translation, screw, names.index(name) if moving else None, ratio, offset,
+                joint.name,
+                joint.child,
+                places[joint.parent],
+                joint.rotation,
+                joint.translation,
+                screw,
+                names.index(name) if moving else None,
+                ratio,
+                offset,
                 parameters(*found) if found else np.zeros(10, REAL),
             )
-        )  # fmt: skip
+        )
     return Robot(bodies, names, np.array(gravity, REAL))
 
 
 def of_screws(arguments):
     bodies = [
         Body(
-            f'joint{i + 1}', f'link{i + 1}', parent, np.array(pose)[:3, :3].astype(REAL),
-            np.array(pose)[:3, 3].astype(REAL), np.array(screw, REAL), i, 1.0, 0.0,
+            f'joint{i + 1}',
+            f'link{i + 1}',
+            parent,
+            np.array(pose)[:3, :3].astype(REAL),
+            np.array(pose)[:3, 3].astype(REAL),
+            np.array(screw, REAL),
+            i,
+            1.0,
+            0.0,
             parameters(*inertia),
         )
         for i, (screw, pose, parent, inertia) in enumerate(
             zip(*(arguments[key] for key in ('screws', 'poses', 'parents', 'inertias')))
         )
-    ]  # fmt: skip
+    ]
     return Robot(bodies, [b.joint for b in bodies], np.array(arguments['gravity'], REAL))
 
 
@@ -461,10 +475,20 @@ def link_case(moved, link):
 def flying_case(arm, inertial, rng):
     """A robot on a base that moves: the base on six joints without mass."""
     carrier = [
-        Body('', f'c{i}', i - 1, EYE, np.zeros(3, REAL), np.eye(6, dtype=REAL)[(i + 3) % 6], i,
-             1.0, 0.0, np.zeros(10, REAL))
+        Body(
+            '',
+            f'c{i}',
+            i - 1,
+            EYE,
+            np.zeros(3, REAL),
+            np.eye(6, dtype=REAL)[(i + 3) % 6],
+            i,
+            1.0,
+            0.0,
+            np.zeros(10, REAL),
+        )
         for i in range(6)
-    ]  # fmt: skip
+    ]
     carrier[5] = replace(carrier[5], parameters=parameters(*inertial))
     behind = [
         replace(b, parent=b.parent + 6, column=None if b.column is None else b.column + 6)
@@ -514,11 +538,11 @@ LAWS = {  # name: parameters, and the series of the effort by the velocity
     ),
     'Sigmoid': (
         [1.1, 3.0, 0.2],
-        lambda v, a, b, c: a / 2 * (
-            tanh(b / 2 * (v + constant(c, v))) - constant(np.tanh(b * c / 2), v)
+        lambda v, a, b, c: (
+            a / 2 * (tanh(b / 2 * (v + constant(c, v))) - constant(np.tanh(b * c / 2), v))
         ),
     ),
-}  # fmt: skip
+}
 
 
 def tanh(u):
@@ -581,15 +605,27 @@ def compare_with_pinocchio(xml, robot, case, gravity):
 # --- The file -----------------------------------------------------------------------------------
 
 BUNDLED = {  # links whose motion is in the file
-    'panda': ['panda_link8', 'panda_link4'], 'panda_with_hand': ['panda_rightfinger'],
-    'fr3': ['fr3_link8'], 'fr3_with_hand': ['fr3_leftfinger'], 'iiwa14': ['iiwa_link_7'],
-    'ur5e': ['tool0'], 'ur10e': ['tool0'], 'two_link': ['tool'],
-}  # fmt: skip
+    'panda': ['panda_link8', 'panda_link4'],
+    'panda_with_hand': ['panda_rightfinger'],
+    'fr3': ['fr3_link8'],
+    'fr3_with_hand': ['fr3_leftfinger'],
+    'iiwa14': ['iiwa_link_7'],
+    'ur5e': ['tool0'],
+    'ur10e': ['tool0'],
+    'two_link': ['tool'],
+}
 TREES = {
-    'branches': ('revolute prismatic fixed continuous revolute fixed', [0, 1, 2, 3, 2, 5], {}),
-    'followers': ('continuous revolute prismatic revolute massless prismatic revolute',
-                  [0, 1, 2, 1, 4, 5, 6], {3: 2, 6: 1, 7: 3}),
-}  # fmt: skip
+    'branches': (
+        'revolute prismatic fixed continuous revolute fixed',
+        [0, 1, 2, 3, 2, 5],
+        {},
+    ),
+    'followers': (
+        'continuous revolute prismatic revolute massless prismatic revolute',
+        [0, 1, 2, 1, 4, 5, 6],
+        {3: 2, 6: 1, 7: 3},
+    ),
+}
 
 
 def main():
@@ -643,10 +679,13 @@ def main():
         pose[:3, 3] = rng.uniform(-0.4, 0.4, 3)
     inertias = [random_inertia(rng) for _ in screws]
     robots['helical'] = {
-        'screws': screws, 'poses': poses, 'parents': [-1, 0, 1, 1, 3],
+        'screws': screws,
+        'poses': poses,
+        'parents': [-1, 0, 1, 1, 3],
         'inertias': inertias,
-        'gravity': [1.0, -9.0, 3.0], 'joints': [f'joint{i + 1}' for i in range(5)],
-    }  # fmt: skip
+        'gravity': [1.0, -9.0, 3.0],
+        'joints': [f'joint{i + 1}' for i in range(5)],
+    }
     helical, links = of_screws(robots['helical']), ['link5', 'link3']
     cases['helical'] = open_case(helical, motion_of(5), links, wrenches_on(links), True)
     for name in ('five_bar', 'delta', 'palletiser', 'parallel_ankle'):
