@@ -242,15 +242,36 @@ def padded(count: int, width: int) -> int:
     return -(-count // width) * width
 
 
-def robot_module(
-    model: RobotModel, robot: RobotProgram, lanes: int, width: int
-) -> ir.Module:
+class RobotCode(NamedTuple):
+    """All that the module of one robot is written from.
+
+    Attributes
+    ----------
+    robot : RobotProgram
+    n_joints : int
+    joints : tuple of (int, float, float)
+        Of the program's bodies: coordinate, multiplier and offset of their joints.
+    """
+
+    robot: RobotProgram
+    n_joints: int
+    joints: tuple[tuple[int, float, float], ...]
+
+    @classmethod
+    def of(cls, model: RobotModel, robot: RobotProgram) -> RobotCode:
+        """What a program of a model needs."""
+        bodies = [int(i) for i in robot.bodies]
+        of_joints = (model.coordinate, model.multiplier, model.offset)
+        joints = zip(*(values[bodies].tolist() for values in of_joints))
+        return cls(robot._replace(bodies=bodies), model.n_joints, tuple(joints))
+
+
+def robot_module(code: RobotCode, lanes: int, width: int) -> ir.Module:
     """Module with the function 'evaluate' for a program of one robot.
 
     Parameters
     ----------
-    model : RobotModel
-    robot : RobotProgram
+    code : RobotCode
     lanes : int
         Samples in a block.
     width : int
@@ -261,7 +282,7 @@ def robot_module(
     ir.Module
         Needs a workspace of `robot_scratch` doubles.
     """
-    module = ir.Module('robot')
+    module, robot = ir.Module('robot'), code.robot
     trigonometry = _trigonometry(module, width)
     count, n_steps, n_velocities = len(robot.bodies), robot.n_steps, robot.n_velocities
     steps = ArrayFunction(module, width, 'steps', _step) if n_steps else None
@@ -270,7 +291,7 @@ def robot_module(
     def body(block: Block) -> None:
         writer, builder = block.writer, block.writer.builder
         position, sine, cosine = (writer.at(block.scratch, k * room) for k in range(3))
-        _write_positions(model, robot, block, position, room)
+        _write_positions(code, block, position, room)
         trigonometry.write(builder, _whole(count * lanes), position, sine, cosine)
         step, shape, slope, direction = (
             writer.at(block.scratch, 3 * room + k * step_room) for k in range(4)
@@ -298,7 +319,7 @@ def robot_module(
             writer.store_lanes(sign, writer.at(direction, i * lanes))
         writer.run(robot.program, arrays)
 
-    sizes = (model.n_joints * robot.orders, robot.middle.size, robot.result.size)
+    sizes = (code.n_joints * robot.orders, robot.middle.size, robot.result.size)
     constants = (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2]))
     evaluate_function(
         module, lanes, width, lambda *_: constants, body, robot.middle.written
@@ -306,22 +327,19 @@ def robot_module(
     return module
 
 
-def _write_positions(
-    model: RobotModel, robot: RobotProgram, block: Block, position: ir.Value, room: int
-) -> None:
+def _write_positions(code: RobotCode, block: Block, position: ir.Value, room: int) -> None:
     """Joint positions of the bodies of a program, and zeros in the rest of the room."""
     writer, builder = block.writer, block.writer.builder
     lanes = writer.lanes
-    for place, i in enumerate(robot.bodies):
-        value = writer.load(Elements(block.motion, True), int(model.coordinate[i]))
-        multiplier, offset = float(model.multiplier[i]), float(model.offset[i])
+    for place, (coordinate, multiplier, offset) in enumerate(code.joints):
+        value = writer.load(Elements(block.motion, True), coordinate)
         # Rounded as `kinematics.joints.body_coordinates` rounds it.
         if multiplier != 1.0:
             value = builder.fmul(value, writer.number(multiplier))
         if offset != 0.0:
             value = builder.fadd(value, writer.number(offset))
         writer.store_lanes(value, writer.at(position, place * lanes))
-    for i in range(len(robot.bodies) * lanes, room):
+    for i in range(len(code.joints) * lanes, room):
         builder.store(ir.Constant(DOUBLE, 0.0), writer.at(position, i), align=8)
 
 
@@ -345,6 +363,11 @@ class Loops(NamedTuple):
     layout: StateLayout
     sizes: tuple[int, int, int]
     names: tuple[str, str, str]
+
+    def __repr__(self) -> str:
+        """All that a module is written from."""
+        kind, order = type(self.layout).__name__, self.layout.order
+        return repr((self.sweeps, kind, order, self.sizes, self.names))
 
 
 KINDS = (SIMPLE, BRANCH, GENERAL)
@@ -544,9 +567,10 @@ class _TreeBlock:
         }
 
 
-def robot_scratch(model: RobotModel, robot: RobotProgram, lanes: int, width: int) -> int:
+def robot_scratch(code: RobotCode, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `robot_module` needs."""
-    transposed = model.n_joints * robot.orders + robot.middle.size + robot.result.size
+    robot = code.robot
+    transposed = code.n_joints * robot.orders + robot.middle.size + robot.result.size
     turns = 3 * padded(len(robot.bodies) * lanes, width)
     friction = 3 * padded(robot.n_steps * lanes, width) + robot.n_velocities * lanes
     return lanes * transposed + turns + friction

@@ -1,9 +1,10 @@
 """Kernels: machine code for one robot, its calls for one sample and for batches.
 
-LLVM compiles modules for this processor. That takes a tenth of a second or two, so machine code is
-kept on disk. An entry is named by the hash of what it was made from (the module's text, the
-processor, the compiler), so it is never out of date, and starts with the hash of its content, so a
-damaged one is not run. Those that have not been used for longest are removed.
+Modules for LLVM are written, and compiled for this processor. That takes some tenths of a second,
+so machine code is kept on disk. An entry is named by the hash of what it was made from (the
+programs, the files that write modules, the processor, the compiler), so it is never out of date,
+and starts with the hash of its content, so a damaged one is not run. Those that have not been used
+for longest are removed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,11 +187,15 @@ class Kernel:
 def robot_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
+    code = functions.RobotCode.of(model, robot)
+    text = repr(code)
     codes = [
-        LoadedCode(functions.robot_module(model, robot, lanes, width))
+        LoadedCode(
+            (text, lanes, width), partial(functions.robot_module, code, lanes, width)
+        )
         for lanes in (1, width)
     ]
-    sizes = [functions.robot_scratch(model, robot, lanes, width) for lanes in (1, width)]
+    sizes = [functions.robot_scratch(code, lanes, width) for lanes in (1, width)]
     wrench_size = 0 if robot.middle.written else robot.middle.size
     none = np.zeros(0, dtype=np.int64), np.zeros(0)
     return Kernel(
@@ -245,7 +250,9 @@ def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
 @cache
 def _tree_code(what: str, order: int, loaded: bool, lanes: int, width: int) -> LoadedCode:
     """Code of such loops, loaded once for all robots."""
-    return LoadedCode(functions.tree_module(_loops(what, order, loaded), lanes, width))
+    loops = _loops(what, order, loaded)
+    write = partial(functions.tree_module, loops, lanes, width)
+    return LoadedCode((repr(loops), lanes, width), write)
 
 
 def aligned(count: int) -> Array:
@@ -387,8 +394,11 @@ class LoadedCode:
 
     Parameters
     ----------
-    module : ir.Module
-        With the function `ENTRY`.
+    made_from : tuple
+        All that decides what the module is, beside the files of this folder; written as text it
+        is the same in every process.
+    write : callable
+        Writes the module, with the function `ENTRY`, where no code is kept.
 
     Attributes
     ----------
@@ -396,8 +406,10 @@ class LoadedCode:
         Of this function.
     """
 
-    def __init__(self, module: ir.Module) -> None:
-        code = _machine_code(str(module))
+    def __init__(
+        self, made_from: tuple[str, int, int], write: Callable[[], ir.Module]
+    ) -> None:
+        code = _machine_code(made_from, write)
         # It owns what is added to it.
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), _target())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
@@ -405,15 +417,15 @@ class LoadedCode:
         self.address: int = self._engine.get_function_address(ENTRY)
 
 
-def _machine_code(text: str) -> bytes:
+def _machine_code(made_from: tuple[str, int, int], write: Callable[[], ir.Module]) -> bytes:
     """Object file of a module, compiled or taken from the cache."""
-    path = _cache_file(text)
+    path = _cache_file(made_from)
     code = _from_cache(path) if path else None
     if code is not None:
         return code
     target = _target()
     # Programs come optimized; what is left to do is the code generator's work.
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(str(write()))
     module.triple = target.triple
     module.data_layout = str(target.target_data)
     module.verify()
@@ -446,15 +458,31 @@ def _initialize() -> None:
         llvm.add_symbol(name, pointer.value)
 
 
-def _cache_file(text: str) -> Path | None:
+def _cache_file(made_from: tuple[str, int, int]) -> Path | None:
     """Entry of a module in the cache; None if there is no place for one."""
     directory = cache_directory()
-    if directory is None:
+    if directory is None or _WRITERS is None:
         return None
     features = llvm.get_host_cpu_features().flatten()
-    source = (text, llvmlite.__version__, llvm.get_host_cpu_name(), features)
-    name = hashlib.sha256('\0'.join(source).encode()).hexdigest()
+    compiler = (llvmlite.__version__, llvm.get_host_cpu_name(), features)
+    name = hashlib.sha256(repr((made_from, _WRITERS, compiler)).encode()).hexdigest()
     return directory / f'{name}.o'
+
+
+def _hash_of_writers() -> str | None:
+    """Hash of the files that write modules; None if they cannot be read."""
+    digest = hashlib.sha256()
+    paths = sorted(Path(__file__).parent.glob('*.py'))
+    try:
+        for path in paths:
+            digest.update(path.read_bytes())
+    except OSError:
+        return None
+    return digest.hexdigest() if paths else None
+
+
+# Found as they are imported: later they may have changed on disk.
+_WRITERS = _hash_of_writers()
 
 
 def _from_cache(path: Path) -> bytes | None:

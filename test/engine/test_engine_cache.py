@@ -1,6 +1,7 @@
 """The cache of machine code, and machines without a compiler; in processes of their own."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from support.engine_cases import needs_compiler
 from support.processes import run_python
 
+import hodyn_ros
 from hodyn_ros import RobotModel
 
 URDF = str(Path(__file__).resolve().parents[2] / 'urdf' / 'two_link.urdf')
@@ -59,6 +61,21 @@ def test_machine_code_is_kept_where_numba_keeps_its_own(tmp_path):
         path.write_bytes(content[:-100] + bytes(100) if number % 2 else b'')
     assert run(NUMBA_CACHE_DIR=str(tmp_path))[0] == 'compiled_robot compiled_robot'
     assert all(path.stat().st_size > 1000 for path in cached(tmp_path))
+
+
+@needs_compiler
+def test_machine_code_is_made_anew_where_a_file_that_writes_it_has_changed(tmp_path):
+    package = tmp_path / 'hodyn_ros'
+    shutil.copytree(Path(hodyn_ros.__file__).parent, package)
+    found = []
+    for change in ('', '# changed'):
+        with (package / 'engine' / 'llvm.py').open('a') as file:
+            file.write(change)
+        before = f'sys.path.insert(0, {str(tmp_path)!r})'
+        lines = run(before, NUMBA_CACHE_DIR=str(tmp_path / 'cache'))
+        assert lines[0] == 'compiled_robot compiled_robot'
+        found.append(set(cached(tmp_path / 'cache')))
+    assert len(found[1]) == 2 * len(found[0]) > 0
 
 
 @needs_compiler
