@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 # Seconds of the processor that each test takes, as `pytest --record-durations` wrote them.
 DURATIONS = HERE / 'durations.txt'
 # What takes longer than this belongs to the long tests; shorter than the other is not recorded.
-QUICK_SECONDS = 2.0
+QUICK_SECONDS = 1.0
 RECORDED_SECONDS = 0.5
 
 # What several tests need; older versions of pytest do not know the option `pythonpath`.
