@@ -1,5 +1,6 @@
 """What holds for all tests: which of them are quick, their order, and their surroundings."""
 
+import gc
 import importlib.util
 import os
 import signal
@@ -158,6 +159,9 @@ def pytest_collection_modifyitems(config, items):
         if is_other_case or is_large or is_example or takes_long:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: -folders[path_of(item)])
+    # What has been imported and collected stays to the end: the collector need not look at it.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
