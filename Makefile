@@ -52,7 +52,7 @@ venv: ## Set up .venv with ROS, hodyn_msgs, hodyn_ros and the test tools
 	$(BESIDE) $(VENV)/test.ready
 
 .PHONY: test
-test: venv ## Set up, check style and types and run all tests but the long ones (6 minutes)
+test: venv ## Set up, check style and types and run all tests but the long ones (5 minutes)
 	$(BESIDE) check-style run-tests
 
 .PHONY: lint

@@ -50,12 +50,12 @@ def call_again(harness):
 
     Of what is sent while it gets ready, so much may wait that it is busy.
     """
-    response, deadline = None, time.monotonic() + TIMEOUT
+    response, deadline, patience = None, time.monotonic() + TIMEOUT, 0.2
     while response is None or response.error_code == Response.BUSY:
         assert time.monotonic() < deadline
         request = ComputeInverseDynamics.Request(trajectory=trajectory())
         future = harness.service.call_async(request)
-        until = time.monotonic() + 0.2
+        until, patience = time.monotonic() + patience, 1.5 * patience
         harness.wait(
             lambda f=future, u=until: f.done() or time.monotonic() > u, 'an answer'
         )

@@ -238,7 +238,9 @@ class World:
         if not self.has_controller:
             return
         soon = self.now + SECOND // 2
-        self.firsts = [t for t in (*self.firsts, planned.first) if t > self.now]
+        # It takes the place of those that would begin after it.
+        waiting = [t for t in self.firsts if self.now < t < planned.first]
+        self.firsts = [*waiting, planned.first] if planned.first > self.now else waiting
         ahead = sum(first < soon for first in self.firsts)
         self._expect(
             ahead <= 3, 'the controller has more than two motions ahead, and a stop'
