@@ -135,10 +135,16 @@ def constant(value: Number, count: int) -> Jet:
     return Jet([value, *[0.0 * value] * (count - 1)][:count])
 
 
+def derivative(value: Number, k: int) -> Number:
+    """Derivative k of a jet or of a constant; one that it does not have is 0.0."""
+    if isinstance(value, Jet):
+        return value[k] if k < len(value) else 0.0
+    return 0.0 if k else value
+
+
 def derivatives(value: Number, count: int) -> list[Number]:
-    """First entries of a jet, or of a constant; those that it does not have are 0.0."""
-    found = list(value[:count]) if isinstance(value, Jet) else [value]
-    return found + [0.0] * (count - len(found))
+    """First entries of a jet or of a constant, see `derivative`."""
+    return [derivative(value, k) for k in range(count)]
 
 
 def product(a: Number, b: Number, of: Callable[[Number, Number], Number]) -> Jet:
@@ -175,16 +181,16 @@ def leibniz(
         Product of two entries, linear in both.
     """
     total: Number = None
-    # Terms with the same binomial are added before they are multiplied by it.
+    square = a is b and of is mul
     for j in range(k // 2 + 1):
-        term, weight = of(a[j], b[k - j]), comb(k, j)
-        if 2 * j != k:
-            if a is b and of is mul:
-                weight *= 2
-            else:
-                term = term + of(a[k - j], b[j])
-        if weight != 1:
-            term = float(weight) * term
+        weight, alone = comb(k, j), 2 * j == k
+        if alone or square:
+            # Multiples of an entry serve many products, so that a recorder has them once.
+            weight = weight if alone else 2 * weight
+            term = of(a[j] if weight == 1 else float(weight) * a[j], b[k - j])
+        else:
+            term = of(a[j], b[k - j]) + of(a[k - j], b[j])
+            term = term if weight == 1 else float(weight) * term
         total = term if total is None else total + term
     return total
 
@@ -215,7 +221,7 @@ def quotient(
     return Jet(x)
 
 
-def compose(derivatives: Sequence[Number], x: Jet) -> Jet:
+def compose(derivatives: Jet | Sequence[Number], x: Jet) -> Jet:
     """Jet of f(x(t)), from f and its derivatives by x, as many as x has.
 
     With g_j = f^(j)(x(t)), d/dt g_j = g_(j+1) dx/dt. This is Faa di Bruno's formula without its
@@ -248,9 +254,11 @@ Components = tuple[Number, ...]
 
 
 def turned(
-    mapped: Sequence[Components], rate: Callable[[int, Components], Components]
-) -> list[Components]:
-    """Derivatives of components in a frame that moves, by the rule of the turn.
+    mapped: Components,
+    rate: Callable[[int, Components], Components],
+    count: int | None = None,
+) -> Components:
+    """Components in a frame that moves, by the rule of the turn.
 
     With u_j = T y^(j), d/dt u_j = u_(j+1) + O u_j. Collecting all terms with the same derivative
     of O leaves one product with each:
@@ -259,22 +267,29 @@ def turned(
 
     Parameters
     ----------
-    mapped : sequence of tuple
-        Entry j is u_j: derivative j of y, mapped into the moving frame. Each is a tuple of as many
-        numbers or arrays as one likes.
+    mapped : tuple of jets and constants
+        Components y of any number, to which T at the moment was applied as if it were constant:
+        derivative j is u_j.
     rate : callable
         O^(i) u from i and u; asked for i below the number of derivatives.
+    count : int, optional
+        Number of entries at most, the value included; by default as many as all jets have.
 
     Returns
     -------
-    list of tuple
-        Entry k is the k-th derivative of T y.
+    tuple of Jet
+        T y; the components as they are if they are constant and there is no derivative.
     """
+    known = [len(x) for x in mapped if isinstance(x, Jet)]
+    if not known and count in (None, 1):
+        return mapped
+    count = min(known if count is None else [count, *known])
+    u = [*zip(*(derivatives(x, count) for x in mapped))]
     # found[j][k] is u_j^(k).
-    found = [[u] for u in mapped]
-    for k in range(1, len(mapped)):
-        for j in range(len(mapped) - k):
-            value = mapped[j + k]
+    found = [[x] for x in u]
+    for k in range(1, count):
+        for j in range(count - k):
+            value = u[j + k]
             for i in range(k):
                 terms = [
                     (comb(k - 1 - m, i), found[j + m][k - 1 - m - i]) for m in range(k - i)
@@ -282,7 +297,7 @@ def turned(
                 both = zip(value, rate(i, _weighted(terms)))
                 value = tuple(x + y for x, y in both)
             found[j].append(value)
-    return found[0] if found else []
+    return tuple(Jet(x) for x in zip(*found[0]))
 
 
 def _weighted(terms: Sequence[tuple[int, Components]]) -> Components:
@@ -309,8 +324,8 @@ def into_moving_frame(u: Jet, V: Jet, of: Callable[[Array, Array], Array]) -> Je
     of : callable
         Such as minus `se3.bracket`, for screws.
     """
-    found = turned([(x,) for x in u], lambda i, x: (of(V[i], x[0]),))
-    return Jet([x for (x,) in found])
+    (found,) = turned((u,), lambda i, x: (of(V[i], x[0]),))
+    return found  # type: ignore[no-any-return]
 
 
 def from_moving_frame(y: Jet, V: Jet, of: Callable[[Array, Array], Array]) -> Jet:

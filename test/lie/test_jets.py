@@ -150,11 +150,21 @@ def test_rule_of_the_turn_is_leibniz_with_all_derivatives_of_the_rotation():
 def test_turned_components_may_be_any_numbers():
     q, v = jet(polynomials(14, 1)[0]), [jet(p) for p in polynomials(15, 2)]
     s, c = jets.sine_cosine(q)
-    mapped = [(c[0] * x + s[0] * y, c[0] * y - s[0] * x) for x, y in zip(*v)]
-    found = jets.turned(mapped, lambda k, u: (q[k + 1] * u[1], -q[k + 1] * u[0]))
-    same([x for x, _ in found], c * v[0] + s * v[1], 1e-11)
-    same([y for _, y in found], c * v[1] - s * v[0], 1e-11)
-    assert jets.turned([], lambda k, u: u) == []
+    mapped = c[0] * v[0] + s[0] * v[1], c[0] * v[1] - s[0] * v[0]
+    rate = q.rate()
+    x, y = jets.turned(mapped, lambda k, u: (rate[k] * u[1], -rate[k] * u[0]))
+    same(x, c * v[0] + s * v[1], 1e-11)
+    same(y, c * v[1] - s * v[0], 1e-11)
+
+
+def test_constants_turn_too():
+    q = jet(polynomials(14, 1)[0], 3)
+    s, c = jets.sine_cosine(q)
+    rate = q.rate()
+    x, y = jets.turned((c[0], -s[0]), lambda k, u: (rate[k] * u[1], -rate[k] * u[0]), 3)
+    same(x, c)
+    same(y, -s)
+    assert jets.turned((c[0], 2.0), lambda k, u: u, 1) == (c[0], 2.0)
 
 
 def test_arrays_become_jets_and_jets_arrays():
