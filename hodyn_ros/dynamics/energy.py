@@ -18,7 +18,7 @@ from hodyn_ros.kinematics.joints import (
     checked_motion,
     checked_result,
 )
-from hodyn_ros.lie.jets import Jet, from_moving_frame, product
+from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -48,12 +48,12 @@ def kinetic_energy(model: RobotModel, motion: ArrayLike) -> Array:
     with np.errstate(over='ignore', invalid='ignore'):
         coordinates = body_coordinates(model, motion.reshape(-1, K, n))
         transforms = JointTransforms(model, coordinates[:, :-1])
-        qd = Jet.along(coordinates[:, 1:], 1)
-        energy = 0.5 * product(qd, model.armature * qd, _dot)
-        for twist, M in zip(body_twists(model, coordinates, transforms), model.M_body):
-            V = Jet.along(twist, 1)
-            energy += 0.5 * product(V, V @ M, _dot)
-    return checked_result(energy.array(1), motion).reshape(*batch, K - 1)
+        energy = np.zeros((len(coordinates), K - 1))
+        for V, M in zip(body_twists(model, coordinates, transforms), model.M_body):
+            energy += 0.5 * leibniz.bilinear(_dot, V, V @ M)[..., 0]
+        qd = coordinates[:, 1:]
+        energy += 0.5 * leibniz.bilinear(_dot, qd, model.armature * qd)[..., 0]
+    return checked_result(energy, motion).reshape(*batch, K - 1)
 
 
 def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
@@ -96,13 +96,12 @@ def potential_energy(model: RobotModel, motion: ArrayLike) -> Array:
             )
             for pose, M, V in zip(poses, model.M_body, twists):
                 # The linear momentum in body axes and its derivatives in a frame at rest.
-                momentum = Jet.along((V @ M)[..., 3:], 1)
-                h = from_moving_frame(momentum, Jet.along(V[..., :3], 1), cross)
+                h = leibniz.from_moving_frame((V @ M)[..., 3:], V[..., :3], cross)
                 g = model.gravity @ pose[:, :3, :3]
-                energy[:, 1:] -= product(h, g, _dot).array(1)
+                energy[:, 1:] -= (h @ g[..., None])[..., 0]
     return checked_result(energy, motion).reshape(*batch, K)
 
 
 def _dot(a: Array, b: Array) -> Array:
     """Product of vectors along the last axis."""
-    return np.asarray((a * b).sum(axis=-1))
+    return np.asarray((a * b).sum(axis=-1, keepdims=True))

@@ -22,8 +22,8 @@ from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, tables_of
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.lie import Jet, se3
-from hodyn_ros.lie.jets import from_moving_frame, quotient
+from hodyn_ros.lie import Jet, leibniz, se3
+from hodyn_ros.lie.jets import quotient
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
@@ -142,10 +142,8 @@ def inter_body_wrenches(
     for loop, signs in zip(model.closure.loops, behind):
         on_link = wrench_from_frame(found.wrenches[loop.name], loop.poses[0])
         pose, V = forward_kinematics(tree, found.motion, loop.link_a)
-        in_base = from_moving_frame(
-            Jet.along(on_link, -2), Jet.along(V, -2), lambda V, y: -se3.coadjoint(V, y)
-        )
-        spatial = in_base.array(-2) @ se3.Ad(se3.inverse(pose))
+        in_base = leibniz.from_moving_frame(on_link, V, lambda V, y: -se3.coadjoint(V, y))
+        spatial = in_base @ se3.Ad(se3.inverse(pose))
         W -= signs[:, None] * spatial[..., None, :]
     return W
 

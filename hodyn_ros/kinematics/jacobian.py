@@ -23,14 +23,7 @@ from hodyn_ros.kinematics.joints import (
     hybrid_from_body,
     link_or_tip,
 )
-from hodyn_ros.lie import se3
-from hodyn_ros.lie.jets import (
-    Jet,
-    constant,
-    from_moving_frame,
-    into_moving_frame,
-    product,
-)
+from hodyn_ros.lie import Jet, leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import EXPRESSIONS
@@ -106,9 +99,10 @@ def jacobian(
         twists = body_twists(model, coordinates, transforms)
     columns: Array = np.empty((N, len(path), K, 6))
     for column, i in enumerate(path):
-        X = constant(np.broadcast_to(model.X[i], (N, 6)), K)
-        S = from_moving_frame(X, Jet.along(twists[i], 1), se3.bracket)
-        columns[:, column] = S.array(1) @ np.swapaxes(se3.Ad(poses[i]), -1, -2)
+        X = np.zeros((N, K, 6))
+        X[:, 0] = model.X[i]
+        S = leibniz.from_moving_frame(X, twists[i], se3.bracket)
+        columns[:, column] = S @ np.swapaxes(se3.Ad(poses[i]), -1, -2)
 
     body, frame = model.link(link)
     V = twists[body] @ se3.Ad(se3.inverse(frame)).T
@@ -125,17 +119,14 @@ def _expressed(columns: Array, pose: Array, V: Array, expressed_in: str) -> Arra
     """
     if expressed_in == 'body':
         in_link_axes = columns @ np.swapaxes(se3.Ad(se3.inverse(pose)), -1, -2)[:, None]
-        return into_moving_frame(
-            Jet.along(in_link_axes, -2),
-            Jet.along(V[:, None], -2),
-            lambda V, y: -se3.bracket(V, y),
-        ).array(-2)
+        return leibniz.into_moving_frame(
+            in_link_axes, V[:, None], lambda V, y: -se3.bracket(V, y)
+        )
     if expressed_in == 'hybrid':
         r = pose[:, None, :3, 3]
         if V.shape[-2]:
             r = np.concatenate([r, hybrid_from_body(pose, V)[..., 3:]], axis=1)
-        angular = Jet.along(columns[..., :3], -2)
-        columns[..., 3:] += product(angular, Jet.along(r[:, None], -2), cross).array(-2)
+        columns[..., 3:] += leibniz.bilinear(cross, columns[..., :3], r[:, None])
     return columns
 
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import Array, first_not_finite
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.lie import leibniz, se3, so3
-from hodyn_ros.lie.jets import Jet, from_moving_frame, sine_cosine
+from hodyn_ros.lie.jets import Jet, sine_cosine
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import listed
 
@@ -401,7 +401,9 @@ def hybrid_from_body(pose: Array, V: Array) -> Array:
     ndarray, shape (..., K, 6)
         In base axes, with the velocity of the link origin and its derivatives.
     """
-    omega, v = Jet.along(V[..., :3], -2), Jet.along(V[..., 3:], -2)
-    parts = [from_moving_frame(part, omega, so3.cross).array(-2) for part in (omega, v)]
-    R_transposed = np.swapaxes(pose[..., :3, :3], -1, -2)
-    return np.concatenate([part @ R_transposed for part in parts], axis=-1)
+    R_transposed, omega = np.swapaxes(pose[..., :3, :3], -1, -2), V[..., :3]
+    parts = [
+        leibniz.from_moving_frame(part, omega, so3.cross) @ R_transposed
+        for part in (omega, V[..., 3:])
+    ]
+    return np.concatenate(parts, axis=-1)

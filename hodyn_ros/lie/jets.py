@@ -326,31 +326,3 @@ def into_moving_frame(u: Jet, V: Jet, of: Callable[[Array, Array], Array]) -> Je
     """
     (found,) = turned((u,), lambda i, x: (of(V[i], x[0]),))
     return found  # type: ignore[no-any-return]
-
-
-def from_moving_frame(y: Jet, V: Jet, of: Callable[[Array, Array], Array]) -> Jet:
-    """Derivatives of T y, seen in the moving frame, where dT/dt = T of(V, .).
-
-    T(t) maps components in a moving frame to a fixed one, V is the velocity of the moving frame in
-    its own components. The m-th derivative of T y is T z_m with z_(m+1) = dz_m/dt + of(V, z_m).
-    This is the way back of `into_moving_frame` with the opposite product.
-
-    Parameters
-    ----------
-    y : Jet of ndarray, shape (..., d)
-        Components in the moving frame.
-    V : Jet of ndarray, shape (..., 3 or 6)
-        Angular velocity or twist of the moving frame, with at most one entry fewer.
-    of : callable
-        `so3.cross` for vectors and rotations, `se3.bracket` for screws and poses.
-
-    Returns
-    -------
-    Jet
-        Entry m is z_m; T from the left makes it the m-th derivative of T y.
-    """
-    found = [*y[:1]]
-    while len(y) > 1:
-        y = y.rate() + product(V, y, of)
-        found.append(y[0])
-    return Jet(found)

@@ -2,6 +2,8 @@
 
 A series is an array with an axis of K entries: entry k is the k-th time derivative. The product of
 two series is again a series of K entries, (f g)^(m) = sum over j of binomial(m, j) f^(j) g^(m-j).
+For products of which every call takes long beside what it computes, such as that of screws, one
+call serves all terms: one sample takes half the time or less that it takes with `jets`.
 """
 
 from __future__ import annotations
