@@ -21,7 +21,7 @@ from hodyn_ros.actuators import kernels
 from hodyn_ros.actuators.kernels import ROUNDING
 from hodyn_ros.checks import finite_array, first_not_finite, set_checked
 from hodyn_ros.errors import ActuatorError, DeflectionError
-from hodyn_ros.lie.leibniz import compose
+from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.typing import Array
 
 # Of the deflection at which the search for an end of an unlimited law begins.
@@ -198,9 +198,8 @@ class Spring(ABC):
         """
         deflection = np.asarray(deflection, dtype=np.float64)
         self.check(deflection[..., 0])
-        return compose(
-            self.derivatives(deflection[..., 0], deflection.shape[-1] - 1), deflection
-        )
+        x = Jet.along(deflection, -1)
+        return compose(Jet.along(self.derivatives(x[0], len(x) - 1), -1), x).array(-1)
 
     def deflection_series(self, torque: Array) -> Array:
         """Deflection and its time derivatives along a torque; the inverse of `series`.
@@ -220,16 +219,14 @@ class Spring(ABC):
         DeflectionError
             If the spring cannot have a torque; its attribute `sample` says which.
         """
-        torque = np.asarray(torque, dtype=np.float64)
-        x = self.deflection(torque[..., 0])
-        derivatives = self.derivatives(x, torque.shape[-1] - 1)
-        series = np.zeros((*x.shape, torque.shape[-1]))
-        series[..., 0] = x
-        for m in range(1, torque.shape[-1]):
-            # The m-th derivative is still zero here.
-            known = compose(derivatives, series[..., : m + 1])[..., m]
-            series[..., m] = (torque[..., m] - known) / derivatives[..., 1]
-        return series
+        tau = Jet.along(np.asarray(torque, dtype=np.float64), -1)
+        x = [self.deflection(tau[0])]
+        derivatives = Jet.along(self.derivatives(x[0], len(tau) - 1), -1)
+        for m in range(1, len(tau)):
+            # What is known of derivative m: all but the term of that of the deflection.
+            known = compose(derivatives, Jet([*x, np.zeros_like(x[0])]))[m]
+            x.append((tau[m] - known) / derivatives[1])
+        return Jet(x).array(-1)
 
 
 class _KnownSpring(Spring):

@@ -9,7 +9,7 @@ section 8.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +22,8 @@ from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, tables_of
 from hodyn_ros.kinematics.forward import forward_kinematics
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.lie.leibniz import products
+from hodyn_ros.lie import Jet, leibniz, se3
+from hodyn_ros.lie.jets import quotient
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
@@ -209,23 +209,20 @@ def distribute_efforts(
     kept = np.zeros((*batch, m, a)) if preload is None else preload
     Q_0 = np.broadcast_to(finite_array('preload', kept, MotionError), (*batch, m, a))
     closed = ClosedMotion(model, given.reshape(-1, *given.shape[-2:]))
-    G = [Gk[:, rows] for Gk in closed.G(m)]
-    transposed = [np.swapaxes(Gk, -1, -2) for Gk in G]
-    spread = [Gk / W[:, None] for Gk in G]
-    gain = products(transposed, spread)
+    G = Jet(Gk[:, rows] for Gk in closed.G(m))
+    transposed = G.map(lambda x: np.swapaxes(x, -1, -2))
+    spread = G / W[:, None]
+    gain = transposed @ spread
     if np.linalg.cond(gain[0]).max(initial=1.0) > 1e12:
         raise ModelError(
             f'The joints {listed(actuated)} do not move the mechanism in all its directions: '
             f'{model.n_joints} are independent. Name more motors.'
         )
-    start = [*np.moveaxis(Q_0.reshape(-1, m, a, 1), 1, 0)]
-    task = [*np.moveaxis(Q.reshape(-1, m, model.n_joints, 1), 1, 0)]
-    right = [
-        want - has for want, has in zip(task, products(transposed, start), strict=True)
-    ]
-    more = products(spread, _quotient(gain, right))
-    found = [now + part for now, part in zip(start, more, strict=True)]
-    return np.stack(found, axis=1).reshape(*batch, m, a)
+    start = Jet.along(Q_0.reshape(-1, m, a, 1), 1)
+    task = Jet.along(Q.reshape(-1, m, model.n_joints, 1), 1)
+    solve = partial(np.linalg.solve, gain[0])
+    y = quotient(task - transposed @ start, gain, solve)
+    return (start + spread @ y).array(1).reshape(*batch, m, a)
 
 
 def _motors(model: RobotModel, actuated: Sequence[str]) -> list[int]:
@@ -237,14 +234,3 @@ def _motors(model: RobotModel, actuated: Sequence[str]) -> list[int]:
             f'The actuated joints are {listed(actuated)}, expected some of {listed(names)}.'
         )
     return [names.index(name) for name in known]
-
-
-def _quotient(matrices: Sequence[Array], right: Sequence[Array]) -> list[Array]:
-    """Series y of the solution of M y = b, with one factor for all orders."""
-    y: list[Array] = []
-    for k, rest in enumerate(right):
-        known = rest.copy()
-        for j in range(1, k + 1):
-            known -= comb(k, j) * (matrices[j] @ y[k - j])
-        y.append(np.asarray(np.linalg.solve(matrices[0], known), dtype=np.float64))
-    return y

@@ -17,6 +17,7 @@ Source: doc/forward_dynamics.rst; articulated bodies, Featherstone 2008, section
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,7 +25,14 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Body, BodyMotion, JointFrame, Load, Turn
+from hodyn_ros.engine.formulation import (
+    Body,
+    BodyMotion,
+    JointFrame,
+    Load,
+    Turn,
+    followed,
+)
 from hodyn_ros.engine.program import Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import (
     AXIS,
@@ -45,6 +53,7 @@ from hodyn_ros.engine.vectors import (
     scaled,
     transposed,
 )
+from hodyn_ros.lie.jets import Jet
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.frames import Frames
@@ -111,14 +120,10 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
 
     recorder = Recorder()
     joint, body, multiplier, _ = body_inputs(recorder, kind)
-    parent = BodyMotion(
-        read_vectors(recorder, 'parent', layout.w, order + 2),
-        read_vectors(recorder, 'parent', layout.a, orders),
-        [
-            tuple(read_vectors(recorder, 'parent', layout.B + 9 * k, 3))  # type: ignore[misc]
-            for k in range(orders)
-        ],
-    )
+    x, y, z = read_vectors(recorder, 'parent', layout.B, 3, orders)
+    (w,) = read_vectors(recorder, 'parent', layout.w, 1, order + 2)
+    (a,) = read_vectors(recorder, 'parent', layout.a, 1, orders)
+    parent = BodyMotion(w, a, (x, y, z))
     q = _coordinate(recorder, multiplier, order)
     turn = formulation.turn_of(
         joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
@@ -128,11 +133,10 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     if loaded:
         applied = formulation.load_of(recorder.inputs('wrench', 6 * orders))
         load = formulation.sum_loads(load, applied)
-    write(recorder, 'own', layout.w, motion.w)
-    write(recorder, 'own', layout.a, motion.a)
-    for k, B in enumerate(motion.B):
-        write(recorder, 'own', layout.B + 9 * k, list(B))
-    write(recorder, 'own', layout.load, [*load.n, *load.f])
+    write(recorder, 'own', layout.w, [motion.w])
+    write(recorder, 'own', layout.a, [motion.a])
+    write(recorder, 'own', layout.B, motion.B)
+    write(recorder, 'own', layout.load, load)
     recorder.output('own', layout.turn, turn.sine)
     recorder.output('own', layout.turn + 1, turn.cosine)
     forward = recorder.program()
@@ -144,15 +148,15 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     turn = Turn(
         recorder.input('own', layout.turn),
         recorder.input('own', layout.turn + 1),
-        [joint.turn * x for x in q[1:]],
+        joint.turn * q.rate(),
     )
-    for k, value in enumerate(formulation.effort(joint, load)):
-        value = multiplier * (value + armature * q[k + 2])
+    own = multiplier * (formulation.effort(joint, load) + armature * q[2:])
+    for k, value in enumerate(own):
         recorder.output('effort', k, recorder.input('effort', k) + value)
     passed = formulation.sum_loads(
         read_load(recorder, 'parent', layout), formulation.backward(joint, turn, q, load)
     )
-    write(recorder, 'parent', layout.load, [*passed.n, *passed.f])
+    write(recorder, 'parent', layout.load, passed)
     return BodyPrograms(forward, recorder.program())
 
 
@@ -209,32 +213,46 @@ def body_inputs(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number
     return joint, body, values[22], values[23]
 
 
-def _coordinate(recorder: Recorder, multiplier: Number, order: int) -> list[Number]:
-    """Joint position of the body and its derivatives."""
-    q = [multiplier * x for x in recorder.inputs('motion', order + 3)]
-    q[0] = recorder.input('position', 0)
-    return q
+def _coordinate(recorder: Recorder, multiplier: Number, order: int) -> Jet:
+    """Joint position of the body."""
+    _, *rates = recorder.inputs('motion', order + 3)
+    return Jet([recorder.input('position', 0), *(multiplier * x for x in rates)])
 
 
-def read_vectors(recorder: Recorder, array: str, start: int, count: int) -> list[Vector]:
-    """Vectors that stand one behind the other in an array."""
-    return [
-        tuple(recorder.input(array, start + 3 * i + j) for j in range(3))  # type: ignore[misc]
-        for i in range(count)
-    ]
+def read_vectors(
+    recorder: Recorder, array: str, start: int, count: int, orders: int | None = None
+) -> list[Vector]:
+    """Vectors that stand one behind the other in an array.
+
+    With orders they are jets with so many entries, each with its derivatives behind it.
+    """
+    size = 3 * (1 if orders is None else orders)
+    found = []
+    for i in range(count):
+        x, y, z = (
+            recorder.input(array, start + size * i + j)
+            if orders is None
+            else Jet(
+                recorder.input(array, start + size * i + 3 * k + j) for k in range(orders)
+            )
+            for j in range(3)
+        )
+        found.append((x, y, z))
+    return found
 
 
 def read_load(recorder: Recorder, array: str, layout: StateLayout) -> Load:
-    """Load and its derivatives in the state of a body."""
-    vectors = read_vectors(recorder, array, layout.load, 2 * (layout.order + 1))
-    return Load(vectors[: layout.order + 1], vectors[layout.order + 1 :])
+    """Load in the state of a body."""
+    return Load(*read_vectors(recorder, array, layout.load, 2, layout.order + 1))
 
 
-def write(recorder: Recorder, array: str, start: int, vectors: list[Vector]) -> None:
-    """Write vectors one behind the other into an array."""
-    for i, vector in enumerate(vectors):
-        for j, value in enumerate(vector):
-            recorder.output(array, start + 3 * i + j, value)
+def write(recorder: Recorder, array: str, start: int, vectors: Iterable[Vector]) -> None:
+    """Write vectors one behind the other into an array, see `read_vectors`."""
+    for v in vectors:
+        for values in zip(*v) if isinstance(v[0], Jet) else [v]:
+            for value in values:
+                recorder.output(array, start, value)
+                start += 1
 
 
 # --- Articulated bodies --------------------------------------------------------------------------
@@ -305,17 +323,17 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> StraightLineProgram:
     joint, body, _, _ = body_inputs(recorder, kind)
     q: list[Number] = [recorder.input('position', 0), recorder.input('motion', 1)]
     q += [recorder.input('found', j) for j in range(k - 1)]
-    turn = formulation.turn_of(
-        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
-    )
-    w = read_vectors(recorder, 'parent', layout.w, k + 1)
-    a = read_vectors(recorder, 'parent', layout.a, k)
+    sine, cosine = recorder.input('sine', 0), recorder.input('cosine', 0)
+    (w,) = read_vectors(recorder, 'parent', layout.w, 1, k + 1)
+    (a,) = read_vectors(recorder, 'parent', layout.a, 1, k)
     if k:
         c = read_vectors(recorder, 'own', layout.c, 2)
         U = read_vectors(recorder, 'own', layout.U, 2)
         inertia = _read_inertia(recorder, layout)
         # Only what the parent's acceleration of this order adds: c has the rest.
-        e, u = _moved(joint, turn, q[0], w[-1], a[-1])
+        still = formulation.turn_of(joint, sine, cosine, Jet(q[:1]))
+        e, u = formulation.of_order(w, k), formulation.of_order(a, k - 1)
+        e, u = _moved(joint, still, q[0], e, u)
         known = dot(U[0], e) + dot(U[1], u)
         rest = recorder.input('own', layout.u) - known
         found = rest * recorder.input('own', layout.inverse)
@@ -333,22 +351,23 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> StraightLineProgram:
     if last:
         return recorder.program()
     # Order k with the acceleration of the parent, and of the joint, zero.
-    q.append(0.0)
-    turn = formulation.turn_of(
-        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
-    )
-    parent = formulation.body_motion([*w, ZERO], [*a, ZERO])
-    motion = formulation.forward(joint, turn, q, parent)
-    write(recorder, 'own', layout.c, [motion.w[k + 1], motion.a[k]])
+    position = Jet([*q, 0.0])
+    turn = formulation.turn_of(joint, sine, cosine, position)
+    parent = formulation.body_motion(followed(w, ZERO), followed(a, ZERO))
+    motion = formulation.forward(joint, turn, position, parent)
+    c = [formulation.of_order(motion.w, k + 1), formulation.of_order(motion.a, k)]
+    write(recorder, 'own', layout.c, c)
     if k:
-        w = [*read_vectors(recorder, 'own', layout.w, k), e]
-        a = [*read_vectors(recorder, 'own', layout.a, k - 1), u]
+        (w,) = read_vectors(recorder, 'own', layout.w, 1, k)
+        (a,) = read_vectors(recorder, 'own', layout.a, 1, k - 1)
+        w, a = followed(w, e), followed(a, u)
     else:
-        w = motion.w[:1]
-        write(recorder, 'own', layout.w, w)
+        w = followed(a, formulation.of_order(motion.w, 0))
+        write(recorder, 'own', layout.w, [w])
     # The inertial load with the own acceleration zero.
-    load = formulation.inertial_load(body, formulation.body_motion([*w, ZERO], [*a, ZERO]))
-    write(recorder, 'own', layout.p, [load.n[k], load.f[k]])
+    own = formulation.body_motion(followed(w, ZERO), followed(a, ZERO))
+    load = formulation.inertial_load(body, own)
+    write(recorder, 'own', layout.p, [formulation.of_order(v, k) for v in load])
     if k == 0:
         recorder.output('own', layout.turn, turn.sine)
         recorder.output('own', layout.turn + 1, turn.cosine)
@@ -400,9 +419,9 @@ def _inwards(order: int, k: int, kind: int) -> StraightLineProgram:
     recorder, layout = Recorder(), ArticulatedLayout(order)
     joint, _, _, _ = body_inputs(recorder, kind)
     position, turn = _place(recorder, layout, joint)
-    q = [position, recorder.input('motion', 1)]
-    q += [recorder.input('found', j) for j in range(k - 1)]
-    rates = [joint.turn * x for x in [*q[1:], 0.0]]
+    rates: list[Number] = [recorder.input('motion', 1)]
+    rates += [*(recorder.input('found', j) for j in range(k - 1)), 0.0]
+    turn = turn._replace(rate=joint.turn * Jet(rates))
     c = read_vectors(recorder, 'own', layout.c, 2)
     p = read_vectors(recorder, 'own', layout.p, 2)
     n, f = _read_inertia(recorder, layout).load(c[0], c[1])
@@ -416,12 +435,10 @@ def _inwards(order: int, k: int, kind: int) -> StraightLineProgram:
         plus_scaled(f, factor, U[1]),
     )
     true = read_load(recorder, 'own', layout)
-    load = Load([*true.n[:k], n], [*true.f[:k], f])
-    passed = formulation.backward(
-        joint, Turn(turn.sine, turn.cosine, rates), [*q, 0.0], load
-    )
+    load = Load(followed(true.n, n, k), followed(true.f, f, k))
+    passed = formulation.backward(joint, turn, Jet([position, *rates]), load)
     p = read_vectors(recorder, 'parent', layout.p, 2)
-    total = [plus(p[0], passed.n[k]), plus(p[1], passed.f[k])]
+    total = [plus(x, formulation.of_order(v, k)) for x, v in zip(p, passed)]
     write(recorder, 'parent', layout.p, total)
     return recorder.program()
 
@@ -431,7 +448,9 @@ def _place(
 ) -> tuple[Number, Turn]:
     """Position of the joint, and its turn as the state keeps it, without rates."""
     turn = Turn(
-        recorder.input('own', layout.turn), recorder.input('own', layout.turn + 1), []
+        recorder.input('own', layout.turn),
+        recorder.input('own', layout.turn + 1),
+        Jet([]),
     )
     return recorder.input('position', 0), turn
 

@@ -7,15 +7,15 @@ the matrix B = w w^T - w^2 1 + [dw], up to the order r. The acceleration -g of t
 gravity. The equations are on the page `doc/formulations/body_fixed.rst`.
 
 All functions work with whatever adds, subtracts and multiplies: numbers, arrays, or the scalars of
-`program.Recorder`. Source: the equations of motion of a rigid body about a moving point, in
+`program.Recorder`. What changes with time is a `Jet` of these: all derivatives come from formulas
+for one moment. Source: the equations of motion of a rigid body about a moving point, in
 components; joints as in Kumar and Mueller 2021, section II.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hodyn_ros.engine.vectors import (
     AXIS,
@@ -31,9 +31,7 @@ from hodyn_ros.engine.vectors import (
     product,
     scaled,
 )
-
-Series = list[Vector]
-"""A vector's components and their time derivatives."""
+from hodyn_ros.lie.jets import Jet, constant, derivative, turned
 
 
 class JointFrame(NamedTuple):
@@ -84,80 +82,92 @@ class Body(NamedTuple):
 class BodyMotion(NamedTuple):
     """Motion of a body: derivatives of w up to r + 1, of a and B up to r."""
 
-    w: Series
-    a: Series
-    B: list[Matrix]
+    w: Vector
+    a: Vector
+    B: Matrix
 
 
 class Place(NamedTuple):
     """Where a body is: the base's axes in its frame, and the position of its origin.
 
-    The position, seen from the base, has derivatives up to the order r.
+    The position, seen from the base, has derivatives up to the order r, the axes have none.
     """
 
     axes: tuple[Vector, Vector, Vector]
-    p: Series
+    p: Vector
 
 
 class Load(NamedTuple):
-    """Moment about the origin and force, with derivatives up to r."""
+    """Moment about the origin and force."""
 
-    n: Series
-    f: Series
+    n: Vector
+    f: Vector
 
 
 class Turn(NamedTuple):
-    """Turn of a body about its joint axis: sine, cosine, and derivatives of the angle from 1."""
+    """Turn of a body about its joint axis: sine, cosine, and the rate of the angle."""
 
     sine: Number
     cosine: Number
-    rates: list[Number]
+    rate: Jet
 
 
-def squares(w: Series) -> list[tuple[Vector, Vector]]:
-    """Products w w^T with their derivatives, one fewer than w has.
+class JointMotion(NamedTuple):
+    """Position of the joint of a body, and the turn that it makes."""
 
-    Returns
-    -------
-    list of (Vector, Vector)
-        For each derivative (xx, yy, zz) and (yz, zx, xy).
-    """
-    found = []
-    for k in range(len(w) - 1):
-        diagonal, others = ZERO, ZERO
-        # Each pair of equal terms of Leibniz's sum once, with twice the factor.
-        for j in range(k // 2 + 1):
-            both = 2 * j != k
-            left, right = scaled(float(comb(k, j)), w[j]), w[k - j]
-            doubled = scaled(2.0, left) if both else left
-            diagonal = tuple(diagonal[i] + doubled[i] * right[i] for i in range(3))
-            mixed = []
-            for i, m in ((1, 2), (2, 0), (0, 1)):
-                product = left[i] * right[m]
-                mixed.append(product + left[m] * right[i] if both else product)
-            others = plus(others, (mixed[0], mixed[1], mixed[2]))
-        found.append((diagonal, others))
-    return found
+    joint: JointFrame
+    q: Jet
+    turn: Turn
+
+    def first(self, count: int) -> JointMotion:
+        """Drop all but the first entries of the position."""
+        turn = self.turn._replace(rate=self.turn.rate[: count - 1])
+        return JointMotion(self.joint, self.q[:count], turn)
 
 
-def acceleration_matrices(w: Series) -> list[Matrix]:
-    """Matrices B = w w^T - w^2 1 + [dw] with derivatives, one fewer than the angular velocity.
+NO_LOAD = Load(ZERO, ZERO)
+
+
+def rate(v: Vector) -> Vector:
+    """Derivative of components; that of constants is zero."""
+    x, y, z = (c.rate() if isinstance(c, Jet) else 0.0 for c in v)
+    return (x, y, z)
+
+
+def of_order(v: Vector, k: int) -> Vector:
+    """Derivative k of components."""
+    x, y, z = (derivative(c, k) for c in v)
+    return (x, y, z)
+
+
+def followed(v: Vector, by: Vector, count: int | None = None) -> Vector:
+    """Components with one derivative more, behind so many of those that they have."""
+    x, y, z = (Jet([*component[:count], value]) for component, value in zip(v, by))
+    return (x, y, z)
+
+
+def squares(w: Vector) -> tuple[Vector, Vector]:
+    """Products w w^T, with one derivative fewer than w has: (xx, yy, zz) and (yz, zx, xy)."""
+    x, y, z = (c[:-1] if isinstance(c, Jet) else c for c in w)
+    return (x * x, y * y, z * z), (y * z, z * x, x * y)
+
+
+def acceleration_matrix(w: Vector) -> Matrix:
+    """Matrix B = w w^T - w^2 1 + [dw], with one derivative fewer than the angular velocity.
 
     The acceleration of a point of the body at r is a + B r.
     """
-    return [
-        (
-            (-(yy + zz), xy - z, zx + y),
-            (xy + z, -(xx + zz), yz - x),
-            (zx - y, yz + x, -(xx + yy)),
-        )
-        for ((xx, yy, zz), (yz, zx, xy)), (x, y, z) in zip(squares(w), w[1:])
-    ]
+    ((xx, yy, zz), (yz, zx, xy)), (x, y, z) = squares(w), rate(w)
+    return (
+        (-(yy + zz), xy - z, zx + y),
+        (xy + z, -(xx + zz), yz - x),
+        (zx - y, yz + x, -(xx + yy)),
+    )
 
 
-def body_motion(w: Series, a: Series) -> BodyMotion:
-    """Motion of a body, from the derivatives of w and a."""
-    return BodyMotion(w, a, acceleration_matrices(w))
+def body_motion(w: Vector, a: Vector) -> BodyMotion:
+    """Motion of a body, from w and a with their derivatives."""
+    return BodyMotion(w, a, acceleration_matrix(w))
 
 
 def base_motion(a: Vector, order: int) -> BodyMotion:
@@ -170,50 +180,50 @@ def base_motion(a: Vector, order: int) -> BodyMotion:
     order : int
         Highest derivative r of the efforts.
     """
-    return BodyMotion(
-        [ZERO] * (order + 2), [a, *[ZERO] * order], [(ZERO, ZERO, ZERO)] * (order + 1)
-    )
+    x, y, z = (constant(component, order + 1) for component in a)
+    return BodyMotion(ZERO, (x, y, z), (ZERO, ZERO, ZERO))
 
 
 def load_of(values: Sequence[Number]) -> Load:
     """Load from numbers: for each derivative moment and force, six in all."""
-    vectors = [(values[k], values[k + 1], values[k + 2]) for k in range(0, len(values), 3)]
-    return Load(vectors[::2], vectors[1::2])
+    nx, ny, nz, fx, fy, fz = (Jet(values[k::6]) for k in range(6))
+    return Load((nx, ny, nz), (fx, fy, fz))
 
 
-def turn_of(joint: JointFrame, sine: Number, cosine: Number, q: Sequence[Number]) -> Turn:
-    """Turn that a joint makes.
-
-    Parameters
-    ----------
-    joint : JointFrame
-    sine, cosine : Number
-        Of the position q.
-    q : sequence of Number
-        Position and derivatives; those from 1 on become the rates.
-    """
+def turn_of(joint: JointFrame, sine: Number, cosine: Number, q: Jet) -> Turn:
+    """Turn that a joint makes at the position q, whose sine and cosine are given."""
     c = joint.turn * cosine + joint.still
     s = joint.turn * sine
     return Turn(
         s * joint.cos_offset + c * joint.sin_offset,
         c * joint.cos_offset - s * joint.sin_offset,
-        [joint.turn * x for x in q[1:]],
+        joint.turn * q.rate(),
     )
 
 
 def to_child(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
     """Components of a vector in a body's axes, from those in its parent's."""
-    return _turn_z(_constant_turn(joint, v), turn.cosine, turn.sine)
+    return _turned(_constant_turn(joint, v), turn, -1.0)
 
 
 def to_parent(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
     """Components of a vector in the axes of a body's parent, from those in the body's."""
-    return _constant_turn_back(joint, _turn_z(v, turn.cosine, -turn.sine))
+    return _constant_turn_back(joint, _turned(v, turn, 1.0))
 
 
 def matrix_in_parent(joint: JointFrame, turn: Turn, A: Matrix) -> Matrix:
     """Components R A R^T in the parent's axes, of a matrix in a body's."""
-    A = _turned_about_z(A, turn.cosine, turn.sine)
+    *known, zz = (x for row in _turned_about_z(A, turn.cosine, turn.sine) for x in row)
+
+    def rates(k: int, A: tuple[Number, ...]) -> tuple[Number, ...]:
+        # (k+1)-th derivative of the angle times [z] A - A [z]
+        xx, xy, xz, yx, yy, yz, zx, zy = A
+        shear, stretch = xy + yx, xx - yy
+        values = (-shear, stretch, -yz, stretch, shear, xz, -zy, zx)
+        return tuple(turn.rate[k] * x for x in values)
+
+    xx, xy, xz, yx, yy, yz, zx, zy = turned(tuple(known), rates, len(turn.rate) + 1)
+    A = ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
     A = _turned_about_x(A, joint.cos_alpha, joint.sin_alpha)
     return _turned_about_z(A, joint.cos_gamma, joint.sin_gamma)
 
@@ -243,39 +253,30 @@ def _turned_about_z(A: Matrix, c: Number, s: Number) -> Matrix:
 def _turned_about_x(A: Matrix, c: Number, s: Number) -> Matrix:
     """Rx A Rx^T."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    turned = _turned_about_z(((yy, yz, yx), (zy, zz, zx), (xy, xz, xx)), c, s)
-    (yy, yz, yx), (zy, zz, zx), (xy, xz, xx) = turned
+    A = _turned_about_z(((yy, yz, yx), (zy, zz, zx), (xy, xz, xx)), c, s)
+    (yy, yz, yx), (zy, zz, zx), (xy, xz, xx) = A
     return ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
 
 
-def forward(
-    joint: JointFrame, turn: Turn, q: Sequence[Number], parent: BodyMotion
-) -> BodyMotion:
+def forward(joint: JointFrame, turn: Turn, q: Jet, parent: BodyMotion) -> BodyMotion:
     """Motion of a body from that of its parent; q has derivatives up to the order r + 2.
 
     The position is used only by joints that slide.
     """
-    w = [_constant_turn(joint, x) for x in parent.w]
-    a = [
-        _constant_turn(joint, plus_product(x, B, joint.d))
-        for x, B in zip(parent.a, parent.B)
-    ]
+    w = _constant_turn(joint, parent.w)
+    a = _constant_turn(joint, plus_product(parent.a, parent.B, joint.d))
     if slides(joint):
         a = _slid(joint, q, w, a)
-    w = _turned(w, turn, -1.0)
-    w = [(x[0], x[1], x[2] + rate) for x, rate in zip(w, turn.rates)]
+    w = plus_scaled(_turned(w, turn, -1.0), turn.rate, AXIS)
     return body_motion(w, _turned(a, turn, -1.0))
 
 
-def forward_place(
-    joint: JointFrame, turn: Turn, q: Sequence[Number], parent: Place
-) -> Place:
+def forward_place(joint: JointFrame, turn: Turn, q: Jet, parent: Place) -> Place:
     """Place of a body from that of its parent; q has derivatives up to the order r."""
-    x, y, z = (
-        _turned([_constant_turn(joint, axis)], turn, -1.0)[0] for axis in parent.axes
-    )
-    p = [plus(parent.p[0], joint.d), *parent.p[1:]]
-    p = [plus_scaled(_constant_turn(joint, v), joint.slide * s, AXIS) for v, s in zip(p, q)]
+    still = turn._replace(rate=Jet([]))
+    x, y, z = (to_child(joint, still, axis) for axis in parent.axes)
+    p = _constant_turn(joint, plus(parent.p, joint.d))
+    p = plus_scaled(p, joint.slide * q, AXIS)
     return Place((x, y, z), _turned(p, turn, -1.0))
 
 
@@ -284,14 +285,38 @@ def inertial_load(body: Body, motion: BodyMotion) -> Load:
 
     In the axes and about the origin of the body's frame.
     """
-    n, f = [], []
     # What is known of B need not be found from its entries again.
-    for a, B, (S, (_, _, xy)), dw in zip(
-        motion.a, motion.B, squares(motion.w), motion.w[1:]
-    ):
-        f.append(plus_scaled(product(B, body.h), body.mass, a))
-        n.append(_plus_vee(cross(body.h, a), B, body.J, S, xy, dw[2]))
-    return Load(n, f)
+    S, (_, _, xy) = squares(motion.w)
+    n = _plus_vee(cross(body.h, motion.a), motion.B, body.J, S, xy, rate(motion.w)[2])
+    return Load(n, plus_scaled(product(motion.B, body.h), body.mass, motion.a))
+
+
+def twist_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+    """Twist of a body's frame in its own axes, from that of its parent's.
+
+    Parameters
+    ----------
+    motion : JointMotion
+    w, v : Vector
+        Angular velocity and velocity of the origin of the parent's frame, in its axes.
+    """
+    joint, rate = motion.joint, motion.q.rate()
+    w, v = screw_of_child(motion, w, v)
+    w = plus_scaled(w, joint.turn * rate, AXIS)
+    return w, plus_scaled(v, joint.slide * rate, AXIS)
+
+
+def screw_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+    """Components of a twist for a body's frame, from those for its parent's.
+
+    The twist is the same: only axes and the point whose velocity counts change.
+    """
+    joint = motion.joint
+    v = plus_cross(v, w, joint.d)
+    w = to_child(joint, motion.turn, w)
+    v = to_child(joint, motion.turn, v)
+    slide = joint.slide * motion.q
+    return w, plus_cross(v, w, scaled(slide, AXIS))
 
 
 def load_from_base(wrench: Load, place: Place, motion: BodyMotion) -> Load:
@@ -301,67 +326,50 @@ def load_from_base(wrench: Load, place: Place, motion: BodyMotion) -> Load:
     axes, D v = the derivatives turned - w x v.
     """
 
-    def moving(series: Series) -> Series:
-        turned = []
-        for v in series:
-            result = ZERO
-            for coordinate, axis in zip(v, place.axes):
-                result = plus_scaled(result, coordinate, axis)
-            turned.append(result)
-        return differentiated(turned, lambda k, v: cross(v, motion.w[k]))
+    def moving(v: Vector) -> Vector:
+        found = ZERO
+        for coordinate, axis in zip(v, place.axes):
+            found = plus_scaled(found, coordinate, axis)
+        x, y, z = turned(found, lambda k, v: cross(v, of_order(motion.w, k)))
+        return (x, y, z)
 
     return Load(moving(wrench.n), moving(wrench.f))
 
 
-def load_about_origin(load: Load, arm: Series) -> Load:
-    """Load about the origin of the frame, from the load about the point to which an arm leads.
-
-    The arm has derivatives up to r; fewer if the others are zero.
-    """
-    n = []
-    for k, moment in enumerate(load.n):
-        for j in range(min(k + 1, len(arm))):
-            moment = plus_cross(moment, scaled(float(comb(k, j)), arm[j]), load.f[k - j])
-        n.append(moment)
-    return Load(n, load.f)
+def load_about_origin(load: Load, arm: Vector) -> Load:
+    """Load about the origin of the frame, from the load about the point to which an arm leads."""
+    return Load(plus_cross(load.n, arm, load.f), load.f)
 
 
 def sum_loads(a: Load, b: Load) -> Load:
     """Sum of two loads."""
-    return Load(
-        [plus(x, y) for x, y in zip(a.n, b.n)], [plus(x, y) for x, y in zip(a.f, b.f)]
-    )
+    return Load(plus(a.n, b.n), plus(a.f, b.f))
 
 
-def effort(joint: JointFrame, load: Load) -> list[Number]:
-    """Effort of a joint that carries a load, and its derivatives: z . (turn n + slide f).
+def effort(joint: JointFrame, load: Load) -> Number:
+    """Effort of a joint that carries a load: z . (turn n + slide f).
 
     In [N m] of joints that turn, [N] of the others; without the armature.
     """
-    return [joint.turn * n[2] + joint.slide * f[2] for n, f in zip(load.n, load.f)]
+    return joint.turn * load.n[2] + joint.slide * load.f[2]
 
 
-def backward(joint: JointFrame, turn: Turn, q: Sequence[Number], load: Load) -> Load:
+def backward(joint: JointFrame, turn: Turn, q: Number, load: Load) -> Load:
     """Load on the parent that a load on a body makes, about the origin of the parent's frame.
 
     Parameters
     ----------
     joint : JointFrame
     turn : Turn
-    q : sequence of Number
-        Position and derivatives up to r; used only by joints that slide.
+    q : Jet or Number
+        Position; used only by joints that slide.
     load : Load
         In the axes and about the origin of the body's frame.
     """
     if slides(joint):
-        load = load_about_origin(
-            load, [scaled(joint.slide * x, AXIS) for x in q[: len(load.n)]]
-        )
-    turned = Load(
-        [_constant_turn_back(joint, v) for v in _turned(load.n, turn, 1.0)],
-        [_constant_turn_back(joint, v) for v in _turned(load.f, turn, 1.0)],
-    )
-    return load_about_origin(turned, [joint.d])
+        load = load_about_origin(load, scaled(joint.slide * q, AXIS))
+    load = Load(to_parent(joint, turn, load.n), to_parent(joint, turn, load.f))
+    return load_about_origin(load, joint.d)
 
 
 def slides(joint: JointFrame) -> bool:
@@ -369,65 +377,31 @@ def slides(joint: JointFrame) -> bool:
     return not (isinstance(joint.slide, float) and joint.slide == 0.0)
 
 
-def _turned(series: Series, turn: Turn, direction: float) -> Series:
-    """Components in axes that turn about z, with their derivatives.
+def _turned(v: Vector, turn: Turn, direction: float) -> Vector:
+    """Components in axes that turn about z.
 
     The direction is -1 from the axes before the turn into those behind it, 1 back.
     """
-    sine, cosine = turn.sine, turn.cosine
-    if direction > 0.0:
-        sine = -sine
-    turned = [_turn_z(v, cosine, sine) for v in series]
+    x, y, z = _turn_z(v, turn.cosine, -direction * turn.sine)
 
-    def rate(k: int, v: Vector) -> Vector:
+    def rates(k: int, v: tuple[Number, ...]) -> tuple[Number, ...]:
         # direction z x v times the (k+1)-th derivative of the angle
-        x, y = turn.rates[k] * v[1], turn.rates[k] * v[0]
-        return (x, -y, 0.0) if direction < 0.0 else (-x, y, 0.0)
+        x, y = turn.rate[k] * v[1], turn.rate[k] * v[0]
+        return (x, -y) if direction < 0.0 else (-x, y)
 
-    return differentiated(turned, rate)
-
-
-def differentiated(turned: Series, rate: Any) -> Series:
-    """D^k v_0 of components in axes that turn.
-
-    With v_j the components of the j-th derivative in the axes from which it comes, turned into the
-    new ones, D v_j = v_{j+1} + O v_j for a matrix O of the angular velocity. So
-
-        D^k v_j = D^(k-1) v_{j+1} + sum_i binomial(k-1, i) (D^i O) D^(k-1-i) v_j,
-
-    and collecting all terms with the same D^i O leaves one product with each: `rate` gives, from i
-    and a vector, D^i O times the vector.
-    """
-    table = [[v] for v in turned]  # [j][k] is D^k v_j
-    for k in range(1, len(turned)):
-        for j in range(len(turned) - k):
-            value = turned[j + k]
-            for i in range(k):
-                collected = ZERO
-                for m in range(k - i):
-                    factor = float(comb(k - 1 - m, i))
-                    collected = plus_scaled(collected, factor, table[j + m][k - 1 - m - i])
-                value = plus(value, rate(i, collected))
-            table[j].append(value)
-    return table[0]
+    x, y = turned((x, y), rates, len(turn.rate) + 1)
+    return (x, y, z)
 
 
-def _slid(joint: JointFrame, q: Sequence[Number], w: Series, a: Series) -> Series:
+def _slid(joint: JointFrame, q: Jet, w: Vector, a: Vector) -> Vector:
     """Acceleration of the origin of a body that has moved by s along z, in axes of the parent.
 
-    a + s B z + 2 ds w x z + d2s z, and its derivatives.
+    a + s B z + 2 ds w x z + d2s z.
     """
-    s = [joint.slide * x for x in q]
-    along = [(B[0][2], B[1][2], B[2][2]) for B in acceleration_matrices(w)]
-    across = [(v[1], -v[0], 0.0) for v in w]
-    result = []
-    for k, value in enumerate(a):
-        for j in range(k + 1):
-            factor = float(comb(k, j))
-            value = plus_scaled(value, factor * s[j], along[k - j])
-            value = plus_scaled(value, 2.0 * factor * s[j + 1], across[k - j])
-        result.append((value[0], value[1], value[2] + s[k + 2]))
-    return result
+    s, B = joint.slide * q, acceleration_matrix(w)
+    a = plus_scaled(a, s, (B[0][2], B[1][2], B[2][2]))
+    a = plus_scaled(a, 2.0 * s.rate(), (w[1], -w[0], 0.0))
+    return plus_scaled(a, s.rate().rate(), AXIS)
 
 
 def _constant_turn(joint: JointFrame, v: Vector) -> Vector:

@@ -8,7 +8,7 @@ one factorisation of the mass matrix M for all orders,
 A base that floats has six rows more. What the bodies feel of a base with the twist (w, v) is w and
 the proper acceleration of its origin, with gravity g in the axes of the base link, which turn:
 
-    a = v' + w x v - g,   a^(k) = v^(k+1) + sum C(k, j) w^(j) x v^(k-j) - g^(k),   g' = g x w.
+    a = v' + w x v - g,   g' = g x w.
 
 Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5.
 """
@@ -16,11 +16,10 @@ Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from typing import TYPE_CHECKING
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import BodyMotion
+from hodyn_ros.engine.formulation import BodyMotion, followed
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
@@ -28,11 +27,12 @@ from hodyn_ros.engine.robot_program import RecordedFriction, RigidBodies, motion
 from hodyn_ros.engine.vectors import (
     ZERO,
     Vector,
+    cross,
     plus,
     plus_cross,
     plus_scaled,
-    scaled,
 )
+from hodyn_ros.lie.jets import Jet, derivative
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -71,14 +71,15 @@ def forward_program(
     base = None
     if floating:
         w, v, up = (vector_of(given, size - place) for place in (9, 6, 3))
-        base = _MovingBase([w], [v], up)
+        base = _MovingBase(_jets([w]), _jets([v]), up)
     results: list[Number] = []
     for k in range(count):
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
         moving = base.motion_ahead() if base else None
         efforts, load = bodies.efforts([*motion, ahead], k, moving)
         friction.add_to(efforts, motion)
-        bias = [*load.n[k], *load.f[k], *efforts[k]][6 - b :]
+        of_base = [derivative(value, k) for value in (*load.n, *load.f)]
+        bias = [*of_base, *efforts[k]][6 - b :]
         on_base = given[count * n + 6 * k :][:b]
         asked = [*on_base, *given[k * n : (k + 1) * n]]
         found = factors.solve([asked[i] - bias[i] for i in kept])
@@ -132,14 +133,14 @@ def moving_base_program(
         'base', size + 6 * (order + 1) * len(wrenches)
     )
     rows = [vector_of(given, place) for place in range(0, size, 3)]
-    base = _MovingBase(rows[:-1:2], rows[1:-1:2], rows[-1])
+    base = _MovingBase(_jets(rows[:-1:2]), _jets(rows[1:-1:2]), rows[-1])
     bodies = RigidBodies(
         recorder, model, wrenches, given[size:], frames(model, from_link=True)
     )
     efforts, load = bodies.efforts(motion, order, base.motion())
     results: list[Number] = []
-    for n, f, row in zip(load.n, load.f, efforts):
-        results += [*n, *f, *row]
+    for *of_base, row in zip(*load.n, *load.f, efforts):
+        results += [*of_base, *row]
     recorder.outputs('effort', results)
     return RobotProgram(
         recorder.program(),
@@ -190,20 +191,28 @@ def vector_of(values: Sequence[Number], start: int) -> Vector:
     return (values[start], values[start + 1], values[start + 2])
 
 
+def _jets(vectors: Sequence[Vector]) -> Vector:
+    """Components of a vector, from the vector and its derivatives."""
+    x, y, z = (Jet(component) for component in zip(*vectors))
+    return (x, y, z)
+
+
 class _MovingBase:
     """Base with a twist (w, v) and derivatives, with -g, all in its axes.
 
     Parameters
     ----------
-    w, v : list of Vector
-        As many orders as are known; `take` adds the next.
+    w, v : Vector
+        With as many derivatives as are known; `take` adds the next.
     up : Vector
     """
 
-    def __init__(self, w: list[Vector], v: list[Vector], up: Vector) -> None:
-        self._w, self._v, self._up = w, v, [up]
+    def __init__(self, w: Vector, v: Vector, up: Vector) -> None:
+        self._w, self._v, self._up = w, v, _jets([up])
+        for _ in w[0].rate():
+            self._turn_up()
         # Proper accelerations, one order fewer than the twist has.
-        self._a = [plus(v[k + 1], self._apparent(k)) for k in range(len(v) - 1)]
+        self._a = plus(formulation.rate(v), self._apparent())
 
     def motion(self) -> BodyMotion:
         """Motion of the base."""
@@ -211,23 +220,23 @@ class _MovingBase:
 
     def motion_ahead(self) -> BodyMotion:
         """The same as if the next derivatives of w and a were zero."""
-        return formulation.body_motion([*self._w, ZERO], [*self._a, ZERO])
+        return formulation.body_motion(followed(self._w, ZERO), followed(self._a, ZERO))
 
     def take(self, found: Sequence[Number]) -> list[Number]:
         """Take the next derivative of w and a, found first; return that of (w, v)."""
         w, a = vector_of(found, 0), vector_of(found, 3)
-        v = plus_scaled(a, -1.0, self._apparent(len(self._v) - 1))
-        self._w.append(w)
-        self._a.append(a)
-        self._v.append(v)
+        known = formulation.of_order(self._apparent(), len(self._v[0]) - 1)
+        v = plus_scaled(a, -1.0, known)
+        self._w, self._v = followed(self._w, w), followed(self._v, v)
+        self._a = followed(self._a, a)
+        self._turn_up()
         return [*w, *v]
 
-    def _apparent(self, k: int) -> Vector:
-        """Derivative k of w x v - g, asked for one after the other."""
-        value, turned = self._up[k], ZERO
-        for j in range(k + 1):
-            w = scaled(float(comb(k, j)), self._w[j])
-            value = plus_cross(value, w, self._v[k - j])
-            turned = plus_cross(turned, self._up[k - j], w)
-        self._up.append(turned)
-        return value
+    def _turn_up(self) -> None:
+        """Find the next derivative of -g."""
+        rate = cross(self._up, self._w)
+        self._up = followed(self._up, formulation.of_order(rate, len(self._up[0]) - 1))
+
+    def _apparent(self) -> Vector:
+        """Return w x v - g."""
+        return plus_cross(self._up, self._w, self._v)

@@ -1,7 +1,7 @@
 """Programs of the motion of one link: its pose, its twist and the derivatives of the twist.
 
-Frames are those of `frames`, moving numbers those of `taylor`, so that every formula below is one
-for a single moment. Each expression of the twist has a recursion of its own, in which no large
+Frames are those of `frames`, what moves is a jet, so that every formula below is one for a single
+moment. Each expression of the twist has a recursion of its own, in which no large
 terms cancel: body from the base to the link, spatial and hybrid from the link to the base.
 
 Source: composition of rigid motions and of their velocities; joints as in Kumar and Mueller 2021,
@@ -15,15 +15,10 @@ from typing import TYPE_CHECKING
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
+from hodyn_ros.engine.formulation import JointMotion, of_order, rate, twist_of_child
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
-from hodyn_ros.engine.program import LONGEST, Number, Part, Recorder, RobotProgram
-from hodyn_ros.engine.taylor import (
-    JointMotion,
-    Taylor,
-    derivatives,
-    joint_motion,
-    twist_of_child,
-)
+from hodyn_ros.engine.program import LONGEST, Part, Recorder, RobotProgram
+from hodyn_ros.engine.robot_program import joint_motion
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -36,6 +31,7 @@ from hodyn_ros.engine.vectors import (
     scaled,
 )
 from hodyn_ros.lie import se3
+from hodyn_ros.lie.jets import derivatives
 from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
@@ -79,9 +75,7 @@ def link_program(
     x, y, p = _place_of_link(motions, columns, tip, expressed_in == 'hybrid')
     x, y = _combined(base, x), _combined(base, y)
     p = plus(_combined(base, p), base_position)
-    axes = [*(_now(axis) for axis in (x, y)), _now(p)]
-    axes.insert(2, cross(axes[0], axes[1]))
-    rows = [*zip(*axes), (0.0, 0.0, 0.0, 1.0)]
+    rows = [*zip(x, y, cross(x, y), of_order(p, 0)), (0.0, 0.0, 0.0, 1.0)]
     recorder.outputs('pose', [number for row in rows for number in row])
 
     if orders > 1:
@@ -96,7 +90,7 @@ def link_program(
         else:
             w, _ = _twist_from_base(motions)
             w = _combined(base, w)
-            v = tuple(_rate(number) for number in p)  # type: ignore[assignment]
+            v = rate(p)
         for j, number in enumerate([*w, *v]):
             for k, value in enumerate(derivatives(number, orders - 1)):
                 recorder.output('twist', 6 * k + j, value)
@@ -139,11 +133,10 @@ def _twist_from_base(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
     """Twist of the last frame in the axes of the first, of the point at this one's origin."""
     w, v = ZERO, ZERO
     for motion in reversed(motions):
-        joint, rate = motion.joint, motion.q.rate()
-        slide = joint.slide * motion.q
+        joint, slide = motion.joint, motion.joint.slide * motion.q
         v = plus_cross(v, scaled(slide, AXIS), w)
-        w = plus_scaled(w, joint.turn * rate, AXIS)
-        v = plus_scaled(v, joint.slide * rate, AXIS)
+        w = plus_scaled(w, motion.turn.rate, AXIS)
+        v = plus_scaled(v, slide.rate(), AXIS)
         w, v = _to_parent(motion, w), _to_parent(motion, v)
         v = plus_cross(v, joint.d, w)
     return w, v
@@ -165,17 +158,6 @@ def _components(columns: Sequence[Vector], vector: Vector) -> Vector:
     """Components of a vector along given axes."""
     x, y, z = (dot(axis, vector) for axis in columns)
     return (x, y, z)
-
-
-def _now(vector: Vector) -> Vector:
-    """Vector of the values alone, without derivatives."""
-    x, y, z = (derivatives(number, 1)[0] for number in vector)
-    return (x, y, z)
-
-
-def _rate(number: Number) -> Number:
-    """Time derivative of a number; zero for constants."""
-    return number.rate() if isinstance(number, Taylor) else 0.0
 
 
 def _columns(pose: Array) -> list[Vector]:

@@ -26,7 +26,14 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Series
+from hodyn_ros.engine.formulation import (
+    NO_LOAD,
+    BodyMotion,
+    Load,
+    Place,
+    followed,
+    of_order,
+)
 from hodyn_ros.engine.frames import vector, without_rounding
 from hodyn_ros.engine.program import (
     LONGEST,
@@ -46,7 +53,6 @@ from hodyn_ros.engine.robot_program import (
     Rows,
     motion_inputs,
 )
-from hodyn_ros.engine.taylor import derivatives, from_derivatives
 from hodyn_ros.engine.vectors import (
     ZERO,
     Matrix,
@@ -65,6 +71,7 @@ from hodyn_ros.engine.vectors import (
 )
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
+from hodyn_ros.lie.jets import Jet, derivative, derivatives, turned
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.loops import LARGEST_ERROR
 
@@ -323,11 +330,11 @@ class ClosedBodies:
         arms = {}
         for i in range(tree.n_bodies):
             (_, _, x), (_, _, y), (_, _, z) = places[i].axes
-            arms[i] = (x, y, z), _to_base(places[i], places[i].p[0])
+            arms[i] = (x, y, z), _to_base(places[i], places[i].p)
         found = []
         for held in self._held:
             at_b = places[held.b.body]
-            point = _to_base(at_b, plus(at_b.p[0], held.b.origin))
+            point = _to_base(at_b, plus(at_b.p, held.b.origin))
             for parts in held.rows:
                 moment, force = (_to_base(places[held.a.body], part) for part in parts)
                 row: list[Number] = [0.0] * tree.n_joints
@@ -356,8 +363,8 @@ class ClosedBodies:
         for held in self._held:
             a, b = held.a, held.b
             R = _rotation(places[a.body], places[b.body])
-            there = product(R, plus(places[b.body].p[0], b.origin))
-            p = plus_scaled(there, -1.0, plus(places[a.body].p[0], a.origin))
+            there = product(R, plus(places[b.body].p, b.origin))
+            p = plus_scaled(there, -1.0, plus(places[a.body].p, a.origin))
             direction = vector(held.loop.direction)
             turn = cross(product(a.axes, direction), product(R, product(b.axes, direction)))
             if held.loop.kind == 'weld':
@@ -372,11 +379,11 @@ class ClosedBodies:
         names, k = self.tree.joint_names, len(motion) - 1
         found: Number = motion[k][names.index(coupling.joint)]
         for name, polynomial in coupling.polynomials.items():
-            x = from_derivatives([row[names.index(name)] for row in motion])
+            x = Jet(row[names.index(name)] for row in motion)
             value: Any = 0.0
             for coefficient in reversed(polynomial):
                 value = value * x + coefficient
-            found = found - derivatives(value, k + 1)[k]
+            found = found - derivative(value, k)
         return found
 
     def factors(self, rows: Rows, weak: float) -> Factors:
@@ -425,14 +432,13 @@ class ClosedBodies:
         for held in self._held:
             a, b = motions[held.a.body], motions[held.b.body]
             R, w = self._relative(held, whole, k + 2)
-            points = [plus_product(x, B, held.b.origin) for x, B in zip(b.a, b.B)]
-            point = _turned(R, w, points)[k]
-            own = plus_product(a.a[k], a.B[k], held.a.origin)
-            x = plus_scaled(point, -1.0, own)
-            found += [dot(moment, w[k + 1]) + dot(force, x) for moment, force in held.rows]
+            point = _turned(R, w, plus_product(b.a, b.B, held.b.origin), k + 1)
+            x = plus_scaled(point, -1.0, plus_product(a.a, a.B, held.a.origin))
+            dw, d2x = of_order(w, k + 1), of_order(x, k)
+            found += [dot(moment, dw) + dot(force, d2x) for moment, force in held.rows]
         return found + [self._coupled(coupling, whole) for coupling in self._couplings]
 
-    def _relative(self, held: _Held, whole: Rows, count: int) -> tuple[Matrix, Series]:
+    def _relative(self, held: _Held, whole: Rows, count: int) -> tuple[Matrix, Vector]:
         """Rotation from the body of B to that of A, and w_r with its derivatives."""
         places, motions = self._places(whole), self._motions(whole)
         R = _rotation(places[held.a.body], places[held.b.body])
@@ -465,23 +471,19 @@ class ClosedBodies:
     def _of_loops(self, carried: Rows, whole: Rows) -> Rows:
         """Efforts of the tree's joints that belong to what the rows carry."""
         order, n_bodies = len(carried) - 1, self.tree.n_bodies
-        nothing = Load([ZERO] * (order + 1), [ZERO] * (order + 1))
-        loads = dict.fromkeys(range(-1, n_bodies), nothing)
+        loads = dict.fromkeys(range(-1, n_bodies), NO_LOAD)
         first = 0
         for held in self._held:
-            parts = [row[first : first + len(held.rows)] for row in carried]
+            weights = [Jet(row) for row in zip(*carried)][first : first + len(held.rows)]
             first += len(held.rows)
-            n, f = (
-                [_weighted(part, [row[k] for row in held.rows]) for part in parts]
-                for k in range(2)
-            )
+            n, f = (_weighted(weights, vectors) for vectors in zip(*held.rows))
             R, w = self._relative(held, whole, order + 1)
             back = transposed(R)
-            w_b = _turning(back, w, [ZERO] * len(w), order + 1, -1.0)
-            on_b = [_turned(back, w_b, series, -1.0) for series in (n, f)]
-            on_a = [[scaled(-1.0, v) for v in series] for series in (n, f)]
-            for side, (moment, force) in ((held.a, on_a), (held.b, on_b)):
-                load = formulation.load_about_origin(Load(moment, force), [side.origin])
+            w_b = _turning(back, w, ZERO, order + 1, -1.0)
+            on_b = Load(*(_turned(back, w_b, v, order + 1, -1.0) for v in (n, f)))
+            on_a = Load(scaled(-1.0, n), scaled(-1.0, f))
+            for side, load in ((held.a, on_a), (held.b, on_b)):
+                load = formulation.load_about_origin(load, side.origin)
                 loads[side.body] = formulation.sum_loads(loads[side.body], load)
         efforts = self.rigid.of_loads(whole, order, loads)
         self._add_couplings(efforts, [row[first:] for row in carried], whole)
@@ -491,13 +493,13 @@ class ClosedBodies:
         """Add the efforts that belong to what the rows of couplings carry."""
         index, order = self.tree.joint_names.index, len(carried) - 1
         for number, coupling in enumerate(self._couplings):
-            values = from_derivatives([row[number] for row in carried])
+            values = Jet(row[number] for row in carried)
             j = index(coupling.joint)
             for row, of_row in zip(efforts, carried):
                 row[j] = row[j] + of_row[number]
             for name, polynomial in coupling.polynomials.items():
                 j = index(name)
-                x = from_derivatives([row[j] for row in whole])
+                x = Jet(row[j] for row in whole)
                 following = derivatives(_slope(polynomial, x) * values, order + 1)
                 for row, value in zip(efforts, following):
                     row[j] = row[j] - value
@@ -506,7 +508,8 @@ class ClosedBodies:
         """Places of all bodies, without derivatives."""
         rest: Rows = [[0.0] * len(motion[0])] * 2
         still = [motion[0], *rest]
-        return self.rigid.outwards(still, 0).places
+        places = self.rigid.outwards(still, 0).places
+        return {i: Place(place.axes, of_order(place.p, 0)) for i, place in places.items()}
 
     def _motions(self, whole: Rows) -> dict[int, BodyMotion]:
         """Motions of all bodies, with as many derivatives as there are rows."""
@@ -526,17 +529,18 @@ def _combined(rows: Rows, values: Sequence[Number], joints: Sequence[int]) -> li
     return [sum((row[j] * values[j] for j in joints), 0.0) for row in rows]
 
 
-def _turned(R: Matrix, w: Series, series: Series, direction: float = 1.0) -> Series:
-    """Vectors R v with their derivatives, in axes that turn by w against those before.
+def _turned(R: Matrix, w: Vector, v: Vector, count: int, direction: float = 1.0) -> Vector:
+    """Vector R v with its derivatives, in axes that turn by w against those before.
 
     Direction -1: w is the other way round.
     """
-    return formulation.differentiated(
-        [product(R, v) for v in series], lambda i, v: scaled(direction, cross(w[i], v))
+    x, y, z = turned(
+        product(R, v), lambda i, v: scaled(direction, cross(of_order(w, i), v)), count
     )
+    return (x, y, z)
 
 
-def _weighted(weights: Sequence[Number], vectors: Sequence[Vector]) -> Vector:
+def _weighted(weights: Sequence[Jet], vectors: Sequence[Vector]) -> Vector:
     """Sum of vectors, each with its weight."""
     total = ZERO
     for weight, v in zip(weights, vectors):
@@ -559,16 +563,16 @@ def _rotation(a: Place, b: Place) -> Matrix:
 
 
 def _turning(
-    R: Matrix, w: Series, own: Series, count: int, direction: float = 1.0
-) -> Series:
+    R: Matrix, w: Vector, own: Vector, count: int, direction: float = 1.0
+) -> Vector:
     """Difference R w - own, whose derivatives are those in axes that turn with it themselves.
 
     Direction 1: w_r, by which R turns; -1: the turned w_r, against which it does.
     """
-    found: Series = []
+    found = (Jet([]),) * 3
     for k in range(count):
-        turned = _turned(R, found, w[: k + 1], direction)
-        found.append(plus_scaled(turned[k], -1.0, own[k]))
+        x = plus_scaled(_turned(R, found, w, k + 1, direction), -1.0, own)
+        found = followed(found, of_order(x, k))
     return found
 
 

@@ -25,7 +25,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import Body, JointFrame, Load, Turn
+from hodyn_ros.engine.formulation import (
+    Body,
+    JointFrame,
+    JointMotion,
+    Load,
+    Turn,
+    twist_of_child,
+)
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -37,7 +44,7 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
 )
-from hodyn_ros.engine.taylor import JointMotion, derivatives, joint_motion, twist_of_child
+from hodyn_ros.engine.robot_program import joint_motion
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -62,6 +69,7 @@ from hodyn_ros.engine.vectors import (
     trace,
     transposed,
 )
+from hodyn_ros.lie.jets import derivative, derivatives
 from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
@@ -109,14 +117,14 @@ def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
 def _mass_matrix(
     model: RobotModel, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
-    """Entries of the mass matrix, row by row, as power series with so many orders."""
+    """Entries of the mass matrix, row by row, with so many orders."""
     motions = joint_motions(recorder, model, frames, orders)
     carried = composites(model, motions, frames.bodies)
     entries = Entries(model)
     for i, motion in enumerate(motions):
         moving = momentum_of_joint(motion.joint, carried[i])
         for j, load in handed_on(model, motions, i, moving):
-            value = formulation.effort(motions[j].joint, load)[0]
+            value = formulation.effort(motions[j].joint, load)
             entries.add(j, i, value)
             if i != j:
                 entries.add(i, j, value)
@@ -139,7 +147,7 @@ def mass_rows(
         that serves as base.
     """
     n = model.n_joints
-    values = [derivatives(x, 1)[0] for x in _mass_matrix(model, frames, recorder, 1)]
+    values = [derivative(x, 0) for x in _mass_matrix(model, frames, recorder, 1)]
     rows = [values[i : i + n] for i in range(0, n * n, n)]
     if not floating:
         return rows
@@ -152,15 +160,15 @@ def mass_rows(
         )
         *_, (_, load) = loads
         column = columns[int(model.coordinate[i])]
-        for k, value in enumerate((*load.n[0], *load.f[0])):
-            value = float(model.multiplier[i]) * derivatives(value, 1)[0]
+        for k, value in enumerate((*load.n, *load.f)):
+            value = float(model.multiplier[i]) * derivative(value, 0)
             column[k] = column[k] + value
     top = []
     for k in range(6):
         unit: list[Number] = [0.0] * 6
         unit[k] = 1.0
         load = momentum(whole, (unit[0], unit[1], unit[2]), (unit[3], unit[4], unit[5]))
-        own = [derivatives(value, 1)[0] for value in (*load.n[0], *load.f[0])]
+        own = [derivative(value, 0) for value in (*load.n, *load.f)]
         top.append([*own, *(column[k] for column in columns)])
     return [*top, *([*column, *row] for column, row in zip(columns, rows))]
 
@@ -168,7 +176,7 @@ def mass_rows(
 def _coriolis_matrix(
     model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
 ) -> list[Number]:
-    """Entries of a Coriolis matrix, row by row, as power series with so many orders."""
+    """Entries of a Coriolis matrix, row by row, with so many orders."""
     # Masses stay with their bodies, on which this matrix depends.
     exact = frames(model, regroup=False)
     motions = joint_motions(recorder, model, exact, orders)
@@ -195,7 +203,7 @@ def _coriolis_matrix(
         column = formulation.sum_loads(column, momentum(carried[i], *rates[i]))
         moving = momentum_of_joint(motions[i].joint, carried[i])
         for j, load in handed_on(model, motions, i, column):
-            entries.add(j, i, formulation.effort(motions[j].joint, load)[0])
+            entries.add(j, i, formulation.effort(motions[j].joint, load))
         for first, by in ((row, screws), (moving, rates)):
             for j, load in handed_on(model, motions, i, first):
                 if i != j:
@@ -313,7 +321,7 @@ def handed_on(
         if i == BASE or p == BASE and not to_base:
             return
         joint, q, turn = motions[i]
-        load = formulation.backward(joint, turn, [q], load)
+        load = formulation.backward(joint, turn, q, load)
         i = p
 
 
@@ -331,7 +339,7 @@ def bracket(V: Screw, S: Screw) -> Screw:
 
 def power(load: Load, S: Screw) -> Number:
     """Power of a load on a body with a twist."""
-    power: Number = dot(load.n[0], S[0]) + dot(load.f[0], S[1])
+    power: Number = dot(load.n, S[0]) + dot(load.f, S[1])
     return power
 
 
@@ -382,7 +390,7 @@ def momentum(body: Body, e: Vector, u: Vector) -> Load:
     n = product(complement(full_matrix(body.J)), e)
     n = plus_cross(n, body.h, u)
     f = plus_cross(scaled(body.mass, u), e, body.h)
-    return Load([n], [f])
+    return Load(n, f)
 
 
 def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
@@ -394,7 +402,7 @@ def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
     n = plus_scaled(n, joint.slide, (y, -x, 0.0))
     f = plus_scaled(f, joint.turn, (-y, x, 0.0))
     f = plus_scaled(f, joint.slide, (0.0, 0.0, body.mass))
-    return Load([n], [f])
+    return Load(n, f)
 
 
 def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
@@ -443,7 +451,7 @@ def flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     n = plus_cross(plus_scaled(n, -whole, u), flow.b, u)
     f = plus_cross(scaled(whole, e), flow.a, u)
     He = product(flow.H, e)
-    return Load([n], [plus_scaled(f, -1.0, He)])
+    return Load(n, plus_scaled(f, -1.0, He))
 
 
 def transposed_flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
@@ -453,7 +461,7 @@ def transposed_flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     Hu = product(H, u)
     f = plus_product(scaled(-whole, e), H, e)
     f = plus_cross(plus_cross(f, e, flow.b), u, flow.a)
-    return Load([plus_scaled(n, -1.0, Hu)], [f])
+    return Load(plus_scaled(n, -1.0, Hu), f)
 
 
 def _shifted_body(body: Body, d: Vector) -> Body:

@@ -5,9 +5,9 @@ the efforts Q(q, qd, q2d) by its arguments,
 
     dQ^(m)/dq^(k) = sum over l = 0, 1, 2 of binomial(m, k - l) F_l^(m - k + l).
 
-F_0 and F_1 come from what each joint carries, as the mass matrix does, and power series in time
-give their derivatives. With S the screw of a joint, V and A twist and acceleration of its body (A
-of the base is -g), M the bodies that the joint carries and W the wrench that moves them,
+F_0 and F_1 come from what each joint carries, as the mass matrix does, and jets give their
+derivatives. With S the screw of a joint, V and A twist and acceleration of its body (A of the base
+is -g), M the bodies that the joint carries and W the wrench that moves them,
 
     D = ad_V S,  E = ad_A S + ad_V D,  B = sum -ad_V^T M - M ad_V + co(M V),  co(h) y = -ad_y^T h,
 
@@ -51,7 +51,14 @@ from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 from hodyn_ros.engine import formulation, matrix_program
-from hodyn_ros.engine.formulation import Body, Load
+from hodyn_ros.engine.formulation import (
+    NO_LOAD,
+    Body,
+    JointMotion,
+    Load,
+    screw_of_child,
+    twist_of_child,
+)
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
 from hodyn_ros.engine.program import (
@@ -64,16 +71,9 @@ from hodyn_ros.engine.program import (
 )
 from hodyn_ros.engine.robot_program import (
     RecordedFriction,
+    joint_motion,
     load_in_link_axes,
     motion_inputs,
-)
-from hodyn_ros.engine.taylor import (
-    JointMotion,
-    derivatives,
-    from_derivatives,
-    joint_motion,
-    screw_of_child,
-    twist_of_child,
 )
 from hodyn_ros.engine.vectors import (
     AXIS,
@@ -95,6 +95,7 @@ from hodyn_ros.engine.vectors import (
     transposed,
 )
 from hodyn_ros.lie import se3
+from hodyn_ros.lie.jets import derivatives
 from hodyn_ros.model.assembly import BASE
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ def partials_program(
     recorder, n, orders = Recorder(), model.n_joints, K - 2
     F = _by_the_state(recorder, model, orders, wrenches)
     friction = RecordedFriction(recorder, model)
-    for i, _, slopes in friction.series(motion_inputs(recorder, model, orders + 1)[1:]):
-        F[1].add(i, i, from_derivatives(slopes))
+    for i, _, slope in friction.of_laws(motion_inputs(recorder, model, orders + 1)[1:]):
+        F[1].add(i, i, slope)
     series = [[derivatives(value, orders) for value in entries.values] for entries in F]
     for place in range(orders * n * K * n):
         m, i, k, j = place // (n * K * n), place // (K * n) % n, place // n % K, place % n
@@ -143,7 +144,7 @@ def _by_the_state(
     fields, loads, momenta = _of_the_bodies(model, frames, whole, motions)
     for i, p in matrix_program.from_the_ends(model):
         joint, q, turn = motions[i]
-        passed = formulation.backward(joint, turn, [q], loads[i])
+        passed = formulation.backward(joint, turn, q, loads[i])
         loads[p] = formulation.sum_loads(loads[p], passed)
         momenta[p] = _sum(momenta[p], motions[i], momenta[i])
     applied = _of_the_wrenches(recorder, model, frames, motions, wrenches)
@@ -179,20 +180,19 @@ def _of_the_bodies(
     model: RobotModel, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
-    moved = {BASE: formulation.base_motion(scaled(-1.0, vector(frames.gravity)), 0)}
+    up, orders = scaled(-1.0, vector(frames.gravity)), len(motions[0].q)
+    moved = {BASE: formulation.base_motion(up, orders - 1)}
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
-    for i, ((joint, _, turn), body) in enumerate(zip(motions, frames.bodies)):
-        p, rate = int(model.parent[i]), whole[i].q.rate()
-        q = [whole[i].q, rate, rate.rate()]
-        turn = turn._replace(rates=[joint.turn * x for x in q[1:]])
+    for i, (motion, body) in enumerate(zip(whole, frames.bodies)):
+        (joint, q, turn), p = motion, int(model.parent[i])
         moved[i] = formulation.forward(joint, turn, q, moved[p])
-        twists[i] = twist_of_child(whole[i], *twists[p])
+        twists[i] = twist_of_child(motion, *twists[p])
         w2, v2 = (scaled(2.0, part) for part in twists[i])
         S = matrix_program.screw_of(joint)
         D, D2 = (matrix_program.bracket(twist, S) for twist in (twists[i], (w2, v2)))
         # E in the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
-        (a,), (B,) = moved[i].a, moved[i].B
+        _, a, B = moved[i]
         along = (B[0][2], B[1][2], B[2][2])
         u = plus_cross(scaled(joint.slide, along), a, S[0])
         E = scaled(joint.turn, along), plus_cross(u, v2, D[0])
@@ -217,21 +217,20 @@ def _of_the_wrenches(
     wrenches: Sequence[Attachment],
 ) -> list[Applied]:
     """What wrenches add, for each joint."""
-    nothing = Load([ZERO], [ZERO])
-    found = [Applied(nothing, nothing)] * model.n_bodies
+    found = [Applied(NO_LOAD, NO_LOAD)] * model.n_bodies
     for number, wrench in enumerate(wrenches):
         i, pose = model.link(wrench.link)
         if i == BASE:
             continue
         pose = se3.inverse(frames.poses[i]) @ pose
         arm: Vector = position(pose)
-        load = _wrench(recorder, wrench, number, len(motions[i].q.coefficients))
+        load = _wrench(recorder, wrench, number, len(motions[i].q))
         if wrench.expressed_in == 'body':
             load = load_in_link_axes(load, pose)
         else:
             load = _from_base(load, wrench, model, frames, motions, i)
         if wrench.expressed_in == 'hybrid':
-            load = formulation.load_about_origin(load, [arm])
+            load = formulation.load_about_origin(load, arm)
         for j, carried in matrix_program.handed_on(model, motions, i, load):
             joint, q, turn = motions[j]
             own = _applied(
@@ -248,14 +247,8 @@ def _wrench(recorder: Recorder, wrench: Attachment, number: int, orders: int) ->
     """Moment and force as given, with their time derivatives, acting on the environment."""
     sign = 1.0 if wrench.acting == 'on_environment' else -1.0
     start = 6 * orders * number
-    return formulation.load_of(
-        [
-            from_derivatives(
-                [sign * recorder.input('wrench', start + 6 * k + c) for k in range(orders)]
-            )
-            for c in range(6)
-        ]
-    )
+    values = (recorder.input('wrench', start + k) for k in range(6 * orders))
+    return formulation.load_of([sign * value for value in values])
 
 
 def _from_base(
@@ -271,8 +264,8 @@ def _from_base(
     if wrench.expressed_in == 'hybrid':
         base[:3, 3] = 0.0
     load = load_in_link_axes(load, base)
-    n, f = load.n[0], load.f[0]
-    way = [j for j, _ in matrix_program.handed_on(model, motions, i, Load([ZERO], [ZERO]))]
+    n, f = load
+    way = [j for j, _ in matrix_program.handed_on(model, motions, i, NO_LOAD)]
     for j in reversed(way):
         if wrench.expressed_in == 'spatial':
             f, n = screw_of_child(motions[j], f, n)
@@ -280,21 +273,20 @@ def _from_base(
             n, f = (
                 formulation.to_child(motions[j].joint, motions[j].turn, v) for v in (n, f)
             )
-    return Load([n], [f])
+    return Load(n, f)
 
 
 def _applied(expressed_in: str, S: Screw, load: Load, arm: Vector) -> Applied:
     """What one wrench adds for a joint with a screw, all about the origin of its frame."""
-    nothing, moved = Load([ZERO], [ZERO]), _turned(S, load)
+    moved = _turned(S, load)
     if expressed_in == 'body':
-        return Applied(moved, nothing)
+        return Applied(moved, NO_LOAD)
     if expressed_in == 'spatial':
-        return Applied(nothing, moved)
-    f = load.f[0]
+        return Applied(NO_LOAD, moved)
     velocity = plus_cross(S[1], S[0], arm)
-    across = cross(f, S[0])
-    of_point = Load([cross(arm, across)], [across])
-    column = Load([cross(velocity, f)], [ZERO])
+    across = cross(load.f, S[0])
+    of_point = Load(cross(arm, across), across)
+    column = Load(cross(velocity, load.f), ZERO)
     return Applied(column, formulation.sum_loads(moved, of_point))
 
 
@@ -329,20 +321,18 @@ def _sum(momenta: Momenta, motion: JointMotion, of_child: Momenta) -> Momenta:
 def _column(momenta: Momenta, y: Screw) -> Load:
     """Product B y."""
     n = product(complement(momenta.P), y[0])
-    return Load([n], [cross(y[0], momenta.f)])
+    return Load(n, cross(y[0], momenta.f))
 
 
 def _row(momenta: Momenta, y: Screw) -> Load:
     """Product of the transpose of B with y."""
-    moment = _column(Momenta(momenta.f, transposed(momenta.P)), y).n[0]
-    return Load([plus_cross(moment, momenta.f, y[1])], [ZERO])
+    moment = _column(Momenta(momenta.f, transposed(momenta.P)), y).n
+    return Load(plus_cross(moment, momenta.f, y[1]), ZERO)
 
 
 def _turned(S: Screw, W: Load) -> Load:
     """Product -ad_S^T W: the change of a load that moves along with the screw."""
-    n = cross(S[0], W.n[0])
-    f = cross(S[0], W.f[0])
-    return Load([plus_cross(n, S[1], W.f[0])], [f])
+    return Load(plus_cross(cross(S[0], W.n), S[1], W.f), cross(S[0], W.f))
 
 
 # --- Regressor -----------------------------------------------------------------------------------
@@ -357,14 +347,13 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
     recorder, frames = Recorder(), frames_of(model)
     orders, size = K - 2, model.n_joints * 10 * model.n_bodies
     values: list[Number] = [0.0] * (orders * size)
-    motions = {BASE: formulation.base_motion(scaled(-1.0, vector(frames.gravity)), 0)}
+    up = scaled(-1.0, vector(frames.gravity))
+    motions = {BASE: formulation.base_motion(up, orders - 1)}
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
     for i, p in enumerate(model.parent.tolist()):
         joint, own = frames.joints[i], int(model.coordinate[i])
         moving = joint_motion(recorder, model, joint, i, i, K)
-        q = [moving.q, moving.q.rate(), moving.q.rate().rate()]
-        turn = moving.turn._replace(rates=[joint.turn * x for x in q[1:]])
-        motions[i] = formulation.forward(joint, turn, q, motions[p])
+        motions[i] = formulation.forward(joint, moving.turn, moving.q, motions[p])
         moving = moving.first(orders)
         jacobian = {j: screw_of_child(moving, *screw) for j, screw in jacobians[p].items()}
         e, u = jacobian.get(own, (ZERO, ZERO))
@@ -376,16 +365,12 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
         # In the axes of the model's frame, about its origin, whose position is d.
         x, y, z = (vector(without_rounding(row, 1.0)) for row in frames.poses[i][:3, :3])
         R, d = (x, y, z), position(se3.inverse(frames.poses[i]))
-        (a,), (B,) = motions[i].a, motions[i].B
-        a = product(R, plus_product(a, B, d))
-        w = [product(R, v) for v in motions[i].w]
-        (B,), ((_, products),) = (
-            formulation.acceleration_matrices(w),
-            formulation.squares(w),
-        )
+        w, a, B = motions[i]
+        w, a = product(R, w), product(R, plus_product(a, B, d))
+        B, (_, products) = formulation.acceleration_matrix(w), formulation.squares(w)
         for j, (e, u) in jacobian.items():
             u = product(R, plus_cross(u, e, d))
-            row = _of_parameters(a, w[1], products, B, product(R, e), u)
+            row = _of_parameters(a, formulation.rate(w), products, B, product(R, e), u)
             for place, value in enumerate(row, 10 * (j * model.n_bodies + i)):
                 values[place::size] = derivatives(value, orders)
     recorder.outputs('term', values)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 import numpy as np
 
 from hodyn_ros.checks import Array
+from hodyn_ros.lie.jets import Jet
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
@@ -105,17 +106,23 @@ class Scalar:
         return Scalar(self.recorder, self.step, not self.negative)
 
     def __add__(self, other: Number) -> Number:
+        if isinstance(other, Jet):
+            return NotImplemented
         return self.recorder.sum(self, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Number) -> Number:
+        if isinstance(other, Jet):
+            return NotImplemented
         return self.recorder.sum(self, -other)
 
     def __rsub__(self, other: Number) -> Number:
         return self.recorder.sum(-self, other)
 
     def __mul__(self, other: Number) -> Number:
+        if isinstance(other, Jet):
+            return NotImplemented
         return self.recorder.product(self, other)
 
     __rmul__ = __mul__

@@ -12,27 +12,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from math import comb, tanh
+from math import tanh
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import BodyMotion, Load, Place, Turn
+from hodyn_ros.engine.formulation import (
+    NO_LOAD,
+    BodyMotion,
+    JointFrame,
+    JointMotion,
+    Load,
+    Place,
+    Turn,
+)
 from hodyn_ros.engine.frames import Frames, frames_of, vector, without_rounding
 from hodyn_ros.engine.frames import position as frame_position
 from hodyn_ros.engine.program import (
     Attachment,
-    Number,
     Part,
     Recorder,
     RobotProgram,
     StraightLineProgram,
 )
-from hodyn_ros.engine.vectors import ZERO, Vector, dot, scaled
+from hodyn_ros.engine.vectors import Number, Vector, dot, scaled
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
+from hodyn_ros.lie.jets import Jet, constant, derivatives, leibniz
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import (
     LAWS,
@@ -120,6 +128,23 @@ def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
     ]
 
 
+def joint_position(model: RobotModel, i: int, motion: Rows) -> Jet:
+    """Position of the joint of body i, from those of the independent joints."""
+    j = int(model.coordinate[i])
+    return float(model.multiplier[i]) * Jet(row[j] for row in motion) + float(
+        model.offset[i]
+    )
+
+
+def joint_motion(
+    recorder: Recorder, model: RobotModel, joint: JointFrame, i: int, place: int, K: int
+) -> JointMotion:
+    """Motion of the joint of body i, which has a place in the inputs 'sine' and 'cosine'."""
+    q = joint_position(model, i, motion_inputs(recorder, model, K))
+    sine, cosine = recorder.input('sine', place), recorder.input('cosine', place)
+    return JointMotion(joint, q, formulation.turn_of(joint, sine, cosine, q))
+
+
 class _Swept(NamedTuple):
     """What a sweep from the base outwards finds, by the index of the body, `BASE` included."""
 
@@ -186,35 +211,20 @@ class RigidBodies:
         swept = self.outwards(motion, order)._replace(loads=loads)
         return self._inwards(motion, order, swept, np.zeros(self.model.n_bodies), False)
 
-    def _positions(self, motion: Rows) -> Rows:
-        """Positions of the joints of all bodies and derivatives; a row for each body."""
-        model = self.model
-        q = [
-            [float(model.multiplier[i]) * row[int(model.coordinate[i])] for row in motion]
-            for i in range(model.n_bodies)
-        ]
-        for i in range(model.n_bodies):
-            q[i][0] = q[i][0] + float(model.offset[i])
-        return q
-
     def outwards(self, motion: Rows, order: int, base: BodyMotion | None = None) -> _Swept:
         """Sweep from the base outwards: motions, places and inertial loads of the bodies."""
         model, frames, recorder = self.model, self.frames, self.recorder
-        q = self._positions(motion)
+        q = [joint_position(model, i, motion) for i in range(model.n_bodies)]
         up = scaled(-1.0, vector(frames.gravity))
         rest = formulation.base_motion(up, order)
         motions = {BASE: rest if base is None else base}
         relative = {BASE: rest}
+        x, y, z = (vector(axis) for axis in frames.base[:3, :3])
         position = vector(frames.base[:3, :3].T @ frames.base[:3, 3])
-        places = {
-            BASE: Place(
-                tuple(vector(axis) for axis in frames.base[:3, :3]),  # type: ignore[arg-type]
-                [position, *[ZERO] * order],
-            )
-        }
+        px, py, pz = (constant(component, order + 1) for component in position)
+        places = {BASE: Place((x, y, z), (px, py, pz))}
         turns: list[Turn] = []
-        nothing = Load([ZERO] * (order + 1), [ZERO] * (order + 1))
-        loads = {BASE: nothing}
+        loads = {BASE: NO_LOAD}
         if base is not None:
             loads[BASE] = formulation.inertial_load(frames.base_body, base)
         for i in range(model.n_bodies):
@@ -254,9 +264,9 @@ class RigidBodies:
         place = swept.places[i]
         applied = formulation.load_from_base(given, place, swept.relative[i])
         # From the link's origin or the base's; the arm leads there from the body's.
-        arm = [scaled(-1.0, p) for p in place.p]
+        arm = scaled(-1.0, place.p)
         if wrench.expressed_in == 'hybrid':
-            arm = [frame_position(pose)]
+            arm = frame_position(pose)
         return formulation.load_about_origin(applied, arm)
 
     def _inwards(
@@ -264,15 +274,16 @@ class RigidBodies:
     ) -> Rows:
         """Sweep towards the base: efforts, while loads are summed up, on the base if so asked."""
         model, frames, loads = self.model, self.frames, swept.loads
-        q = self._positions(motion)
+        q = [joint_position(model, i, motion) for i in range(model.n_bodies)]
         efforts: Rows = [[0.0] * model.n_joints for _ in range(order + 1)]
         for i in reversed(range(model.n_bodies)):
-            own = formulation.effort(frames.joints[i], loads[i])
-            rotor, multiplier = float(armature[i]), float(model.multiplier[i])
-            for k in range(order + 1):
-                value = own[k] + rotor * q[i][k + 2]
-                j = int(model.coordinate[i])
-                efforts[k][j] = efforts[k][j] + multiplier * value
+            j, own = (
+                int(model.coordinate[i]),
+                formulation.effort(frames.joints[i], loads[i]),
+            )
+            own = own + float(armature[i]) * q[i][2:]
+            for row, value in zip(efforts, float(model.multiplier[i]) * own):
+                row[j] = row[j] + value
             p = int(model.parent[i])
             if p != BASE or to_base:
                 turn = swept.turns[i]
@@ -297,8 +308,8 @@ def load_in_link_axes(values: Load, pose: Array) -> Load:
         x, y, z = (dot(axis, v) for axis in axes)
         return (x, y, z)
 
-    load = Load([turned(v) for v in values.n], [turned(v) for v in values.f])
-    return formulation.load_about_origin(load, [frame_position(pose)])
+    load = Load(turned(values.n), turned(values.f))
+    return formulation.load_about_origin(load, frame_position(pose))
 
 
 # --- Friction -----------------------------------------------------------------------------------
@@ -349,24 +360,22 @@ class RecordedFriction:
 
     def add_to(self, efforts: Rows, motion: Rows) -> None:
         """Add friction to efforts, for as many orders as they have."""
-        for i, values, _ in self.series(motion[1 : len(efforts) + 1]):
+        for i, effort, _ in self.of_laws(motion[1 : len(efforts) + 1]):
             j, multiplier = int(self.model.coordinate[i]), float(self.model.multiplier[i])
-            for row, value in zip(efforts, values):
+            for row, value in zip(efforts, derivatives(effort, len(efforts))):
                 row[j] = row[j] + multiplier * value
 
-    def series(self, velocity: Rows) -> list[tuple[int, list[Number], list[Number]]]:
-        """Effort of each law, its derivative by the velocity, and their time derivatives.
+    def of_laws(self, velocity: Rows) -> list[tuple[int, Number, Number]]:
+        """Effort of each law and its derivative by the velocity, jets or constants.
 
         With the body; the velocities are those of the independent joints, for each derivative.
         """
         found = []
         for which, (i, law) in enumerate(self._laws):
             j, multiplier = int(self.model.coordinate[i]), float(self.model.multiplier[i])
-            moving = [multiplier * row[j] for row in velocity]
-            parts = self._series(which, law, moving) if multiplier else ([], [])
-            rest: list[Number] = [0.0] * len(moving)
-            values, slopes = ([*part, *rest][: len(moving)] for part in parts)
-            found.append((i, values, slopes))
+            if multiplier:
+                moving = multiplier * Jet(row[j] for row in velocity)
+                found.append((i, *self._of_law(which, law, moving)))
         return found
 
     def arguments(self) -> StraightLineProgram:
@@ -376,109 +385,67 @@ class RecordedFriction:
         recorder.outputs('velocity', self._velocities.values())
         return recorder.program()
 
-    def _series(
-        self, which: int, law: FrictionLaw, moving: Sequence[Number]
-    ) -> tuple[Sequence[Number], Sequence[Number]]:
-        """See `series`; what is left out at the end is zero."""
+    def _of_law(self, which: int, law: FrictionLaw, v: Jet) -> tuple[Number, Number]:
+        """Effort, and its derivative by the velocity."""
         if isinstance(law, Viscous):
-            return [law.coefficient * value for value in moving], [law.coefficient]
+            return law.coefficient * v, law.coefficient
         if isinstance(law, Offset):
-            return [law.value], []
+            return law.value, 0.0
         if isinstance(law, Sigmoid):
             height, scale = 0.5 * law.phi1, 0.5 * law.phi2
-            shape, slope = self._step(which, scale, scale * (moving[0] + law.phi3), moving)
-            shape[0] = shape[0] - tanh(scale * law.phi3)
-            return [height * value for value in shape], [
-                height * scale * value for value in slope
-            ]
+            shape, slope = self._step(which, scale * (v + law.phi3))
+            return height * (shape - tanh(scale * law.phi3)), height * scale * slope
         assert isinstance(law, (Coulomb, Stribeck))
-        shape, slope = self._direction(which, law.smoothing, moving)
+        shape, slope = self._direction(which, law.smoothing, v)
         if isinstance(law, Stribeck):
-            shape, slope = self._falling(which, law, shape, slope, moving)
-        return [law.level * value for value in shape], [
-            law.level * value for value in slope
-        ]
+            x = 1.0 / law.velocity * v
+            decay = self._decay(which, x)
+            falling = -2.0 / law.velocity * (x * decay)
+            shape, slope = decay * shape, decay * slope + falling * shape
+        return law.level * shape, law.level * slope
 
-    def _direction(
-        self, which: int, smoothing: float, moving: Sequence[Number]
-    ) -> tuple[list[Number], list[Number]]:
-        """Series of tanh(v / smoothing), or of the sign of v, and of its derivative by v."""
+    def _direction(self, which: int, smoothing: float, v: Jet) -> tuple[Number, Number]:
+        """Give tanh(v / smoothing), or the sign of v, and its derivative by v."""
         if smoothing > 0.0:
-            scale = 1.0 / smoothing
-            shape, slope = self._step(which, scale, scale * moving[0], moving)
-            return shape, [scale * value for value in slope]
-        rest: list[Number] = [0.0] * (len(moving) - 1)
-        self._velocities[which] = moving[0]
+            shape, slope = self._step(which, 1.0 / smoothing * v)
+            return shape, 1.0 / smoothing * slope
+        self._velocities[which] = v[0]
         index = list(self._velocities).index(which)
-        return [self.recorder.input('direction', index), *rest], [0.0, *rest]
+        return self.recorder.input('direction', index), 0.0
 
-    def _falling(
-        self,
-        which: int,
-        law: Stribeck,
-        shape: Sequence[Number],
-        slope: Sequence[Number],
-        moving: Sequence[Number],
-    ) -> tuple[list[Number], list[Number]]:
-        """Series of exp(-(v / law.velocity)^2) times a direction, and of its derivative by v."""
-        x = [1.0 / law.velocity * value for value in moving]
-        orders = range(len(x))
-        decay = self._decay(which, x)
-        falling = [-2.0 / law.velocity * _product(x, decay, k) for k in orders]
-        slope = [_product(decay, slope, k) + _product(falling, shape, k) for k in orders]
-        return [_product(decay, shape, k) for k in orders], slope
+    def _step(self, which: int, x: Jet) -> tuple[Jet, Jet]:
+        """Give tanh(x) and its derivative by x."""
+        self._steps[which] = x[0]
+        return step(self.recorder, list(self._steps).index(which), x.rate())
 
-    def _step(
-        self, which: int, scale: float, x: Number, moving: Sequence[Number]
-    ) -> tuple[list[Number], list[Number]]:
-        """Series of tanh(x) and its derivative by x, which is linear in the velocity."""
-        self._steps[which] = x
-        index = list(self._steps).index(which)
-        return step_series(self.recorder, index, [scale * value for value in moving[1:]])
-
-    def _decay(self, which: int, x: Sequence[Number]) -> list[Number]:
-        """Series of exp(-x^2)."""
+    def _decay(self, which: int, x: Jet) -> Jet:
+        """Give exp(-x^2)."""
         place = -1 - which  # beside the other step of this law
         self._steps[place] = 0.5 * x[0] * x[0]
         index = list(self._steps).index(place)
         inverse = self.recorder.inverse(1.0 + self.recorder.input('shape', index), 0.0)
         decay = [self.recorder.input('slope', index) * inverse * inverse]
-        rates = [-1.0 * _product(x, x, k) for k in range(1, len(x))]
+        rates = -(x * x).rate()
         for k in range(len(rates)):
-            decay.append(_product(decay, rates, k))
-        return decay
+            decay.append(leibniz(decay, rates, k))
+        return Jet(decay)
 
 
-def step_series(
-    recorder: Recorder, index: int, rates: Sequence[Number]
-) -> tuple[list[Number], list[Number]]:
-    """Series of tanh(x), and of its derivative by x.
+def step(recorder: Recorder, index: int, rate: Jet) -> tuple[Jet, Jet]:
+    """Give tanh(x), and its derivative by x.
 
     Parameters
     ----------
     recorder : Recorder
     index : int
         Place of tanh(x) and its derivative in the inputs 'shape' and 'slope'.
-    rates : sequence of Number
-        Derivatives of x from 1 on.
-
-    Returns
-    -------
-    shape, slope : list of Number
-        One more than there are rates.
+    rate : Jet
+        Of x.
     """
     shape: list[Number] = [recorder.input('shape', index)]
     slope: list[Number] = [recorder.input('slope', index)]
-    # tanh' = slope x' and slope' = -2 tanh slope x' = -2 tanh tanh', by Leibniz's rule.
-    for k in range(len(rates)):
-        shape.append(_product(slope, rates, k))
-        slope.append(-2.0 * _product(shape, shape[1:], k))
-    return shape, slope
-
-
-def _product(a: Sequence[Number], b: Sequence[Number], k: int) -> Number:
-    """Return the k-th derivative of a product."""
-    result: Number = 0.0
-    for j in range(k + 1):
-        result = result + float(comb(k, j)) * a[j] * b[k - j]
-    return result
+    # tanh' = slope x' with slope = 1 - tanh^2.
+    for k in range(len(rate)):
+        shape.append(leibniz(slope, rate, k))
+        slope.append(-leibniz(shape, shape, k + 1))
+    return Jet(shape), Jet(slope)

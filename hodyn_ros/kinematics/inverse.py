@@ -45,7 +45,8 @@ from hodyn_ros.kinematics.redundancy import (
     SampledPath,
     TaskSystem,
 )
-from hodyn_ros.lie import leibniz, so3
+from hodyn_ros.lie import so3
+from hodyn_ros.lie.jets import Jet, leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.names import EXPRESSIONS
 
@@ -297,13 +298,12 @@ def hybrid_from(pose: Array, V: Array, expressed_in: str) -> Array:
         return V
     if expressed_in == 'body':
         return hybrid_from_body(pose, V)
-    omega, v = V[..., :3], V[..., 3:]
+    omega, v = Jet.along(V[..., :3], -2), Jet.along(V[..., 3:], -2)
     # The velocity of the link origin is v + omega x r; its derivatives give those of r in turn.
-    r = pose[..., None, :3, 3]
-    for k in range(V.shape[-2]):
-        turned = leibniz.bilinear(cross, omega, r, k + 1)[..., k, :]
-        r = np.concatenate([r, (v[..., k, :] + turned)[..., None, :]], axis=-2)
-    return np.concatenate([omega, r[..., 1:, :]], axis=-1)
+    r = [pose[..., :3, 3]]
+    for k in range(len(v)):
+        r.append(v[k] + leibniz(omega, r, k, cross))
+    return np.concatenate([V[..., :3], Jet(r).rate().array(-2)], axis=-1)
 
 
 def _sorted_redundancy(

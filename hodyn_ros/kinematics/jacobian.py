@@ -23,7 +23,7 @@ from hodyn_ros.kinematics.joints import (
     hybrid_from_body,
     link_or_tip,
 )
-from hodyn_ros.lie import leibniz, se3
+from hodyn_ros.lie import Jet, leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import EXPRESSIONS
@@ -83,8 +83,8 @@ def jacobian(
 
         closed = ClosedMotion(model, samples)
         of_tree = jacobian(model.closure.tree, closed.motion, link, expressed_in)
-        of_independent = leibniz.products([*np.moveaxis(of_tree, 1, 0)], closed.G(K))
-        return np.stack(of_independent, axis=1).reshape(*batch, K, 6, n)
+        of_independent = Jet.along(of_tree, 1) @ Jet(closed.G(K))
+        return of_independent.array(1).reshape(*batch, K, 6, n)
     N = len(samples)
     J = np.zeros((N, K, 6, n))
     path = bodies_to(model, link)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import Array, first_not_finite
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.lie import leibniz, se3, so3
+from hodyn_ros.lie.jets import Jet, sine_cosine
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import listed
 
@@ -233,19 +234,19 @@ class JointTransforms:
     def __init__(self, model: RobotModel, coordinates: Array) -> None:
         series = np.swapaxes(coordinates, -1, -2)
         N, n_bodies, self.K = series.shape
-        sine, cosine = leibniz.sin_cos(series)
+        q = Jet.along(coordinates, 1)
+        sine, cosine = sine_cosine(q)
         turns, self._to_body, self._to_parent = _constants(model)
         self._terms = self._to_body.shape[-1] // 6
         f = np.zeros((N, n_bodies, self.K, self._terms))
         f[..., 0, 0] = 1.0
-        f[..., 1] = np.where(turns[:, None], -sine, -series)
-        f[..., 2] = np.where(turns[:, None], -cosine, 0.0)
+        f[..., 1] = np.where(turns[:, None], -sine.array(-1), -series)
+        f[..., 2] = np.where(turns[:, None], -cosine.array(-1), 0.0)
         f[..., 0, 2] += turns
         m, j = np.ogrid[: self.K, : self.K]
         if self._terms == 5:
-            q_times = leibniz.multiplication(series)
-            f[..., 3] = -(q_times @ cosine[..., None])[..., 0]
-            f[..., 4] = (q_times @ sine[..., None])[..., 0]
+            f[..., 3] = -(q * cosine).array(-1)
+            f[..., 4] = (q * sine).array(-1)
         # [N, body, m, j, b] = binomial(m, j) f_b^(m-j), flattened over (j, b).
         self._series = (
             f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_reach
 from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
-from hodyn_ros.lie import leibniz
+from hodyn_ros.lie.jets import Jet, leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.names import listed
 
@@ -414,7 +415,6 @@ class LeastNormSystem(NamedTuple):
         motion = np.zeros((N, K, q.shape[1]))
         motion[:, 0] = q
         KKT = self._matrix(system.matrix(system.chain.pose_and_jacobian(q)[1]), damping)
-        table = leibniz.binomials(K)
         solutions: list[Array] = []
         for m in range(K - 1):
             top = self._wanted(motion[:, m], m)
@@ -427,8 +427,8 @@ class LeastNormSystem(NamedTuple):
                 M[:, 1:, len(system.rows) :] = 0.0
                 for j in range(1, m + 1):
                     x, y = solutions[m - j][:, :u, None], solutions[m - j][:, u:, None]
-                    top = top - table[m, j] * (np.swapaxes(M[:, j], -1, -2) @ y)[..., 0]
-                    bottom = bottom - table[m, j] * (M[:, j] @ x)[..., 0]
+                    top = top - comb(m, j) * (np.swapaxes(M[:, j], -1, -2) @ y)[..., 0]
+                    bottom = bottom - comb(m, j) * (M[:, j] @ x)[..., 0]
             right = np.concatenate([top, bottom], axis=-1)
             solutions.append(np.linalg.solve(KKT, right[..., None])[..., 0])
             motion[:, m + 1, system.unknown] = solutions[m][:, :u] * system.scale
@@ -559,13 +559,12 @@ def _quaternion_series(R: Array, omega: Array) -> Array:
     first = Rotation.from_matrix(R).as_quat()
     turned = np.sum(first[1:] * first[:-1], axis=1) < 0.0
     signs = np.concatenate([[1.0], np.cumprod(np.where(turned, -1.0, 1.0))])
-    series: Array = (first * signs[:, None])[:, None]
+    p = [first * signs[:, None]]
     half = np.concatenate([0.5 * omega, np.zeros((*omega.shape[:-1], 1))], axis=-1)
     for k in range(omega.shape[1]):
         # dp/dt = (omega / 2) p, differentiated k times.
-        product = leibniz.bilinear(_multiplied, half, series, k + 1)
-        series = np.concatenate([series, product[:, k:]], axis=1)
-    return series
+        p.append(leibniz(Jet.along(half, 1), p, k, _multiplied))
+    return Jet(p).array(1)
 
 
 def _multiplied(p: Array, r: Array) -> Array:

@@ -2,6 +2,8 @@
 
 A series is an array with an axis of K entries: entry k is the k-th time derivative. The product of
 two series is again a series of K entries, (f g)^(m) = sum over j of binomial(m, j) f^(j) g^(m-j).
+For products of which every call takes long beside what it computes, such as that of screws, one
+call serves all terms: one sample takes half the time or less that it takes with `jets`.
 """
 
 from __future__ import annotations
@@ -39,41 +41,6 @@ def multiplication(f: Array) -> Array:
     K = f.shape[-1]
     m, j = np.ogrid[:K, :K]
     return f[..., np.maximum(m - j, 0)] * binomials(K)
-
-
-def product(f: Array, g: Array) -> Array:
-    """Series of the product of two scalar series, by Leibniz's rule.
-
-    Parameters
-    ----------
-    f, g : ndarray, shape (..., K)
-        Entry k is the k-th time derivative. Leading axes broadcast.
-
-    Returns
-    -------
-    ndarray, shape (..., K)
-    """
-    out: Array = (multiplication(f) @ g[..., None])[..., 0]
-    return out
-
-
-def compose(derivatives: Array, x: Array) -> Array:
-    """Series (..., K) of f(x(t)), from f and its derivatives at x(t) (..., >= K) and x (..., K).
-
-    With g_j = f^(j)(x(t)) the chain rule reads d/dt g_j = g_(j+1) x', and Leibniz's rule gives all
-    higher derivatives: g_j^(i+1) = sum over l of binomial(i, l) g_(j+1)^(l) x^(i-l+1). This is Faa
-    di Bruno's formula, computed without its partitions.
-    """
-    K = x.shape[-1]
-    table = binomials(K)
-    # levels[j][..., i] is the i-th time derivative of f^(j)(x(t)), known for i <= filled order.
-    levels = [derivatives[..., j : j + 1] for j in range(K)]
-    for i in range(K - 1):
-        rates = table[i, : i + 1] * x[..., i + 1 : 0 : -1]
-        for j in range(K - 1 - i):
-            new = (levels[j + 1][..., : i + 1] * rates).sum(axis=-1, keepdims=True)
-            levels[j] = np.concatenate((levels[j], new), axis=-1)
-    return levels[0] if K else x
 
 
 def bilinear(

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.inverse import friction_efforts
 from hodyn_ros.errors import TrajectoryError
-from hodyn_ros.lie.leibniz import compose
+from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.model.limits import LimitedJoints, MotionLimits, velocity_use
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.retiming.scaling import (
@@ -223,8 +223,8 @@ class RestingPath:
             [rad] or [m].
         """
         sigma = self.parameter(np.asarray(t, dtype=np.float64), highest_derivative + 1)
-        outer = np.swapaxes(self._path(sigma[..., 0], highest_derivative), -1, -2)
-        return np.swapaxes(compose(outer, sigma[..., None, :]), -1, -2)
+        outer = Jet.along(self._path(sigma[..., 0], highest_derivative), -2)
+        return compose(outer, Jet.along(sigma[..., None], -2)).array(-2)
 
 
 def _advance(first: int, last: int) -> Array:

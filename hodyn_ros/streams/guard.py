@@ -7,7 +7,7 @@ import numpy as np
 from hodyn_ros.control.guards import AT_REST, Bounds
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.errors import MotionError
-from hodyn_ros.lie.leibniz import compose
+from hodyn_ros.lie.jets import Jet, compose
 from hodyn_ros.model.limits import LimitCheck, MotionLimits, find_violations
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.trajectory.piecewise import PiecewiseMotion
@@ -50,7 +50,7 @@ class SlowedMotion:
         pace = self._time(time)[:, 0]
         if pace[0] > self._ends[1]:
             pace[:] = self._ends[1], 0.0, 0.0, 0.0, 0.0
-        return np.ascontiguousarray(compose(self._motion(pace[0]).T, pace[None]).T)
+        return compose(Jet(self._motion(pace[0])), Jet(pace)).array(0)
 
 
 class Guard:

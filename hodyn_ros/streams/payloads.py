@@ -15,7 +15,7 @@ import numpy as np
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import RequestError
-from hodyn_ros.lie.leibniz import multiplication
+from hodyn_ros.lie import Jet
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.streams.timeline import NANOSECONDS
@@ -277,5 +277,4 @@ def mixed(before: Array, after: Array, weights: Array) -> Array:
     -------
     ndarray, shape (orders, n)
     """
-    result: Array = before + multiplication(weights) @ (after - before)
-    return result
+    return before + (Jet(weights) * Jet(after - before)).array(0)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.lie import leibniz
+from hodyn_ros.lie import Jet
 from hodyn_ros.trajectory.spline import ORDER, MotionSpline, fit_spline
 from hodyn_ros.typing import Array
 
@@ -66,7 +66,7 @@ class Sinusoids(NamedTuple):
         phase = t[:, None, None] * omega + 0.5 * np.pi * k[:, None]
         wave = -self.amplitude * omega ** (k[:, None] - 1.0) * np.cos(phase)
         factor = _window(self.ramp, self.duration)(np.clip(t, 0.0, self.duration))[..., 0]
-        motion: Array = leibniz.multiplication(factor) @ wave
+        motion = (Jet.along(factor[..., None], 1) * Jet.along(wave, 1)).array(1)
         motion[:, 0] += self.centre
         return motion
 
