@@ -1,9 +1,12 @@
-"""Rotations and rigid-body motions, and Leibniz's rule for derivatives of their products.
+"""Rotations and rigid-body motions, and jets: quantities with their time derivatives.
 
-`so3` has rotations, `se3` poses, twists, wrenches, screws and inertias, `leibniz` series of time
-derivatives; all of them work on NumPy arrays with any leading axes.
+`so3` has rotations, `se3` poses, twists, wrenches, screws and inertias, on NumPy arrays with any
+leading axes. `Jet` carries a number, an array or a recorded scalar with its time derivatives
+through formulas for one moment; `jets` has what else they take. `leibniz` has the same on arrays
+with an axis for the derivatives.
 """
 
-from hodyn_ros.lie import leibniz, se3, so3
+from hodyn_ros.lie import jets, leibniz, se3, so3
+from hodyn_ros.lie.jets import Jet
 
-__all__ = ['leibniz', 'se3', 'so3']
+__all__ = ['Jet', 'jets', 'leibniz', 'se3', 'so3']

@@ -1,0 +1,341 @@
+"""Jets: quantities that change with time, each carried as its value and time derivatives.
+
+A formula for one moment gives all derivatives when it is run with jets. There are two rules. For
+products it is Leibniz's,
+
+    (f g)^(k) = sum over j of binomial(k, j) f^(j) g^(k-j),
+
+for anything that is linear in both factors. For components in a frame that moves it is the rule of
+the turn: with a map T(t) into the moving frame, dT/dt = O T,
+
+    d/dt (T y) = T dy/dt + O T y,
+
+which takes one product with each derivative of O, where Leibniz's rule takes a sum with all
+derivatives of T. Source: doc/conventions.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import comb
+from operator import matmul, mul
+from typing import Any, overload
+
+import numpy as np
+
+from hodyn_ros.typing import Array
+
+Number = Any
+"""What adds, subtracts and multiplies: a number, an array, a scalar that a recorder follows."""
+
+
+class Jet:
+    """Value of a quantity and its time derivatives: jet[k] is the k-th.
+
+    The entries are numbers, arrays with any leading axes or recorded scalars. Sums, differences,
+    products and quotients of two jets have as many entries as the shorter one; whatever is no jet
+    is a constant. `*` multiplies entry by entry, `@` multiplies matrices; `product` does any other
+    product.
+
+    Parameters
+    ----------
+    derivatives : iterable
+        The value first. Of an array, the entries along its first axis.
+
+    Examples
+    --------
+    Of x = t^2 at t = 3, the square and its derivatives:
+
+    >>> x = Jet([9.0, 6.0, 2.0])
+    >>> x * x
+    Jet([81.0, 108.0, 108.0])
+    >>> x * x / x
+    Jet([9.0, 6.0, 2.0])
+    """
+
+    __slots__ = ('_derivatives',)
+    __array_ufunc__ = None  # leave products with arrays to this class
+
+    def __init__(self, derivatives: Iterable[Number]) -> None:
+        self._derivatives = list(derivatives)
+
+    @classmethod
+    def along(cls, array: Array, axis: int) -> Jet:
+        """Jet whose k-th derivative is entry k of an array along an axis."""
+        return cls(np.moveaxis(array, axis, 0))
+
+    def array(self, axis: int) -> Array:
+        """Array with the derivatives along a new axis; entries broadcast."""
+        return np.stack(np.broadcast_arrays(*self._derivatives), axis=axis)
+
+    def __len__(self) -> int:
+        return len(self._derivatives)
+
+    def __iter__(self) -> Iterator[Number]:
+        return iter(self._derivatives)
+
+    @overload
+    def __getitem__(self, index: int) -> Number: ...
+    @overload
+    def __getitem__(self, index: slice) -> Jet: ...
+    def __getitem__(self, index: int | slice) -> Number:
+        found = self._derivatives[index]
+        return Jet(found) if isinstance(index, slice) else found
+
+    def __repr__(self) -> str:
+        return f'Jet({self._derivatives})'
+
+    def rate(self) -> Jet:
+        """Differentiate by time; the result has one entry fewer."""
+        return self[1:]
+
+    def map(self, function: Callable[[Number], Number]) -> Jet:
+        """Apply a linear function, such as `se3.ad`, to each derivative."""
+        return Jet(map(function, self))
+
+    def __neg__(self) -> Jet:
+        return Jet([-x for x in self])
+
+    def __add__(self, other: Number) -> Jet:
+        if isinstance(other, Jet):
+            return Jet([x + y for x, y in zip(self, other)])
+        return Jet([*(x + other for x in self[:1]), *self[1:]])
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> Jet:
+        return self.__add__(-other)
+
+    def __rsub__(self, other: Number) -> Jet:
+        return (-self).__add__(other)
+
+    def __mul__(self, other: Number) -> Jet:
+        return product(self, other, mul)
+
+    def __rmul__(self, other: Number) -> Jet:
+        return Jet([other * x for x in self])
+
+    def __matmul__(self, other: Number) -> Jet:
+        return product(self, other, matmul)
+
+    def __rmatmul__(self, other: Number) -> Jet:
+        return Jet([other @ x for x in self])
+
+    def __truediv__(self, other: Number) -> Jet:
+        if not isinstance(other, Jet):
+            return Jet([x / other for x in self])
+        return quotient(self, other, lambda x: x / other[0], mul)
+
+    def __rtruediv__(self, other: Number) -> Jet:
+        return constant(other, len(self)) / self
+
+
+def constant(value: Number, count: int) -> Jet:
+    """Jet of a constant, with so many entries."""
+    return Jet([value, *[0.0 * value] * (count - 1)][:count])
+
+
+def derivatives(value: Number, count: int) -> list[Number]:
+    """First entries of a jet, or of a constant; those that it does not have are 0.0."""
+    found = list(value[:count]) if isinstance(value, Jet) else [value]
+    return found + [0.0] * (count - len(found))
+
+
+def product(a: Number, b: Number, of: Callable[[Number, Number], Number]) -> Jet:
+    """Product of a jet with a jet or a constant, in this order.
+
+    Parameters
+    ----------
+    a, b : Jet or constant
+        At least one is a jet.
+    of : callable
+        Product of two entries, linear in both, such as `so3.cross`.
+    """
+    if not isinstance(a, Jet):
+        return Jet([of(a, y) for y in b])
+    if not isinstance(b, Jet):
+        return Jet([of(x, b) for x in a])
+    return Jet([leibniz(a, b, k, of) for k in range(min(len(a), len(b)))])
+
+
+def leibniz(
+    a: Jet | Sequence[Number],
+    b: Jet | Sequence[Number],
+    k: int,
+    of: Callable[[Number, Number], Number] = mul,
+) -> Number:
+    """Derivative k of a product, by Leibniz's rule.
+
+    Parameters
+    ----------
+    a, b : Jet or sequence
+        Factors and their derivatives, up to k at least.
+    k : int
+    of : callable
+        Product of two entries, linear in both.
+    """
+    total: Number = None
+    # Terms with the same binomial are added before they are multiplied by it.
+    for j in range(k // 2 + 1):
+        term, weight = of(a[j], b[k - j]), comb(k, j)
+        if 2 * j != k:
+            if a is b and of is mul:
+                weight *= 2
+            else:
+                term = term + of(a[k - j], b[j])
+        if weight != 1:
+            term = float(weight) * term
+        total = term if total is None else total + term
+    return total
+
+
+def quotient(
+    b: Jet,
+    a: Jet,
+    solve: Callable[[Number], Number],
+    of: Callable[[Number, Number], Number] = matmul,
+) -> Jet:
+    """Jet x with a x = b.
+
+    Parameters
+    ----------
+    b, a : Jet
+    solve : callable
+        Finds y of a[0] y = r from r, such as `functools.partial(np.linalg.solve, a[0])`.
+    of : callable
+        Product of a and x.
+    """
+    x: list[Number] = []
+    for k in range(min(len(a), len(b))):
+        # Leibniz's rule with the one term left out that has the unknown derivative.
+        known = b[k]
+        for j in range(1, k + 1):
+            known = known - float(comb(k, j)) * of(a[j], x[k - j])
+        x.append(solve(known))
+    return Jet(x)
+
+
+def compose(derivatives: Sequence[Number], x: Jet) -> Jet:
+    """Jet of f(x(t)), from f and its derivatives by x, as many as x has.
+
+    With g_j = f^(j)(x(t)), d/dt g_j = g_(j+1) dx/dt. This is Faa di Bruno's formula without its
+    partitions.
+    """
+    if not len(x):
+        return x
+    rate, g = x.rate(), Jet([])
+    for value in reversed(derivatives[: len(x)]):
+        g = Jet([value, *g * rate])
+    return g
+
+
+def sine_cosine(angle: Jet) -> tuple[Jet, Jet]:
+    """Jets of the sine and the cosine of an angle [rad], of numbers or arrays.
+
+    From s' = c q' and c' = -s q'.
+    """
+    sine, cosine, rate = [np.sin(angle[0])], [np.cos(angle[0])], angle.rate()
+    for k in range(len(rate)):
+        rises, falls = leibniz(cosine, rate, k), leibniz(sine, rate, k)
+        sine.append(rises)
+        cosine.append(-falls)
+    return Jet(sine), Jet(cosine)
+
+
+# --- Frames that move ---------------------------------------------------------------------------
+
+Components = tuple[Number, ...]
+
+
+def turned(
+    mapped: Sequence[Components], rate: Callable[[int, Components], Components]
+) -> list[Components]:
+    """Derivatives of components in a frame that moves, by the rule of the turn.
+
+    With u_j = T y^(j), d/dt u_j = u_(j+1) + O u_j. Collecting all terms with the same derivative
+    of O leaves one product with each:
+
+        u_j^(k) = u_(j+k) + sum_i O^(i) sum_m binomial(k-1-m, i) u_(j+m)^(k-1-m-i).
+
+    Parameters
+    ----------
+    mapped : sequence of tuple
+        Entry j is u_j: derivative j of y, mapped into the moving frame. Each is a tuple of as many
+        numbers or arrays as one likes.
+    rate : callable
+        O^(i) u from i and u; asked for i below the number of derivatives.
+
+    Returns
+    -------
+    list of tuple
+        Entry k is the k-th derivative of T y.
+    """
+    # found[j][k] is u_j^(k).
+    found = [[u] for u in mapped]
+    for k in range(1, len(mapped)):
+        for j in range(len(mapped) - k):
+            value = mapped[j + k]
+            for i in range(k):
+                terms = [
+                    (comb(k - 1 - m, i), found[j + m][k - 1 - m - i]) for m in range(k - i)
+                ]
+                both = zip(value, rate(i, _weighted(terms)))
+                value = tuple(x + y for x, y in both)
+            found[j].append(value)
+    return found[0] if found else []
+
+
+def _weighted(terms: Sequence[tuple[int, Components]]) -> Components:
+    """Sum of vectors with weights."""
+    total: Components = ()
+    for weight, u in terms:
+        part = u if weight == 1 else tuple(float(weight) * x for x in u)
+        total = tuple(x + y for x, y in zip(total, part)) if total else part
+    return total
+
+
+def into_moving_frame(u: Jet, V: Jet, of: Callable[[Array, Array], Array]) -> Jet:
+    """Jet of T y, where dT/dt = of(V, .) T, from T times the derivatives of y.
+
+    T(t) maps components in a fixed frame to a moving one, V is the velocity that belongs to it in
+    components of the moving frame.
+
+    Parameters
+    ----------
+    u : Jet of ndarray, shape (..., d)
+        Entry k is T y^(k): the k-th derivative, in components of the moving frame.
+    V : Jet of ndarray, shape (..., 3 or 6)
+        Angular velocity or twist of the moving frame, with at most one entry fewer.
+    of : callable
+        Such as minus `se3.bracket`, for screws.
+    """
+    found = turned([(x,) for x in u], lambda i, x: (of(V[i], x[0]),))
+    return Jet([x for (x,) in found])
+
+
+def from_moving_frame(y: Jet, V: Jet, of: Callable[[Array, Array], Array]) -> Jet:
+    """Derivatives of T y, seen in the moving frame, where dT/dt = T of(V, .).
+
+    T(t) maps components in a moving frame to a fixed one, V is the velocity of the moving frame in
+    its own components. The m-th derivative of T y is T z_m with z_(m+1) = dz_m/dt + of(V, z_m).
+    This is the way back of `into_moving_frame` with the opposite product.
+
+    Parameters
+    ----------
+    y : Jet of ndarray, shape (..., d)
+        Components in the moving frame.
+    V : Jet of ndarray, shape (..., 3 or 6)
+        Angular velocity or twist of the moving frame, with at most one entry fewer.
+    of : callable
+        `so3.cross` for vectors and rotations, `se3.bracket` for screws and poses.
+
+    Returns
+    -------
+    Jet
+        Entry m is z_m; T from the left makes it the m-th derivative of T y.
+    """
+    found = [*y[:1]]
+    while len(y) > 1:
+        y = y.rate() + product(V, y, of)
+        found.append(y[0])
+    return Jet(found)

@@ -1,0 +1,178 @@
+"""Jets against polynomials in time, which NumPy differentiates, and against turning frames."""
+
+from functools import partial
+from math import factorial
+
+import numpy as np
+import pytest
+from numpy.polynomial import Polynomial
+
+from hodyn_ros.lie import Jet, jets, se3, so3
+
+K = 6
+T = 0.7
+
+
+def jet(polynomial, count=K):
+    return Jet(polynomial.deriv(k)(T) if k else polynomial(T) for k in range(count))
+
+
+def polynomials(seed, *shape):
+    """Polynomials of degree 5 with random coefficients, in an array."""
+    rng = np.random.default_rng(seed)
+    found = np.empty(shape, dtype=object)
+    for index in np.ndindex(*shape):
+        found[index] = Polynomial(rng.uniform(-1.0, 1.0, 6))
+    return found
+
+
+def arrays(polynomial):
+    """Jet of an array of polynomials."""
+    flat = [[*jet(p)] for p in polynomial.ravel()]
+    return Jet(np.array(order).reshape(polynomial.shape) for order in zip(*flat))
+
+
+def same(found, expected, tolerance=1e-12):
+    assert len(found) == len(expected)
+    for x, y in zip(found, expected):
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
+
+
+def test_sums_differences_and_products_are_those_of_polynomials():
+    f, g = polynomials(0, 2)
+    a, b = jet(f), jet(g)
+    same(a + b, jet(f + g))
+    same(a - b, jet(f - g))
+    same(2.0 - a, jet(2.0 - f))
+    same(3.0 + a * 0.5, jet(3.0 + f * 0.5))
+    same(a * b, jet(f * g))
+    same(a * a, jet(f * f))
+    same(-a, jet(-f))
+
+
+def test_derivatives_of_a_product_end_with_the_shorter_factor():
+    f, g = polynomials(0, 2)
+    same(jet(f) * jet(g, 3), jet(f * g, 3))
+    same(jet(f) + jet(g, 3), jet(f + g, 3))
+    same(jet(f).rate(), jet(f.deriv(), K - 1))
+    assert jets.derivatives(jet(f, 2), 4) == [*jet(f, 2), 0.0, 0.0]
+    assert jets.derivatives(1.5, 3) == [1.5, 0.0, 0.0]
+
+
+def test_quotient_times_divisor_is_the_dividend():
+    f, g = polynomials(1, 2)
+    g = g * g + 1.0
+    same(jet(f * g) / jet(g), jet(f))
+    same((1.0 / jet(g)) * jet(g), jets.constant(1.0, K))
+    same(jet(f) / 4.0, jet(f / 4.0))
+
+
+def test_arrays_with_leading_axes_are_added_and_multiplied_entry_by_entry():
+    f, g = polynomials(2, 3, 4), polynomials(3, 4)
+    same(arrays(f) * arrays(g), arrays(f * g))
+    same(np.ones((3, 4)) - arrays(f), arrays(1.0 - f))
+    same(np.arange(4.0) * arrays(g), arrays(np.arange(4.0) * g))
+    same(np.float64(2.0) * arrays(g), arrays(2.0 * g))
+
+
+def test_products_of_matrices_keep_their_order():
+    f, g = polynomials(4, 3, 3), polynomials(5, 3, 2)
+    expected = (f[..., None] * g).sum(axis=1)
+    same(arrays(f) @ arrays(g), arrays(expected))
+    C = np.random.default_rng(0).normal(size=(3, 3))
+    same(C @ arrays(g), arrays((C[..., None] * g).sum(axis=1)))
+    same(arrays(f) @ C, arrays((f[..., None] * C).sum(axis=1)))
+
+
+def test_equations_are_solved_for_every_derivative():
+    A, x = polynomials(6, 3, 3) + 4.0 * np.eye(3), polynomials(7, 3, 2)
+    b = (A[..., None] * x).sum(axis=1)
+    solve = partial(np.linalg.solve, arrays(A)[0])
+    same(jets.quotient(arrays(b), arrays(A), solve), arrays(x), 1e-10)
+
+
+def test_any_bilinear_product_and_linear_function_has_a_jet():
+    a, b = polynomials(8, 2, 3), polynomials(9, 3)
+    found = jets.product(arrays(a), arrays(b), so3.cross)
+    expected = [
+        [p[1] * b[2] - p[2] * b[1], p[2] * b[0] - p[0] * b[2], p[0] * b[1] - p[1] * b[0]]
+        for p in a
+    ]
+    same(found, arrays(np.array(expected, dtype=object)))
+    column = arrays(b).map(lambda x: x[:, None])
+    same((arrays(a).map(so3.hat) @ column).map(lambda x: x[..., 0]), found)
+
+
+def test_functions_of_jets_follow_the_chain_rule():
+    # exp(f) and 1 / f at f(T) have known derivatives; their products with the inverse are one.
+    f = polynomials(10, 1)[0] + 3.0
+    x = jet(f)
+    exp, opposite = (
+        jets.compose([sign**k * np.exp(sign * x[0]) for k in range(K)], x)
+        for sign in (1.0, -1.0)
+    )
+    same(exp * opposite, jets.constant(1.0, K))
+    same(exp.rate(), exp * x.rate(), 1e-11)
+    inverse = [(-1.0) ** k * factorial(k) / x[0] ** (k + 1) for k in range(K)]
+    same(jets.compose(inverse, x), 1.0 / x, 1e-11)
+    assert len(jets.compose([1.0], Jet([]))) == 0
+
+
+def test_sine_and_cosine_of_an_angle_have_the_derivatives_of_a_rotation():
+    q = arrays(polynomials(11, 2))
+    sine, cosine = jets.sine_cosine(q)
+    same(sine * sine + cosine * cosine, jets.constant(np.ones(2), K))
+    same(sine.rate(), cosine * q.rate())
+    np.testing.assert_array_equal(sine[0], np.sin(q[0]))
+
+
+def rotation(q):
+    """Rotation about z and its derivatives."""
+    sine, cosine = (tuple(x) for x in jets.sine_cosine(q))
+    zero = np.zeros(K)
+    one = np.eye(K)[0]
+    rows = [[cosine, -np.array(sine), zero], [sine, cosine, zero], [zero, zero, one]]
+    return Jet.along(np.array(rows, dtype=float), -1)
+
+
+def test_rule_of_the_turn_is_leibniz_with_all_derivatives_of_the_rotation():
+    q, y = jet(polynomials(12, 1)[0]), arrays(polynomials(13, 3))
+    R = rotation(q)
+    omega = q.rate().map(lambda x: np.array([0.0, 0.0, x]))
+    # R maps the moving frame to the fixed one, its transpose back.
+    fixed = (R @ y.map(lambda x: x[:, None])).map(lambda x: x[:, 0])
+    seen = jets.from_moving_frame(y, omega, so3.cross)
+    same([R[0] @ z for z in seen], fixed)
+    back = jets.into_moving_frame(seen, omega, lambda w, v: so3.cross(v, w))
+    same(back, y)
+
+
+def test_turned_components_may_be_any_numbers():
+    q, v = jet(polynomials(14, 1)[0]), [jet(p) for p in polynomials(15, 2)]
+    s, c = jets.sine_cosine(q)
+    mapped = [(c[0] * x + s[0] * y, c[0] * y - s[0] * x) for x, y in zip(*v)]
+    found = jets.turned(mapped, lambda k, u: (q[k + 1] * u[1], -q[k + 1] * u[0]))
+    same([x for x, _ in found], c * v[0] + s * v[1], 1e-11)
+    same([y for _, y in found], c * v[1] - s * v[0], 1e-11)
+    assert jets.turned([], lambda k, u: u) == []
+
+
+def test_arrays_become_jets_and_jets_arrays():
+    motion = np.random.default_rng(0).normal(size=(2, 5, 7))
+    x = Jet.along(motion, -2)
+    assert len(x) == 5 and x[2].shape == (2, 7)
+    np.testing.assert_array_equal(x.array(-2), motion)
+    np.testing.assert_array_equal(x[:3].array(-2), motion[:, :3])
+    assert Jet([np.ones((2, 7)), 0.0]).array(0).shape == (2, 2, 7)
+
+
+def test_twists_of_a_screw_that_moves_are_seen_from_both_frames():
+    V, y = arrays(polynomials(16, 6)), arrays(polynomials(17, 6))
+    seen = jets.from_moving_frame(y, V, se3.bracket)
+    same(seen[:2], [y[0], y[1] + se3.bracket(V[0], y[0])])
+    same(jets.into_moving_frame(seen, V, lambda a, b: -se3.bracket(a, b)), y, 1e-10)
+
+
+@pytest.mark.parametrize('count', [1, 3, 5])
+def test_a_constant_has_no_rate(count):
+    same(jets.constant(2.0, count), [2.0, *[0.0] * (count - 1)])
