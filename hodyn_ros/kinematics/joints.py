@@ -7,7 +7,7 @@ parent to the body is a sum of constant matrices K_b with functions f_b of the j
     A(t) = K_0 + f_1(t) K_1 + f_2(t) K_2,   K_b = ad_X^b Ad(B^-1),
 
 with f_1 = -sin q, f_2 = 1 - cos q for revolute and f_1 = -q, f_2 = 0 for prismatic joints, and two
-terms more for helical ones, see `doc/formulations/nth_order.rst`.
+terms more for helical ones, see `doc/formulations/body_fixed.rst`.
 """
 
 from __future__ import annotations

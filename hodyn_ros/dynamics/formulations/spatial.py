@@ -1,0 +1,158 @@
+"""Recursive inverse dynamics of any order in spatial twists.
+
+Source: Mueller 2021, "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of
+Serial Manipulators using Spatial Representation of Twists", section V and Algorithms 1 and 3, for
+trees. All screws, twists and wrenches are in base link axes and about the base link origin, so
+nothing is transformed between bodies. The paper writes out the derivatives up to the second of
+the efforts; here they follow from dS/dt = ad_V S and dM/dt = -ad_V^T M - M ad_V to any order. The
+printed ones are on the page `doc/formulations/spatial.rst`.
+
+The weight enters in one of two ways: by gravity wrenches, eq. (23), or by a base that accelerates
+upwards, as in Algorithm 1. Applied wrenches then move with this base, too: in the paper their
+second derivative lacks the term -ad_G^T W.
+
+Moments about a far point are large: rounding grows with the square of the distance between bodies
+and base link origin, from 1e-15 relative to the efforts for an arm on its base to a few 1e-12 for
+one that stands 100 m away. The other formulations lose far less.
+
+W_app, "applied to the body" in the paper, is in fact the wrench that the body exerts on the
+environment: it adds to the efforts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from operator import matmul
+from typing import NamedTuple
+
+import numpy as np
+
+from hodyn_ros.dynamics.formulations.tree import (
+    gravity_screw,
+    part,
+    poses_in_base,
+    transpose,
+)
+from hodyn_ros.lie import Jet, jets, se3
+from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.typing import Array
+
+
+class SpatialKinematics(NamedTuple):
+    """Motion of all bodies in base link axes, about the base link origin.
+
+    Arrays begin with the order of the derivative, the sample and the body; the last body is the
+    base.
+    """
+
+    Ad_inverse: Array  # from base to body, shape (N, n_bodies, 6, 6)
+    S: Array  # joint screws (e, x cross e + h e) or (0, e), (K-1, N, n_bodies + 1, 6, 1)
+    V: Array  # twists (omega, v) [rad/s, m/s] of the point at the origin, of the same shape
+    ad: Array  # matrices ad_V, shape (K-2, N, n_bodies + 1, 6, 6)
+
+
+def spatial_kinematics(
+    model: RobotModel, coordinates: Array, base_acceleration: Array
+) -> SpatialKinematics:
+    """Joint screws and twists of all bodies with their time derivatives.
+
+    Of joint motions (N, K, n_bodies), K >= 3. An acceleration (6, 1) of the base other than zero
+    makes them those of the robot on this base (the paper does not say so where it lets the base
+    accelerate).
+
+    Source: Mueller 2021, eq. (9) and Algorithm 1. The joint screw S = Ad_f Y of the paper is Ad_C
+    X here, with the constant screw X in the frame of the body instead of the base.
+    """
+    N, K, n_bodies = coordinates.shape
+    (R,), (r,) = poses_in_base(model, Jet.along(coordinates[:, :1], 1))
+    C = se3.pose(R, r)
+    S, V = np.zeros((2, K - 1, N, n_bodies + 1, 6, 1))
+    S[0, :, :BASE] = se3.Ad(C) @ model.X[..., None]
+    V[1, :, BASE] = base_acceleration
+    ad = se3.ad(V[:-1, ..., 0])
+    for i, p in enumerate(model.parent):
+        # (9). Since ad_S S is zero, it is the twist of the parent that turns the screw.
+        turn, screw = Jet(ad[:, :, p]), [S[0, :, i]]
+        for k in range(K - 2):
+            screw.append(jets.leibniz(turn, screw, k, matmul))
+        S[:, :, i] = screw
+        rate = Jet.along(coordinates[:, 1:, i, None, None], 1)
+        V[:, :, i] = V[:, :, p] + (Jet(screw) * rate).array(0)  # V = V_p + S qd
+        ad[:, :, i] = se3.ad(V[:-1, :, i, :, 0])
+    return SpatialKinematics(se3.Ad(se3.inverse(C)), S, V, ad)
+
+
+def spatial_inertias(model: RobotModel, kinematics: SpatialKinematics) -> Jet:
+    """Inertias of the bodies in base link axes and about the base link origin.
+
+    Source: Mueller 2021, eq. (13), and dM/dt = -ad_V^T M - M ad_V. K-2 entries of shape
+    (N, n_bodies, 6, 6).
+    """
+    Ad_inverse, ad = kinematics.Ad_inverse, Jet(kinematics.ad[:, :, :BASE])
+    M = [np.swapaxes(Ad_inverse, -1, -2) @ model.M_body @ Ad_inverse]
+    for k in range(len(ad) - 1):
+        half = jets.leibniz(M, ad, k, matmul)
+        M.append(-(half + np.swapaxes(half, -1, -2)))
+    return Jet(M)
+
+
+def inter_body(
+    model: RobotModel,
+    coordinates: Array,
+    applied: Mapping[int, Array],
+    accelerate_base: bool = False,
+) -> tuple[SpatialKinematics, Array]:
+    """Kinematics, and wrenches that the bodies get through their joints.
+
+    Source: Mueller 2021, eqs. (10), (14) and (16) for the inertia, (23) for the weight, (35) for
+    the applied wrenches, (30) for the sum, with all children of a body instead of the next one.
+
+    Parameters
+    ----------
+    model : RobotModel
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 3.
+    applied : mapping of int to ndarray, shape (N, K-2, 6)
+        As `BodyEfforts` has them.
+    accelerate_base : bool
+        Whether the base accelerates upwards; if not, it rests and the bodies have weights.
+
+    Returns
+    -------
+    kinematics : SpatialKinematics
+    W : ndarray, shape (K-2, N, n_bodies, 6)
+        Spatial wrenches with their time derivatives.
+    """
+    G, none = gravity_screw(model), np.zeros((6, 1))
+    acceleration, weight = (G, none) if accelerate_base else (none, G)
+    kinematics = spatial_kinematics(model, coordinates, acceleration)
+    M = spatial_inertias(model, kinematics)
+    V, ad = Jet(kinematics.V[:, :, :BASE]), Jet(kinematics.ad[:, :, :BASE])
+    W = (M @ (V.rate() + weight) - transpose(ad) @ (M @ V)).array(0)
+    to_spatial = np.swapaxes(kinematics.Ad_inverse, -1, -2)
+    for i, values in applied.items():
+        # In axes and about a point that move with the body: d(Ad_C^-T)/dt = -ad_V^T Ad_C^-T.
+        turned = to_spatial[:, i] @ Jet.along(values[..., None], 1)
+        rate = -transpose(part(ad, np.s_[:, i]))
+        W[:, :, i] += jets.into_moving_frame(turned, rate, matmul).array(0)
+    for i in reversed(range(model.n_bodies)):
+        if (p := model.parent[i]) != BASE:
+            W[:, :, p] += W[:, :, i]
+    return kinematics, W[..., 0]
+
+
+def body_efforts(
+    model: RobotModel,
+    coordinates: Array,
+    applied: Mapping[int, Array],
+    accelerate_base: bool = False,
+) -> Array:
+    """Efforts and their derivatives, see `BodyEfforts`; Mueller 2021, eq. (29)."""
+    kinematics, W = inter_body(model, coordinates, applied, accelerate_base)
+    Q = transpose(Jet(kinematics.S[:, :, :BASE])) @ Jet(W[..., None])
+    return Q.array(1)[..., 0, 0]
+
+
+body_efforts_with_base_acceleration = partial(body_efforts, accelerate_base=True)
+"""The same as Algorithm 1 has it, with the base acceleration G = (0, -g) for gravity."""
