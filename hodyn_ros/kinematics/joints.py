@@ -251,20 +251,6 @@ class JointTransforms:
             f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]
         ).reshape(N, n_bodies, self.K, self._terms * self.K)
 
-    def matrices(self) -> Array:
-        """Transforms A from parent to body and their time derivatives.
-
-        Returns
-        -------
-        ndarray, shape (K, N, n_bodies, 6, 6)
-            Entry k is the k-th time derivative.
-        """
-        N, n_bodies = self._series.shape[:2]
-        basis = self._to_body.reshape(n_bodies, 6, self._terms, 6).transpose(0, 2, 3, 1)
-        f = self._series[..., : self._terms]
-        A = f @ basis.reshape(n_bodies, self._terms, 36)
-        return np.moveaxis(A, 2, 0).reshape(self.K, N, n_bodies, 6, 6)
-
     def to_body(self, i: int, V: Array) -> Array:
         """Series of A V: twists of the parent in the frame of body i.
 

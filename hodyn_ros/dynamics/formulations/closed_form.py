@@ -20,6 +20,7 @@ from hodyn_ros.dynamics.formulations.tree import (
     gravity_screw,
     part,
     poses_in_parents,
+    rotations_and_origins,
     transpose,
 )
 from hodyn_ros.lie import Jet, jets, se3, so3
@@ -88,7 +89,7 @@ def system_of(model: RobotModel, coordinates: Array) -> SystemMatrices:
     """
     N, K, n_bodies = coordinates.shape
     q = Jet.along(coordinates, 1)
-    R, r = poses_in_parents(model, q)
+    R, r = rotations_and_origins(poses_in_parents(model, q))
     turn, arm = transpose(R), transpose(R) @ r.map(so3.hat)
     # The last body is the base.
     D = Jet(np.zeros((K, N, n_bodies + 1, 6, 6)))

@@ -21,6 +21,7 @@ from hodyn_ros.dynamics.formulations.tree import (
     part,
     path_matrix,
     poses_in_base,
+    rotations_and_origins,
     transpose,
 )
 from hodyn_ros.lie import Jet, jets, so3
@@ -34,7 +35,7 @@ def body_efforts(
     """Efforts and their derivatives, see `BodyEfforts`."""
     N, K, n_bodies = coordinates.shape
     q = Jet.along(coordinates, 1)
-    R, r = poses_in_base(model, q)
+    R, r = rotations_and_origins(poses_in_base(model, q))
     X = R @ _halves(model.X)  # joint screws about the origins of the bodies
 
     # V = (omega, v): omega = omega_p + z qd, and v is the velocity of the origin.

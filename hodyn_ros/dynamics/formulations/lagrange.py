@@ -21,6 +21,7 @@ from hodyn_ros.dynamics.formulations.tree import (
     part,
     path_matrix,
     poses_in_base,
+    rotations_and_origins,
     transpose,
 )
 from hodyn_ros.lie import Jet
@@ -53,7 +54,7 @@ def geometry(model: RobotModel, q: Jet) -> Geometry:
     """
     path = path_matrix(model).T
     mass, centre, inertia = centroidal_inertias(model)
-    R, r = poses_in_base(model, q)
+    R, r = rotations_and_origins(poses_in_base(model, q))
     z, w = matvec(R, model.X[:, :3]), matvec(R, model.X[:, 3:])
     z_j, w_j, r_j = (part(x, _JOINT) * path[..., None] for x in (z, w, r))
 

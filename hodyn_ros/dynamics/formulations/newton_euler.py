@@ -29,6 +29,7 @@ from hodyn_ros.dynamics.formulations.tree import (
     matvec,
     part,
     poses_in_parents,
+    rotations_and_origins,
     stacked,
     transpose,
 )
@@ -43,7 +44,7 @@ def body_efforts(
     """Efforts and their derivatives, see `BodyEfforts`."""
     N, K, n_bodies = coordinates.shape
     q, rates, second_rates = (Jet.along(coordinates[:, k : K - 2 + k], 1) for k in range(3))
-    rotations, origins = poses_in_parents(model, q)
+    rotations, origins = rotations_and_origins(poses_in_parents(model, q))
     # R takes components from the axes of the parent to those of the body.
     rotations = transpose(rotations)
     at_rest = jets.constant(np.zeros((1, 3)), K - 2)

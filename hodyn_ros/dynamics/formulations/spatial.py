@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from operator import matmul
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,34 +38,35 @@ from hodyn_ros.model.robot import BASE, RobotModel
 from hodyn_ros.typing import Array
 
 
-class SpatialKinematics(NamedTuple):
-    """Motion of all bodies in base link axes, about the base link origin.
-
-    Arrays begin with the order of the derivative, the sample and the body; the last body is the
-    base.
-    """
-
-    Ad_inverse: Array  # from base to body, shape (N, n_bodies, 6, 6)
-    S: Array  # joint screws (e, x cross e + h e) or (0, e), (K-1, N, n_bodies + 1, 6, 1)
-    V: Array  # twists (omega, v) [rad/s, m/s] of the point at the origin, of the same shape
-    ad: Array  # matrices ad_V, shape (K-2, N, n_bodies + 1, 6, 6)
-
-
 def spatial_kinematics(
-    model: RobotModel, coordinates: Array, base_acceleration: Array
-) -> SpatialKinematics:
+    model: RobotModel, C: Array, coordinates: Array, base_acceleration: Array
+) -> tuple[Array, Array, Array]:
     """Joint screws and twists of all bodies with their time derivatives.
-
-    Of joint motions (N, K, n_bodies), K >= 3. An acceleration (6, 1) of the base other than zero
-    makes them those of the robot on this base (the paper does not say so where it lets the base
-    accelerate).
 
     Source: Mueller 2021, eq. (9) and Algorithm 1. The joint screw S = Ad_f Y of the paper is Ad_C
     X here, with the constant screw X in the frame of the body instead of the base.
+
+    Parameters
+    ----------
+    model : RobotModel
+    C : ndarray, shape (N, n_bodies, 4, 4)
+        Poses of the bodies in the base link.
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 3.
+    base_acceleration : ndarray, shape (6, 1)
+        If it is not zero, the derivatives are those of a robot on a base that accelerates, and
+        not the kinematic ones (the paper does not say so where it lets the base accelerate).
+
+    Returns
+    -------
+    S : ndarray, shape (K-1, N, n_bodies + 1, 6, 1)
+        Joint screws (e, x cross e + h e) or (0, e). The last body is the base.
+    V : ndarray, of the same shape
+        Twists (omega, v) [rad/s, m/s]; v belongs to the point at the base link origin.
+    ad : ndarray, shape (K-2, N, n_bodies + 1, 6, 6)
+        Matrices ad_V.
     """
     N, K, n_bodies = coordinates.shape
-    (R,), (r,) = poses_in_base(model, Jet.along(coordinates[:, :1], 1))
-    C = se3.pose(R, r)
     S, V = np.zeros((2, K - 1, N, n_bodies + 1, 6, 1))
     S[0, :, :BASE] = se3.Ad(C) @ model.X[..., None]
     V[1, :, BASE] = base_acceleration
@@ -80,21 +80,7 @@ def spatial_kinematics(
         rate = Jet.along(coordinates[:, 1:, i, None, None], 1)
         V[:, :, i] = V[:, :, p] + (Jet(screw) * rate).array(0)  # V = V_p + S qd
         ad[:, :, i] = se3.ad(V[:-1, :, i, :, 0])
-    return SpatialKinematics(se3.Ad(se3.inverse(C)), S, V, ad)
-
-
-def spatial_inertias(model: RobotModel, kinematics: SpatialKinematics) -> Jet:
-    """Inertias of the bodies in base link axes and about the base link origin.
-
-    Source: Mueller 2021, eq. (13), and dM/dt = -ad_V^T M - M ad_V. K-2 entries of shape
-    (N, n_bodies, 6, 6).
-    """
-    Ad_inverse, ad = kinematics.Ad_inverse, Jet(kinematics.ad[:, :, :BASE])
-    M = [np.swapaxes(Ad_inverse, -1, -2) @ model.M_body @ Ad_inverse]
-    for k in range(len(ad) - 1):
-        half = jets.leibniz(M, ad, k, matmul)
-        M.append(-(half + np.swapaxes(half, -1, -2)))
-    return Jet(M)
+    return S, V, ad
 
 
 def inter_body(
@@ -102,11 +88,11 @@ def inter_body(
     coordinates: Array,
     applied: Mapping[int, Array],
     accelerate_base: bool = False,
-) -> tuple[SpatialKinematics, Array]:
-    """Kinematics, and wrenches that the bodies get through their joints.
+) -> tuple[Jet, Array]:
+    """Joint screws, and wrenches that the bodies get through their joints.
 
-    Source: Mueller 2021, eqs. (10), (14) and (16) for the inertia, (23) for the weight, (35) for
-    the applied wrenches, (30) for the sum, with all children of a body instead of the next one.
+    Source: Mueller 2021, eqs. (10), (13), (14) and (16) for the inertia, (23) for the weight, (35)
+    for the applied wrenches, (30) for the sum, with all children of a body in place of the next.
 
     Parameters
     ----------
@@ -120,17 +106,26 @@ def inter_body(
 
     Returns
     -------
-    kinematics : SpatialKinematics
+    S : Jet of ndarray, shape (N, n_bodies, 6, 1)
+        Joint screws.
     W : ndarray, shape (K-2, N, n_bodies, 6)
         Spatial wrenches with their time derivatives.
     """
     G, none = gravity_screw(model), np.zeros((6, 1))
     acceleration, weight = (G, none) if accelerate_base else (none, G)
-    kinematics = spatial_kinematics(model, coordinates, acceleration)
-    M = spatial_inertias(model, kinematics)
-    V, ad = Jet(kinematics.V[:, :, :BASE]), Jet(kinematics.ad[:, :, :BASE])
+    (C,) = poses_in_base(model, Jet.along(coordinates[:, :1], 1))
+    kinematics = spatial_kinematics(model, C, coordinates, acceleration)
+    S, V, ad = (Jet(x[:, :, :BASE]) for x in kinematics)
+
+    # (13), and dM/dt = -ad_V^T M - M ad_V.
+    Ad_inverse = se3.Ad(se3.inverse(C))
+    to_spatial = np.swapaxes(Ad_inverse, -1, -2)
+    inertia = [to_spatial @ model.M_body @ Ad_inverse]
+    for k in range(len(ad) - 1):
+        half = jets.leibniz(inertia, ad, k, matmul)
+        inertia.append(-(half + np.swapaxes(half, -1, -2)))
+    M = Jet(inertia)
     W = (M @ (V.rate() + weight) - transpose(ad) @ (M @ V)).array(0)
-    to_spatial = np.swapaxes(kinematics.Ad_inverse, -1, -2)
     for i, values in applied.items():
         # In axes and about a point that move with the body: d(Ad_C^-T)/dt = -ad_V^T Ad_C^-T.
         turned = to_spatial[:, i] @ Jet.along(values[..., None], 1)
@@ -139,7 +134,7 @@ def inter_body(
     for i in reversed(range(model.n_bodies)):
         if (p := model.parent[i]) != BASE:
             W[:, :, p] += W[:, :, i]
-    return kinematics, W[..., 0]
+    return S, W[..., 0]
 
 
 def body_efforts(
@@ -149,8 +144,8 @@ def body_efforts(
     accelerate_base: bool = False,
 ) -> Array:
     """Efforts and their derivatives, see `BodyEfforts`; Mueller 2021, eq. (29)."""
-    kinematics, W = inter_body(model, coordinates, applied, accelerate_base)
-    Q = transpose(Jet(kinematics.S[:, :, :BASE])) @ Jet(W[..., None])
+    S, W = inter_body(model, coordinates, applied, accelerate_base)
+    Q = transpose(S) @ Jet(W[..., None])
     return Q.array(1)[..., 0, 0]
 
 

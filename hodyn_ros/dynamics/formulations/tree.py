@@ -19,8 +19,8 @@ from hodyn_ros.typing import Array
 _NUMBERS_IN_BLOCK = 2**18
 
 
-def poses_in_parents(model: RobotModel, q: Jet) -> tuple[Jet, Jet]:
-    """Rotations and origins of all bodies in their parents, those of B exp(X q).
+def poses_in_parents(model: RobotModel, q: Jet) -> Jet:
+    """Poses of all bodies in their parents, B exp(X q).
 
     Parameters
     ----------
@@ -30,31 +30,29 @@ def poses_in_parents(model: RobotModel, q: Jet) -> tuple[Jet, Jet]:
 
     Returns
     -------
-    R : Jet of ndarray, shape (N, n_bodies, 3, 3)
-    r : Jet of ndarray, shape (N, n_bodies, 3)
-        [m]
+    Jet of ndarray, shape (N, n_bodies, 4, 4)
     """
-    return _split(_relative(model, q))
+    at_zero, turn, square, advance = model.kept(_joint_matrices)
+    q, sine, cosine = (part(x, np.s_[..., None, None]) for x in (q, *jets.sine_cosine(q)))
+    return at_zero + q * advance + sine * turn + (1.0 - cosine) * square
 
 
-def poses_in_base(model: RobotModel, q: Jet) -> tuple[Jet, Jet]:
-    """Rotations and origins of all bodies in the base, as `poses_in_parents`.
+def poses_in_base(model: RobotModel, q: Jet) -> Jet:
+    """Poses of all bodies in the base, as `poses_in_parents`.
 
     Source: local product of exponentials, Kumar and Mueller 2021, section II-A.
     """
-    relative = _relative(model, q)
+    relative = poses_in_parents(model, q)
     poses: list[Jet] = []
     for i, p in enumerate(model.parent):
         pose = part(relative, np.s_[:, i])
         poses.append(pose if p == BASE else poses[p] @ pose)
-    return _split(stacked(poses))
+    return stacked(poses)
 
 
-def _relative(model: RobotModel, q: Jet) -> Jet:
-    """Poses B exp(X q) as matrices (N, n_bodies, 4, 4)."""
-    at_zero, turn, square, advance = model.kept(_joint_matrices)
-    q, sine, cosine = (part(x, np.s_[..., None, None]) for x in (q, *jets.sine_cosine(q)))
-    return at_zero + q * advance + sine * turn + (1.0 - cosine) * square
+def rotations_and_origins(poses: Jet) -> tuple[Jet, Jet]:
+    """Rotations (..., 3, 3) and origins (..., 3) of poses."""
+    return part(poses, np.s_[..., :3, :3]), part(poses, np.s_[..., :3, 3])
 
 
 def _joint_matrices(model: RobotModel) -> tuple[Array, Array, Array, Array]:
@@ -71,11 +69,6 @@ def _joint_matrices(model: RobotModel) -> tuple[Array, Array, Array, Array]:
     turns = (e * e).sum(axis=1, keepdims=True) > 0.5  # a unit axis or none
     advance[:, :3, 3] = np.where(turns, (e * v).sum(axis=1, keepdims=True) * e, v)
     return model.B, model.B @ turn, model.B @ turn @ turn, model.B @ advance
-
-
-def _split(poses: Jet) -> tuple[Jet, Jet]:
-    """Rotations and origins of poses."""
-    return part(poses, np.s_[..., :3, :3]), part(poses, np.s_[..., :3, 3])
 
 
 def path_matrix(model: RobotModel) -> Array:
