@@ -2,12 +2,10 @@
 
 from hodyn_ros.dynamics.derivatives import inverse_dynamics_derivatives
 from hodyn_ros.dynamics.energy import kinetic_energy, potential_energy
+from hodyn_ros.dynamics.formulations import FORMULATIONS, BodyEfforts, Formulation
 from hodyn_ros.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
 from hodyn_ros.dynamics.inverse import (
     ENGINE,
-    FORMULATIONS,
-    BodyEfforts,
-    Formulation,
     LinkMotionEfforts,
     chosen_algorithm,
     inverse_dynamics,

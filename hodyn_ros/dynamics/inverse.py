@@ -7,21 +7,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.dynamics import (
-    body_fixed,
-    closed_form,
-    hybrid,
-    lagrange,
-    newton_euler,
-    nth_order,
-    spatial,
-)
+from hodyn_ros.dynamics.formulations import FORMULATIONS, spatial
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
@@ -62,53 +54,6 @@ BLOCK = 256
 # Samples whose arrays are converted together for compiled code, if they have to be.
 COMPILED_BLOCK = 2**16
 
-
-class BodyEfforts(Protocol):
-    """What a formulation is: a function of this kind.
-
-    Parameters
-    ----------
-    model : RobotModel
-        Revolute, prismatic and helical joints of any pitch, in a tree.
-    coordinates : ndarray, shape (N, K, n_bodies)
-        Joint motions of the bodies, K >= 3: the position and its derivatives [rad/s^k], [m/s^k].
-    applied : mapping of int to ndarray, shape (N, K-2, 6)
-        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
-        frame, and its componentwise derivatives.
-
-    Returns
-    -------
-    ndarray, shape (N, K-2, n_bodies)
-        Efforts of all bodies' joints and their time derivatives [N m/s^m], [N/s^m], without
-        friction and armature.
-    """
-
-    def __call__(
-        self, model: RobotModel, coordinates: Array, applied: Mapping[int, Array], /
-    ) -> Array:
-        """Compute the efforts."""
-
-
-class Formulation(NamedTuple):
-    """A way to compute the efforts of all bodies' joints."""
-
-    body_efforts: BodyEfforts
-    highest_order: int | None
-    """Highest derivative of the efforts; None: any."""
-
-
-FORMULATIONS = {
-    'body_fixed': Formulation(body_fixed.body_efforts, 2),
-    'closed_form': Formulation(closed_form.body_efforts, None),
-    'lagrange': Formulation(lagrange.body_efforts, None),
-    'nth_order': Formulation(nth_order.body_efforts, None),
-    'spatial': Formulation(spatial.body_efforts, 2),
-    'spatial_base_acceleration': Formulation(
-        spatial.body_efforts_with_base_acceleration, 2
-    ),
-    'hybrid': Formulation(hybrid.body_efforts, 2),
-    'newton_euler': Formulation(newton_euler.body_efforts, 0),
-}
 
 ENGINE = {'engine': None, 'compiled_robot': COMPILED_ROBOT, 'compiled_tree': COMPILED_TREE}
 """Names of the engine's kernels: the one that suits the robot, and each form."""

@@ -1,9 +1,9 @@
 """Matrices of the equations of motion, Q = M q2d + C qd + Q_grav, with time derivatives.
 
-They have a closed form, see `closed_form`, from which NumPy computes them until compiled code,
-made in the background, is ready; `RobotModel.warm_up` makes it in advance. The compiled code sums
-up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps large robots, but
-their mass matrix comes from inverse dynamics, column by column.
+They have a closed form, see `formulations.closed_form`, from which NumPy computes them until
+compiled code, made in the background, is ready; `RobotModel.warm_up` makes it in advance. The
+compiled code sums up the bodies that each joint carries, see `engine.matrix_program`. NumPy keeps
+large robots, but their mass matrix comes from inverse dynamics, column by column.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.dynamics.closed_form import blocks, series
+from hodyn_ros.dynamics.formulations.closed_form import system_of
+from hodyn_ros.dynamics.formulations.tree import blocks
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.engine.engine import Term, compute, computed
 from hodyn_ros.engine.program import (
@@ -105,8 +106,8 @@ def coriolis_matrix(
 
     Notes
     -----
-    A third one has Christoffel symbols for entries, see `lagrange`; its difference is skew
-    symmetric too, and it is what Pinocchio's `computeCoriolisMatrix` returns.
+    A third one has Christoffel symbols for entries, see `formulations.lagrange`; its difference is
+    skew symmetric too, and it is what Pinocchio's `computeCoriolisMatrix` returns.
     Source: Mueller and Kumar 2021, eqs. (20), (22), (54), by Leibniz's rule; equal to (31)
     and (45).
     """
@@ -242,16 +243,15 @@ def _closed_form(model: RobotModel, motion: Array, name: str) -> Array:
     selection = selection_of(model)
     results = []
     with np.errstate(over='ignore', invalid='ignore'):
-        for block in blocks(model, len(coordinates)):
-            system = series(model, coordinates[block])
-            system = system._replace(J=[J @ selection for J in system.J])
+        for block in blocks(len(coordinates), 6 * model.n_bodies * (model.n_bodies + 1)):
+            system = system_of(model, coordinates[block])
+            system = system._replace(J=system.J @ selection)
             if name == WEIGHT:
-                orders = system.gravity_efforts(len(system.J))
+                orders = [Q[..., 0] for Q in system.gravity_effort()]
             elif name != MASS_MATRIX:
-                orders = system.coriolis_matrices(len(system.b), name == CORIOLIS_MATRIX)
+                orders = [*system.coriolis_matrix(name == CORIOLIS_MATRIX)]
             else:
-                M = system.mass_matrices(len(system.J))
-                orders = [0.5 * (Mk + np.swapaxes(Mk, -1, -2)) for Mk in M]
+                orders = [0.5 * (M + np.swapaxes(M, -1, -2)) for M in system.mass_matrix()]
                 orders[0] += selection.T @ (model.armature[:, None] * selection)
             results.append(np.stack(orders, axis=1))
     return np.concatenate(results)

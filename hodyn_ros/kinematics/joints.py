@@ -7,7 +7,7 @@ parent to the body is a sum of constant matrices K_b with functions f_b of the j
     A(t) = K_0 + f_1(t) K_1 + f_2(t) K_2,   K_b = ad_X^b Ad(B^-1),
 
 with f_1 = -sin q, f_2 = 1 - cos q for revolute and f_1 = -q, f_2 = 0 for prismatic joints, and two
-terms more for helical ones, see `doc/formulations/nth_order.rst`.
+terms more for helical ones, see `doc/formulations/body_fixed.rst`.
 """
 
 from __future__ import annotations
@@ -251,20 +251,6 @@ class JointTransforms:
         self._series = (
             f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]
         ).reshape(N, n_bodies, self.K, self._terms * self.K)
-
-    def matrices(self) -> Array:
-        """Transforms A from parent to body and their time derivatives.
-
-        Returns
-        -------
-        ndarray, shape (K, N, n_bodies, 6, 6)
-            Entry k is the k-th time derivative.
-        """
-        N, n_bodies = self._series.shape[:2]
-        basis = self._to_body.reshape(n_bodies, 6, self._terms, 6).transpose(0, 2, 3, 1)
-        f = self._series[..., : self._terms]
-        A = f @ basis.reshape(n_bodies, self._terms, 36)
-        return np.moveaxis(A, 2, 0).reshape(self.K, N, n_bodies, 6, 6)
 
     def to_body(self, i: int, V: Array) -> Array:
         """Series of A V: twists of the parent in the frame of body i.

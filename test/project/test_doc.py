@@ -61,7 +61,7 @@ QUICK = (
     'friction.rst',
     'trajectories.rst',
     'wrenches.rst',
-    'formulations/nth_order.rst',
+    'formulations/body_fixed.rst',
     'files.rst',
 )
 

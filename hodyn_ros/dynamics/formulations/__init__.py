@@ -1,0 +1,71 @@
+"""Formulations of inverse dynamics by the papers, of any order, one file each.
+
+They agree to rounding, so that each checks the others. `tree` holds what several of them need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from hodyn_ros.dynamics.formulations import (
+    body_fixed,
+    closed_form,
+    hybrid,
+    lagrange,
+    newton_euler,
+    spatial,
+)
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.typing import Array
+
+__all__ = ['FORMULATIONS', 'BodyEfforts', 'Formulation']
+
+
+class BodyEfforts(Protocol):
+    """What a formulation is: a function of this kind.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Revolute, prismatic and helical joints of any pitch, in a tree.
+    coordinates : ndarray, shape (N, K, n_bodies)
+        Joint motions of the bodies, K >= 3: the position and its derivatives [rad/s^k], [m/s^k].
+    applied : mapping of int to ndarray, shape (N, K-2, 6)
+        For some bodies: the wrench (m, f) that the body exerts on the environment in its own
+        frame, and its componentwise derivatives.
+
+    Returns
+    -------
+    ndarray, shape (N, K-2, n_bodies)
+        Efforts of all bodies' joints and their time derivatives [N m/s^m], [N/s^m], without
+        friction and armature.
+    """
+
+    def __call__(
+        self, model: RobotModel, coordinates: Array, applied: Mapping[int, Array], /
+    ) -> Array:
+        """Compute the efforts."""
+
+
+class Formulation(NamedTuple):
+    """A way to compute the efforts of all bodies' joints."""
+
+    body_efforts: BodyEfforts
+    highest_order: int | None
+    """Highest derivative of the efforts; None: any."""
+
+
+FORMULATIONS = {
+    'body_fixed': Formulation(body_fixed.body_efforts, None),
+    'closed_form': Formulation(closed_form.body_efforts, None),
+    'lagrange': Formulation(lagrange.body_efforts, None),
+    'nth_order': Formulation(body_fixed.body_efforts, None),
+    'spatial': Formulation(spatial.body_efforts, None),
+    'spatial_base_acceleration': Formulation(
+        spatial.body_efforts_with_base_acceleration, None
+    ),
+    'hybrid': Formulation(hybrid.body_efforts, None),
+    # Its source has no derivatives.
+    'newton_euler': Formulation(newton_euler.body_efforts, 0),
+}
