@@ -1,9 +1,9 @@
-"""URDF to links and joints, and a model back to URDF.
+"""Reader and writer of robots in URDF.
 
-What matters for rigid-body motion is read, up to URDF 1.2 (that of urdfdom 6.0): links with their
-inertia, and joints. Of meshes, materials, transmissions and tags of simulators nothing can fail or
-warn; what else is skipped is said (`hodyn_ros.model.urdf_dialects`). What may be omitted has the
-defaults of the URDF specification, and position limits that are not given are not known.
+The reader covers rigid-body motion up to URDF 1.2 (urdfdom 6.0): links with their inertia, and
+joints. Meshes, materials, transmissions and tags of simulators are ignored; a remark names other
+elements that are skipped (`hodyn_ros.model.urdf_dialects`). Omitted values have the defaults of
+the URDF specification, but position limits that are not given are unknown.
 
 URDF wants the axis of a joint to pass through the origin of its child link and knows no helical
 joints. Where a body frame lies off its axis, a massless link on the axis comes between; a helical
@@ -37,8 +37,10 @@ from hodyn_ros.model.assembly import (
     Link,
     Mimic,
     RobotDescription,
+    described_link,
+    naming_file,
 )
-from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
+from hodyn_ros.model.inertia import TENSOR, Inertia, inertia_parts
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import RobotSource, find_robot
@@ -52,11 +54,7 @@ from hodyn_ros.model.urdf_elements import (
     read_element,
     text_of,
 )
-from hodyn_ros.model.urdf_loops import (
-    ENDS,
-    TYPES,
-    read_loops,
-)
+from hodyn_ros.model.urdf_loops import ENDS, TYPES, read_loops
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
@@ -72,12 +70,10 @@ INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 # Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
 LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
 FALLING = 'position_based_velocity_limits'
-# What other languages begin with, and who reads them.
+# Readers of other languages, by their root elements.
 _HINTS = {
-    'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads, and hodyn from a file .xml; '
-    'to_urdf writes it as URDF.',
-    'sdf': ': it is an SDF, which RobotModel.from_sdf reads, and hodyn from a file .sdf; '
-    'to_urdf writes it as URDF.',
+    'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads; to_urdf writes it as URDF.',
+    'sdf': ': it is an SDF, which RobotModel.from_sdf reads; to_urdf writes it as URDF.',
 }
 
 
@@ -106,10 +102,8 @@ def read_urdf(
         If the file cannot be read, or as `parse_urdf`; the message names the file.
     """
     text, path = xml_text(given, xacro_arguments)
-    try:
+    with naming_file(path):
         found = parse_urdf(text, allow_impossible_inertia)
-    except ModelError as error:
-        raise ModelError(f'File {path!r}: {error}' if path else str(error)) from error
     return replace(found, provenance=replace(found.provenance, file=path))
 
 
@@ -162,14 +156,8 @@ def parse_urdf(
     warnings = *_broken_lines(raw), *remarks.texts(), *reading.warnings
     provenance = Provenance(digest=sha256(raw).hexdigest())
     name = root.get('name', 'robot')
-    return RobotDescription(
-        name,
-        read_links,
-        read_joints,
-        warnings,
-        provenance=provenance,
-        **read_loops(root, read_joints)._asdict(),
-    )
+    found = RobotDescription(name, read_links, read_joints, warnings, provenance=provenance)
+    return read_loops(root, found)
 
 
 def _broken_lines(raw: bytes) -> tuple[str, ...]:
@@ -186,14 +174,14 @@ def _broken_lines(raw: bytes) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What the reader of every element looks at, and what it remarks."""
+    """Settings of the readers of elements, and their remarks."""
 
     version: str
     """One of `VERSIONS`."""
     allow_impossible_inertia: bool
     remarks: Remarks
     warnings: list[str] = field(default_factory=list)
-    """With numbers of one element, so that none is like another."""
+    """Remarks with numbers of one element, which differ from each other."""
 
 
 def _refuse_xacro(robot: ElementTree.Element) -> None:
@@ -316,22 +304,15 @@ def _link(element: ElementTree.Element, reading: _Reading) -> Link:
     inertial = child_of(element, 'inertial')
     if inertial is None:
         return Link(name)
-    owner = f'Link {name!r}'
-    frame = origin_of(owner, inertial)
+    frame = origin_of(f'Link {name!r}', inertial)
     mass = number_of(needed_child(inertial, 'mass'), 'value')
     inertia = child_of(inertial, 'inertia')
-    inertia_com = np.zeros((3, 3))
-    if inertia is not None:
-        xx, xy, xz, yy, yz, zz = (number_of(inertia, key) for key in INERTIA)
-        inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-    allow_impossible = reading.allow_impossible_inertia
+    entries = [0.0 if inertia is None else number_of(inertia, key) for key in INERTIA]
+    given = mass, frame, np.array(entries)[TENSOR], reading.warnings
     try:
-        remarks = check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
+        return described_link(name, *given, reading.allow_impossible_inertia)
     except ModelError as error:
         return Link(name, defect=str(error))
-    reading.warnings.extend(remarks)
-    M_body = se3.transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
-    return Link(name, mass, M_body)
 
 
 def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
@@ -367,7 +348,7 @@ def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
 
 
 def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
-    """Limits of a joint; where braking has another one than speeding up, the smaller of both.
+    """Limits of a joint; of acceleration and deceleration the smaller one.
 
     Limits of the velocity that fall towards those of the position are an element of Franka's.
     """
@@ -401,7 +382,7 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
 def _given_limits(
     joint: ElementTree.Element, limit: ElementTree.Element, reading: _Reading
 ) -> dict[str, float]:
-    """Limits that a description gives or has to give, by the field of `Limits`."""
+    """Limits that a description states, by the field of `Limits`; an error if one is missing."""
     required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
     given = {}
     for what in LIMITS:
@@ -414,7 +395,7 @@ def _given_limits(
 
 
 def _dynamics(joint: ElementTree.Element) -> Dynamics:
-    """Friction as it is written, NaN where that is no number: it is checked if it is used."""
+    """Friction as written, NaN where the text is no number; it is validated where it is used."""
     elements = joint.findall('dynamics')
     if len(elements) > 1:
         return Dynamics(np.nan, np.nan)
@@ -536,7 +517,7 @@ class _Writer:
             self._joint(self._new_name(f'{name}_offset'), 'fixed', between, child, to_body)
 
     def _close(self, closure: Closure) -> None:
-        """Write loops and couplings, and what joints do in them."""
+        """Write loops and couplings, and the role of the joints in them."""
         joints = {joint.get('name'): joint for joint in self.robot.iterfind('joint')}
         for j, name in enumerate(self.model.joint_names):
             joints[name].set('independent', str(j in closure.independent).lower())
@@ -549,7 +530,7 @@ class _Writer:
                 end = ElementTree.SubElement(element, side, {'link': link})
                 _write_origin(end, pose)
             ElementTree.SubElement(element, 'axis', xyz=_numbers(loop.direction))
-        # Who reads it holds the same joints again.
+        # The reader holds these joints again.
         for coupling in (x for x in closure.couplings if x.joint not in closure.held):
             element = ElementTree.SubElement(self.robot, 'coupling', name=coupling.name)
             ratio = repr(self._ratio(coupling))
@@ -616,7 +597,7 @@ class _Writer:
             ElementTree.SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))
 
     def _new_name(self, wanted: str) -> str:
-        """Name that nothing has, by adding underscores, which is then taken."""
+        """Unused name, made by adding underscores; it is used from now on."""
         while wanted in self.taken:
             wanted += '_'
         self.taken.add(wanted)
