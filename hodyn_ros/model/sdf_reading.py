@@ -34,7 +34,7 @@ from hodyn_ros.model.inertia import TENSOR
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Loop
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.model.urdf import INERTIA, parse_xml, xml_text
+from hodyn_ros.model.urdf import INERTIA, NO_LIMIT, parse_xml, xml_text
 from hodyn_ros.model.urdf_elements import (
     InvalidError,
     child_of,
@@ -63,8 +63,6 @@ _KINDS = {
     'universal': _Kind(6, ('axis', 'axis2')),
     'revolute2': _Kind(6, ('axis', 'axis2')),
 }
-# Where older versions have no limit.
-_NO_LIMIT = 1e16
 
 
 class _Tie(NamedTuple):
@@ -292,7 +290,7 @@ def _described(joint: Joint, axis: Element | None, slides: bool) -> Joint:
     for what in ('lower', 'upper', 'velocity', 'effort'):
         value = _number(axis, f'limit/{what}', np.inf)
         without = value < 0.0 if what in ('velocity', 'effort') else False
-        if abs(value) < _NO_LIMIT and not without:
+        if abs(value) < NO_LIMIT and not without:
             given[what] = value
     limits = Limits(**given)
     limits.check(f'Joint {joint.name!r}')

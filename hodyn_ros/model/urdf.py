@@ -21,7 +21,14 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from xml.etree import ElementTree
+from xml.etree.ElementTree import (
+    Element,
+    ParseError,
+    SubElement,
+    fromstring,
+    indent,
+    tostring,
+)
 from xml.parsers import expat
 
 import numpy as np
@@ -70,6 +77,8 @@ INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 # Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
 LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
 FALLING = 'position_based_velocity_limits'
+# Magnitude of a limit from which on there is none, where a number is demanded.
+NO_LIMIT = 1e16
 # Readers of other languages, by their root elements.
 _HINTS = {
     'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads; to_urdf writes it as URDF.',
@@ -184,7 +193,7 @@ class _Reading:
     """Remarks with numbers of one element, which differ from each other."""
 
 
-def _refuse_xacro(robot: ElementTree.Element) -> None:
+def _refuse_xacro(robot: Element) -> None:
     """Refuse macros and expressions that xacro has not expanded."""
     read = chain(
         *(joint.iter() for joint in robot.iterfind('joint')), robot.iterfind('link')
@@ -246,9 +255,7 @@ def xml_text(
         ) from error
 
 
-def parse_xml(
-    xml: str | bytes, language: str = 'a URDF'
-) -> tuple[ElementTree.Element, bytes]:
+def parse_xml(xml: str | bytes, language: str = 'a URDF') -> tuple[Element, bytes]:
     """Root element of an XML text, and its bytes.
 
     Parameters
@@ -285,8 +292,8 @@ def parse_xml(
     guard.EntityDeclHandler = refuse
     try:
         guard.Parse(text, True)
-        return ElementTree.fromstring(text), raw
-    except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
+        return fromstring(text), raw
+    except (expat.ExpatError, ParseError, LookupError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
         start = text.lstrip()[:1]
@@ -298,7 +305,7 @@ def parse_xml(
         raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
 
-def _link(element: ElementTree.Element, reading: _Reading) -> Link:
+def _link(element: Element, reading: _Reading) -> Link:
     """Link of an element. One with an inertia that cannot be used has a defect."""
     name = text_of(element, 'name')
     inertial = child_of(element, 'inertial')
@@ -315,7 +322,7 @@ def _link(element: ElementTree.Element, reading: _Reading) -> Link:
         return Link(name, defect=str(error))
 
 
-def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
+def _joint(element: Element, reading: _Reading) -> Joint:
     """Joint of an element, its axis scaled to unit length."""
     name, kind = text_of(element, 'name'), text_of(element, 'type')
     owner = f'Joint {name!r}'
@@ -347,7 +354,7 @@ def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
     return Joint(name, kind, parent, child, origin, axis, mimic, limits, None, dynamics)
 
 
-def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
+def _limits(joint: Element, reading: _Reading) -> Limits:
     """Limits of a joint; of acceleration and deceleration the smaller one.
 
     Limits of the velocity that fall towards those of the position are an element of Franka's.
@@ -379,22 +386,20 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
     return limits
 
 
-def _given_limits(
-    joint: ElementTree.Element, limit: ElementTree.Element, reading: _Reading
-) -> dict[str, float]:
+def _given_limits(joint: Element, limit: Element, reading: _Reading) -> dict[str, float]:
     """Limits that a description states, by the field of `Limits`; an error if one is missing."""
     required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
     given = {}
     for what in LIMITS:
         if what in limit.attrib or what in required:
             value = number_of(limit, what)
-            given[what] = value if abs(value) < _NO_LIMIT else np.copysign(np.inf, value)
+            given[what] = value if abs(value) < NO_LIMIT else np.copysign(np.inf, value)
     if (falling := child_of(joint, FALLING)) is not None:
         given |= {what: number_of(falling, what) for what in FALLING_LIMITS}
     return given
 
 
-def _dynamics(joint: ElementTree.Element) -> Dynamics:
+def _dynamics(joint: Element) -> Dynamics:
     """Friction as written, NaN where the text is no number; it is validated where it is used."""
     elements = joint.findall('dynamics')
     if len(elements) > 1:
@@ -407,10 +412,6 @@ def _dynamics(joint: ElementTree.Element) -> Dynamics:
         except ValueError:
             values.append(np.nan)
     return Dynamics(*values)
-
-
-# URDF demands numbers where a model has no limit; simulators read this one as infinite.
-_NO_LIMIT = 1e16
 
 
 def to_urdf(model: RobotModel) -> str:
@@ -448,7 +449,7 @@ class _Writer:
     def __init__(self, model: RobotModel) -> None:
         self.closure = model.closure
         model = self.model = model if model.closure is None else model.closure.tree
-        self.robot = ElementTree.Element('robot', name=model.name)
+        self.robot = Element('robot', name=model.name)
         self.taken = {*model.links, *model.body_names}
         # The link of a body is the first one that shares its frame.
         self.main: dict[int, str] = {BASE: model.base_link}
@@ -473,8 +474,8 @@ class _Writer:
                 )
         if self.closure is not None:
             self._close(self.closure)
-        ElementTree.indent(self.robot)
-        return ElementTree.tostring(self.robot, encoding='unicode') + '\n'
+        indent(self.robot)
+        return tostring(self.robot, encoding='unicode') + '\n'
 
     def _body(self, i: int) -> None:
         """Write the joint and the link of a body, with a link on the axis where one is needed."""
@@ -525,19 +526,19 @@ class _Writer:
                 joints[name].set('start', repr(float(closure.start[j])))
         for loop in closure.loops:
             attributes = {'name': loop.name, 'type': TYPES[loop.kind]}
-            element = ElementTree.SubElement(self.robot, 'loop', attributes)
+            element = SubElement(self.robot, 'loop', attributes)
             for side, link, pose in zip(ENDS, (loop.link_a, loop.link_b), loop.poses):
-                end = ElementTree.SubElement(element, side, {'link': link})
+                end = SubElement(element, side, {'link': link})
                 _write_origin(end, pose)
-            ElementTree.SubElement(element, 'axis', xyz=_numbers(loop.direction))
+            SubElement(element, 'axis', xyz=_numbers(loop.direction))
         # The reader holds these joints again.
         for coupling in (x for x in closure.couplings if x.joint not in closure.held):
-            element = ElementTree.SubElement(self.robot, 'coupling', name=coupling.name)
+            element = SubElement(self.robot, 'coupling', name=coupling.name)
             ratio = repr(self._ratio(coupling))
             for side, name in zip(ENDS, (coupling.followed[0], coupling.joint)):
                 ends = needed_child(joints[name], 'child').attrib
-                ElementTree.SubElement(element, side, ends)
-            ElementTree.SubElement(element, 'ratio', value=ratio)
+                SubElement(element, side, ends)
+            SubElement(element, 'ratio', value=ratio)
 
     def _ratio(self, coupling: Coupling) -> float:
         """Ratio of a coupling of two joints on the same body; others are refused."""
@@ -555,7 +556,7 @@ class _Writer:
 
     def _link(self, name: str, M_body: Array | None = None) -> None:
         """Element of a link, with an inertia (6, 6) about its origin if it is not zero."""
-        link = ElementTree.SubElement(self.robot, 'link', name=name)
+        link = SubElement(self.robot, 'link', name=name)
         if M_body is None or not M_body.any():
             return
         link.append(inertial_element(inertia_parts(f'Link {name!r}', M_body)))
@@ -572,14 +573,14 @@ class _Writer:
         limits: Limits | None = None,
     ) -> None:
         """Element of a joint; a fixed one has no axis. Acceleration and jerk need URDF 1.2."""
-        joint = ElementTree.SubElement(self.robot, 'joint', name=name, type=kind)
+        joint = SubElement(self.robot, 'joint', name=name, type=kind)
         _write_origin(joint, origin)
-        ElementTree.SubElement(joint, 'parent', link=parent)
-        ElementTree.SubElement(joint, 'child', link=child)
+        SubElement(joint, 'parent', link=parent)
+        SubElement(joint, 'child', link=child)
         if axis is None:
             return
-        ElementTree.SubElement(joint, 'axis', xyz=_numbers(axis))
-        clipped = np.clip(limits or Limits(), -_NO_LIMIT, _NO_LIMIT).tolist()
+        SubElement(joint, 'axis', xyz=_numbers(axis))
+        clipped = np.clip(limits or Limits(), -NO_LIMIT, NO_LIMIT).tolist()
         written = dict(zip(LIMITS, map(repr, clipped)))
         if kind == 'continuous':
             del written['lower'], written['upper']
@@ -588,13 +589,13 @@ class _Writer:
                 del written[quantity]
             else:
                 self.robot.set('version', VERSIONS[2])
-        ElementTree.SubElement(joint, 'limit', written)
+        SubElement(joint, 'limit', written)
         if limits is not None and np.isfinite(limits.deceleration_limit):
             falling = dict(zip(FALLING_LIMITS, map(repr, clipped[-2:])))
-            ElementTree.SubElement(joint, FALLING, falling)
+            SubElement(joint, FALLING, falling)
         if mimic is not None:
             texts = mimic.joint, repr(mimic.multiplier), repr(mimic.offset)
-            ElementTree.SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))
+            SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))
 
     def _new_name(self, wanted: str) -> str:
         """Unused name, made by adding underscores; it is used from now on."""
@@ -604,20 +605,20 @@ class _Writer:
         return wanted
 
 
-def inertial_element(inertia: Inertia) -> ElementTree.Element:
+def inertial_element(inertia: Inertia) -> Element:
     """Element <inertial> of a link, its origin at the centre of mass in link axes."""
-    inertial = ElementTree.Element('inertial')
-    ElementTree.SubElement(inertial, 'origin', xyz=_numbers(inertia.com))
-    ElementTree.SubElement(inertial, 'mass', value=_numbers([inertia.mass]))
+    inertial = Element('inertial')
+    SubElement(inertial, 'origin', xyz=_numbers(inertia.com))
+    SubElement(inertial, 'mass', value=_numbers([inertia.mass]))
     entries = np.asarray(inertia.inertia_com)[np.triu_indices(3)].tolist()
-    ElementTree.SubElement(inertial, 'inertia', dict(zip(INERTIA, map(repr, entries))))
+    SubElement(inertial, 'inertia', dict(zip(INERTIA, map(repr, entries))))
     return inertial
 
 
-def _write_origin(owner: ElementTree.Element, pose: Array) -> None:
+def _write_origin(owner: Element, pose: Array) -> None:
     """Write a pose (4, 4) as the origin of an element."""
     rpy = _numbers(_rpy(pose[:3, :3]))
-    ElementTree.SubElement(owner, 'origin', xyz=_numbers(pose[:3, 3]), rpy=rpy)
+    SubElement(owner, 'origin', xyz=_numbers(pose[:3, 3]), rpy=rpy)
 
 
 def _numbers(values: ArrayLike) -> str:
