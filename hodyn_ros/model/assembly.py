@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import frozen
+from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.inertia import check_inertia, spatial_inertia
@@ -461,7 +461,8 @@ class Assembly:
         Raises
         ------
         ModelError
-            If a mimic joint follows one that does not exist, does not move or follows it in turn.
+            If a mimic joint follows one that does not exist, does not move or follows it in turn,
+            or an armature is negative.
         """
         independent = [joint for joint in self.bodies if joint.mimic is None]
         B, M_body = np.array(self.B), np.array(self.M_body)
@@ -492,7 +493,11 @@ class Assembly:
             'M_base': frozen(self.M_base),
             'follower_limits': {joint.name: joint.limits for joint in followers},
             'friction': {},
-            'armature': frozen(np.array([joint.armature for joint in self.bodies])),
+            'armature': frozen(
+                np.array(
+                    [checked_armature(joint.name, joint.armature) for joint in self.bodies]
+                )
+            ),
             'provenance': replace(
                 self.description.provenance,
                 robot=self.description.name,
@@ -559,6 +564,17 @@ def massless_joints(
             'lacks masses.'
         )
     return remarks
+
+
+def checked_armature(joint: str, value: float) -> float:
+    """Validated armature of a joint [kg m^2] or [kg]; a negative one is a `ModelError`.
+
+    Parameters
+    ----------
+    joint : str
+    value : float
+    """
+    return checked_number(f'The armature of joint {joint!r}', value, ModelError, least=0.0)
 
 
 def _screw(joint: Joint) -> Array:

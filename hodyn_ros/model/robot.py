@@ -27,6 +27,7 @@ from hodyn_ros.model.assembly import (
     Assembly,
     LinkFrame,
     RobotDescription,
+    checked_armature,
     massless_joints,
     naming_file,
 )
@@ -843,8 +844,7 @@ class RobotModel:
         values = self.armature.copy()
         for name, value in armature.items():
             index = self._moving_joint(name)
-            what = f'The armature of joint {name!r}'
-            values[index] = checked_number(what, value, ModelError, least=0.0)
+            values[index] = checked_armature(name, value)
         changes = (f'armature of {listed(armature)}',) if armature else ()
         provenance = self.provenance.changed(*changes)
         return self.changed(armature=frozen(values), provenance=provenance)
