@@ -333,7 +333,8 @@ def info() -> None:
     Without ROBOT, list the robots that need no file. ROBOT is one of
 
       robot.urdf, .urdf.xacro, .sdf    a file; xacro files need the package xacro
-      robot.xml                        an MJCF, with the package mujoco
+      robot.xml                        an MJCF, with the package mujoco; the first element of a
+                                       file says what it is, whatever its name
       panda, panda_with_hand, fr3, fr3_with_hand, iiwa14, ur5e, ur10e, two_link
                                        robots that come with hodyn_ros
       parallel_ankle, five_bar, delta, palletiser

@@ -34,9 +34,8 @@ from hodyn_ros.files.yaml_documents import yaml_documents
 from hodyn_ros.model.friction import friction_from_config
 from hodyn_ros.model.limits import MotionLimits, motion_limits
 from hodyn_ros.model.loops import Loop
-from hodyn_ros.model.mjcf_reading import is_mjcf
 from hodyn_ros.model.robot import ModelWarning, RobotModel
-from hodyn_ros.model.sources import RobotSource, find_robot
+from hodyn_ros.model.sources import RobotSource, find_robot, root_tag
 from hodyn_ros.names import listed
 from hodyn_ros.resources import share_file
 
@@ -291,7 +290,7 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
         description = source.description(dict(given.xacro_arguments))
-        model = _read(given, source.path.suffix, description)
+        model = _read(given, description)
     # A xacro file is handed over as the text that it stands for.
     known = model.provenance
     model = model.changed(provenance=replace(known, file=known.file or str(source.path)))
@@ -307,35 +306,34 @@ def _load(given: Given) -> tuple[RobotModel, RobotSource, tuple[str, ...]]:
     return model.with_friction(own), source, remarks
 
 
-def _read(given: Given, suffix: str, description: str | Path) -> RobotModel:
-    """Model of a description: URDF, SDF by its suffix, or MJCF by its first element."""
-    ends = given.base_link, given.tip_link
+def _read(given: Given, description: str | Path) -> RobotModel:
+    """Model of a description in the language of its root element: MJCF, SDF or else URDF."""
+    language = root_tag(description)
     loops: tuple[Loop, ...] | None = () if given.open_loops else None
-    if suffix in ('.xml', '.mjcf') and is_mjcf(description):
+    options: dict[str, Any] = {
+        'tip_link': given.tip_link,
+        'joint_friction': given.joint_friction,
+        'loops': loops,
+    }
+    if language == 'mujoco':
         if given.base_link is not None or given.allow_impossible_inertia:
             raise RequestError(
                 '--base-link and --allow-impossible-inertia are not for an MJCF, whose base is '
                 'the world or the body that moves freely; leave them out.'
             )
-        return RobotModel.from_mjcf(
-            description,
-            given.tip_link,
-            given.joint_friction,
-            gravity=given.gravity,
-            loops=loops,
-        )
-    if suffix == '.sdf':
-        return RobotModel.from_sdf(
-            description, *ends, given.gravity, given.joint_friction, loops=loops
-        )
-    return RobotModel.from_urdf(
-        description,
-        *ends,
-        (0.0, 0.0, -9.81) if given.gravity is None else given.gravity,
-        given.joint_friction,
-        allow_impossible_inertia=given.allow_impossible_inertia,
-        loops=loops,
-    )
+        return RobotModel.from_mjcf(description, gravity=given.gravity, **options)
+    options['base_link'] = given.base_link
+    if language == 'sdf':
+        if given.allow_impossible_inertia:
+            raise RequestError(
+                '--allow-impossible-inertia is not for an SDF, whose inertias a body must have; '
+                'leave it out.'
+            )
+        return RobotModel.from_sdf(description, gravity=given.gravity, **options)
+    if given.gravity is not None:
+        options['gravity'] = given.gravity
+    impossible = given.allow_impossible_inertia
+    return RobotModel.from_urdf(description, allow_impossible_inertia=impossible, **options)
 
 
 def _tell(

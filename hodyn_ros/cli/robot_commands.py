@@ -254,7 +254,9 @@ def _friction_from(problem: Problem) -> str:
     used += [str(given.friction)] if given.friction is not None else []
     if model.friction:
         return ' and '.join(used)
-    with_friction = replace(given, joint_friction=True, friction=None, actuators=None)
+    with_friction = replace(
+        given, joint_friction=True, open_loops=True, friction=None, actuators=None
+    )
     known = [*load_problem(with_friction, quiet=True).model.friction]
     if not known or given.joint_friction:
         return 'none'

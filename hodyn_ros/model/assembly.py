@@ -1,21 +1,24 @@
-"""Links and joints of a robot description, and the tree of bodies that they make.
+"""Links and joints of a robot description, and their assembly to a tree of bodies.
 
-Rigidly connected links become one body, mimic joints are resolved, and what lies outside the
-chosen chain is left out.
+Rigidly connected links become one body, mimic joints are resolved, and branches outside of the
+chosen chain are left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import frozen
+from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
+from hodyn_ros.model.inertia import check_inertia, spatial_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 
 BASE = -1
 """Index of the base, which does not move, where the index of a body is expected."""
+
+EARTH = (0.0, 0.0, -9.81)
+"""Gravitational acceleration where a description states none, along z of the base [m/s^2]."""
 
 # What URDF knows; helical joints come from screws only.
 URDF_MOVING_JOINT_TYPES = ('revolute', 'continuous', 'prismatic')
@@ -52,7 +58,7 @@ class Mimic(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """Friction of one joint as its description gives it; nothing has checked the values.
+    """Friction of one joint as its description states it; the values are not validated.
 
     Attributes
     ----------
@@ -78,7 +84,8 @@ class Link:
     M_body : ndarray, shape (6, 6)
         Inertia about the link origin in link axes, moments first.
     defect : str
-        Why the given inertia cannot be used; empty if it can. It matters only if the link moves.
+        Reason why the given inertia cannot be used, empty if it can; an error only if the link
+        moves.
     """
 
     name: str
@@ -105,6 +112,8 @@ class Joint:
     screw : ndarray, shape (6,), or None
         Joint screw in the frame of the child link, in place of the axis.
     dynamics : Dynamics
+    armature : float
+        Rotor inertia that the joint sees [kg m^2] or [kg].
     """
 
     name: str
@@ -117,6 +126,7 @@ class Joint:
     limits: Limits = Limits()
     screw: Array | None = None
     dynamics: Dynamics = Dynamics()
+    armature: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -129,12 +139,16 @@ class RobotDescription:
     Attributes
     ----------
     loops : tuple of Loop, Coupling or ModelError
-        What closes loops or couples joints; an error in place of what cannot be read, which
-        matters only if the loops are closed.
+        Closed loops and couplings; in place of one that cannot be read an error, which is raised
+        only if the loops are closed.
     independent : tuple of str
         Joints with motors; empty if the description does not say.
     start : mapping of str to float
         Positions of joints [rad] or [m] near which the loops are closed.
+    gravity : array-like, shape (3,)
+        Gravitational acceleration in base link axes [m/s^2].
+    tip_link : str or None
+        Tip of a chain; None for a whole tree.
     """
 
     name: str
@@ -146,17 +160,74 @@ class RobotDescription:
     loops: tuple[Loop | Coupling | ModelError, ...] = ()
     independent: tuple[str, ...] = ()
     start: Mapping[str, float] = field(default_factory=dict)
+    gravity: ArrayLike = EARTH
+    tip_link: str | None = None
+
+
+def described_link(
+    name: str,
+    mass: float,
+    frame: Array,
+    inertia_com: Array,
+    remarks: list[str],
+    allow_impossible: bool = False,
+) -> Link:
+    """Link with an inertia as descriptions state it, in a frame at the centre of mass.
+
+    Parameters
+    ----------
+    name : str
+    mass : float
+        [kg]
+    frame : ndarray, shape (4, 4)
+        Pose in the link of a frame whose origin is the centre of mass.
+    inertia_com : ndarray, shape (3, 3)
+        Inertia tensor about the centre of mass in the axes of that frame [kg m^2].
+    remarks : list of str
+        List to which remarks on a doubtful inertia are appended.
+    allow_impossible : bool
+        See `check_inertia`.
+
+    Returns
+    -------
+    Link
+
+    Raises
+    ------
+    ModelError
+        As `check_inertia`.
+    """
+    owner = f'Link {name!r}'
+    remarks += check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
+    about_com = spatial_inertia(mass, np.zeros(3), inertia_com)
+    return Link(name, mass, transform_inertia(about_com, frame))
+
+
+@contextmanager
+def naming_file(path: str) -> Iterator[None]:
+    """Context in which messages of `ModelError` begin with the path of a file, unless it is empty.
+
+    Parameters
+    ----------
+    path : str
+    """
+    try:
+        yield
+    except ModelError as error:
+        if not path:
+            raise
+        raise ModelError(f'File {path!r}: {error}') from error
 
 
 class LinkFrame(NamedTuple):
-    """Where a link sits in the tree of bodies.
+    """Body and pose of a link in the tree of bodies.
 
     Attributes
     ----------
     body : int
         Index of the body that it belongs to, or `BASE`.
     pose : ndarray, shape (4, 4)
-        Of the link in that body, or in the base link.
+        Pose of the link in that body, or in the base link.
     """
 
     body: int
@@ -164,7 +235,7 @@ class LinkFrame(NamedTuple):
 
 
 class Assembly:
-    """Walk through a description from the base outwards, which collects bodies.
+    """Assembly of a description to bodies, from the base outwards.
 
     Parameters
     ----------
@@ -202,7 +273,7 @@ class Assembly:
         self._walk()
 
     def _known_link(self, name: str, argument: str) -> str:
-        """Name of a link, refused with the name of the argument unless there is such a link."""
+        """Validated name of a link; the error names the argument."""
         if name not in self.links:
             raise ModelError(
                 f'{argument} {name!r} is not a link of the robot; its links are '
@@ -383,14 +454,15 @@ class Assembly:
         return MotionLimits(**known, effort_dot=open_, effort_ddot=open_)
 
     def fields(self) -> dict[str, Any]:
-        """Attributes of the `RobotModel`, all but gravity, without friction and armature.
+        """Attributes of the `RobotModel` without friction, all but gravity.
 
         Arrays are read-only. Remarks on limits and inertias are added to `warnings`.
 
         Raises
         ------
         ModelError
-            If a mimic joint follows one that does not exist, does not move or follows it in turn.
+            If a mimic joint follows one that does not exist, does not move or follows it in turn,
+            or an armature is negative.
         """
         independent = [joint for joint in self.bodies if joint.mimic is None]
         B, M_body = np.array(self.B), np.array(self.M_body)
@@ -421,7 +493,11 @@ class Assembly:
             'M_base': frozen(self.M_base),
             'follower_limits': {joint.name: joint.limits for joint in followers},
             'friction': {},
-            'armature': frozen(np.zeros(len(names))),
+            'armature': frozen(
+                np.array(
+                    [checked_armature(joint.name, joint.armature) for joint in self.bodies]
+                )
+            ),
             'provenance': replace(
                 self.description.provenance,
                 robot=self.description.name,
@@ -430,7 +506,7 @@ class Assembly:
         }
 
     def _following(self, independent: Sequence[Joint]) -> dict[str, Any]:
-        """Attributes that say how all joints follow the independent ones."""
+        """Coordinate, multiplier and offset of all joints."""
         moving = {joint.name for joint in self.bodies}
         index = {joint.name: i for i, joint in enumerate(independent)}
         mimics = [self._resolved_mimic(joint, moving) for joint in self.bodies]
@@ -488,6 +564,17 @@ def massless_joints(
             'lacks masses.'
         )
     return remarks
+
+
+def checked_armature(joint: str, value: float) -> float:
+    """Validated armature of a joint [kg m^2] or [kg]; a negative one is a `ModelError`.
+
+    Parameters
+    ----------
+    joint : str
+    value : float
+    """
+    return checked_number(f'The armature of joint {joint!r}', value, ModelError, least=0.0)
 
 
 def _screw(joint: Joint) -> Array:

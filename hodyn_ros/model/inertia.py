@@ -95,12 +95,14 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Arra
     return matrix
 
 
+# Entries of a symmetric tensor (3, 3) among xx, xy, xz, yy, yz, zz.
+TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 # Mass, first moments and inertia xx, xy, xz, yy, yz, zz about the origin in such a matrix.
 PARAMETERS = ..., [5, 2, 0, 1, 0, 0, 0, 1, 1, 2], [5, 4, 5, 3, 0, 1, 2, 1, 2, 2]
 
 
 def parametric_inertia(parameters: Array) -> Array:
-    """Inertia matrices of parameters, whether a body can have them or not.
+    """Inertia matrices of parameters, which are not validated.
 
     Parameters
     ----------
@@ -113,7 +115,7 @@ def parametric_inertia(parameters: Array) -> Array:
     ndarray, shape (..., 6, 6)
     """
     M_body = np.zeros((*parameters.shape[:-1], 6, 6))
-    M_body[..., :3, :3] = parameters[..., [[4, 5, 6], [5, 7, 8], [6, 8, 9]]]
+    M_body[..., :3, :3] = parameters[..., 4 + TENSOR]
     M_body[..., :3, 3:] = so3.hat(parameters[..., 1:4])
     M_body[..., 3:, :3] = -M_body[..., :3, 3:]
     M_body[..., 3:, 3:] = parameters[..., :1, None] * np.eye(3)
@@ -121,7 +123,7 @@ def parametric_inertia(parameters: Array) -> Array:
 
 
 def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
-    """Remarks on an inertia matrix that is used even if no body has it.
+    """Remarks on an inertia matrix that is used even if it is impossible.
 
     Parameters
     ----------
@@ -206,7 +208,7 @@ def check_inertia(
 
 
 def checked_inertia(owner: str, given: GivenInertia) -> tuple[Inertia, Array, list[str]]:
-    """Inertia in both of its forms from either, with remarks if it is doubtful.
+    """Validated inertia in both of its forms from either, with remarks if it is doubtful.
 
     A 6x6 matrix is about the origin of the body frame and in its axes; None is a massless body.
 

@@ -1,25 +1,28 @@
-"""Robots described in MJCF, which the package mujoco compiles.
+"""Reader of robots in MJCF, which the package mujoco compiles.
 
-Of what MuJoCo simulates, springs of joints and compensation of gravity are left out, with a
-remark; contacts, tendons and actuators say nothing here but which joints have motors.
+Springs of joints and compensation of gravity are left out with a remark. Contacts and tendons are
+ignored; actuators tell the joints with motors.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.assembly import Dynamics, Joint, Link, RobotDescription
-from hodyn_ros.model.inertia import check_inertia, spatial_inertia
+from hodyn_ros.model.assembly import (
+    Dynamics,
+    Joint,
+    Link,
+    RobotDescription,
+    described_link,
+)
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling, Loop
 from hodyn_ros.model.provenance import Provenance
@@ -28,40 +31,7 @@ from hodyn_ros.resources import optional_import_module
 from hodyn_ros.typing import Array
 
 
-@dataclass(frozen=True)
-class MjcfRobot:
-    """What is read of an MJCF.
-
-    Attributes
-    ----------
-    description : RobotDescription
-        Its independent joints are those with motors.
-    gravity : ndarray, shape (3,)
-        In the axes of the base link [m/s^2].
-    armature : dict of str to float
-        Of all joints [kg m^2] or [kg].
-    """
-
-    description: RobotDescription
-    gravity: Array
-    armature: dict[str, float]
-
-
-def is_mjcf(path: str | os.PathLike[str]) -> bool:
-    """Whether the first element of a file is that of an MJCF.
-
-    Parameters
-    ----------
-    path : path-like
-    """
-    try:
-        _, first = next(ElementTree.iterparse(path, ('start',)))
-    except (OSError, StopIteration, ElementTree.ParseError):
-        return False  # who reads it says more
-    return bool(first.tag == 'mujoco')
-
-
-def read_mjcf(given: str | os.PathLike[str]) -> MjcfRobot:
+def read_mjcf(given: str | os.PathLike[str]) -> RobotDescription:
     """Robot of an MJCF file or text.
 
     Parameters
@@ -71,7 +41,8 @@ def read_mjcf(given: str | os.PathLike[str]) -> MjcfRobot:
 
     Returns
     -------
-    MjcfRobot
+    RobotDescription
+        With gravity and armature. Its independent joints are those with motors.
 
     Raises
     ------
@@ -118,8 +89,8 @@ class _Reader:
         """Position of a joint in the reference pose, at which equalities are closed."""
         return float(self.m.qpos0[self.m.jnt_qposadr[joint]])
 
-    def robot(self, provenance: Provenance) -> MjcfRobot:
-        """All that is read."""
+    def robot(self, provenance: Provenance) -> RobotDescription:
+        """Description of the whole robot."""
         m, base = self.m, self._base()
         bodies = self._bodies_from(base)
         joints = tuple(joint for body in bodies[1:] for joint in self._joints(body))
@@ -130,7 +101,8 @@ class _Reader:
         on_joints = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_JOINT)
         loops = tuple(self._equalities())
         motors = sorted({*m.actuator_trnid[on_joints, 0].tolist()})
-        description = RobotDescription(
+        R = self.pose(np.zeros(3), m.body_quat[base])[:3, :3]
+        return RobotDescription(
             m.names.partition(b'\0')[0].decode(),
             (*links.values(), *map(Link, between)),
             joints,
@@ -139,10 +111,8 @@ class _Reader:
             loops=loops,
             independent=tuple(names[j] for j in motors if loops),
             start={name: self.reference(j) for j, name in enumerate(names)},
+            gravity=R.T @ m.opt.gravity,
         )
-        R = self.pose(np.zeros(3), m.body_quat[base])[:3, :3]
-        armature = dict(zip(names, m.dof_armature[m.jnt_dofadr].tolist()))
-        return MjcfRobot(description, R.T @ m.opt.gravity, armature)
 
     def _base(self) -> int:
         """Base: the world, or the body that moves freely."""
@@ -172,12 +142,12 @@ class _Reader:
         return bodies
 
     def _link(self, body: int) -> Link:
-        m, name, mass = self.m, self.name('body', body), float(self.m.body_mass[body])
+        m, name = self.m, self.name('body', body)
         frame = self.pose(m.body_ipos[body], m.body_iquat[body])
         inertia_com = np.diag(m.body_inertia[body])
-        self.warnings += check_inertia(f'Link {name!r}', mass, frame[:3, 3], inertia_com)
-        own = spatial_inertia(mass, np.zeros(3), inertia_com)
-        return Link(name, mass, se3.transform_inertia(own, frame))
+        return described_link(
+            name, float(m.body_mass[body]), frame, inertia_com, self.warnings
+        )
 
     def _joints(self, body: int) -> Iterator[Joint]:
         """Joints of a body, one behind the other, with massless links between them."""
@@ -213,6 +183,7 @@ class _Reader:
                 dynamics=Dynamics(
                     float(m.dof_damping[dof]), float(m.dof_frictionloss[dof])
                 ),
+                armature=float(m.dof_armature[dof]),
             )
             parent, origin = child, np.eye(4)
 
@@ -277,7 +248,7 @@ class _Reader:
         ]
 
     def _coupling(self, name: str, ends: tuple[int, int], data: Array) -> Coupling:
-        """Polynomial of differences from the reference; a joint without another one stands."""
+        """Polynomial of differences from the reference; a joint that follows none is constant."""
         joint, follows = ends[0], ends[1] if ends[1] >= 0 else ends[0]
         at, other = self.reference(joint), self.reference(follows)
         shifted = np.polynomial.Polynomial([0.0])

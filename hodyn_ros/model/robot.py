@@ -23,10 +23,13 @@ from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import BASE as BASE
 from hodyn_ros.model.assembly import (
+    EARTH,
     Assembly,
     LinkFrame,
     RobotDescription,
+    checked_armature,
     massless_joints,
+    naming_file,
 )
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
 from hodyn_ros.model.inertia import (
@@ -230,7 +233,7 @@ class RobotModel:
         return Derived()
 
     def kept(self, make: Callable[[RobotModel], T]) -> T:
-        """What a function makes from this model, made once and kept with it.
+        """Result of a function of this model, cached with it.
 
         Parameters
         ----------
@@ -245,7 +248,7 @@ class RobotModel:
         return found
 
     def warm_up(self, order: int = 2, *calls: Callable[[], object]) -> None:
-        """Prepare what a computation would otherwise prepare when it is first asked for.
+        """Compile code that computations would otherwise compile when it is first asked for.
 
         After it, `inverse_dynamics` with orders up to this one runs compiled code from the first
         call on, not after one has been made in the background, beside a control loop.
@@ -259,7 +262,7 @@ class RobotModel:
             `model.warm_up(2, lambda: forward_kinematics(model, motion, 'tool', 'hybrid'))`, for
             this link, expression and number K of derivatives, whatever the numbers.
         """
-        # The engine builds on models, not they on it: it is loaded when it is asked for.
+        # The engine imports models, and is therefore loaded when it is used.
         from hodyn_ros.engine.engine import warm_up
 
         if self.closure is not None:
@@ -274,7 +277,7 @@ class RobotModel:
         xml_or_path: str | bytes | os.PathLike[str],
         base_link: str | None = None,
         tip_link: str | None = None,
-        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        gravity: ArrayLike = EARTH,
         joint_friction: bool = False,
         *,
         xacro_arguments: Mapping[str, str] | None = None,
@@ -290,7 +293,7 @@ class RobotModel:
         keep their inertia, side branches behind a moving joint are left out with a warning, and
         only there planar, floating and unknown joint types are accepted.
 
-        Closed loops are read as URDF+, Gazebo, Isaac Sim and Drake write them, and <constraint>.
+        Closed loops are read as URDF+ and Gazebo write them.
 
         Parameters
         ----------
@@ -332,14 +335,10 @@ class RobotModel:
             For each doubtful value; they are also listed in the attribute `warnings`.
         """
         description = read_urdf(xml_or_path, xacro_arguments, allow_impossible_inertia)
-        model = cls.from_description(
-            description, base_link, tip_link, gravity, loops, independent, start
+        ends = base_link, tip_link
+        return cls._read(
+            description, joint_friction, *ends, gravity, loops, independent, start
         )
-        if joint_friction:
-            model = model.with_friction(_described_friction(description, model.body_names))
-        for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=2)
-        return model
 
     @classmethod
     def from_mjcf(
@@ -381,23 +380,10 @@ class RobotModel:
         """
         from hodyn_ros.model.mjcf_reading import read_mjcf  # few read an MJCF
 
-        found = read_mjcf(xml_or_path)
-        gravity = found.gravity if gravity is None else gravity
-        model = cls.from_description(
-            found.description, None, tip_link, gravity, loops, independent, start
+        description, ends = read_mjcf(xml_or_path), (None, tip_link)
+        return cls._read(
+            description, joint_friction, *ends, gravity, loops, independent, start
         )
-        armature = {
-            name: value
-            for name, value in found.armature.items()
-            if value and name in model.body_names
-        }
-        model = model.with_armature(armature)
-        if joint_friction:
-            laws = _described_friction(found.description, model.body_names)
-            model = model.with_friction(laws)
-        for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=2)
-        return model
 
     @classmethod
     def from_sdf(
@@ -440,15 +426,21 @@ class RobotModel:
         """
         from hodyn_ros.model.sdf_reading import read_sdf  # few read an SDF
 
-        description, down = read_sdf(xml_or_path, base_link)
-        gravity = down if gravity is None else gravity
-        model = cls.from_description(
-            description, base_link, tip_link, gravity, loops, independent, start
+        description, ends = read_sdf(xml_or_path, base_link), (base_link, tip_link)
+        return cls._read(
+            description, joint_friction, *ends, gravity, loops, independent, start
         )
+
+    @classmethod
+    def _read(
+        cls, description: RobotDescription, joint_friction: bool, *options: Any
+    ) -> RobotModel:
+        """Model of `from_description` with its friction; the caller's caller sees its warnings."""
+        model = cls.from_description(description, *options)
         if joint_friction:
             model = model.with_friction(_described_friction(description, model.body_names))
         for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=2)
+            python_warnings.warn(warning, ModelWarning, stacklevel=3)
         return model
 
     @classmethod
@@ -457,7 +449,7 @@ class RobotModel:
         description: RobotDescription,
         base_link: str | None = None,
         tip_link: str | None = None,
-        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        gravity: ArrayLike | None = None,
         loops: GivenLoops | None = None,
         independent: Sequence[str] | None = None,
         start: Mapping[str, float] | None = None,
@@ -468,9 +460,10 @@ class RobotModel:
         ----------
         description : RobotDescription
         base_link, tip_link : str, optional
-            By default the root of the tree, and the whole tree.
-        gravity : array-like, shape (3,)
-            Gravitational acceleration in base link axes [m/s^2].
+            By default the root of the tree, and the tip of the description.
+        gravity : array-like, shape (3,), optional
+            Gravitational acceleration in base link axes [m/s^2]; by default that of the
+            description.
         loops, independent, start
             As in `from_urdf`.
 
@@ -479,25 +472,23 @@ class RobotModel:
         ModelError
             If the description or the gravity cannot be used.
         """
+        gravity = description.gravity if gravity is None else gravity
         vector = finite_array('gravity', gravity, ModelError)
         if vector.shape != (3,):
             raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
-        try:
+        with naming_file(description.provenance.file):
+            tip_link = tip_link or description.tip_link
             fields = Assembly(description, base_link, tip_link).fields()
             changes = (
                 [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
             )
-            if vector.tolist() != [0.0, 0.0, -9.81]:
+            if tuple(vector) != EARTH:
                 changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
             fields['provenance'] = fields['provenance'].changed(*changes)
             tree = cls(gravity=frozen(vector), **fields)
             if loops is None and not description.loops and not description.independent:
                 return tree
             return _with_described_loops(tree, description, loops, independent, start or {})
-        except ModelError as error:
-            if not description.provenance.file:
-                raise
-            raise ModelError(f'File {description.provenance.file!r}: {error}') from error
 
     @classmethod
     def from_screws(
@@ -525,7 +516,7 @@ class RobotModel:
             link_names, limits, tool, gravity, name, base_link.
         """
         X, B = body_fixed_from_spatial(Y, A, parents)
-        return cls._from_joints(list(X), B, parents=parents, **options)
+        return cls._read(screw_description(X, B, parents=parents, **options), False)
 
     @classmethod
     def from_body_screws(
@@ -539,7 +530,7 @@ class RobotModel:
         link_names: Sequence[str] | None = None,
         limits: Sequence[Limits | None] | None = None,
         tool: ArrayLike | None = None,
-        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        gravity: ArrayLike = EARTH,
         name: str = 'robot',
         base_link: str = 'base',
     ) -> RobotModel:
@@ -585,19 +576,20 @@ class RobotModel:
             For each doubtful inertia.
         """
         X = checked_screws('X', X)
-        return cls._from_joints(
-            list(X),
+        description = screw_description(
+            X,
             checked_poses('B', B, len(X)),
-            gravity,
             parents=parents,
             inertias=inertias,
             joint_names=joint_names,
             link_names=link_names,
             limits=limits,
             tool=tool,
+            gravity=gravity,
             name=name,
             base_link=base_link,
         )
+        return cls._read(description, False)
 
     @classmethod
     def from_dh(
@@ -629,27 +621,7 @@ class RobotModel:
             ones included, tool (attached to the frame of the last row), gravity, name, base_link.
         """
         X, B = dh_screws(table, convention, joint_types)
-        return cls._from_joints(X, B, **options)
-
-    @classmethod
-    def _from_joints(
-        cls,
-        X: Sequence[Array | None],
-        B: Array,
-        gravity: ArrayLike = (0.0, 0.0, -9.81),
-        **tree: Any,
-    ) -> RobotModel:
-        """Model of `from_body_screws` and its like from checked screws, None for fixed joints."""
-        description = screw_description(X, B, **tree)
-        joints = description.joints
-        is_chain = all(
-            after.parent == joint.child for joint, after in zip(joints, joints[1:])
-        )
-        tip = joints[-1].child if is_chain else None
-        model = cls.from_description(description, description.links[0].name, tip, gravity)
-        for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=3)
-        return model
+        return cls._read(screw_description(X, B, **options), False)
 
     def with_loops(
         self,
@@ -686,7 +658,7 @@ class RobotModel:
             Its `closure` has the tree and what closes it, and a remark on rows that follow from
             others, as in planar loops, and on rods that are held.
         """
-        # Kinematics builds on models, not they on it: it is loaded when it is asked for.
+        # Kinematics imports models, and is therefore loaded when it is used.
         from hodyn_ros.kinematics.closed_loops import close_loops
 
         return close_loops(self, loops, independent, start)
@@ -703,7 +675,7 @@ class RobotModel:
         )
 
     def changed(self, **fields: Any) -> RobotModel:
-        """Return the same robot with other values of attributes that are not about its joints."""
+        """Return the same robot with other attributes, except those of its joints."""
         if self.closure is None:
             return replace(self, **fields)
         tree = replace(self.closure.tree, **fields)
@@ -783,8 +755,8 @@ class RobotModel:
         Warns
         -----
         ModelWarning
-            For what no body has: it is used as given. Inverse dynamics is right for such numbers,
-            but the mass matrix and the kinetic energy may be negative.
+            For impossible inertias, which are used as given. Inverse dynamics is right for such
+            numbers, but the mass matrix and the kinetic energy may be negative.
         """
         values = finite_array('The inertial parameters', parameters, ModelError)
         if values.shape != (10 * self.n_bodies,):
@@ -801,7 +773,7 @@ class RobotModel:
         return self.changed(M_body=M_body, warnings=(*kept, *now), provenance=provenance)
 
     def _remarks(self, M_body: Array) -> list[str]:
-        """Remarks on inertias (n_bodies, 6, 6) and on joints that move none."""
+        """Remarks on inertias (n_bodies, 6, 6) and on joints that move no inertia."""
         remarks = massless_joints(
             self.body_names, self.parent.tolist(), self.B, self.X, M_body
         )
@@ -872,8 +844,7 @@ class RobotModel:
         values = self.armature.copy()
         for name, value in armature.items():
             index = self._moving_joint(name)
-            what = f'The armature of joint {name!r}'
-            values[index] = checked_number(what, value, ModelError, least=0.0)
+            values[index] = checked_armature(name, value)
         changes = (f'armature of {listed(armature)}',) if armature else ()
         provenance = self.provenance.changed(*changes)
         return self.changed(armature=frozen(values), provenance=provenance)
@@ -1026,7 +997,7 @@ def _with_described_loops(
     if not found or (given is not None and not added):
         remarks = _remarks_on_open(tree, description)
         return tree.changed(warnings=(*tree.warnings, *remarks))
-    # Kinematics builds on models, not they on it: it is loaded when it is asked for.
+    # Kinematics imports models, and is therefore loaded when it is used.
     from hodyn_ros.kinematics.closed_loops import close_loops
 
     loops = usable_loops(found, tuple(tree.links), tree.joint_names)
@@ -1038,7 +1009,7 @@ def _with_described_loops(
 
 
 def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[str]:
-    """Remarks on what a description says of loops, and a model that is its tree does not."""
+    """Remarks on loops of a description that its model leaves open."""
     stated = description.independent
     if description.loops:
         return [

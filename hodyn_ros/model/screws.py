@@ -14,7 +14,7 @@ is (a, -d sin(alpha), d cos(alpha)).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import check_choice, exact_poses, finite_array, first_not_finite
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
-from hodyn_ros.model.assembly import BASE, Joint, Link, RobotDescription
+from hodyn_ros.model.assembly import BASE, EARTH, Joint, Link, RobotDescription
 from hodyn_ros.model.inertia import GivenInertia, checked_inertia
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.typing import Array
@@ -110,7 +110,7 @@ def checked_poses(what: str, poses: ArrayLike, n: int) -> Array:
 def body_fixed_from_spatial(
     Y: ArrayLike, A: ArrayLike, parents: Sequence[int] | None
 ) -> tuple[Array, Array]:
-    """Body-fixed screws and relative zero poses from what `RobotModel.from_screws` takes.
+    """Body-fixed screws and relative zero poses from spatial screws and absolute poses.
 
     X_i = Ad_{A_i}^-1 Y_i and B_i = A_p(i)^-1 A_i, from the two forms of the product of
     exponentials (Mueller 2021, section II; Kumar and Mueller 2021, section II-A).
@@ -173,7 +173,7 @@ def checked_parents(parents: Sequence[int] | None, n: int) -> list[int]:
 
 
 def screw_description(
-    X: Sequence[Array | None],
+    X: Iterable[Array | None],
     B: Array,
     *,
     parents: Sequence[int] | None = None,
@@ -182,6 +182,7 @@ def screw_description(
     link_names: Sequence[str] | None = None,
     limits: Sequence[Limits | None] | None = None,
     tool: ArrayLike | None = None,
+    gravity: ArrayLike = EARTH,
     name: str = 'robot',
     base_link: str = 'base',
 ) -> RobotDescription:
@@ -189,24 +190,24 @@ def screw_description(
 
     Parameters
     ----------
-    X : sequence of (ndarray of shape (6,), or None)
+    X : iterable of (ndarray of shape (6,), or None)
         As `checked_screws` returns them; None for fixed joints.
     B : ndarray, shape (n, 4, 4)
         Pose of each body in its parent at zero position.
-    parents, inertias, joint_names, link_names, limits, tool, name, base_link
+    parents, inertias, joint_names, link_names, limits, tool, gravity, name, base_link
         See `RobotModel.from_body_screws`.
 
     Returns
     -------
     RobotDescription
-        In the order of the screws, the tool last.
+        In the order of the screws, the tool last. The tip of a chain is its last link.
 
     Raises
     ------
     ModelError
         If something is not one for each joint or cannot be used.
     """
-    n = len(X)
+    n = len(B)
     parents = checked_parents(parents, n)
     joint_names = _one_each('joint_names', joint_names, [f'joint{i + 1}' for i in range(n)])
     link_names = _one_each('link_names', link_names, [f'link{i + 1}' for i in range(n)])
@@ -228,7 +229,16 @@ def screw_description(
         pose = checked_poses('tool', np.array([tool]), 1)[0]
         links.append(Link('tool'))
         joints.append(Joint('tool_joint', 'fixed', link_names[-1], 'tool', pose))
-    return RobotDescription(name, tuple(links), tuple(joints), tuple(warnings), True)
+    is_chain = all(after.parent == joint.child for joint, after in zip(joints, joints[1:]))
+    return RobotDescription(
+        name,
+        tuple(links),
+        tuple(joints),
+        tuple(warnings),
+        sorted_outwards=True,
+        gravity=gravity,
+        tip_link=joints[-1].child if is_chain else None,
+    )
 
 
 def _joint_type(screw: Array | None) -> str:

@@ -1,10 +1,10 @@
-"""Robots described in SDF: one model of SDFormat 1.4 to 1.12 with links, frames and joints.
+"""Reader of robots in SDF: one model of SDFormat 1.4 to 1.12 with links, frames and joints.
 
-A link may have several parents. The tree grows from the base by the joints that are fewest from
-it, against their direction, too; what closes the loops are joints that leave much free, balls
-first. A ball or universal joint in the tree is several that turn, named <joint>_1 and so on, with
-massless links between them. What is not read says nothing about rigid bodies, springs of joints
-apart, of which a remark says so.
+A link may have several parents. The spanning tree grows from the base by the joints that are
+fewest from it, also against their direction; joints with few constraints, balls first, close the
+loops. A ball or universal joint in the tree is several revolute joints, named <joint>_1 and so
+on, with massless links between them. Springs of joints are left out with a remark; other elements
+that are ignored do not affect rigid bodies.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ import numpy as np
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import (
+    EARTH,
     Dynamics,
     Joint,
     Link,
     Mimic,
     RobotDescription,
+    described_link,
+    naming_file,
 )
-from hodyn_ros.model.inertia import check_inertia, spatial_inertia
+from hodyn_ros.model.inertia import TENSOR
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Loop
 from hodyn_ros.model.provenance import Provenance
-from hodyn_ros.model.urdf import INERTIA, parse_xml, xml_text
+from hodyn_ros.model.urdf import INERTIA, NO_LIMIT, parse_xml, xml_text
 from hodyn_ros.model.urdf_elements import (
     InvalidError,
     child_of,
@@ -60,8 +63,6 @@ _KINDS = {
     'universal': _Kind(6, ('axis', 'axis2')),
     'revolute2': _Kind(6, ('axis', 'axis2')),
 }
-# Where older versions have no limit.
-_NO_LIMIT = 1e16
 
 
 class _Tie(NamedTuple):
@@ -77,7 +78,7 @@ class _Tie(NamedTuple):
 
 def read_sdf(
     given: str | bytes | os.PathLike[str], base_link: str | None = None
-) -> tuple[RobotDescription, Array]:
+) -> RobotDescription:
     """Robot of an SDF file or text.
 
     Parameters
@@ -90,10 +91,8 @@ def read_sdf(
 
     Returns
     -------
-    description : RobotDescription
-    gravity : ndarray, shape (3,)
-        Of the world that has the model, by default 9.81 against z, in the axes of the base link
-        [m/s^2].
+    RobotDescription
+        With the gravity of the world that has the model, by default 9.81 against z.
 
     Raises
     ------
@@ -101,18 +100,15 @@ def read_sdf(
         If it cannot be read, or has what is not supported; the message names the file.
     """
     text, path = xml_text(given, None)
-    try:
+    with naming_file(path):
         root, raw = parse_xml(text, 'an SDF')
-        reader = _Reader(root)
-        description = reader.description(base_link)
-    except (InvalidError, ModelError, RecursionError) as error:
-        is_sdf = isinstance(error, ModelError)
-        said = error if is_sdf else f'The robot description is not a valid SDF: {error}.'
-        raise ModelError(f'File {path!r}: {said}' if path else str(said)) from error
-    provenance = Provenance(file=path, digest=sha256(raw).hexdigest())
-    base = base_link if base_link in reader.elements else reader.root
-    gravity: Array = reader.frame(base)[:3, :3].T @ reader.gravity
-    return replace(description, provenance=provenance), gravity
+        provenance = Provenance(file=path, digest=sha256(raw).hexdigest())
+        try:
+            return replace(_Reader(root).description(base_link), provenance=provenance)
+        except (InvalidError, RecursionError) as error:
+            raise ModelError(
+                f'The robot description is not a valid SDF: {error}.'
+            ) from error
 
 
 class _Reader:
@@ -130,10 +126,11 @@ class _Reader:
                 'expected one model that holds all of its links, without placement_frame.'
             )
         self.model = models[0]
-        self.gravity = np.array([0.0, 0.0, -9.81])
+        self.gravity = np.array(EARTH)
         for world in root.iterfind('world'):
-            if models[0] in [*world.iter()]:
-                self.gravity = _gravity(world)
+            given = world.findtext('gravity')
+            if given is not None and models[0] in [*world.iter()]:
+                self.gravity = numbers_in('<gravity> of the world is', given, 3)
         self.warnings: list[str] = []
         self.elements = {
             text_of(element, 'name'): element
@@ -166,7 +163,7 @@ class _Reader:
         return sdf_frame(element, element.get('attached_to') or carrier, self.frame)
 
     def description(self, base_link: str | None) -> RobotDescription:
-        """All that is read."""
+        """Description of the whole robot without its provenance."""
         links = [self._link(element) for element in self.model.iterfind('link')]
         ties = [self._tie(element) for element in self.model.iterfind('joint')]
         ends = {end for tie in ties for end in tie.ends}
@@ -184,10 +181,16 @@ class _Reader:
         links += [Link(joint.child) for joint in joints if joint.child not in names]
         name = text_of(self.model, 'name')
         parts = tuple(links), tuple(joints), tuple(self.warnings)
-        return RobotDescription(name, *parts, loops=tuple(map(self._loop, closing)))
+        base = self.frame(base_link if base_link in self.elements else self.root)
+        return RobotDescription(
+            name,
+            *parts,
+            loops=tuple(map(self._loop, closing)),
+            gravity=base[:3, :3].T @ self.gravity,
+        )
 
     def _link(self, element: Element) -> Link:
-        """Link of an element; of one that is silent the inertia of the specification."""
+        """Link of an element, with the default inertia of the specification if it states none."""
         name, inertial = text_of(element, 'name'), child_of(element, 'inertial')
         if element.findtext('gravity', 'true').strip() in ('0', 'false'):
             self.warnings.append(
@@ -203,14 +206,11 @@ class _Reader:
                 f'Link {name!r} has the inertia of its shapes (auto), which is not supported.'
             )
         frame = se3.inverse(self.frame(name)) @ sdf_frame(inertial, name, self.frame)
-        xx, xy, xz, yy, yz, zz = (
+        entries = [
             _number(inertial, f'inertia/{key}', float(key[1] == key[2])) for key in INERTIA
-        )
-        inertia_com = np.array([(xx, xy, xz), (xy, yy, yz), (xz, yz, zz)])
+        ]
         mass = _number(inertial, 'mass', 1.0)
-        self.warnings += check_inertia(f'Link {name!r}', mass, frame[:3, 3], inertia_com)
-        own = spatial_inertia(mass, np.zeros(3), inertia_com)
-        return Link(name, mass, se3.transform_inertia(own, frame))
+        return described_link(name, mass, frame, np.array(entries)[TENSOR], self.warnings)
 
     def _tie(self, element: Element) -> _Tie:
         name, kind = text_of(element, 'name'), text_of(element, 'type')
@@ -234,7 +234,7 @@ class _Reader:
         return _Tie(name, kind, (parent, child), placed, axes / lengths, element)
 
     def _grow(self, ties: list[_Tie]) -> tuple[list[Joint], list[_Tie]]:
-        """Joints of the tree from the base, and those that are left to close loops."""
+        """Joints of the spanning tree from the base, and the others, which close loops."""
         depth, left = {self.root: 0}, list(ties)
         joints: list[Joint] = []
 
@@ -282,22 +282,6 @@ class _Reader:
         return Loop(tie.name, kind, *tie.ends, pose_a, pose_b, axis)
 
 
-def _gravity(world: Element) -> Array:
-    """Gravity of a world in its axes [m/s^2]; 9.81 against z if it does not say."""
-    given = world.find('gravity')
-    if given is None:
-        return np.array([0.0, 0.0, -9.81])
-    try:
-        found = np.array([float(x) for x in (given.text or '').split()])
-    except ValueError:
-        found = np.zeros(0)
-    if found.shape != (3,) or not np.isfinite(found).all():
-        raise InvalidError(
-            f'<gravity> of the world is {given.text!r}, expected three numbers'
-        )
-    return found
-
-
 def _described(joint: Joint, axis: Element | None, slides: bool) -> Joint:
     """Joint with the type, limits, friction and mimic of its axis."""
     if axis is None:
@@ -306,7 +290,7 @@ def _described(joint: Joint, axis: Element | None, slides: bool) -> Joint:
     for what in ('lower', 'upper', 'velocity', 'effort'):
         value = _number(axis, f'limit/{what}', np.inf)
         without = value < 0.0 if what in ('velocity', 'effort') else False
-        if abs(value) < _NO_LIMIT and not without:
+        if abs(value) < NO_LIMIT and not without:
             given[what] = value
     limits = Limits(**given)
     limits.check(f'Joint {joint.name!r}')

@@ -1,7 +1,7 @@
-"""Finds robot descriptions by name, bundled or of packages of Python and ROS; expands xacro files.
+"""Robot descriptions by name, bundled or of packages of Python and ROS; expansion of xacro files.
 
-The ament index is read as the files that it is: asking ament_index_python would need a ROS
-installation, and tells nothing more.
+The files of the ament index are read directly: ament_index_python would need a ROS installation
+and returns nothing more.
 """
 
 from __future__ import annotations
@@ -40,10 +40,13 @@ EXAMPLE_ROBOT_DATA = 'example-robot-data'
 SUFFIXES = ('.urdf', '.urdf.xacro', '.xacro')
 
 XACRO_TIMEOUT = 120.0
-"""Time after which xacro is given up [s]."""
+"""Timeout of xacro [s]."""
 
-# It evaluates Python expressions, prints and exits: that needs a process of its own.
-_PROGRAM = 'import xacro; xacro.main()'
+# xacro evaluates Python expressions, prints and exits, which needs a process of its own. Behind
+# its text the program prints the files that were included, each after a zero byte.
+_PROGRAM = (
+    'import xacro; xacro.main(); print(*["", *xacro.all_includes], sep="\\0", end="")'
+)
 _COLOUR = re.compile(r'\x1b\[[^m]*m')
 
 # Where a xacro file declares an argument, or uses it in one of two ways.
@@ -52,7 +55,7 @@ _ARGUMENT = re.compile(
 )
 
 _INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
-# A longer text was meant to be something else than a name.
+# Length above which a text is no name.
 _LONGEST_NAME = 120
 
 
@@ -63,11 +66,11 @@ class RobotSource(NamedTuple):
     ----------
     path : Path
     origin : str
-        Where it comes from, for people.
+        Origin in words.
     limits : Path or None
         File with limits that belong to it.
     xacro_arguments : mapping of str to str
-        Arguments that it needs if it is a xacro file.
+        Default arguments of a xacro file.
     """
 
     path: Path
@@ -90,8 +93,9 @@ class RobotSource(NamedTuple):
         """
         if self.path.name.endswith('.xacro'):
             values = {**self.xacro_arguments, **(arguments or {})}
-            text = _run_xacro(self.path, values)
-            _refuse_unknown(self.path, values, arguments or {})
+            text, included = _run_xacro(self.path, values)
+            if arguments:
+                _refuse_unknown([self.path, *map(Path, included)], arguments)
             return text
         if arguments:
             raise ModelError(
@@ -308,8 +312,34 @@ PACKAGES = {
 """Where a name is looked for, in this order; ``package:name`` looks in one of them only."""
 
 
-def _run_xacro(path: Path, arguments: Mapping[str, str], *options: str) -> str:
-    """What xacro prints of a file: the URDF text that it stands for with its arguments."""
+def root_tag(description: str | Path) -> str:
+    """Tag of the first element of an XML text or file, which tells the language.
+
+    Parameters
+    ----------
+    description : str or Path
+
+    Returns
+    -------
+    str
+        Such as robot, sdf or mujoco; empty if the text is no XML, and for a pipe, which can be
+        read only once.
+    """
+    from io import StringIO
+    from xml.etree import ElementTree
+
+    if isinstance(description, Path) and not description.is_file():
+        return ''
+    given = StringIO(description) if isinstance(description, str) else description
+    try:
+        _, first = next(ElementTree.iterparse(given, ('start',)))
+    except (OSError, StopIteration, ElementTree.ParseError):
+        return ''  # the reader of URDF says more
+    return str(first.tag)
+
+
+def _run_xacro(path: Path, arguments: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Text that a xacro file stands for with its arguments, and the files that it includes."""
     import subprocess
 
     if importlib.util.find_spec('xacro') is None:
@@ -321,7 +351,7 @@ def _run_xacro(path: Path, arguments: Mapping[str, str], *options: str) -> str:
     pairs = [f'{name}:={value}' for name, value in arguments.items()]
     try:
         done = subprocess.run(
-            [sys.executable, '-c', _PROGRAM, *options, str(path), *pairs],
+            [sys.executable, '-c', _PROGRAM, str(path), *pairs],
             capture_output=True,
             encoding='utf-8',
             errors='replace',
@@ -343,20 +373,14 @@ def _run_xacro(path: Path, arguments: Mapping[str, str], *options: str) -> str:
                 'or write the path of the package in its place.'
             )
         raise ModelError(f'xacro refuses {path}: {complaint}')
-    return done.stdout
+    text, *included = done.stdout.split('\0')
+    return text, included
 
 
-def _refuse_unknown(
-    path: Path, values: Mapping[str, str], arguments: Mapping[str, str]
-) -> None:
+def _refuse_unknown(files: Sequence[Path], arguments: Mapping[str, str]) -> None:
     """Refuse arguments that neither a xacro file nor those that it includes ask for."""
-    if not arguments:
-        return
     import difflib
 
-    files = [path, *map(Path, _run_xacro(path, values, '--deps').split())]
-    if not all(file.is_file() for file in files):
-        return  # xacro divides their names by spaces, and there is one in a name
     texts = (file.read_text(encoding='utf-8', errors='replace') for file in files)
     found = (match for text in texts for match in _ARGUMENT.finditer(text))
     names = sorted({match[match.lastindex or 0] for match in found})
@@ -364,6 +388,6 @@ def _refuse_unknown(
         if name not in names:
             close = difflib.get_close_matches(name, names, 1)
             raise ModelError(
-                f'{path} has no argument {name!r}; its arguments are {listed(names)}.'
+                f'{files[0]} has no argument {name!r}; its arguments are {listed(names)}.'
                 + (f' Is {close[0]} meant?' if close else '')
             )

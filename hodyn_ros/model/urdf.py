@@ -1,9 +1,9 @@
-"""URDF to links and joints, and a model back to URDF.
+"""Reader and writer of robots in URDF.
 
-What matters for rigid-body motion is read, up to URDF 1.2 (that of urdfdom 6.0): links with their
-inertia, and joints. Of meshes, materials, transmissions and tags of simulators nothing can fail or
-warn; what else is skipped is said (`hodyn_ros.model.urdf_dialects`). What may be omitted has the
-defaults of the URDF specification, and position limits that are not given are not known.
+The reader covers rigid-body motion up to URDF 1.2 (urdfdom 6.0): links with their inertia, and
+joints. Meshes, materials, transmissions and tags of simulators are ignored; a remark names other
+elements that are skipped (`hodyn_ros.model.urdf_dialects`). Omitted values have the defaults of
+the URDF specification, but position limits that are not given are unknown.
 
 URDF wants the axis of a joint to pass through the origin of its child link and knows no helical
 joints. Where a body frame lies off its axis, a massless link on the axis comes between; a helical
@@ -21,7 +21,14 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from xml.etree import ElementTree
+from xml.etree.ElementTree import (
+    Element,
+    ParseError,
+    SubElement,
+    fromstring,
+    indent,
+    tostring,
+)
 from xml.parsers import expat
 
 import numpy as np
@@ -37,8 +44,10 @@ from hodyn_ros.model.assembly import (
     Link,
     Mimic,
     RobotDescription,
+    described_link,
+    naming_file,
 )
-from hodyn_ros.model.inertia import Inertia, check_inertia, inertia_parts, spatial_inertia
+from hodyn_ros.model.inertia import TENSOR, Inertia, inertia_parts
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import RobotSource, find_robot
@@ -52,11 +61,7 @@ from hodyn_ros.model.urdf_elements import (
     read_element,
     text_of,
 )
-from hodyn_ros.model.urdf_loops import (
-    ENDS,
-    TYPES,
-    read_loops,
-)
+from hodyn_ros.model.urdf_loops import ENDS, TYPES, read_loops
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
@@ -72,12 +77,12 @@ INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 # Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
 LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
 FALLING = 'position_based_velocity_limits'
-# What other languages begin with, and who reads them.
+# Magnitude of a limit from which on there is none, where a number is demanded.
+NO_LIMIT = 1e16
+# Readers of other languages, by their root elements.
 _HINTS = {
-    'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads, and hodyn from a file .xml; '
-    'to_urdf writes it as URDF.',
-    'sdf': ': it is an SDF, which RobotModel.from_sdf reads, and hodyn from a file .sdf; '
-    'to_urdf writes it as URDF.',
+    'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads; to_urdf writes it as URDF.',
+    'sdf': ': it is an SDF, which RobotModel.from_sdf reads; to_urdf writes it as URDF.',
 }
 
 
@@ -106,10 +111,8 @@ def read_urdf(
         If the file cannot be read, or as `parse_urdf`; the message names the file.
     """
     text, path = xml_text(given, xacro_arguments)
-    try:
+    with naming_file(path):
         found = parse_urdf(text, allow_impossible_inertia)
-    except ModelError as error:
-        raise ModelError(f'File {path!r}: {error}' if path else str(error)) from error
     return replace(found, provenance=replace(found.provenance, file=path))
 
 
@@ -162,14 +165,8 @@ def parse_urdf(
     warnings = *_broken_lines(raw), *remarks.texts(), *reading.warnings
     provenance = Provenance(digest=sha256(raw).hexdigest())
     name = root.get('name', 'robot')
-    return RobotDescription(
-        name,
-        read_links,
-        read_joints,
-        warnings,
-        provenance=provenance,
-        **read_loops(root, read_joints)._asdict(),
-    )
+    found = RobotDescription(name, read_links, read_joints, warnings, provenance=provenance)
+    return read_loops(root, found)
 
 
 def _broken_lines(raw: bytes) -> tuple[str, ...]:
@@ -186,17 +183,17 @@ def _broken_lines(raw: bytes) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What the reader of every element looks at, and what it remarks."""
+    """Settings of the readers of elements, and their remarks."""
 
     version: str
     """One of `VERSIONS`."""
     allow_impossible_inertia: bool
     remarks: Remarks
     warnings: list[str] = field(default_factory=list)
-    """With numbers of one element, so that none is like another."""
+    """Remarks with numbers of one element, which differ from each other."""
 
 
-def _refuse_xacro(robot: ElementTree.Element) -> None:
+def _refuse_xacro(robot: Element) -> None:
     """Refuse macros and expressions that xacro has not expanded."""
     read = chain(
         *(joint.iter() for joint in robot.iterfind('joint')), robot.iterfind('link')
@@ -258,9 +255,7 @@ def xml_text(
         ) from error
 
 
-def parse_xml(
-    xml: str | bytes, language: str = 'a URDF'
-) -> tuple[ElementTree.Element, bytes]:
+def parse_xml(xml: str | bytes, language: str = 'a URDF') -> tuple[Element, bytes]:
     """Root element of an XML text, and its bytes.
 
     Parameters
@@ -297,8 +292,8 @@ def parse_xml(
     guard.EntityDeclHandler = refuse
     try:
         guard.Parse(text, True)
-        return ElementTree.fromstring(text), raw
-    except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
+        return fromstring(text), raw
+    except (expat.ExpatError, ParseError, LookupError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
         start = text.lstrip()[:1]
@@ -310,31 +305,24 @@ def parse_xml(
         raise ModelError(f'The robot description is not XML: {error}.{hint}') from error
 
 
-def _link(element: ElementTree.Element, reading: _Reading) -> Link:
+def _link(element: Element, reading: _Reading) -> Link:
     """Link of an element. One with an inertia that cannot be used has a defect."""
     name = text_of(element, 'name')
     inertial = child_of(element, 'inertial')
     if inertial is None:
         return Link(name)
-    owner = f'Link {name!r}'
-    frame = origin_of(owner, inertial)
+    frame = origin_of(f'Link {name!r}', inertial)
     mass = number_of(needed_child(inertial, 'mass'), 'value')
     inertia = child_of(inertial, 'inertia')
-    inertia_com = np.zeros((3, 3))
-    if inertia is not None:
-        xx, xy, xz, yy, yz, zz = (number_of(inertia, key) for key in INERTIA)
-        inertia_com[:] = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-    allow_impossible = reading.allow_impossible_inertia
+    entries = [0.0 if inertia is None else number_of(inertia, key) for key in INERTIA]
+    given = mass, frame, np.array(entries)[TENSOR], reading.warnings
     try:
-        remarks = check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
+        return described_link(name, *given, reading.allow_impossible_inertia)
     except ModelError as error:
         return Link(name, defect=str(error))
-    reading.warnings.extend(remarks)
-    M_body = se3.transform_inertia(spatial_inertia(mass, np.zeros(3), inertia_com), frame)
-    return Link(name, mass, M_body)
 
 
-def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
+def _joint(element: Element, reading: _Reading) -> Joint:
     """Joint of an element, its axis scaled to unit length."""
     name, kind = text_of(element, 'name'), text_of(element, 'type')
     owner = f'Joint {name!r}'
@@ -366,8 +354,8 @@ def _joint(element: ElementTree.Element, reading: _Reading) -> Joint:
     return Joint(name, kind, parent, child, origin, axis, mimic, limits, None, dynamics)
 
 
-def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
-    """Limits of a joint; where braking has another one than speeding up, the smaller of both.
+def _limits(joint: Element, reading: _Reading) -> Limits:
+    """Limits of a joint; of acceleration and deceleration the smaller one.
 
     Limits of the velocity that fall towards those of the position are an element of Franka's.
     """
@@ -398,23 +386,21 @@ def _limits(joint: ElementTree.Element, reading: _Reading) -> Limits:
     return limits
 
 
-def _given_limits(
-    joint: ElementTree.Element, limit: ElementTree.Element, reading: _Reading
-) -> dict[str, float]:
-    """Limits that a description gives or has to give, by the field of `Limits`."""
+def _given_limits(joint: Element, limit: Element, reading: _Reading) -> dict[str, float]:
+    """Limits that a description states, by the field of `Limits`; an error if one is missing."""
     required = ('velocity', 'effort') if reading.version < VERSIONS[2] else ()
     given = {}
     for what in LIMITS:
         if what in limit.attrib or what in required:
             value = number_of(limit, what)
-            given[what] = value if abs(value) < _NO_LIMIT else np.copysign(np.inf, value)
+            given[what] = value if abs(value) < NO_LIMIT else np.copysign(np.inf, value)
     if (falling := child_of(joint, FALLING)) is not None:
         given |= {what: number_of(falling, what) for what in FALLING_LIMITS}
     return given
 
 
-def _dynamics(joint: ElementTree.Element) -> Dynamics:
-    """Friction as it is written, NaN where that is no number: it is checked if it is used."""
+def _dynamics(joint: Element) -> Dynamics:
+    """Friction as written, NaN where the text is no number; it is validated where it is used."""
     elements = joint.findall('dynamics')
     if len(elements) > 1:
         return Dynamics(np.nan, np.nan)
@@ -426,10 +412,6 @@ def _dynamics(joint: ElementTree.Element) -> Dynamics:
         except ValueError:
             values.append(np.nan)
     return Dynamics(*values)
-
-
-# URDF demands numbers where a model has no limit; simulators read this one as infinite.
-_NO_LIMIT = 1e16
 
 
 def to_urdf(model: RobotModel) -> str:
@@ -467,7 +449,7 @@ class _Writer:
     def __init__(self, model: RobotModel) -> None:
         self.closure = model.closure
         model = self.model = model if model.closure is None else model.closure.tree
-        self.robot = ElementTree.Element('robot', name=model.name)
+        self.robot = Element('robot', name=model.name)
         self.taken = {*model.links, *model.body_names}
         # The link of a body is the first one that shares its frame.
         self.main: dict[int, str] = {BASE: model.base_link}
@@ -492,8 +474,8 @@ class _Writer:
                 )
         if self.closure is not None:
             self._close(self.closure)
-        ElementTree.indent(self.robot)
-        return ElementTree.tostring(self.robot, encoding='unicode') + '\n'
+        indent(self.robot)
+        return tostring(self.robot, encoding='unicode') + '\n'
 
     def _body(self, i: int) -> None:
         """Write the joint and the link of a body, with a link on the axis where one is needed."""
@@ -536,7 +518,7 @@ class _Writer:
             self._joint(self._new_name(f'{name}_offset'), 'fixed', between, child, to_body)
 
     def _close(self, closure: Closure) -> None:
-        """Write loops and couplings, and what joints do in them."""
+        """Write loops and couplings, and the role of the joints in them."""
         joints = {joint.get('name'): joint for joint in self.robot.iterfind('joint')}
         for j, name in enumerate(self.model.joint_names):
             joints[name].set('independent', str(j in closure.independent).lower())
@@ -544,19 +526,19 @@ class _Writer:
                 joints[name].set('start', repr(float(closure.start[j])))
         for loop in closure.loops:
             attributes = {'name': loop.name, 'type': TYPES[loop.kind]}
-            element = ElementTree.SubElement(self.robot, 'loop', attributes)
+            element = SubElement(self.robot, 'loop', attributes)
             for side, link, pose in zip(ENDS, (loop.link_a, loop.link_b), loop.poses):
-                end = ElementTree.SubElement(element, side, {'link': link})
+                end = SubElement(element, side, {'link': link})
                 _write_origin(end, pose)
-            ElementTree.SubElement(element, 'axis', xyz=_numbers(loop.direction))
-        # Who reads it holds the same joints again.
+            SubElement(element, 'axis', xyz=_numbers(loop.direction))
+        # The reader holds these joints again.
         for coupling in (x for x in closure.couplings if x.joint not in closure.held):
-            element = ElementTree.SubElement(self.robot, 'coupling', name=coupling.name)
+            element = SubElement(self.robot, 'coupling', name=coupling.name)
             ratio = repr(self._ratio(coupling))
             for side, name in zip(ENDS, (coupling.followed[0], coupling.joint)):
                 ends = needed_child(joints[name], 'child').attrib
-                ElementTree.SubElement(element, side, ends)
-            ElementTree.SubElement(element, 'ratio', value=ratio)
+                SubElement(element, side, ends)
+            SubElement(element, 'ratio', value=ratio)
 
     def _ratio(self, coupling: Coupling) -> float:
         """Ratio of a coupling of two joints on the same body; others are refused."""
@@ -574,7 +556,7 @@ class _Writer:
 
     def _link(self, name: str, M_body: Array | None = None) -> None:
         """Element of a link, with an inertia (6, 6) about its origin if it is not zero."""
-        link = ElementTree.SubElement(self.robot, 'link', name=name)
+        link = SubElement(self.robot, 'link', name=name)
         if M_body is None or not M_body.any():
             return
         link.append(inertial_element(inertia_parts(f'Link {name!r}', M_body)))
@@ -591,14 +573,14 @@ class _Writer:
         limits: Limits | None = None,
     ) -> None:
         """Element of a joint; a fixed one has no axis. Acceleration and jerk need URDF 1.2."""
-        joint = ElementTree.SubElement(self.robot, 'joint', name=name, type=kind)
+        joint = SubElement(self.robot, 'joint', name=name, type=kind)
         _write_origin(joint, origin)
-        ElementTree.SubElement(joint, 'parent', link=parent)
-        ElementTree.SubElement(joint, 'child', link=child)
+        SubElement(joint, 'parent', link=parent)
+        SubElement(joint, 'child', link=child)
         if axis is None:
             return
-        ElementTree.SubElement(joint, 'axis', xyz=_numbers(axis))
-        clipped = np.clip(limits or Limits(), -_NO_LIMIT, _NO_LIMIT).tolist()
+        SubElement(joint, 'axis', xyz=_numbers(axis))
+        clipped = np.clip(limits or Limits(), -NO_LIMIT, NO_LIMIT).tolist()
         written = dict(zip(LIMITS, map(repr, clipped)))
         if kind == 'continuous':
             del written['lower'], written['upper']
@@ -607,36 +589,36 @@ class _Writer:
                 del written[quantity]
             else:
                 self.robot.set('version', VERSIONS[2])
-        ElementTree.SubElement(joint, 'limit', written)
+        SubElement(joint, 'limit', written)
         if limits is not None and np.isfinite(limits.deceleration_limit):
             falling = dict(zip(FALLING_LIMITS, map(repr, clipped[-2:])))
-            ElementTree.SubElement(joint, FALLING, falling)
+            SubElement(joint, FALLING, falling)
         if mimic is not None:
             texts = mimic.joint, repr(mimic.multiplier), repr(mimic.offset)
-            ElementTree.SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))
+            SubElement(joint, 'mimic', dict(zip(Mimic._fields, texts)))
 
     def _new_name(self, wanted: str) -> str:
-        """Name that nothing has, by adding underscores, which is then taken."""
+        """Unused name, made by adding underscores; it is used from now on."""
         while wanted in self.taken:
             wanted += '_'
         self.taken.add(wanted)
         return wanted
 
 
-def inertial_element(inertia: Inertia) -> ElementTree.Element:
+def inertial_element(inertia: Inertia) -> Element:
     """Element <inertial> of a link, its origin at the centre of mass in link axes."""
-    inertial = ElementTree.Element('inertial')
-    ElementTree.SubElement(inertial, 'origin', xyz=_numbers(inertia.com))
-    ElementTree.SubElement(inertial, 'mass', value=_numbers([inertia.mass]))
+    inertial = Element('inertial')
+    SubElement(inertial, 'origin', xyz=_numbers(inertia.com))
+    SubElement(inertial, 'mass', value=_numbers([inertia.mass]))
     entries = np.asarray(inertia.inertia_com)[np.triu_indices(3)].tolist()
-    ElementTree.SubElement(inertial, 'inertia', dict(zip(INERTIA, map(repr, entries))))
+    SubElement(inertial, 'inertia', dict(zip(INERTIA, map(repr, entries))))
     return inertial
 
 
-def _write_origin(owner: ElementTree.Element, pose: Array) -> None:
+def _write_origin(owner: Element, pose: Array) -> None:
     """Write a pose (4, 4) as the origin of an element."""
     rpy = _numbers(_rpy(pose[:3, :3]))
-    ElementTree.SubElement(owner, 'origin', xyz=_numbers(pose[:3, 3]), rpy=rpy)
+    SubElement(owner, 'origin', xyz=_numbers(pose[:3, 3]), rpy=rpy)
 
 
 def _numbers(values: ArrayLike) -> str:

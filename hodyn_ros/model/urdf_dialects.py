@@ -1,8 +1,8 @@
-"""What a robot description says and the reader of URDF leaves out.
+"""Elements and attributes of a robot description that the reader of URDF leaves out.
 
-URDF has dialects: elements and attributes of simulators and of extensions, which a parser that
-does not know them skips. Here is what is known to be harmless, and what becomes of the rest: a
-warning where the tree of links and joints is meaningful without it, an error where it is not.
+URDF has dialects: elements and attributes of simulators and of extensions, which other parsers
+skip. Harmless ones are listed here. Others get a warning if the tree of links and joints is
+meaningful without them, and an error if it is not.
 """
 
 from __future__ import annotations
@@ -13,22 +13,12 @@ from hodyn_ros.errors import ModelError
 from hodyn_ros.names import listed
 
 VERSIONS = ('1.0', '1.1', '1.2')
-"""Of URDF, those that are read."""
+"""Supported versions of URDF."""
 
-# Elements of a robot that close loops or couple joints, see `hodyn_ros.model.urdf_loops`. In the
-# namespace of Drake are others, whose names end with _constraint.
+# Elements of URDF+ that close loops or couple joints, see `hodyn_ros.model.urdf_loops`.
 _LOOPS = {
     'loop': {'predecessor', 'successor', 'axis'},
     'coupling': {'predecessor', 'successor', 'ratio'},
-    'constraint': {
-        'parent',
-        'parent_origin',
-        'parent_axis',
-        'child',
-        'child_origin',
-        'child_axis',
-    },
-    'loop_joint': {'link1', 'link2', 'axis'},
 }
 # Elements that are read, by the one they stand in.
 _KNOWN = {
@@ -69,20 +59,16 @@ _ATTRIBUTES = {
     'position_based_velocity_limits': {'deceleration_limit', 'velocity_offset'},
     'mimic': {'joint', 'multiplier', 'offset'},
     'dynamics': {'damping', 'friction'},
-    # The last one is of simulators, about fixed joints.
+    # dont_collapse is an attribute of simulators, about fixed joints.
     'joint': {'name', 'type', 'independent', 'start', 'dont_collapse'},
     'predecessor': {'link'},
     'successor': {'link'},
     'ratio': {'value'},
-    'link1': {'link', 'xyz', 'rpy'},
-    'link2': {'link', 'xyz', 'rpy'},
     **dict.fromkeys(_LOOPS, {'name', 'type'}),
-    **dict.fromkeys(('parent_axis', 'child_axis'), {'xyz'}),
-    **dict.fromkeys(('parent_origin', 'child_origin'), {'xyz', 'rpy', 'quat_xyzw'}),
 }
-# Those of them that urdfdom ignores below a version.
+# Attributes that urdfdom ignores below a version.
 _SINCE = {'quat_xyzw': '1.1', 'acceleration': '1.2', 'deceleration': '1.2', 'jerk': '1.2'}
-# Those without which the tree has another pose, inertia, axis or dependence.
+# Elements in which an unknown attribute is refused.
 _ESSENTIAL = {
     *('origin', 'mass', 'inertia', 'axis', 'parent', 'child', 'mimic'),
     *(tag for children in _LOOPS.values() for tag in children),
@@ -111,18 +97,18 @@ class Remarks(dict[tuple[str, str], list[str]]):
 
 
 def remark_unread(robot: Element, remarks: Remarks) -> str:
-    """Remark on what a description says and the model of its tree, or another parser, leaves out.
+    """Remark on parts of a description that its model, or another parser, leaves out.
 
     Returns
     -------
     str
-        The version that the robot states; what is none of `VERSIONS` counts as the last.
+        Version that the robot states; one that is not among `VERSIONS` counts as the last.
 
     Raises
     ------
     ModelError
-        If something that is not known may change the tree, a pose, an axis, an inertia or what a
-        joint follows.
+        If an unknown element or attribute may change the tree, a pose, an axis, an inertia or a
+        mimic joint.
     """
     version = robot.get('version', VERSIONS[0])
     if version not in VERSIONS:
@@ -152,8 +138,8 @@ def remark_unread(robot: Element, remarks: Remarks) -> str:
 def _remark_element(owner: Element, child: Element, remarks: Remarks) -> None:
     """Remark on an element that is not read, unless it is harmless."""
     namespace, _, plain = child.tag.removeprefix('{').rpartition('}')
-    if owner.tag == 'robot' and plain.endswith('_constraint'):
-        return  # read with the loops
+    if owner.tag == 'robot' and plain.endswith(('constraint', 'loop_joint')):
+        return  # refused with the loops
     if plain in _KNOWN[owner.tag]:
         raise ModelError(
             f'<{plain} name={child.get("name")!r}> in <{owner.tag}> belongs to the namespace '

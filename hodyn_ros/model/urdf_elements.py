@@ -1,4 +1,4 @@
-"""Elements of robot descriptions: children, numbers and poses, and what is wrong with them."""
+"""Validated children, numbers and poses of elements of robot descriptions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SAME_ROTATION = 1e-3
 
 
 class InvalidError(Exception):
-    """Says what is wrong within a link, a joint or a loop."""
+    """Fault within a link, a joint or a loop."""
 
 
 def read_element(read: Callable[..., T], element: Element, *arguments: object) -> T:
-    """What a function reads of an element; its `InvalidError` becomes a `ModelError`."""
+    """Result of the reader of an element; its `InvalidError` becomes a `ModelError`."""
     try:
         return read(element, *arguments)
     except InvalidError as problem:
@@ -31,6 +31,11 @@ def read_element(read: Callable[..., T], element: Element, *arguments: object) -
             f'The robot description is not a valid URDF: {element.tag} {element.get("name")!r}: '
             f'{problem}.'
         ) from None
+
+
+def plain_tag(element: Element) -> str:
+    """Tag of an element without its namespace; empty for a comment."""
+    return element.tag.rpartition('}')[2] if isinstance(element.tag, str) else ''
 
 
 def child_of(element: Element, tag: str) -> Element | None:
@@ -66,7 +71,7 @@ def numbers_of(element: Element | None, attribute: str, default: Sequence[float]
 
 
 def numbers_in(what: str, text: str, count: int) -> Array:
-    """So many numbers of a text; an `InvalidError`, which begins with `what`, if it has not."""
+    """Numbers of a text; an `InvalidError`, which begins with `what`, unless there are `count`."""
     try:
         values = np.array([float(number) for number in text.split()])
     except ValueError:
@@ -85,12 +90,8 @@ def number_of(element: Element, attribute: str, default: float | None = None) ->
 
 
 def origin_of(owner: str, element: Element) -> Array:
-    """Pose (4, 4) of the element's origin."""
-    return pose_of(owner, child_of(element, 'origin'))
-
-
-def pose_of(owner: str, origin: Element | None) -> Array:
-    """Pose (4, 4) of an element with the attributes of an origin; the identity if it is None."""
+    """Pose (4, 4) of the element's origin, the identity without one."""
+    origin = child_of(element, 'origin')
     xyz, rpy = (numbers_of(origin, name, [0.0, 0.0, 0.0]) for name in ('xyz', 'rpy'))
     quaternion = numbers_of(origin, 'quat_xyzw', [0.0, 0.0, 0.0, 1.0])
     if not np.isfinite([*xyz, *rpy, *quaternion]).all():

@@ -1,29 +1,26 @@
-"""Closed loops in robot descriptions, in the dialects of URDF that state them.
+"""Closed loops of robot descriptions in dialects of URDF.
 
 * URDF+: ``<loop>``, ``<coupling>`` and ``<joint independent>``, as the parser of its authors reads
   them (mit-biomimetics/urdfdom) and ROAM-Lab-ND/generalized_rbda uses them; arXiv:2411.19753.
-* ``<constraint>``, proposed for URDF (ros/urdfdom#264).
 * ``<gazebo><joint>``, a joint of SDFormat, whose frame is where it is at the zero position of the
   tree ("Model a 4-bar linkage in SDFormat and URDF" of the Gazebo tutorials).
-* ``<loop_joint>`` of Isaac Sim, in the order of its exporter of URDF.
-* ``<drake:ball_constraint>`` (Drake, "Parsing: custom elements") and ``<drake:weld_constraint>``
-  (proposed in RobotLocomotion/drake#18803).
 * Files beside a URDF with ``closed_loop``, ``type`` and ``name_mot``, of
   Gepetto/example-parallel-robots; arXiv:2504.04767.
+
+Other elements that close loops are refused with the sentence that says what to write instead.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3, so3
@@ -37,7 +34,7 @@ from hodyn_ros.model.urdf_elements import (
     numbers_in,
     numbers_of,
     origin_of,
-    pose_of,
+    plain_tag,
     read_element,
     text_of,
 )
@@ -54,11 +51,10 @@ TYPES = {'weld': 'fixed', 'hinge': 'revolute', 'ball': 'spherical', 'slider': 'p
 
 _Reader = Callable[[Element, '_Tree'], Loop | Coupling | None]
 
-# Kinds of loops by the types of joints that close them; 'link' is a link that was cut.
+# Kinds of loops by the types of joints that close them.
 _KINDS = {
     **{type_: kind for kind, type_ in TYPES.items()},
     'weld': 'weld',
-    'link': 'weld',
     '6d': 'weld',
     'continuous': 'hinge',
     'hinge': 'hinge',
@@ -67,41 +63,24 @@ _KINDS = {
 }
 
 
-class DescribedLoops(NamedTuple):
-    """What a description says of closed loops.
-
-    Attributes
-    ----------
-    loops : tuple of Loop, Coupling or ModelError
-        In its order; an error in place of what is not supported or cannot be read.
-    independent : tuple of str
-        Joints with motors, empty if nothing is stated.
-    start : mapping of str to float
-        Positions of joints near which the loops are closed.
-    """
-
-    loops: tuple[Loop | Coupling | ModelError, ...] = ()
-    independent: tuple[str, ...] = ()
-    start: Mapping[str, float] = MappingProxyType({})
-
-
-def read_loops(robot: Element, joints: Sequence[Joint]) -> DescribedLoops:
-    """Closed loops of a description.
+def read_loops(robot: Element, description: RobotDescription) -> RobotDescription:
+    """Description together with its closed loops, independent joints and start.
 
     Parameters
     ----------
     robot : Element
-        Root of the description.
-    joints : sequence of Joint
-        Those of its tree.
+        Root of the URDF.
+    description : RobotDescription
+        Its links and joints.
 
     Returns
     -------
-    DescribedLoops
+    RobotDescription
+        With an error in place of a loop that is not supported or cannot be read.
     """
-    elements = [*_elements(robot)]
+    elements, joints = [*_elements(robot)], description.joints
     if not elements and robot.find('joint[@independent]') is None:
-        return DescribedLoops()
+        return description
     tree, found = _Tree(joints), []
     for reader, element in elements:
         item: Loop | Coupling | ModelError | None
@@ -115,7 +94,8 @@ def read_loops(robot: Element, joints: Sequence[Joint]) -> DescribedLoops:
         joint.get('name', ''): read_element(number_of, joint, 'start')
         for joint in robot.iterfind('joint[@start]')
     }
-    return DescribedLoops(tuple(found), _independent(robot, joints), start)
+    independent = _independent(robot, joints)
+    return replace(description, loops=tuple(found), independent=independent, start=start)
 
 
 def _independent(robot: Element, joints: Sequence[Joint]) -> tuple[str, ...]:
@@ -143,10 +123,11 @@ class _Tree:
 
     def __init__(self, joints: Sequence[Joint]) -> None:
         self.joint_to = {joint.child: joint for joint in joints}
-        self.links = {*self.joint_to, *(joint.parent for joint in joints)}
+        ends = ((joint.parent, joint.child) for joint in joints)
+        self.links = dict.fromkeys(chain.from_iterable(ends))
 
     def way(self, link: str) -> list[Joint]:
-        """Joints from the root to a link; what is no tree is refused elsewhere."""
+        """Joints from the root to a link; `Assembly` refuses what is no tree."""
         way: list[Joint] = []
         while link in self.joint_to and len(way) < len(self.joint_to):
             way.insert(0, self.joint_to[link])
@@ -174,22 +155,38 @@ class _Tree:
         return frame
 
 
+# What to write instead of the elements of other proposals and tools: ros/urdfdom#264, Isaac Sim,
+# Drake, and RobotLocomotion/drake#18803.
+_INSTEAD = {
+    'constraint': '<parent> and <parent_origin> are its <predecessor> with an <origin>, <child> '
+    'and <child_origin> its <successor>, and <parent_axis> is its <axis>',
+    'loop_joint': 'link1 is its <predecessor> with an <origin>, link2 its <successor>, and a '
+    'hinge or slider needs its <axis>',
+    'ball_constraint': 'its type is spherical, and the points are the <origin> of its '
+    '<predecessor> and of its <successor>',
+    'weld_constraint': 'its type is fixed, the parent its <predecessor> and the child its '
+    '<successor>',
+}
+
+
 def _elements(robot: Element) -> Iterator[tuple[_Reader, Element]]:
-    """All elements that close loops or couple joints, with what reads them."""
+    """Elements that close loops or couple joints, each with its reader."""
     for child in robot:
-        tag = child.tag.rpartition('}')[2] if isinstance(child.tag, str) else ''
-        if tag in _READERS or tag.endswith('_constraint'):
-            for part in child.iter():
-                part.tag = part.tag.rpartition('}')[2]
-            yield _READERS.get(tag, _refuse), child
+        tag = plain_tag(child)
+        if tag in _READERS:
+            yield _READERS[tag], child
+        elif tag in _INSTEAD or tag.endswith('_constraint'):
+            yield _refuse, child
         elif tag == 'gazebo':
             yield from ((_gazebo_joint, joint) for joint in child.iterfind('joint'))
 
 
 def _refuse(element: Element, _: _Tree) -> None:
+    """Refuse an element of another dialect with what to write instead."""
+    tag = plain_tag(element)
     raise ModelError(
-        f'<{element.tag}> is not supported; expected one of {listed(_READERS)}, or <joint> in '
-        '<gazebo>.'
+        f'<{tag}> is not read: write it as <loop> of URDF+'
+        + (f', where {_INSTEAD[tag]}.' if tag in _INSTEAD else ' or <joint> in <gazebo>.')
     )
 
 
@@ -202,34 +199,20 @@ def _kind(owner: str, given: str) -> str:
     return _KINDS[given]
 
 
-def _named(element: Element) -> tuple[str, str, str]:
-    """Name of a loop, its kind, and what it is called in messages."""
+def _named(element: Element) -> tuple[str, str]:
+    """Name of a loop and its kind."""
     name = text_of(element, 'name')
-    owner = f'<{element.tag}> {name!r}'
-    return name, _kind(owner, text_of(element, 'type')), owner
-
-
-def _axis(element: Element, tag: str, default: Sequence[float] = (1.0, 0.0, 0.0)) -> Array:
-    return numbers_of(child_of(element, tag), 'xyz', default)
-
-
-def _between(
-    name: str,
-    kind: str,
-    ends: Iterable[tuple[str, Array]],
-    axis: ArrayLike = (0.0, 0.0, 1.0),
-) -> Loop:
-    """Loop between two links with frames (4, 4) in them."""
-    (a, pose_a), (b, pose_b) = ends
-    return Loop(name, kind, a, b, pose_a, pose_b, axis)
+    return name, _kind(f'<{element.tag}> {name!r}', text_of(element, 'type'))
 
 
 def _loop(element: Element, _: _Tree) -> Loop:
     """URDF+: the axis is in the frames of the loop in both links."""
-    name, kind, owner = _named(element)
+    name, kind = _named(element)
     ends = [needed_child(element, side) for side in ENDS]
-    frames = [(text_of(end, 'link'), origin_of(owner, end)) for end in ends]
-    return _between(name, kind, frames, _axis(element, 'axis'))
+    a, b = (text_of(end, 'link') for end in ends)
+    pose_a, pose_b = (origin_of(f'<loop> {name!r}', end) for end in ends)
+    axis = numbers_of(child_of(element, 'axis'), 'xyz', [1.0, 0.0, 0.0])
+    return Loop(name, kind, a, b, pose_a, pose_b, axis)
 
 
 def _coupling(element: Element, tree: _Tree) -> Coupling:
@@ -256,54 +239,6 @@ def _coupling(element: Element, tree: _Tree) -> Coupling:
     )
 
 
-def _constraint(element: Element, _: _Tree) -> Loop:
-    """ros/urdfdom#264: an axis in each frame, that of the child by default as in the parent."""
-    name, kind, owner = _named(element)
-    ends = [
-        (
-            text_of(needed_child(element, end), 'link'),
-            pose_of(owner, child_of(element, f'{end}_origin')),
-        )
-        for end in ('parent', 'child')
-    ]
-    axis = _axis(element, 'parent_axis')
-    loop = _between(name, kind, ends, axis)
-    a = loop.direction
-    b = replace(loop, axis=_axis(element, 'child_axis', axis.tolist())).direction
-    if kind == 'slider' and np.abs(a - b).max() > 1e-9:
-        raise ModelError(
-            f'{owner}: the axes in parent and child differ, which leaves open how the child is '
-            'turned about them; turn child_origin so that they are the same.'
-        )
-    if kind != 'hinge':
-        return loop
-    turn = se3.pose(_turn_between(a, b), np.zeros(3))
-    return replace(loop, pose_b=loop.poses[1] @ turn)
-
-
-def _turn_between(a: Array, b: Array) -> Array:
-    """Rotation matrix (3, 3) that turns a unit vector into another one."""
-    # Of opposite vectors the product has no direction: half a turn comes first there.
-    half_turn = so3.exp(np.pi * np.linalg.svd(a[None])[2][1])
-    first = half_turn if a @ b < 0.0 else np.eye(3)
-    nearer = first @ a
-    across = np.cross(nearer, b)
-    sine = float(np.linalg.norm(across))
-    angle = np.arctan2(sine, nearer @ b)
-    turn: Array = so3.exp(across * (angle / max(sine, 1e-300))) @ first
-    return turn
-
-
-def _loop_joint(element: Element, _: _Tree) -> Loop:
-    """Isaac Sim: it writes no axis, so that hinges and sliders need an <axis> as in URDF+."""
-    name, kind, owner = _named(element)
-    ends = [needed_child(element, side) for side in ('link1', 'link2')]
-    if kind in ('hinge', 'slider') and child_of(element, 'axis') is None:
-        raise ModelError(f'{owner} has no axis; expected <axis xyz="..."/> in its frames.')
-    frames = [(text_of(end, 'link'), pose_of(owner, end)) for end in ends]
-    return _between(name, kind, frames, _axis(element, 'axis'))
-
-
 def _gazebo_joint(element: Element, tree: _Tree) -> Loop | None:
     """SDFormat: pose relative to the child, axis in the frame of the joint, unless they say."""
     parent, child = (element.findtext(end, '').strip() for end in ('parent', 'child'))
@@ -311,11 +246,10 @@ def _gazebo_joint(element: Element, tree: _Tree) -> Loop | None:
         if not tree.moving(child):
             return None
         parent = tree.way(child)[0].parent
-    name, kind, _ = _named(element)
     placed = sdf_frame(element, child, tree.frame)
     axis = sdf_axis(child_of(element, 'axis'), placed, tree.frame)
-    ends = [(link, se3.inverse(tree.frame(link)) @ placed) for link in (parent, child)]
-    return _between(name, kind, ends, axis)
+    pose_a, pose_b = (se3.inverse(tree.frame(link)) @ placed for link in (parent, child))
+    return Loop(*_named(element), parent, child, pose_a, pose_b, axis)
 
 
 def sdf_frame(element: Element, carrier: str, frame: Callable[[str], Array]) -> Array:
@@ -371,37 +305,13 @@ def sdf_axis(
     return turned
 
 
-def _ball_constraint(element: Element, _: _Tree) -> Loop:
-    """Drake: a point P on body A is a point Q on body B."""
-    tag, ends = element.tag, []
-    for body, point in (('A', 'AP'), ('B', 'BQ')):
-        link = text_of(needed_child(element, f'{tag}_body_{body}'), 'name')
-        at = numbers_of(needed_child(element, f'{tag}_p_{point}'), 'value', [0.0, 0.0, 0.0])
-        ends.append((link, se3.pose(np.eye(3), at)))
-    name = element.get('name', ' to '.join(link for link, _ in ends))
-    return _between(name, 'ball', ends)
-
-
-def _weld_constraint(element: Element, _: _Tree) -> Loop:
-    """Drake: two frames are one; they are links here."""
-    a, b = ((needed_child(element, end).text or '').strip() for end in ('parent', 'child'))
-    return Loop(element.get('name', f'{a} to {b}'), 'weld', a, b)
-
-
-_READERS: dict[str, _Reader] = {
-    'loop': _loop,
-    'coupling': _coupling,
-    'constraint': _constraint,
-    'loop_joint': _loop_joint,
-    'ball_constraint': _ball_constraint,
-    'weld_constraint': _weld_constraint,
-}
+_READERS: dict[str, _Reader] = {'loop': _loop, 'coupling': _coupling}
 
 
 def given_loops(
     given: GivenLoops | None, description: RobotDescription
 ) -> tuple[list[Loop | Coupling], list[str] | None]:
-    """Loops that are given beside a description, and the joints with motors if they say so.
+    """Loops that are given beside a description, and the joints with motors if these are stated.
 
     Parameters
     ----------

@@ -322,6 +322,20 @@ def test_gravity_of_an_sdf_holds_unless_another_is_given(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)['gravity'] == [0.0, 0.0, -9.81]
 
 
+@pytest.mark.parametrize('name', ['robot.sdf', 'robot.xml', 'robot', 'robot.urdf'])
+def test_the_first_element_of_a_file_says_what_it_is(name, tmp_path, capsys):
+    path = tmp_path / name
+    path.write_text(
+        '<?xml version="1.0" encoding="utf-8"?><!-- SDF --><sdf version="1.10"><model name="r">'
+        '<link name="a"/><link name="b"/><joint name="j" type="revolute"><parent>a</parent>'
+        '<child>b</child><axis><xyz>0 1 0</xyz></axis></joint></model></sdf>'
+    )
+    assert run(['info', str(path), '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['joints'][0]['name'] == 'j'
+    assert run(['info', str(path), '--allow-impossible-inertia']) == 2
+    assert '--allow-impossible-inertia is not for an SDF' in capsys.readouterr().err
+
+
 def test_info_tells_limits_of_followers(capsys):
     assert run(['info', 'fr3_with_hand']) == 0
     text = capsys.readouterr().out
@@ -331,11 +345,14 @@ def test_info_tells_limits_of_followers(capsys):
     assert 'The velocity limits of fr3_joint1, fr3_joint2, fr3_joint3,' in text
 
 
-def test_an_mjcf_has_no_options_of_a_urdf(capsys):
+def test_an_mjcf_is_read_whatever_its_name_and_has_no_options_of_a_urdf(tmp_path, capsys):
     pytest.importorskip('mujoco', reason='reads MJCF')
     path = ROOT / 'test' / 'cases' / '15_mjcf_at_the_command_line' / 'robot.xml'
     assert run(['info', str(path), '--base-link', 'b']) == 2
-    assert (
-        '--base-link and --allow-impossible-inertia are not for an MJCF'
-        in capsys.readouterr().err
-    )
+    said = '--base-link and --allow-impossible-inertia are not for an MJCF'
+    assert said in capsys.readouterr().err
+    renamed = tmp_path / 'robot.model'
+    renamed.write_bytes(path.read_bytes())
+    for given in (path, renamed):
+        assert run(['info', str(given), '--json']) == 0
+        assert len(json.loads(capsys.readouterr().out)['joints']) == 2

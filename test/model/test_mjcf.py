@@ -109,6 +109,10 @@ REFUSED = {
         ),
         "equality 'e' of type mjEQ_TENDON is not supported",
     ),
+    'armature': (
+        model(arm('a').replace('armature=".02"', 'armature="-.02"')),
+        "The armature of joint 'a_elbow' is -0.02",
+    ),
     'no MJCF': ('<mujoco><wrong/></mujoco>', 'cannot be read'),
     'no file': ('no_such_file.xml', 'cannot be read.*no_such_file'),
 }

@@ -1,4 +1,4 @@
-"""Closed loops in robot descriptions: all dialects say the same, the rest is refused."""
+"""Closed loops in robot descriptions: what is read says the same, the rest is refused."""
 
 import numpy as np
 import pytest
@@ -150,6 +150,7 @@ def loop_element(tag='loop', type_='revolute', more=''):
 
 
 ENDS = '<predecessor link="upper"/><successor link="tool"/>'
+DRAKE = 'xmlns:drake="http://drake.mit.edu"'
 NAMES = '<parent>upper</parent><child>tool</child>'
 REFUSED = {
     'no ends': (loop_element(), 'not a valid URDF: loop .l.: <loop> has no <predecessor>'),
@@ -160,6 +161,26 @@ REFUSED = {
     'gearbox': (
         f'<gazebo>{loop_element("joint", "gearbox", NAMES)}</gazebo>',
         "'gearbox' is not",
+    ),
+    'proposal for URDF': (
+        f'<constraint name="l" type="revolute">{NAMES}</constraint>',
+        '<constraint> is not read: write it as <loop> of URDF.*parent_axis. is its <axis>',
+    ),
+    'Isaac Sim': (
+        loop_element('loop_joint', 'spherical'),
+        '<loop_joint> is not read: write it as <loop> .* link1 is its <predecessor>',
+    ),
+    'point of Drake': (
+        f'<drake:ball_constraint {DRAKE}/>',
+        '<ball_constraint> is not read: write it as <loop> .* its type is spherical',
+    ),
+    'weld of Drake': (
+        f'<drake:weld_constraint {DRAKE}/>',
+        '<weld_constraint> is not read: write it as <loop> .* its type is fixed',
+    ),
+    'another one of Drake': (
+        f'<drake:tendon_constraint {DRAKE}/>',
+        '<tendon_constraint> is not read: .* or <joint> in <gazebo>.*loops=',
     ),
     'frame': (
         gazebo(Loop('l', 'ball', 'upper', 'tool'), None, np.eye(4), 'relative_to="x"'),
