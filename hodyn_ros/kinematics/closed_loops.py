@@ -512,25 +512,36 @@ class ClosedMotion:
         if stuck >= 0:
             _refuse_open(closure, motion[stuck, 0], stuck, reached[stuck])
         doubtful = np.flatnonzero(ratio < _DOUBTFUL)
-        if len(doubtful):
-            _refuse_singular(closure, tables.relative(self.L[doubtful, 0]), doubtful, K)
+        self._doubtful = closure, tables.relative(self.L[doubtful, 0]), doubtful
+        _refuse_singular(*self._doubtful, K)
 
-    def G(self, orders: int) -> list[Array]:
+    def G(self, orders: int, checked: bool = True) -> list[Array]:
         """Velocities of all joints by those of the independent ones, a matrix with derivatives.
 
         Parameters
         ----------
         orders : int
             How many, at most K.
+        checked : bool
+            Whether positions are refused that are so near to singular ones that the last entry
+            may be wrong.
 
         Returns
         -------
         list of ndarray, shape (samples, N, n)
 
+        Raises
+        ------
+        MotionError
+            If a position is refused.
+
         Notes
         -----
-        L G = 0 with the rows of the independent joints constant, differentiated.
+        L G = 0 with the rows of the independent joints constant, differentiated. Entry k loses as
+        many digits as derivative k + 1 of the positions.
         """
+        if checked:
+            _refuse_singular(*self._doubtful, orders + 1)
         u, d = self._branch[:2]
         L_d = self.L[:, 0][..., d]
         result: list[Array] = []
@@ -618,7 +629,8 @@ def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Arr
     steep = np.zeros((samples, n, 2 * orders, n))
     steep[:, :, :orders] = motion[:, None, :orders]
     steep[:, range(n), orders, range(n)] = _STEEP
-    G = ClosedMotion(model, steep.reshape(-1, 2 * orders, n)).G(2 * orders)[orders:]
+    closed = ClosedMotion(model, steep.reshape(-1, 2 * orders, n))
+    G = closed.G(2 * orders, checked=False)[orders:]  # its last slope loses fewer digits
     slopes = [Gk / (comb(k + orders, k) * _STEEP) for k, Gk in enumerate(G)]
     return [slope.reshape(samples, n, *slope.shape[1:]) for slope in slopes]
 
@@ -643,6 +655,8 @@ def _refuse_singular(closure: Closure, L: Array, samples: NDArray[np.intp], K: i
     cross, x (x - u) = 0, it bends the branch by eps / u, u = ratio, and each derivative of that is
     1 / ratio larger, while those of the branch itself are not. Velocities tell the two apart.
     """
+    if not len(samples):
+        return
     u, d = closure.independent, closure.dependent
     L_d, L_u = L[..., d], L[..., u]
     values, directions = np.linalg.svd(L_d)[1:]
@@ -678,7 +692,8 @@ def _refuse_open(closure: Closure, wanted: Array, sample: int, reached: float) -
     raise MotionError(
         f'The loops cannot be closed at sample {sample}, {asked}: on the straight way there from '
         f'the start of the loops they close up to {there}, {distance:.3g} (rad, m) before. Behind '
-        'it there is no such position, or another branch of the mechanism: give another start.'
+        'it there is no such position, a singular one, or another branch of the mechanism: give '
+        'another start.'
     )
 
 
