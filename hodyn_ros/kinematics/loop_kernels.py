@@ -54,6 +54,9 @@ AHEAD = 0.8
 # the last sample that the loops were followed to from their start, less where the determinant
 # gets smaller: the straight way to another one then passes singular positions on the same side.
 NEAR, FAMILIAR = 0.1, 0.5
+# Ratio of singular values below which digits may be lost, and of the determinant to the largest
+# one on the way there: such positions are looked at.
+DOUBTFUL, SMALL = 0.05, 0.02
 # Numbers of the state of `advance`, and one of `begin`.
 STATES = 11
 
@@ -410,6 +413,29 @@ def solve_transposed(A: Matrix, pivot: Index, b: Vector) -> None:
 
 
 @_compiled
+def singular_ratio(L: Matrix, columns: Index, A: Matrix, pivot: Index, b: Vector) -> float:
+    """Estimate of the smallest singular value of the factorised columns over all of them.
+
+    By a step of inverse iteration; pivots alone may all be large. In b of as many rows it works.
+    """
+    size = 0.0
+    for r in range(len(b)):
+        b[r] = sin(1.0 + r)
+        for j in columns:
+            size += L[r, j] * L[r, j]
+    solve(A, pivot, b)
+    before, after = 0.0, 0.0
+    for r in range(len(b)):
+        if r >= len(pivot):
+            b[r] = 0.0
+        before += b[r] * b[r]
+    solve_transposed(A, pivot, b)
+    for r in range(len(b)):
+        after += b[r] * b[r]
+    return sqrt(before / after / size)
+
+
+@_compiled
 def closing_step(
     tree: Tables,
     loops: Tables,
@@ -639,7 +665,7 @@ def begin(
     """
     u, d, start, per_unit = branch
     origin, good, tangent, state, motion = own
-    warm = s > first and reached[s - 1] == 1.0
+    warm = s > first and reached[s - 1] >= 1.0
     if warm:
         way = 0.0
         for i in range(len(u)):
@@ -670,7 +696,7 @@ def begin(
         motion[1, u[i]] = wanted[s, i] - origin[u[i]]
     if not warm:
         return False
-    if s > first + 1 and reached[s - 2] == 1.0:
+    if s > first + 1 and reached[s - 2] >= 1.0:
         for i in range(len(d)):
             step = closed[s - 1, d[i]] - closed[s - 2, d[i]]
             most = NEAR / per_unit[d[i]]
@@ -687,7 +713,8 @@ def close_all(
     """Positions of all joints of many samples, side by side, by a compiled closing program.
 
     Each lane goes through a part of the samples in their order. Samples near the one before start
-    from there, otherwise, and where that fails, from where the loops start.
+    from there, otherwise, and where that fails, from where the loops start. Reached is 1, or 2
+    where the determinant is small, otherwise 0.
     """
     u, d, start, per_unit = branch
     n, m, samples, joints = len(u), len(d), len(wanted), len(start)
@@ -723,7 +750,10 @@ def close_all(
             if outcome < 0.0 and warm[lane]:
                 first = s
             else:
-                reached[s] = 1.0 if outcome > 0.0 else 0.0
+                reached[s] = 0.0
+                if outcome > 0.0:
+                    near = abs(own[3][5]) < SMALL * own[3][8]
+                    reached[s] = 2.0 if near else 1.0
                 closed[s] = q
                 s += 1
                 sample[lane] = s
@@ -748,7 +778,7 @@ def _closed_efforts(tables: Tables, motion: Matrix, effort: Matrix) -> int:
     for k in range(1, K):
         for i in range(n):
             whole[k, u[i]] = motion[k, i]
-    if reached[0] < 1.0:
+    if reached[0] != 1.0:
         return 1
     read, written = int64(whole.ctypes.data), int64(effort.ctypes.data)
     status: int = evaluate(dynamics, read, int64(0), written)  # type: ignore[call-arg]
@@ -780,7 +810,7 @@ def follow(
 ) -> float:
     """Derivatives q[1:K] of the dependent joints, q[:, u] given and q[0] closed; L to order K - 1.
 
-    Returns the ratio of pivots of L_d.
+    Returns `singular_ratio` of L_d.
     """
     u, d = branch[0], branch[1]
     poses, S, R, L, A, pivot, b = work
@@ -790,6 +820,7 @@ def follow(
     ratio: float = abs(factorise(L, d, A, pivot))
     if ratio < 1e-14:
         return ratio
+    ratio = singular_ratio(L, d, A, pivot, b)
     for k in range(K - 1):
         for r in range(rows):
             s = 0.0
@@ -880,8 +911,8 @@ def follow_all(
     """Motion of all joints of every sample; the number of the first that is not closed, or -1.
 
     Of motions (N, K, n) of the independent joints: `whole` (N, K, joints), L (N, K * rows, joints)
-    with its factors A (N, rows, m) and `pivot` (N, m), how far the way was gone, and the ratio of
-    pivots. Where the way has been gone, the positions in `whole` are closed ones.
+    with its factors A (N, rows, m) and `pivot` (N, m), how far the way was gone, and
+    `singular_ratio`. Where the way has been gone, the positions in `whole` are closed ones.
     """
     N, K = motion.shape[0], motion.shape[1]
     u = branch[0]
