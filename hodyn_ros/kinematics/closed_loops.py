@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 # Ratio of singular values below which joints are not determined by others.
 SINGULAR = 1e-7
-# How much larger than its estimate the error near a singular position may be.
-_MARGIN = 16.0
+# How much larger than their estimates the error near a singular position and the ratio may be.
+_MARGIN, _OFF = 64.0, 4.0
 # Ratio of singular values below which rows follow from others, and what these may leave open
 # [rad, m]: axes in descriptions are parallel to a few digits.
 _RANK = _IMPRECISE = 1e-5
@@ -526,8 +526,7 @@ class ClosedMotion:
         self.L = L.reshape(samples, K, rows, N)
         if stuck >= 0:
             _refuse_open(closure, motion[stuck, 0], stuck, reached[stuck])
-        doubtful = np.flatnonzero(ratio < _kernels().DOUBTFUL)
-        self._doubtful = closure, tables.relative(self.L[doubtful, 0]), doubtful
+        self._closure, self._tables, self._ratio = closure, tables, ratio
         self.refuse_lost(K)
 
     def refuse_lost(self, K: int, samples: NDArray[np.intp] | None = None) -> None:
@@ -539,9 +538,12 @@ class ClosedMotion:
         ------
         MotionError
         """
-        closure, L, doubtful = self._doubtful
-        numbers = doubtful if samples is None else samples[doubtful]
-        _refuse_singular(closure, L, numbers, K)
+        lost = _MARGIN * np.finfo(float).eps / LARGEST_ERROR
+        doubtful = np.flatnonzero(self._ratio < _OFF * lost ** (1.0 / max(2, K)))
+        if len(doubtful):
+            L = self._tables.relative(self.L[doubtful, 0])
+            numbers = doubtful if samples is None else samples[doubtful]
+            _refuse_singular(self._closure, L, numbers, K)
 
     def G(self, orders: int, checked: bool = True) -> list[Array]:
         """Velocities of all joints by those of the independent ones, a matrix with derivatives.
@@ -683,8 +685,6 @@ def _refuse_singular(closure: Closure, L: Array, samples: NDArray[np.intp], K: i
     cross, x (x - u) = 0, it bends the branch by eps / u, u = ratio, and each derivative of that is
     1 / ratio larger, while those of the branch itself are not. Velocities tell the two apart.
     """
-    if not len(samples):
-        return
     u, d = closure.independent, closure.dependent
     L_d, L_u = L[..., d], L[..., u]
     values, directions = np.linalg.svd(L_d)[1:]

@@ -54,9 +54,9 @@ AHEAD = 0.8
 # the last sample that the loops were followed to from their start, less where the determinant
 # gets smaller: the straight way to another one then passes singular positions on the same side.
 NEAR, FAMILIAR = 0.1, 0.5
-# Ratio of singular values below which digits may be lost, and of the determinant to the largest
-# one on the way there: such positions are looked at.
-DOUBTFUL, SMALL = 0.05, 0.02
+# Determinant beside the largest one on the way there below which digits may be lost, and positions
+# are looked at.
+SMALL = 0.02
 # Numbers of the state of `advance`, and one of `begin`.
 STATES = 11
 
