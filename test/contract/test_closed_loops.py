@@ -397,6 +397,22 @@ def test_no_way_leads_past_a_crossing_of_branches_to_either_of_them(beside):
             complete_motion(model, [[np.pi - side * past * far, *others]])
 
 
+def test_the_palletiser_stays_on_its_branch_in_all_its_range():
+    # Parallelograms turn as their cranks do, so that all joints are linear.
+    model, rng = RobotModel.from_urdf('palletiser'), np.random.default_rng(1)
+    lower, upper = model.limits.lower, model.limits.upper
+    closed, refused = [], 0
+    for q in lower + (upper - lower) * rng.random((500, model.n_joints)):
+        try:
+            closed.append([*q, 1.0, *complete_motion(model, [q])[0]])
+        except MotionError:
+            refused += 1
+    given, whole = np.split(np.array(closed), [model.n_joints + 1], axis=1)
+    assert refused < 100
+    linear = np.linalg.lstsq(given[:50], whole[:50], rcond=None)[0]
+    np.testing.assert_allclose(given @ linear, whole, atol=1e-9)
+
+
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ('crank', 'ground', 'prepared'),
