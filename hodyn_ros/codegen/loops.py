@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _CLOSE = Template("""
 $helpers
 static const double TOLERANCE = $tolerance, LARGEST_STEP = $largest;
-static const double CORRECTIONS = $corrections, SMALLEST_STEP = $smallest, FARTHEST = $farthest;
-static const double LARGEST_LEAP = $leap, SHORT = $short;
+static const double CORRECTIONS = $corrections, SHORT = $short, FARTHEST = $farthest;
+static const double LARGEST_LEAP = $leap, AHEAD = $ahead;
 
 $kernels
 int ${name}_close(const double wanted[$n], double closed[$N])
@@ -73,9 +73,9 @@ def closing_code(name: str, closure: Closure, unit: Array) -> str:
         tolerance=TOLERANCE,
         largest=LARGEST_STEP,
         corrections=float(loop_kernels.CORRECTIONS),
-        smallest=loop_kernels.SMALLEST_STEP,
         farthest=loop_kernels.FARTHEST,
         leap=loop_kernels.LARGEST_LEAP,
+        ahead=loop_kernels.AHEAD,
         short=loop_kernels.SHORT,
         states=loop_kernels.STATES,
         per_unit=', '.join(repr(float(value)) for value in 1.0 / unit),

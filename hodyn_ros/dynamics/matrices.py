@@ -205,15 +205,16 @@ def _of_loops(model: RobotModel, motion: Array, name: str) -> Array:
     def of_tree(name: str) -> list[Array]:
         return list(np.moveaxis(along(tree, closed.motion, name), 1, 0))
 
-    terms, G = of_tree(name), closed.G(motion.shape[1])
+    terms = of_tree(name)
     if name == WEIGHT:
         orders = [Q[..., 0] for Q in closed.projected([Q[..., None] for Q in terms])]
     elif name == REGRESSOR:
         orders = closed.projected(terms)
     elif name == MASS_MATRIX:
-        M = closed.projected(products(terms, G))
+        M = closed.projected(products(terms, closed.G(motion.shape[1])))
         orders = [0.5 * (Mk + np.swapaxes(Mk, -1, -2)) for Mk in M]
     else:
+        G = closed.G(motion.shape[1])
         inertial = products(of_tree(MASS_MATRIX), G[1:])
         both = zip(products(terms, G), inertial, strict=True)
         orders = closed.projected([a + b for a, b in both])

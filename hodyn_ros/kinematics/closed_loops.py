@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
     from hodyn_ros.model.robot import RobotModel
 
-# Ratio of singular values below which joints are not determined by others, and of pivots below
-# which it is looked at.
-SINGULAR, _DOUBTFUL = 1e-7, 0.05
+# Ratio of singular values below which joints are not determined by others.
+SINGULAR = 1e-7
+# How much larger than their estimates the error near a singular position and the ratio may be.
+_MARGIN, _OFF = 64.0, 4.0
 # Ratio of singular values below which rows follow from others, and what these may leave open
 # [rad, m]: axes in descriptions are parallel to a few digits.
 _RANK = _IMPRECISE = 1e-5
@@ -302,11 +303,20 @@ def with_closed_positions(model: RobotModel, motion: Array) -> Array | None:
     ndarray, shape (samples, K, N), or None
         Of all joints, of the dependent ones the positions alone; the rest is zero. None if they
         are not found by compiled code.
+
+    Raises
+    ------
+    MotionError
+        If a position is so near to a singular one that the highest derivative may be wrong.
     """
     closure = closure_of(model)
     positions = closed_positions(model, motion[:, 0])
     if positions is None or not positions[1].all():
         return None
+    near = np.flatnonzero(positions[1] > 1.0)
+    if len(near):
+        found = positions[0][near], positions[1][near]
+        ClosedMotion(model, motion[near, :1], found).refuse_lost(motion.shape[1], near)
     whole = np.zeros((*motion.shape[:2], closure.tree.n_joints))
     whole[:, 1:, closure.independent] = motion[:, 1:]
     whole[:, 0] = positions[0]
@@ -363,7 +373,8 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
     -------
     closed : ndarray, shape (samples, N)
     reached : ndarray, shape (samples,)
-        1 where they are closed, otherwise 0. None of both if there is no such code.
+        1 where they are closed, 2 where so, but perhaps near a singular position, otherwise 0.
+        None of both if there is no such code.
     """
     closure, kernel = (
         closure_of(model),
@@ -469,6 +480,8 @@ class ClosedMotion:
         With closed loops; its tree has N joints.
     motion : ndarray, shape (samples, K, n)
         Of the independent joints.
+    found : tuple of ndarray, optional
+        What `closed_positions` returns of these positions.
 
     Attributes
     ----------
@@ -484,14 +497,16 @@ class ClosedMotion:
         If the loops do not close on the way to a position, or are singular there.
     """
 
-    def __init__(self, model: RobotModel, motion: Array) -> None:
+    def __init__(
+        self, model: RobotModel, motion: Array, found: tuple[Array, Array] | None = None
+    ) -> None:
         closure, tables = closure_of(model), model.kept(tables_of)
         samples, K, _ = motion.shape
         m, N, rows = len(closure.dependent), closure.tree.n_joints, len(closure.rows)
         self._branch, self._divisor = _branch_of(model), tables.divisor
         self.motion = np.zeros((samples, K, N))
         reached = np.zeros(samples)
-        found = closed_positions(model, motion[:, 0])
+        found = found or closed_positions(model, motion[:, 0])
         if found is not None:
             self.motion[:, 0], reached = found
         L = np.empty((samples, K * rows, N))
@@ -511,26 +526,52 @@ class ClosedMotion:
         self.L = L.reshape(samples, K, rows, N)
         if stuck >= 0:
             _refuse_open(closure, motion[stuck, 0], stuck, reached[stuck])
-        doubtful = np.flatnonzero(ratio < _DOUBTFUL)
-        if len(doubtful):
-            _refuse_singular(closure, tables.relative(self.L[doubtful, 0]), doubtful, K)
+        self._closure, self._tables, self._ratio = closure, tables, ratio
+        self.refuse_lost(K)
 
-    def G(self, orders: int) -> list[Array]:
+    def refuse_lost(self, K: int, samples: NDArray[np.intp] | None = None) -> None:
+        """Refuse positions so near to singular ones that derivatives of K orders may be wrong.
+
+        The samples are named by their own numbers, unless others are given.
+
+        Raises
+        ------
+        MotionError
+        """
+        lost = _MARGIN * np.finfo(float).eps / LARGEST_ERROR
+        doubtful = np.flatnonzero(self._ratio < _OFF * lost ** (1.0 / max(2, K)))
+        if len(doubtful):
+            L = self._tables.relative(self.L[doubtful, 0])
+            numbers = doubtful if samples is None else samples[doubtful]
+            _refuse_singular(self._closure, L, numbers, K)
+
+    def G(self, orders: int, checked: bool = True) -> list[Array]:
         """Velocities of all joints by those of the independent ones, a matrix with derivatives.
 
         Parameters
         ----------
         orders : int
             How many, at most K.
+        checked : bool
+            Whether positions are refused that are so near to singular ones that the last entry
+            may be wrong.
 
         Returns
         -------
         list of ndarray, shape (samples, N, n)
 
+        Raises
+        ------
+        MotionError
+            If a position is refused.
+
         Notes
         -----
-        L G = 0 with the rows of the independent joints constant, differentiated.
+        L G = 0 with the rows of the independent joints constant, differentiated. Entry k loses as
+        many digits as derivative k + 1 of the positions.
         """
+        if checked:
+            self.refuse_lost(orders + 1)
         u, d = self._branch[:2]
         L_d = self.L[:, 0][..., d]
         result: list[Array] = []
@@ -618,7 +659,8 @@ def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Arr
     steep = np.zeros((samples, n, 2 * orders, n))
     steep[:, :, :orders] = motion[:, None, :orders]
     steep[:, range(n), orders, range(n)] = _STEEP
-    G = ClosedMotion(model, steep.reshape(-1, 2 * orders, n)).G(2 * orders)[orders:]
+    closed = ClosedMotion(model, steep.reshape(-1, 2 * orders, n))
+    G = closed.G(2 * orders, checked=False)[orders:]  # its last slope loses fewer digits
     slopes = [Gk / (comb(k + orders, k) * _STEEP) for k, Gk in enumerate(G)]
     return [slope.reshape(samples, n, *slope.shape[1:]) for slope in slopes]
 
@@ -652,7 +694,7 @@ def _refuse_singular(closure: Closure, L: Array, samples: NDArray[np.intp], K: i
         grows = np.clip(
             fastest * values[:, -1] / np.abs(L_u).max(axis=(-1, -2)), ratio, 1.0
         )
-        error = np.finfo(float).eps / ratio ** min(K, 2) / grows ** max(0, K - 2)
+        error = _MARGIN * np.finfo(float).eps / ratio ** min(K, 2) / grows ** max(0, K - 2)
         error[ratio < SINGULAR] = 1.0
     if (error <= LARGEST_ERROR).all():
         return
@@ -678,7 +720,8 @@ def _refuse_open(closure: Closure, wanted: Array, sample: int, reached: float) -
     raise MotionError(
         f'The loops cannot be closed at sample {sample}, {asked}: on the straight way there from '
         f'the start of the loops they close up to {there}, {distance:.3g} (rad, m) before. Behind '
-        'it there is no such position, or another branch of the mechanism: give another start.'
+        'it there is no such position, a singular one, or another branch of the mechanism: give '
+        'another start.'
     )
 
 

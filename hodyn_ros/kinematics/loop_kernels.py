@@ -41,18 +41,24 @@ HINGE, SLIDER = KINDS.index('hinge'), KINDS.index('slider')
 
 # Farthest position from the start [rad, m] to which there is a way in a reasonable time.
 FARTHEST = 1e4
-# How small steps of the way may become, and how often each is corrected, before it is given up.
-SMALLEST_STEP, CORRECTIONS = 1e-7, 12
+# How short steps [rad, m] may become, and how often each is corrected, before the way is given up.
+SHORT, CORRECTIONS = 1e-6, 12
 # How far a step may be off from the mean of the tangents at its ends, as a part of its length: a
 # step that leads over a gap or to another branch is further off. Shorter ones than SHORT count as
 # that long.
-LARGEST_LEAP, SHORT = 0.1, 1e-6
+LARGEST_LEAP = 0.1
+# Part of the way to where the determinant would vanish, as it changed in the last step, that the
+# next step may go: one over the place where branches cross could end on either.
+AHEAD = 0.8
 # How far samples may be apart for one to start from the other, and how far joints may move from
 # the last sample that the loops were followed to from their start, less where the determinant
 # gets smaller: the straight way to another one then passes singular positions on the same side.
 NEAR, FAMILIAR = 0.1, 0.5
+# Determinant beside the largest one on the way there below which digits may be lost, and positions
+# are looked at.
+SMALL = 0.02
 # Numbers of the state of `advance`, and one of `begin`.
-STATES = 10
+STATES = 11
 
 
 def _compiled(function: Any) -> Any:
@@ -365,6 +371,15 @@ def factorise(L: Matrix, columns: Index, A: Matrix, pivot: Index) -> float:
 
 
 @_compiled
+def determinant(A: Matrix, ratio: float) -> float:
+    """Determinant of the rows that `factorise` chose, which returned the ratio."""
+    product = 1.0 if ratio > 0.0 else -1.0
+    for k in range(A.shape[1]):
+        product *= abs(A[k, k])
+    return product
+
+
+@_compiled
 def solve(A: Matrix, pivot: Index, b: Vector) -> None:
     """Solution of the factorised equations, in place of the right side."""
     m = len(pivot)
@@ -398,6 +413,29 @@ def solve_transposed(A: Matrix, pivot: Index, b: Vector) -> None:
 
 
 @_compiled
+def singular_ratio(L: Matrix, columns: Index, A: Matrix, pivot: Index, b: Vector) -> float:
+    """Estimate of the smallest singular value of the factorised columns over all of them.
+
+    By a step of inverse iteration; pivots alone may all be large. In b of as many rows it works.
+    """
+    size = 0.0
+    for r in range(len(b)):
+        b[r] = sin(1.0 + r)
+        for j in columns:
+            size += L[r, j] * L[r, j]
+    solve(A, pivot, b)
+    before, after = 0.0, 0.0
+    for r in range(len(b)):
+        if r >= len(pivot):
+            b[r] = 0.0
+        before += b[r] * b[r]
+    solve_transposed(A, pivot, b)
+    for r in range(len(b)):
+        after += b[r] * b[r]
+    return sqrt(before / after / size)
+
+
+@_compiled
 def closing_step(
     tree: Tables,
     loops: Tables,
@@ -413,8 +451,9 @@ def closing_step(
     place(tree, motion[0], poses)
     left_open(loops, poses, motion[0], b)
     first_order(tree, loops, poses, motion, S, R, L)
-    change[2 * m] = factorise(L, d, A, pivot)
-    if abs(change[2 * m]) < 1e-14:
+    ratio: float = factorise(L, d, A, pivot)
+    change[2 * m] = determinant(A, ratio)
+    if abs(ratio) < 1e-14:
         change[0] = nan
         return
     solve(A, pivot, b)
@@ -430,8 +469,8 @@ def closing_step(
 
 
 @_compiled
-def same_side(L: Matrix, d: Index, last: Matrix) -> float:
-    """Determinant's sign of last^T L_d: positive if no singular position lies between the two."""
+def common_determinant(L: Matrix, d: Index, last: Matrix) -> float:
+    """Determinant of last^T L_d: positive if no singular position lies between the two."""
     m = len(d)
     both, A, pivot, columns = empty((m, m)), empty((m, m)), empty(m, int64), arange(m)
     for i in range(m):
@@ -439,16 +478,19 @@ def same_side(L: Matrix, d: Index, last: Matrix) -> float:
             both[i, j] = 0.0
             for r in range(len(last)):
                 both[i, j] += last[r, i] * L[r, d[j]]
-    sign: float = factorise(both, columns, A, pivot)
-    return sign
+    ratio: float = factorise(both, columns, A, pivot)
+    found: float = determinant(A, ratio)
+    return found
 
 
 @_compiled
-def remember(L: Matrix, d: Index, last: Matrix) -> None:
-    """Keep L_d."""
+def remember(L: Matrix, d: Index, last: Matrix) -> float:
+    """Keep L_d; returns `common_determinant` of it."""
     for r in range(len(last)):
         for i in range(len(d)):
             last[r, i] = L[r, d[i]]
+    found: float = common_determinant(L, d, last)
+    return found
 
 
 @_compiled
@@ -478,12 +520,12 @@ def close_position(
         if rows > m:
             if reached < 0.0:
                 remember(L, d, last)
-            change[2 * m] = same_side(L, d, last)
+            change[2 * m] = common_determinant(L, d, last)
         outcome = advance(
             n, m, u, d, per_unit, start, wanted, change, good, tangent, state, motion[0]
         )
         if rows > m and state[0] > reached and state[5] != 0.0:
-            remember(L, d, last)
+            state[5] = remember(L, d, last)
             reached = state[0]
     for j in range(len(start)):
         q[j] = motion[0, j]
@@ -532,9 +574,9 @@ def advance(
 
     In q are those of all joints, in `change` what `loop_program.closing_program` says of them. The
     state is how far the way was gone, the step ahead, the last correction, their number, the
-    largest step, the determinant, what has moved most along the whole way at the speed of any of
-    the steps, and the smallest and largest determinant. Returns 1 where the way ends, -1 where
-    there is none, otherwise 0.
+    largest step, the determinant, the largest change of a joint along the whole way at the speed
+    of any step, the smallest and largest determinant, and that change of a dependent joint at the
+    last speed. Returns 1 where the way ends, -1 where there is none, otherwise 0.
     """
     size = 0.0
     unknown = 0.0
@@ -550,18 +592,21 @@ def advance(
         if steepest >= FARTHEST:
             return -1.0
         off = 0.0
+        fastest = 0.0
         for i in range(m):
             q[d[i]] -= change[i]
             mean = 0.5 * (tangent[i] + change[m + i])
             if state[4] > 1.0:  # from a sample nearby, whose tangent is not known
                 mean = change[m + i]
             off = max(off, abs(q[d[i]] - good[d[i]] - state[1] * mean) * per_unit[d[i]])
-            steepest = max(steepest, abs(change[m + i]) * per_unit[d[i]])
-        off -= LARGEST_LEAP * max(state[1] * steepest, SHORT)
+            fastest = max(fastest, abs(change[m + i]) * per_unit[d[i]])
+        steepest = max(steepest, fastest)
+        off -= LARGEST_LEAP * max(state[1] * max(fastest, state[10]), SHORT)
         if state[5] * change[2 * m] < 0.0:  # there is a singular position between
             off = 1.0
         if max(size / TOLERANCE, 1.0 + off) < 1.0:
             state[0] += state[1]
+            before = state[5]
             state[5] = change[2 * m]
             state[6] = max(state[6], steepest)
             state[7] = min(state[7], abs(change[2 * m]))
@@ -574,11 +619,17 @@ def advance(
                 good[d[i]] = q[d[i]]
                 tangent[i] = change[m + i]
             state[4] = LARGEST_STEP / max(steepest, LARGEST_STEP)
+            state[10] = fastest
+            longest = state[4]
             if state[1] > 0.0:
-                state[1] = min(2.0 * state[1], state[4])
-            else:
-                state[1] = state[4]
-            state[1] = min(state[1], 1.0 - state[0])
+                longest = min(longest, 2.0 * state[1])
+                if abs(change[2 * m]) < abs(before):
+                    left = abs(change[2 * m]) / (abs(before) - abs(change[2 * m]))
+                    ahead = AHEAD * left * state[1]
+                    longest = min(longest, ahead)
+                    if max(ahead * fastest / SHORT, ahead / (1.0 - state[0])) < 1.0:
+                        return -1.0
+            state[1] = min(longest, 1.0 - state[0])
             state[2] = LARGEST_STEP
             state[3] = 0.0
             predict(n, m, u, d, origin, wanted, good, tangent, state, q)
@@ -587,7 +638,7 @@ def advance(
             if state[3] < CORRECTIONS:
                 return 0.0
     state[1] *= 0.5
-    if state[1] <= SMALLEST_STEP * state[4]:
+    if state[1] * state[10] <= SHORT:
         return -1.0
     state[2] = LARGEST_STEP
     state[3] = 0.0
@@ -614,7 +665,7 @@ def begin(
     """
     u, d, start, per_unit = branch
     origin, good, tangent, state, motion = own
-    warm = s > first and reached[s - 1] == 1.0
+    warm = s > first and reached[s - 1] >= 1.0
     if warm:
         way = 0.0
         for i in range(len(u)):
@@ -632,10 +683,10 @@ def begin(
         warm = near <= NEAR and moved * state[9] * state[8] <= FAMILIAR * state[7]
     if not warm:
         state[7], state[8] = 1e300, 0.0
-    state[0] = state[1] = state[3] = state[6] = 0.0
+    state[0] = state[1] = state[3] = state[6] = state[10] = 0.0
     state[2], state[4] = LARGEST_STEP, 1.0
     if warm:
-        state[1], state[2], state[4] = 1.0, NEAR, 1.0 / SMALLEST_STEP
+        state[1], state[2], state[4] = 1.0, NEAR, 2.0
     for j in range(len(start)):
         origin[j] = good[j] = motion[0, j] = closed[s - 1, j] if warm else start[j]
         motion[1, j] = 0.0
@@ -645,7 +696,7 @@ def begin(
         motion[1, u[i]] = wanted[s, i] - origin[u[i]]
     if not warm:
         return False
-    if s > first + 1 and reached[s - 2] == 1.0:
+    if s > first + 1 and reached[s - 2] >= 1.0:
         for i in range(len(d)):
             step = closed[s - 1, d[i]] - closed[s - 2, d[i]]
             most = NEAR / per_unit[d[i]]
@@ -662,7 +713,8 @@ def close_all(
     """Positions of all joints of many samples, side by side, by a compiled closing program.
 
     Each lane goes through a part of the samples in their order. Samples near the one before start
-    from there, otherwise, and where that fails, from where the loops start.
+    from there, otherwise, and where that fails, from where the loops start. Reached is 1, or 2
+    where the determinant is small, otherwise 0.
     """
     u, d, start, per_unit = branch
     n, m, samples, joints = len(u), len(d), len(wanted), len(start)
@@ -698,7 +750,10 @@ def close_all(
             if outcome < 0.0 and warm[lane]:
                 first = s
             else:
-                reached[s] = 1.0 if outcome > 0.0 else 0.0
+                reached[s] = 0.0
+                if outcome > 0.0:
+                    near = abs(own[3][5]) < SMALL * own[3][8]
+                    reached[s] = 2.0 if near else 1.0
                 closed[s] = q
                 s += 1
                 sample[lane] = s
@@ -723,7 +778,7 @@ def _closed_efforts(tables: Tables, motion: Matrix, effort: Matrix) -> int:
     for k in range(1, K):
         for i in range(n):
             whole[k, u[i]] = motion[k, i]
-    if reached[0] < 1.0:
+    if reached[0] != 1.0:
         return 1
     read, written = int64(whole.ctypes.data), int64(effort.ctypes.data)
     status: int = evaluate(dynamics, read, int64(0), written)  # type: ignore[call-arg]
@@ -755,7 +810,7 @@ def follow(
 ) -> float:
     """Derivatives q[1:K] of the dependent joints, q[:, u] given and q[0] closed; L to order K - 1.
 
-    Returns the ratio of pivots of L_d.
+    Returns `singular_ratio` of L_d.
     """
     u, d = branch[0], branch[1]
     poses, S, R, L, A, pivot, b = work
@@ -765,6 +820,7 @@ def follow(
     ratio: float = abs(factorise(L, d, A, pivot))
     if ratio < 1e-14:
         return ratio
+    ratio = singular_ratio(L, d, A, pivot, b)
     for k in range(K - 1):
         for r in range(rows):
             s = 0.0
@@ -855,8 +911,8 @@ def follow_all(
     """Motion of all joints of every sample; the number of the first that is not closed, or -1.
 
     Of motions (N, K, n) of the independent joints: `whole` (N, K, joints), L (N, K * rows, joints)
-    with its factors A (N, rows, m) and `pivot` (N, m), how far the way was gone, and the ratio of
-    pivots. Where the way has been gone, the positions in `whole` are closed ones.
+    with its factors A (N, rows, m) and `pivot` (N, m), how far the way was gone, and
+    `singular_ratio`. Where the way has been gone, the positions in `whole` are closed ones.
     """
     N, K = motion.shape[0], motion.shape[1]
     u = branch[0]

@@ -18,11 +18,15 @@ from support.robots import FIVE_BAR
 from hodyn_ros import (
     ModelWarning,
     RobotModel,
+    coriolis_matrix,
     forward_dynamics,
     forward_kinematics,
+    gravity_effort,
     inverse_dynamics,
+    inverse_dynamics_derivatives,
     inverse_kinematics,
     jacobian,
+    mass_matrix,
     to_urdf,
 )
 from hodyn_ros.dynamics import loop_efforts
@@ -313,9 +317,9 @@ def test_positions_out_of_reach_are_refused_with_sample_and_distance(five_bar):
 ROD = (1.0, (0.05, 0.01, 0.0), np.diag([0.001, 0.02, 0.021]))
 
 
-def parallelogram():
-    """Three joints about z, whose end is held one metre from the first."""
-    places = [0.0, 0.3, 1.0]
+def parallelogram(crank=0.3, ground=1.0):
+    """Three joints about z, whose end is held on the ground."""
+    places = [0.0, crank, ground]
     return RobotModel.from_body_screws(
         [[0, 0, 1, 0, 0, 0]] * 3,
         [at(x) for x in places],
@@ -351,6 +355,132 @@ def test_a_way_through_a_position_where_branches_cross_is_refused():
         complete_motion(model, turn[-1])
     with pytest.raises(MotionError, match='singular'):
         inverse_dynamics(model, [[1e-9], [1.0], [1.0]])
+
+
+def change_point_linkage(crank, ground, coupler, start, beside=False):
+    """A four-bar that may lie in line where the crank is at pi, moved by the crank.
+
+    With one more joint beside it, on no other link.
+    """
+    rocker = crank + ground - coupler
+    pin = crank * np.exp(1j * start)
+    apart = abs(ground - pin)
+    along = (apart**2 + coupler**2 - rocker**2) / (2.0 * apart)
+    end = pin + (ground - pin) / apart * (along + 1j * np.sqrt(coupler**2 - along**2))
+    joints = 4 if beside else 3
+    tree = RobotModel.from_body_screws(
+        [[0, 0, 1, 0, 0, 0]] * joints,
+        [at(0.0), at(crank), at(ground), at(0.0)][:joints],
+        parents=[-1, 0, -1, -1][:joints],
+        inertias=[ROD] * joints,
+        joint_names=['crank', 'coupler', 'rocker', 'beside'][:joints],
+    )
+    loop = Loop('pin', 'hinge', 'link2', 'link3', at(coupler), at(rocker))
+    independent = ['crank', 'beside'] if beside else ['crank']
+    angles = np.angle([end - pin, end - ground]) - [start, 0.0]
+    begin = {'crank': start, 'coupler': angles[0], 'rocker': angles[1]}
+    return tree.with_loops([loop], independent, begin)
+
+
+@pytest.mark.parametrize('beside', [False, True])
+def test_no_way_leads_past_a_crossing_of_branches_to_either_of_them(beside):
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        crank, ground = rng.uniform(0.1, 1.0, 2)
+        coupler = rng.uniform(0.3, 0.7) * (crank + ground)
+        side, far = rng.choice([-1.0, 1.0]), rng.uniform(0.05, 0.8)
+        model = change_point_linkage(crank, ground, coupler, np.pi - side * far, beside)
+        others = [30.0] * beside
+        for past in np.exp(rng.uniform(np.log(1e-5), 0.0, 15)):
+            with pytest.raises(MotionError, match='another branch'):
+                complete_motion(model, [[np.pi + side * past, *others]])
+            complete_motion(model, [[np.pi - side * past * far, *others]])
+
+
+def test_the_palletiser_stays_on_its_branch_in_all_its_range():
+    # Parallelograms turn as their cranks do, so that all joints are linear.
+    model, rng = RobotModel.from_urdf('palletiser'), np.random.default_rng(1)
+    lower, upper = model.limits.lower, model.limits.upper
+    closed, refused = [], 0
+    for q in lower + (upper - lower) * rng.random((500, model.n_joints)):
+        try:
+            closed.append([*q, 1.0, *complete_motion(model, [q])[0]])
+        except MotionError:
+            refused += 1
+    given, whole = np.split(np.array(closed), [model.n_joints + 1], axis=1)
+    assert refused < 100
+    linear = np.linalg.lstsq(given[:50], whole[:50], rcond=None)[0]
+    np.testing.assert_allclose(given @ linear, whole, atol=1e-9)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ('crank', 'ground', 'prepared'),
+    [(0.3, 1.0, False), (1.0, 0.99, False), (1.0, 0.99, True)],
+)
+def test_terms_near_a_crossing_of_branches_are_right_to_a_percent_or_refused(
+    crank, ground, prepared
+):
+    # The joints move as 1, -1, 1, and so do those of the tree.
+    pin = Loop('pin', 'hinge', 'base', 'link3', at(ground), at(crank))
+    tree = parallelogram(crank, ground)
+    model = tree.with_loops([pin], ['j0'], {'j0': 1.0, 'j1': -1.0, 'j2': 1.0 - np.pi})
+    if prepared:
+        model.warm_up(2)
+    ways = np.array([1.0, -1.0, 1.0])
+    terms = {
+        'effort': lambda robot, motion, G: inverse_dynamics(robot, motion)[-1] @ G,
+        'mass': lambda robot, motion, G: G.T @ mass_matrix(robot, motion)[-1] @ G,
+        'Coriolis': lambda robot, motion, G: G.T @ coriolis_matrix(robot, motion)[-1] @ G,
+        'weight': lambda robot, motion, G: gravity_effort(robot, motion)[-1] @ G,
+        'Jacobian': lambda robot, motion, G: jacobian(robot, motion, 'link2')[-1] @ G,
+        'partial': lambda robot, motion, G: (
+            G.T @ inverse_dynamics_derivatives(robot, motion)[-1, :, 0] @ G
+        ),
+    }
+    given = {
+        'effort': 3,
+        'mass': 1,
+        'Coriolis': 2,
+        'weight': 1,
+        'Jacobian': 1,
+        'partial': 3,
+    }
+    for angle in np.geomspace(0.1, 1e-7, 7):
+        motion = np.array([angle, 1.3, -0.7, 2.0, -1.0])
+        whole = motion[:, None] * ways
+        whole[0, 2] -= np.pi
+        for name, term in terms.items():
+            for K in range(given[name], given[name] + 3):
+                expected = term(tree, whole[:K], ways)
+                size = max(
+                    np.abs(expected).max(), np.abs(term(tree, whole[:K], np.eye(3))).max()
+                )
+                try:
+                    found = term(model, motion[:K, None], np.eye(1))
+                except MotionError as error:
+                    assert 'singular' in str(error) and angle < 0.02
+                    continue
+                assert np.abs(np.ravel(found) - np.ravel(expected)).max() < 0.01 * size
+
+
+@pytest.mark.parametrize('nearest', [0.03, 0.003])
+def test_batches_near_rods_in_line_are_on_the_branch_in_any_order(five_bar, nearest):
+    rng, way = np.random.default_rng(1), np.array([1.0, -1.0])
+    cranks = rng.uniform(-1.0, 1.0, (200000, 2))
+    apart = np.abs(0.4 * np.exp(1j * (cranks + [2.0, 1.0])) @ way[::-1] + 0.4)
+    cranks = cranks[(apart < 1.0 - 1e-6) & (apart > 1.0 - nearest)][:1500]
+    expected, five_bar = by_circles(cranks), RobotModel.from_urdf(FIVE_BAR)
+    five_bar.warm_up(0)
+    found = complete_motion(five_bar, cranks[:, None])[:, 0]
+    off = found - expected
+    np.testing.assert_allclose(off - 2 * np.pi * np.round(off / 2 / np.pi), 0.0, atol=1e-8)
+    order = rng.permutation(len(cranks))
+    permuted = complete_motion(five_bar, cranks[order, None])[:, 0]
+    np.testing.assert_allclose(permuted, found[order], atol=1e-8)
+    for sample in range(0, len(cranks), 100):
+        alone = complete_motion(five_bar, cranks[sample, None])[0]
+        np.testing.assert_allclose(alone, found[sample], atol=1e-8)
 
 
 def loop(link='right_rod', x=0.5):

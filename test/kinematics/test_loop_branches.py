@@ -64,7 +64,7 @@ def test_where_branches_cross_efforts_are_right_to_a_percent_or_refused(prepared
             try:
                 found = inverse_dynamics(model, motion[:K, None])[:, 0]
             except MotionError as error:
-                assert 'singular' in str(error) and angle < [1e-3, 1e-2, 1e-2][K - 3]
+                assert 'singular' in str(error) and angle < [1e-3, 1e-2, 2e-2][K - 3]
                 continue
             off = np.abs(found - expected[: K - 2]) / np.abs(expected[: K - 2])
             assert off.max() < 0.01 and angle > [1e-5, 1e-4, 1e-3][K - 3]
