@@ -7,7 +7,9 @@ std::array.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 
 from hodyn_ros.codegen.loops import closing_code, closing_declaration
 from hodyn_ros.codegen.statements import (
-    Expression,
     Precision,
     Statements,
     in_comment,
@@ -39,7 +40,7 @@ Array = NDArray[np.float64]
 
 SPDX = 'SPDX-License-Identifier: Apache-2.0'
 RESULTS = ('Efforts', 'Efforts and their rates', 'Efforts, rates and second derivatives')
-SAMPLES = 5  # of the test
+SAMPLES = 9  # of the test: blocks and what is left
 FLAGS = '-O3 -march=native -ffp-contract=fast -fno-math-errno'
 
 
@@ -75,6 +76,17 @@ class Code(NamedTuple):
     def tree(self) -> RobotModel:
         """The robot, or its open tree if it has closed loops."""
         return self.model if self.model.closure is None else self.model.closure.tree
+
+    @property
+    def names(self) -> dict[str, Sequence[str]]:
+        """Arrays of names in the code."""
+        every = self.tree.joint_names if self.model.closure else ()
+        found = {
+            'joint_names': self.model.joint_names,
+            'wrench_links': self.wrench_links,
+            'all_joint_names': every,
+        }
+        return {name: texts for name, texts in found.items() if texts}
 
     @property
     def unit(self) -> str:
@@ -189,15 +201,23 @@ def _functions(code: Code) -> list[_Function]:
     return found
 
 
-def _declaration(
-    code: Code, function: str, arguments: Mapping[str, int], kept: str = ''
-) -> str:
-    """Function that writes the last one of its arguments."""
-    texts = [f'{code.precision.type} {name}[{size}]' for name, size in arguments.items()]
-    return f'void {function}(\n    const {", const ".join(texts[:-1])}, {texts[-1]}{kept})'
+def _declaration(code: Code, function: str, arrays: Sequence[str], first: str = '') -> str:
+    """Function that writes the last one of its arrays, which are declared by their texts."""
+    texts = [f'{code.precision.type} {array}' for array in arrays]
+    return f'void {function}(\n    {first}const {", const ".join(texts[:-1])}, {texts[-1]})'
 
 
-def _strings(code: Code, names: Sequence[str], name: str) -> str:
+def _declarations(code: Code, function: _Function) -> str:
+    """A function of one sample and that of many."""
+    one = [f'{array}[{size}]' for array, size in function.sizes.items()]
+    many = [f'*{array}' for array in function.sizes]
+    return (
+        f'/* {function.what} */\n{_declaration(code, function.name, one)};\n'
+        f'{_declaration(code, f"{function.name}_batch", many, "size_t n, ")};'
+    )
+
+
+def _strings(code: Code, name: str, names: Sequence[str]) -> str:
     """Declare an array of strings: of characters, since pointers are not read-only."""
     longest = max(len(text.encode('utf-8', 'surrogateescape')) for text in names)
     return f'const char {code.name}_{name}[{len(names)}][{longest + 1}]'
@@ -213,14 +233,13 @@ def _header(code: Code) -> str:
         '    [N m/s^k, N/s^k].',
     ]
     numbers = f'#define {upper}_N_JOINTS {n}'
-    names = f'extern {_strings(code, code.model.joint_names, "joint_names")};'
+    names = '\n'.join(f'extern {_strings(code, *item)};' for item in code.names.items())
     if links:
         layout += [
             f'wrench[(k * {links} + l) * 6 + i]: k-th time derivative of coordinate i of the',
             '    wrench on link l, k = 0 to r.',
         ]
         numbers += f'\n#define {upper}_N_WRENCHES {links}'
-        names += f'\nextern {_strings(code, code.wrench_links, "wrench_links")};'
     if code.forward:
         layout += [
             f'acceleration[k * {n} + j]: k-th time derivative of the acceleration of joint j,',
@@ -230,18 +249,16 @@ def _header(code: Code) -> str:
     closing = ''
     if code.model.closure:
         layout.append(f'closed[j]: position of joint j of all; see {code.name}_close.')
-        names += f'\nextern {_strings(code, code.tree.joint_names, "all_joint_names")};'
         closing = closing_declaration(code.name, code.model.closure)
     layout.append('The arrays must not overlap.')
-    functions = '\n\n'.join(
-        f'/* {function.what} */\n{_declaration(code, function.name, function.sizes)};'
-        for function in _functions(code)
-    )
+    functions = '\n\n'.join(_declarations(code, item) for item in _functions(code))
     return f"""{_description(code, layout)}
 #ifndef {upper}_DYNAMICS_H
 #define {upper}_DYNAMICS_H
 
 {numbers}
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {{
@@ -260,108 +277,121 @@ extern const {code.precision.type} {code.name}_gravity[3];
 #endif"""
 
 
-def _cpp_header(code: Code) -> str:
-    """Functions of std::array that call those of C."""
-    unit, links = code.unit, code.wrench_links
-    layout = [
-        'motion[k][j]: k-th time derivative of the position of joint j [rad/s^k, m/s^k].',
-        'Result [k][j]: k-th time derivative of the effort of joint j [N m/s^k, N/s^k]; as many',
-        '    as the motion determines: with K derivatives of the position, itself counted, K - 2.',
-    ]
-    wrenches = ''
-    if links:
-        layout.append(
-            'wrench[k][l][i]: k-th time derivative of coordinate i of the wrench on link l.'
-        )
-        wrenches = f"""
-constexpr std::size_t n_wrenches = {len(links)};
-{_cpp_strings(links, 'wrench_links', 'n_wrenches')}
-// (moment, force) on each of the links and their time derivatives.
-template <std::size_t K>
-using Wrenches = std::array<std::array<std::array<Real, 6>, n_wrenches>, K>;
-"""
-    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
-    return f"""{_description(code, layout)}
-#ifndef {code.name.upper()}_DYNAMICS_HPP
-#define {code.name.upper()}_DYNAMICS_HPP
+_CPP_HEADER = Template("""$comment
+#ifndef ${NAME}_DYNAMICS_HPP
+#define ${NAME}_DYNAMICS_HPP
 
-#include "{unit}.h"
+#include "$unit.h"
 
 #include <array>
 #include <cstddef>
 
-namespace {unit} {{
+namespace $unit {
 
-using Real = {code.precision.type};
-// In the axes of the base link [m/s^2].
-constexpr std::array<Real, 3> gravity{{{{{gravity}}}}};
+using Real = $real;
+$names
 
-constexpr std::size_t n_joints = {code.model.n_joints};
-{_cpp_strings(code.model.joint_names, 'joint_names', 'n_joints')}
+constexpr std::size_t n_joints = ${NAME}_N_JOINTS;
 // A number for each joint and its time derivatives: K of them, itself counted.
 template <std::size_t K>
 using Joints = std::array<std::array<Real, n_joints>, K>;
 static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
-{wrenches}{_cpp_closing(code)}{_cpp_functions(code)}
-}}  // namespace {unit}
+$types
+template <typename T>
+const Real * numbers(const T * arrays) noexcept {return reinterpret_cast<const Real *>(arrays);}
+template <typename T>
+Real * numbers(T * arrays) noexcept {return reinterpret_cast<Real *>(arrays);}
+$functions
+}  // namespace $unit
 
-#endif"""
+#endif""")
 
+_CPP_WRENCHES = Template("""
+constexpr std::size_t n_wrenches = ${NAME}_N_WRENCHES;
+// (moment, force) on each of the links and their time derivatives.
+template <std::size_t K>
+using Wrenches = std::array<std::array<std::array<Real, 6>, n_wrenches>, K>;
+""")
 
-def _cpp_closing(code: Code) -> str:
-    """Names of all joints, and what closes loops, if there are any."""
-    if not code.model.closure:
-        return ''
-    N = code.tree.n_joints
-    start = ', '.join(repr(float(value)) for value in code.model.closure.start)
-    return f"""
+_CPP_CLOSING = Template("""
 // Positions of all joints, at which the loops are closed.
-using Positions = std::array<Real, {N}>;
-{_cpp_strings(code.tree.joint_names, 'all_joint_names', str(N))}
-constexpr Positions start{{{{{start}}}}};
-// See {code.name}_close.
+using Positions = std::array<Real, $N>;
+constexpr Positions start{{$start}};
+// See ${name}_close.
 inline bool close(const Joints<1> & wanted, Positions & closed) noexcept
-{{
-  return {code.name}_close(wanted[0].data(), closed.data()) != 0;
-}}
-"""
+{
+  return ${name}_close(wanted[0].data(), closed.data()) != 0;
+}
+""")
+
+_CPP_FUNCTION = Template("""
+// $what
+inline $made $name(
+  $one) noexcept
+{
+  $made $result;
+  $function($numbers);
+  return $result;
+}
+inline void $name(
+  std::size_t n, $many, $made * $result) noexcept
+{
+  ${function}_batch(n, $batch);
+}
+""")
 
 
-def _cpp_functions(code: Code) -> str:
-    """Inline functions of std::array for all functions of C."""
-    texts = ''
-    for function in _functions(code):
-        made = f'Joints<{function.order + 1}>'
-        if function.forward:
-            arguments = f'const Joints<2> & state, const {made} & effort'
-            what, result = 'forward_dynamics', 'acceleration'
-            given = 'state[0].data(), effort[0].data()'
-        else:
-            arguments = f'const Joints<{function.order + 3}> & motion'
-            what, result, given = 'inverse_dynamics', 'effort', 'motion[0].data()'
-        if code.model.closure:
-            arguments += ', const Positions & closed'
-            given += ', closed.data()'
-        if function.loaded:
-            arguments += f', const Wrenches<{function.order + 1}> & wrench'
-            given += ', wrench[0][0].data()'
-        texts += f"""
-// {function.what}
-inline {made} {what}(
-  {arguments}) noexcept
-{{
-  {made} {result};
-  {function.name}({given}, {result}[0].data());
-  return {result};
-}}
-"""
-    return texts
+def _cpp_header(code: Code) -> str:
+    """Functions of std::array that call those of C."""
+    unit, closure = code.unit, code.model.closure
+    comment = [
+        code.made,
+        '',
+        f'The functions of {unit}.h for std::array: motion[k][j], effort[k][j], wrench[k][l][i].',
+        'There are as many orders of efforts as the motion determines: with K derivatives of the',
+        'position, itself counted, K - 2.',
+    ]
+    values = {'name': code.name, 'NAME': code.name.upper()}
+    types = _CPP_WRENCHES.substitute(values) if code.wrench_links else ''
+    if closure:
+        start = ', '.join(repr(float(value)) for value in closure.start)
+        types += _CPP_CLOSING.substitute(values, N=code.tree.n_joints, start=start)
+    return _CPP_HEADER.substitute(
+        values,
+        comment=_comment(comment),
+        unit=unit,
+        real=code.precision.type,
+        names='\n'.join(
+            f'constexpr auto & {name} = {code.name}_{name};'
+            for name in ('gravity', *code.names)
+        ),
+        types=types,
+        functions=''.join(map(_cpp_function, _functions(code))),
+    )
 
 
-def _cpp_strings(names: Sequence[str], name: str, count: str) -> str:
-    """Constant array of strings in C++, with the name of its length."""
-    texts = ''.join(f'  {string_literal(text)},\n' for text in names)
-    return f'constexpr std::array<const char *, {count}> {name}{{{{\n{texts}}}}};'
+def _cpp_function(function: _Function) -> str:
+    """Inline functions of std::array for one sample and for many."""
+    name, what, sizes, order, _, forward = function
+    made = f'Joints<{order + 1}>'
+    types = {
+        'motion': 'Joints<2>' if forward else f'Joints<{order + 3}>',
+        'closed': 'Positions',
+        'wrench': f'Wrenches<{order + 1}>',
+        'effort': made,
+    }
+    *given, result = sizes
+    return _CPP_FUNCTION.substitute(
+        what=what,
+        made=made,
+        name='forward_dynamics' if forward else 'inverse_dynamics',
+        one=', '.join(f'const {types[array]} & {array}' for array in given),
+        many=', '.join(f'const {types[array]} * {array}' for array in given),
+        result=result,
+        function=name,
+        numbers=', '.join(f'numbers(&{array})' for array in sizes),
+        batch=', '.join(f'numbers({array})' for array in sizes),
+    )
 
 
 def _description(code: Code, layout: Sequence[str]) -> str:
@@ -493,25 +523,17 @@ def _source(code: Code) -> str:
         functions += program_function(code, name, sizes, robot)
     functions += _closing(code) + code.definitions
     used = names_in([functions])
-    f, literal = code.precision.suffix, code.precision.literal
-    gravity = ', '.join(literal(g) for g in code.model.gravity)
-    names = {'joint_names': code.model.joint_names, 'wrench_links': code.wrench_links}
-    if code.model.closure:
-        names['all_joint_names'] = code.tree.joint_names
+    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
     constants = ''
-    for name, texts in names.items():
-        if texts:
-            rows = ''.join(f'    {string_literal(text)},\n' for text in texts)
-            constants += f'{_strings(code, texts, name)} = {{\n{rows}}};\n'
+    for name, texts in code.names.items():
+        rows = ''.join(f'    {string_literal(text)},\n' for text in texts)
+        constants += f'{_strings(code, name, texts)} = {{\n{rows}}};\n'
     constants += f'const {code.precision.type} {code.name}_gravity[3] = {{{gravity}}};\n'
-    if 'SEPARATE' in used:
-        constants += _SEPARATE
-    if 'slope' in used:
-        numbers = dict(zip(('one', 'two', 'four'), map(literal, (1.0, 2.0, 4.0))))
-        constants += _SLOPE.substitute(numbers, real=code.precision.type, f=f)
+    constants += _lanes(code, used)
     return (
-        f'{_comment([code.made])}\n#include "{code.unit}.h"\n\n#include <math.h>\n'
-        f'{"#include <string.h>" if code.definitions else ""}\n{constants}{functions}'
+        f'{_comment([code.made])}\n#include "{code.unit}.h"\n\n'
+        f'#include <math.h>\n#include <stdint.h>\n#include <string.h>\n\n'
+        f'{constants}{functions}'
     )
 
 
@@ -531,24 +553,23 @@ def _closing(code: Code) -> str:
     return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
 
 
-# A compiler that put the parts of a function together again would take as long as without them.
-_SEPARATE = """
-#ifdef __GNUC__
-#define SEPARATE __attribute__((noinline))
-#else
-#define SEPARATE
-#endif
-"""
-
-# As precise far out as near zero.
-_SLOPE = Template("""
-/* Derivative of tanh. */
-static $real slope(const $real x)
-{
-    const $real decay = exp$f(-$two * fabs$f(x));
-    return $four * decay / (($one + decay) * ($one + decay));
+# Functions of the C library, or of lanes.c, by the arrays of their arguments and of their values,
+# and those of lanes.c that evaluate whole arrays.
+_FUNCTIONS = {
+    'angle': {'sine': 'sin', 'cosine': 'cos'},
+    'step': {'shape': 'tanh', 'slope': 'tanh_slope'},
 }
-""")
+_OF_ARRAYS = {'angle': 'sines', 'step': 'steps'}
+
+
+def _lanes(code: Code, used: set[str]) -> str:
+    """Parts of lanes.c that define names that are used."""
+    real, f = code.precision.type, code.precision.suffix
+    values = {'real': real, 'f': f, 'lanes': '8' if f else '4'}
+    text = Path(__file__).with_name('lanes.c').read_text(encoding='ascii')
+    parts = re.sub(r'@(\w+)@', lambda match: values[match[1]], text).split('\n\n\n')
+    defines = re.compile(r'^(?:#define|static \w+) (\w+)', re.MULTILINE).findall
+    return '\n'.join('\n' + part for part in parts if used.intersection(defines(part)))
 
 
 def program_function(
@@ -566,93 +587,200 @@ def program_function(
     function : str
         Its name in C.
     arguments : mapping of str to int
-        Arrays and their sizes, as `_declaration` takes them.
+        Arrays and their sizes.
     robot : RobotProgram
         Whose arrays they are.
     is_static : bool
+        Whether the function is static; others have a batch function beside them.
 
     Returns
     -------
     str
-        With the functions of its parts before it, where it is too long for one.
+        With the functions that it calls before it.
     """
-    real, (*_, result) = code.precision.type, arguments
-    definitions, values = _body(code, robot)
-    assignments = [f'{result}[{i}] = {value};' for i, value in enumerate(values)]
+    real, f = code.precision.type, code.precision.suffix
+    stages, inner, used = _statements(code, robot, [*arguments][-1])
+    sizes = {**arguments, **inner}
+    before, after = (
+        _stage(f'{function}_{name}', *statements, sizes, real, not is_static)
+        for name, statements in stages.items()
+    )
+    sizes['kept'] = max(before.n_kept, after.n_kept)
+    lines = [
+        *before.one,
+        *(
+            f'{value}[{i}] = {name}{f}({array}[{i}]);'
+            for array, functions in _FUNCTIONS.items()
+            for value, name in functions.items()
+            for i in range(inner[array])
+            if (value, i) in used
+        ),
+        *after.one,
+    ]
+    arrays = [f'{array}[{size}]' for array, size in arguments.items()]
+    text = before.text + after.text + '\n' + 'static ' * is_static
+    text += f'{_declaration(code, function, arrays)}\n'
+    text += _body(lines, real, sizes.items(), arguments)
+    if is_static:
+        return text
+    moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
+    block = [
+        *(f'interleave(n - s, {move}' for move in moves[:-1]),
+        *before.block,
+        *(
+            f'{name}({inner[array]} * LANES, {array}, {", ".join(_FUNCTIONS[array])});'
+            for array, name in _OF_ARRAYS.items()
+            if inner[array]
+        ),
+        *after.block,
+        f'separate(n - s, {moves[-1]}',
+    ]
+    lines = [
+        'size_t s;',
+        'for (s = 0; s < n; s += LANES) {',
+        *(f'    {x}' for x in block),
+        '}',
+    ]
+    arrays = [f'*all_{array}' for array in arguments]
+    head = _declaration(code, f'{function}_batch', arrays, 'size_t n, ')
+    blocks = ((array, f'{size} * LANES') for array, size in sizes.items())
+    return f'{text}\n{head}\n{_body(lines, real, blocks)}'
+
+
+class _Stage(NamedTuple):
+    """Functions of part of a program.
+
+    Attributes
+    ----------
+    text : str
+        Their definitions.
+    one, block : list of str
+        Calls of them for one sample, and for a block of samples.
+    n_kept : int
+        Size of the array 'kept' that they share.
+    """
+
+    text: str
+    one: list[str]
+    block: list[str]
+    n_kept: int
+
+
+def _stage(
+    name: str,
+    definitions: Sequence[tuple[str, str]],
+    assignments: Sequence[str],
+    arrays: Iterable[str],
+    real: str,
+    is_batched: bool,
+) -> _Stage:
+    """Functions of statements that use arrays: one, or of long programs several."""
     parts, n_kept = in_parts(definitions, assignments, real)
-    declaration = 'static ' * is_static + _declaration(code, function, arguments)
-    if len(parts) == 1:
-        return f'\n{declaration}\n{_braced(parts[0], [*arguments])}'
-    text = ''
-    calls = [f'{real} kept[{n_kept}];']
-    for number, part in enumerate(parts):
-        name = f'{function}_part_{number}'
-        part_declaration = _declaration(code, name, arguments, f', {real} kept[{n_kept}]')
-        text += (
-            f'\nSEPARATE static {part_declaration}\n{_braced(part, [*arguments, "kept"])}'
+    stage = _Stage('', [], [], n_kept)
+    for number, lines in enumerate(parts):
+        part = f'{name}_{number}' if len(parts) > 1 else name
+        used, written = names_in(lines), {line.partition('[')[0] for line in lines}
+        here = [array for array in (*arrays, 'kept') if array in used]
+        parameters = ', '.join(
+            f'{"" if array in written else "const "}{real} *RESTRICT {array}'
+            for array in here
         )
-        calls.append(f'{name}({", ".join(arguments)}, kept);')
-    return f'{text}\n{declaration}\n{_braced(calls, [*arguments])}'
+        given = ', '.join(here)
+        # Promised where it lets compilers compute lanes together; one by one it slows GCC down.
+        plain = parameters.replace('RESTRICT ', '')
+        functions = f'\nINLINE void {part}(\n    const int L, {plain})\n{_body(lines)}'
+        around = '\nSEPARATE void {}({})\n{}'
+        stage.one.append(f'{part}(1, {given});')
+        if len(parts) > 1:
+            functions += around.format(f'{part}_one', parameters, _body(stage.one[-1:]))
+            stage.one[-1] = f'{part}_one({given});'
+        if is_batched:
+            call = f'    {part}(LANES, {" + l, ".join(here)} + l);'
+            loop = ['int l;', 'for (l = 0; l < LANES; ++l) {', call, '}']
+            functions += around.format(f'{part}_block', parameters, _body(loop))
+            stage.block.append(f'{part}_block({given});')
+        stage = stage._replace(text=stage.text + functions)
+    return stage
 
 
-def _braced(lines: Sequence[str], arguments: Sequence[str]) -> str:
-    """Body of a function; arguments that no line uses are cast to void."""
+def _body(
+    lines: Sequence[str],
+    real: str = '',
+    arrays: Iterable[tuple[str, object]] = (),
+    arguments: Collection[str] = (),
+) -> str:
+    """Body of a function with its local arrays; unused arguments are cast to void."""
     used = names_in(lines)
+    local = [f'{real} {x}[{n}];' for x, n in arrays if x in used and x not in arguments]
     unused = [f'(void){argument};' for argument in arguments if argument not in used]
-    return '{\n' + ''.join(f'    {line}\n' for line in (*lines, *unused)) + '}\n'
+    return '{\n' + ''.join(f'    {line}\n' for line in (*local, *lines, *unused)) + '}\n'
 
 
-def _body(code: Code, robot: RobotProgram) -> tuple[list[tuple[str, str]], list[str]]:
-    """Constants of a function, names and expressions, and an expression for each result."""
-    model, precision, closure = code.tree, code.precision, code.model.closure
+def _statements(
+    code: Code, robot: RobotProgram, result: str
+) -> tuple[
+    dict[str, tuple[list[tuple[str, str]], list[str]]], dict[str, int], set[tuple[str, int]]
+]:
+    """Definitions and assignments of the arguments of functions, and of the steps after them.
+
+    Elements of arrays are those of one of L samples. Also: the sizes of the arrays in between, and
+    the elements that are needed.
+    """
+    model, closure, precision = code.tree, code.model.closure, code.precision
     place = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
-    needed = {(operation.a, operation.b) for operation in robot.program.operations}
-    statements = Statements(precision)
-    zero = precision.literal(0.0)
-
-    closes = robot.result.array == 'change'
+    turning: dict[int, int] = {}
+    needed = set()
 
     def element(array: str, index: int) -> str:
         if array == 'wrench':
             # The program has all derivatives of a wrench together, the code all wrenches.
             entry, i = divmod(index, 6)
             link, k = divmod(entry, robot.orders - 2)
-            return f'wrench[{6 * (k * len(code.wrench_links) + link) + i}]'
-        if array == 'given':
-            return f'effort[{index}]'
-        if array == 'motion' and closure:
+            index = 6 * (k * len(code.wrench_links) + link) + i
+        elif array == 'given':
+            array = 'effort'
+        elif array == 'motion' and closure:
             k, j = divmod(index, model.n_joints)
             if not k:
-                return f'closed[{j}]'
-            return f'way[{place[j]}]' if closes else f'motion[{k * len(place) + place[j]}]'
-        return f'motion[{index}]' if array == 'motion' else f'{array}{index}'
+                array, index = 'closed', j
+            elif result == 'change':
+                array, index = 'way', place[j]
+            else:
+                index = k * len(place) + place[j]
+        elif array in _FUNCTIONS['angle']:
+            index = turning.setdefault(index, len(turning))
+        needed.add((array, index))
+        return f'{array}[{index}*L]'
 
-    def define(what: str, index: int, argument: Expression, calls: dict[str, str]) -> None:
-        """Define the needed ones of some functions of an argument, '{}' in their text."""
-        wanted = [array for array in calls if (array, index) in needed]
-        text = argument.text
-        if argument.level and (len(wanted) > 1 or what == 'velocity'):
-            text = f'{what}{index}'
-            statements.definitions.append((text, argument.text))
-        for array in wanted:
-            statements.definitions.append((f'{array}{index}', calls[array].format(text)))
-
-    f = precision.suffix
+    before, after = Statements(precision), Statements(precision)
+    values = after.run(robot.program, element)
     recorder = Recorder()
-    for i in robot.bodies:
-        q = float(model.multiplier[i]) * recorder.input('motion', int(model.coordinate[i]))
-        recorder.output('position', i, q + float(model.offset[i]))
-    for (_, i), position in statements.run(recorder.program(), element).items():
-        define(
-            'position', i, position, {'sine': f'sin{f}({{}})', 'cosine': f'cos{f}({{}})'}
+    for i in turning:
+        body = robot.bodies[i]
+        q = float(model.multiplier[body]) * recorder.input(
+            'motion', int(model.coordinate[body])
         )
-    for (what, index), argument in statements.run(robot.arguments, element).items():
-        sign = f'({precision.type})(({{0}} > {zero}) - ({{0}} < {zero}))'
-        of_step = {'shape': f'tanh{f}({{}})', 'slope': 'slope({})'}
-        define(what, index, argument, of_step if what == 'step' else {'direction': sign})
-    values = statements.run(robot.program, element)
-    array, count, _ = robot.result
-    return statements.definitions, [values[array, i].text for i in range(count)]
+        recorder.output('angle', turning[i], q + float(model.offset[body]))
+    assigned = []
+    for program in (recorder.program(), robot.arguments):
+        for (array, i), value in before.run(program, element).items():
+            text = value.text
+            if array == 'velocity':
+                array, zero = 'direction', precision.literal(0.0)
+                text = f'({precision.type})(({text} > {zero}) - ({text} < {zero}))'
+            assigned.append(f'{array}[{i}*L] = {text};')
+    outputs = [values[robot.result.array, i].text for i in range(robot.result.size)]
+    stages = {
+        'arguments': (before.definitions, assigned),
+        'steps': (
+            after.definitions,
+            [f'{result}[{i}*L] = {text};' for i, text in enumerate(outputs)],
+        ),
+    }
+    sizes = {'angle': len(turning), 'step': robot.n_steps, 'direction': robot.n_velocities}
+    for array, functions in _FUNCTIONS.items():
+        sizes.update(dict.fromkeys(functions, sizes[array]))
+    return stages, sizes, needed
 
 
 # --- Test ---------------------------------------------------------------------------------------
@@ -664,31 +792,28 @@ _TEST = Template("""$comment
 #include <stdio.h>
 #include <string.h>
 
+#define SAMPLES $samples
 #define TOLERANCE $tolerance
 
 /* Efforts of each order, and accelerations beside the condition of the mass matrix, to which
  * errors are relative. */
-static const $real effort_scale[$orders] = {$scale};
 $tables
 static $real largest = $zero;
 
 static int differs(
-    const char *function, int sample, int orders, const $real *effort,
-    const $real *expected, const $real *scale)
+    const char *function, int orders, const $real *found, const $real *expected,
+    const $real *scale)
 {
-    int k, j, wrong = 0;
-    for (k = 0; k < orders; ++k) {
-        for (j = 0; j < $n; ++j) {
-            const int i = k * $n + j;
-            const $real error = fabs$f(effort[i] - expected[i]) / scale[k];
-            largest = error > largest ? error : largest;
-            if (!(error <= TOLERANCE)) {
-                printf("%s, motion %d: derivative %d of the result of joint %s "
-                       "is %.9g, expected %.9g\\n", function, sample, k,
-                       ${name}_joint_names[j], (double)effort[i],
-                       (double)expected[i]);
-                wrong = 1;
-            }
+    int i, wrong = 0;
+    for (i = 0; i < SAMPLES * orders * $n; ++i) {
+        const int j = i % $n, k = i / $n % orders;
+        const $real error = fabs$f(found[i] - expected[i]) / scale[k];
+        largest = error > largest ? error : largest;
+        if (!(error <= TOLERANCE)) {
+            printf("%s, motion %d: derivative %d of the result of joint %s "
+                   "is %.9g, expected %.9g\\n", function, i / $n / orders, k,
+                   ${name}_joint_names[j], (double)found[i], (double)expected[i]);
+            wrong = 1;
         }
     }
     return wrong;
@@ -696,65 +821,83 @@ static int differs(
 
 int main(void)
 {
-    $real effort[$size];
+    static $real found[SAMPLES * $size];
     int i, wrong = 0;
-    for (i = 0; i < $samples; ++i) {
-$calls    }
-    printf("$unit: %s, largest error %.1e of the largest effort of its order\\n",
+$calls    printf("$unit: %s, largest error %.1e of the largest effort of its order\\n",
            wrong ? "wrong" : "correct", (double)largest);
     return wrong;
 }
+""")
+
+_CALLS = Template("""
+    for (i = 0; i < SAMPLES; ++i) {
+        $function($one, found + $size * i);
+    }
+    wrong |= differs("$function", $orders, found, $expected[0], $scale);
+    memset(found, 255, sizeof found);
+    ${function}_batch(SAMPLES, $many, found);
+    wrong |= differs("${function}_batch", $orders, found, $expected[0], $scale);
+""")
+
+_CLOSE = Template("""
+    static double closed[SAMPLES][$N];
+    for (i = 0; i < SAMPLES; ++i) {
+        memcpy(closed[i], ${name}_start, sizeof closed[i]);
+        wrong |= !${name}_close(motion_0[i], closed[i]);
+    }
 """)
 
 
 def _test(code: Code) -> str:
     """Program in C that compares all functions with tables of efforts of NumPy."""
     model, links, precision = code.model, code.wrench_links, code.precision
-    highest, n = code.orders[-1], model.n_joints
+    highest, n, closure = code.orders[-1], model.n_joints, model.closure
     # All inputs are exact in either precision.
     rng = np.random.default_rng(0)
     motion = rng.integers(-128, 129, (SAMPLES, highest + 3, n)) / 64.0
     motion[:, 0] *= 1.5
-    closure = model.closure
     if closure:  # near the start, where there is a way
         motion[:, 0] = closure.start[closure.independent] + motion[:, 0] / 64.0
     wrench = rng.integers(-640, 641, (SAMPLES, highest + 1, len(links), 6)) / 64.0
     wrenches = [Wrench(link, wrench[:, :, i]) for i, link in enumerate(links)]
-    effort = inverse_dynamics(model, motion, algorithm='nth_order')
-    loaded_effort = inverse_dynamics(model, motion, wrenches, algorithm='nth_order')
-    scale = np.maximum(np.abs(effort), np.abs(loaded_effort)).max(axis=(0, 2))
+    efforts = [
+        inverse_dynamics(model, motion, acting, algorithm='nth_order')
+        for acting in ((), wrenches)
+    ]
+    scale = np.abs(efforts).max(axis=(0, 1, 3))
     # Where all efforts vanish, their rounding errors need not.
     scale = np.maximum(scale, 1e-3 * np.abs(model.M_body).max(initial=0.0))
     scale[scale == 0.0] = 1.0
-    tables = _table(code, 'motions', motion) + _table(code, 'efforts', effort)
-    if links:
-        tables += _table(code, 'wrenches', wrench) + _table(
-            code, 'loaded_efforts', loaded_effort
-        )
+    tables, calls = _table(code, 'effort_scale', scale[None]), ''
     if code.forward:
         # To where orders of very different size came from, and as much worse as M is conditioned.
         conditions = np.linalg.cond(regular_mass_matrix(model, motion))
         largest = np.abs(motion[:, 2:]).max() * conditions
-        tables += _table(code, 'forward_scale', np.full((1, highest + 1), largest.max()))
-    calls = ''
+        scale = np.full((1, highest + 1), largest.max())
+        tables += _table(code, 'acceleration_scale', scale)
     if closure:
-        calls = f"""        double closed[{code.tree.n_joints}];
-        memcpy(closed, {code.name}_start, sizeof closed);
-        wrong |= !{code.name}_close(motions[i], closed);
-"""
-    for name, _, _, order, loaded, forward in _functions(code):
-        closed = ', closed' if closure else ''
-        arguments, expected = f'motions[i]{closed}, effort', 'efforts[i], effort_scale'
-        if loaded:
-            arguments = f'motions[i]{closed}, wrenches[i], effort'
-            expected = 'loaded_efforts[i], effort_scale'
-        if forward:
-            arguments = 'motions[i], efforts[i], effort'
-            expected = f'motions[i] + {2 * n}, forward_scale[0]'
-        calls += f"""        {name}({arguments});
-        wrong |= differs(
-            "{name}", i, {order + 1}, effort, {expected});
-"""
+        calls = _CLOSE.substitute(name=code.name, N=code.tree.n_joints)
+    for number, (function, _, sizes, order, loaded, forward) in enumerate(_functions(code)):
+        values = {
+            'motion': motion[:, : 2 if forward else order + 3],
+            'wrench': wrench[:, : order + 1],
+            'effort': efforts[loaded][:, : order + 1],
+            'acceleration': motion[:, 2 : order + 3],
+        }
+        names = {
+            array: f'{array}_{number}' if array in values else array for array in sizes
+        }
+        tables += ''.join(_table(code, names[x], values[x]) for x in sizes if x in values)
+        *given, result = names
+        calls += _CALLS.substitute(
+            function=function,
+            one=', '.join(f'{names[array]}[i]' for array in given),
+            many=', '.join(f'{names[array]}[0]' for array in given),
+            size=sizes[result],
+            orders=order + 1,
+            expected=names[result],
+            scale=f'{result}_scale[0]',
+        )
     comment = [
         code.made,
         '',
@@ -774,10 +917,8 @@ def _test(code: Code) -> str:
         f=precision.suffix,
         zero=precision.literal(0.0),
         n=n,
-        orders=highest + 1,
         size=(highest + 1) * n,
         samples=SAMPLES,
-        scale=', '.join(precision.literal(float(value)) for value in scale),
         tables=tables,
         calls=calls,
     )

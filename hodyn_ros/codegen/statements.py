@@ -151,11 +151,11 @@ class Statements:
         # Rounding of zero has no inverse; single precision has more of it.
         rounding = float(np.spacing(self.precision.dtype(1.0)))
         least = self.precision.literal(max(SINGULAR, 1e3 * rounding))
-        one, bound = self.precision.literal(1.0), f'{least} * {size.within(ATOM)}'
-        reciprocal = f'{one} / {pivot.within(ATOM)}'
-        if size.text == self.precision.literal(0.0):
-            return Expression(reciprocal, PRODUCT)  # the pivot is positive
-        return Expression(f'({pivot.text} > {bound} ? {reciprocal} : NAN)', ATOM)
+        one = self.precision.literal(1.0)
+        if size.text != self.precision.literal(0.0):  # else the pivot is positive
+            # Chosen before the division, which compilers then do for several samples at once.
+            one = f'({pivot.text} > {least} * {size.within(ATOM)} ? {one} : NAN)'
+        return Expression(f'{one} / {pivot.within(ATOM)}', PRODUCT)
 
 
 def _operation(kind: str, x: Expression, y: Expression) -> Expression:
@@ -297,11 +297,11 @@ def _part(
     for name, text in steps:
         for used in dict.fromkeys(_NAME.findall(text)):
             if used in earlier and used not in at_hand:
-                lines.append(f'const {real} {used} = kept[{kept.places[used]}];')
+                lines.append(f'const {real} {used} = kept[{kept.places[used]}*L];')
                 at_hand.add(used)
         lines.append(f'const {real} {name} = {text};' if name else text)
         if name in crossing:
-            lines.append(f'kept[{kept.take(name)}] = {name};')
+            lines.append(f'kept[{kept.take(name)}*L] = {name};')
     return lines
 
 
