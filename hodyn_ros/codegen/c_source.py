@@ -184,14 +184,19 @@ class _Function(NamedTuple):
 def _functions(code: Code) -> list[_Function]:
     """All functions of the dynamics."""
     n, links = code.model.n_joints, len(code.wrench_links)
+    closed = code.tree.n_joints if code.model.closure else 0
     found = []
-    for loaded in (False, True) if links else (False,):
+    for loaded in sorted({False, bool(links)}):
         for r in code.orders:
-            name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" if loaded else ""}'
-            what = f'{RESULTS[r]}{", with wrenches" if loaded else ""}.'
-            wrench = {'wrench': (r + 1) * links * 6} if loaded else {}
-            closed = {'closed': code.tree.n_joints} if code.model.closure else {}
-            sizes = {'motion': (r + 3) * n, **closed, **wrench, 'effort': (r + 1) * n}
+            arrays = {
+                'motion': (r + 3) * n,
+                'closed': closed,
+                'wrench': (r + 1) * links * 6 * loaded,
+                'effort': (r + 1) * n,
+            }
+            name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" * loaded}'
+            what = f'{RESULTS[r]}{", with wrenches" * loaded}.'
+            sizes = {array: size for array, size in arrays.items() if size}
             found.append(_Function(name, what, sizes, r, loaded))
     for r in code.orders if code.forward else ():
         what = f'{RESULTS[r].replace("Efforts", "Accelerations")}.'
@@ -250,7 +255,10 @@ def _header(code: Code) -> str:
     if code.model.closure:
         layout.append(f'closed[j]: position of joint j of all; see {code.name}_close.')
         closing = closing_declaration(code.name, code.model.closure)
-    layout.append('The arrays must not overlap.')
+    layout += [
+        'Batch functions: the arrays of n samples, one after another.',
+        'The arrays must not overlap.',
+    ]
     functions = '\n\n'.join(_declarations(code, item) for item in _functions(code))
     return f"""{_description(code, layout)}
 #ifndef {upper}_DYNAMICS_H
@@ -449,8 +457,8 @@ def _description(code: Code, layout: Sequence[str]) -> str:
         ]
     lines += [
         '',
-        'Each function of the dynamics is arithmetic without loops: it calls nothing but the',
-        'mathematical library, keeps no state and allocates nothing.',
+        'Each function of one sample is arithmetic without loops; a batch function has loops over',
+        'samples. They call nothing but the C library, keep no state and allocate nothing.',
         '',
         f'Compile with {FLAGS}',
         'or with the -march of the machine that it runs on: without it long functions take two to',
@@ -553,13 +561,19 @@ def _closing(code: Code) -> str:
     return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
 
 
-# Functions of the C library, or of lanes.c, by the arrays of their arguments and of their values,
-# and those of lanes.c that evaluate whole arrays.
+# Arrays of values of functions: the array of arguments, and the function of the C library or of
+# lanes.c.
 _FUNCTIONS = {
-    'angle': {'sine': 'sin', 'cosine': 'cos'},
-    'step': {'shape': 'tanh', 'slope': 'tanh_slope'},
+    'sine': ('angle', 'sin'),
+    'cosine': ('angle', 'cos'),
+    'shape': ('step', 'tanh'),
+    'slope': ('step', 'tanh_slope'),
 }
-_OF_ARRAYS = {'angle': 'sines', 'step': 'steps'}
+# The same of a block of samples, by the array of arguments and its size.
+_OF_BLOCKS = {
+    'angle': 'sines({} * LANES, angle, sine, cosine);',
+    'step': 'steps({} * LANES, step, shape, slope);',
+}
 
 
 def _lanes(code: Code, used: set[str]) -> str:
@@ -610,8 +624,7 @@ def program_function(
         *before.one,
         *(
             f'{value}[{i}] = {name}{f}({array}[{i}]);'
-            for array, functions in _FUNCTIONS.items()
-            for value, name in functions.items()
+            for value, (array, name) in _FUNCTIONS.items()
             for i in range(inner[array])
             if (value, i) in used
         ),
@@ -627,11 +640,7 @@ def program_function(
     block = [
         *(f'interleave(n - s, {move}' for move in moves[:-1]),
         *before.block,
-        *(
-            f'{name}({inner[array]} * LANES, {array}, {", ".join(_FUNCTIONS[array])});'
-            for array, name in _OF_ARRAYS.items()
-            if inner[array]
-        ),
+        *(call.format(inner[x]) for x, call in _OF_BLOCKS.items() if inner[x]),
         *after.block,
         f'separate(n - s, {moves[-1]}',
     ]
@@ -747,7 +756,7 @@ def _statements(
                 array, index = 'way', place[j]
             else:
                 index = k * len(place) + place[j]
-        elif array in _FUNCTIONS['angle']:
+        elif array in ('sine', 'cosine'):
             index = turning.setdefault(index, len(turning))
         needed.add((array, index))
         return f'{array}[{index}*L]'
@@ -778,8 +787,7 @@ def _statements(
         ),
     }
     sizes = {'angle': len(turning), 'step': robot.n_steps, 'direction': robot.n_velocities}
-    for array, functions in _FUNCTIONS.items():
-        sizes.update(dict.fromkeys(functions, sizes[array]))
+    sizes.update({value: sizes[array] for value, (array, _) in _FUNCTIONS.items()})
     return stages, sizes, needed
 
 
@@ -795,11 +803,10 @@ _TEST = Template("""$comment
 #define SAMPLES $samples
 #define TOLERANCE $tolerance
 
-/* Efforts of each order, and accelerations beside the condition of the mass matrix, to which
- * errors are relative. */
-$tables
 static $real largest = $zero;
 
+/* Errors are relative to the scale of each order: its largest effort; of accelerations the largest
+ * one, times the condition of the mass matrix. */
 static int differs(
     const char *function, int orders, const $real *found, const $real *expected,
     const $real *scale)
@@ -821,30 +828,27 @@ static int differs(
 
 int main(void)
 {
-    static $real found[SAMPLES * $size];
+    static $real found[SAMPLES * $size]$closed;
     int i, wrong = 0;
-$calls    printf("$unit: %s, largest error %.1e of the largest effort of its order\\n",
+$checks    printf("$unit: %s, largest error %.1e of the largest effort of its order\\n",
            wrong ? "wrong" : "correct", (double)largest);
     return wrong;
 }
 """)
 
-_CALLS = Template("""
-    for (i = 0; i < SAMPLES; ++i) {
-        $function($one, found + $size * i);
+_CHECK = Template("""    {
+$tables        for (i = 0; i < SAMPLES; ++i) {
+$close            $function($given, found + $size * i);
+        }
+        wrong |= differs("$function", $orders, found, $result[0], scale[0]);
+        memset(found, 255, sizeof found);
+        ${function}_batch(SAMPLES, $all_given, found);
+        wrong |= differs("${function}_batch", $orders, found, $result[0], scale[0]);
     }
-    wrong |= differs("$function", $orders, found, $expected[0], $scale);
-    memset(found, 255, sizeof found);
-    ${function}_batch(SAMPLES, $many, found);
-    wrong |= differs("${function}_batch", $orders, found, $expected[0], $scale);
 """)
 
-_CLOSE = Template("""
-    static double closed[SAMPLES][$N];
-    for (i = 0; i < SAMPLES; ++i) {
-        memcpy(closed[i], ${name}_start, sizeof closed[i]);
-        wrong |= !${name}_close(motion_0[i], closed[i]);
-    }
+_CLOSE = Template("""            memcpy(closed[i], ${name}_start, sizeof closed[i]);
+            wrong |= !${name}_close(motion[i], closed[i]);
 """)
 
 
@@ -864,39 +868,34 @@ def _test(code: Code) -> str:
         inverse_dynamics(model, motion, acting, algorithm='nth_order')
         for acting in ((), wrenches)
     ]
-    scale = np.abs(efforts).max(axis=(0, 1, 3))
     # Where all efforts vanish, their rounding errors need not.
-    scale = np.maximum(scale, 1e-3 * np.abs(model.M_body).max(initial=0.0))
-    scale[scale == 0.0] = 1.0
-    tables, calls = _table(code, 'effort_scale', scale[None]), ''
+    least = 1e-3 * np.abs(model.M_body).max(initial=0.0) or 1.0
+    scale = np.maximum(np.abs(efforts).max(axis=(0, 1, 3)), least)
+    scales = [scale, scale]
     if code.forward:
         # To where orders of very different size came from, and as much worse as M is conditioned.
         conditions = np.linalg.cond(regular_mass_matrix(model, motion))
-        largest = np.abs(motion[:, 2:]).max() * conditions
-        scale = np.full((1, highest + 1), largest.max())
-        tables += _table(code, 'acceleration_scale', scale)
-    if closure:
-        calls = _CLOSE.substitute(name=code.name, N=code.tree.n_joints)
-    for number, (function, _, sizes, order, loaded, forward) in enumerate(_functions(code)):
+        scales[True] = np.full_like(scale, np.abs(motion[:, 2:]).max() * conditions.max())
+    checks = ''
+    for function, _, sizes, order, loaded, forward in _functions(code):
         values = {
             'motion': motion[:, : 2 if forward else order + 3],
             'wrench': wrench[:, : order + 1],
             'effort': efforts[loaded][:, : order + 1],
             'acceleration': motion[:, 2 : order + 3],
+            'scale': scales[forward][None],
         }
-        names = {
-            array: f'{array}_{number}' if array in values else array for array in sizes
-        }
-        tables += ''.join(_table(code, names[x], values[x]) for x in sizes if x in values)
-        *given, result = names
-        calls += _CALLS.substitute(
+        *given, result = sizes
+        tables = [_table(code, x, values[x]) for x in (*sizes, 'scale') if x in values]
+        checks += _CHECK.substitute(
+            tables=''.join(tables),
+            close=_CLOSE.substitute(name=code.name) if closure else '',
             function=function,
-            one=', '.join(f'{names[array]}[i]' for array in given),
-            many=', '.join(f'{names[array]}[0]' for array in given),
+            given=', '.join(f'{array}[i]' for array in given),
+            all_given=', '.join(f'{array}[0]' for array in given),
             size=sizes[result],
             orders=order + 1,
-            expected=names[result],
-            scale=f'{result}_scale[0]',
+            result=result,
         )
     comment = [
         code.made,
@@ -919,8 +918,8 @@ def _test(code: Code) -> str:
         n=n,
         size=(highest + 1) * n,
         samples=SAMPLES,
-        tables=tables,
-        calls=calls,
+        closed=f', closed[SAMPLES][{code.tree.n_joints}]' if closure else '',
+        checks=checks,
     )
 
 

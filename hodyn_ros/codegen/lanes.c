@@ -60,7 +60,7 @@ static @real@ tanh_slope@f@(const @real@ x)
 static void sines(
     const int count, const @real@ *RESTRICT angles, @real@ *RESTRICT sine, @real@ *RESTRICT cosine)
 {
-    int i;
+    int i, beyond = 0;
     for (i = 0; i < count; ++i) {
         const double angle = angles[i];
         const double k = rint(angle * 0.6366197723675814);
@@ -82,8 +82,9 @@ static void sines(
         const @real@ u = (@real@)a, v = (@real@)b;
         sine[i] = fabs(m - 0.5) > 1.0 ? -u : u;
         cosine[i] = fabs(m + 0.5) > 1.0 ? -v : v;
+        beyond |= fabs(angle) <= 1e6 ? 0 : 1;
     }
-    for (i = 0; i < count; ++i) {
+    for (i = 0; beyond && i < count; ++i) {
         if (!(fabs@f@(angles[i]) <= 1e6@f@)) {
             sine[i] = sin@f@(angles[i]);
             cosine[i] = cos@f@(angles[i]);
