@@ -48,7 +48,7 @@ setup(
         PACKAGE: [
             'py.typed',
             'plotting/assets/*',
-            'codegen/lanes.c',
+            'codegen/templates/*',
             'codegen/ros2_control/*.*',
             'codegen/ros2_control/*/*',
         ],

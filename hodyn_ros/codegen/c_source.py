@@ -1,4 +1,4 @@
-"""The inverse dynamics of one robot as C99, with a test of itself.
+"""The dynamics of one robot as C99.
 
 The text is C++11 as well. For C++ there is one more header, whose functions take and return
 std::array.
@@ -14,7 +14,6 @@ from string import Template
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.codegen.loops import closing_code, closing_declaration
 from hodyn_ros.codegen.statements import (
@@ -25,9 +24,6 @@ from hodyn_ros.codegen.statements import (
     names_in,
     string_literal,
 )
-from hodyn_ros.dynamics.forward import regular_mass_matrix
-from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.forward_program import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
@@ -36,11 +32,8 @@ from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
-Array = NDArray[np.float64]
-
 SPDX = 'SPDX-License-Identifier: Apache-2.0'
 RESULTS = ('Efforts', 'Efforts and their rates', 'Efforts, rates and second derivatives')
-SAMPLES = 9  # of the test: blocks and what is left
 FLAGS = '-O3 -march=native -ffp-contract=fast -fno-math-errno'
 
 
@@ -103,63 +96,31 @@ class Code(NamedTuple):
         """First line of every file."""
         return f'{self.mark} {package_version()}. Do not edit.'
 
-
-def files(code: Code, cpp: bool) -> dict[str, str]:
-    """Files of C99, and for C++ one more header.
-
-    Returns
-    -------
-    dict of str to str
-        Texts in ASCII by the names of the files, declarations first.
-    """
-    unit = code.unit
-    written = {
-        **({f'{unit}.hpp': _cpp_header(code), f'{unit}.c': ''} if cpp else {}),
-        f'{unit}.h': _header(code),
-        f'{unit}.c': _source(code),
-        f'{unit}_test.c': _test(code),
-        'CMakeLists.txt': _CMAKE.substitute(unit=unit, head=f'# {SPDX}\n# {code.made}'),
-    }
-    return {name: text.strip('\n') + '\n' for name, text in written.items()}
+    @property
+    def values(self) -> dict[str, str]:
+        """Texts for the names in templates."""
+        return {
+            'name': self.name,
+            'NAME': self.name.upper(),
+            'unit': self.unit,
+            'mark': self.mark,
+            'made': self.made,
+            'real': self.precision.type,
+            'f': self.precision.suffix,
+            'n': f'{self.model.n_joints}',
+        }
 
 
-_CMAKE = Template("""
-$head
-#
-# cmake -B build && cmake --build build && ctest --test-dir build
-#
-# In another project: add_subdirectory(this directory), then link $unit.
-
-cmake_minimum_required(VERSION 3.16)
-project($unit LANGUAGES C)
-
-add_library($unit STATIC $unit.c)
-target_include_directories($unit PUBLIC $${CMAKE_CURRENT_SOURCE_DIR})
-set_target_properties($unit PROPERTIES
-  C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
-  # Optimized whatever the build type; add -march=native or -march=x86-64-v3 for the
-  # machine that it runs on.
-  target_compile_options($unit PRIVATE -O3 -ffp-contract=fast -fno-math-errno)
-endif()
-if(UNIX)
-  target_link_libraries($unit PUBLIC m)
-endif()
-
-if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
-  enable_testing()
-  add_executable(${unit}_test ${unit}_test.c)
-  set_target_properties(${unit}_test PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF)
-  target_link_libraries(${unit}_test PRIVATE $unit)
-  add_test(NAME $unit COMMAND ${unit}_test)
-endif()
-""")
+def filled(template: str | Path, values: Mapping[str, str]) -> str:
+    """Text of a file, of this package's templates if it is a name, with values for @names@."""
+    text = (Path(__file__).with_name('templates') / template).read_text(encoding='ascii')
+    return re.sub(r'@(\w+)@', lambda match: values[match[1]], text)
 
 
 # --- Declarations -------------------------------------------------------------------------------
 
 
-class _Function(NamedTuple):
+class Function(NamedTuple):
     """A function of the dynamics.
 
     Attributes
@@ -181,7 +142,7 @@ class _Function(NamedTuple):
     forward: bool = False
 
 
-def _functions(code: Code) -> list[_Function]:
+def functions_of(code: Code) -> list[Function]:
     """All functions of the dynamics."""
     n, links = code.model.n_joints, len(code.wrench_links)
     closed = code.tree.n_joints if code.model.closure else 0
@@ -197,12 +158,12 @@ def _functions(code: Code) -> list[_Function]:
             name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" * loaded}'
             what = f'{RESULTS[r]}{", with wrenches" * loaded}.'
             sizes = {array: size for array, size in arrays.items() if size}
-            found.append(_Function(name, what, sizes, r, loaded))
+            found.append(Function(name, what, sizes, r, loaded))
     for r in code.orders if code.forward else ():
         what = f'{RESULTS[r].replace("Efforts", "Accelerations")}.'
         sizes = {'motion': 2 * n, 'effort': (r + 1) * n, 'acceleration': (r + 1) * n}
         name = f'{code.name}_forward_dynamics_{r}'
-        found.append(_Function(name, what, sizes, r, forward=True))
+        found.append(Function(name, what, sizes, r, forward=True))
     return found
 
 
@@ -212,7 +173,7 @@ def _declaration(code: Code, function: str, arrays: Sequence[str], first: str = 
     return f'void {function}(\n    {first}const {", const ".join(texts[:-1])}, {texts[-1]})'
 
 
-def _declarations(code: Code, function: _Function) -> str:
+def _declarations(code: Code, function: Function) -> str:
     """A function of one sample and that of many."""
     one = [f'{array}[{size}]' for array, size in function.sizes.items()]
     many = [f'*{array}' for array in function.sizes]
@@ -228,7 +189,7 @@ def _strings(code: Code, name: str, names: Sequence[str]) -> str:
     return f'const char {code.name}_{name}[{len(names)}][{longest + 1}]'
 
 
-def _header(code: Code) -> str:
+def header(code: Code) -> str:
     """Header of C: layout of the arrays, numbers, names and declarations."""
     n, links, upper = code.model.n_joints, len(code.wrench_links), code.name.upper()
     layout = [
@@ -259,7 +220,7 @@ def _header(code: Code) -> str:
         'Batch functions: the arrays of n samples, one after another.',
         'The arrays must not overlap.',
     ]
-    functions = '\n\n'.join(_declarations(code, item) for item in _functions(code))
+    functions = '\n\n'.join(_declarations(code, item) for item in functions_of(code))
     return f"""{_description(code, layout)}
 #ifndef {upper}_DYNAMICS_H
 #define {upper}_DYNAMICS_H
@@ -284,35 +245,6 @@ extern const {code.precision.type} {code.name}_gravity[3];
 
 #endif"""
 
-
-_CPP_HEADER = Template("""$comment
-#ifndef ${NAME}_DYNAMICS_HPP
-#define ${NAME}_DYNAMICS_HPP
-
-#include "$unit.h"
-
-#include <array>
-#include <cstddef>
-
-namespace $unit {
-
-using Real = $real;
-$names
-
-constexpr std::size_t n_joints = ${NAME}_N_JOINTS;
-// A number for each joint and its time derivatives: K of them, itself counted.
-template <std::size_t K>
-using Joints = std::array<std::array<Real, n_joints>, K>;
-static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
-$types
-template <typename T>
-const Real * numbers(const T * arrays) noexcept {return reinterpret_cast<const Real *>(arrays);}
-template <typename T>
-Real * numbers(T * arrays) noexcept {return reinterpret_cast<Real *>(arrays);}
-$functions
-}  // namespace $unit
-
-#endif""")
 
 _CPP_WRENCHES = Template("""
 constexpr std::size_t n_wrenches = ${NAME}_N_WRENCHES;
@@ -349,36 +281,24 @@ inline void $name(
 """)
 
 
-def _cpp_header(code: Code) -> str:
+def cpp_header(code: Code) -> str:
     """Functions of std::array that call those of C."""
-    unit, closure = code.unit, code.model.closure
-    comment = [
-        code.made,
-        '',
-        f'The functions of {unit}.h for std::array: motion[k][j], effort[k][j], wrench[k][l][i].',
-        'There are as many orders of efforts as the motion determines: with K derivatives of the',
-        'position, itself counted, K - 2.',
-    ]
-    values = {'name': code.name, 'NAME': code.name.upper()}
-    types = _CPP_WRENCHES.substitute(values) if code.wrench_links else ''
+    closure, types = code.model.closure, ''
+    if code.wrench_links:
+        types += _CPP_WRENCHES.substitute(code.values)
     if closure:
         start = ', '.join(repr(float(value)) for value in closure.start)
-        types += _CPP_CLOSING.substitute(values, N=code.tree.n_joints, start=start)
-    return _CPP_HEADER.substitute(
-        values,
-        comment=_comment(comment),
-        unit=unit,
-        real=code.precision.type,
-        names='\n'.join(
-            f'constexpr auto & {name} = {code.name}_{name};'
-            for name in ('gravity', *code.names)
-        ),
-        types=types,
-        functions=''.join(map(_cpp_function, _functions(code))),
-    )
+        types += _CPP_CLOSING.substitute(code.values, N=code.tree.n_joints, start=start)
+    names = (f'constexpr auto & {x} = {code.name}_{x};' for x in ('gravity', *code.names))
+    values = {
+        'names': '\n'.join(names),
+        'types': types,
+        'functions': ''.join(map(_cpp_function, functions_of(code))),
+    }
+    return filled('dynamics.hpp', {**code.values, **values})
 
 
-def _cpp_function(function: _Function) -> str:
+def _cpp_function(function: Function) -> str:
     """Inline functions of std::array for one sample and for many."""
     name, what, sizes, order, _, forward = function
     made = f'Joints<{order + 1}>'
@@ -514,11 +434,11 @@ def model_hash(model: RobotModel) -> str:
 # --- Definitions --------------------------------------------------------------------------------
 
 
-def _source(code: Code) -> str:
+def source(code: Code) -> str:
     """Definitions of all constants and functions of C."""
     functions = ''
     attachments = [Attachment(link, 'body') for link in code.wrench_links]
-    for name, _, sizes, order, loaded, forward in _functions(code):
+    for name, _, sizes, order, loaded, forward in functions_of(code):
         robot = (
             forward_program(code.model, order + 1)
             if forward
@@ -578,10 +498,8 @@ _OF_BLOCKS = {
 
 def _lanes(code: Code, used: set[str]) -> str:
     """Parts of lanes.c that define names that are used."""
-    real, f = code.precision.type, code.precision.suffix
-    values = {'real': real, 'f': f, 'lanes': '8' if f else '4'}
-    text = Path(__file__).with_name('lanes.c').read_text(encoding='ascii')
-    parts = re.sub(r'@(\w+)@', lambda match: values[match[1]], text).split('\n\n\n')
+    lanes = '8' if code.precision.suffix else '4'
+    parts = filled('lanes.c', {**code.values, 'lanes': lanes}).split('\n\n\n')
     defines = re.compile(r'^(?:#define|static \w+) (\w+)', re.MULTILINE).findall
     return '\n'.join('\n' + part for part in parts if used.intersection(defines(part)))
 
@@ -789,148 +707,3 @@ def _statements(
     sizes = {'angle': len(turning), 'step': robot.n_steps, 'direction': robot.n_velocities}
     sizes.update({value: sizes[array] for value, (array, _) in _FUNCTIONS.items()})
     return stages, sizes, needed
-
-
-# --- Test ---------------------------------------------------------------------------------------
-
-_TEST = Template("""$comment
-#include "$unit.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#define SAMPLES $samples
-#define TOLERANCE $tolerance
-
-static $real largest = $zero;
-
-/* Errors are relative to the scale of each order: its largest effort; of accelerations the largest
- * one, times the condition of the mass matrix. */
-static int differs(
-    const char *function, int orders, const $real *found, const $real *expected,
-    const $real *scale)
-{
-    int i, wrong = 0;
-    for (i = 0; i < SAMPLES * orders * $n; ++i) {
-        const int j = i % $n, k = i / $n % orders;
-        const $real error = fabs$f(found[i] - expected[i]) / scale[k];
-        largest = error > largest ? error : largest;
-        if (!(error <= TOLERANCE)) {
-            printf("%s, motion %d: derivative %d of the result of joint %s "
-                   "is %.9g, expected %.9g\\n", function, i / $n / orders, k,
-                   ${name}_joint_names[j], (double)found[i], (double)expected[i]);
-            wrong = 1;
-        }
-    }
-    return wrong;
-}
-
-int main(void)
-{
-    static $real found[SAMPLES * $size]$closed;
-    int i, wrong = 0;
-$checks    printf("$unit: %s, largest error %.1e of the largest effort of its order\\n",
-           wrong ? "wrong" : "correct", (double)largest);
-    return wrong;
-}
-""")
-
-_CHECK = Template("""    {
-$tables        for (i = 0; i < SAMPLES; ++i) {
-$close            $function($given, found + $size * i);
-        }
-        wrong |= differs("$function", $orders, found, $result[0], scale[0]);
-        memset(found, 255, sizeof found);
-        ${function}_batch(SAMPLES, $all_given, found);
-        wrong |= differs("${function}_batch", $orders, found, $result[0], scale[0]);
-    }
-""")
-
-_CLOSE = Template("""            memcpy(closed[i], ${name}_start, sizeof closed[i]);
-            wrong |= !${name}_close(motion[i], closed[i]);
-""")
-
-
-def _test(code: Code) -> str:
-    """Program in C that compares all functions with tables of efforts of NumPy."""
-    model, links, precision = code.model, code.wrench_links, code.precision
-    highest, n, closure = code.orders[-1], model.n_joints, model.closure
-    # All inputs are exact in either precision.
-    rng = np.random.default_rng(0)
-    motion = rng.integers(-128, 129, (SAMPLES, highest + 3, n)) / 64.0
-    motion[:, 0] *= 1.5
-    if closure:  # near the start, where there is a way
-        motion[:, 0] = closure.start[closure.independent] + motion[:, 0] / 64.0
-    wrench = rng.integers(-640, 641, (SAMPLES, highest + 1, len(links), 6)) / 64.0
-    wrenches = [Wrench(link, wrench[:, :, i]) for i, link in enumerate(links)]
-    efforts = [
-        inverse_dynamics(model, motion, acting, algorithm='nth_order')
-        for acting in ((), wrenches)
-    ]
-    # Where all efforts vanish, their rounding errors need not.
-    least = 1e-3 * np.abs(model.M_body).max(initial=0.0) or 1.0
-    scale = np.maximum(np.abs(efforts).max(axis=(0, 1, 3)), least)
-    scales = [scale, scale]
-    if code.forward:
-        # To where orders of very different size came from, and as much worse as M is conditioned.
-        conditions = np.linalg.cond(regular_mass_matrix(model, motion))
-        scales[True] = np.full_like(scale, np.abs(motion[:, 2:]).max() * conditions.max())
-    checks = ''
-    for function, _, sizes, order, loaded, forward in _functions(code):
-        values = {
-            'motion': motion[:, : 2 if forward else order + 3],
-            'wrench': wrench[:, : order + 1],
-            'effort': efforts[loaded][:, : order + 1],
-            'acceleration': motion[:, 2 : order + 3],
-            'scale': scales[forward][None],
-        }
-        *given, result = sizes
-        tables = [_table(code, x, values[x]) for x in (*sizes, 'scale') if x in values]
-        checks += _CHECK.substitute(
-            tables=''.join(tables),
-            close=_CLOSE.substitute(name=code.name) if closure else '',
-            function=function,
-            given=', '.join(f'{array}[i]' for array in given),
-            all_given=', '.join(f'{array}[0]' for array in given),
-            size=sizes[result],
-            orders=order + 1,
-            result=result,
-        )
-    comment = [
-        code.made,
-        '',
-        'Compares the functions with efforts that hodyn_ros computed by another',
-        'formulation ("nth_order"). Returns 0 if they agree, or says what differs.',
-        '',
-        f'cc -std=c99 {FLAGS} -o {code.unit}_test \\',
-        f'    {code.unit}_test.c {code.unit}.c -lm \\',
-        f'    && ./{code.unit}_test',
-    ]
-    return _TEST.substitute(
-        comment=_comment(comment),
-        unit=code.unit,
-        name=code.name,
-        tolerance=precision.literal(precision.tolerance),
-        real=precision.type,
-        f=precision.suffix,
-        zero=precision.literal(0.0),
-        n=n,
-        size=(highest + 1) * n,
-        samples=SAMPLES,
-        closed=f', closed[SAMPLES][{code.tree.n_joints}]' if closure else '',
-        checks=checks,
-    )
-
-
-def _table(code: Code, name: str, values: Array) -> str:
-    """Constants of the test, a row for each sample."""
-    rows = values.reshape(len(values), -1)
-    text = f'static const {code.precision.type} {name}[{len(rows)}][{rows.shape[1]}] = {{\n'
-    for row in rows:
-        texts = [code.precision.literal(float(value)) for value in row]
-        lines = [
-            f'        {", ".join(texts[i : i + 4])},\n' for i in range(0, len(texts), 4)
-        ]
-        text += f'    {{\n{"".join(lines)}    }},\n'
-    return text + '};\n'
