@@ -32,7 +32,6 @@ from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
-SPDX = 'SPDX-License-Identifier: Apache-2.0'
 RESULTS = ('Efforts', 'Efforts and their rates', 'Efforts, rates and second derivatives')
 FLAGS = '-O3 -march=native -ffp-contract=fast -fno-math-errno'
 
@@ -108,12 +107,21 @@ class Code(NamedTuple):
             'real': self.precision.type,
             'f': self.precision.suffix,
             'n': f'{self.model.n_joints}',
+            'wrenches': f'{len(self.wrench_links) or ""}',
+            'all': f'{self.tree.n_joints}' if self.model.closure else '',
+            'forward': 'too' if self.forward else '',
         }
 
 
 def filled(template: str | Path, values: Mapping[str, str]) -> str:
-    """Text of a file, of this package's templates if it is a name, with values for @names@."""
+    """Text of a file, of this package's templates if it is a name, with values for @names@.
+
+    Lines that begin with ``?name`` are there if the value is not empty.
+    """
     text = (Path(__file__).with_name('templates') / template).read_text(encoding='ascii')
+    text = re.sub(
+        r'^\?(\w+) (.*\n)', lambda x: x[2] if values[x[1]] else '', text, flags=re.M
+    )
     return re.sub(r'@(\w+)@', lambda match: values[match[1]], text)
 
 
@@ -191,78 +199,44 @@ def _strings(code: Code, name: str, names: Sequence[str]) -> str:
 
 def header(code: Code) -> str:
     """Header of C: layout of the arrays, numbers, names and declarations."""
-    n, links, upper = code.model.n_joints, len(code.wrench_links), code.name.upper()
-    layout = [
-        f'motion[k * {n} + j]: k-th time derivative of the position of joint j, k = 0 to r + 2',
-        '    for the function of order r [rad/s^k, m/s^k].',
-        f'effort[k * {n} + j]: k-th time derivative of the effort of joint j, k = 0 to r',
-        '    [N m/s^k, N/s^k].',
-    ]
-    numbers = f'#define {upper}_N_JOINTS {n}'
-    names = '\n'.join(f'extern {_strings(code, *item)};' for item in code.names.items())
-    if links:
-        layout += [
-            f'wrench[(k * {links} + l) * 6 + i]: k-th time derivative of coordinate i of the',
-            '    wrench on link l, k = 0 to r.',
+    model, tree, closure = code.model, code.tree, code.model.closure
+    joints = []
+    for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
+        units = 'm, N' if kind == 'prismatic' else 'rad, N m'
+        joints.append(f'  {j:2d}  {in_comment(name)}, {kind} [{units}]')
+    if closure:
+        joints += [
+            'All joints of the tree that the closed loops are made of, as `closed` has them:',
+            *(f'  {j:2d}  {in_comment(name)}' for j, name in enumerate(tree.joint_names)),
         ]
-        numbers += f'\n#define {upper}_N_WRENCHES {links}'
-    if code.forward:
-        layout += [
-            f'acceleration[k * {n} + j]: k-th time derivative of the acceleration of joint j,',
-            '    as efforts cause it at a motion of positions and velocities; NaN where the mass',
-            '    matrix is singular.',
-        ]
-    closing = ''
-    if code.model.closure:
-        layout.append(f'closed[j]: position of joint j of all; see {code.name}_close.')
-        closing = closing_declaration(code.name, code.model.closure)
-    layout += [
-        'Batch functions: the arrays of n samples, one after another.',
-        'The arrays must not overlap.',
-    ]
-    functions = '\n\n'.join(_declarations(code, item) for item in functions_of(code))
-    return f"""{_description(code, layout)}
-#ifndef {upper}_DYNAMICS_H
-#define {upper}_DYNAMICS_H
+    for i, name in enumerate(tree.body_names):
+        if name not in tree.joint_names:
+            followed = tree.joint_names[int(tree.coordinate[i])]
+            joints.append(
+                f'Joint {in_comment(name)} follows {in_comment(followed)}: position = '
+                f'{float(tree.multiplier[i])!r} * q + {float(tree.offset[i])!r};'
+            )
+            joints.append('  its effort is counted there.')
+    included = ['the inertia of rotors'] if np.any(model.armature) else []
+    included += ['friction'] if model.friction else []
+    values = {
+        'robot': in_comment(model.name),
+        'hash': model_hash(model),
+        'base': in_comment(model.base_link),
+        'gravity': ', '.join(map(repr, model.gravity.tolist())),
+        'joints': '\n'.join(f' * {line}' for line in joints),
+        'included': ' and '.join(included),
+        'links': ', '.join(map(in_comment, code.wrench_links)),
+        'flags': FLAGS,
+        'names': '\n'.join(
+            f'extern {_strings(code, *item)};' for item in code.names.items()
+        ),
+        'functions': '\n\n'.join(_declarations(code, item) for item in functions_of(code)),
+        'closing': closing_declaration(code.name, closure) if closure else '',
+        'declarations': code.declarations,
+    }
+    return filled('dynamics.h', {**code.values, **values})
 
-{numbers}
-
-#include <stddef.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{names}
-/* In the axes of the base link [m/s^2]. */
-extern const {code.precision.type} {code.name}_gravity[3];
-
-{functions}
-{closing}{code.declarations}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif"""
-
-
-_CPP_WRENCHES = Template("""
-constexpr std::size_t n_wrenches = ${NAME}_N_WRENCHES;
-// (moment, force) on each of the links and their time derivatives.
-template <std::size_t K>
-using Wrenches = std::array<std::array<std::array<Real, 6>, n_wrenches>, K>;
-""")
-
-_CPP_CLOSING = Template("""
-// Positions of all joints, at which the loops are closed.
-using Positions = std::array<Real, $N>;
-constexpr Positions start{{$start}};
-// See ${name}_close.
-inline bool close(const Joints<1> & wanted, Positions & closed) noexcept
-{
-  return ${name}_close(wanted[0].data(), closed.data()) != 0;
-}
-""")
 
 _CPP_FUNCTION = Template("""
 // $what
@@ -283,16 +257,11 @@ inline void $name(
 
 def cpp_header(code: Code) -> str:
     """Functions of std::array that call those of C."""
-    closure, types = code.model.closure, ''
-    if code.wrench_links:
-        types += _CPP_WRENCHES.substitute(code.values)
-    if closure:
-        start = ', '.join(repr(float(value)) for value in closure.start)
-        types += _CPP_CLOSING.substitute(code.values, N=code.tree.n_joints, start=start)
+    closure = code.model.closure
     names = (f'constexpr auto & {x} = {code.name}_{x};' for x in ('gravity', *code.names))
     values = {
         'names': '\n'.join(names),
-        'types': types,
+        'start': ', '.join(map(repr, closure.start.tolist())) if closure else '',
         'functions': ''.join(map(_cpp_function, functions_of(code))),
     }
     return filled('dynamics.hpp', {**code.values, **values})
@@ -320,84 +289,6 @@ def _cpp_function(function: Function) -> str:
         numbers=', '.join(f'numbers(&{array})' for array in sizes),
         batch=', '.join(f'numbers({array})' for array in sizes),
     )
-
-
-def _description(code: Code, layout: Sequence[str]) -> str:
-    """Comment at the head of the declarations, with lines on the arguments of the functions."""
-    model = code.model
-    g = ', '.join(f'{value!r}' for value in model.gravity.tolist())
-    lines = [
-        code.made,
-        '',
-        f'Inverse dynamics of the robot {in_comment(model.name)}: the efforts of its joints and',
-        'their exact time derivatives.',
-        '',
-        f'Model: sha256 {model_hash(model)}',
-        f'Base link {in_comment(model.base_link)}, gravity ({g}) m/s^2 in its axes.',
-        '',
-        'Joints, in the order of all arrays, with the units of position and effort:',
-    ]
-    for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
-        units = 'm, N' if kind == 'prismatic' else 'rad, N m'
-        lines.append(f'  {j:2d}  {in_comment(name)}, {kind} [{units}]')
-    tree = code.tree
-    if model.closure:
-        lines += [
-            'All joints of the tree that the closed loops are made of, as `closed` has them:',
-            *(f'  {j:2d}  {in_comment(name)}' for j, name in enumerate(tree.joint_names)),
-        ]
-    for i, name in enumerate(tree.body_names):
-        if name not in tree.joint_names:
-            followed = tree.joint_names[int(tree.coordinate[i])]
-            lines.append(
-                f'Joint {in_comment(name)} follows {in_comment(followed)}: position = '
-                f'{float(tree.multiplier[i])!r} * q + {float(tree.offset[i])!r};'
-            )
-            lines.append('  its effort is counted there.')
-    lines += ['', *layout, '']
-    lines += [
-        'A positive effort acts in the positive direction of its joint: it is what the actuator',
-        'supplies to move the robot against inertia and gravity.',
-    ]
-    included = []
-    if np.any(model.armature):
-        included.append('the inertia of rotors')
-    if model.friction:
-        included.append('friction')
-    if included:
-        lines.append(f'It includes {" and ".join(included)}.')
-    if code.wrench_links:
-        lines += [
-            'A wrench is what the robot exerts on its environment: effort = ... + J^T wrench.',
-            'It is (moment, force) [N m, N] about the origin of its link in the axes of the link;',
-            'its derivatives are those of these coordinates. Change its sign if it acts on the',
-            'robot.',
-            'Links with wrenches: '
-            + ', '.join(in_comment(link) for link in code.wrench_links),
-        ]
-    lines += [
-        '',
-        'Each function of one sample is arithmetic without loops; a batch function has loops over',
-        'samples. They call nothing but the C library, keep no state and allocate nothing.',
-        '',
-        f'Compile with {FLAGS}',
-        'or with the -march of the machine that it runs on: without it long functions take two to',
-        'three times as long. -ffast-math is of no use.',
-        '',
-        'Source: the recursive equations of Mueller, "An O(n)-Algorithm for the Higher-Order',
-        'Kinematics and Inverse Dynamics of Serial Manipulators using Spatial Representation of',
-        'Twists", IEEE RA-L 6(2), 2021, and Kumar and Mueller, "Nth Order Analytical Time',
-        'Derivatives of Inverse Dynamics in Recursive and Closed Forms", IEEE ICRA, 2021; here',
-        'with accelerations in place of velocities, in frames along the joint axes, and with base',
-        'inertial parameters (Gautier and Khalil 1990).',
-    ]
-    return _comment(lines)
-
-
-def _comment(lines: Sequence[str]) -> str:
-    """Lines as a comment with the licence before them."""
-    body = ''.join(f' * {line}'.rstrip() + '\n' for line in lines)
-    return f'/* {SPDX}\n *\n{body} */'
 
 
 def model_hash(model: RobotModel) -> str:
@@ -450,19 +341,19 @@ def source(code: Code) -> str:
         )
         functions += program_function(code, name, sizes, robot)
     functions += _closing(code) + code.definitions
-    used = names_in([functions])
-    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
-    constants = ''
-    for name, texts in code.names.items():
-        rows = ''.join(f'    {string_literal(text)},\n' for text in texts)
-        constants += f'{_strings(code, name, texts)} = {{\n{rows}}};\n'
-    constants += f'const {code.precision.type} {code.name}_gravity[3] = {{{gravity}}};\n'
-    constants += _lanes(code, used)
-    return (
-        f'{_comment([code.made])}\n#include "{code.unit}.h"\n\n'
-        f'#include <math.h>\n#include <stdint.h>\n#include <string.h>\n\n'
-        f'{constants}{functions}'
-    )
+    constants = [
+        f'{_strings(code, name, texts)} = {{\n'
+        + ''.join(f'    {string_literal(text)},\n' for text in texts)
+        + '};'
+        for name, texts in code.names.items()
+    ]
+    values = {
+        'constants': '\n'.join(constants),
+        'gravity': ', '.join(map(code.precision.literal, code.model.gravity)),
+        'lanes': _lanes(code, names_in([functions])),
+        'functions': functions,
+    }
+    return filled('dynamics.c', {**code.values, **values})
 
 
 def _closing(code: Code) -> str:
