@@ -423,37 +423,30 @@ def program_function(
     """
     real, f = code.precision.type, code.precision.suffix
     stages, inner, used = _statements(code, robot, [*arguments][-1])
-    sizes = {**arguments, **inner}
-    before, after = (
-        _stage(f'{function}_{name}', *statements, sizes, real, not is_static)
-        for name, statements in stages.items()
-    )
-    sizes['kept'] = max(before.n_kept, after.n_kept)
-    lines = [
-        *before.one,
-        *(
-            f'{value}[{i}] = {name}{f}({array}[{i}]);'
-            for value, (array, name) in _FUNCTIONS.items()
-            for i in range(inner[array])
-            if (value, i) in used
-        ),
-        *after.one,
-    ]
+    sizes = {**arguments, **inner, 'kept': 0}
+    moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
+    text, one, block = '', [], [f'interleave(n - s, {move}' for move in moves[:-1]]
+    for (name, statements), array in zip(stages.items(), (*_OF_BLOCKS, '')):
+        stage = _stage(f'{function}_{name}', *statements, sizes, real, not is_static)
+        sizes['kept'] = max(sizes['kept'], stage.n_kept)
+        text += stage.text
+        one += stage.one
+        block += stage.block
+        if count := inner.get(array):
+            block.append(_OF_BLOCKS[array].format(count))
+            one += [
+                f'{value}[{i}] = {call}{f}({array}[{i}]);'
+                for value, (argument, call) in _FUNCTIONS.items()
+                for i in range(count)
+                if argument == array and (value, i) in used
+            ]
     arrays = [f'{array}[{size}]' for array, size in arguments.items()]
-    text = before.text + after.text + '\n' + 'static ' * is_static
-    text += f'{_declaration(code, function, arrays)}\n'
-    text += _body(lines, real, sizes.items(), arguments)
+    text += '\n' + 'static ' * is_static + _declaration(code, function, arrays)
+    text += '\n' + _body(one, real, sizes.items(), arguments)
     if is_static:
         return text
-    moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
-    block = [
-        *(f'interleave(n - s, {move}' for move in moves[:-1]),
-        *before.block,
-        *(call.format(inner[x]) for x, call in _OF_BLOCKS.items() if inner[x]),
-        *after.block,
-        f'separate(n - s, {moves[-1]}',
-    ]
-    lines = [
+    block.append(f'separate(n - s, {moves[-1]}')
+    loop = [
         'size_t s;',
         'for (s = 0; s < n; s += LANES) {',
         *(f'    {x}' for x in block),
@@ -462,7 +455,7 @@ def program_function(
     arrays = [f'*all_{array}' for array in arguments]
     head = _declaration(code, f'{function}_batch', arrays, 'size_t n, ')
     blocks = ((array, f'{size} * LANES') for array, size in sizes.items())
-    return f'{text}\n{head}\n{_body(lines, real, blocks)}'
+    return f'{text}\n{head}\n{_body(loop, real, blocks)}'
 
 
 class _Stage(NamedTuple):
@@ -498,7 +491,7 @@ def _stage(
     for number, lines in enumerate(parts):
         part = f'{name}_{number}' if len(parts) > 1 else name
         used, written = names_in(lines), {line.partition('[')[0] for line in lines}
-        here = [array for array in (*arrays, 'kept') if array in used]
+        here = [array for array in arrays if array in used]
         parameters = ', '.join(
             f'{"" if array in written else "const "}{real} *RESTRICT {array}'
             for array in here
@@ -539,7 +532,7 @@ def _statements(
 ) -> tuple[
     dict[str, tuple[list[tuple[str, str]], list[str]]], dict[str, int], set[tuple[str, int]]
 ]:
-    """Definitions and assignments of the arguments of functions, and of the steps after them.
+    """Definitions and assignments: angles, arguments of other functions, and all that follows.
 
     Elements of arrays are those of one of L samples. Also: the sizes of the arrays in between, and
     the elements that are needed.
@@ -570,8 +563,16 @@ def _statements(
         needed.add((array, index))
         return f'{array}[{index}*L]'
 
-    before, after = Statements(precision), Statements(precision)
-    values = after.run(robot.program, element)
+    # Of closed loops, what moves depends on sines and cosines, too.
+    angles, arguments, steps = (Statements(precision) for _ in range(3))
+    values = steps.run(robot.program, element)
+    assigned = []
+    for (array, i), value in arguments.run(robot.arguments, element).items():
+        text = value.text
+        if array == 'velocity':
+            array, zero = 'direction', precision.literal(0.0)
+            text = f'({precision.type})(({text} > {zero}) - ({text} < {zero}))'
+        assigned.append(f'{array}[{i}*L] = {text};')
     recorder = Recorder()
     for i in turning:
         body = robot.bodies[i]
@@ -579,20 +580,19 @@ def _statements(
             'motion', int(model.coordinate[body])
         )
         recorder.output('angle', turning[i], q + float(model.offset[body]))
-    assigned = []
-    for program in (recorder.program(), robot.arguments):
-        for (array, i), value in before.run(program, element).items():
-            text = value.text
-            if array == 'velocity':
-                array, zero = 'direction', precision.literal(0.0)
-                text = f'({precision.type})(({text} > {zero}) - ({text} < {zero}))'
-            assigned.append(f'{array}[{i}*L] = {text};')
-    outputs = [values[robot.result.array, i].text for i in range(robot.result.size)]
+    positions = angles.run(recorder.program(), element)
     stages = {
-        'arguments': (before.definitions, assigned),
+        'angles': (
+            angles.definitions,
+            [f'{array}[{i}*L] = {value.text};' for (array, i), value in positions.items()],
+        ),
+        'arguments': (arguments.definitions, assigned),
         'steps': (
-            after.definitions,
-            [f'{result}[{i}*L] = {text};' for i, text in enumerate(outputs)],
+            steps.definitions,
+            [
+                f'{result}[{i}*L] = {values[robot.result.array, i].text};'
+                for i in range(robot.result.size)
+            ],
         ),
     }
     sizes = {'angle': len(turning), 'step': robot.n_steps, 'direction': robot.n_velocities}

@@ -234,7 +234,9 @@ def test_batches_have_the_efforts_of_each_sample(name, tmp_path):
 
 
 def test_batches_of_closed_loops_and_of_forward_dynamics(tmp_path):
-    model = RobotModel.from_urdf(FIVE_BAR)
+    plain = RobotModel.from_urdf(FIVE_BAR)
+    rubbing = plain.closure.tree.with_friction({'right_elbow': LAWS[1], 'left': LAWS[0]})
+    model = rubbing.with_loops(plain.closure.loops, independent=plain.joint_names)
     call = batches(generate_code(model, tmp_path / 'five', name='five'))
     motion = np.array([random_motion(seed, 2, 5) for seed in range(6)])
     motion[:, 0] *= 0.2
