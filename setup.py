@@ -48,6 +48,7 @@ setup(
         PACKAGE: [
             'py.typed',
             'plotting/assets/*',
+            'codegen/templates/*',
             'codegen/ros2_control/*.*',
             'codegen/ros2_control/*/*',
         ],

@@ -31,7 +31,7 @@ def library(
         Text.
     language : {'c', 'c++'}
     flags : sequence of str
-        Beside `FLAGS`.
+        Beside `FLAGS`; those of the environment variable CFLAGS come last.
     timeout : float
         For the compiler [s].
 
@@ -46,6 +46,7 @@ def library(
         If there is no compiler, or it fails or takes too long.
     """
     compiler = _compiler(language)
+    flags = (*flags, *os.environ.get('CFLAGS', '').split())
     parts = (compiler, _target(compiler), *FLAGS, *flags, source)
     digest = hashlib.sha256('\0'.join(parts).encode()).hexdigest()[:16]
     target = CACHE / f'{name}-{digest}.so'

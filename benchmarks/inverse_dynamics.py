@@ -51,12 +51,11 @@ SAMPLES_FROM_PYTHON = 100
 SAMPLES_OF_FORMULATIONS = 512
 LARGEST_GENERATED = 28  # joints, beyond which the compiler takes too long
 LOOP_OF_GENERATED = """
-void loop(long samples, const double *motion, double *effort)
+void loop(size_t samples, const double *motion, double *effort)
 {
-  long i;
+  size_t i;
   for (i = 0; i < samples; ++i) {
-    robot_inverse_dynamics_2(
-      (const double (*)[%d])(motion + i * %d), (double (*)[%d])(effort + i * %d));
+    robot_inverse_dynamics_2(motion + i * %d, effort + i * %d);
   }
 }
 """
@@ -147,7 +146,7 @@ class Kernel(NamedTuple):
 
 
 def generated_c(case: Case) -> list[Contestant]:
-    """Contestant of the C code that `generate_code` writes, in a C loop."""
+    """Contestants of the C code that `generate_code` writes: in a C loop, and of many samples."""
     n, samples = case.n, len(case.motion)
     if n > LARGEST_GENERATED:
         raise NotInstalled(
@@ -159,18 +158,21 @@ def generated_c(case: Case) -> list[Contestant]:
             (Path(folder) / f'robot_dynamics.{suffix}').read_text() for suffix in ('h', 'c')
         )
     source = source.replace('#include "robot_dynamics.h"', header)
-    source += LOOP_OF_GENERATED % (n, 5 * n, n, 3 * n)
+    source += LOOP_OF_GENERATED % (5 * n, 3 * n)
     flags = ('-std=c99', '-ffp-contract=fast', '-fno-math-errno', '-lm')
-    loop = compilation.load(compilation.library(f'generated_{n}', source, 'c', flags)).loop
-    loop.restype = None
-    loop.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    efforts = np.empty((samples, 3, n))
+    code = compilation.load(compilation.library(f'generated_{n}', source, 'c', flags))
 
-    def run() -> None:
-        loop(samples, case.motion.ctypes.data, efforts.ctypes.data)
+    def contestant(how: str, function: Callable[..., object]) -> Contestant:
+        efforts = np.empty((samples, 3, n))
+        pointers = (ctypes.c_void_p(x.ctypes.data) for x in (case.motion, efforts))
+        run = partial(function, ctypes.c_size_t(samples), *pointers)
+        name = f'hodyn_ros generated C, {how}'
+        return Contestant(name, 2, samples, run, lambda: efforts)
 
-    name = 'hodyn_ros generated C, one by one'
-    return [Contestant(name, 2, samples, run, lambda: efforts)]
+    return [
+        contestant('one by one', code.loop),
+        contestant('batch', code.robot_inverse_dynamics_2_batch),
+    ]
 
 
 # --- Robots and who meets on them -------------------------------------------------------------

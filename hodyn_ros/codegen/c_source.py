@@ -1,4 +1,4 @@
-"""The inverse dynamics of one robot as C99, with a test of itself.
+"""The dynamics of one robot as C99.
 
 The text is C++11 as well. For C++ there is one more header, whose functions take and return
 std::array.
@@ -7,16 +7,16 @@ std::array.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hodyn_ros.codegen.loops import closing_code, closing_declaration
 from hodyn_ros.codegen.statements import (
-    Expression,
     Precision,
     Statements,
     in_comment,
@@ -24,9 +24,6 @@ from hodyn_ros.codegen.statements import (
     names_in,
     string_literal,
 )
-from hodyn_ros.dynamics.forward import regular_mass_matrix
-from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.dynamics.wrenches import Wrench
 from hodyn_ros.engine.forward_program import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
@@ -35,11 +32,7 @@ from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
-Array = NDArray[np.float64]
-
-SPDX = 'SPDX-License-Identifier: Apache-2.0'
 RESULTS = ('Efforts', 'Efforts and their rates', 'Efforts, rates and second derivatives')
-SAMPLES = 5  # of the test
 FLAGS = '-O3 -march=native -ffp-contract=fast -fno-math-errno'
 
 
@@ -77,6 +70,17 @@ class Code(NamedTuple):
         return self.model if self.model.closure is None else self.model.closure.tree
 
     @property
+    def names(self) -> dict[str, Sequence[str]]:
+        """Arrays of names in the code."""
+        every = self.tree.joint_names if self.model.closure else ()
+        found = {
+            'joint_names': self.model.joint_names,
+            'wrench_links': self.wrench_links,
+            'all_joint_names': every,
+        }
+        return {name: texts for name, texts in found.items() if texts}
+
+    @property
     def unit(self) -> str:
         """Name of the files, of the library and of the namespace."""
         return f'{self.name}_dynamics'
@@ -91,63 +95,40 @@ class Code(NamedTuple):
         """First line of every file."""
         return f'{self.mark} {package_version()}. Do not edit.'
 
+    @property
+    def values(self) -> dict[str, str]:
+        """Texts for the names in templates."""
+        return {
+            'name': self.name,
+            'NAME': self.name.upper(),
+            'unit': self.unit,
+            'mark': self.mark,
+            'made': self.made,
+            'real': self.precision.type,
+            'f': self.precision.suffix,
+            'n': f'{self.model.n_joints}',
+            'wrenches': f'{len(self.wrench_links) or ""}',
+            'all': f'{self.tree.n_joints}' if self.model.closure else '',
+            'forward': 'too' if self.forward else '',
+        }
 
-def files(code: Code, cpp: bool) -> dict[str, str]:
-    """Files of C99, and for C++ one more header.
 
-    Returns
-    -------
-    dict of str to str
-        Texts in ASCII by the names of the files, declarations first.
+def filled(template: str | Path, values: Mapping[str, str]) -> str:
+    """Text of a file, of this package's templates if it is a name, with values for @names@.
+
+    Lines that begin with ``?name`` are there if the value is not empty.
     """
-    unit = code.unit
-    written = {
-        **({f'{unit}.hpp': _cpp_header(code), f'{unit}.c': ''} if cpp else {}),
-        f'{unit}.h': _header(code),
-        f'{unit}.c': _source(code),
-        f'{unit}_test.c': _test(code),
-        'CMakeLists.txt': _CMAKE.substitute(unit=unit, head=f'# {SPDX}\n# {code.made}'),
-    }
-    return {name: text.strip('\n') + '\n' for name, text in written.items()}
-
-
-_CMAKE = Template("""
-$head
-#
-# cmake -B build && cmake --build build && ctest --test-dir build
-#
-# In another project: add_subdirectory(this directory), then link $unit.
-
-cmake_minimum_required(VERSION 3.16)
-project($unit LANGUAGES C)
-
-add_library($unit STATIC $unit.c)
-target_include_directories($unit PUBLIC $${CMAKE_CURRENT_SOURCE_DIR})
-set_target_properties($unit PROPERTIES
-  C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
-  # Optimized whatever the build type; add -march=native or -march=x86-64-v3 for the
-  # machine that it runs on.
-  target_compile_options($unit PRIVATE -O3 -ffp-contract=fast -fno-math-errno)
-endif()
-if(UNIX)
-  target_link_libraries($unit PUBLIC m)
-endif()
-
-if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
-  enable_testing()
-  add_executable(${unit}_test ${unit}_test.c)
-  set_target_properties(${unit}_test PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF)
-  target_link_libraries(${unit}_test PRIVATE $unit)
-  add_test(NAME $unit COMMAND ${unit}_test)
-endif()
-""")
+    text = (Path(__file__).with_name('templates') / template).read_text(encoding='ascii')
+    text = re.sub(
+        r'^\?(\w+) (.*\n)', lambda x: x[2] if values[x[1]] else '', text, flags=re.M
+    )
+    return re.sub(r'@(\w+)@', lambda match: values[match[1]], text)
 
 
 # --- Declarations -------------------------------------------------------------------------------
 
 
-class _Function(NamedTuple):
+class Function(NamedTuple):
     """A function of the dynamics.
 
     Attributes
@@ -169,277 +150,145 @@ class _Function(NamedTuple):
     forward: bool = False
 
 
-def _functions(code: Code) -> list[_Function]:
+def functions_of(code: Code) -> list[Function]:
     """All functions of the dynamics."""
     n, links = code.model.n_joints, len(code.wrench_links)
+    closed = code.tree.n_joints if code.model.closure else 0
     found = []
-    for loaded in (False, True) if links else (False,):
+    for loaded in sorted({False, bool(links)}):
         for r in code.orders:
-            name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" if loaded else ""}'
-            what = f'{RESULTS[r]}{", with wrenches" if loaded else ""}.'
-            wrench = {'wrench': (r + 1) * links * 6} if loaded else {}
-            closed = {'closed': code.tree.n_joints} if code.model.closure else {}
-            sizes = {'motion': (r + 3) * n, **closed, **wrench, 'effort': (r + 1) * n}
-            found.append(_Function(name, what, sizes, r, loaded))
+            arrays = {
+                'motion': (r + 3) * n,
+                'closed': closed,
+                'wrench': (r + 1) * links * 6 * loaded,
+                'effort': (r + 1) * n,
+            }
+            name = f'{code.name}_inverse_dynamics_{r}{"_with_wrenches" * loaded}'
+            what = f'{RESULTS[r]}{", with wrenches" * loaded}.'
+            sizes = {array: size for array, size in arrays.items() if size}
+            found.append(Function(name, what, sizes, r, loaded))
     for r in code.orders if code.forward else ():
         what = f'{RESULTS[r].replace("Efforts", "Accelerations")}.'
         sizes = {'motion': 2 * n, 'effort': (r + 1) * n, 'acceleration': (r + 1) * n}
         name = f'{code.name}_forward_dynamics_{r}'
-        found.append(_Function(name, what, sizes, r, forward=True))
+        found.append(Function(name, what, sizes, r, forward=True))
     return found
 
 
-def _declaration(
-    code: Code, function: str, arguments: Mapping[str, int], kept: str = ''
-) -> str:
-    """Function that writes the last one of its arguments."""
-    texts = [f'{code.precision.type} {name}[{size}]' for name, size in arguments.items()]
-    return f'void {function}(\n    const {", const ".join(texts[:-1])}, {texts[-1]}{kept})'
+def _declaration(code: Code, function: str, arrays: Sequence[str], first: str = '') -> str:
+    """Function that writes the last one of its arrays, which are declared by their texts."""
+    texts = [f'{code.precision.type} {array}' for array in arrays]
+    return f'void {function}(\n    {first}const {", const ".join(texts[:-1])}, {texts[-1]})'
 
 
-def _strings(code: Code, names: Sequence[str], name: str) -> str:
+def _declarations(code: Code, function: Function) -> str:
+    """A function of one sample and that of many."""
+    one = [f'{array}[{size}]' for array, size in function.sizes.items()]
+    many = [f'*{array}' for array in function.sizes]
+    return (
+        f'/* {function.what} */\n{_declaration(code, function.name, one)};\n'
+        f'{_declaration(code, f"{function.name}_batch", many, "size_t n, ")};'
+    )
+
+
+def _strings(code: Code, name: str, names: Sequence[str]) -> str:
     """Declare an array of strings: of characters, since pointers are not read-only."""
     longest = max(len(text.encode('utf-8', 'surrogateescape')) for text in names)
     return f'const char {code.name}_{name}[{len(names)}][{longest + 1}]'
 
 
-def _header(code: Code) -> str:
+def header(code: Code) -> str:
     """Header of C: layout of the arrays, numbers, names and declarations."""
-    n, links, upper = code.model.n_joints, len(code.wrench_links), code.name.upper()
-    layout = [
-        f'motion[k * {n} + j]: k-th time derivative of the position of joint j, k = 0 to r + 2',
-        '    for the function of order r [rad/s^k, m/s^k].',
-        f'effort[k * {n} + j]: k-th time derivative of the effort of joint j, k = 0 to r',
-        '    [N m/s^k, N/s^k].',
-    ]
-    numbers = f'#define {upper}_N_JOINTS {n}'
-    names = f'extern {_strings(code, code.model.joint_names, "joint_names")};'
-    if links:
-        layout += [
-            f'wrench[(k * {links} + l) * 6 + i]: k-th time derivative of coordinate i of the',
-            '    wrench on link l, k = 0 to r.',
-        ]
-        numbers += f'\n#define {upper}_N_WRENCHES {links}'
-        names += f'\nextern {_strings(code, code.wrench_links, "wrench_links")};'
-    if code.forward:
-        layout += [
-            f'acceleration[k * {n} + j]: k-th time derivative of the acceleration of joint j,',
-            '    as efforts cause it at a motion of positions and velocities; NaN where the mass',
-            '    matrix is singular.',
-        ]
-    closing = ''
-    if code.model.closure:
-        layout.append(f'closed[j]: position of joint j of all; see {code.name}_close.')
-        names += f'\nextern {_strings(code, code.tree.joint_names, "all_joint_names")};'
-        closing = closing_declaration(code.name, code.model.closure)
-    layout.append('The arrays must not overlap.')
-    functions = '\n\n'.join(
-        f'/* {function.what} */\n{_declaration(code, function.name, function.sizes)};'
-        for function in _functions(code)
-    )
-    return f"""{_description(code, layout)}
-#ifndef {upper}_DYNAMICS_H
-#define {upper}_DYNAMICS_H
-
-{numbers}
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{names}
-/* In the axes of the base link [m/s^2]. */
-extern const {code.precision.type} {code.name}_gravity[3];
-
-{functions}
-{closing}{code.declarations}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif"""
-
-
-def _cpp_header(code: Code) -> str:
-    """Functions of std::array that call those of C."""
-    unit, links = code.unit, code.wrench_links
-    layout = [
-        'motion[k][j]: k-th time derivative of the position of joint j [rad/s^k, m/s^k].',
-        'Result [k][j]: k-th time derivative of the effort of joint j [N m/s^k, N/s^k]; as many',
-        '    as the motion determines: with K derivatives of the position, itself counted, K - 2.',
-    ]
-    wrenches = ''
-    if links:
-        layout.append(
-            'wrench[k][l][i]: k-th time derivative of coordinate i of the wrench on link l.'
-        )
-        wrenches = f"""
-constexpr std::size_t n_wrenches = {len(links)};
-{_cpp_strings(links, 'wrench_links', 'n_wrenches')}
-// (moment, force) on each of the links and their time derivatives.
-template <std::size_t K>
-using Wrenches = std::array<std::array<std::array<Real, 6>, n_wrenches>, K>;
-"""
-    gravity = ', '.join(code.precision.literal(g) for g in code.model.gravity)
-    return f"""{_description(code, layout)}
-#ifndef {code.name.upper()}_DYNAMICS_HPP
-#define {code.name.upper()}_DYNAMICS_HPP
-
-#include "{unit}.h"
-
-#include <array>
-#include <cstddef>
-
-namespace {unit} {{
-
-using Real = {code.precision.type};
-// In the axes of the base link [m/s^2].
-constexpr std::array<Real, 3> gravity{{{{{gravity}}}}};
-
-constexpr std::size_t n_joints = {code.model.n_joints};
-{_cpp_strings(code.model.joint_names, 'joint_names', 'n_joints')}
-// A number for each joint and its time derivatives: K of them, itself counted.
-template <std::size_t K>
-using Joints = std::array<std::array<Real, n_joints>, K>;
-static_assert(sizeof(Joints<2>) == 2 * n_joints * sizeof(Real), "contiguous");
-{wrenches}{_cpp_closing(code)}{_cpp_functions(code)}
-}}  // namespace {unit}
-
-#endif"""
-
-
-def _cpp_closing(code: Code) -> str:
-    """Names of all joints, and what closes loops, if there are any."""
-    if not code.model.closure:
-        return ''
-    N = code.tree.n_joints
-    start = ', '.join(repr(float(value)) for value in code.model.closure.start)
-    return f"""
-// Positions of all joints, at which the loops are closed.
-using Positions = std::array<Real, {N}>;
-{_cpp_strings(code.tree.joint_names, 'all_joint_names', str(N))}
-constexpr Positions start{{{{{start}}}}};
-// See {code.name}_close.
-inline bool close(const Joints<1> & wanted, Positions & closed) noexcept
-{{
-  return {code.name}_close(wanted[0].data(), closed.data()) != 0;
-}}
-"""
-
-
-def _cpp_functions(code: Code) -> str:
-    """Inline functions of std::array for all functions of C."""
-    texts = ''
-    for function in _functions(code):
-        made = f'Joints<{function.order + 1}>'
-        if function.forward:
-            arguments = f'const Joints<2> & state, const {made} & effort'
-            what, result = 'forward_dynamics', 'acceleration'
-            given = 'state[0].data(), effort[0].data()'
-        else:
-            arguments = f'const Joints<{function.order + 3}> & motion'
-            what, result, given = 'inverse_dynamics', 'effort', 'motion[0].data()'
-        if code.model.closure:
-            arguments += ', const Positions & closed'
-            given += ', closed.data()'
-        if function.loaded:
-            arguments += f', const Wrenches<{function.order + 1}> & wrench'
-            given += ', wrench[0][0].data()'
-        texts += f"""
-// {function.what}
-inline {made} {what}(
-  {arguments}) noexcept
-{{
-  {made} {result};
-  {function.name}({given}, {result}[0].data());
-  return {result};
-}}
-"""
-    return texts
-
-
-def _cpp_strings(names: Sequence[str], name: str, count: str) -> str:
-    """Constant array of strings in C++, with the name of its length."""
-    texts = ''.join(f'  {string_literal(text)},\n' for text in names)
-    return f'constexpr std::array<const char *, {count}> {name}{{{{\n{texts}}}}};'
-
-
-def _description(code: Code, layout: Sequence[str]) -> str:
-    """Comment at the head of the declarations, with lines on the arguments of the functions."""
-    model = code.model
-    g = ', '.join(f'{value!r}' for value in model.gravity.tolist())
-    lines = [
-        code.made,
-        '',
-        f'Inverse dynamics of the robot {in_comment(model.name)}: the efforts of its joints and',
-        'their exact time derivatives.',
-        '',
-        f'Model: sha256 {model_hash(model)}',
-        f'Base link {in_comment(model.base_link)}, gravity ({g}) m/s^2 in its axes.',
-        '',
-        'Joints, in the order of all arrays, with the units of position and effort:',
-    ]
+    model, tree, closure = code.model, code.tree, code.model.closure
+    joints = []
     for j, (name, kind) in enumerate(zip(model.joint_names, model.joint_types)):
         units = 'm, N' if kind == 'prismatic' else 'rad, N m'
-        lines.append(f'  {j:2d}  {in_comment(name)}, {kind} [{units}]')
-    tree = code.tree
-    if model.closure:
-        lines += [
+        joints.append(f'  {j:2d}  {in_comment(name)}, {kind} [{units}]')
+    if closure:
+        joints += [
             'All joints of the tree that the closed loops are made of, as `closed` has them:',
             *(f'  {j:2d}  {in_comment(name)}' for j, name in enumerate(tree.joint_names)),
         ]
     for i, name in enumerate(tree.body_names):
         if name not in tree.joint_names:
             followed = tree.joint_names[int(tree.coordinate[i])]
-            lines.append(
+            joints.append(
                 f'Joint {in_comment(name)} follows {in_comment(followed)}: position = '
                 f'{float(tree.multiplier[i])!r} * q + {float(tree.offset[i])!r};'
             )
-            lines.append('  its effort is counted there.')
-    lines += ['', *layout, '']
-    lines += [
-        'A positive effort acts in the positive direction of its joint: it is what the actuator',
-        'supplies to move the robot against inertia and gravity.',
-    ]
-    included = []
-    if np.any(model.armature):
-        included.append('the inertia of rotors')
-    if model.friction:
-        included.append('friction')
-    if included:
-        lines.append(f'It includes {" and ".join(included)}.')
-    if code.wrench_links:
-        lines += [
-            'A wrench is what the robot exerts on its environment: effort = ... + J^T wrench.',
-            'It is (moment, force) [N m, N] about the origin of its link in the axes of the link;',
-            'its derivatives are those of these coordinates. Change its sign if it acts on the',
-            'robot.',
-            'Links with wrenches: '
-            + ', '.join(in_comment(link) for link in code.wrench_links),
-        ]
-    lines += [
-        '',
-        'Each function of the dynamics is arithmetic without loops: it calls nothing but the',
-        'mathematical library, keeps no state and allocates nothing.',
-        '',
-        f'Compile with {FLAGS}',
-        'or with the -march of the machine that it runs on: without it long functions take two to',
-        'three times as long. -ffast-math is of no use.',
-        '',
-        'Source: the recursive equations of Mueller, "An O(n)-Algorithm for the Higher-Order',
-        'Kinematics and Inverse Dynamics of Serial Manipulators using Spatial Representation of',
-        'Twists", IEEE RA-L 6(2), 2021, and Kumar and Mueller, "Nth Order Analytical Time',
-        'Derivatives of Inverse Dynamics in Recursive and Closed Forms", IEEE ICRA, 2021; here',
-        'with accelerations in place of velocities, in frames along the joint axes, and with base',
-        'inertial parameters (Gautier and Khalil 1990).',
-    ]
-    return _comment(lines)
+            joints.append('  its effort is counted there.')
+    included = ['the inertia of rotors'] if np.any(model.armature) else []
+    included += ['friction'] if model.friction else []
+    values = {
+        'robot': in_comment(model.name),
+        'hash': model_hash(model),
+        'base': in_comment(model.base_link),
+        'gravity': ', '.join(map(repr, model.gravity.tolist())),
+        'joints': '\n'.join(f' * {line}' for line in joints),
+        'included': ' and '.join(included),
+        'links': ', '.join(map(in_comment, code.wrench_links)),
+        'flags': FLAGS,
+        'names': '\n'.join(
+            f'extern {_strings(code, *item)};' for item in code.names.items()
+        ),
+        'functions': '\n\n'.join(_declarations(code, item) for item in functions_of(code)),
+        'closing': closing_declaration(code.name, closure) if closure else '',
+        'declarations': code.declarations,
+    }
+    return filled('dynamics.h', {**code.values, **values})
 
 
-def _comment(lines: Sequence[str]) -> str:
-    """Lines as a comment with the licence before them."""
-    body = ''.join(f' * {line}'.rstrip() + '\n' for line in lines)
-    return f'/* {SPDX}\n *\n{body} */'
+_CPP_FUNCTION = Template("""
+// $what
+inline $made $name(
+  $one) noexcept
+{
+  $made $result;
+  $function($numbers);
+  return $result;
+}
+inline void $name(
+  std::size_t n, $many, $made * $result) noexcept
+{
+  ${function}_batch(n, $batch);
+}
+""")
+
+
+def cpp_header(code: Code) -> str:
+    """Functions of std::array that call those of C."""
+    closure = code.model.closure
+    names = (f'constexpr auto & {x} = {code.name}_{x};' for x in ('gravity', *code.names))
+    values = {
+        'names': '\n'.join(names),
+        'start': ', '.join(map(repr, closure.start.tolist())) if closure else '',
+        'functions': ''.join(map(_cpp_function, functions_of(code))),
+    }
+    return filled('dynamics.hpp', {**code.values, **values})
+
+
+def _cpp_function(function: Function) -> str:
+    """Inline functions of std::array for one sample and for many."""
+    name, what, sizes, order, _, forward = function
+    made = f'Joints<{order + 1}>'
+    types = {
+        'motion': 'Joints<2>' if forward else f'Joints<{order + 3}>',
+        'closed': 'Positions',
+        'wrench': f'Wrenches<{order + 1}>',
+        'effort': made,
+    }
+    *given, result = sizes
+    return _CPP_FUNCTION.substitute(
+        what=what,
+        made=made,
+        name='forward_dynamics' if forward else 'inverse_dynamics',
+        one=', '.join(f'const {types[array]} & {array}' for array in given),
+        many=', '.join(f'const {types[array]} * {array}' for array in given),
+        result=result,
+        function=name,
+        numbers=', '.join(f'numbers(&{array})' for array in sizes),
+        batch=', '.join(f'numbers({array})' for array in sizes),
+    )
 
 
 def model_hash(model: RobotModel) -> str:
@@ -476,11 +325,11 @@ def model_hash(model: RobotModel) -> str:
 # --- Definitions --------------------------------------------------------------------------------
 
 
-def _source(code: Code) -> str:
+def source(code: Code) -> str:
     """Definitions of all constants and functions of C."""
     functions = ''
     attachments = [Attachment(link, 'body') for link in code.wrench_links]
-    for name, _, sizes, order, loaded, forward in _functions(code):
+    for name, _, sizes, order, loaded, forward in functions_of(code):
         robot = (
             forward_program(code.model, order + 1)
             if forward
@@ -492,27 +341,19 @@ def _source(code: Code) -> str:
         )
         functions += program_function(code, name, sizes, robot)
     functions += _closing(code) + code.definitions
-    used = names_in([functions])
-    f, literal = code.precision.suffix, code.precision.literal
-    gravity = ', '.join(literal(g) for g in code.model.gravity)
-    names = {'joint_names': code.model.joint_names, 'wrench_links': code.wrench_links}
-    if code.model.closure:
-        names['all_joint_names'] = code.tree.joint_names
-    constants = ''
-    for name, texts in names.items():
-        if texts:
-            rows = ''.join(f'    {string_literal(text)},\n' for text in texts)
-            constants += f'{_strings(code, texts, name)} = {{\n{rows}}};\n'
-    constants += f'const {code.precision.type} {code.name}_gravity[3] = {{{gravity}}};\n'
-    if 'SEPARATE' in used:
-        constants += _SEPARATE
-    if 'slope' in used:
-        numbers = dict(zip(('one', 'two', 'four'), map(literal, (1.0, 2.0, 4.0))))
-        constants += _SLOPE.substitute(numbers, real=code.precision.type, f=f)
-    return (
-        f'{_comment([code.made])}\n#include "{code.unit}.h"\n\n#include <math.h>\n'
-        f'{"#include <string.h>" if code.definitions else ""}\n{constants}{functions}'
-    )
+    constants = [
+        f'{_strings(code, name, texts)} = {{\n'
+        + ''.join(f'    {string_literal(text)},\n' for text in texts)
+        + '};'
+        for name, texts in code.names.items()
+    ]
+    values = {
+        'constants': '\n'.join(constants),
+        'gravity': ', '.join(map(code.precision.literal, code.model.gravity)),
+        'lanes': _lanes(code, names_in([functions])),
+        'functions': functions,
+    }
+    return filled('dynamics.c', {**code.values, **values})
 
 
 def _closing(code: Code) -> str:
@@ -531,24 +372,27 @@ def _closing(code: Code) -> str:
     return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
 
 
-# A compiler that put the parts of a function together again would take as long as without them.
-_SEPARATE = """
-#ifdef __GNUC__
-#define SEPARATE __attribute__((noinline))
-#else
-#define SEPARATE
-#endif
-"""
-
-# As precise far out as near zero.
-_SLOPE = Template("""
-/* Derivative of tanh. */
-static $real slope(const $real x)
-{
-    const $real decay = exp$f(-$two * fabs$f(x));
-    return $four * decay / (($one + decay) * ($one + decay));
+# Arrays of values of functions: the array of arguments, and the function of the C library or of
+# lanes.c.
+_FUNCTIONS = {
+    'sine': ('angle', 'sin'),
+    'cosine': ('angle', 'cos'),
+    'shape': ('step', 'tanh'),
+    'slope': ('step', 'tanh_slope'),
 }
-""")
+# The same of a block of samples, by the array of arguments and its size.
+_OF_BLOCKS = {
+    'angle': 'sines({} * LANES, angle, sine, cosine);',
+    'step': 'steps({} * LANES, step, shape, slope);',
+}
+
+
+def _lanes(code: Code, used: set[str]) -> str:
+    """Parts of lanes.c that define names that are used."""
+    lanes = '8' if code.precision.suffix else '4'
+    parts = filled('lanes.c', {**code.values, 'lanes': lanes}).split('\n\n\n')
+    defines = re.compile(r'^(?:#define|static \w+) (\w+)', re.MULTILINE).findall
+    return '\n'.join('\n' + part for part in parts if used.intersection(defines(part)))
 
 
 def program_function(
@@ -566,231 +410,191 @@ def program_function(
     function : str
         Its name in C.
     arguments : mapping of str to int
-        Arrays and their sizes, as `_declaration` takes them.
+        Arrays and their sizes.
     robot : RobotProgram
         Whose arrays they are.
     is_static : bool
+        Whether the function is static; others have a batch function beside them.
 
     Returns
     -------
     str
-        With the functions of its parts before it, where it is too long for one.
+        With the functions that it calls before it.
     """
-    real, (*_, result) = code.precision.type, arguments
-    definitions, values = _body(code, robot)
-    assignments = [f'{result}[{i}] = {value};' for i, value in enumerate(values)]
+    real, f = code.precision.type, code.precision.suffix
+    stages, inner, used = _statements(code, robot, [*arguments][-1])
+    sizes = {**arguments, **inner, 'kept': 0}
+    moves = [f'{n}, all_{array} + {n} * s, {array});' for array, n in arguments.items()]
+    text, one, block = '', [], [f'interleave(n - s, {move}' for move in moves[:-1]]
+    for (name, statements), array in zip(stages.items(), (*_OF_BLOCKS, '')):
+        stage = _stage(f'{function}_{name}', *statements, sizes, real, not is_static)
+        sizes['kept'] = max(sizes['kept'], stage.n_kept)
+        text += stage.text
+        one += stage.one
+        block += stage.block
+        if count := inner.get(array):
+            block.append(_OF_BLOCKS[array].format(count))
+            one += [
+                f'{value}[{i}] = {call}{f}({array}[{i}]);'
+                for value, (argument, call) in _FUNCTIONS.items()
+                for i in range(count)
+                if argument == array and (value, i) in used
+            ]
+    arrays = [f'{array}[{size}]' for array, size in arguments.items()]
+    text += '\n' + 'static ' * is_static + _declaration(code, function, arrays)
+    text += '\n' + _body(one, real, sizes.items(), arguments)
+    if is_static:
+        return text
+    block.append(f'separate(n - s, {moves[-1]}')
+    loop = [
+        'size_t s;',
+        'for (s = 0; s < n; s += LANES) {',
+        *(f'    {x}' for x in block),
+        '}',
+    ]
+    arrays = [f'*all_{array}' for array in arguments]
+    head = _declaration(code, f'{function}_batch', arrays, 'size_t n, ')
+    blocks = ((array, f'{size} * LANES') for array, size in sizes.items())
+    return f'{text}\n{head}\n{_body(loop, real, blocks)}'
+
+
+class _Stage(NamedTuple):
+    """Functions of part of a program.
+
+    Attributes
+    ----------
+    text : str
+        Their definitions.
+    one, block : list of str
+        Calls of them for one sample, and for a block of samples.
+    n_kept : int
+        Size of the array 'kept' that they share.
+    """
+
+    text: str
+    one: list[str]
+    block: list[str]
+    n_kept: int
+
+
+def _stage(
+    name: str,
+    definitions: Sequence[tuple[str, str]],
+    assignments: Sequence[str],
+    arrays: Iterable[str],
+    real: str,
+    is_batched: bool,
+) -> _Stage:
+    """Functions of statements that use arrays: one, or of long programs several."""
     parts, n_kept = in_parts(definitions, assignments, real)
-    declaration = 'static ' * is_static + _declaration(code, function, arguments)
-    if len(parts) == 1:
-        return f'\n{declaration}\n{_braced(parts[0], [*arguments])}'
-    text = ''
-    calls = [f'{real} kept[{n_kept}];']
-    for number, part in enumerate(parts):
-        name = f'{function}_part_{number}'
-        part_declaration = _declaration(code, name, arguments, f', {real} kept[{n_kept}]')
-        text += (
-            f'\nSEPARATE static {part_declaration}\n{_braced(part, [*arguments, "kept"])}'
+    stage = _Stage('', [], [], n_kept)
+    for number, lines in enumerate(parts):
+        part = f'{name}_{number}' if len(parts) > 1 else name
+        used, written = names_in(lines), {line.partition('[')[0] for line in lines}
+        here = [array for array in arrays if array in used]
+        parameters = ', '.join(
+            f'{"" if array in written else "const "}{real} *RESTRICT {array}'
+            for array in here
         )
-        calls.append(f'{name}({", ".join(arguments)}, kept);')
-    return f'{text}\n{declaration}\n{_braced(calls, [*arguments])}'
+        given = ', '.join(here)
+        # Promised where it lets compilers compute lanes together; one by one it slows GCC down.
+        plain = parameters.replace('RESTRICT ', '')
+        functions = f'\nINLINE void {part}(\n    const int L, {plain})\n{_body(lines)}'
+        around = '\nSEPARATE void {}({})\n{}'
+        stage.one.append(f'{part}(1, {given});')
+        if len(parts) > 1:
+            functions += around.format(f'{part}_one', parameters, _body(stage.one[-1:]))
+            stage.one[-1] = f'{part}_one({given});'
+        if is_batched:
+            call = f'    {part}(LANES, {" + l, ".join(here)} + l);'
+            loop = ['int l;', 'for (l = 0; l < LANES; ++l) {', call, '}']
+            functions += around.format(f'{part}_block', parameters, _body(loop))
+            stage.block.append(f'{part}_block({given});')
+        stage = stage._replace(text=stage.text + functions)
+    return stage
 
 
-def _braced(lines: Sequence[str], arguments: Sequence[str]) -> str:
-    """Body of a function; arguments that no line uses are cast to void."""
+def _body(
+    lines: Sequence[str],
+    real: str = '',
+    arrays: Iterable[tuple[str, object]] = (),
+    arguments: Collection[str] = (),
+) -> str:
+    """Body of a function with its local arrays; unused arguments are cast to void."""
     used = names_in(lines)
+    local = [f'{real} {x}[{n}];' for x, n in arrays if x in used and x not in arguments]
     unused = [f'(void){argument};' for argument in arguments if argument not in used]
-    return '{\n' + ''.join(f'    {line}\n' for line in (*lines, *unused)) + '}\n'
+    return '{\n' + ''.join(f'    {line}\n' for line in (*local, *lines, *unused)) + '}\n'
 
 
-def _body(code: Code, robot: RobotProgram) -> tuple[list[tuple[str, str]], list[str]]:
-    """Constants of a function, names and expressions, and an expression for each result."""
-    model, precision, closure = code.tree, code.precision, code.model.closure
+def _statements(
+    code: Code, robot: RobotProgram, result: str
+) -> tuple[
+    dict[str, tuple[list[tuple[str, str]], list[str]]], dict[str, int], set[tuple[str, int]]
+]:
+    """Definitions and assignments: angles, arguments of other functions, and all that follows.
+
+    Elements of arrays are those of one of L samples. Also: the sizes of the arrays in between, and
+    the elements that are needed.
+    """
+    model, closure, precision = code.tree, code.model.closure, code.precision
     place = {int(j): i for i, j in enumerate(closure.independent)} if closure else {}
-    needed = {(operation.a, operation.b) for operation in robot.program.operations}
-    statements = Statements(precision)
-    zero = precision.literal(0.0)
-
-    closes = robot.result.array == 'change'
+    turning: dict[int, int] = {}
+    needed = set()
 
     def element(array: str, index: int) -> str:
         if array == 'wrench':
             # The program has all derivatives of a wrench together, the code all wrenches.
             entry, i = divmod(index, 6)
             link, k = divmod(entry, robot.orders - 2)
-            return f'wrench[{6 * (k * len(code.wrench_links) + link) + i}]'
-        if array == 'given':
-            return f'effort[{index}]'
-        if array == 'motion' and closure:
+            index = 6 * (k * len(code.wrench_links) + link) + i
+        elif array == 'given':
+            array = 'effort'
+        elif array == 'motion' and closure:
             k, j = divmod(index, model.n_joints)
             if not k:
-                return f'closed[{j}]'
-            return f'way[{place[j]}]' if closes else f'motion[{k * len(place) + place[j]}]'
-        return f'motion[{index}]' if array == 'motion' else f'{array}{index}'
+                array, index = 'closed', j
+            elif result == 'change':
+                array, index = 'way', place[j]
+            else:
+                index = k * len(place) + place[j]
+        elif array in ('sine', 'cosine'):
+            index = turning.setdefault(index, len(turning))
+        needed.add((array, index))
+        return f'{array}[{index}*L]'
 
-    def define(what: str, index: int, argument: Expression, calls: dict[str, str]) -> None:
-        """Define the needed ones of some functions of an argument, '{}' in their text."""
-        wanted = [array for array in calls if (array, index) in needed]
-        text = argument.text
-        if argument.level and (len(wanted) > 1 or what == 'velocity'):
-            text = f'{what}{index}'
-            statements.definitions.append((text, argument.text))
-        for array in wanted:
-            statements.definitions.append((f'{array}{index}', calls[array].format(text)))
-
-    f = precision.suffix
+    # Of closed loops, what moves depends on sines and cosines, too.
+    angles, arguments, steps = (Statements(precision) for _ in range(3))
+    values = steps.run(robot.program, element)
+    assigned = []
+    for (array, i), value in arguments.run(robot.arguments, element).items():
+        text = value.text
+        if array == 'velocity':
+            array, zero = 'direction', precision.literal(0.0)
+            text = f'({precision.type})(({text} > {zero}) - ({text} < {zero}))'
+        assigned.append(f'{array}[{i}*L] = {text};')
     recorder = Recorder()
-    for i in robot.bodies:
-        q = float(model.multiplier[i]) * recorder.input('motion', int(model.coordinate[i]))
-        recorder.output('position', i, q + float(model.offset[i]))
-    for (_, i), position in statements.run(recorder.program(), element).items():
-        define(
-            'position', i, position, {'sine': f'sin{f}({{}})', 'cosine': f'cos{f}({{}})'}
+    for i in turning:
+        body = robot.bodies[i]
+        q = float(model.multiplier[body]) * recorder.input(
+            'motion', int(model.coordinate[body])
         )
-    for (what, index), argument in statements.run(robot.arguments, element).items():
-        sign = f'({precision.type})(({{0}} > {zero}) - ({{0}} < {zero}))'
-        of_step = {'shape': f'tanh{f}({{}})', 'slope': 'slope({})'}
-        define(what, index, argument, of_step if what == 'step' else {'direction': sign})
-    values = statements.run(robot.program, element)
-    array, count, _ = robot.result
-    return statements.definitions, [values[array, i].text for i in range(count)]
-
-
-# --- Test ---------------------------------------------------------------------------------------
-
-_TEST = Template("""$comment
-#include "$unit.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#define TOLERANCE $tolerance
-
-/* Efforts of each order, and accelerations beside the condition of the mass matrix, to which
- * errors are relative. */
-static const $real effort_scale[$orders] = {$scale};
-$tables
-static $real largest = $zero;
-
-static int differs(
-    const char *function, int sample, int orders, const $real *effort,
-    const $real *expected, const $real *scale)
-{
-    int k, j, wrong = 0;
-    for (k = 0; k < orders; ++k) {
-        for (j = 0; j < $n; ++j) {
-            const int i = k * $n + j;
-            const $real error = fabs$f(effort[i] - expected[i]) / scale[k];
-            largest = error > largest ? error : largest;
-            if (!(error <= TOLERANCE)) {
-                printf("%s, motion %d: derivative %d of the result of joint %s "
-                       "is %.9g, expected %.9g\\n", function, sample, k,
-                       ${name}_joint_names[j], (double)effort[i],
-                       (double)expected[i]);
-                wrong = 1;
-            }
-        }
+        recorder.output('angle', turning[i], q + float(model.offset[body]))
+    positions = angles.run(recorder.program(), element)
+    stages = {
+        'angles': (
+            angles.definitions,
+            [f'{array}[{i}*L] = {value.text};' for (array, i), value in positions.items()],
+        ),
+        'arguments': (arguments.definitions, assigned),
+        'steps': (
+            steps.definitions,
+            [
+                f'{result}[{i}*L] = {values[robot.result.array, i].text};'
+                for i in range(robot.result.size)
+            ],
+        ),
     }
-    return wrong;
-}
-
-int main(void)
-{
-    $real effort[$size];
-    int i, wrong = 0;
-    for (i = 0; i < $samples; ++i) {
-$calls    }
-    printf("$unit: %s, largest error %.1e of the largest effort of its order\\n",
-           wrong ? "wrong" : "correct", (double)largest);
-    return wrong;
-}
-""")
-
-
-def _test(code: Code) -> str:
-    """Program in C that compares all functions with tables of efforts of NumPy."""
-    model, links, precision = code.model, code.wrench_links, code.precision
-    highest, n = code.orders[-1], model.n_joints
-    # All inputs are exact in either precision.
-    rng = np.random.default_rng(0)
-    motion = rng.integers(-128, 129, (SAMPLES, highest + 3, n)) / 64.0
-    motion[:, 0] *= 1.5
-    closure = model.closure
-    if closure:  # near the start, where there is a way
-        motion[:, 0] = closure.start[closure.independent] + motion[:, 0] / 64.0
-    wrench = rng.integers(-640, 641, (SAMPLES, highest + 1, len(links), 6)) / 64.0
-    wrenches = [Wrench(link, wrench[:, :, i]) for i, link in enumerate(links)]
-    effort = inverse_dynamics(model, motion, algorithm='nth_order')
-    loaded_effort = inverse_dynamics(model, motion, wrenches, algorithm='nth_order')
-    scale = np.maximum(np.abs(effort), np.abs(loaded_effort)).max(axis=(0, 2))
-    # Where all efforts vanish, their rounding errors need not.
-    scale = np.maximum(scale, 1e-3 * np.abs(model.M_body).max(initial=0.0))
-    scale[scale == 0.0] = 1.0
-    tables = _table(code, 'motions', motion) + _table(code, 'efforts', effort)
-    if links:
-        tables += _table(code, 'wrenches', wrench) + _table(
-            code, 'loaded_efforts', loaded_effort
-        )
-    if code.forward:
-        # To where orders of very different size came from, and as much worse as M is conditioned.
-        conditions = np.linalg.cond(regular_mass_matrix(model, motion))
-        largest = np.abs(motion[:, 2:]).max() * conditions
-        tables += _table(code, 'forward_scale', np.full((1, highest + 1), largest.max()))
-    calls = ''
-    if closure:
-        calls = f"""        double closed[{code.tree.n_joints}];
-        memcpy(closed, {code.name}_start, sizeof closed);
-        wrong |= !{code.name}_close(motions[i], closed);
-"""
-    for name, _, _, order, loaded, forward in _functions(code):
-        closed = ', closed' if closure else ''
-        arguments, expected = f'motions[i]{closed}, effort', 'efforts[i], effort_scale'
-        if loaded:
-            arguments = f'motions[i]{closed}, wrenches[i], effort'
-            expected = 'loaded_efforts[i], effort_scale'
-        if forward:
-            arguments = 'motions[i], efforts[i], effort'
-            expected = f'motions[i] + {2 * n}, forward_scale[0]'
-        calls += f"""        {name}({arguments});
-        wrong |= differs(
-            "{name}", i, {order + 1}, effort, {expected});
-"""
-    comment = [
-        code.made,
-        '',
-        'Compares the functions with efforts that hodyn_ros computed by another',
-        'formulation ("nth_order"). Returns 0 if they agree, or says what differs.',
-        '',
-        f'cc -std=c99 {FLAGS} -o {code.unit}_test \\',
-        f'    {code.unit}_test.c {code.unit}.c -lm \\',
-        f'    && ./{code.unit}_test',
-    ]
-    return _TEST.substitute(
-        comment=_comment(comment),
-        unit=code.unit,
-        name=code.name,
-        tolerance=precision.literal(precision.tolerance),
-        real=precision.type,
-        f=precision.suffix,
-        zero=precision.literal(0.0),
-        n=n,
-        orders=highest + 1,
-        size=(highest + 1) * n,
-        samples=SAMPLES,
-        scale=', '.join(precision.literal(float(value)) for value in scale),
-        tables=tables,
-        calls=calls,
-    )
-
-
-def _table(code: Code, name: str, values: Array) -> str:
-    """Constants of the test, a row for each sample."""
-    rows = values.reshape(len(values), -1)
-    text = f'static const {code.precision.type} {name}[{len(rows)}][{rows.shape[1]}] = {{\n'
-    for row in rows:
-        texts = [code.precision.literal(float(value)) for value in row]
-        lines = [
-            f'        {", ".join(texts[i : i + 4])},\n' for i in range(0, len(texts), 4)
-        ]
-        text += f'    {{\n{"".join(lines)}    }},\n'
-    return text + '};\n'
+    sizes = {'angle': len(turning), 'step': robot.n_steps, 'direction': robot.n_velocities}
+    sizes.update({value: sizes[array] for value, (array, _) in _FUNCTIONS.items()})
+    return stages, sizes, needed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hodyn_ros.checks import check_choice
-from hodyn_ros.codegen.c_source import Code, files
+from hodyn_ros.codegen.c_source import Code, cpp_header, filled, header, source
+from hodyn_ros.codegen.self_test import self_test
 from hodyn_ros.codegen.statements import LONGEST_NAME, PRECISIONS, identifier, is_identifier
 from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
 from hodyn_ros.engine.robot_program import friction_laws
@@ -113,7 +113,7 @@ def generate_code(
             f'The controller is of type {type(controller).__name__}, expected what '
             'tracking_controller returns, or JointImpedance, GravityCompensation or TorqueControl.'
         )
-    written = files(code, language == 'cpp')
+    written = _files(code, language == 'cpp')
     if ros2_control:
         if type(controller).__name__ != 'TrackingController':
             raise RequestError(
@@ -125,14 +125,30 @@ def generate_code(
     return _write(Path(directory), written, code, overwrite)
 
 
+def _files(code: Code, cpp: bool) -> dict[str, str]:
+    """Files of C99, and for C++ one more header.
+
+    Returns
+    -------
+    dict of str to str
+        Texts in ASCII by the names of the files, declarations first.
+    """
+    unit = code.unit
+    written = {
+        **({f'{unit}.hpp': cpp_header(code), f'{unit}.c': ''} if cpp else {}),
+        f'{unit}.h': header(code),
+        f'{unit}.c': source(code),
+        f'{unit}_test.c': self_test(code),
+        'CMakeLists.txt': filled('CMakeLists.txt', code.values),
+    }
+    return {name: text.strip('\n') + '\n' for name, text in written.items()}
+
+
 def _package(code: Code, law: Any) -> dict[str, str]:
     """Files of a package for ros2_control around code with a tracking law."""
     kinds = {type(actuator).__name__ for actuator in law.actuators.by_joint.values()}
     values = {
-        'mark': code.mark,
-        'name': code.name,
-        'NAME': code.name.upper(),
-        'unit': code.unit,
+        **code.values,
         'package': f'{code.name.lower()}_tracking_controller',
         'version': package_version(),
         'rate': f'{round(1.0 / law.sample_period)}',
@@ -141,9 +157,7 @@ def _package(code: Code, law: Any) -> dict[str, str]:
     }
     templates = Path(__file__).with_name('ros2_control')
     return {
-        path.relative_to(templates).as_posix(): re.sub(
-            '@(\\w+)@', lambda match: values[match[1]], path.read_text(encoding='ascii')
-        )
+        path.relative_to(templates).as_posix(): filled(path, values)
         for path in sorted(templates.rglob('*.*'))
         if path.is_file()
     }

@@ -12,7 +12,7 @@ calls the parts one after another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,11 +151,11 @@ class Statements:
         # Rounding of zero has no inverse; single precision has more of it.
         rounding = float(np.spacing(self.precision.dtype(1.0)))
         least = self.precision.literal(max(SINGULAR, 1e3 * rounding))
-        one, bound = self.precision.literal(1.0), f'{least} * {size.within(ATOM)}'
-        reciprocal = f'{one} / {pivot.within(ATOM)}'
-        if size.text == self.precision.literal(0.0):
-            return Expression(reciprocal, PRODUCT)  # the pivot is positive
-        return Expression(f'({pivot.text} > {bound} ? {reciprocal} : NAN)', ATOM)
+        one = self.precision.literal(1.0)
+        if size.text != self.precision.literal(0.0):  # else the pivot is positive
+            # Chosen before the division, which compilers then do for several samples at once.
+            one = f'({pivot.text} > {least} * {size.within(ATOM)} ? {one} : NAN)'
+        return Expression(f'{one} / {pivot.within(ATOM)}', PRODUCT)
 
 
 def _operation(kind: str, x: Expression, y: Expression) -> Expression:
@@ -211,97 +211,56 @@ def in_comment(text: str) -> str:
 
 
 def in_parts(
-    definitions: Sequence[tuple[str, str]],
-    assignments: Sequence[str],
-    real: str,
-    longest: int = LONGEST_FUNCTION,
-    length: int = LENGTH_OF_PARTS,
+    definitions: Sequence[tuple[str, str]], assignments: Sequence[str], real: str
 ) -> tuple[list[list[str]], int]:
     """Divide a function that has more statements than the longest may have.
-
-    The definitions are names of constants, of a real type, and expressions for them, which use
-    earlier ones; assignments are the statements at the end. Gives the statements of each part, and
-    the number of values in the array 'kept'.
 
     Parameters
     ----------
     definitions : sequence of (str, str)
+        Names of constants, and expressions for them that use earlier ones.
     assignments : sequence of str
+        Statements at the end.
     real : str
-        Type in C.
-    longest, length : int
-        Statements of a function that stays whole, and of the parts of a longer one.
+        Type of the constants in C.
 
     Returns
     -------
     parts : list of list of str
+        Statements of each.
     n_kept : int
+        Size of the array 'kept' of values that later parts need.
     """
     steps = [*definitions, *(('', assignment) for assignment in assignments)]
-    if len(steps) <= longest:
-        length = max(len(steps), 1)
-    defined = {name: i // length for i, (name, _) in enumerate(steps) if name}
-    last_use = {
-        name: i // length
-        for i, (_, text) in enumerate(steps)
-        for name in _NAME.findall(text)
-        if name in defined
-    }
-    crossing = {name for name, part in last_use.items() if part > defined[name]}
-    kept = _Kept()
-    parts = []
-    for start in range(0, len(steps), length):
-        part = start // length
-        # Nobody needs these any more, so that others may take their places.
-        kept.give_back([name for name in kept.places if last_use[name] < part])
-        earlier = {name for name in crossing if defined[name] < part}
-        parts.append(_part(steps[start : start + length], real, earlier, crossing, kept))
-    return parts, kept.size
-
-
-class _Kept:
-    """Places in the array 'kept', of `size` numbers, of what later parts need."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, int] = {}
-        self.size = 0
-        self._free: list[int] = []
-
-    def give_back(self, names: Iterable[str]) -> None:
-        """Free the places of names."""
-        self._free += [self.places.pop(name) for name in names]
-
-    def take(self, name: str) -> int:
-        """Place for a name, a free one if there is one."""
-        if not self._free:
-            self._free.append(self.size)
-            self.size += 1
-        self.places[name] = self._free.pop()
-        return self.places[name]
+    length = LENGTH_OF_PARTS if len(steps) > LONGEST_FUNCTION else max(len(steps), 1)
+    part_of = {name: i // length for i, (name, _) in enumerate(steps) if name}
+    places: dict[str, int] = {}
+    for i, (_, text) in enumerate(steps):
+        for name in _NAME.findall(text):
+            if part_of.get(name, i) < i // length:
+                places.setdefault(name, len(places))
+    starts = range(0, len(steps), length)
+    return [_part(steps[i : i + length], real, places) for i in starts], len(places)
 
 
 def _part(
-    steps: Iterable[tuple[str, str]],
-    real: str,
-    earlier: set[str],
-    crossing: set[str],
-    kept: _Kept,
+    steps: Iterable[tuple[str, str]], real: str, places: Mapping[str, int]
 ) -> list[str]:
     """Statements of one part: names with expressions, or without a name assignments.
 
-    Names of earlier parts are read from the array 'kept' where they are used first; those that
-    cross to later ones are written into it.
+    Names that have places in 'kept' are written there, and read where another part uses them.
     """
     lines = []
     at_hand: set[str] = set()
     for name, text in steps:
         for used in dict.fromkeys(_NAME.findall(text)):
-            if used in earlier and used not in at_hand:
-                lines.append(f'const {real} {used} = kept[{kept.places[used]}];')
+            if used in places and used not in at_hand:
+                lines.append(f'const {real} {used} = kept[{places[used]}*L];')
                 at_hand.add(used)
         lines.append(f'const {real} {name} = {text};' if name else text)
-        if name in crossing:
-            lines.append(f'kept[{kept.take(name)}] = {name};')
+        at_hand.add(name)
+        if name in places:
+            lines.append(f'kept[{places[name]}*L] = {name};')
     return lines
 
 

@@ -138,7 +138,12 @@ def test_code_calls_the_mathematical_library_alone_and_has_no_data_to_write(tmp_
         # Text and read-only data.
         assert {symbol[-2].upper() for symbol in symbols} <= {'T', 'R', 'U'}
         branch = r'\b(for|while|do|if|switch|goto)\b|\?|&&|\|\||\bstatic [^(]*='
-        assert not re.search(branch, paths[1].read_text())
+        functions = re.findall(
+            r'^(?:INLINE )?void (\w+)\(([^}]*)', paths[1].read_text(), re.M
+        )
+        assert sum(function.endswith('_batch') for function, _ in functions) == 3
+        for function, text in functions:
+            assert bool(re.search(branch, text)) == function.endswith('_batch')
 
 
 def test_the_header_tells_models_apart_that_differ_in_anything(tmp_path):
@@ -160,9 +165,9 @@ def test_the_header_tells_models_apart_that_differ_in_anything(tmp_path):
 
 def test_orders_choose_the_functions(tmp_path):
     header = generate_code(arm(1), tmp_path / 'a', order=(2, 0))[0].read_text()
-    assert re.findall(r'arm_inverse_dynamics_(\d)', header) == ['0', '2']
+    assert re.findall(r'arm_inverse_dynamics_(\d)\(', header) == ['0', '2']
     paths = generate_code(arm(1), tmp_path / 'b', order=0)
-    assert re.findall(r'arm_inverse_dynamics_(\d)', paths[0].read_text()) == ['0']
+    assert re.findall(r'arm_inverse_dynamics_(\d)\(', paths[0].read_text()) == ['0']
     assert 'correct' in run(build_test(paths, C_COMPILERS[0], 'c99'))
 
 

@@ -174,6 +174,129 @@ def test_functions_of_cpp_are_those_of_c_and_the_program_tests_itself(
     assert result.returncode == 1 and 'wrong' in result.stdout
 
 
+# --- Batches ------------------------------------------------------------------------------------
+
+
+def batches(paths, flags=('-O3', '-march=native', '-ffp-contract=fast', '-fno-math-errno')):
+    """Caller of batch functions; what stands behind their results stays as it is."""
+    library = paths[0].with_suffix('.so')
+    options = ('-std=c99', *WARNINGS, *flags, '-shared', '-fPIC')
+    run(C_COMPILERS[0], *options, '-o', library, paths[1], '-lm')
+    code = ctypes.CDLL(str(library))
+
+    def call(name, shape, *given):
+        arrays = [np.ascontiguousarray(values, dtype=float) for values in given]
+        out = np.full((shape[0] + 9, *shape[1:]), 1234.5)
+        pointers = (ctypes.c_void_p(x.ctypes.data) for x in (*arrays, out))
+        code[f'{name}_batch'](ctypes.c_size_t(shape[0]), *pointers)
+        assert (out[shape[0] :] == 1234.5).all()
+        return out[: shape[0]]
+
+    return call
+
+
+@pytest.mark.parametrize('name', ['Panda', 'burdened tree'])
+def test_batches_have_the_efforts_of_each_sample(name, tmp_path):
+    if name == 'Panda':
+        model, link, orders = RobotModel.from_urdf('panda'), 'panda_link8', [2]
+    else:
+        tree = random_robot(4)
+        model = burdened(RobotModel.from_urdf(tree.xml, gravity=random_gravity(4)))
+        link, orders = tree.links[2], [0, 1]
+    options = {'name': 'robot', 'order': orders, 'wrench_links': [link]}
+    call = batches(generate_code(model, tmp_path, **options))
+    n = model.n_joints
+    motion = np.array([random_motion(seed, n, 5) for seed in range(11)])
+    motion[3, 0] *= 1e7  # beyond the range of short polynomials
+    motion[4, 0], motion[5, 1] = 0.0, 0.0
+    motion[6, 1] *= 1e3  # friction far from its step
+    wrench = 10.0 * np.random.default_rng(2).standard_normal((11, 3, 6))
+    for order in orders:
+        function = f'robot_inverse_dynamics_{order}'
+        cut, acting = motion[:, : order + 3].copy(), wrench[:, : order + 1]
+        for end, given, wrenches in (
+            ('', [cut], ()),
+            ('_with_wrenches', [cut, acting], Wrench(link, acting)),
+        ):
+            expected = inverse_dynamics(model, cut, wrenches)
+            found = call(function + end, expected.shape, *given)
+            # An angle of 1e7 rad is only known to 1e-9.
+            check_orders(found[3], expected[3], 1e-8)
+            check_orders(*(np.delete(x, 3, axis=0) for x in (found, expected)), 1e-12)
+            for count in (0, 1, 8):  # whoever is beside a sample, and wherever it stands
+                parts = [x[2 : count + 2] for x in given]
+                part = call(function + end, (count, *expected.shape[1:]), *parts)
+                assert part.tobytes() == found[2 : count + 2].tobytes()
+        cut[5, 0, 1] = np.nan
+        lost = call(function, expected.shape, cut)
+        assert np.isnan(lost[5]).any()
+        assert np.isfinite(np.delete(lost, 5, axis=0)).all()
+
+
+def test_batches_of_closed_loops_and_of_forward_dynamics(tmp_path):
+    plain = RobotModel.from_urdf(FIVE_BAR)
+    rubbing = plain.closure.tree.with_friction({'right_elbow': LAWS[1], 'left': LAWS[0]})
+    model = rubbing.with_loops(plain.closure.loops, independent=plain.joint_names)
+    call = batches(generate_code(model, tmp_path / 'five', name='five'))
+    motion = np.array([random_motion(seed, 2, 5) for seed in range(6)])
+    motion[:, 0] *= 0.2
+    closed = complete_motion(model, motion)[:, 0]
+    found = call('five_inverse_dynamics_2', (6, 3, 2), motion, closed)
+    check_orders(found, inverse_dynamics(model, motion), 1e-10)
+    arm = burdened(RobotModel.from_urdf(TWO_LINK))
+    options = {'name': 'arm', 'forward_dynamics': True}
+    call = batches(generate_code(arm, tmp_path / 'arm', **options), ['-O1'])
+    efforts = inverse_dynamics(arm, motion)
+    found = call('arm_forward_dynamics_2', (6, 3, 2), motion[:, :2], efforts)
+    check_orders(found, motion[:, 2:], 1e-10)
+
+
+USE_BATCHES = """
+#include "arm_dynamics.hpp"
+#include <vector>
+using namespace arm_dynamics;
+int main() {
+  std::vector<Joints<5>> q(7);
+  std::vector<Joints<2>> state(7);
+  std::vector<Wrenches<3>> w(7);
+  std::vector<Joints<3>> effort(7), acceleration(7);
+  Real x = 0;
+  for (auto & motion : q) for (auto & row : motion) for (auto & v : row) v = (x += Real(0.125));
+  for (auto & one : w) for (auto & k : one) for (auto & l : k) for (auto & v : l) v = (x -= 1);
+  inverse_dynamics(q.size(), q.data(), w.data(), effort.data());
+  int wrong = 0;
+  auto compare = [&wrong](const Joints<3> & found, const Joints<3> & expected) {
+    for (int k = 0; k < 3; ++k) for (std::size_t j = 0; j < n_joints; ++j) {
+      const Real off = found[k][j] - expected[k][j], size = expected[k][0] * expected[k][0];
+      wrong += !(off * off <= Real(1e-24) * (1 + size + expected[k][1] * expected[k][1]));
+    }
+  };
+  for (std::size_t s = 0; s < q.size(); ++s) {
+    compare(effort[s], inverse_dynamics(q[s], w[s]));
+    state[s] = Joints<2>{{q[s][0], q[s][1]}};
+  }
+  inverse_dynamics(q.size(), q.data(), effort.data());
+  forward_dynamics(state.size(), state.data(), effort.data(), acceleration.data());
+  for (std::size_t s = 0; s < q.size(); ++s) {
+    compare(acceleration[s], forward_dynamics(state[s], effort[s]));
+  }
+  inverse_dynamics(0, static_cast<const Joints<5> *>(nullptr), static_cast<Joints<3> *>(nullptr));
+  return wrong;
+}
+"""
+
+
+def test_batches_of_cpp_are_arrays_of_samples(tmp_path):
+    model = burdened(RobotModel.from_urdf(TWO_LINK))
+    options = {'wrench_links': ['tool'], 'forward_dynamics': True}
+    paths = generate_code(model, tmp_path, 'cpp', **options)
+    (tmp_path / 'use.cpp').write_text(USE_BATCHES)
+    flags = '-std=c++11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-O1'
+    sources = tmp_path / 'use.cpp', paths[1], '-lm'
+    run(CPP_COMPILERS[0], *flags, '-o', tmp_path / 'use', *sources)
+    run(tmp_path / 'use')
+
+
 # --- Laws ---------------------------------------------------------------------------------------
 
 T = 1e-3
