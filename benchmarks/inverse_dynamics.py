@@ -30,7 +30,7 @@ from benchmarks.peers import (
 )
 from benchmarks.tables import Benchmark, Picture, Table, microseconds, say
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
-from hodyn_ros import generate_code, inverse_dynamics
+from hodyn_ros import RobotModel, generate_code, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
@@ -47,6 +47,7 @@ Maker = Callable[[Case], list[Contestant]]
 # Ratios are to the first of these that takes part.
 YARDSTICKS = ('Pinocchio C++ rnea', 'pin.rnea from Python')
 SAMPLES_FROM_PYTHON = 100
+SMALL_BATCHES = (16, 64)
 # A formulation in NumPy is a hundred times as slow as compiled code.
 SAMPLES_OF_FORMULATIONS = 512
 LARGEST_GENERATED = 28  # joints, beyond which the compiler takes too long
@@ -116,6 +117,27 @@ def from_python(case: Case) -> list[Contestant]:
         Contestant(name, 2, len(motion), new, lambda: np.array(latest)),
         Contestant(f'{name}, out=', 2, len(motion), into, lambda: given),
     ]
+
+
+def small_batches(case: Case) -> list[Contestant]:
+    """Contestants of the public function for as many samples a call as a planner looks ahead."""
+    case.model.warm_up()
+    found: list[Contestant] = []
+    for count in SMALL_BATCHES:
+        last = min(max(count, SAMPLES_FROM_PYTHON), len(case.motion))
+        parts = [case.motion[k : k + count] for k in range(0, last, count)]
+        name = f'hodyn_ros from Python, {count} a call'
+        found.append(_of_parts(name, case.model, parts))
+    return found
+
+
+def _of_parts(name: str, model: RobotModel, parts: list[Array]) -> Contestant:
+    latest: list[Array] = []
+
+    def run() -> None:
+        latest[:] = [inverse_dynamics(model, part) for part in parts]
+
+    return Contestant(name, 2, sum(map(len, parts)), run, lambda: np.concatenate(latest))
 
 
 class Kernel(NamedTuple):
@@ -251,6 +273,7 @@ SECTIONS = {
             'JAX': jax_jet.contestants,
             'MuJoCo from Python': mujoco_inverse.from_python,
             'hodyn_ros from Python': from_python,
+            'hodyn_ros small batches': small_batches,
             'hodyn_ros batch': batch,
             **OURS,
         },

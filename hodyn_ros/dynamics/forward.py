@@ -16,7 +16,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import check_choice, finite_array
@@ -32,6 +31,7 @@ from hodyn_ros.engine.engine import (
     compute,
     computed,
     engine_of,
+    quick,
 )
 from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR, Attachment
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
@@ -102,15 +102,15 @@ def forward_dynamics(
     section 7.3, with the time derivatives of Mueller and Kumar 2021 by Leibniz's rule.
     """
     if wrench is None and algorithm == 'auto':
-        found = _one_sample(model, state, effort, out)
+        found = quick(model, FORWARD, effort, state, out)
         if found is not None:
-            return found
+            return found  # type: ignore[no-any-return]
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
     given = given_efforts(model, state, effort, wrench)
     shape = (*given.batch, given.count, model.n_joints)
     if out is not None:
         check_out(out, shape, (given.motion,), 'the state')
-    result = empty(shape) if out is None else out
+    result = np.empty(shape) if out is None else out
     flat = result.reshape(given.N, *shape[-2:])
     request = _request(model, algorithm, given)
     if not compute(model, request, given.motion, given.packed(*given.others), flat):
@@ -133,21 +133,6 @@ def _request(model: RobotModel, algorithm: str, given: DynamicsInputs) -> BodyDy
         request = request._replace(form=ALGORITHMS[algorithm])
         engine_of(model).prepare(request)
     return request
-
-
-def _one_sample(model: RobotModel, state: Any, effort: Any, out: Any) -> Array | None:
-    """Accelerations of one sample in a control loop, if there is a compiled call for it.
-
-    That checks the rest of its arguments.
-    """
-    try:
-        shape, single, table = model.derived.forward[effort.shape]
-        result: Array = empty(shape) if out is None else out
-        if type(state) is ndarray and single(table, state, effort, result) == 0:
-            return result
-    except Exception:  # not ready, or not for these, which are checked elsewhere
-        pass
-    return None
 
 
 class HybridDynamics(NamedTuple):

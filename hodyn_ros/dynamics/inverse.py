@@ -10,7 +10,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy import empty, ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.dynamics import (
@@ -26,10 +25,12 @@ from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bo
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
+    EFFORTS,
     HIGHEST_ORDER,
     ClosedLoops,
     Efforts,
     Engine,
+    quick,
 )
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.program import Attachment
@@ -167,46 +168,33 @@ def inverse_dynamics(
     "An O(n)-Algorithm for the Higher-Order Kinematics and Inverse Dynamics of Serial Manipulators
     using Spatial Representation of Twists", and the papers named in the formulations.
     """
-    if type(motion) is ndarray and type(algorithm) is str and algorithm == 'auto':
-        # One sample in a control loop: the compiled call checks the rest of its arguments. (It
-        # may take other classes for plain arrays, those with masked values too.)
-        try:
-            if wrench is None:
-                shape, single, table = model.derived.efforts[motion.shape]
-                effort = empty(shape) if out is None else out
-                if single(table, motion, effort) == 0:
-                    return effort
-            elif (loaded := _loaded_sample(model, motion, wrench, out)) is not None:
-                return loaded
-        except Exception:  # not ready, or not for these, which are checked below
-            pass
+    # Types first: arrays compare element by element.
+    plain = type(algorithm) is str and type(num_threads) is int
+    if plain and algorithm == 'auto' and num_threads > 0:
+        what, loads = (EFFORTS, None) if wrench is None else _as_called(wrench)
+        effort = quick(model, what, motion, loads, out)
+        if effort is not None:
+            return effort  # type: ignore[no-any-return]
     samples = _Samples(model, motion, wrench)
     _, compute, block = _choose(model, algorithm, samples, num_threads)
     return samples.compute(compute, (samples.K - 2, model.n_joints), out, block)
 
 
-def _loaded_sample(
-    model: RobotModel, motion: Array, wrench: Any, out: Array | None
-) -> Array | None:
-    """Efforts of one sample with wrenches, None where no compiled call computes them.
-
-    What it raises means the same.
-    """
+def _as_called(wrench: Any) -> tuple[Any, Any]:
+    """What `quick` computes with some wrenches, and their values; it knows nothing of others."""
     if type(wrench) in (list, tuple) and len(wrench) == 1:
         wrench = wrench[0]
-    key: Any
     if type(wrench) is Wrench:
-        given: Any = wrench.values
-        key = (motion.shape, wrench.link, wrench.expressed_in, wrench.acting)
-    elif type(wrench) in (list, tuple) and {*map(type, wrench)} == {Wrench}:
-        links = ((item.link, item.expressed_in, item.acting) for item in wrench)
-        given = np.array([item.values for item in wrench])
-        key = (motion.shape, *chain(*links))
-    else:
-        return None
-    shape, single, table = model.derived.efforts[key]
-    effort = empty(shape) if out is None else out
-    return effort if single(table, motion, given, effort) == 0 else None
+        return (wrench.link, wrench.expressed_in, wrench.acting), wrench.values
+    if type(wrench) not in (list, tuple) or {*map(type, wrench)} != {Wrench}:
+        return None, None
+    links = ((item.link, item.expressed_in, item.acting) for item in wrench)
+    values: list[Any] = [item.values for item in wrench]
+    shape = values[0].shape
+    if any(item.shape != shape for item in values):
+        return None, None
+    together = np.array(values) if len(shape) == 2 else np.stack(values, axis=-3)
+    return (*chain(*links),), together
 
 
 def chosen_algorithm(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.closed_form import blocks, series
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.engine.engine import Term, compute, computed
+from hodyn_ros.engine.engine import Term, compute, computed, quick
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -166,14 +166,9 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     MotionError
         If the motion has a wrong shape or holds NaN or infinite values, or the result overflows.
     """
-    # One sample in a control loop: the compiled call checks the rest of its arguments.
-    try:
-        shape, single, table = model.derived.terms[name, motion.shape]  # type: ignore[union-attr]
-        result = np.empty(shape)
-        if type(motion) is np.ndarray and single(table, motion, result) == 0:
-            return result
-    except Exception:  # not ready, or not for this, which is checked below
-        pass
+    result: Array | None = quick(model, name, motion)
+    if result is not None:
+        return result
     lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3, PARTIALS: 3}.get(name, 2)
     array = motion_array(model, motion, lowest_K)
     batch, (K, n) = array.shape[:-2], array.shape[-2:]

@@ -25,19 +25,20 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import functions
+from hodyn_ros.engine import calls, functions
 from hodyn_ros.engine.body_programs import constants
+from hodyn_ros.engine.calls import Argument
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
 from hodyn_ros.engine.program import RobotProgram
-from hodyn_ros.resources import cache_directory, compiled_function, write_private
+from hodyn_ros.resources import cache_directory, write_private
 
 if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel, SingleCall
+    from hodyn_ros.model.robot import RobotModel
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
@@ -92,35 +93,35 @@ class Kernel:
             array.ctypes.data for array in (integers, numbers, self._single_scratch)
         )
         self._single_table = np.array([codes[0][0].address, *pointers], dtype=np.int64)
+        # For samples side by side in calls, under the interpreter lock.
+        self._scratch: Array | None = None
 
-    def single(
-        self,
-        *shapes: tuple[int, ...],
-        efforts: bool = False,
-        wrenches: int = 0,
-        forward: bool = False,
-    ) -> SingleCall:
-        """What computes one sample, for `Derived`.
+    def call(
+        self, *arguments: tuple[Argument, tuple[int, ...]]
+    ) -> Callable[..., bool] | None:
+        """Function for one sample or few, of arrays, that says whether the results are there.
+
+        See `calls.python_function`.
 
         Parameters
         ----------
-        *shapes : tuple of int
-            Of the results, of which the last one is that of the result proper.
-        efforts, wrenches, forward
-            See `single_call`.
+        *arguments : (Argument, tuple of int)
+            Arrays in the order in which they are given, and their shapes for one sample.
 
         Returns
         -------
-        shape : tuple of int
-            Of the last result.
-        call : callable
-        table : int
-            Address that is the first argument of the call; it holds as long as the kernel lives.
+        callable or None
+            Works as long as the kernel lives. None where there are no such functions.
         """
-        call = single_call(
-            *map(len, shapes), efforts=efforts, wrenches=min(wrenches, 2), forward=forward
-        )
-        return shapes[-1], call, int(self._single_table.ctypes.data)
+        if not calls.available():
+            return None
+        if self._scratch is None:
+            self._scratch = aligned(self.codes[1][1])
+        pointers = (array.ctypes.data for array in (*self._robot, self._scratch))
+        many = [self.codes[1][0].address, *pointers]
+        kinds, shapes = zip(*arguments)
+        table = calls.table_of(self._single_table.tolist(), many, [*shapes])
+        return calls.python_function(kinds, table, self._lanes[1])
 
     def block(self, samples: int) -> tuple[int, NDArray[np.int64], Array]:
         """What `evaluate` of this module takes for blocks of samples side by side.
@@ -273,7 +274,7 @@ if hasattr(os, 'register_at_fork'):  # a child has none of the threads
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
-# --- Calls for one sample: a fraction of a microsecond from Python ------------------------------
+# --- Calls from functions that Numba compiles ----------------------------------------------------
 
 
 @intrinsic
@@ -298,86 +299,6 @@ def evaluate(
         return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
-
-
-@register_jitable
-def _apart(read: Array, written: Array) -> Any:
-    """Whether two arrays do not overlap in memory."""
-    # Code that writes before it has read everything must not write where it reads.
-    source, target = np.int64(read.ctypes.data), np.int64(written.ctypes.data)
-    return source >= target + 8 * written.size or target >= source + 8 * read.size
-
-
-@register_jitable
-def _one_result(arguments: int, motion: Array, result: Array) -> int:
-    """Call with a motion and one result; the status is 1 where these overlap."""
-    status = 1
-    if _apart(motion, result):
-        source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
-        status = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
-    return status
-
-
-def _efforts(arguments: int, motion: Array, result: Array) -> int:
-    """Call of inverse dynamics: motion (K, n) and efforts (K-2, n)."""
-    status = 1
-    # To look at the shape here costs less than in Python.
-    if result.shape[0] == motion.shape[0] - 2 and result.shape[1] == motion.shape[1]:
-        status = _one_result(arguments, motion, result)
-    return status
-
-
-def _loaded_efforts(arguments: int, motion: Array, wrenches: Array, result: Array) -> int:
-    """Call of inverse dynamics with wrenches (K-2, 6) or (..., K-2, 6)."""
-    status = 1
-    orders, n = result.shape
-    fits = motion.shape == (orders + 2, n) and wrenches.shape[-2:] == (orders, 6)
-    if fits and _apart(wrenches, result) and _apart(motion, result):
-        status = _two_results(arguments, motion, wrenches, result)
-    return status
-
-
-def _forward(arguments: int, state: Array, effort: Array, result: Array) -> int:
-    """Call of forward dynamics: state (2, n), efforts and results (K, n)."""
-    status = 1
-    fits = state.shape == (2, result.shape[1]) and effort.shape == result.shape
-    if fits and _apart(effort, result) and _apart(state, result):
-        status = _two_results(arguments, state, effort, result)
-    return status
-
-
-@register_jitable
-def _two_results(arguments: int, motion: Array, middle: Array, result: Array) -> int:
-    """Call with a motion, a middle array and a result, whose overlaps the caller has ruled out."""
-    source, first = np.int64(motion.ctypes.data), np.int64(middle.ctypes.data)
-    second = np.int64(result.ctypes.data)
-    status: int = evaluate(arguments, source, first, second)  # type: ignore[call-arg]
-    return status
-
-
-@cache
-def single_call(
-    *dimensions: int, efforts: bool = False, wrenches: int = 0, forward: bool = False
-) -> Callable[..., int]:
-    """Call for a single sample, whose results have these numbers of dimensions.
-
-    It takes the address of a table, the motion, of shape (K, n), then for one wrench an array of
-    shape (K-2, 6), for two, or more, one of shape (..., K-2, 6), for forward dynamics the efforts,
-    and the results. That their shapes fit is the caller's business, but where efforts are given or
-    asked for it is checked. Its answer is 0 if the
-    results are there: all numbers are finite, and the only result does not overlap the motion. It
-    raises an error for arrays that are not contiguous or not of float64.
-    """
-    function: Callable[..., int] = _one_result if len(dimensions) == 1 else _two_results
-    if efforts:
-        function = _loaded_efforts if wrenches else _efforts
-    if forward:
-        function, wrenches = _forward, 1
-    given = (2, 1 + wrenches) if wrenches else (2,)
-    read = [types.Array(types.float64, count, 'C', readonly=True) for count in given]
-    written = [types.Array(types.float64, count, 'C') for count in dimensions]
-    signature = types.int64(types.int64, *read, *written)
-    return compiled_function(function, signature)
 
 
 # --- Machine code -------------------------------------------------------------------------------

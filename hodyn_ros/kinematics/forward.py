@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice
-from hodyn_ros.engine.engine import LinkResult, compute
+from hodyn_ros.engine.engine import LinkResult, compute, quick
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import (
@@ -79,14 +79,9 @@ def forward_kinematics(
     Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
     2021, section II-A; conversions between expressions by the product rule.
     """
-    # One sample in a control loop: the compiled call checks the rest of its arguments.
-    try:
-        shape, single, table = model.derived.links[link, expressed_in, motion.shape]  # type: ignore[union-attr]
-        pose, V = np.empty((4, 4)), np.empty(shape)
-        if type(motion) is np.ndarray and single(table, motion, pose, V) == 0:
-            return LinkMotion(pose, V)
-    except Exception:  # not ready, or not for this, which is checked below
-        pass
+    found = quick(model, (link, expressed_in), motion)
+    if found is not None:
+        return LinkMotion(*found)
     array = motion_array(model, motion, lowest_K=1)
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     link = link_or_tip(model, link)

@@ -30,6 +30,7 @@ from hodyn_ros import (
     RobotModel,
     Wrench,
     coriolis_matrix,
+    forward_dynamics,
     forward_kinematics,
     friction,
     generate_code,
@@ -41,7 +42,7 @@ from hodyn_ros import (
 )
 from hodyn_ros.dynamics import chosen_algorithm
 from hodyn_ros.engine import Efforts, engine_of
-from hodyn_ros.errors import MotionError
+from hodyn_ros.errors import MotionError, WrenchError
 
 pytestmark = needs_compiler
 
@@ -235,6 +236,89 @@ def test_a_result_that_overlaps_the_motion_is_refused_warm_as_cold(joints):
     for start in (2, 10):
         effort = inverse_dynamics(model, motion, out=memory[start : start + 3])
         assert np.all(relative_errors(effort, expected) <= 1e-11)
+
+
+def batched(wrench_axes):
+    """Wrenches on two links of the Panda whose values have these leading axes."""
+    values = np.random.default_rng(3).standard_normal((2, *wrench_axes, 3, 6))
+    choices = ('panda_link8', 'hybrid'), ('panda_link5', 'body', 'on_robot')
+    return [Wrench(link, v, *rest) for (link, *rest), v in zip(choices, values)]
+
+
+OF_BATCHES = {
+    'efforts': inverse_dynamics,
+    'efforts with a wrench for all': lambda model, motion: inverse_dynamics(
+        model, motion, batched(())[0]
+    ),
+    'efforts with a wrench each': lambda model, motion: inverse_dynamics(
+        model, motion, batched(motion.shape[:-2])[0]
+    ),
+    'efforts with two wrenches each': lambda model, motion: inverse_dynamics(
+        model, motion, batched(motion.shape[:-2])
+    ),
+    'forward dynamics': lambda model, motion: forward_dynamics(
+        model, motion[..., :2, :].copy(), motion[..., 2:, :].copy()
+    ),
+    'mass matrix': mass_matrix,
+    'regressor': regressor,
+    'partial derivatives': inverse_dynamics_derivatives,
+    'pose': lambda model, motion: forward_kinematics(model, motion).pose,
+    'twist': lambda model, motion: forward_kinematics(model, motion, None, 'hybrid').twist,
+}
+
+
+@pytest.mark.parametrize('name', OF_BATCHES)
+def test_leading_axes_hold_the_samples_alone(panda, name):
+    call = OF_BATCHES[name]
+    motion = random_motion(panda, 5, (2, 13, 11))
+    with_axes = [motion[0, 0, 0], motion[0, 0], motion[:, 0, :2], motion[:, :, :5], motion]
+    cold = [call(panda, np.ascontiguousarray(given)) for given in with_axes]
+    panda.warm_up(2, *(partial(call, panda, given) for given in with_axes[:1]))
+    for given, expected in zip(with_axes, cold):
+        for values in (np.ascontiguousarray(given), np.asfortranarray(given)):
+            found = call(panda, values)
+            assert found.shape == expected.shape
+            assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def test_as_many_samples_as_wrenches_are_not_mixed_up(panda):
+    motion, wrenches = random_motion(panda, 6, (2,)), batched((2,))
+    for _ in range(2):
+        together = inverse_dynamics(panda, motion, wrenches)
+        for i in range(2):
+            own = [Wrench(w.link, w.values[i], w.expressed_in, w.acting) for w in wrenches]
+            alone = inverse_dynamics(panda, motion[i], own)
+            np.testing.assert_allclose(together[i], alone, rtol=1e-10, atol=1e-10)
+        panda.warm_up(2, partial(inverse_dynamics, panda, motion[0], own))
+
+
+def test_samples_from_another_process_are_computed_as_ones_own(panda):
+    motion = random_motion(panda, 7, (3,))
+    expected = inverse_dynamics(panda, motion)
+    np.testing.assert_array_equal(
+        inverse_dynamics(panda, pickle.loads(pickle.dumps(motion))), expected
+    )
+
+
+@pytest.mark.every_case
+def test_batches_that_cannot_be_computed_are_refused_warm_as_cold(panda):
+    memory = random_motion(panda, 8, (40,))
+    motion = memory[10:20]
+    with pytest.raises(HodynError, match='shares memory'):
+        inverse_dynamics(
+            panda, motion, out=memory.ravel()[400 : 400 + 210].reshape(10, 3, 7)
+        )
+    with pytest.raises(HodynError, match=r'out has shape \(5, 6, 7\)'):
+        inverse_dynamics(panda, motion, out=np.empty((5, 6, 7)))
+    wrong = motion.copy()
+    wrong[7, 1, 2] = np.nan
+    with pytest.raises(MotionError, match=r'nan at index \(7, 1, 2\)'):
+        inverse_dynamics(panda, wrong)
+    with pytest.raises(WrenchError, match='leading axes'):
+        inverse_dynamics(panda, motion, batched((9,)))
+    with pytest.raises(MotionError, match='do not broadcast'):
+        forward_dynamics(panda, motion[:, :2].copy(), motion[:9, 2:].copy())
+    assert inverse_dynamics(panda, motion[:0]).shape == (0, 3, 7)
 
 
 @pytest.mark.parametrize('number', [0, -1, 1.5, 'two', None])
