@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics import (
     body_fixed,
@@ -21,7 +20,7 @@ from hodyn_ros.dynamics import (
     nth_order,
     spatial,
 )
-from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches, wrenches_on_bodies
+from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_on_bodies
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
@@ -33,8 +32,7 @@ from hodyn_ros.engine.engine import (
     quick,
 )
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.program import Attachment
-from hodyn_ros.errors import HodynError, MotionError, WrenchError
+from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.closed_loops import (
     ClosedMotion,
     offer_efforts,
@@ -45,13 +43,11 @@ from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kine
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     independent_efforts,
-    motion_array,
-    overflow,
-    refuse_not_finite,
 )
+from hodyn_ros.kinematics.samples import Part, Samples, is_finite
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import JointFriction
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 if TYPE_CHECKING:
@@ -175,7 +171,7 @@ def inverse_dynamics(
         effort = quick(model, what, motion, loads, out)
         if effort is not None:
             return effort  # type: ignore[no-any-return]
-    samples = _Samples(model, motion, wrench)
+    samples = Samples(model, motion, loads=loads_of(model, wrench))
     _, compute, block = _choose(model, algorithm, samples, num_threads)
     return samples.compute(compute, (samples.K - 2, model.n_joints), out, block)
 
@@ -215,7 +211,8 @@ def chosen_algorithm(
     MotionError, WrenchError, HodynError
         As `inverse_dynamics`.
     """
-    return _choose(model, algorithm, _Samples(model, motion, wrench), 1, ask=True).name
+    samples = Samples(model, motion, loads=loads_of(model, wrench))
+    return _choose(model, algorithm, samples, 1, ask=True).name
 
 
 class LinkMotionEfforts(NamedTuple):
@@ -325,7 +322,7 @@ def wrenches_in_tree(
     model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
 ) -> Array:
     """What `inter_body_wrenches` returns, for a model without closed loops."""
-    samples = _Samples(model, motion, wrench)
+    samples = Samples(model, motion, loads=loads_of(model, wrench))
     K = samples.K
     if K > 5:
         raise HodynError(
@@ -337,120 +334,13 @@ def wrenches_in_tree(
         return np.moveaxis(W, 0, 1)[:, : K - 2]
 
     compute = partial(_by_formulation, model, transmitted)
-    return samples.compute(compute, (K - 2, model.n_bodies, 6))
-
-
-# --- Samples, from what users hand over to what computes ----------------------------------------
-
-_Loads = Sequence[tuple[Wrench, Array]] | None
-"""Wrenches with their values for the samples at hand, of shape (N, K-2, 6)."""
-_Compute = Callable[[Array, Any, Array], bool]
-"""Computes samples of shape (N, K, n) with `_Loads` into an array of shape (N, ...); says whether
-motion and result are finite."""
-
-
-class _Samples:
-    """Samples of a motion of any real type, with wrenches; their values are not checked yet."""
-
-    def __init__(
-        self, model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None
-    ) -> None:
-        self._model = model
-        array = motion_array(model, motion)
-        self.K = array.shape[-2]
-        self.batch: tuple[int, ...] = array.shape[:-2]
-        self.wrenches: tuple[Wrench, ...] = ()
-        self._values: list[NDArray[Any]] = []
-        if wrench is not None:
-            self.wrenches = checked_wrenches(model, wrench, self.K - 2)
-        # Of wrenches on links that move, without their values.
-        self.links = tuple(
-            Attachment(item.link, item.expressed_in, item.acting)
-            for item in self.wrenches
-            if model.link(item.link).body != BASE
-        )
-        for item in self.wrenches:
-            shape = np.shape(item.values)[:-2]
-            try:
-                self.batch = np.broadcast_shapes(self.batch, shape)
-            except ValueError:
-                raise WrenchError(
-                    f'Wrench on {item.link!r}: the leading axes {shape} of its values do not '
-                    f'broadcast with the leading axes {array.shape[:-2]} of the motion.'
-                ) from None
-        self.N = prod(self.batch)
-        if not self.wrenches:
-            self._motion = array.reshape(self.N, *array.shape[-2:])
-        else:
-            self._motion = self._along_one_axis(array)
-            self._values = [
-                self._along_one_axis(np.asarray(w.values)) for w in self.wrenches
-            ]
-
-    def _along_one_axis(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values with their leading axes broadcast and merged, of the type that they have."""
-        if values.ndim == 2:
-            return np.broadcast_to(values, (self.N, *values.shape))
-        whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
-        return whole.reshape(-1, *values.shape[-2:])
-
-    def compute(
-        self,
-        compute: _Compute,
-        result: tuple[int, ...],
-        out: Array | None = None,
-        block: int = BLOCK,
-    ) -> Array:
-        """Compute something of every sample, of the shape `result`, block by block."""
-        shape = (*self.batch, *result)
-        if out is not None:
-            check_out(out, shape, (self._motion, *self._values), 'the motion or a wrench')
-        results = np.empty(shape) if out is None else out
-        flat = results.reshape(self.N, *result)
-        # Overflow shows in the result, which is checked; it needs no warning on the way.
-        with np.errstate(over='ignore', invalid='ignore'):
-            for start in range(0, self.N, block):
-                part = slice(start, start + block)
-                motion = np.ascontiguousarray(self._motion[part], dtype=np.float64)
-                loads: _Loads = None
-                if self.wrenches:
-                    loads = [
-                        (item, v[part]) for item, v in zip(self.wrenches, self._values)
-                    ]
-                if not compute(motion, loads, flat[part]):
-                    refuse_not_finite(self._model, motion, self.batch, start)
-                    raise overflow(motion)
-        return results
-
-
-def check_out(out: Any, shape: tuple[int, ...], read: Sequence[Any], what: str) -> None:
-    """Refusal of what results cannot be written into, with a `HodynError`.
-
-    Parameters
-    ----------
-    out : object
-        Expected is a writeable array of float64, contiguous in C order.
-    shape : tuple of int
-        That it must have.
-    read : sequence of ndarray
-        What is read meanwhile; it must not share memory with them.
-    what : str
-        Name of these for the message.
-    """
-    if not isinstance(out, np.ndarray):
-        raise HodynError(f'out is of type {type(out).__name__}, expected a NumPy array.')
-    if out.shape != shape or out.dtype != np.float64:
-        raise HodynError(
-            f'out has shape {out.shape} and elements of type {out.dtype}, expected {shape} '
-            'and float64.'
-        )
-    if not (out.flags.c_contiguous and out.flags.writeable and out.dtype.isnative):
-        raise HodynError('out must be writeable and contiguous in C order.')
-    if any(np.may_share_memory(out, array) for array in read):
-        raise HodynError(f'out shares memory with {what}.')
+    return samples.compute(compute, (K - 2, model.n_bodies, 6), block=BLOCK)
 
 
 # --- What computes ------------------------------------------------------------------------------
+
+_Compute = Callable[[Part, Array], bool]
+"""Computes samples into an array of shape (N, ...); says whether motion and result are finite."""
 
 
 class _Choice(NamedTuple):
@@ -464,7 +354,7 @@ class _Choice(NamedTuple):
 def _choose(
     model: RobotModel,
     algorithm: str,
-    samples: _Samples,
+    samples: Samples,
     num_threads: int,
     ask: bool = False,
 ) -> _Choice:
@@ -488,9 +378,7 @@ def _choose(
             _check_order(algorithm, HIGHEST_ORDER, order)
             kernel = engine.prepare(Efforts(order, links, ENGINE[algorithm]))
     if kernel is not None:
-        compute = partial(kernel.evaluate, num_threads=int(num_threads))
-        if kernel.wrench_size or not kernel.friction:
-            compute = partial(_by_kernel, model, kernel, int(num_threads))
+        compute = partial(_by_kernel, model, kernel, int(num_threads))
         return _Choice(kernel.name, compute, COMPILED_BLOCK)
     if algorithm == 'auto':
         algorithm = 'nth_order'
@@ -514,7 +402,7 @@ def _choose(
 
 
 def _choose_closed(
-    model: RobotModel, samples: _Samples, ask: bool, through: _Choice
+    model: RobotModel, samples: Samples, ask: bool, through: _Choice
 ) -> _Choice:
     """Compiled code of a robot with closed loops if there is some, else `through` its tree."""
     order, kernel = samples.K - 3, None
@@ -523,7 +411,7 @@ def _choose_closed(
         kernel = model.kept(Engine).kernel(loops, 0 if ask else samples.N)
     if kernel is None or not kernel.friction:
         return through
-    if not (samples.wrenches or ask):
+    if not (samples.links or ask):
         offer_efforts(model, order, kernel)
     closed = partial(_closed, model, kernel, through.compute)
     return _Choice(kernel.name, closed, COMPILED_BLOCK)
@@ -539,96 +427,71 @@ def _check_order(algorithm: str, highest: int, order: int) -> None:
 
 
 def _through_loops(
-    model: RobotModel, of_tree: _Compute, motion: Array, loads: _Loads, results: Array
+    model: RobotModel, of_tree: _Compute, part: Part, results: Array
 ) -> bool:
     """Compute samples of a robot with closed loops by what computes those of its tree."""
-    if not np.all(np.isfinite(motion)):
+    if not is_finite(part.motion):
         return False
-    closed = ClosedMotion(model, motion)
+    closed = ClosedMotion(model, part.motion)
     efforts = np.empty((*results.shape[:2], closed.motion.shape[-1]))
-    finite = of_tree(closed.motion, loads, efforts)
+    finite = of_tree(part._replace(motion=closed.motion), efforts)
     results[...] = closed.efforts(efforts)[0]
     return finite
 
 
 def _closed(
-    model: RobotModel,
-    kernel: Kernel,
-    through: _Compute,
-    motion: Array,
-    loads: _Loads,
-    results: Array,
+    model: RobotModel, kernel: Kernel, through: _Compute, part: Part, results: Array
 ) -> bool:
     """Compute samples of a robot with closed loops by compiled code, or `through` its tree."""
-    assert model.closure is not None
-    if not np.all(np.isfinite(motion)):
+    if not is_finite(part.motion):
         return False
-    whole = with_closed_positions(model, motion)
-    packed = _packed(model.closure.tree, loads) if kernel.wrench_size else None
-    if whole is not None and kernel.evaluate(whole, packed, results):
+    whole = with_closed_positions(model, part.motion)
+    if whole is not None and kernel.evaluate(whole, part.packed(), results):
         return True
-    return through(motion, loads, results)  # not closed, or where the factors are not good
-
-
-def _packed(model: RobotModel, loads: _Loads) -> Array:
-    """Wrenches on links that move, side by side as they are given."""
-    moving = [values for item, values in loads or () if model.link(item.link).body != BASE]
-    return np.ascontiguousarray(np.stack(moving, axis=1), dtype=np.float64)
+    return through(part, results)  # not closed, or where the factors are not good
 
 
 def _by_formulation(
     model: RobotModel,
     compute: Callable[[Array, Mapping[int, Array]], Array],
-    motion: Array,
-    loads: _Loads,
+    part: Part,
     results: Array,
 ) -> bool:
     """Compute samples by a function of the joint motions of bodies and the wrenches on them."""
-    if not np.all(np.isfinite(motion)):
+    if not is_finite(part.motion):
         return False
-    coordinates = body_coordinates(model, motion)
-    results[...] = compute(coordinates, wrenches_on_bodies(model, coordinates, loads or ()))
-    return bool(np.all(np.isfinite(results)))
+    coordinates = body_coordinates(model, part.motion)
+    applied = wrenches_on_bodies(model, coordinates, part.loads)
+    results[...] = compute(coordinates, applied)
+    return is_finite(results)
 
 
 def _by_kernel(
-    model: RobotModel,
-    kernel: Kernel,
-    num_threads: int,
-    motion: Array,
-    loads: _Loads,
-    efforts: Array,
+    model: RobotModel, kernel: Kernel, num_threads: int, part: Part, efforts: Array
 ) -> bool:
     """Compute samples by compiled code, with wrenches and friction that it does not include."""
-    packed = None
-    if kernel.wrench_size:
-        if kernel.name == COMPILED_TREE:
-            moving = [pair for pair in loads or () if model.link(pair[0].link).body != BASE]
-            packed = _on_bodies(model, motion, moving)
-        else:
-            packed = _packed(model, loads)
-    finite = kernel.evaluate(motion, packed, efforts, num_threads)
+    loaded = kernel.wrench_size and kernel.name == COMPILED_TREE
+    packed = _on_bodies(model, part) if loaded else part.packed()
+    finite = kernel.evaluate(part.motion, packed, efforts, num_threads)
     if finite and not kernel.friction:
-        for start in range(0, len(motion), BLOCK):
-            part = slice(start, start + BLOCK)
-            efforts[part] += friction_efforts(model, motion[part])
-        finite = bool(np.all(np.isfinite(efforts)))
+        for start in range(0, len(efforts), BLOCK):
+            block = slice(start, start + BLOCK)
+            efforts[block] += friction_efforts(model, part.motion[block])
+        finite = is_finite(efforts)
     return finite
 
 
-def _on_bodies(
-    model: RobotModel, motion: Array, wrenches: Sequence[tuple[Wrench, Array]]
-) -> Array:
+def _on_bodies(model: RobotModel, part: Part) -> Array:
     """Wrench on every body in the axes of its frame of the engine."""
-    orders = motion.shape[1] - 2
-    packed = np.zeros((len(motion), model.n_bodies, orders, 6))
+    motion = part.motion
+    packed = np.zeros((len(motion), model.n_bodies, motion.shape[1] - 2, 6))
     poses = frames_of(model).poses
     for start in range(0, len(motion), BLOCK):
-        part = slice(start, start + BLOCK)
-        block = [(wrench, values[part]) for wrench, values in wrenches]
-        applied = wrenches_on_bodies(model, body_coordinates(model, motion[part]), block)
+        which = slice(start, start + BLOCK)
+        block = [(link, values[which]) for link, values in part.loads]
+        applied = wrenches_on_bodies(model, body_coordinates(model, motion[which]), block)
         for i, W in applied.items():
-            packed[part, i] = W @ se3.Ad(poses[i])
+            packed[which, i] = W @ se3.Ad(poses[i])
     return packed.reshape(len(motion), -1)
 
 

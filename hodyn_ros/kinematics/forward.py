@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,12 +16,11 @@ from hodyn_ros.kinematics.joints import (
     body_coordinates,
     body_poses,
     body_twists,
-    checked_result,
+    checked_motion,
     hybrid_from_body,
     link_or_tip,
-    motion_array,
-    refuse_not_finite,
 )
+from hodyn_ros.kinematics.samples import Part, Samples, is_finite
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import EXPRESSIONS
@@ -82,24 +80,26 @@ def forward_kinematics(
     found = quick(model, (link, expressed_in), motion)
     if found is not None:
         return LinkMotion(*found)
-    array = motion_array(model, motion, lowest_K=1)
+    samples = Samples(model, motion, lowest_K=1)
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     link = link_or_tip(model, link)
     if model.closure is not None:
+        array = checked_motion(model, motion, lowest_K=1)
         return forward_kinematics(*opened(model, array), link, expressed_in)
     body, _ = model.link(link)
-    batch, (K, n) = array.shape[:-2], array.shape[-2:]
-    samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
-    pose, V = np.empty((len(samples), 4, 4)), np.empty((len(samples), K - 1, 6))
-    if body == BASE or not compute(
-        model, LinkResult(link, expressed_in, K), samples, pose, V
-    ):
-        refuse_not_finite(model, array)
-        with np.errstate(over='ignore', invalid='ignore'):
-            pose, V = _link_motion(model, samples, link, expressed_in)
-        for result in (pose, V):
-            checked_result(result, array)
-    return LinkMotion(pose.reshape(*batch, 4, 4), V.reshape(*batch, K - 1, 6))
+    request = LinkResult(link, expressed_in, samples.K)
+    pose = np.empty((samples.N, 4, 4))
+
+    def find(part: Part, V: Array) -> bool:
+        if body != BASE and compute(model, request, part.motion, pose, V):
+            return True
+        if not is_finite(part.motion):
+            return False
+        pose[...], V[...] = _link_motion(model, part.motion, link, expressed_in)
+        return is_finite(pose) and is_finite(V)
+
+    V = samples.compute(find, (samples.K - 1, 6))
+    return LinkMotion(samples.shaped(pose), V)
 
 
 def _link_motion(

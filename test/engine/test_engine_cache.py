@@ -104,6 +104,8 @@ def test_no_machine_code_is_taken_from_where_everyone_can_write(tmp_path, name):
 def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypatch):
     from hodyn_ros.engine import kernels
 
+    # The code of calls, which all robots share, has another place.
+    RobotModel.from_urdf('panda').warm_up(0)
     monkeypatch.setenv('NUMBA_CACHE_DIR', str(tmp_path))
     folder = tmp_path / 'hodyn_ros'
 
