@@ -17,6 +17,7 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
+from hodyn_ros.engine.code_cache import LoadedCode
 from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, loop
 
 MOST_SAMPLES = 256
@@ -172,8 +173,6 @@ def _new_function() -> Callable[..., Callable[..., bool]]:
 @cache
 def _method(arguments: tuple[Argument, ...], width: int) -> tuple[_Method, object]:
     """Method of CPython for such arguments, with its code, for as long as the process runs."""
-    from hodyn_ros.engine.kernels import LoadedCode
-
     made_from = repr([tuple(argument) for argument in arguments]), MOST_SAMPLES, width
     code = LoadedCode(made_from, partial(call_module, arguments, width))
     return _Method(b'evaluate', code.address, _FASTCALL, None), code

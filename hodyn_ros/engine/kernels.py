@@ -1,27 +1,14 @@
-"""Kernels: machine code for one robot, its calls for one sample and for batches.
-
-Modules for LLVM are written, and compiled for this processor. That takes some tenths of a second,
-so machine code is kept on disk. An entry is named by the hash of what it was made from (the
-programs, the files that write modules, the processor, the compiler), so it is never out of date,
-and starts with the hash of its content, so a damaged one is not run. Those that have not been used
-for longest are removed.
-"""
+"""Kernels: machine code for one robot, its calls for few samples and for batches."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -32,23 +19,16 @@ from hodyn_ros.checks import Array
 from hodyn_ros.engine import calls, functions
 from hodyn_ros.engine.body_programs import constants
 from hodyn_ros.engine.calls import Argument
+from hodyn_ros.engine.code_cache import LoadedCode, vector_width
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
+from hodyn_ros.engine.llvm import EVALUATE, INTEGER, INTEGERS
 from hodyn_ros.engine.program import RobotProgram
-from hodyn_ros.resources import cache_directory, write_private
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
-
-CACHE_SIZE = 32 * 2**20
-"""Largest size of the cache on disk [bytes]: code of some hundred robots."""
-
-_DIGEST_SIZE = 32
-# Others may keep other files in the directory.
-_ENTRY = re.compile(r'[0-9a-f]{64}\.o|hodyn_\w+\.tmp')
 
 # Releases the interpreter lock while it runs. The arguments are those of `llvm.EVALUATE`.
 _BLOCKS = ctypes.CFUNCTYPE(
@@ -299,142 +279,3 @@ def evaluate(
         return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
-
-
-# --- Machine code -------------------------------------------------------------------------------
-
-
-def vector_width() -> int:
-    """Doubles in one vector register of this processor."""
-    features = llvm.get_host_cpu_features()
-    return 8 if features.get('avx512f') else 4 if features.get('avx') else 2
-
-
-class LoadedCode:
-    """Machine code of a module, given back with the object.
-
-    Parameters
-    ----------
-    made_from : tuple
-        All that decides what the module is, beside the files of this folder; written as text it
-        is the same in every process.
-    write : callable
-        Writes the module, with the function `ENTRY`, where no code is kept.
-
-    Attributes
-    ----------
-    address : int
-        Of this function.
-    """
-
-    def __init__(
-        self, made_from: tuple[str, int, int], write: Callable[[], ir.Module]
-    ) -> None:
-        code = _machine_code(made_from, write)
-        # It owns what is added to it.
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), _target())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-        self.address: int = self._engine.get_function_address(ENTRY)
-
-
-def _machine_code(made_from: tuple[str, int, int], write: Callable[[], ir.Module]) -> bytes:
-    """Object file of a module, compiled or taken from the cache."""
-    path = _cache_file(made_from)
-    code = _from_cache(path) if path else None
-    if code is not None:
-        return code
-    target = _target()
-    # Programs come optimized; what is left to do is the code generator's work.
-    module = llvm.parse_assembly(str(write()))
-    module.triple = target.triple
-    module.data_layout = str(target.target_data)
-    module.verify()
-    compiled: bytes = target.emit_object(module)
-    if path:
-        _into_cache(path, compiled)
-    return compiled
-
-
-def _target() -> llvm.TargetMachine:
-    """Make a target machine; an execution engine owns, and in the end frees, the one it gets."""
-    _initialize()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        reloc='pic',
-        codemodel='jitdefault',
-    )
-
-
-@cache
-def _initialize() -> None:
-    """LLVM made ready for this processor, with sine and cosine of the C library by name."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    library = ctypes.CDLL(None)
-    for name, function in (('hodyn_sine', 'sin'), ('hodyn_cosine', 'cos')):
-        pointer = ctypes.cast(getattr(library, function), ctypes.c_void_p)
-        llvm.add_symbol(name, pointer.value)
-
-
-def _cache_file(made_from: tuple[str, int, int]) -> Path | None:
-    """Entry of a module in the cache; None if there is no place for one."""
-    directory = cache_directory()
-    if directory is None or _WRITERS is None:
-        return None
-    features = llvm.get_host_cpu_features().flatten()
-    compiler = (llvmlite.__version__, llvm.get_host_cpu_name(), features)
-    name = hashlib.sha256(repr((made_from, _WRITERS, compiler)).encode()).hexdigest()
-    return directory / f'{name}.o'
-
-
-def _hash_of_writers() -> str | None:
-    """Hash of the files that write modules; None if they cannot be read."""
-    digest = hashlib.sha256()
-    paths = sorted(Path(__file__).parent.glob('*.py'))
-    try:
-        for path in paths:
-            digest.update(path.read_bytes())
-    except OSError:
-        return None
-    return digest.hexdigest() if paths else None
-
-
-# Found as they are imported: later they may have changed on disk.
-_WRITERS = _hash_of_writers()
-
-
-def _from_cache(path: Path) -> bytes | None:
-    """Object file of an entry; None if there is none or it is damaged. It counts as used now."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    with suppress(OSError):
-        os.utime(path)  # the time of its last use
-    digest, code = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
-    return code if hashlib.sha256(code).digest() == digest else None
-
-
-def _into_cache(path: Path, code: bytes) -> None:
-    """Entry for an object file, behind the hash of its content; older ones make room."""
-    with suppress(OSError):  # where it cannot be kept it is compiled again next time
-        write_private(path, hashlib.sha256(code).digest() + code)
-        _evict(path.parent)
-
-
-def _evict(directory: Path) -> None:
-    """Remove the entries that have not been used for longest; other processes may do so too."""
-    found = []
-    for path in directory.iterdir():
-        if _ENTRY.fullmatch(path.name):
-            with suppress(OSError):
-                status = path.stat()
-                found.append((status.st_mtime_ns, status.st_size, path))
-    size = 0
-    for _, one, path in sorted(found, reverse=True):
-        size += one
-        if size > CACHE_SIZE:
-            path.unlink(missing_ok=True)
