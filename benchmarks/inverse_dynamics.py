@@ -149,6 +149,8 @@ class Kernel(NamedTuple):
     together: bool = True
     """Whether samples are computed side by side in the vector registers, or one by one."""
     threads: int = 1
+    single: bool = False
+    """Whether in single precision, a motion that is of it, too."""
 
     def __call__(self, case: Case) -> list[Contestant]:
         """Contestant for a case."""
@@ -156,13 +158,15 @@ class Kernel(NamedTuple):
             raise NotInstalled(str(unavailable()))
         if self.form != COMPILED_TREE and case.model.n_bodies > MOST_BODIES:
             raise NotInstalled(f'straight-line code is for up to {MOST_BODIES} bodies')
-        made = engine_of(case.model).prepare(Efforts(2, (), self.form))
+        made = engine_of(case.model).prepare(Efforts(2, (), self.form, self.single))
         assert made is not None
-        efforts = np.empty((len(case.motion), 3, case.n))
+        dtype = np.float32 if self.single else np.float64
+        motion = case.motion.astype(dtype)
+        efforts = np.empty((len(motion), 3, case.n), dtype)
         options = {} if self.together else {'together': False}
 
         def run() -> None:
-            made.evaluate(case.motion, None, efforts, self.threads, **options)
+            made.evaluate(motion, None, efforts, self.threads, **options)
 
         samples = len(case.motion)
         return [Contestant(self.name, 2, samples, run, lambda: efforts, self.threads)]
@@ -214,6 +218,8 @@ OURS: dict[str, Maker] = {
             Kernel('hodyn_ros any tree, batch', COMPILED_TREE),
             Kernel('hodyn_ros this robot, one by one', COMPILED_ROBOT, together=False),
             Kernel('hodyn_ros this robot, batch', COMPILED_ROBOT),
+            Kernel('hodyn_ros any tree, single', COMPILED_TREE, single=True),
+            Kernel('hodyn_ros this robot, single', COMPILED_ROBOT, single=True),
             Kernel('hodyn_ros any tree, 2 threads', COMPILED_TREE, threads=2),
             Kernel('hodyn_ros this robot, 2 threads', COMPILED_ROBOT, threads=2),
         )

@@ -89,11 +89,14 @@ class Efforts(NamedTuple):
         Which wrenches there are; their values are data.
     form : str or None
         `COMPILED_ROBOT` or `COMPILED_TREE`; None: the one that suits the robot.
+    single : bool
+        Whether motion, wrenches and efforts are of float32, and computed in it.
     """
 
     order: int
     wrenches: tuple[Attachment, ...] = ()
     form: str | None = None
+    single: bool = False
 
     def make(self, model: RobotModel) -> Kernel | None:
         """Kernel; None for orders that are left to NumPy."""
@@ -101,7 +104,9 @@ class Efforts(NamedTuple):
             return None
         from hodyn_ros.engine import kernels, robot_program
         from hodyn_ros.engine.frames import frames_of
+        from hodyn_ros.engine.llvm import DOUBLE, SINGLE
 
+        kind = SINGLE if self.single else DOUBLE
         if (
             self.form == COMPILED_ROBOT
             or self.form is None
@@ -112,13 +117,13 @@ class Efforts(NamedTuple):
             if self.form is None and (self.wrenches or model.friction):
                 alone = robot_program.robot_program(model, frames_of(model), self.order)
             if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
-                return kernels.robot_kernel(model, whole)
-        return kernels.tree_kernel(model, self.order, bool(self.wrenches))
+                return kernels.robot_kernel(model, whole, kind)
+        return kernels.tree_kernel(model, self.order, bool(self.wrenches), kind)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
         """Kept call for few samples, by the wrenches if there are some."""
         as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
-        if self.form is None and kernel.friction and as_given:
+        if self.form is None and kernel.friction and as_given and not self.single:
             n, many = model.n_joints, len(self.wrenches)
             given: list[tuple[str, tuple[int, ...]]] = [
                 ('motion', (self.order + 3, n)),

@@ -21,7 +21,7 @@ from hodyn_ros.engine.body_programs import constants
 from hodyn_ros.engine.calls import Argument
 from hodyn_ros.engine.code_cache import LoadedCode, vector_width
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.llvm import EVALUATE, INTEGER, INTEGERS
+from hodyn_ros.engine.llvm import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
 from hodyn_ros.engine.program import RobotProgram
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Kernel:
     Parameters
     ----------
     codes : list of (LoadedCode, int)
-        With doubles of workspace, for one sample and for as many as `vector_width`.
+        With doubles of workspace, for one sample and for many side by side.
     integers, numbers : ndarray
         The robot, where it is not folded into the codes.
     name : str
@@ -51,6 +51,8 @@ class Kernel:
         How many numbers a sample has in the wrenches.
     friction : bool
         Whether that of the joints, if there is any, is included.
+    lanes : tuple of int
+        Samples that each code computes together.
     """
 
     def __init__(
@@ -61,13 +63,14 @@ class Kernel:
         name: str,
         wrench_size: int,
         friction: bool,
+        lanes: tuple[int, int],
     ) -> None:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
         self._robot = integers, numbers
         self.codes = codes
-        self._lanes = (1, vector_width())
+        self._lanes = lanes
         self._single_scratch = aligned(codes[0][1])
         pointers = (
             array.ctypes.data for array in (integers, numbers, self._single_scratch)
@@ -165,33 +168,37 @@ class Kernel:
         return status == 0
 
 
-def robot_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
+def robot_kernel(model: RobotModel, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
     code = functions.RobotCode.of(model, robot)
-    text = repr(code)
-    codes = [
-        LoadedCode(
-            (text, lanes, width), partial(functions.robot_module, code, lanes, width)
-        )
-        for lanes in (1, width)
-    ]
-    sizes = [functions.robot_scratch(code, lanes, width) for lanes in (1, width)]
+    text = f'{kind} {code!r}'
+    codes = []
+    for lanes in lanes_of(kind):
+        write = partial(functions.robot_module, code, lanes, width, kind)
+        size = functions.robot_scratch(code, lanes, width)
+        codes.append((LoadedCode((text, lanes, width), write), size))
     wrench_size = 0 if robot.middle.written else robot.middle.size
     none = np.zeros(0, dtype=np.int64), np.zeros(0)
-    return Kernel(
-        list(zip(codes, sizes)), *none, 'compiled_robot', wrench_size, robot.friction
-    )
+    name, friction = 'compiled_robot', robot.friction
+    return Kernel(codes, *none, name, wrench_size, friction, lanes_of(kind))
 
 
-def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
+def lanes_of(kind: ir.Type) -> tuple[int, int]:
+    """Samples that codes compute together: one, and as many as the vector registers take."""
+    return 1, vector_width() * 8 // size_of(kind)
+
+
+def tree_kernel(
+    model: RobotModel, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
+) -> Kernel:
     """Kernel of the efforts that loops over the bodies of any robot.
 
     If it is loaded, `Kernel.evaluate` takes a wrench on each body, (order + 1) rows of 6: on the
     environment, in the axes of the body's frame of the engine, see `frames.Frames.poses`.
     """
     wrench_size = 6 * (order + 1) * model.n_bodies if loaded else 0
-    return _loops_kernel(model, 'efforts', order, loaded, wrench_size)
+    return _loops_kernel(model, 'efforts', order, loaded, wrench_size, kind)
 
 
 def articulated_kernel(model: RobotModel, order: int) -> Kernel:
@@ -200,7 +207,12 @@ def articulated_kernel(model: RobotModel, order: int) -> Kernel:
 
 
 def _loops_kernel(
-    model: RobotModel, what: str, order: int, loaded: bool, middle_size: int
+    model: RobotModel,
+    what: str,
+    order: int,
+    loaded: bool,
+    middle_size: int,
+    kind: ir.Type = DOUBLE,
 ) -> Kernel:
     """Kernel of `tree_kernel` or `articulated_kernel`, its model given as data."""
     frames = frames_of(model)
@@ -213,11 +225,12 @@ def _loops_kernel(
     base = np.zeros(loops.layout.size)
     base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
     numbers = np.concatenate([base, rows.ravel(), model.offset])
-    width = vector_width()
-    codes = [_tree_code(what, order, loaded, lanes, width) for lanes in (1, width)]
-    sizes = [functions.tree_scratch(model, loops, lanes, width) for lanes in (1, width)]
+    codes = []
+    for lanes in lanes_of(kind):
+        size = functions.tree_scratch(model, loops, lanes, vector_width())
+        codes.append((_tree_code(what, order, loaded, lanes, kind), size))
     robot = integers, numbers, 'compiled_tree', middle_size, not model.friction
-    return Kernel(list(zip(codes, sizes)), *robot)
+    return Kernel(codes, *robot, lanes_of(kind))
 
 
 @cache
@@ -229,11 +242,13 @@ def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
 
 
 @cache
-def _tree_code(what: str, order: int, loaded: bool, lanes: int, width: int) -> LoadedCode:
+def _tree_code(
+    what: str, order: int, loaded: bool, lanes: int, kind: ir.Type
+) -> LoadedCode:
     """Code of such loops, loaded once for all robots."""
-    loops = _loops(what, order, loaded)
-    write = partial(functions.tree_module, loops, lanes, width)
-    return LoadedCode((repr(loops), lanes, width), write)
+    loops, width = _loops(what, order, loaded), vector_width()
+    write = partial(functions.tree_module, loops, lanes, width, kind)
+    return LoadedCode((f'{kind} {loops!r}', lanes, width), write)
 
 
 def aligned(count: int) -> Array:

@@ -19,6 +19,7 @@ from hodyn_ros.typing import Array
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
 
+ALL = slice(None)
 Loads = Sequence[tuple[Attachment, NDArray[Any]]]
 """Wrenches with their values, of shape (..., orders, 6)."""
 
@@ -29,7 +30,7 @@ def is_finite(values: Array) -> bool:
 
 
 class Part(NamedTuple):
-    """N samples; all arrays but those of the loads are contiguous and of float64."""
+    """N samples; all arrays but those of the loads are contiguous and of one type of floats."""
 
     motion: Array
     """Shape (N, K, n)."""
@@ -45,7 +46,7 @@ class Part(NamedTuple):
         if not rows:
             return None
         together = np.concatenate(rows, axis=1) if len(rows) > 1 else rows[0]
-        return np.ascontiguousarray(together, dtype=np.float64)
+        return np.ascontiguousarray(together, dtype=self.motion.dtype)
 
 
 class Samples:
@@ -109,10 +110,10 @@ class Samples:
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
         return whole.reshape(self.N, *values.shape[-2:])
 
-    def part(self, which: slice) -> Part:
+    def part(self, which: slice, dtype: type[np.floating[Any]] = np.float64) -> Part:
         """Some of the samples."""
         motion, *others = (
-            np.ascontiguousarray(values[which], dtype=np.float64)
+            np.ascontiguousarray(values[which], dtype=dtype)
             for values in (self._motion, *self._others)
         )
         return Part(motion, others, [(link, values[which]) for link, values in self._loads])
@@ -120,7 +121,7 @@ class Samples:
     @cached_property
     def whole(self) -> Part:
         """All samples."""
-        return self.part(slice(None))
+        return self.part(ALL)
 
     def compute(
         self,
@@ -128,6 +129,7 @@ class Samples:
         result: tuple[int, ...],
         out: Array | None = None,
         block: int | None = None,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> Array:
         """Result of every sample.
 
@@ -141,6 +143,8 @@ class Samples:
             Where it is written.
         block : int, optional
             How many samples are computed together; by default all.
+        dtype : type
+            Of the parts and the result.
 
         Raises
         ------
@@ -151,33 +155,33 @@ class Samples:
         """
         shape = (*self.batch, *result)
         if out is not None:
-            _check_out(out, shape)
+            _check_out(out, shape, np.dtype(dtype))
             read = (self._motion, *self._others, *(values for _, values in self._loads))
             if any(np.may_share_memory(out, values) for values in read):
                 raise HodynError(
                     'out shares memory with what is read: the motion, efforts or a wrench.'
                 )
-        results = np.empty(shape) if out is None else out
+        results = np.empty(shape, dtype) if out is None else out
         flat = results.reshape(self.N, *result)
         for start in range(0, self.N, block or max(self.N, 1)):
             which = slice(start, start + block if block else None)
-            part = self.part(which) if block else self.whole
             # Overflow shows in the result, which is checked; it needs no warning on the way.
             with np.errstate(over='ignore', invalid='ignore'):
+                part = self.part(which, dtype) if block else self.whole
                 finite = compute(part, flat[which])
             if not finite:
-                self.refuse(part, start)
+                self.refuse(which)
         return results
 
-    def refuse_not_finite(self, part: Part | None = None, first: int = 0) -> None:
-        """Refuse motions that hold NaN or infinite values, in a part that begins with `first`."""
-        motion = (part or self.whole).motion
-        refuse_not_finite(self._model, motion, self.batch, first)
+    def refuse_not_finite(self, which: slice = ALL) -> None:
+        """Refuse motions that hold NaN or infinite values, among some of the samples."""
+        motion = self.part(which).motion
+        refuse_not_finite(self._model, motion, self.batch, which.start or 0)
 
-    def refuse(self, part: Part | None = None, first: int = 0) -> NoReturn:
+    def refuse(self, which: slice = ALL) -> NoReturn:
         """Refuse motions whose result is not finite, see `refuse_not_finite`."""
-        self.refuse_not_finite(part, first)
-        raise overflow((part or self.whole).motion)
+        self.refuse_not_finite(which)
+        raise overflow(self.part(which).motion)
 
     def shaped(self, result: Array) -> Array:
         """Result (N, ...) with the leading axes that were given."""
@@ -205,14 +209,14 @@ def _broadcast(motion: Array, others: Sequence[Array], loads: Loads) -> tuple[in
     return batch
 
 
-def _check_out(out: Any, shape: tuple[int, ...]) -> None:
-    """Refusal of what is no writeable array of float64, contiguous in C order, of a shape."""
+def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refusal of what is no writeable array of a type and shape, contiguous in C order."""
     if not isinstance(out, np.ndarray):
         raise HodynError(f'out is of type {type(out).__name__}, expected a NumPy array.')
-    if out.shape != shape or out.dtype != np.float64:
+    if out.shape != shape or out.dtype != dtype:
         raise HodynError(
             f'out has shape {out.shape} and elements of type {out.dtype}, expected {shape} '
-            'and float64.'
+            f'and {dtype}.'
         )
     if not (out.flags.c_contiguous and out.flags.writeable and out.dtype.isnative):
         raise HodynError('out must be writeable and contiguous in C order.')

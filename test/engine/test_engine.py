@@ -336,6 +336,78 @@ def test_overflow_of_a_joint_that_does_not_move_the_link_is_no_error(panda):
     np.testing.assert_allclose(found.twist, expected.twist, atol=1e-14)
 
 
+# --- Single precision ---------------------------------------------------------------------------
+
+
+@forms
+@pytest.mark.parametrize('seed, wrenches', [(301, 0), (302, 2), (305, 1)])
+def test_single_precision_is_as_good_as_documented(form, seed, wrenches):
+    robot, model = random_tree(seed, 0.25)
+    cases = random_wrenches(2, robot.links[1 : 1 + wrenches], 5, (70,)) if wrenches else ()
+    given = [Wrench(*case) for case in cases]
+    motion = random_motion(model, 1, (70,)).astype(np.float32)
+    double = inverse_dynamics(model, motion, given, form)
+    assert double.dtype == np.float64
+    single = inverse_dynamics(model, motion, given, form, dtype=np.float32)
+    assert single.dtype == np.float32
+    assert np.all(relative_errors(single, double) <= 1e-6)
+    for N in (0, 1, 7, 15, 16, 17, 33):
+        which = [
+            Wrench(w.link, w.values[:N], *rest) for w, (_, _, *rest) in zip(given, cases)
+        ]
+        part = inverse_dynamics(model, motion[:N], which, form, dtype='float32')
+        scale = np.abs(single).max(axis=(0, 2))[:, None]
+        assert np.all(np.abs(part - single[:N]) <= 1e-6 * scale)
+
+
+def test_single_precision_has_friction_and_rounds_what_only_double_precision_computes(
+    panda,
+):
+    law = friction.Stribeck(0.6, 0.3, 0.1) + friction.Coulomb(0.5, 1e-3)
+    rough = panda.with_friction(dict.fromkeys(panda.joint_names, law))
+    own = panda.with_friction(
+        {panda.joint_names[0]: law, panda.joint_names[1]: Quadratic()}
+    )
+    loops = RobotModel.from_urdf('five_bar')
+    for model, algorithm in (
+        (rough, 'engine'),
+        (own, 'compiled_tree'),
+        (panda, 'nth_order'),
+        (loops, 'auto'),
+    ):
+        motion = 0.1 * random_motion(model, 4, (2, 20))
+        motion = motion.astype(np.float32)
+        double = inverse_dynamics(model, motion, algorithm=algorithm)
+        single = inverse_dynamics(model, motion, algorithm=algorithm, dtype=np.float32)
+        assert single.dtype == np.float32 and single.shape == double.shape
+        assert np.abs(single - double).max() <= 1e-6 * np.abs(double).max()
+
+
+@pytest.mark.parametrize('algorithm', ['engine', 'nth_order'])
+def test_what_single_precision_cannot_hold_is_refused(panda, algorithm):
+    motion = random_motion(panda, 4, (20,))
+    for k, large in ((2, 1e300), (1, 1e30)):
+        given = motion.copy()
+        given[11, k, 3] = large
+        with pytest.raises(
+            MotionError, match=f'overflows.*motion {large:.0e}'.replace('+', '.')
+        ):
+            inverse_dynamics(panda, given, algorithm=algorithm, dtype=np.float32)
+    given[11, 1, 3] = np.nan
+    with pytest.raises(MotionError, match=r'nan at index \(11, 1, 3\)'):
+        inverse_dynamics(panda, given, algorithm=algorithm, dtype=np.float32)
+    with pytest.raises(HodynError, match='of type float64, expected .* and float32'):
+        out = np.empty((20, 3, 7))
+        inverse_dynamics(panda, motion, algorithm=algorithm, out=out, dtype=np.float32)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('dtype', [int, np.float16, None, 'single precision', 3])
+def test_other_types_of_numbers_are_refused(panda, dtype):
+    with pytest.raises(HodynError, match='dtype is .*expected numpy.float64 or'):
+        inverse_dynamics(panda, random_motion(panda), dtype=dtype)
+
+
 # --- What is chosen -----------------------------------------------------------------------------
 
 
