@@ -177,6 +177,10 @@ CALLS = {
 }
 
 
+class PlainArray(np.ndarray):
+    """What is an array, but not of NumPy's own class."""
+
+
 @pytest.mark.parametrize('name', CALLS)
 def test_motions_of_all_kinds_of_arrays_are_taken_warm_as_cold(cold, name):
     call = CALLS[name]
@@ -184,6 +188,8 @@ def test_motions_of_all_kinds_of_arrays_are_taken_warm_as_cold(cold, name):
     expected = call(cold, motion)
     read_only = motion.copy()
     read_only.setflags(write=False)
+    unaligned = np.frombuffer(b' ' + motion.tobytes(), np.uint8)[1:].view(motion.dtype)
+    unaligned = unaligned.reshape(motion.shape)
     for _ in range(2):
         for given in (
             motion.astype(np.float32),
@@ -193,6 +199,8 @@ def test_motions_of_all_kinds_of_arrays_are_taken_warm_as_cold(cold, name):
             np.asfortranarray(motion),
             read_only,
             np.repeat(motion, 2, axis=-1)[..., ::2],
+            unaligned,
+            motion.view(PlainArray),
         ):
             found = call(cold, given)
             assert found.dtype == np.float64 and found.flags.c_contiguous
