@@ -14,11 +14,11 @@ from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import Term, computed
 from hodyn_ros.engine.program import PARTIALS
+from hodyn_ros.kinematics.arguments import Arguments, Batch
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, velocity_partials
 from hodyn_ros.kinematics.joints import (
     checked_result,
 )
-from hodyn_ros.kinematics.samples import Part, Samples
 from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -70,13 +70,13 @@ def inverse_dynamics_derivatives(
         return _of_loops(model, motion, wrench)
     if wrench is None:
         return along(model, motion, PARTIALS)
-    given = Samples(model, motion, loads=loads_of(model, wrench))
+    given = Arguments(model, motion, loads=loads_of(model, wrench))
     if not given.links:
         found = along(model, motion, PARTIALS)
         return np.broadcast_to(found, (*given.batch, *found.shape[-4:])).copy()
     term = Term(PARTIALS, given.K, given.links)
 
-    def find(part: Part, found: Array) -> bool:
+    def find(part: Batch, found: Array) -> bool:
         return computed(model, term, part.motion, part.packed(), found)
 
     return given.compute(find, term.shape(model))
@@ -89,7 +89,7 @@ def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
 
         sum_k G^T P_k binomial(k, j) G^(k-j)  +  binomial(m, j) (dG^T/du Q)^(m-j).
     """
-    given = Samples(model, motion, loads=loads_of(model, wrench))
+    given = Arguments(model, motion, loads=loads_of(model, wrench))
     given.refuse_not_finite()
     part, K, orders = given.whole, given.K, given.K - 2
     closed = ClosedMotion(model, part.motion)

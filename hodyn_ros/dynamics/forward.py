@@ -34,8 +34,8 @@ from hodyn_ros.engine.engine import (
 )
 from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.joints import motion_array, overflow
-from hodyn_ros.kinematics.samples import Part, Samples, is_finite
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -110,7 +110,7 @@ def forward_dynamics(
     m, n = given.whole.others[0].shape[1:]
     request = _request(model, algorithm, BodyDynamics(FORWARD, m, given.links))
 
-    def find(part: Part, found: Array) -> bool:
+    def find(part: Batch, found: Array) -> bool:
         if compute(model, request, part.motion, part.packed(), found):
             return True
         if not is_finite(part.motion):
@@ -225,7 +225,7 @@ def given_efforts(
     wrench: Any,
     others: Sequence[Array] = (),
     K: int = 2,
-) -> Samples:
+) -> Arguments:
     """State and efforts that fit each other, checked.
 
     Parameters
@@ -265,11 +265,11 @@ def given_efforts(
             'K = m + 2 derivatives of the positions for m of the efforts.'
         )
     loads = loads_of(model, wrench, count)
-    return Samples(model, array, 2, (efforts, *others), loads, base_moves=bool(others))
+    return Arguments(model, array, 2, (efforts, *others), loads, base_moves=bool(others))
 
 
 def _order_by_order(
-    model: RobotModel, part: Part, motion: Array, free: Sequence[int]
+    model: RobotModel, part: Batch, motion: Array, free: Sequence[int]
 ) -> Array:
     """Recursion of the orders with `inverse_dynamics` and `mass_matrix`.
 

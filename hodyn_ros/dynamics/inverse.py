@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy import float64
 from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics import (
@@ -34,6 +35,7 @@ from hodyn_ros.engine.engine import (
 )
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.errors import HodynError, MotionError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import (
     ClosedMotion,
     offer_efforts,
@@ -45,7 +47,6 @@ from hodyn_ros.kinematics.joints import (
     body_coordinates,
     independent_efforts,
 )
-from hodyn_ros.kinematics.samples import Part, Samples, is_finite
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import JointFriction
 from hodyn_ros.model.robot import RobotModel
@@ -173,12 +174,12 @@ def inverse_dynamics(
     """
     # Types first: arrays compare element by element.
     plain = type(algorithm) is str and type(num_threads) is int
-    if plain and algorithm == 'auto' and num_threads > 0 and dtype is np.float64:
+    if plain and algorithm == 'auto' and num_threads > 0 and dtype is float64:
         what, loads = (EFFORTS, None) if wrench is None else _as_called(wrench)
         effort = quick(model, what, motion, loads, out)
         if effort is not None:
             return effort  # type: ignore[no-any-return]
-    samples = Samples(model, motion, loads=loads_of(model, wrench))
+    samples = Arguments(model, motion, loads=loads_of(model, wrench))
     kind = _precision(dtype)
     choice = _choose(model, algorithm, samples, num_threads, kind is np.float32)
     shape = samples.K - 2, model.n_joints
@@ -229,7 +230,7 @@ def chosen_algorithm(
     MotionError, WrenchError, HodynError
         As `inverse_dynamics`.
     """
-    samples = Samples(model, motion, loads=loads_of(model, wrench))
+    samples = Arguments(model, motion, loads=loads_of(model, wrench))
     return _choose(model, algorithm, samples, 1, ask=True).name
 
 
@@ -340,7 +341,7 @@ def wrenches_in_tree(
     model: RobotModel, motion: ArrayLike, wrench: Wrench | Sequence[Wrench] | None = None
 ) -> Array:
     """What `inter_body_wrenches` returns, for a model without closed loops."""
-    samples = Samples(model, motion, loads=loads_of(model, wrench))
+    samples = Arguments(model, motion, loads=loads_of(model, wrench))
     K = samples.K
     if K > 5:
         raise HodynError(
@@ -357,7 +358,7 @@ def wrenches_in_tree(
 
 # --- What computes ------------------------------------------------------------------------------
 
-_Compute = Callable[[Part, Array], bool]
+_Compute = Callable[[Batch, Array], bool]
 """Computes samples into an array of shape (N, ...); says whether motion and result are finite."""
 
 
@@ -372,7 +373,7 @@ class _Choice(NamedTuple):
 def _choose(
     model: RobotModel,
     algorithm: str,
-    samples: Samples,
+    samples: Arguments,
     num_threads: int,
     single: bool = False,
     ask: bool = False,
@@ -428,7 +429,7 @@ def _choose(
 def _rounded(choice: _Choice) -> _Choice:
     """The same for parts and results of float32, computed in float64."""
 
-    def compute(part: Part, results: Array) -> bool:
+    def compute(part: Batch, results: Array) -> bool:
         efforts = np.empty(results.shape)
         motion = part.motion.astype(np.float64)
         finite = choice.compute(part._replace(motion=motion), efforts)
@@ -439,7 +440,7 @@ def _rounded(choice: _Choice) -> _Choice:
 
 
 def _choose_closed(
-    model: RobotModel, samples: Samples, ask: bool, through: _Choice
+    model: RobotModel, samples: Arguments, ask: bool, through: _Choice
 ) -> _Choice:
     """Compiled code of a robot with closed loops if there is some, else `through` its tree."""
     order, kernel = samples.K - 3, None
@@ -464,7 +465,7 @@ def _check_order(algorithm: str, highest: int, order: int) -> None:
 
 
 def _through_loops(
-    model: RobotModel, of_tree: _Compute, part: Part, results: Array
+    model: RobotModel, of_tree: _Compute, part: Batch, results: Array
 ) -> bool:
     """Compute samples of a robot with closed loops by what computes those of its tree."""
     if not is_finite(part.motion):
@@ -477,7 +478,7 @@ def _through_loops(
 
 
 def _closed(
-    model: RobotModel, kernel: Kernel, through: _Compute, part: Part, results: Array
+    model: RobotModel, kernel: Kernel, through: _Compute, part: Batch, results: Array
 ) -> bool:
     """Compute samples of a robot with closed loops by compiled code, or `through` its tree."""
     if not is_finite(part.motion):
@@ -491,7 +492,7 @@ def _closed(
 def _by_formulation(
     model: RobotModel,
     compute: Callable[[Array, Mapping[int, Array]], Array],
-    part: Part,
+    part: Batch,
     results: Array,
 ) -> bool:
     """Compute samples by a function of the joint motions of bodies and the wrenches on them."""
@@ -504,7 +505,7 @@ def _by_formulation(
 
 
 def _by_kernel(
-    model: RobotModel, kernel: Kernel, num_threads: int, part: Part, efforts: Array
+    model: RobotModel, kernel: Kernel, num_threads: int, part: Batch, efforts: Array
 ) -> bool:
     """Compute samples by compiled code, with wrenches and friction that it does not include."""
     loaded = kernel.wrench_size and kernel.name == COMPILED_TREE
@@ -518,7 +519,7 @@ def _by_kernel(
     return finite
 
 
-def _on_bodies(model: RobotModel, part: Part) -> Array:
+def _on_bodies(model: RobotModel, part: Batch) -> Array:
     """Wrench on every body in the axes of its frame of the engine."""
     motion = part.motion
     packed = np.zeros((len(motion), model.n_bodies, motion.shape[1] - 2, 6))

@@ -26,13 +26,13 @@ from hodyn_ros.engine.program import (
     WEIGHT,
 )
 from hodyn_ros.errors import MotionError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     selection_of,
     stacked,
 )
-from hodyn_ros.kinematics.samples import Part, Samples, is_finite
 from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
@@ -167,13 +167,13 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     if result is not None:
         return result
     lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3, PARTIALS: 3}.get(name, 2)
-    samples = Samples(model, motion, lowest_K)
+    samples = Arguments(model, motion, lowest_K)
     find = _of_tree if model.closure is None else _of_loops
     shape = Term(name, samples.K).shape(model)
     return samples.compute(partial(find, model, name), shape)
 
 
-def _of_tree(model: RobotModel, name: str, part: Part, found: Array) -> bool:
+def _of_tree(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     """Quantity of the joints of a tree; says whether motion and quantity are finite."""
     motion, K = part.motion, part.motion.shape[1]
     if name in (REGRESSOR, PARTIALS):
@@ -190,7 +190,7 @@ def _of_tree(model: RobotModel, name: str, part: Part, found: Array) -> bool:
     return is_finite(found)
 
 
-def _of_loops(model: RobotModel, name: str, part: Part, found: Array) -> bool:
+def _of_loops(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     """Quantity of the independent joints of closed loops, from that of their tree."""
     motion = part.motion
     if not is_finite(motion):

@@ -20,11 +20,11 @@ from hodyn_ros.dynamics.wrenches import Wrench, loads_of
 from hodyn_ros.engine.engine import BodyDynamics, computed
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, Loads
 from hodyn_ros.kinematics.closed_loops import through_tree
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import checked_link_motion, hybrid_from
 from hodyn_ros.kinematics.joints import motion_array
-from hodyn_ros.kinematics.samples import Loads, Part, Samples
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import RobotModel
@@ -99,13 +99,13 @@ def moving_base_inverse_dynamics(
     array = motion_array(model, motion)
     base = _body_twist(model, base, expressed_in, array.shape[-2] - 1)
     loads = loads_of(model, wrench)
-    given = Samples(model, array, others=base, loads=loads, base_moves=True)
+    given = Arguments(model, array, others=base, loads=loads, base_moves=True)
     if model.closure is not None:
         given.refuse_not_finite()
     return MovingBaseEfforts(*(given.shaped(part).copy() for part in _needed(model, given)))
 
 
-def _needed(model: RobotModel, given: Samples) -> tuple[Array, Array]:
+def _needed(model: RobotModel, given: Arguments) -> tuple[Array, Array]:
     """Joint efforts and wrench on the base, of its twist and -g in its axes."""
     tree, whole, of_independent = through_tree(model, given.whole.motion)
     request = BodyDynamics(MOVING, given.K - 2, given.links)
@@ -189,7 +189,7 @@ def floating_base_forward_dynamics(
     return FloatingBaseMotion(found[..., 6:].copy(), found[..., :6].copy())
 
 
-def _order_by_order(model: RobotModel, part: Part, found: Array) -> None:
+def _order_by_order(model: RobotModel, part: Batch, found: Array) -> None:
     """Accelerations of base and joints from what `moving_base_inverse_dynamics` computes.
 
     As in `forward`, with a matrix that comes column by column, at rest and without weight.
@@ -206,7 +206,7 @@ def _order_by_order(model: RobotModel, part: Part, found: Array) -> None:
         return [(link, values[:, : K - 2]) for link, values in part.loads]
 
     def needed(model: RobotModel, motion: Array, *base: Array, loads: Any = None) -> Array:
-        own = Samples(model, motion, others=base, loads=loads, base_moves=True)
+        own = Arguments(model, motion, others=base, loads=loads, base_moves=True)
         effort, wrench = _needed(model, own)
         return np.concatenate([wrench, effort], axis=-1).reshape(*own.batch, -1, size)
 
@@ -226,7 +226,7 @@ def _order_by_order(model: RobotModel, part: Part, found: Array) -> None:
         twist[:, k + 1], motion[:, k + 2] = found[:, k, :6], found[:, k, 6:]
 
 
-def _refuse_singular(model: RobotModel, part: Part, request: BodyDynamics) -> None:
+def _refuse_singular(model: RobotModel, part: Batch, request: BodyDynamics) -> None:
     """Refuse mass matrices that are singular: of the joints, or together with the base.
 
     Whether that of the base is shows at rest, where nothing overflows.

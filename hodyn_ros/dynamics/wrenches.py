@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import check_choice, finite_array
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import ModelError, WrenchError
+from hodyn_ros.kinematics.arguments import Loads
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_poses,
     body_twists,
     stacked,
 )
-from hodyn_ros.kinematics.samples import Loads
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import BASE, RobotModel
@@ -127,7 +127,7 @@ def loads_of(
     wrenches: Wrench | Sequence[Wrench] | None,
     orders: int | None = None,
 ) -> Callable[[int], Loads]:
-    """Wrenches as `Samples` takes them, checked to have so many orders, by default K - 2."""
+    """Wrenches as `Arguments` takes them, checked to have so many orders, by default K - 2."""
 
     def checked(K: int) -> Loads:
         listed = checked_wrenches(model, wrenches, K - 2 if orders is None else orders)

@@ -24,7 +24,7 @@ MOST_SAMPLES = 256
 """Samples in a call, at most: more of them are computed without the interpreter lock."""
 
 
-class Argument(NamedTuple):
+class ArrayArgument(NamedTuple):
     """An array that a call takes.
 
     Attributes
@@ -140,7 +140,7 @@ def table_of(
 
 
 def python_function(
-    arguments: tuple[Argument, ...], table: NDArray[np.int64], width: int
+    arguments: tuple[ArrayArgument, ...], table: NDArray[np.int64], width: int
 ) -> Callable[..., bool]:
     """Function of NumPy arrays, True if the results are there.
 
@@ -150,7 +150,7 @@ def python_function(
 
     Parameters
     ----------
-    arguments : tuple of Argument
+    arguments : tuple of ArrayArgument
     table : ndarray
         Of `table_of`; kept with the function, but not what it points to.
     width : int
@@ -171,7 +171,7 @@ def _new_function() -> Callable[..., Callable[..., bool]]:
 
 
 @cache
-def _method(arguments: tuple[Argument, ...], width: int) -> tuple[_Method, object]:
+def _method(arguments: tuple[ArrayArgument, ...], width: int) -> tuple[_Method, object]:
     """Method of CPython for such arguments, with its code, for as long as the process runs."""
     made_from = repr([tuple(argument) for argument in arguments]), MOST_SAMPLES, width
     code = LoadedCode(made_from, partial(call_module, arguments, width))
@@ -238,12 +238,12 @@ def whole(value: int) -> ir.Constant:
     return ir.Constant(INTEGER, value)
 
 
-def call_module(arguments: tuple[Argument, ...], width: int) -> ir.Module:
+def call_module(arguments: tuple[ArrayArgument, ...], width: int) -> ir.Module:
     """Module with a function of CPython's vector call.
 
     Parameters
     ----------
-    arguments : tuple of Argument
+    arguments : tuple of ArrayArgument
         In the order in which they are given.
     width : int
         Samples that the second code computes together.
@@ -293,7 +293,7 @@ def call_module(arguments: tuple[Argument, ...], width: int) -> ir.Module:
 
 
 def _checked(
-    writer: _CallWriter, array: ir.Value, argument: Argument
+    writer: _CallWriter, array: ir.Value, argument: ArrayArgument
 ) -> tuple[ir.Value, ir.Value]:
     """Number of leading axes of an array of the right kind, and the address of its shape."""
     flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if argument.written else 0)
@@ -312,7 +312,7 @@ def _checked(
 
 def _require_apart(
     writer: _CallWriter,
-    arguments: tuple[Argument, ...],
+    arguments: tuple[ArrayArgument, ...],
     data: list[ir.Value],
     sizes: list[ir.Value],
 ) -> None:
@@ -329,7 +329,7 @@ def _require_apart(
 
 def _computed(
     writer: _CallWriter,
-    arguments: tuple[Argument, ...],
+    arguments: tuple[ArrayArgument, ...],
     data: list[ir.Value],
     sizes: list[ir.Value],
     samples: ir.Value,

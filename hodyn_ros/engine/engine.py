@@ -353,12 +353,12 @@ def _keep(
 
     Given are the arrays of `llvm.EVALUATE` that it takes, with their shapes for one sample.
     """
-    from hodyn_ros.engine.calls import Argument
+    from hodyn_ros.engine.calls import ArrayArgument
 
     if given[0][1][0] > MOST_DERIVATIVES:
         return  # those who check the motion ask whether so many are meant
     written = ('result', 'middle') if writes_middle else ('result',)
-    arguments = [(Argument(x, len(shape), x in written), shape) for x, shape in given]
+    arguments = [(ArrayArgument(x, len(shape), x in written), shape) for x, shape in given]
     call = kernel.call(*arguments)
     if call is not None:
         first = given[1][1] if writes_middle else None
@@ -388,12 +388,13 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     try:
         given = first.shape
         shape, before, call = model.derived.calls[what, given[-2]]
-        result = empty(given[:-2] + shape) if out is None else out
+        lead = given[:-2]
+        result = empty(lead + shape if lead else shape) if out is None else out
         if before is not None:
-            second = empty(given[:-2] + before)
+            second = empty(lead + before)
+            return (second, result) if call(first, second, result) else None
         done = call(first, result) if second is None else call(first, second, result)
-        if done:
-            return result if before is None else (second, result)
+        return result if done else None
     except Exception:
         pass
     return None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import calls, functions
 from hodyn_ros.engine.body_programs import constants
-from hodyn_ros.engine.calls import Argument
+from hodyn_ros.engine.calls import ArrayArgument
 from hodyn_ros.engine.code_cache import LoadedCode, vector_width
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
@@ -80,7 +80,7 @@ class Kernel:
         self._scratch: Array | None = None
 
     def call(
-        self, *arguments: tuple[Argument, tuple[int, ...]]
+        self, *arguments: tuple[ArrayArgument, tuple[int, ...]]
     ) -> Callable[..., bool] | None:
         """Function for one sample or few, of arrays, that says whether the results are there.
 
@@ -88,7 +88,7 @@ class Kernel:
 
         Parameters
         ----------
-        *arguments : (Argument, tuple of int)
+        *arguments : (ArrayArgument, tuple of int)
             Arrays in the order in which they are given, and their shapes for one sample.
 
         Returns

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.checks import Array, check_choice
 from hodyn_ros.engine.engine import LinkResult, compute, quick
 from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
@@ -20,7 +21,6 @@ from hodyn_ros.kinematics.joints import (
     hybrid_from_body,
     link_or_tip,
 )
-from hodyn_ros.kinematics.samples import Part, Samples, is_finite
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import EXPRESSIONS
@@ -80,7 +80,7 @@ def forward_kinematics(
     found = quick(model, (link, expressed_in), motion)
     if found is not None:
         return LinkMotion(*found)
-    samples = Samples(model, motion, lowest_K=1)
+    samples = Arguments(model, motion, lowest_K=1)
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     link = link_or_tip(model, link)
     if model.closure is not None:
@@ -90,7 +90,7 @@ def forward_kinematics(
     request = LinkResult(link, expressed_in, samples.K)
     pose = np.empty((samples.N, 4, 4))
 
-    def find(part: Part, V: Array) -> bool:
+    def find(part: Batch, V: Array) -> bool:
         if body != BASE and compute(model, request, part.motion, pose, V):
             return True
         if not is_finite(part.motion):

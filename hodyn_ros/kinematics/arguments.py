@@ -1,4 +1,4 @@
-"""Samples: what public functions are given, with any leading axes, as computations take it."""
+"""Arguments of public functions, with any leading axes, as computations take them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_finite(values: Array) -> bool:
     return bool(np.isfinite(values).all())
 
 
-class Part(NamedTuple):
+class Batch(NamedTuple):
     """N samples; all arrays but those of the loads are contiguous and of one type of floats."""
 
     motion: Array
@@ -49,7 +49,7 @@ class Part(NamedTuple):
         return np.ascontiguousarray(together, dtype=self.motion.dtype)
 
 
-class Samples:
+class Arguments:
     """Motion of a robot, other arrays and wrenches, of which all have the same leading axes.
 
     Parameters
@@ -110,22 +110,24 @@ class Samples:
         whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
         return whole.reshape(self.N, *values.shape[-2:])
 
-    def part(self, which: slice, dtype: type[np.floating[Any]] = np.float64) -> Part:
+    def part(self, which: slice, dtype: type[np.floating[Any]] = np.float64) -> Batch:
         """Some of the samples."""
         motion, *others = (
             np.ascontiguousarray(values[which], dtype=dtype)
             for values in (self._motion, *self._others)
         )
-        return Part(motion, others, [(link, values[which]) for link, values in self._loads])
+        return Batch(
+            motion, others, [(link, values[which]) for link, values in self._loads]
+        )
 
     @cached_property
-    def whole(self) -> Part:
+    def whole(self) -> Batch:
         """All samples."""
         return self.part(ALL)
 
     def compute(
         self,
-        compute: Callable[[Part, Array], bool],
+        compute: Callable[[Batch, Array], bool],
         result: tuple[int, ...],
         out: Array | None = None,
         block: int | None = None,
