@@ -372,6 +372,25 @@ def _inspection(module: ir.Module, width: int, kind: ir.Type) -> ir.Function:
     return function
 
 
+def _square(writer: LaneWriter, pairs: list[tuple[ir.Value, ir.Value]]) -> None:
+    """Write the transposition of a square: from where to where its rows go."""
+    side = len(pairs)
+    row = LaneWriter(writer.builder, side, writer.kind)
+    rows = [row.load_lanes(source) for source, _ in pairs]
+    # Its halves are exchanged, then quarters, and so on.
+    distance = side
+    while distance := distance // 2:
+        moved = [side - distance if lane & distance else 0 for lane in range(side)]
+        for i in (i for i in range(side) if not i & distance):
+            pair = rows[i], rows[i + distance]
+            for shift in (0, distance):
+                taken = [lane + shift + more for lane, more in enumerate(moved)]
+                mask = ir.Constant(ir.VectorType(ir.IntType(32), side), taken)
+                rows[i + shift] = writer.builder.shuffle_vector(*pair, mask)
+    for value, (_, target) in zip(rows, pairs):
+        row.store_lanes(value, target)
+
+
 def _transpose(
     writer: LaneWriter, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
 ) -> None:
@@ -379,33 +398,22 @@ def _transpose(
     builder, lanes = writer.builder, writer.lanes
     per_row = ir.Constant(INTEGER, lanes)
     size = builder.sdiv(count, per_row)
-    tiles = builder.sdiv(size, per_row)
-
-    def places(first: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
-        """From where to where the rows of a square go whose first element is given."""
-        sample, pairs = writer.at(samples, first), []
-        element = writer.at(elements, builder.mul(first, per_row))
-        for k in range(lanes):
-            pairs.append((sample, writer.at(element, k * lanes)))
-            sample = writer.at(sample, size)
-        return [pair[::-1] for pair in pairs] if back else pairs
-
-    # Squares of as many elements as lanes: their halves are exchanged, then quarters, and so on.
-    with loop(builder, tiles) as tile:
-        pairs = places(builder.mul(tile, per_row))
-        rows = [writer.load_lanes(source) for source, _ in pairs]
-        distance = lanes
-        while distance := distance // 2:
-            moved = [lanes - distance if lane & distance else 0 for lane in range(lanes)]
-            for i in (i for i in range(lanes) if not i & distance):
-                pair = rows[i], rows[i + distance]
-                for shift in (0, distance):
-                    taken = [lane + shift + more for lane, more in enumerate(moved)]
-                    mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), taken)
-                    rows[i + shift] = builder.shuffle_vector(*pair, mask)
-        for row, (_, target) in zip(rows, pairs):
-            writer.store_lanes(row, target)
-    done = builder.mul(tiles, per_row)
+    done: ir.Value = ir.Constant(INTEGER, 0)
+    # Squares, of which small ones take what large ones leave over.
+    for side in [side for side in (16, 8, 4) if side <= lanes] or [lanes]:
+        per_tile = ir.Constant(INTEGER, side)
+        tiles = builder.sdiv(builder.sub(size, done), per_tile)
+        with loop(builder, tiles) as tile:
+            first = builder.add(done, builder.mul(tile, per_tile))
+            sample = writer.at(samples, first)
+            element = writer.at(elements, builder.mul(first, per_row))
+            for group in range(0, lanes, side):
+                pairs = []
+                for k in range(side):
+                    pairs.append((sample, writer.at(element, k * lanes + group)))
+                    sample = writer.at(sample, size)
+                _square(writer, [pair[::-1] for pair in pairs] if back else pairs)
+        done = builder.add(done, builder.mul(tiles, per_tile))
     with loop(builder, builder.sub(size, done)) as rest:
         place = writer.at(elements, builder.mul(builder.add(done, rest), per_row))
         pointer = writer.at(samples, builder.add(done, rest))
