@@ -145,9 +145,9 @@ def inverse_dynamics(
         Threads that share a large batch among them; compiled code only.
     dtype : {numpy.float64, numpy.float32}
         Of the result, and of what is computed. float32 is for batches: compiled code takes about
-        0.65 of the time if the motion is of float32, too. Beside float64, with the same motion, the
-        errors of random robots with up to 30 joints are below 1e-6 of the largest effort of each
-        order in the batch. Closed loops and formulations are computed in float64 and rounded.
+        0.65 of the time if the motion is of float32, too. Beside float64, with the same motion,
+        the errors of random robots with up to 30 joints are below 1e-6 of the largest effort of
+        each order in the batch. Closed loops and formulations are computed in float64 and rounded.
 
     Returns
     -------
