@@ -30,7 +30,7 @@ from benchmarks.peers import (
 )
 from benchmarks.tables import Benchmark, Picture, Table, microseconds, say
 from benchmarks.timing import Contestant, Effort, NotInstalled, Timing, race
-from hodyn_ros import generate_code, inverse_dynamics
+from hodyn_ros import RobotModel, generate_code, inverse_dynamics
 from hodyn_ros.dynamics.inverse import FORMULATIONS
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
@@ -47,6 +47,7 @@ Maker = Callable[[Case], list[Contestant]]
 # Ratios are to the first of these that takes part.
 YARDSTICKS = ('Pinocchio C++ rnea', 'pin.rnea from Python')
 SAMPLES_FROM_PYTHON = 100
+SMALL_BATCHES = (16, 64)
 # A formulation in NumPy is a hundred times as slow as compiled code.
 SAMPLES_OF_FORMULATIONS = 512
 LARGEST_GENERATED = 28  # joints, beyond which the compiler takes too long
@@ -117,6 +118,27 @@ def from_python(case: Case) -> list[Contestant]:
     ]
 
 
+def small_batches(case: Case) -> list[Contestant]:
+    """Contestants of the public function for as many samples a call as a planner looks ahead."""
+    case.model.warm_up()
+    found: list[Contestant] = []
+    for count in SMALL_BATCHES:
+        last = min(max(count, SAMPLES_FROM_PYTHON), len(case.motion))
+        parts = [case.motion[k : k + count] for k in range(0, last, count)]
+        name = f'hodyn_ros from Python, {count} a call'
+        found.append(_of_parts(name, case.model, parts))
+    return found
+
+
+def _of_parts(name: str, model: RobotModel, parts: list[Array]) -> Contestant:
+    latest: list[Array] = []
+
+    def run() -> None:
+        latest[:] = [inverse_dynamics(model, part) for part in parts]
+
+    return Contestant(name, 2, sum(map(len, parts)), run, lambda: np.concatenate(latest))
+
+
 class Kernel(NamedTuple):
     """Contestant of a kernel of the engine, on the batch."""
 
@@ -126,6 +148,8 @@ class Kernel(NamedTuple):
     together: bool = True
     """Whether samples are computed side by side in the vector registers, or one by one."""
     threads: int = 1
+    single: bool = False
+    """Whether in single precision, a motion that is of it, too."""
 
     def __call__(self, case: Case) -> list[Contestant]:
         """Contestant for a case."""
@@ -133,13 +157,15 @@ class Kernel(NamedTuple):
             raise NotInstalled(str(unavailable()))
         if self.form != COMPILED_TREE and case.model.n_bodies > MOST_BODIES:
             raise NotInstalled(f'straight-line code is for up to {MOST_BODIES} bodies')
-        made = engine_of(case.model).prepare(Efforts(2, (), self.form))
+        made = engine_of(case.model).prepare(Efforts(2, (), self.form, self.single))
         assert made is not None
-        efforts = np.empty((len(case.motion), 3, case.n))
+        dtype = np.float32 if self.single else np.float64
+        motion = case.motion.astype(dtype)
+        efforts = np.empty((len(motion), 3, case.n), dtype)
         options = {} if self.together else {'together': False}
 
         def run() -> None:
-            made.evaluate(case.motion, None, efforts, self.threads, **options)
+            made.evaluate(motion, None, efforts, self.threads, **options)
 
         samples = len(case.motion)
         return [Contestant(self.name, 2, samples, run, lambda: efforts, self.threads)]
@@ -194,6 +220,8 @@ OURS: dict[str, Maker] = {
             Kernel('hodyn_ros any tree, batch', COMPILED_TREE),
             Kernel('hodyn_ros this robot, one by one', COMPILED_ROBOT, together=False),
             Kernel('hodyn_ros this robot, batch', COMPILED_ROBOT),
+            Kernel('hodyn_ros any tree, single', COMPILED_TREE, single=True),
+            Kernel('hodyn_ros this robot, single', COMPILED_ROBOT, single=True),
             Kernel('hodyn_ros any tree, 2 threads', COMPILED_TREE, threads=2),
             Kernel('hodyn_ros this robot, 2 threads', COMPILED_ROBOT, threads=2),
         )
@@ -253,6 +281,7 @@ SECTIONS = {
             'JAX': jax_jet.contestants,
             'MuJoCo from Python': mujoco_inverse.from_python,
             'hodyn_ros from Python': from_python,
+            'hodyn_ros small batches': small_batches,
             'hodyn_ros batch': batch,
             **OURS,
         },

@@ -15,6 +15,9 @@ from hodyn_ros.typing import Array as Array
 
 T = TypeVar('T', bound=np.generic)
 
+MOST_DERIVATIVES = 10
+"""Rows of a motion without leading axes; more are taken for samples in their place."""
+
 
 def first_true(where: NDArray[np.bool_]) -> tuple[int, ...] | None:
     """Index of the first element that is true; None if none is.

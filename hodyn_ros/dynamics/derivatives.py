@@ -9,18 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.dynamics.forward import DynamicsInputs
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import along
-from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import Term, computed
 from hodyn_ros.engine.program import PARTIALS
+from hodyn_ros.kinematics.arguments import Arguments, Batch
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, velocity_partials
 from hodyn_ros.kinematics.joints import (
-    checked_motion,
     checked_result,
-    motion_array,
-    overflow,
 )
 from hodyn_ros.lie.leibniz import products
 from hodyn_ros.model.robot import RobotModel
@@ -73,16 +70,16 @@ def inverse_dynamics_derivatives(
         return _of_loops(model, motion, wrench)
     if wrench is None:
         return along(model, motion, PARTIALS)
-    array = np.asarray(motion_array(model, motion, 3), dtype=np.float64)
-    given = DynamicsInputs(model, array, (), array.shape[-2] - 2, wrench)
+    given = Arguments(model, motion, loads=loads_of(model, wrench))
     if not given.links:
-        return along(model, motion, PARTIALS)
-    term = Term(PARTIALS, array.shape[-2], given.links)
-    result = np.empty((given.N, *term.shape(model)))
-    if not computed(model, term, given.motion, given.packed(), result):
-        given.refuse_not_finite()
-        raise overflow(array)
-    return result.reshape(*given.batch, *result.shape[1:])
+        found = along(model, motion, PARTIALS)
+        return np.broadcast_to(found, (*given.batch, *found.shape[-4:])).copy()
+    term = Term(PARTIALS, given.K, given.links)
+
+    def find(part: Batch, found: Array) -> bool:
+        return computed(model, term, part.motion, part.packed(), found)
+
+    return given.compute(find, term.shape(model))
 
 
 def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
@@ -92,13 +89,14 @@ def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
 
         sum_k G^T P_k binomial(k, j) G^(k-j)  +  binomial(m, j) (dG^T/du Q)^(m-j).
     """
-    array = checked_motion(model, motion)
-    given = DynamicsInputs(model, array, (), array.shape[-2] - 2, wrench)
-    closed, orders, K = ClosedMotion(model, given.motion), given.count, given.count + 2
-    tree, wrenches = closure_of(model).tree, given.wrenches(orders)
+    given = Arguments(model, motion, loads=loads_of(model, wrench))
+    given.refuse_not_finite()
+    part, K, orders = given.whole, given.K, given.K - 2
+    closed = ClosedMotion(model, part.motion)
+    tree, wrenches = closure_of(model).tree, wrenches_of(part.loads, orders)
     P = inverse_dynamics_derivatives(tree, closed.motion, wrenches)
     Q = inverse_dynamics(tree, closed.motion, wrenches)
-    G, turning = closed.G(K), velocity_partials(model, given.motion, orders)
+    G, turning = closed.G(K), velocity_partials(model, part.motion, orders)
     of_Q = products(
         [np.swapaxes(dG, -1, -2) for dG in turning],
         [*np.moveaxis(Q, 1, 0)[:, :, None, :, None]],
@@ -107,8 +105,8 @@ def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
     for j in range(K):
         terms = [comb(k, j) * (P[..., k, :] @ G[k - j][:, None]) for k in range(j, K)]
         by_tree = np.moveaxis(np.sum(terms, axis=0), 1, 0)
-        for m, part in enumerate(closed.projected([*by_tree])):
+        for m, block in enumerate(closed.projected([*by_tree])):
             if j <= m:
-                part = part + comb(m, j) * np.swapaxes(of_Q[m - j][..., 0], -1, -2)
-            result[:, m, :, j] = part
-    return checked_result(result, array).reshape(*given.batch, *result.shape[1:])
+                block = block + comb(m, j) * np.swapaxes(of_Q[m - j][..., 0], -1, -2)
+            result[:, m, :, j] = block
+    return given.shaped(checked_result(result, part.motion))

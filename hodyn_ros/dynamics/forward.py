@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import check_choice, finite_array
-from hodyn_ros.dynamics.inverse import check_out, inverse_dynamics
+from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import mass_matrix
-from hodyn_ros.dynamics.wrenches import Wrench, checked_wrenches
+from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import (
     COMPILED_ROBOT,
     COMPILED_TREE,
@@ -32,10 +30,12 @@ from hodyn_ros.engine.engine import (
     compute,
     computed,
     engine_of,
+    quick,
 )
-from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR, Attachment
+from hodyn_ros.engine.program import FORWARD, MASS_MATRIX, SINGULAR
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
-from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finite
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
+from hodyn_ros.kinematics.joints import motion_array, overflow
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -102,28 +102,29 @@ def forward_dynamics(
     section 7.3, with the time derivatives of Mueller and Kumar 2021 by Leibniz's rule.
     """
     if wrench is None and algorithm == 'auto':
-        found = _one_sample(model, state, effort, out)
+        found = quick(model, FORWARD, effort, state, out)
         if found is not None:
-            return found
+            return found  # type: ignore[no-any-return]
     check_choice('algorithm', algorithm, ALGORITHMS, HodynError)
     given = given_efforts(model, state, effort, wrench)
-    shape = (*given.batch, given.count, model.n_joints)
-    if out is not None:
-        check_out(out, shape, (given.motion,), 'the state')
-    result = empty(shape) if out is None else out
-    flat = result.reshape(given.N, *shape[-2:])
-    request = _request(model, algorithm, given)
-    if not compute(model, request, given.motion, given.packed(*given.others), flat):
-        given.refuse_not_finite()
-        motion = np.zeros((given.N, given.count + 2, model.n_joints))
-        motion[:, :2] = given.motion
-        flat[...] = _order_by_order(model, given, motion, range(model.n_joints))[:, 2:]
-    return result
+    m, n = given.whole.others[0].shape[1:]
+    request = _request(model, algorithm, BodyDynamics(FORWARD, m, given.links))
+
+    def find(part: Batch, found: Array) -> bool:
+        if compute(model, request, part.motion, part.packed(), found):
+            return True
+        if not is_finite(part.motion):
+            return False
+        motion = np.zeros((len(found), m + 2, n))
+        motion[:, :2] = part.motion
+        found[...] = _order_by_order(model, part, motion, range(n))[:, 2:]
+        return True
+
+    return given.compute(find, (m, n), out)
 
 
-def _request(model: RobotModel, algorithm: str, given: DynamicsInputs) -> BodyDynamics:
+def _request(model: RobotModel, algorithm: str, request: BodyDynamics) -> BodyDynamics:
     """What the engine is asked for; its kernel is made at once for an algorithm by name."""
-    request = BodyDynamics(FORWARD, given.count, given.links)
     if algorithm == 'articulated_bodies' and not request.loops(model):
         raise HodynError(
             'Articulated bodies compute up to four derivatives of the accelerations without '
@@ -133,21 +134,6 @@ def _request(model: RobotModel, algorithm: str, given: DynamicsInputs) -> BodyDy
         request = request._replace(form=ALGORITHMS[algorithm])
         engine_of(model).prepare(request)
     return request
-
-
-def _one_sample(model: RobotModel, state: Any, effort: Any, out: Any) -> Array | None:
-    """Accelerations of one sample in a control loop, if there is a compiled call for it.
-
-    That checks the rest of its arguments.
-    """
-    try:
-        shape, single, table = model.derived.forward[effort.shape]
-        result: Array = empty(shape) if out is None else out
-        if type(state) is ndarray and single(table, state, effort, result) == 0:
-            return result
-    except Exception:  # not ready, or not for these, which are checked elsewhere
-        pass
-    return None
 
 
 class HybridDynamics(NamedTuple):
@@ -214,22 +200,22 @@ def hybrid_dynamics(
             efforts = values = values.astype(np.float64)
             values[..., which] = 0.0
     given = given_efforts(model, array, efforts, wrench, K=array.shape[-2])
-    whole, efforts = given.motion.copy(), given.others[0].copy()
-    found = np.empty_like(efforts)
-    request = BodyDynamics(FORWARD, given.count, given.links, tuple(which))
+    part = given.whole
+    whole, efforts = part.motion.copy(), part.others[0].copy()
+    found, m = np.empty_like(efforts), efforts.shape[1]
+    request = BodyDynamics(FORWARD, m, given.links, tuple(which))
     if model.closure is not None:
         given.refuse_not_finite()
-        whole = _order_by_order(model, given, whole, free)
-        found[...] = inverse_dynamics(model, whole, given.wrenches(given.count))
-    elif computed(model, request, given.motion, given.packed(*given.others), found):
+        whole = _order_by_order(model, part, whole, free)
+        found[...] = inverse_dynamics(model, whole, wrenches_of(part.loads, m))
+    elif computed(model, request, part.motion, part.packed(), found):
         whole[:, 2:, free] = found[..., free]
     else:
         given.refuse_not_finite()
-        regular_mass_matrix(model, given.motion, free)
-        raise overflow(given.motion)
+        regular_mass_matrix(model, part.motion, free)
+        given.refuse()
     efforts[..., which] = found[..., which]
-    parts = (x.reshape(*given.batch, *x.shape[1:]) for x in (whole, efforts))
-    return HybridDynamics(*parts)
+    return HybridDynamics(given.shaped(whole), given.shaped(efforts))
 
 
 def given_efforts(
@@ -239,7 +225,7 @@ def given_efforts(
     wrench: Any,
     others: Sequence[Array] = (),
     K: int = 2,
-) -> DynamicsInputs:
+) -> Arguments:
     """State and efforts that fit each other, checked.
 
     Parameters
@@ -251,7 +237,7 @@ def given_efforts(
     wrench : Wrench, sequence of Wrench, or None
         With m orders.
     others : sequence of ndarray, shape (..., rows, columns)
-        More arrays of the same samples.
+        More arrays of the same samples, of a base that moves.
     K : int
         Orders that the motion must have: 2, or m + 2.
 
@@ -260,7 +246,7 @@ def given_efforts(
     MotionError, WrenchError
         If a shape or value does not fit.
     """
-    array = np.asarray(motion_array(model, motion, 2), dtype=np.float64)
+    array = motion_array(model, motion, 2)
     efforts = finite_array('effort', effort, MotionError)
     if efforts.ndim < 2 or efforts.shape[-1] != model.n_joints or not efforts.shape[-2]:
         raise MotionError(
@@ -278,109 +264,27 @@ def given_efforts(
             f'The motion has shape {array.shape} and the efforts {efforts.shape}, expected '
             'K = m + 2 derivatives of the positions for m of the efforts.'
         )
-    return DynamicsInputs(model, array, (efforts, *others), count, wrench)
-
-
-class DynamicsInputs:
-    """Motion, other arrays and wrenches of N samples, of which all have the same leading axes.
-
-    Parameters
-    ----------
-    model : RobotModel
-    motion : ndarray, shape (..., K, n)
-    others : sequence of ndarray, shape (..., rows, columns)
-    count : int
-        Orders of the wrenches.
-    wrench : Wrench, sequence of Wrench, or None
-
-    Attributes
-    ----------
-    batch : tuple of int
-        The leading axes that all broadcast to.
-    N : int
-        Number of samples.
-    motion : ndarray, shape (N, K, n)
-    others : list of ndarray, shape (N, rows, columns)
-    links : tuple of Attachment
-
-    Raises
-    ------
-    MotionError
-        If the leading axes do not broadcast.
-    WrenchError
-        If a wrench does not fit.
-    """
-
-    def __init__(
-        self,
-        model: RobotModel,
-        motion: Array,
-        others: Sequence[Array],
-        count: int,
-        wrench: Any,
-    ) -> None:
-        self._model, self.count = model, count
-        self._wrenches = checked_wrenches(model, wrench, count)
-        arrays = [motion, *others, *(np.asarray(item.values) for item in self._wrenches)]
-        try:
-            self.batch = np.broadcast_shapes(*(item.shape[:-2] for item in arrays))
-        except ValueError:
-            raise MotionError(
-                f'The leading axes of what is given do not broadcast: {[x.shape for x in arrays]} '
-                'are the shapes of the motion, of what belongs to it and of the wrenches.'
-            ) from None
-        self.N = prod(self.batch)
-        self.motion, *rest = (self._along_one_axis(item) for item in arrays)
-        self.others, self._values = rest[: len(others)], rest[len(others) :]
-        self.links = tuple(
-            Attachment(item.link, item.expressed_in, item.acting) for item in self._wrenches
-        )
-
-    def _along_one_axis(self, values: Array) -> Array:
-        """Values with their leading axes broadcast and merged, contiguous float64."""
-        whole = np.broadcast_to(values, (*self.batch, *values.shape[-2:]))
-        return np.ascontiguousarray(whole, dtype=np.float64).reshape(
-            self.N, *values.shape[-2:]
-        )
-
-    def packed(self, *arrays: Array) -> Array:
-        """Rows of numbers (N, ...) as programs read them: arrays side by side, then wrenches."""
-        parts = [
-            item.reshape(self.N, prod(item.shape[1:])) for item in (*arrays, *self._values)
-        ]
-        return (
-            parts[0]
-            if len(parts) == 1
-            else np.ascontiguousarray(np.concatenate(parts, axis=1))
-        )
-
-    def wrenches(self, orders: int) -> list[Wrench] | None:
-        """Wrenches with so many orders; None if there are none."""
-        return [
-            Wrench(item.link, values[:, :orders], item.expressed_in, item.acting)
-            for item, values in zip(self._wrenches, self._values)
-        ] or None
-
-    def refuse_not_finite(self) -> None:
-        """Refuse motions that hold NaN or infinite values."""
-        refuse_not_finite(self._model, self.motion, self.batch)
+    loads = loads_of(model, wrench, count)
+    return Arguments(model, array, 2, (efforts, *others), loads, base_moves=bool(others))
 
 
 def _order_by_order(
-    model: RobotModel, given: DynamicsInputs, motion: Array, free: Sequence[int]
+    model: RobotModel, part: Batch, motion: Array, free: Sequence[int]
 ) -> Array:
     """Recursion of the orders with `inverse_dynamics` and `mass_matrix`.
 
     What the joints that are free do from order 2 on is zero in the motion; it is filled in.
     """
-    M = regular_mass_matrix(model, given.motion, free)
+    efforts = part.others[0]
+    M = regular_mass_matrix(model, part.motion, free)
     with np.errstate(over='ignore', invalid='ignore'):
-        for k in range(given.count):
-            bias = inverse_dynamics(model, motion[:, : k + 3], given.wrenches(k + 1))[:, k]
-            rest = (given.others[0][:, k] - bias)[:, free]
+        for k in range(efforts.shape[1]):
+            wrenches = wrenches_of(part.loads, k + 1)
+            bias = inverse_dynamics(model, motion[:, : k + 3], wrenches)[:, k]
+            rest = (efforts[:, k] - bias)[:, free]
             motion[:, k + 2, free] = np.linalg.solve(M, rest[..., None])[..., 0]
-    if not np.all(np.isfinite(motion)):
-        raise overflow(given.motion)
+    if not is_finite(motion):
+        raise overflow(part.motion)
     return motion
 
 

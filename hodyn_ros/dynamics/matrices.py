@@ -9,7 +9,7 @@ large robots, but their mass matrix comes from inverse dynamics, column by colum
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.formulations.closed_form import system_of
 from hodyn_ros.dynamics.formulations.tree import blocks
 from hodyn_ros.dynamics.inverse import inverse_dynamics
-from hodyn_ros.engine.engine import Term, compute, computed
+from hodyn_ros.engine.engine import Term, compute, computed, quick
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
     CORIOLIS_MATRIX_OF_20,
@@ -27,13 +27,10 @@ from hodyn_ros.engine.program import (
     WEIGHT,
 )
 from hodyn_ros.errors import MotionError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
-    checked_result,
-    motion_array,
-    overflow,
-    refuse_not_finite,
     selection_of,
     stacked,
 )
@@ -167,38 +164,38 @@ def along(model: RobotModel, motion: ArrayLike, name: str) -> Array:
     MotionError
         If the motion has a wrong shape or holds NaN or infinite values, or the result overflows.
     """
-    # One sample in a control loop: the compiled call checks the rest of its arguments.
-    try:
-        shape, single, table = model.derived.terms[name, motion.shape]  # type: ignore[union-attr]
-        result = np.empty(shape)
-        if type(motion) is np.ndarray and single(table, motion, result) == 0:
-            return result
-    except Exception:  # not ready, or not for this, which is checked below
-        pass
+    result: Array | None = quick(model, name, motion)
+    if result is not None:
+        return result
     lowest_K = {MASS_MATRIX: 1, WEIGHT: 1, REGRESSOR: 3, PARTIALS: 3}.get(name, 2)
-    array = motion_array(model, motion, lowest_K)
-    batch, (K, n) = array.shape[:-2], array.shape[-2:]
-    samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
-    if model.closure is not None:
-        refuse_not_finite(model, array)
-        result = _of_loops(model, samples, name)
-        return checked_result(result, array).reshape(*batch, *result.shape[1:])
-    result = np.empty((len(samples), *Term(name, K).shape(model)))
-    if name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES:
-        refuse_not_finite(model, array)
-        _by_columns(model, samples, result)
-    elif name in (REGRESSOR, PARTIALS):
-        if not computed(model, Term(name, K), samples, None, result):
-            refuse_not_finite(model, array)
-            raise overflow(array)
-    elif not compute(model, Term(name, K), samples, None, result):
-        refuse_not_finite(model, array)
-        result = checked_result(_closed_form(model, samples, name), array)
-    return result.reshape(*batch, *result.shape[1:])
+    samples = Arguments(model, motion, lowest_K)
+    find = _of_tree if model.closure is None else _of_loops
+    shape = Term(name, samples.K).shape(model)
+    return samples.compute(partial(find, model, name), shape)
 
 
-def _of_loops(model: RobotModel, motion: Array, name: str) -> Array:
+def _of_tree(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
+    """Quantity of the joints of a tree; says whether motion and quantity are finite."""
+    motion, K = part.motion, part.motion.shape[1]
+    if name in (REGRESSOR, PARTIALS):
+        return computed(model, Term(name, K), motion, None, found)
+    by_columns = name == MASS_MATRIX and K == 1 and model.n_bodies > MOST_BODIES
+    if not by_columns and compute(model, Term(name, K), motion, None, found):
+        return True
+    if not is_finite(motion):
+        return False
+    if by_columns:
+        _by_columns(model, motion, found)
+    else:
+        found[...] = _closed_form(model, motion, name)
+    return is_finite(found)
+
+
+def _of_loops(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     """Quantity of the independent joints of closed loops, from that of their tree."""
+    motion = part.motion
+    if not is_finite(motion):
+        return False
     tree = closure_of(model).tree
     closed = ClosedMotion(model, motion)
 
@@ -218,7 +215,8 @@ def _of_loops(model: RobotModel, motion: Array, name: str) -> Array:
         inertial = products(of_tree(MASS_MATRIX), G[1:])
         both = zip(products(terms, G), inertial, strict=True)
         orders = closed.projected([a + b for a, b in both])
-    return np.stack(orders, axis=1)
+    found[...] = np.stack(orders, axis=1)
+    return is_finite(found)
 
 
 def _by_columns(model: RobotModel, samples: Array, result: Array) -> None:

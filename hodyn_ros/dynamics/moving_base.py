@@ -14,16 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import finite_array
-from hodyn_ros.dynamics.forward import DynamicsInputs, given_efforts, regular_mass_matrix
+from hodyn_ros.dynamics.forward import given_efforts, regular_mass_matrix
 from hodyn_ros.dynamics.inverse import friction_efforts
-from hodyn_ros.dynamics.wrenches import Wrench
+from hodyn_ros.dynamics.wrenches import Wrench, loads_of
 from hodyn_ros.engine.engine import BodyDynamics, computed
 from hodyn_ros.engine.program import FLOATING, MOVING
 from hodyn_ros.errors import ModelError, MotionError, WrenchError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, Loads
 from hodyn_ros.kinematics.closed_loops import through_tree
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import checked_link_motion, hybrid_from
-from hodyn_ros.kinematics.joints import motion_array, overflow
+from hodyn_ros.kinematics.joints import motion_array
 from hodyn_ros.lie import leibniz
 from hodyn_ros.lie.so3 import cross
 from hodyn_ros.model.robot import RobotModel
@@ -95,24 +96,22 @@ def moving_base_inverse_dynamics(
     is some, as in `forward_kinematics`. Source: Newton-Euler recursion from the proper
     acceleration of the base, doc/moving_base.rst.
     """
-    array = np.asarray(motion_array(model, motion), dtype=np.float64)
-    K = array.shape[-2]
-    twist, up = _body_twist(model, base, expressed_in, K - 1)
-    given = DynamicsInputs(model, array, (twist, up), K - 2, wrench)
+    array = motion_array(model, motion)
+    base = _body_twist(model, base, expressed_in, array.shape[-2] - 1)
+    loads = loads_of(model, wrench)
+    given = Arguments(model, array, others=base, loads=loads, base_moves=True)
     if model.closure is not None:
         given.refuse_not_finite()
-    parts = _needed(model, given)
-    return MovingBaseEfforts(*(x.reshape(*given.batch, *x.shape[1:]).copy() for x in parts))
+    return MovingBaseEfforts(*(given.shaped(part).copy() for part in _needed(model, given)))
 
 
-def _needed(model: RobotModel, given: DynamicsInputs) -> tuple[Array, Array]:
+def _needed(model: RobotModel, given: Arguments) -> tuple[Array, Array]:
     """Joint efforts and wrench on the base, of its twist and -g in its axes."""
-    tree, whole, of_independent = through_tree(model, given.motion)
-    result = np.empty((given.N, given.count, tree.n_joints + 6))
-    request = BodyDynamics(MOVING, given.count, given.links)
-    if not computed(tree, request, whole, given.packed(*given.others), result):
-        given.refuse_not_finite()
-        raise overflow(given.motion)
+    tree, whole, of_independent = through_tree(model, given.whole.motion)
+    request = BodyDynamics(MOVING, given.K - 2, given.links)
+    result = np.empty((given.N, request.orders, tree.n_joints + 6))
+    if not computed(tree, request, whole, given.whole.packed(), result):
+        given.refuse()
     if model.friction:
         result[..., 6:] += friction_efforts(tree, whole)
     return of_independent(result[..., 6:]), result[..., :6]
@@ -178,35 +177,36 @@ def floating_base_forward_dynamics(
         )
     given = given_efforts(model, state, asked, wrench, (on_base, V, up))
     found = np.empty((given.N, m, model.n_joints + 6))
-    packed = given.packed(*given.others)
-    request = BodyDynamics(FLOATING, m, given.links)
+    part, request = given.whole, BodyDynamics(FLOATING, m, given.links)
     if model.closure is not None:
-        _order_by_order(model, given, found)
-    elif not computed(model, request, given.motion, packed, found):
         given.refuse_not_finite()
-        _refuse_singular(model, given, request, packed)
-        raise overflow(given.motion)
-    found = found.reshape(*given.batch, *found.shape[1:])
+        _order_by_order(model, part, found)
+    elif not computed(model, request, part.motion, part.packed(), found):
+        given.refuse_not_finite()
+        _refuse_singular(model, part, request)
+        given.refuse()
+    found = given.shaped(found)
     return FloatingBaseMotion(found[..., 6:].copy(), found[..., :6].copy())
 
 
-def _order_by_order(model: RobotModel, given: DynamicsInputs, found: Array) -> None:
+def _order_by_order(model: RobotModel, part: Batch, found: Array) -> None:
     """Accelerations of base and joints from what `moving_base_inverse_dynamics` computes.
 
     As in `forward`, with a matrix that comes column by column, at rest and without weight.
     """
-    given.refuse_not_finite()
-    N, size = len(found), found.shape[-1]
-    efforts, on_base, V, up = given.others
+    N, m, size = found.shape
+    efforts, on_base, V, up = part.others
     wanted = np.concatenate([on_base, efforts], axis=-1)
-    motion = np.zeros((N, given.count + 2, model.n_joints))
-    motion[:, :2] = given.motion
-    twist = np.zeros((N, given.count + 1, 6))
+    motion = np.zeros((N, m + 2, model.n_joints))
+    motion[:, :2] = part.motion
+    twist = np.zeros((N, m + 1, 6))
     twist[:, :1] = V
 
-    def needed(model: RobotModel, motion: Array, *base: Array, orders: int = 0) -> Array:
-        wrenches = given.wrenches(orders) if orders else None
-        own = DynamicsInputs(model, motion, base, motion.shape[-2] - 2, wrenches)
+    def applied(K: int) -> Loads:
+        return [(link, values[:, : K - 2]) for link, values in part.loads]
+
+    def needed(model: RobotModel, motion: Array, *base: Array, loads: Any = None) -> Array:
+        own = Arguments(model, motion, others=base, loads=loads, base_moves=True)
         effort, wrench = _needed(model, own)
         return np.concatenate([wrench, effort], axis=-1).reshape(*own.batch, -1, size)
 
@@ -217,25 +217,25 @@ def _order_by_order(model: RobotModel, given: DynamicsInputs, found: Array) -> N
     M = needed(bare, still, turned, np.zeros((1, 3)))[..., 0, :]
     scale = 1.0 / np.sqrt(np.maximum(np.einsum('nii->ni', M), 1e-300))
     if np.linalg.eigvalsh(M * scale[:, :, None] * scale[:, None]).min(initial=1.0) < 1e-12:
-        regular_mass_matrix(model, given.motion)
+        regular_mass_matrix(model, part.motion)
         raise _singular_base()
-    for k in range(given.count):
+    for k in range(m):
         series = motion[:, : k + 3], twist[:, : k + 2], up
-        rest = wanted[:, k] - needed(model, *series, orders=k + 1)[:, k]
+        rest = wanted[:, k] - needed(model, *series, loads=applied)[:, k]
         found[:, k] = np.linalg.solve(M, rest[..., None])[..., 0]
         twist[:, k + 1], motion[:, k + 2] = found[:, k, :6], found[:, k, 6:]
 
 
-def _refuse_singular(
-    model: RobotModel, given: DynamicsInputs, request: BodyDynamics, packed: Array
-) -> None:
+def _refuse_singular(model: RobotModel, part: Batch, request: BodyDynamics) -> None:
     """Refuse mass matrices that are singular: of the joints, or together with the base.
 
     Whether that of the base is shows at rest, where nothing overflows.
     """
-    regular_mass_matrix(model, given.motion)
-    found = np.empty((given.N, request.orders, model.n_joints + 6))
-    at_rest = 0.0 * given.motion, np.zeros_like(packed)
+    regular_mass_matrix(model, part.motion)
+    found = np.empty((len(part.motion), request.orders, model.n_joints + 6))
+    packed = part.packed()
+    assert packed is not None  # efforts
+    at_rest = 0.0 * part.motion, np.zeros_like(packed)
     if not computed(model, request, *at_rest, found):
         raise _singular_base()
 

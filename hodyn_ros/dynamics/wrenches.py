@@ -8,14 +8,16 @@ for the weight of a tool in link axes: d/dt (R^T g) = (R^T g) x omega.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import check_choice, finite_array
+from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import ModelError, WrenchError
+from hodyn_ros.kinematics.arguments import Loads
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_poses,
@@ -120,8 +122,33 @@ def checked_wrenches(
     return listed
 
 
+def loads_of(
+    model: RobotModel,
+    wrenches: Wrench | Sequence[Wrench] | None,
+    orders: int | None = None,
+) -> Callable[[int], Loads]:
+    """Wrenches as `Arguments` takes them, checked to have so many orders, by default K - 2."""
+
+    def checked(K: int) -> Loads:
+        listed = checked_wrenches(model, wrenches, K - 2 if orders is None else orders)
+        return [
+            (Attachment(x.link, x.expressed_in, x.acting), np.asarray(x.values))
+            for x in listed
+        ]
+
+    return checked
+
+
+def wrenches_of(loads: Loads, orders: int) -> list[Wrench] | None:
+    """Wrenches with so many orders; None if there are none."""
+    return [
+        Wrench(link.link, values[..., :orders, :], link.expressed_in, link.acting)
+        for link, values in loads
+    ] or None
+
+
 def wrenches_on_bodies(
-    model: RobotModel, coordinates: Array, wrenches: Sequence[tuple[Wrench, Array]]
+    model: RobotModel, coordinates: Array, wrenches: Loads
 ) -> dict[int, Array]:
     """Sum of the wrenches that each body exerts on the environment, in its own frame.
 

@@ -19,11 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import empty
 
-from hodyn_ros.checks import Array
+from hodyn_ros.checks import MOST_DERIVATIVES, Array
 from hodyn_ros.engine.program import (
     FLOATING,
     FORWARD,
@@ -42,6 +43,9 @@ from hodyn_ros.errors import HodynError, ModelError
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
     from hodyn_ros.model.robot import RobotModel
+
+EFFORTS = 'efforts'
+"""Name of joint efforts without wrenches among the calls of `quick`."""
 
 COMPILED_ROBOT, COMPILED_TREE = 'compiled_robot', 'compiled_tree'
 """Forms of a kernel of efforts: machine code with the robot's constants folded in, and machine
@@ -85,11 +89,14 @@ class Efforts(NamedTuple):
         Which wrenches there are; their values are data.
     form : str or None
         `COMPILED_ROBOT` or `COMPILED_TREE`; None: the one that suits the robot.
+    single : bool
+        Whether motion, wrenches and efforts are of float32, and computed in it.
     """
 
     order: int
     wrenches: tuple[Attachment, ...] = ()
     form: str | None = None
+    single: bool = False
 
     def make(self, model: RobotModel) -> Kernel | None:
         """Kernel; None for orders that are left to NumPy."""
@@ -97,7 +104,9 @@ class Efforts(NamedTuple):
             return None
         from hodyn_ros.engine import kernels, robot_program
         from hodyn_ros.engine.frames import frames_of
+        from hodyn_ros.engine.llvm import DOUBLE, SINGLE
 
+        kind = SINGLE if self.single else DOUBLE
         if (
             self.form == COMPILED_ROBOT
             or self.form is None
@@ -108,19 +117,22 @@ class Efforts(NamedTuple):
             if self.form is None and (self.wrenches or model.friction):
                 alone = robot_program.robot_program(model, frames_of(model), self.order)
             if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
-                return kernels.robot_kernel(model, whole)
-        return kernels.tree_kernel(model, self.order, bool(self.wrenches))
+                return kernels.robot_kernel(model, whole, kind)
+        return kernels.tree_kernel(model, self.order, bool(self.wrenches), kind)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Kept call for one sample, where it is found in least time: `Derived.efforts`."""
+        """Kept call for few samples, by the wrenches if there are some."""
         as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
-        if self.form is None and kernel.friction and as_given:
-            motion = (self.order + 3, model.n_joints)
-            single = kernel.single(
-                (self.order + 1, model.n_joints), efforts=True, wrenches=len(self.wrenches)
-            )
-            key = (motion, *chain(*self.wrenches)) if self.wrenches else motion
-            model.derived.efforts[key] = single
+        if self.form is None and kernel.friction and as_given and not self.single:
+            n, many = model.n_joints, len(self.wrenches)
+            given: list[tuple[str, tuple[int, ...]]] = [
+                ('motion', (self.order + 3, n)),
+                ('result', (self.order + 1, n)),
+            ]
+            if many:
+                rows = self.order + 1, 6
+                given.insert(1, ('middle', (many, *rows) if many > 1 else rows))
+            _keep(model, kernel, tuple(chain(*self.wrenches)) or EFFORTS, given)
 
 
 class LinkResult(NamedTuple):
@@ -150,11 +162,14 @@ class LinkResult(NamedTuple):
         return _program_kernel(model, self)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Kept call for one sample, in `Derived.links`; that of the tip also without a name."""
-        single = kernel.single((4, 4), (self.K - 1, 6))
-        motion = (self.K, model.n_joints)
+        """Kept call for few samples; that of the tip also without a name."""
+        given = [
+            ('motion', (self.K, model.n_joints)),
+            ('middle', (4, 4)),
+            ('result', (self.K - 1, 6)),
+        ]
         for name in (self.link, None) if self.link == model.tip_link else (self.link,):
-            model.derived.links[name, self.expressed_in, motion] = single
+            _keep(model, kernel, (name, self.expressed_in), given, writes_middle=True)
 
 
 class Term(NamedTuple):
@@ -216,10 +231,10 @@ class Term(NamedTuple):
         return _program_kernel(model, self)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Kept call for one sample, in `Derived.terms`, without wrenches."""
+        """Kept call for few samples, without wrenches."""
         if not self.wrenches:
-            single = kernel.single(self.shape(model))
-            model.derived.terms[self.name, (self.K, model.n_joints)] = single
+            given = [('motion', (self.K, model.n_joints)), ('result', self.shape(model))]
+            _keep(model, kernel, self.name, given)
 
 
 class BodyDynamics(NamedTuple):
@@ -282,10 +297,11 @@ class BodyDynamics(NamedTuple):
         return kernel
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Kept call for one sample, in `Derived.forward`, of plain forward dynamics."""
+        """Kept call for few samples, of plain forward dynamics."""
         if self.kind == FORWARD and not (self.wrenches or self.prescribed or self.form):
-            shape = (self.orders, model.n_joints)
-            model.derived.forward[shape] = kernel.single(shape, forward=True)
+            n, efforts = model.n_joints, (self.orders, model.n_joints)
+            given = [('middle', efforts), ('motion', (2, n)), ('result', efforts)]
+            _keep(model, kernel, FORWARD, given)
 
 
 class ClosedLoops(NamedTuple):
@@ -324,6 +340,64 @@ class ClosedLoops(NamedTuple):
 
 ProgramRequest = LinkResult | Term | BodyDynamics | ClosedLoops
 Request = Efforts | ProgramRequest
+
+
+def _keep(
+    model: RobotModel,
+    kernel: Kernel,
+    what: Any,
+    given: Sequence[tuple[str, tuple[int, ...]]],
+    writes_middle: bool = False,
+) -> None:
+    """Keep a call for few samples where `quick` finds it.
+
+    Given are the arrays of `llvm.EVALUATE` that it takes, with their shapes for one sample.
+    """
+    from hodyn_ros.engine.calls import ArrayArgument
+
+    if given[0][1][0] > MOST_DERIVATIVES:
+        return  # those who check the motion ask whether so many are meant
+    written = ('result', 'middle') if writes_middle else ('result',)
+    arguments = [(ArrayArgument(x, len(shape), x in written), shape) for x, shape in given]
+    call = kernel.call(*arguments)
+    if call is not None:
+        first = given[1][1] if writes_middle else None
+        model.derived.calls[what, given[0][1][0]] = given[-1][1], first, call
+
+
+def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None) -> Any:
+    """Results of a compiled call for one sample or few, such as those of a control loop.
+
+    Parameters
+    ----------
+    model : RobotModel
+    what : Hashable
+        `EFFORTS`; the links and choices of some wrenches in a row; the name of a `Term`; a link
+        and an expression; `FORWARD`.
+    first, second : object
+        The first arrays that the call takes.
+    out : object
+        Where the result is written.
+
+    Returns
+    -------
+    ndarray, (ndarray, ndarray) or None
+        None where there is no such call, or not for these arguments, whatever they are: their
+        checks are left to the caller.
+    """
+    try:
+        given = first.shape
+        shape, before, call = model.derived.calls[what, given[-2]]
+        lead = given[:-2]
+        result = empty(lead + shape if lead else shape) if out is None else out
+        if before is not None:
+            second = empty(lead + before)
+            return (second, result) if call(first, second, result) else None
+        done = call(first, result) if second is None else call(first, second, result)
+        return result if done else None
+    except Exception:
+        pass
+    return None
 
 
 def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None:

@@ -266,7 +266,9 @@ class RobotCode(NamedTuple):
         return cls(robot._replace(bodies=bodies), model.n_joints, tuple(joints))
 
 
-def robot_module(code: RobotCode, lanes: int, width: int) -> ir.Module:
+def robot_module(
+    code: RobotCode, lanes: int, width: int, kind: ir.Type = DOUBLE
+) -> ir.Module:
     """Module with the function 'evaluate' for a program of one robot.
 
     Parameters
@@ -276,6 +278,8 @@ def robot_module(code: RobotCode, lanes: int, width: int) -> ir.Module:
         Samples in a block.
     width : int
         Numbers that `ArrayFunction` computes at once.
+    kind : ir.Type
+        Of numbers that are computed; functions of them are computed in double precision.
 
     Returns
     -------
@@ -321,16 +325,15 @@ def robot_module(code: RobotCode, lanes: int, width: int) -> ir.Module:
 
     sizes = (code.n_joints * robot.orders, robot.middle.size, robot.result.size)
     constants = (_whole(sizes[0]), _whole(sizes[1]), _whole(sizes[2]))
-    evaluate_function(
-        module, lanes, width, lambda *_: constants, body, robot.middle.written
-    )
+    written = robot.middle.written
+    evaluate_function(module, lanes, width, lambda *_: constants, body, written, kind)
     return module
 
 
 def _write_positions(code: RobotCode, block: Block, position: ir.Value, room: int) -> None:
     """Joint positions of the bodies of a program, and zeros in the rest of the room."""
-    writer, builder = block.writer, block.writer.builder
-    lanes = writer.lanes
+    builder, lanes = block.writer.builder, block.writer.lanes
+    writer = LaneWriter(builder, lanes)
     for place, (coordinate, multiplier, offset) in enumerate(code.joints):
         value = writer.load(Elements(block.motion, True), coordinate)
         # Rounded as `kinematics.joints.body_coordinates` rounds it.
@@ -403,7 +406,7 @@ def articulated_loops(order: int) -> Loops:
     return Loops(loops, layout, (2, order + 1, order + 1), ('motion', 'effort', 'found'))
 
 
-def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
+def tree_module(loops: Loops, lanes: int, width: int, kind: ir.Type = DOUBLE) -> ir.Module:
     """Write a module with the function 'evaluate' of any robot, its model given as data.
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
@@ -416,6 +419,8 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
         Samples in a block.
     width : int
         Numbers that `ArrayFunction` computes at once.
+    kind : ir.Type
+        Of numbers that are computed; functions of them are computed in double precision.
 
     Returns
     -------
@@ -444,7 +449,7 @@ def tree_module(loops: Loops, lanes: int, width: int) -> ir.Module:
         for backward, programs in loops.sweeps:
             tree.write_sweep(backward, programs)
 
-    evaluate_function(module, lanes, width, sizes, body)
+    evaluate_function(module, lanes, width, sizes, body, kind=kind)
     return module
 
 
@@ -468,7 +473,8 @@ class _TreeBlock:
         self._position = block.scratch
         self._sine = writer.at(self._position, room)
         self._cosine = writer.at(self._sine, room)
-        self._states = writer.at(self._cosine, room)
+        states = writer.at(self._cosine, room)
+        self._states = builder.bitcast(states, writer.kind.as_pointer())
         self._bodies = writer.at(block.constants, self._layout.size)
         self._offsets = writer.at(
             self._bodies, builder.mul(self._n_bodies, _whole(N_CONSTANTS))
@@ -491,7 +497,8 @@ class _TreeBlock:
 
     def write_positions(self) -> None:
         """Joint positions of all bodies."""
-        writer, builder, part = self._writer, self._builder, self._part
+        builder, part = self._builder, self._part
+        writer = LaneWriter(builder, self._writer.lanes)
         with loop(builder, self._n_bodies) as i:
             coordinate = self._about(i)[2]
             value = writer.load_lanes(part(self._block.motion, coordinate, 1))

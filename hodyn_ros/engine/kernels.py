@@ -1,53 +1,34 @@
-"""Kernels: machine code for one robot, its calls for one sample and for batches.
-
-Modules for LLVM are written, and compiled for this processor. That takes some tenths of a second,
-so machine code is kept on disk. An entry is named by the hash of what it was made from (the
-programs, the files that write modules, the processor, the compiler), so it is never out of date,
-and starts with the hash of its content, so a damaged one is not run. Those that have not been used
-for longest are removed.
-"""
+"""Kernels: machine code for one robot, its calls for few samples and for batches."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import functions
+from hodyn_ros.engine import calls, functions
 from hodyn_ros.engine.body_programs import constants
+from hodyn_ros.engine.calls import ArrayArgument
+from hodyn_ros.engine.code_cache import LoadedCode, vector_width
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.llvm import ENTRY, EVALUATE, INTEGER, INTEGERS
+from hodyn_ros.engine.llvm import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
 from hodyn_ros.engine.program import RobotProgram
-from hodyn_ros.resources import cache_directory, compiled_function, write_private
 
 if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel, SingleCall
+    from hodyn_ros.model.robot import RobotModel
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
-
-CACHE_SIZE = 32 * 2**20
-"""Largest size of the cache on disk [bytes]: code of some hundred robots."""
-
-_DIGEST_SIZE = 32
-# Others may keep other files in the directory.
-_ENTRY = re.compile(r'[0-9a-f]{64}\.o|hodyn_\w+\.tmp')
 
 # Releases the interpreter lock while it runs. The arguments are those of `llvm.EVALUATE`.
 _BLOCKS = ctypes.CFUNCTYPE(
@@ -61,7 +42,7 @@ class Kernel:
     Parameters
     ----------
     codes : list of (LoadedCode, int)
-        With doubles of workspace, for one sample and for as many as `vector_width`.
+        With doubles of workspace, for one sample and for many side by side.
     integers, numbers : ndarray
         The robot, where it is not folded into the codes.
     name : str
@@ -70,6 +51,8 @@ class Kernel:
         How many numbers a sample has in the wrenches.
     friction : bool
         Whether that of the joints, if there is any, is included.
+    lanes : tuple of int
+        Samples that each code computes together.
     """
 
     def __init__(
@@ -80,47 +63,48 @@ class Kernel:
         name: str,
         wrench_size: int,
         friction: bool,
+        lanes: tuple[int, int],
     ) -> None:
         self.name = name
         self.wrench_size = wrench_size
         self.friction = friction
         self._robot = integers, numbers
         self.codes = codes
-        self._lanes = (1, vector_width())
+        self._lanes = lanes
         self._single_scratch = aligned(codes[0][1])
         pointers = (
             array.ctypes.data for array in (integers, numbers, self._single_scratch)
         )
         self._single_table = np.array([codes[0][0].address, *pointers], dtype=np.int64)
+        # For samples side by side in calls, under the interpreter lock.
+        self._scratch: Array | None = None
 
-    def single(
-        self,
-        *shapes: tuple[int, ...],
-        efforts: bool = False,
-        wrenches: int = 0,
-        forward: bool = False,
-    ) -> SingleCall:
-        """What computes one sample, for `Derived`.
+    def call(
+        self, *arguments: tuple[ArrayArgument, tuple[int, ...]]
+    ) -> Callable[..., bool] | None:
+        """Function for one sample or few, of arrays, that says whether the results are there.
+
+        See `calls.python_function`.
 
         Parameters
         ----------
-        *shapes : tuple of int
-            Of the results, of which the last one is that of the result proper.
-        efforts, wrenches, forward
-            See `single_call`.
+        *arguments : (ArrayArgument, tuple of int)
+            Arrays in the order in which they are given, and their shapes for one sample.
 
         Returns
         -------
-        shape : tuple of int
-            Of the last result.
-        call : callable
-        table : int
-            Address that is the first argument of the call; it holds as long as the kernel lives.
+        callable or None
+            Works as long as the kernel lives. None where there are no such functions.
         """
-        call = single_call(
-            *map(len, shapes), efforts=efforts, wrenches=min(wrenches, 2), forward=forward
-        )
-        return shapes[-1], call, int(self._single_table.ctypes.data)
+        if not calls.available():
+            return None
+        if self._scratch is None:
+            self._scratch = aligned(self.codes[1][1])
+        pointers = (array.ctypes.data for array in (*self._robot, self._scratch))
+        many = [self.codes[1][0].address, *pointers]
+        kinds, shapes = zip(*arguments)
+        table = calls.table_of(self._single_table.tolist(), many, [*shapes])
+        return calls.python_function(kinds, table, self._lanes[1])
 
     def block(self, samples: int) -> tuple[int, NDArray[np.int64], Array]:
         """What `evaluate` of this module takes for blocks of samples side by side.
@@ -184,33 +168,37 @@ class Kernel:
         return status == 0
 
 
-def robot_kernel(model: RobotModel, robot: RobotProgram) -> Kernel:
+def robot_kernel(model: RobotModel, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
     code = functions.RobotCode.of(model, robot)
-    text = repr(code)
-    codes = [
-        LoadedCode(
-            (text, lanes, width), partial(functions.robot_module, code, lanes, width)
-        )
-        for lanes in (1, width)
-    ]
-    sizes = [functions.robot_scratch(code, lanes, width) for lanes in (1, width)]
+    text = f'{kind} {code!r}'
+    codes = []
+    for lanes in lanes_of(kind):
+        write = partial(functions.robot_module, code, lanes, width, kind)
+        size = functions.robot_scratch(code, lanes, width)
+        codes.append((LoadedCode((text, lanes, width), write), size))
     wrench_size = 0 if robot.middle.written else robot.middle.size
     none = np.zeros(0, dtype=np.int64), np.zeros(0)
-    return Kernel(
-        list(zip(codes, sizes)), *none, 'compiled_robot', wrench_size, robot.friction
-    )
+    name, friction = 'compiled_robot', robot.friction
+    return Kernel(codes, *none, name, wrench_size, friction, lanes_of(kind))
 
 
-def tree_kernel(model: RobotModel, order: int, loaded: bool = False) -> Kernel:
+def lanes_of(kind: ir.Type) -> tuple[int, int]:
+    """Samples that codes compute together: one, and as many as the vector registers take."""
+    return 1, vector_width() * 8 // size_of(kind)
+
+
+def tree_kernel(
+    model: RobotModel, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
+) -> Kernel:
     """Kernel of the efforts that loops over the bodies of any robot.
 
     If it is loaded, `Kernel.evaluate` takes a wrench on each body, (order + 1) rows of 6: on the
     environment, in the axes of the body's frame of the engine, see `frames.Frames.poses`.
     """
     wrench_size = 6 * (order + 1) * model.n_bodies if loaded else 0
-    return _loops_kernel(model, 'efforts', order, loaded, wrench_size)
+    return _loops_kernel(model, 'efforts', order, loaded, wrench_size, kind)
 
 
 def articulated_kernel(model: RobotModel, order: int) -> Kernel:
@@ -219,7 +207,12 @@ def articulated_kernel(model: RobotModel, order: int) -> Kernel:
 
 
 def _loops_kernel(
-    model: RobotModel, what: str, order: int, loaded: bool, middle_size: int
+    model: RobotModel,
+    what: str,
+    order: int,
+    loaded: bool,
+    middle_size: int,
+    kind: ir.Type = DOUBLE,
 ) -> Kernel:
     """Kernel of `tree_kernel` or `articulated_kernel`, its model given as data."""
     frames = frames_of(model)
@@ -232,11 +225,12 @@ def _loops_kernel(
     base = np.zeros(loops.layout.size)
     base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
     numbers = np.concatenate([base, rows.ravel(), model.offset])
-    width = vector_width()
-    codes = [_tree_code(what, order, loaded, lanes, width) for lanes in (1, width)]
-    sizes = [functions.tree_scratch(model, loops, lanes, width) for lanes in (1, width)]
+    codes = []
+    for lanes in lanes_of(kind):
+        size = functions.tree_scratch(model, loops, lanes, vector_width())
+        codes.append((_tree_code(what, order, loaded, lanes, kind), size))
     robot = integers, numbers, 'compiled_tree', middle_size, not model.friction
-    return Kernel(list(zip(codes, sizes)), *robot)
+    return Kernel(codes, *robot, lanes_of(kind))
 
 
 @cache
@@ -248,11 +242,13 @@ def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
 
 
 @cache
-def _tree_code(what: str, order: int, loaded: bool, lanes: int, width: int) -> LoadedCode:
+def _tree_code(
+    what: str, order: int, loaded: bool, lanes: int, kind: ir.Type
+) -> LoadedCode:
     """Code of such loops, loaded once for all robots."""
-    loops = _loops(what, order, loaded)
-    write = partial(functions.tree_module, loops, lanes, width)
-    return LoadedCode((repr(loops), lanes, width), write)
+    loops, width = _loops(what, order, loaded), vector_width()
+    write = partial(functions.tree_module, loops, lanes, width, kind)
+    return LoadedCode((f'{kind} {loops!r}', lanes, width), write)
 
 
 def aligned(count: int) -> Array:
@@ -273,7 +269,7 @@ if hasattr(os, 'register_at_fork'):  # a child has none of the threads
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
-# --- Calls for one sample: a fraction of a microsecond from Python ------------------------------
+# --- Calls from functions that Numba compiles ----------------------------------------------------
 
 
 @intrinsic
@@ -298,222 +294,3 @@ def evaluate(
         return builder.call(function, [*robot, ir.Constant(INTEGER, 1), *data])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
-
-
-@register_jitable
-def _apart(read: Array, written: Array) -> Any:
-    """Whether two arrays do not overlap in memory."""
-    # Code that writes before it has read everything must not write where it reads.
-    source, target = np.int64(read.ctypes.data), np.int64(written.ctypes.data)
-    return source >= target + 8 * written.size or target >= source + 8 * read.size
-
-
-@register_jitable
-def _one_result(arguments: int, motion: Array, result: Array) -> int:
-    """Call with a motion and one result; the status is 1 where these overlap."""
-    status = 1
-    if _apart(motion, result):
-        source, target = np.int64(motion.ctypes.data), np.int64(result.ctypes.data)
-        status = evaluate(arguments, source, np.int64(0), target)  # type: ignore[call-arg]
-    return status
-
-
-def _efforts(arguments: int, motion: Array, result: Array) -> int:
-    """Call of inverse dynamics: motion (K, n) and efforts (K-2, n)."""
-    status = 1
-    # To look at the shape here costs less than in Python.
-    if result.shape[0] == motion.shape[0] - 2 and result.shape[1] == motion.shape[1]:
-        status = _one_result(arguments, motion, result)
-    return status
-
-
-def _loaded_efforts(arguments: int, motion: Array, wrenches: Array, result: Array) -> int:
-    """Call of inverse dynamics with wrenches (K-2, 6) or (..., K-2, 6)."""
-    status = 1
-    orders, n = result.shape
-    fits = motion.shape == (orders + 2, n) and wrenches.shape[-2:] == (orders, 6)
-    if fits and _apart(wrenches, result) and _apart(motion, result):
-        status = _two_results(arguments, motion, wrenches, result)
-    return status
-
-
-def _forward(arguments: int, state: Array, effort: Array, result: Array) -> int:
-    """Call of forward dynamics: state (2, n), efforts and results (K, n)."""
-    status = 1
-    fits = state.shape == (2, result.shape[1]) and effort.shape == result.shape
-    if fits and _apart(effort, result) and _apart(state, result):
-        status = _two_results(arguments, state, effort, result)
-    return status
-
-
-@register_jitable
-def _two_results(arguments: int, motion: Array, middle: Array, result: Array) -> int:
-    """Call with a motion, a middle array and a result, whose overlaps the caller has ruled out."""
-    source, first = np.int64(motion.ctypes.data), np.int64(middle.ctypes.data)
-    second = np.int64(result.ctypes.data)
-    status: int = evaluate(arguments, source, first, second)  # type: ignore[call-arg]
-    return status
-
-
-@cache
-def single_call(
-    *dimensions: int, efforts: bool = False, wrenches: int = 0, forward: bool = False
-) -> Callable[..., int]:
-    """Call for a single sample, whose results have these numbers of dimensions.
-
-    It takes the address of a table, the motion, of shape (K, n), then for one wrench an array of
-    shape (K-2, 6), for two, or more, one of shape (..., K-2, 6), for forward dynamics the efforts,
-    and the results. That their shapes fit is the caller's business, but where efforts are given or
-    asked for it is checked. Its answer is 0 if the
-    results are there: all numbers are finite, and the only result does not overlap the motion. It
-    raises an error for arrays that are not contiguous or not of float64.
-    """
-    function: Callable[..., int] = _one_result if len(dimensions) == 1 else _two_results
-    if efforts:
-        function = _loaded_efforts if wrenches else _efforts
-    if forward:
-        function, wrenches = _forward, 1
-    given = (2, 1 + wrenches) if wrenches else (2,)
-    read = [types.Array(types.float64, count, 'C', readonly=True) for count in given]
-    written = [types.Array(types.float64, count, 'C') for count in dimensions]
-    signature = types.int64(types.int64, *read, *written)
-    return compiled_function(function, signature)
-
-
-# --- Machine code -------------------------------------------------------------------------------
-
-
-def vector_width() -> int:
-    """Doubles in one vector register of this processor."""
-    features = llvm.get_host_cpu_features()
-    return 8 if features.get('avx512f') else 4 if features.get('avx') else 2
-
-
-class LoadedCode:
-    """Machine code of a module, given back with the object.
-
-    Parameters
-    ----------
-    made_from : tuple
-        All that decides what the module is, beside the files of this folder; written as text it
-        is the same in every process.
-    write : callable
-        Writes the module, with the function `ENTRY`, where no code is kept.
-
-    Attributes
-    ----------
-    address : int
-        Of this function.
-    """
-
-    def __init__(
-        self, made_from: tuple[str, int, int], write: Callable[[], ir.Module]
-    ) -> None:
-        code = _machine_code(made_from, write)
-        # It owns what is added to it.
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(''), _target())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-        self.address: int = self._engine.get_function_address(ENTRY)
-
-
-def _machine_code(made_from: tuple[str, int, int], write: Callable[[], ir.Module]) -> bytes:
-    """Object file of a module, compiled or taken from the cache."""
-    path = _cache_file(made_from)
-    code = _from_cache(path) if path else None
-    if code is not None:
-        return code
-    target = _target()
-    # Programs come optimized; what is left to do is the code generator's work.
-    module = llvm.parse_assembly(str(write()))
-    module.triple = target.triple
-    module.data_layout = str(target.target_data)
-    module.verify()
-    compiled: bytes = target.emit_object(module)
-    if path:
-        _into_cache(path, compiled)
-    return compiled
-
-
-def _target() -> llvm.TargetMachine:
-    """Make a target machine; an execution engine owns, and in the end frees, the one it gets."""
-    _initialize()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        reloc='pic',
-        codemodel='jitdefault',
-    )
-
-
-@cache
-def _initialize() -> None:
-    """LLVM made ready for this processor, with sine and cosine of the C library by name."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    library = ctypes.CDLL(None)
-    for name, function in (('hodyn_sine', 'sin'), ('hodyn_cosine', 'cos')):
-        pointer = ctypes.cast(getattr(library, function), ctypes.c_void_p)
-        llvm.add_symbol(name, pointer.value)
-
-
-def _cache_file(made_from: tuple[str, int, int]) -> Path | None:
-    """Entry of a module in the cache; None if there is no place for one."""
-    directory = cache_directory()
-    if directory is None or _WRITERS is None:
-        return None
-    features = llvm.get_host_cpu_features().flatten()
-    compiler = (llvmlite.__version__, llvm.get_host_cpu_name(), features)
-    name = hashlib.sha256(repr((made_from, _WRITERS, compiler)).encode()).hexdigest()
-    return directory / f'{name}.o'
-
-
-def _hash_of_writers() -> str | None:
-    """Hash of the files that write modules; None if they cannot be read."""
-    digest = hashlib.sha256()
-    paths = sorted(Path(__file__).parent.glob('*.py'))
-    try:
-        for path in paths:
-            digest.update(path.read_bytes())
-    except OSError:
-        return None
-    return digest.hexdigest() if paths else None
-
-
-# Found as they are imported: later they may have changed on disk.
-_WRITERS = _hash_of_writers()
-
-
-def _from_cache(path: Path) -> bytes | None:
-    """Object file of an entry; None if there is none or it is damaged. It counts as used now."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    with suppress(OSError):
-        os.utime(path)  # the time of its last use
-    digest, code = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
-    return code if hashlib.sha256(code).digest() == digest else None
-
-
-def _into_cache(path: Path, code: bytes) -> None:
-    """Entry for an object file, behind the hash of its content; older ones make room."""
-    with suppress(OSError):  # where it cannot be kept it is compiled again next time
-        write_private(path, hashlib.sha256(code).digest() + code)
-        _evict(path.parent)
-
-
-def _evict(directory: Path) -> None:
-    """Remove the entries that have not been used for longest; other processes may do so too."""
-    found = []
-    for path in directory.iterdir():
-        if _ENTRY.fullmatch(path.name):
-            with suppress(OSError):
-                status = path.stat()
-                found.append((status.st_mtime_ns, status.st_size, path))
-    size = 0
-    for _, one, path in sorted(found, reverse=True):
-        size += one
-        if size > CACHE_SIZE:
-            path.unlink(missing_ok=True)

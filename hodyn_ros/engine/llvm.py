@@ -16,13 +16,23 @@ from llvmlite import ir
 
 from hodyn_ros.engine.program import SINGULAR, StraightLineProgram
 
-DOUBLE = ir.DoubleType()
+DOUBLE, SINGLE = ir.DoubleType(), ir.FloatType()
 INTEGER = ir.IntType(64)
 DOUBLES = DOUBLE.as_pointer()
 INTEGERS = INTEGER.as_pointer()
 
 # A product may be added without rounding it first; nothing else may be changed.
 FLAGS = ('contract',)
+
+
+def in_lanes(kind: ir.Type, lanes: int) -> ir.Type:
+    """Type of numbers of a kind in all lanes."""
+    return kind if lanes == 1 else ir.VectorType(kind, lanes)
+
+
+def size_of(kind: ir.Type) -> int:
+    """Bytes of a number."""
+    return 4 if kind == SINGLE else 8
 
 
 class Elements(NamedTuple):
@@ -47,7 +57,9 @@ class LaneWriter:
     builder : ir.IRBuilder
         Stands where is written.
     lanes : int
-        With one, numbers are plain doubles, otherwise vectors.
+        With one, numbers are plain ones, otherwise vectors.
+    kind : ir.Type
+        Of a number, `DOUBLE` or `SINGLE`. What lies in memory as the other is converted.
 
     Attributes
     ----------
@@ -55,16 +67,17 @@ class LaneWriter:
         Of numbers in all lanes.
     """
 
-    def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
+    def __init__(self, builder: ir.IRBuilder, lanes: int, kind: ir.Type = DOUBLE) -> None:
         self.builder = builder
         self.lanes = lanes
-        self.type = DOUBLE if lanes == 1 else ir.VectorType(DOUBLE, lanes)
+        self.kind = kind
+        self.type = in_lanes(kind, lanes)
 
     def number(self, value: float) -> ir.Constant:
         """Constant, the same in all lanes."""
         if self.lanes == 1:
-            return ir.Constant(DOUBLE, value)
-        return ir.Constant(self.type, [ir.Constant(DOUBLE, value)] * self.lanes)
+            return ir.Constant(self.kind, value)
+        return ir.Constant(self.type, [ir.Constant(self.kind, value)] * self.lanes)
 
     def whole(self, value: int) -> ir.Constant:
         """Integer, the same in all lanes."""
@@ -89,24 +102,33 @@ class LaneWriter:
             Without numbers for each lane, its one number goes into all lanes.
         index : int
         """
-        builder = self.builder
-        if self.lanes == 1:
-            return builder.load(self.at(array.pointer, index), align=8)
         if array.for_each_lane:
             return self.load_lanes(self.at(array.pointer, index * self.lanes))
-        return self.spread(builder.load(self.at(array.pointer, index), align=8))
+        one = LaneWriter(self.builder, 1, self.kind)
+        return self.spread(one.load_lanes(self.at(array.pointer, index)))
 
     def load_lanes(self, pointer: ir.Value) -> ir.Value:
         """Numbers of all lanes from where a pointer points."""
+        kind = pointer.type.pointee
         if self.lanes > 1:
-            pointer = self.builder.bitcast(pointer, self.type.as_pointer())
-        return self.builder.load(pointer, align=8)
+            pointer = self.builder.bitcast(pointer, in_lanes(kind, self.lanes).as_pointer())
+        value = self.builder.load(pointer, align=size_of(kind))
+        return self._converted(value, kind, self.kind)
 
     def store_lanes(self, value: ir.Value, pointer: ir.Value) -> None:
         """Write the numbers of all lanes to where a pointer points."""
+        kind = pointer.type.pointee
         if self.lanes > 1:
-            pointer = self.builder.bitcast(pointer, self.type.as_pointer())
-        self.builder.store(value, pointer, align=8)
+            pointer = self.builder.bitcast(pointer, in_lanes(kind, self.lanes).as_pointer())
+        value = self._converted(value, self.kind, kind)
+        self.builder.store(value, pointer, align=size_of(kind))
+
+    def _converted(self, value: ir.Value, given: ir.Type, wanted: ir.Type) -> ir.Value:
+        """Numbers in all lanes as those of another kind."""
+        if given == wanted:
+            return value
+        convert = self.builder.fptrunc if wanted == SINGLE else self.builder.fpext
+        return convert(value, in_lanes(wanted, self.lanes))
 
     def spread(self, value: ir.Value) -> ir.Value:
         """One number in all lanes."""
@@ -231,13 +253,14 @@ EVALUATE = ir.FunctionType(
 """status = evaluate(integers, constants, scratch, blocks, motion, middle, result)
 
 integers, constants: the robot, where it is not folded into the function; scratch: workspace;
-motion, middle, result: of blocks times lanes samples, contiguous. The middle one is read, such as
+motion, middle, result: of blocks times lanes samples, contiguous, of the kind of numbers that the
+code computes with. The middle one is read, such as
 wrenches, or is a second result, or is not there. The status is 0 if all three are finite.
 """
 
 
 class Block(NamedTuple):
-    """What the code of one block of samples works on; all are pointers to doubles but integers.
+    """What the code of one block of samples works on.
 
     Attributes
     ----------
@@ -247,7 +270,7 @@ class Block(NamedTuple):
     motion, middle, result : ir.Value
         Of the samples of the block, an element having a number for each lane.
     scratch : ir.Value
-        Workspace.
+        Workspace, of doubles.
     """
 
     writer: LaneWriter
@@ -266,13 +289,14 @@ def evaluate_function(
     sizes: Callable[[ir.IRBuilder, ir.Value], tuple[ir.Value, ir.Value, ir.Value]],
     body: Callable[[Block], None],
     writes_middle: bool = False,
+    kind: ir.Type = DOUBLE,
 ) -> None:
     """Add the function `ENTRY`, which computes blocks of samples, one for each lane.
 
-    The width is how many numbers the machine computes at once. `sizes` gives, from the builder and
-    the pointer to the integers, numbers of doubles in the motion, the middle array and the result
-    of one sample; `body` writes the code for one block, whose arrays have one number for each lane
-    in each element.
+    The width is how many doubles the machine computes at once. `sizes` gives, from the builder and
+    the pointer to the integers, how many numbers are in the motion, the middle array and the
+    result of one sample; `body` writes the code for one block, whose arrays have one number for
+    each lane in each element.
 
     Parameters
     ----------
@@ -281,13 +305,16 @@ def evaluate_function(
     sizes, body : callable
     writes_middle : bool
         Whether the middle array is a second result.
+    kind : ir.Type
+        Of numbers that are computed.
     """
     written = (False, writes_middle, True)
-    inspection = _inspection(module, width)
+    inspection = _inspection(module, width * 8 // size_of(kind), kind)
     function = ir.Function(module, EVALUATE, ENTRY)
-    integers, constants, scratch, blocks, motion, middle, result = function.args
+    integers, constants, scratch, blocks, *arrays = function.args
     builder = ir.IRBuilder(function.append_basic_block())
-    writer = LaneWriter(builder, lanes)
+    writer = LaneWriter(builder, lanes, kind)
+    motion, middle, result = (builder.bitcast(x, kind.as_pointer()) for x in arrays)
     per_block = ir.Constant(INTEGER, lanes)
     counts = [builder.mul(size, per_block) for size in sizes(builder, integers)]
     # In scratch: the transposed arrays of a block, then the body's own.
@@ -295,7 +322,7 @@ def evaluate_function(
     places = []
     if lanes > 1:
         for count in counts:
-            places.append(work)
+            places.append(builder.bitcast(work, kind.as_pointer()))
             work = writer.at(work, count)
     with loop(builder, blocks, ir.Constant(INTEGER, 0)) as (block, found, next_found):
         arrays = [
@@ -317,10 +344,10 @@ def evaluate_function(
     builder.ret(found)
 
 
-def _inspection(module: ir.Module, width: int) -> ir.Function:
+def _inspection(module: ir.Module, width: int, kind: ir.Type) -> ir.Function:
     """Add a function of a pointer and a count, whose result is zero if all numbers are finite."""
     function = ir.Function(
-        module, ir.FunctionType(INTEGER, [DOUBLES, INTEGER]), 'inspection'
+        module, ir.FunctionType(INTEGER, [kind.as_pointer(), INTEGER]), 'inspection'
     )
     function.linkage = 'internal'
     pointer, count = function.args
@@ -328,7 +355,7 @@ def _inspection(module: ir.Module, width: int) -> ir.Function:
     result = ir.Constant(INTEGER, 0)
     start = ir.Constant(INTEGER, 0)
     for lanes in (width, 1):
-        writer = LaneWriter(builder, lanes)
+        writer = LaneWriter(builder, lanes, kind)
         step = ir.Constant(INTEGER, lanes)
         flags = ir.IntType(1) if lanes == 1 else ir.VectorType(ir.IntType(1), lanes)
         chunks = builder.sdiv(builder.sub(count, start), step)
@@ -345,6 +372,25 @@ def _inspection(module: ir.Module, width: int) -> ir.Function:
     return function
 
 
+def _square(writer: LaneWriter, pairs: list[tuple[ir.Value, ir.Value]]) -> None:
+    """Write the transposition of a square: from where to where its rows go."""
+    side = len(pairs)
+    row = LaneWriter(writer.builder, side, writer.kind)
+    rows = [row.load_lanes(source) for source, _ in pairs]
+    # Its halves are exchanged, then quarters, and so on.
+    distance = side
+    while distance := distance // 2:
+        moved = [side - distance if lane & distance else 0 for lane in range(side)]
+        for i in (i for i in range(side) if not i & distance):
+            pair = rows[i], rows[i + distance]
+            for shift in (0, distance):
+                taken = [lane + shift + more for lane, more in enumerate(moved)]
+                mask = ir.Constant(ir.VectorType(ir.IntType(32), side), taken)
+                rows[i + shift] = writer.builder.shuffle_vector(*pair, mask)
+    for value, (_, target) in zip(rows, pairs):
+        row.store_lanes(value, target)
+
+
 def _transpose(
     writer: LaneWriter, samples: ir.Value, elements: ir.Value, count: ir.Value, back: bool
 ) -> None:
@@ -352,38 +398,30 @@ def _transpose(
     builder, lanes = writer.builder, writer.lanes
     per_row = ir.Constant(INTEGER, lanes)
     size = builder.sdiv(count, per_row)
-    tiles = builder.sdiv(size, per_row)
-
-    def places(first: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
-        """From where to where the rows of a square go whose first element is given."""
-        sample, pairs = writer.at(samples, first), []
-        element = writer.at(elements, builder.mul(first, per_row))
-        for k in range(lanes):
-            pairs.append((sample, writer.at(element, k * lanes)))
-            sample = writer.at(sample, size)
-        return [pair[::-1] for pair in pairs] if back else pairs
-
-    # Squares of as many elements as lanes: their halves are exchanged, then quarters, and so on.
-    with loop(builder, tiles) as tile:
-        pairs = places(builder.mul(tile, per_row))
-        rows = [writer.load_lanes(source) for source, _ in pairs]
-        distance = lanes
-        while distance := distance // 2:
-            moved = [lanes - distance if lane & distance else 0 for lane in range(lanes)]
-            for i in (i for i in range(lanes) if not i & distance):
-                pair = rows[i], rows[i + distance]
-                for shift in (0, distance):
-                    taken = [lane + shift + more for lane, more in enumerate(moved)]
-                    mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), taken)
-                    rows[i + shift] = builder.shuffle_vector(*pair, mask)
-        for row, (_, target) in zip(rows, pairs):
-            writer.store_lanes(row, target)
-    done = builder.mul(tiles, per_row)
+    done: ir.Value = ir.Constant(INTEGER, 0)
+    # Squares, of which small ones take what large ones leave over.
+    for side in [side for side in (16, 8, 4) if side <= lanes] or [lanes]:
+        per_tile = ir.Constant(INTEGER, side)
+        tiles = builder.sdiv(builder.sub(size, done), per_tile)
+        with loop(builder, tiles) as tile:
+            first = builder.add(done, builder.mul(tile, per_tile))
+            sample = writer.at(samples, first)
+            element = writer.at(elements, builder.mul(first, per_row))
+            for group in range(0, lanes, side):
+                pairs = []
+                for k in range(side):
+                    pairs.append((sample, writer.at(element, k * lanes + group)))
+                    sample = writer.at(sample, size)
+                _square(writer, [pair[::-1] for pair in pairs] if back else pairs)
+        done = builder.add(done, builder.mul(tiles, per_tile))
     with loop(builder, builder.sub(size, done)) as rest:
         place = writer.at(elements, builder.mul(builder.add(done, rest), per_row))
         pointer = writer.at(samples, builder.add(done, rest))
         for lane in range(lanes):
             ends = pointer, writer.at(place, lane)
             source, target = ends[::-1] if back else ends
-            builder.store(builder.load(source, align=8), target, align=8)
+            size_of_one = size_of(writer.kind)
+            builder.store(
+                builder.load(source, align=size_of_one), target, align=size_of_one
+            )
             pointer = writer.at(pointer, size)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import checked_number, frozen
-from hodyn_ros.engine.engine import ClosedLoops, Engine, unavailable
+from hodyn_ros.engine.engine import EFFORTS, ClosedLoops, Engine, unavailable
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.lie.leibniz import products
@@ -394,7 +394,7 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
 
 
 def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
-    """Keep the call for one sample of a robot with closed loops in `Derived.efforts`."""
+    """Keep the call for one sample of a robot with closed loops where `engine.quick` finds it."""
     closing = model.kept(Engine).kernel(ClosedLoops(None))
     if closing is not None:
         tables = (
@@ -402,9 +402,13 @@ def offer_efforts(model: RobotModel, order: int, kernel: Kernel) -> None:
             int(kernel.block(1)[1].ctypes.data),
             _branch_of(model),
         )
-        shape = order + 1, model.n_joints
         call = _kernels().closed_efforts()
-        model.derived.efforts[order + 3, model.n_joints] = shape, call, tables
+
+        def one(motion: Array, effort: Array) -> bool:
+            return motion.ndim == 2 and call(tables, motion, effort) == 0
+
+        shape = order + 1, model.n_joints
+        model.derived.calls[EFFORTS, order + 3] = shape, None, one
 
 
 def through_tree(

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import Array, check_choice
-from hodyn_ros.engine.engine import LinkResult, compute
+from hodyn_ros.engine.engine import LinkResult, compute, quick
 from hodyn_ros.errors import HodynError
+from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import (
     JointTransforms,
     body_coordinates,
     body_poses,
     body_twists,
-    checked_result,
+    checked_motion,
     hybrid_from_body,
     link_or_tip,
-    motion_array,
-    refuse_not_finite,
 )
 from hodyn_ros.lie import leibniz, se3
 from hodyn_ros.model.assembly import BASE
@@ -79,32 +77,29 @@ def forward_kinematics(
     Gravity has no part in it: the base does not accelerate. Source: Kumar and Mueller
     2021, section II-A; conversions between expressions by the product rule.
     """
-    # One sample in a control loop: the compiled call checks the rest of its arguments.
-    try:
-        shape, single, table = model.derived.links[link, expressed_in, motion.shape]  # type: ignore[union-attr]
-        pose, V = np.empty((4, 4)), np.empty(shape)
-        if type(motion) is np.ndarray and single(table, motion, pose, V) == 0:
-            return LinkMotion(pose, V)
-    except Exception:  # not ready, or not for this, which is checked below
-        pass
-    array = motion_array(model, motion, lowest_K=1)
+    found = quick(model, (link, expressed_in), motion)
+    if found is not None:
+        return LinkMotion(*found)
+    samples = Arguments(model, motion, lowest_K=1)
     check_choice('expressed_in', expressed_in, EXPRESSIONS, HodynError)
     link = link_or_tip(model, link)
     if model.closure is not None:
+        array = checked_motion(model, motion, lowest_K=1)
         return forward_kinematics(*opened(model, array), link, expressed_in)
     body, _ = model.link(link)
-    batch, (K, n) = array.shape[:-2], array.shape[-2:]
-    samples = np.ascontiguousarray(array, dtype=np.float64).reshape(prod(batch), K, n)
-    pose, V = np.empty((len(samples), 4, 4)), np.empty((len(samples), K - 1, 6))
-    if body == BASE or not compute(
-        model, LinkResult(link, expressed_in, K), samples, pose, V
-    ):
-        refuse_not_finite(model, array)
-        with np.errstate(over='ignore', invalid='ignore'):
-            pose, V = _link_motion(model, samples, link, expressed_in)
-        for result in (pose, V):
-            checked_result(result, array)
-    return LinkMotion(pose.reshape(*batch, 4, 4), V.reshape(*batch, K - 1, 6))
+    request = LinkResult(link, expressed_in, samples.K)
+    pose = np.empty((samples.N, 4, 4))
+
+    def find(part: Batch, V: Array) -> bool:
+        if body != BASE and compute(model, request, part.motion, pose, V):
+            return True
+        if not is_finite(part.motion):
+            return False
+        pose[...], V[...] = _link_motion(model, part.motion, link, expressed_in)
+        return is_finite(pose) and is_finite(V)
+
+    V = samples.compute(find, (samples.K - 1, 6))
+    return LinkMotion(samples.shaped(pose), V)
 
 
 def _link_motion(

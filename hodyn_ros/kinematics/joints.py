@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hodyn_ros.checks import Array, first_not_finite
+from hodyn_ros.checks import MOST_DERIVATIVES, Array, first_not_finite
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.lie import leibniz, se3, so3
 from hodyn_ros.lie.jets import Jet, sine_cosine
@@ -27,10 +27,6 @@ from hodyn_ros.names import listed
 
 if TYPE_CHECKING:
     from hodyn_ros.model.robot import RobotModel
-
-
-MOST_DERIVATIVES = 10
-"""Rows of a motion without leading axes; more are taken for samples in their place."""
 
 
 def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:

@@ -58,8 +58,9 @@ from hodyn_ros.typing import Array
 
 T = TypeVar('T')
 
-SingleCall = tuple[tuple[int, ...], Callable[..., int], Any]
-"""Computation of a single sample: shape of its result, compiled call, first argument of this."""
+QuickCall = tuple[tuple[int, ...], tuple[int, ...] | None, Callable[..., bool]]
+"""Compiled call for one sample or few: shape of its result for one sample, that of an array that
+is written before it, if there is one, and the function, which says whether they are there."""
 
 
 class ModelWarning(UserWarning):
@@ -68,17 +69,10 @@ class ModelWarning(UserWarning):
 
 @dataclass(eq=False)
 class Derived:
-    """What has been made from a model: calls for one sample, and `RobotModel.kept`."""
+    """What has been made from a model: calls for few samples, and `RobotModel.kept`."""
 
-    efforts: dict[tuple[Any, ...], SingleCall] = field(default_factory=dict)
-    """By the shape of the motion, as the following, too; with wrenches by this and their links."""
-    terms: dict[tuple[str, tuple[int, ...]], SingleCall] = field(default_factory=dict)
-    links: dict[tuple[str | None, str, tuple[int, ...]], SingleCall] = field(
-        default_factory=dict
-    )
-    """By link and expression, too."""
-    forward: dict[tuple[int, ...], SingleCall] = field(default_factory=dict)
-    """By the shape of the efforts."""
+    calls: dict[tuple[Any, int], QuickCall] = field(default_factory=dict)
+    """By what is computed, see `engine.quick`, and the rows of the first argument."""
     kept: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
 
 

@@ -392,9 +392,8 @@ def _import_compiler() -> None:
     """Import and make what every robot's kernels need before they are needed."""
     try:
         if not unavailable():
-            from hodyn_ros.engine.kernels import single_call
+            import hodyn_ros.engine.kernels  # noqa: F401
 
-            single_call(2, efforts=True)
             compiled_count()
     except Exception:  # will be reported when it is needed
         pass

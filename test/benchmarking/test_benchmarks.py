@@ -186,10 +186,11 @@ def test_formulations_are_timed_and_their_errors_are_rounding(
     assert (tmp_path / 'formulations.inc').read_text() in capsys.readouterr().out
     rows = {name: cells for name, *cells in table['rows']}
     assert {f'{name}, NumPy' for name in hodyn_ros.dynamics.FORMULATIONS} < set(rows)
-    for orders, time, _, _, *errors, _ in rows.values():
+    for name, (orders, time, _, _, *errors, _) in rows.items():
+        bound = 1e-6 if name.endswith('single') else ROUNDING
         assert float(time) > 0.0
         assert len([error for error in errors if error]) == int(orders[-1]) + 1
-        assert all(float(error) < ROUNDING for error in errors if error)
+        assert all(float(error) < bound for error in errors if error)
 
 
 def test_retimed_motions_are_within_their_limits_and_the_fastest_of_ours(tmp_path):

@@ -90,3 +90,13 @@ def test_a_friction_law_of_ones_own_is_refused(panda):
     for shape in ((), (200,)):
         with pytest.raises(ModelError, match=r"'panda_joint4'.*partial.*with_friction"):
             inverse_dynamics_derivatives(model, motion_of(panda, 3, shape))
+
+
+@pytest.mark.parametrize('name', ['two_link', 'five_bar'])
+def test_a_wrench_on_the_base_adds_samples_and_nothing_else(name):
+    model = RobotModel.from_urdf(name)
+    motion = 0.1 * motion_of(model, 3)
+    wrench = Wrench(model.base_link, np.ones((2, 1, 6)))
+    found = inverse_dynamics_derivatives(model, motion, wrench)
+    expected = inverse_dynamics_derivatives(model, motion)
+    np.testing.assert_allclose(found, np.stack([expected] * 2), rtol=1e-12, atol=1e-12)

@@ -30,6 +30,7 @@ from hodyn_ros import (
     RobotModel,
     Wrench,
     coriolis_matrix,
+    forward_dynamics,
     forward_kinematics,
     friction,
     generate_code,
@@ -41,7 +42,7 @@ from hodyn_ros import (
 )
 from hodyn_ros.dynamics import chosen_algorithm
 from hodyn_ros.engine import Efforts, engine_of
-from hodyn_ros.errors import MotionError
+from hodyn_ros.errors import MotionError, WrenchError
 
 pytestmark = needs_compiler
 
@@ -176,6 +177,10 @@ CALLS = {
 }
 
 
+class PlainArray(np.ndarray):
+    """What is an array, but not of NumPy's own class."""
+
+
 @pytest.mark.parametrize('name', CALLS)
 def test_motions_of_all_kinds_of_arrays_are_taken_warm_as_cold(cold, name):
     call = CALLS[name]
@@ -183,6 +188,8 @@ def test_motions_of_all_kinds_of_arrays_are_taken_warm_as_cold(cold, name):
     expected = call(cold, motion)
     read_only = motion.copy()
     read_only.setflags(write=False)
+    unaligned = np.frombuffer(b' ' + motion.tobytes(), np.uint8)[1:].view(motion.dtype)
+    unaligned = unaligned.reshape(motion.shape)
     for _ in range(2):
         for given in (
             motion.astype(np.float32),
@@ -192,6 +199,8 @@ def test_motions_of_all_kinds_of_arrays_are_taken_warm_as_cold(cold, name):
             np.asfortranarray(motion),
             read_only,
             np.repeat(motion, 2, axis=-1)[..., ::2],
+            unaligned,
+            motion.view(PlainArray),
         ):
             found = call(cold, given)
             assert found.dtype == np.float64 and found.flags.c_contiguous
@@ -237,6 +246,89 @@ def test_a_result_that_overlaps_the_motion_is_refused_warm_as_cold(joints):
         assert np.all(relative_errors(effort, expected) <= 1e-11)
 
 
+def batched(wrench_axes):
+    """Wrenches on two links of the Panda whose values have these leading axes."""
+    values = np.random.default_rng(3).standard_normal((2, *wrench_axes, 3, 6))
+    choices = ('panda_link8', 'hybrid'), ('panda_link5', 'body', 'on_robot')
+    return [Wrench(link, v, *rest) for (link, *rest), v in zip(choices, values)]
+
+
+OF_BATCHES = {
+    'efforts': inverse_dynamics,
+    'efforts with a wrench for all': lambda model, motion: inverse_dynamics(
+        model, motion, batched(())[0]
+    ),
+    'efforts with a wrench each': lambda model, motion: inverse_dynamics(
+        model, motion, batched(motion.shape[:-2])[0]
+    ),
+    'efforts with two wrenches each': lambda model, motion: inverse_dynamics(
+        model, motion, batched(motion.shape[:-2])
+    ),
+    'forward dynamics': lambda model, motion: forward_dynamics(
+        model, motion[..., :2, :].copy(), motion[..., 2:, :].copy()
+    ),
+    'mass matrix': mass_matrix,
+    'regressor': regressor,
+    'partial derivatives': inverse_dynamics_derivatives,
+    'pose': lambda model, motion: forward_kinematics(model, motion).pose,
+    'twist': lambda model, motion: forward_kinematics(model, motion, None, 'hybrid').twist,
+}
+
+
+@pytest.mark.parametrize('name', OF_BATCHES)
+def test_leading_axes_hold_the_samples_alone(panda, name):
+    call = OF_BATCHES[name]
+    motion = random_motion(panda, 5, (2, 13, 11))
+    with_axes = [motion[0, 0, 0], motion[0, 0], motion[:, 0, :2], motion[:, :, :5], motion]
+    cold = [call(panda, np.ascontiguousarray(given)) for given in with_axes]
+    panda.warm_up(2, *(partial(call, panda, given) for given in with_axes[:1]))
+    for given, expected in zip(with_axes, cold):
+        for values in (np.ascontiguousarray(given), np.asfortranarray(given)):
+            found = call(panda, values)
+            assert found.shape == expected.shape
+            assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def test_as_many_samples_as_wrenches_are_not_mixed_up(panda):
+    motion, wrenches = random_motion(panda, 6, (2,)), batched((2,))
+    for _ in range(2):
+        together = inverse_dynamics(panda, motion, wrenches)
+        for i in range(2):
+            own = [Wrench(w.link, w.values[i], w.expressed_in, w.acting) for w in wrenches]
+            alone = inverse_dynamics(panda, motion[i], own)
+            np.testing.assert_allclose(together[i], alone, rtol=1e-10, atol=1e-10)
+        panda.warm_up(2, partial(inverse_dynamics, panda, motion[0], own))
+
+
+def test_samples_from_another_process_are_computed_as_ones_own(panda):
+    motion = random_motion(panda, 7, (3,))
+    expected = inverse_dynamics(panda, motion)
+    np.testing.assert_array_equal(
+        inverse_dynamics(panda, pickle.loads(pickle.dumps(motion))), expected
+    )
+
+
+@pytest.mark.every_case
+def test_batches_that_cannot_be_computed_are_refused_warm_as_cold(panda):
+    memory = random_motion(panda, 8, (40,))
+    motion = memory[10:20]
+    with pytest.raises(HodynError, match='shares memory'):
+        inverse_dynamics(
+            panda, motion, out=memory.ravel()[400 : 400 + 210].reshape(10, 3, 7)
+        )
+    with pytest.raises(HodynError, match=r'out has shape \(5, 6, 7\)'):
+        inverse_dynamics(panda, motion, out=np.empty((5, 6, 7)))
+    wrong = motion.copy()
+    wrong[7, 1, 2] = np.nan
+    with pytest.raises(MotionError, match=r'nan at index \(7, 1, 2\)'):
+        inverse_dynamics(panda, wrong)
+    with pytest.raises(WrenchError, match='leading axes'):
+        inverse_dynamics(panda, motion, batched((9,)))
+    with pytest.raises(MotionError, match='do not broadcast'):
+        forward_dynamics(panda, motion[:, :2].copy(), motion[:9, 2:].copy())
+    assert inverse_dynamics(panda, motion[:0]).shape == (0, 3, 7)
+
+
 @pytest.mark.parametrize('number', [0, -1, 1.5, 'two', None])
 def test_number_of_threads_is_checked(panda, number):
     with pytest.raises(HodynError, match='num_threads'):
@@ -250,6 +342,78 @@ def test_overflow_of_a_joint_that_does_not_move_the_link_is_no_error(panda):
     panda.warm_up(0, lambda: forward_kinematics(panda, motion, 'panda_link3'))
     found = forward_kinematics(panda, motion, 'panda_link3')
     np.testing.assert_allclose(found.twist, expected.twist, atol=1e-14)
+
+
+# --- Single precision ---------------------------------------------------------------------------
+
+
+@forms
+@pytest.mark.parametrize('seed, wrenches', [(301, 0), (302, 2), (305, 1)])
+def test_single_precision_is_as_good_as_documented(form, seed, wrenches):
+    robot, model = random_tree(seed, 0.25)
+    cases = random_wrenches(2, robot.links[1 : 1 + wrenches], 5, (70,)) if wrenches else ()
+    given = [Wrench(*case) for case in cases]
+    motion = random_motion(model, 1, (70,)).astype(np.float32)
+    double = inverse_dynamics(model, motion, given, form)
+    assert double.dtype == np.float64
+    single = inverse_dynamics(model, motion, given, form, dtype=np.float32)
+    assert single.dtype == np.float32
+    assert np.all(relative_errors(single, double) <= 1e-6)
+    for N in (0, 1, 7, 15, 16, 17, 33):
+        which = [
+            Wrench(w.link, w.values[:N], *rest) for w, (_, _, *rest) in zip(given, cases)
+        ]
+        part = inverse_dynamics(model, motion[:N], which, form, dtype='float32')
+        scale = np.abs(single).max(axis=(0, 2))[:, None]
+        assert np.all(np.abs(part - single[:N]) <= 1e-6 * scale)
+
+
+def test_single_precision_has_friction_and_rounds_what_only_double_precision_computes(
+    panda,
+):
+    law = friction.Stribeck(0.6, 0.3, 0.1) + friction.Coulomb(0.5, 1e-3)
+    rough = panda.with_friction(dict.fromkeys(panda.joint_names, law))
+    own = panda.with_friction(
+        {panda.joint_names[0]: law, panda.joint_names[1]: Quadratic()}
+    )
+    loops = RobotModel.from_urdf('five_bar')
+    for model, algorithm in (
+        (rough, 'engine'),
+        (own, 'compiled_tree'),
+        (panda, 'nth_order'),
+        (loops, 'auto'),
+    ):
+        motion = 0.1 * random_motion(model, 4, (2, 20))
+        motion = motion.astype(np.float32)
+        double = inverse_dynamics(model, motion, algorithm=algorithm)
+        single = inverse_dynamics(model, motion, algorithm=algorithm, dtype=np.float32)
+        assert single.dtype == np.float32 and single.shape == double.shape
+        assert np.abs(single - double).max() <= 1e-6 * np.abs(double).max()
+
+
+@pytest.mark.parametrize('algorithm', ['engine', 'nth_order'])
+def test_what_single_precision_cannot_hold_is_refused(panda, algorithm):
+    motion = random_motion(panda, 4, (20,))
+    for k, large in ((2, 1e300), (1, 1e30)):
+        given = motion.copy()
+        given[11, k, 3] = large
+        with pytest.raises(
+            MotionError, match=f'overflows.*motion {large:.0e}'.replace('+', '.')
+        ):
+            inverse_dynamics(panda, given, algorithm=algorithm, dtype=np.float32)
+    given[11, 1, 3] = np.nan
+    with pytest.raises(MotionError, match=r'nan at index \(11, 1, 3\)'):
+        inverse_dynamics(panda, given, algorithm=algorithm, dtype=np.float32)
+    with pytest.raises(HodynError, match='of type float64, expected .* and float32'):
+        out = np.empty((20, 3, 7))
+        inverse_dynamics(panda, motion, algorithm=algorithm, out=out, dtype=np.float32)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize('dtype', [int, np.float16, None, 'single precision', 3])
+def test_other_types_of_numbers_are_refused(panda, dtype):
+    with pytest.raises(HodynError, match='dtype is .*expected numpy.float64 or'):
+        inverse_dynamics(panda, random_motion(panda), dtype=dtype)
 
 
 # --- What is chosen -----------------------------------------------------------------------------

@@ -102,8 +102,10 @@ def test_no_machine_code_is_taken_from_where_everyone_can_write(tmp_path, name):
 
 @needs_compiler
 def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypatch):
-    from hodyn_ros.engine import kernels
+    from hodyn_ros.engine import code_cache
 
+    # The code of calls, which all robots share, has another place.
+    RobotModel.from_urdf('panda').warm_up(0)
     monkeypatch.setenv('NUMBA_CACHE_DIR', str(tmp_path))
     folder = tmp_path / 'hodyn_ros'
 
@@ -122,14 +124,14 @@ def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypat
     abandoned.write_text('half')
     os.utime(abandoned, (0, 0))
     each = sum(path.stat().st_size for path in first)
-    monkeypatch.setattr(kernels, 'CACHE_SIZE', int(3.5 * each))
+    monkeypatch.setattr(code_cache, 'CACHE_SIZE', int(3.5 * each))
     second = use(1)
     for k in range(2, 6):
         made = use(k)
         assert made and all(path.exists() for path in made)
         assert not use(0)  # it is in the cache, and has been used
         entries = [path for path in cached(tmp_path) if path not in foreign]
-        assert sum(path.stat().st_size for path in entries) <= kernels.CACHE_SIZE
+        assert sum(path.stat().st_size for path in entries) <= code_cache.CACHE_SIZE
     assert all(path.exists() for path in (*first, *foreign))
     assert not any(path.exists() for path in (*second, abandoned))
 
@@ -139,7 +141,9 @@ def test_what_has_not_been_used_for_longest_leaves_the_cache(tmp_path, monkeypat
 def test_processes_that_start_together_share_the_cache(tmp_path, size):
     # With the smallest size each removes what the others have just made.
     before = (
-        f'from hodyn_ros.engine import kernels; kernels.CACHE_SIZE = {size}' if size else ''
+        f'from hodyn_ros.engine import code_cache; code_cache.CACHE_SIZE = {size}'
+        if size
+        else ''
     )
     script = SCRIPT.format(before=before, after='', urdf=URDF)
     processes = [
