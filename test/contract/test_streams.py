@@ -32,7 +32,7 @@ def test_what_a_state_machine_would_not_notice_is_noticed():
     stamp, motion = world.samples[-1][300]
     for k in range(5):
         peak = max(np.abs(x[k]).max() for _, x in world.samples[-1])
-        step = 0.05 * peak * np.eye(5)[k][:, None]
+        step = 0.07 * peak * np.eye(5)[k][:, None]
         world.samples[-1][300] = stamp, motion + step
         assert (world.defects() > EXACT).any()
 
