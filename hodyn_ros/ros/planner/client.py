@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import struct
 import subprocess
@@ -260,7 +261,7 @@ class PlanningClient:
         restarts, pause = 0, _FIRST_PAUSE
         while True:
             begin = time.monotonic()
-            last_exit = self._one_life(_READY_TIME * min(restarts + 1, 4))
+            last_exit = self._one_life(_READY_TIME * min(restarts + 1, 4), restarts > 0)
             if self._closed.is_set():
                 return
             self._node.soon(self._on_end, last_exit)
@@ -276,13 +277,15 @@ class PlanningClient:
             self._report_plan, Plan(self._latest, None, error=text, kind='internal')
         )
 
-    def _one_life(self, ready_time: float) -> str:
+    def _one_life(self, ready_time: float, is_next: bool) -> str:
         """Run a process until it ends.
 
         Parameters
         ----------
         ready_time : float
             Within which it is to be ready [s].
+        is_next : bool
+            Whether another one has ended before.
 
         Returns
         -------
@@ -290,6 +293,11 @@ class PlanningClient:
             Why it has ended; empty if the client was closed before.
         """
         command = [sys.executable or 'python3', '-c', _START, *sys.path]
+        environment = dict(os.environ)
+        if is_next:
+            # Through the shared memory of Fast DDS nobody may reach a process that follows one
+            # that was killed while it hung: what that one held stays locked.
+            environment.setdefault('FASTDDS_BUILTIN_TRANSPORTS', 'UDPv4')
         with self._lock:
             if self._closed.is_set():
                 return ''
@@ -299,6 +307,7 @@ class PlanningClient:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     start_new_session=True,
+                    env=environment,
                 )
             except OSError as error:
                 return f'it cannot be started: {error}'
