@@ -19,7 +19,7 @@ from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, velocity
 from hodyn_ros.kinematics.joints import (
     checked_result,
 )
-from hodyn_ros.lie.leibniz import products
+from hodyn_ros.lie import Jet
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -97,10 +97,8 @@ def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:
     P = inverse_dynamics_derivatives(tree, closed.motion, wrenches)
     Q = inverse_dynamics(tree, closed.motion, wrenches)
     G, turning = closed.G(K), velocity_partials(model, part.motion, orders)
-    of_Q = products(
-        [np.swapaxes(dG, -1, -2) for dG in turning],
-        [*np.moveaxis(Q, 1, 0)[:, :, None, :, None]],
-    )
+    transposed = Jet(np.swapaxes(dG, -1, -2) for dG in turning)
+    of_Q = transposed @ Jet.along(Q[:, :, None, :, None], 1)
     result = np.empty((given.N, orders, model.n_joints, K, model.n_joints))
     for j in range(K):
         terms = [comb(k, j) * (P[..., k, :] @ G[k - j][:, None]) for k in range(j, K)]

@@ -34,7 +34,7 @@ from hodyn_ros.kinematics.joints import (
     selection_of,
     stacked,
 )
-from hodyn_ros.lie.leibniz import products
+from hodyn_ros.lie import Jet
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -208,12 +208,12 @@ def _of_loops(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     elif name == REGRESSOR:
         orders = closed.projected(terms)
     elif name == MASS_MATRIX:
-        M = closed.projected(products(terms, closed.G(motion.shape[1])))
+        M = closed.projected([*Jet(terms) @ Jet(closed.G(motion.shape[1]))])
         orders = [0.5 * (Mk + np.swapaxes(Mk, -1, -2)) for Mk in M]
     else:
         G = closed.G(motion.shape[1])
-        inertial = products(of_tree(MASS_MATRIX), G[1:])
-        both = zip(products(terms, G), inertial, strict=True)
+        inertial = Jet(of_tree(MASS_MATRIX)) @ Jet(G[1:])
+        both = zip(Jet(terms) @ Jet(G), inertial, strict=True)
         orders = closed.projected([a + b for a, b in both])
     found[...] = np.stack(orders, axis=1)
     return is_finite(found)

@@ -18,7 +18,7 @@ from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.engine.engine import EFFORTS, ClosedLoops, Engine, unavailable
 from hodyn_ros.errors import ModelError, MotionError
 from hodyn_ros.kinematics.joints import checked_motion
-from hodyn_ros.lie.leibniz import products
+from hodyn_ros.lie import Jet
 from hodyn_ros.model.loops import (
     KINDS,
     LARGEST_ERROR,
@@ -603,7 +603,7 @@ class ClosedMotion:
         list of ndarray, shape (samples, n, ...)
         """
         G = self.G(len(of_tree))
-        return products([np.swapaxes(Gk, -1, -2) for Gk in G], of_tree)
+        return [*Jet(np.swapaxes(Gk, -1, -2) for Gk in G) @ Jet(of_tree)]
 
     def efforts(self, of_tree: Array) -> tuple[Array, Array]:
         """Efforts of the independent joints, and what the loops carry.

@@ -8,7 +8,7 @@ call serves all terms: one sample takes half the time or less that it takes with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from math import comb
 
@@ -67,31 +67,6 @@ def bilinear(
         terms = product(a[..., : m + 1, :], b[..., m::-1, :])
         orders.append(terms[..., 0, :] if m == 0 else table[m, : m + 1] @ terms)
     return np.stack(orders, axis=-2)
-
-
-def sin_cos(q: Array) -> tuple[Array, Array]:
-    """Series of the sine and the cosine of an angle.
-
-    Parameters
-    ----------
-    q : ndarray, shape (..., K)
-        Entry k is the k-th time derivative of the angle [rad/s^k], K >= 1.
-
-    Returns
-    -------
-    sine, cosine : ndarray, shape (..., K)
-        Entry k is the k-th time derivative [1/s^k], from s' = c q' and c' = -s q'.
-    """
-    K = q.shape[-1]
-    sine, cosine = np.empty_like(q), np.empty_like(q)
-    sine[..., 0], cosine[..., 0] = np.sin(q[..., 0]), np.cos(q[..., 0])
-    table = binomials(K)
-    for k in range(K - 1):
-        # s' = c q', c' = -s q', differentiated k times.
-        rates = q[..., k + 1 : 0 : -1] * table[k, : k + 1]
-        sine[..., k + 1] = (cosine[..., : k + 1] * rates).sum(axis=-1)
-        cosine[..., k + 1] = -(sine[..., : k + 1] * rates).sum(axis=-1)
-    return sine, cosine
 
 
 def from_moving_frame(
@@ -160,21 +135,3 @@ def into_moving_frame(
             level += table[m, j] * product(V[..., j, None, :], lower)
         levels.append(level)
     return np.stack([level[..., 0, :] for level in levels], axis=-2)
-
-
-def products(*series: Sequence[Array]) -> list[Array]:
-    """Product of series of matrices and its derivatives, as many as the shortest of them has.
-
-    Parameters
-    ----------
-    *series : sequence of ndarray
-        Entry k is the k-th time derivative.
-    """
-    first, *rest = series
-    if not rest:
-        return list(first)
-    second = products(*rest)
-    return [
-        sum((comb(k, j) * (first[j] @ second[k - j]) for j in range(k + 1)), np.zeros(()))
-        for k in range(min(len(first), len(second)))
-    ]
