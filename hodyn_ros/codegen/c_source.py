@@ -28,7 +28,6 @@ from hodyn_ros.engine.forward_program import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
 from hodyn_ros.engine.robot_program import effort_program
-from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
 
@@ -369,7 +368,7 @@ def _closing(code: Code) -> str:
     )
     values = ', '.join(repr(float(value)) for value in closure.start)
     start = f'\nconst double {code.name}_start[{N}] = {{{values}}};\n'
-    return start + step + closing_code(code.name, closure, code.model.kept(tables_of).unit)
+    return start + step + closing_code(code.name, closure)
 
 
 # Arrays of values of functions: the array of arguments, and the function of the C library or of

@@ -15,7 +15,8 @@ from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
 from hodyn_ros.engine.engine import Term, computed
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.kinematics.arguments import Arguments, Batch
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, velocity_partials
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
+from hodyn_ros.kinematics.closing import closure_of
 from hodyn_ros.kinematics.joints import (
     checked_result,
 )

@@ -30,7 +30,6 @@ from hodyn_ros.errors import HodynError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import (
     ClosedMotion,
-    offer_efforts,
     with_closed_positions,
 )
 from hodyn_ros.kinematics.forward import LinkMotion
@@ -394,8 +393,6 @@ def _choose_closed(
         kernel = model.kept(Engine).kernel(loops, 0 if ask else samples.N)
     if kernel is None or not kernel.friction:
         return through
-    if not (samples.links or ask):
-        offer_efforts(model, order, kernel)
     closed = partial(_closed, model, kernel, through.compute)
     return _Choice(kernel.name, closed, COMPILED_BLOCK)
 

@@ -28,7 +28,8 @@ from hodyn_ros.engine.program import (
 )
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
+from hodyn_ros.kinematics.closing import closure_of
 from hodyn_ros.kinematics.joints import (
     body_coordinates,
     selection_of,

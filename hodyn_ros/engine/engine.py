@@ -124,15 +124,7 @@ class Efforts(NamedTuple):
         """Kept call for few samples, by the wrenches if there are some."""
         as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
         if self.form is None and kernel.friction and as_given and not self.single:
-            n, many = model.n_joints, len(self.wrenches)
-            given: list[tuple[str, tuple[int, ...]]] = [
-                ('motion', (self.order + 3, n)),
-                ('result', (self.order + 1, n)),
-            ]
-            if many:
-                rows = self.order + 1, 6
-                given.insert(1, ('middle', (many, *rows) if many > 1 else rows))
-            _keep(model, kernel, tuple(chain(*self.wrenches)) or EFFORTS, given)
+            _keep_efforts(model, kernel, self.order, self.wrenches)
 
 
 class LinkResult(NamedTuple):
@@ -331,15 +323,46 @@ class ClosedLoops(NamedTuple):
         return loop_program.closed_effort_program(model, self.order, self.wrenches)
 
     def make(self, model: RobotModel) -> Kernel | None:
-        """Kernel; None for a program that is too long to compile, or for sliders."""
-        return _program_kernel(model, self)
+        """Kernel; None for a program that is too long to compile, or for sliders.
+
+        Where it closes loops, it goes the whole way, see `loop_kernels.positions_kernel`.
+        """
+        kernel = _program_kernel(model, self)
+        if kernel is None or self.order is not None or self.K:
+            return kernel
+        from hodyn_ros.engine.loop_kernels import positions_kernel
+
+        return positions_kernel(model, kernel)
 
     def offer(self, model: RobotModel, kernel: Kernel) -> None:
-        """Nothing: positions have to be closed before."""
+        """Kept call for few samples, of efforts; it closes the loops as well."""
+        if self.order is None or not kernel.friction:
+            return
+        from hodyn_ros.engine.loop_kernels import efforts_kernel
+
+        positions = model.kept(Engine).prepare(ClosedLoops(None))
+        if positions is not None:
+            whole = efforts_kernel(model, self.order, positions, kernel)
+            kernel.parts = [whole]
+            _keep_efforts(model, whole, self.order, self.wrenches)
 
 
 ProgramRequest = LinkResult | Term | BodyDynamics | ClosedLoops
 Request = Efforts | ProgramRequest
+
+
+def _keep_efforts(
+    model: RobotModel, kernel: Kernel, order: int, wrenches: Sequence[Attachment]
+) -> None:
+    """Keep a call of efforts for few samples, by the wrenches if there are some."""
+    n, many, rows = model.n_joints, len(wrenches), (order + 1, 6)
+    given: list[tuple[str, tuple[int, ...]]] = [
+        ('motion', (order + 3, n)),
+        ('result', (order + 1, n)),
+    ]
+    if many:
+        given.insert(1, ('middle', (many, *rows) if many > 1 else rows))
+    _keep(model, kernel, tuple(chain(*wrenches)) or EFFORTS, given)
 
 
 def _keep(
@@ -422,9 +445,9 @@ def unavailable() -> str | None:
         return 'the environment variable NUMBA_DISABLE_JIT is set'
     try:
         with compiling:
-            import numba  # noqa: F401
+            import llvmlite.binding  # noqa: F401
     except Exception as error:  # a broken installation raises all sorts
-        return f'Numba cannot be imported ({error})'
+        return f'llvmlite, of Numba, cannot be imported ({error})'
     return None
 
 

@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.checks import Array, finite_array
 from hodyn_ros.errors import HodynError, JointNameError, MotionError
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of, within_reach
+from hodyn_ros.kinematics.closed_loops import ClosedMotion, within_reach
+from hodyn_ros.kinematics.closing import closure_of
 from hodyn_ros.kinematics.jacobian import LinkChain, jacobian
 from hodyn_ros.lie.jets import Jet, leibniz
 from hodyn_ros.lie.so3 import cross

@@ -653,7 +653,7 @@ class RobotModel:
             others, as in planar loops, and on rods that are held.
         """
         # Kinematics imports models, and is therefore loaded when it is used.
-        from hodyn_ros.kinematics.closed_loops import close_loops
+        from hodyn_ros.kinematics.closing import close_loops
 
         return close_loops(self, loops, independent, start)
 
@@ -992,7 +992,7 @@ def _with_described_loops(
         remarks = _remarks_on_open(tree, description)
         return tree.changed(warnings=(*tree.warnings, *remarks))
     # Kinematics imports models, and is therefore loaded when it is used.
-    from hodyn_ros.kinematics.closed_loops import close_loops
+    from hodyn_ros.kinematics.closing import close_loops
 
     loops = usable_loops(found, tuple(tree.links), tree.joint_names)
     known = [name for name in description.independent if name in tree.joint_names]
