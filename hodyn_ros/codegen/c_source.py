@@ -67,7 +67,7 @@ class Code(NamedTuple):
     @property
     def tree(self) -> RobotModel:
         """The robot, or its open tree if it has closed loops."""
-        return self.model if self.model.closure is None else self.model.closure.tree
+        return self.model.tree
 
     @property
     def names(self) -> dict[str, Sequence[str]]:
@@ -297,8 +297,7 @@ def model_hash(model: RobotModel) -> str:
     These are numbers, friction laws, and the names and types of the joints.
     """
     friction = sorted((name, repr(law)) for name, law in model.friction.items())
-    closure = model.closure
-    tree = model if closure is None else closure.tree
+    tree, closure = model.tree, model.closure
     arrays = (
         tree.parent,
         tree.coordinate,

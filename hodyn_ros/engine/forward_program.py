@@ -16,7 +16,6 @@ Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hodyn_ros.engine import formulation
 from hodyn_ros.engine.formulation import BodyMotion, followed
@@ -33,13 +32,11 @@ from hodyn_ros.engine.vectors import (
     plus_scaled,
 )
 from hodyn_ros.lie.jets import Jet, derivative
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import Mechanism
 
 
 def forward_program(
-    model: RobotModel,
+    model: Mechanism,
     count: int,
     wrenches: Sequence[Attachment] = (),
     floating: bool = False,
@@ -118,7 +115,7 @@ def _plus_row(
 
 
 def moving_base_program(
-    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism, order: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
     """Program of the efforts, without friction, and of the wrench on a base that moves.
 

@@ -11,7 +11,6 @@ section II.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import formulation
@@ -32,14 +31,11 @@ from hodyn_ros.engine.vectors import (
 )
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
 def link_program(
-    model: RobotModel, link: str, expressed_in: str, orders: int
+    model: Mechanism, link: str, expressed_in: str, orders: int
 ) -> RobotProgram:
     """Program of the motion of a link that moves.
 

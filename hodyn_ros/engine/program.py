@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.lie.jets import Jet
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import Mechanism
 
 
 class Operation(NamedTuple):
@@ -372,7 +370,7 @@ BLOCK = 256
 
 
 def interpret(
-    model: RobotModel,
+    model: Mechanism,
     robot: RobotProgram,
     motion: Array,
     middle: Array | None,
@@ -406,7 +404,7 @@ def interpret(
 
 
 def _interpret(
-    model: RobotModel,
+    model: Mechanism,
     robot: RobotProgram,
     motion: Array,
     middle: Array | None,

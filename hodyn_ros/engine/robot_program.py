@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from math import tanh
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,6 @@ from hodyn_ros.engine.vectors import Number, Vector, dot, scaled
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, constant, derivatives, leibniz
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import (
     LAWS,
     Coulomb,
@@ -52,14 +51,12 @@ from hodyn_ros.model.friction import (
     Sum,
     Viscous,
 )
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import listed
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 def effort_program(
-    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism, order: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
     """Program of a robot's efforts, with friction if all laws are of this package.
 
@@ -97,7 +94,7 @@ def effort_program(
 
 
 def robot_program(
-    model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
 ) -> StraightLineProgram:
     """Program of the inverse dynamics of a robot without friction.
 
@@ -120,7 +117,7 @@ Rows = list[list[Number]]
 """For each derivative what all independent joints have."""
 
 
-def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
+def motion_inputs(recorder: Recorder, model: Mechanism, K: int) -> Rows:
     """Inputs 'motion': positions of the independent joints and derivatives, K rows of n."""
     values: Sequence[Number] = recorder.inputs('motion', K * model.n_joints)
     return [
@@ -128,7 +125,7 @@ def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
     ]
 
 
-def joint_position(model: RobotModel, i: int, motion: Rows) -> Jet:
+def joint_position(model: Mechanism, i: int, motion: Rows) -> Jet:
     """Position of the joint of body i, from those of the independent joints."""
     j = int(model.coordinate[i])
     return float(model.multiplier[i]) * Jet(row[j] for row in motion) + float(
@@ -137,7 +134,7 @@ def joint_position(model: RobotModel, i: int, motion: Rows) -> Jet:
 
 
 def joint_motion(
-    recorder: Recorder, model: RobotModel, joint: JointFrame, i: int, place: int, K: int
+    recorder: Recorder, model: Mechanism, joint: JointFrame, i: int, place: int, K: int
 ) -> JointMotion:
     """Motion of the joint of body i, which has a place in the inputs 'sine' and 'cosine'."""
     q = joint_position(model, i, motion_inputs(recorder, model, K))
@@ -167,7 +164,7 @@ class RigidBodies:
     def __init__(
         self,
         recorder: Recorder,
-        model: RobotModel,
+        model: Mechanism,
         wrenches: Sequence[Attachment] = (),
         given: Sequence[Number] = (),
         frames: Frames | None = None,
@@ -315,7 +312,7 @@ def load_in_link_axes(values: Load, pose: Array) -> Load:
 # --- Friction -----------------------------------------------------------------------------------
 
 
-def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
+def friction_laws(model: Mechanism) -> list[tuple[int, FrictionLaw]]:
     """Summands of the friction laws with the indices of their bodies.
 
     Raises
@@ -351,7 +348,7 @@ class RecordedFriction:
     A `ModelError` is raised for laws that are not of this package.
     """
 
-    def __init__(self, recorder: Recorder, model: RobotModel) -> None:
+    def __init__(self, recorder: Recorder, model: Mechanism) -> None:
         self.recorder, self.model = recorder, model
         self._laws = friction_laws(model)
         # Arguments of tanh, and of the sign, by the place of the law.
