@@ -102,8 +102,7 @@ class Efforts(NamedTuple):
         """Kernel; None for orders that are left to NumPy."""
         if self.order > HIGHEST_ORDER:
             return None
-        from hodyn_ros.engine import kernels, robot_program
-        from hodyn_ros.engine.frames import frames_of
+        from hodyn_ros.engine import efforts, kernels
         from hodyn_ros.engine.llvm import DOUBLE, SINGLE
 
         kind = SINGLE if self.single else DOUBLE
@@ -112,10 +111,10 @@ class Efforts(NamedTuple):
             or self.form is None
             and model.n_bodies <= MOST_BODIES
         ):
-            whole = robot_program.effort_program(model, self.order, self.wrenches)
+            whole = efforts.effort_program(model, self.order, self.wrenches)
             alone = whole.program
             if self.form is None and (self.wrenches or model.friction):
-                alone = robot_program.robot_program(model, frames_of(model), self.order)
+                alone = efforts.effort_program(model, self.order, friction=False).program
             if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
                 return kernels.robot_kernel(model, whole, kind)
         return kernels.tree_kernel(model, self.order, bool(self.wrenches), kind)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.formulation import Body, JointFrame
+from hodyn_ros.engine.bodies import Body, JointFrame
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import pitches
 from hodyn_ros.model.mechanism import BASE, Mechanism

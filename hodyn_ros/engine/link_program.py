@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import JointMotion, of_order, rate, twist_of_child
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import JointMotion, of_order, rate, twist_of_child
+from hodyn_ros.engine.efforts import joint_motion
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
 from hodyn_ros.engine.program import LONGEST, Part, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import joint_motion
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,

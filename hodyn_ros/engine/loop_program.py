@@ -25,14 +25,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import (
     NO_LOAD,
     BodyMotion,
     Load,
     Place,
     followed,
     of_order,
+)
+from hodyn_ros.engine.efforts import (
+    RecordedFriction,
+    RigidBodies,
+    Rows,
+    motion_inputs,
 )
 from hodyn_ros.engine.frames import vector, without_rounding
 from hodyn_ros.engine.program import (
@@ -46,12 +52,6 @@ from hodyn_ros.engine.program import (
     RobotProgram,
     StraightLineProgram,
     run,
-)
-from hodyn_ros.engine.robot_program import (
-    RecordedFriction,
-    RigidBodies,
-    Rows,
-    motion_inputs,
 )
 from hodyn_ros.engine.vectors import (
     ZERO,

@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import (
     Body,
     JointFrame,
     JointMotion,
@@ -33,6 +33,7 @@ from hodyn_ros.engine.formulation import (
     Turn,
     twist_of_child,
 )
+from hodyn_ros.engine.efforts import joint_motion
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -44,7 +45,6 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
 )
-from hodyn_ros.engine.robot_program import joint_motion
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,

@@ -50,14 +50,21 @@ from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
-from hodyn_ros.engine import formulation, matrix_program
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine import matrix_program
+from hodyn_ros.engine.bodies import (
     NO_LOAD,
     Body,
     JointMotion,
     Load,
     screw_of_child,
     twist_of_child,
+)
+from hodyn_ros.engine.efforts import (
+    RecordedFriction,
+    joint_motion,
+    load_in_link_axes,
+    motion_inputs,
 )
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
@@ -68,12 +75,6 @@ from hodyn_ros.engine.program import (
     Part,
     Recorder,
     RobotProgram,
-)
-from hodyn_ros.engine.robot_program import (
-    RecordedFriction,
-    joint_motion,
-    load_in_link_axes,
-    motion_inputs,
 )
 from hodyn_ros.engine.vectors import (
     AXIS,
@@ -104,7 +105,7 @@ def partials_program(
 ) -> RobotProgram:
     """Program of the partial derivatives of the efforts and of K - 3 time derivatives of them.
 
-    Inputs: 'motion', and wrenches as `robot_program` has them. Output: 'term', that of derivative
+    Inputs: 'motion', and wrenches as `effort_program` has them. Output: 'term', that of derivative
     m of effort i by derivative k of position j at ((m n + i) K + k) n + j. A `ModelError` is
     raised for friction laws not of this package.
     """

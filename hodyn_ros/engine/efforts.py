@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import (
     NO_LOAD,
     BodyMotion,
     JointFrame,
@@ -56,9 +56,12 @@ from hodyn_ros.names import listed
 
 
 def effort_program(
-    model: Mechanism, order: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism,
+    order: int,
+    wrenches: Sequence[Attachment] = (),
+    friction: bool = True,
 ) -> RobotProgram:
-    """Program of a robot's efforts, with friction if all laws are of this package.
+    """Program of a robot's efforts.
 
     Parameters
     ----------
@@ -66,21 +69,25 @@ def effort_program(
     order : int
         Highest derivative of the efforts.
     wrenches : sequence of Attachment
+    friction : bool
+        Whether that of the joints is included, if all laws are of this package.
 
     Returns
     -------
     RobotProgram
-        With the inputs and the output of `robot_program`.
+        Input 'wrench': of the w-th wrench, at 6 (w (order + 1) + k), the k-th derivative of moment
+        and force. Output 'effort': derivative k of independent joint j at k n + j.
     """
     recorder = Recorder()
     motion = motion_inputs(recorder, model, order + 3)
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
     rigid = RigidBodies(recorder, model, wrenches, given)
     efforts, _ = rigid.efforts(motion, order)
-    friction: RecordedFriction | None = None
-    with suppress(ModelError):
-        friction = RecordedFriction(recorder, model)
-        friction.add_to(efforts, motion)
+    recorded: RecordedFriction | None = None
+    if friction:
+        with suppress(ModelError):
+            recorded = RecordedFriction(recorder, model)
+            recorded.add_to(efforts, motion)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return RobotProgram(
         recorder.program(),
@@ -88,29 +95,9 @@ def effort_program(
         order + 3,
         Part('wrench', len(given), False),
         Part('effort', model.n_joints * (order + 1), True),
-        friction.arguments() if friction else StraightLineProgram((), ()),
-        friction=friction is not None,
+        recorded.arguments() if recorded else StraightLineProgram((), ()),
+        friction=recorded is not None,
     )
-
-
-def robot_program(
-    model: Mechanism, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
-) -> StraightLineProgram:
-    """Program of the inverse dynamics of a robot without friction.
-
-    Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of the
-    positions of the bodies' joints; 'wrench', for the w-th wrench at 6 (w (order + 1) + k) the
-    k-th derivative of its moment and force. Output: 'effort', derivative k of independent joint j
-    at k n + j.
-    """
-    recorder = Recorder()
-    motion = motion_inputs(recorder, model, order + 3)
-    given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
-    efforts, _ = RigidBodies(recorder, model, wrenches, given, frames).efforts(
-        motion, order
-    )
-    recorder.outputs('effort', [value for row in efforts for value in row])
-    return recorder.program()
 
 
 Rows = list[list[Number]]
@@ -157,7 +144,7 @@ class _Swept(NamedTuple):
 class RigidBodies:
     """Records the efforts of rigid bodies, with wrenches, on a base that may move.
 
-    The wrenches are given as `robot_program` has them, for as many orders as there are numbers.
+    The wrenches are given as `effort_program` has them, for as many orders as there are numbers.
     Places and motions of the bodies are found where a wrench needs them, or they are asked for.
     """
 
