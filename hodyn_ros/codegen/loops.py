@@ -11,7 +11,7 @@ from hodyn_ros.engine import following
 from hodyn_ros.model.loops import LARGEST_STEP, TOLERANCE
 
 if TYPE_CHECKING:
-    from hodyn_ros.model.loops import Closure
+    from hodyn_ros.model.mechanism import Closure
 
 _CLOSE = Template("""
 $helpers

@@ -57,7 +57,9 @@ def compiled_module(
         If a function holds what is not compiled.
     """
     module = ir.Module('plain')
-    nodes = {node.name: node for node in ast.parse(source).body if hasattr(node, 'name')}
+    nodes: dict[str, Any] = {
+        node.name: node for node in ast.parse(source).body if hasattr(node, 'name')
+    }
     known: dict[str, ir.Function] = {}
     for name in names:
         given = [_TYPES[ast.unparse(x.annotation)] for x in nodes[name].args.args]
@@ -131,10 +133,9 @@ class _Writer:
                 place = self._place(element)
                 builder.store(self._as(self._value(value), place.type.pointee), place)
             case ast.AugAssign(target, operation, value):
-                whole = ast.BinOp(
-                    ast.parse(ast.unparse(target)).body[0].value, operation, value
-                )  # type: ignore[attr-defined]
-                self._statement(ast.Assign([target], whole))
+                before = ast.parse(ast.unparse(target), mode='eval').body
+                whole = ast.BinOp(before, operation, value)
+                self._statement(ast.Assign([target], whole, lineno=0))
             case ast.If(test, body, others):
                 with builder.if_else(self._value(test)) as (then, otherwise):
                     with then:
@@ -208,7 +209,7 @@ class _Writer:
     def _combined(self, operation: ast.operator, a: ir.Value, b: ir.Value) -> ir.Value:
         name = _OPERATIONS[type(operation)]
         whole = a.type == b.type == INTEGER
-        if whole == isinstance(operation, ast.Div):
+        if isinstance(operation, ast.Div if whole else ast.FloorDiv):
             raise NotImplementedError('Of / one side is a number, of // none.')
         if whole:
             return getattr(self._builder, 's' * (name == 'div') + name)(a, b)

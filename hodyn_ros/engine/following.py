@@ -39,8 +39,8 @@ NEAR, FAMILIAR = 0.1, 0.5
 # Determinant beside the largest one on the way there below which digits may be lost, and positions
 # are looked at.
 SMALL = 0.02
-# Numbers of the state of `advance`. Behind it a lane has the sample that it is at, the one where its
-# part ends, and whether it started from the sample before.
+# Numbers of the state of `advance`. Behind it a lane has the sample that it is at, the one where
+# its part ends, and whether it started from the sample before.
 STATES, SAMPLE, END, WARM, LANE = 12, 12, 13, 14, 15
 
 
@@ -428,7 +428,7 @@ def closed_efforts(
     loads: Vector,
     efforts: Vector,
 ) -> int:
-    """As `llvm.EVALUATE`: efforts of samples by compiled programs; 0 if they are there, otherwise 1.
+    """As `llvm.EVALUATE`: efforts of samples by compiled programs; 0 if they are there, else 1.
 
     The robot: numbers of orders of the motion, of a sample's loads and efforts, doubles of
     workspace of what follows, the table of the program of efforts, and what `close_samples` has.

@@ -17,13 +17,13 @@ from hodyn_ros.engine.compiled_python import compiled_module
 from hodyn_ros.engine.kernels import Kernel
 
 if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+    from hodyn_ros.model.mechanism import Mechanism
 
 _NAMES = ('predict', 'advance', 'begin', 'close_all', 'close_samples', 'closed_efforts')
 _LINE = 8  # numbers of a cache line
 
 
-def positions_kernel(model: RobotModel, closing: Kernel) -> Kernel:
+def positions_kernel(model: Mechanism, closing: Kernel) -> Kernel:
     """Kernel of closed positions of all joints.
 
     Its motion are the positions of the independent joints alone, its middle array takes how far
@@ -31,7 +31,7 @@ def positions_kernel(model: RobotModel, closing: Kernel) -> Kernel:
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With closed loops.
     closing : Kernel
         Of `loop_program.closing_program`.
@@ -51,7 +51,7 @@ def positions_kernel(model: RobotModel, closing: Kernel) -> Kernel:
 
 
 def efforts_kernel(
-    model: RobotModel, order: int, positions: Kernel, dynamics: Kernel
+    model: Mechanism, order: int, positions: Kernel, dynamics: Kernel
 ) -> Kernel:
     """Kernel of efforts of few samples of a robot with closed loops.
 
@@ -59,7 +59,7 @@ def efforts_kernel(
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With closed loops.
     order : int
     positions : Kernel

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,27 +22,25 @@ from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.closing import Rows, closure_of, constraints_of
 from hodyn_ros.kinematics.joints import checked_motion
 from hodyn_ros.lie.jets import Jet, leibniz, quotient
-from hodyn_ros.model.loops import LARGEST_ERROR, SINGULAR, Closure
+from hodyn_ros.model.loops import LARGEST_ERROR, SINGULAR
+from hodyn_ros.model.mechanism import AnyMechanism, Closure, Mechanism
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 # How much larger than its estimate the error near a singular position may be.
 _MARGIN = 64.0
 # A derivative of positions [rad/s^r] or [m/s^r] beside which no other counts.
 _STEEP = 1e60
-# Samples that NumPy closes side by side.
-_LANES = 32
+# Samples that NumPy closes side by side, and of which one is looked at whether it was refused.
+_LANES, _BLOCK = 32, 512
 
 
-def complete_motion(model: RobotModel, motion: ArrayLike) -> Array:
+def complete_motion(model: Mechanism, motion: ArrayLike) -> Array:
     """Motion of all joints of a robot with closed loops from that of the independent ones.
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With closed loops.
     motion : array-like, shape (..., K, n)
         Time derivatives of the positions of the independent joints [rad/s^k] or [m/s^k], K >= 1.
@@ -73,7 +70,7 @@ def complete_motion(model: RobotModel, motion: ArrayLike) -> Array:
     return closed.reshape(*array.shape[:-1], closed.shape[-1])
 
 
-def _completed(model: RobotModel, motion: Array) -> Array | None:
+def _completed(model: Mechanism, motion: Array) -> Array | None:
     """Motion of all joints by compiled code, None where there is none or it is not good enough."""
     closure, (samples, K, _) = closure_of(model), motion.shape
     whole = with_closed_positions(model, motion)
@@ -86,12 +83,12 @@ def _completed(model: RobotModel, motion: Array) -> Array | None:
     return whole
 
 
-def with_closed_positions(model: RobotModel, motion: Array) -> Array | None:
+def with_closed_positions(model: Mechanism, motion: Array) -> Array | None:
     """Motion of the tree that compiled programs of closed loops read.
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With closed loops.
     motion : ndarray, shape (samples, K, n)
         Of the independent joints.
@@ -121,17 +118,17 @@ def with_closed_positions(model: RobotModel, motion: Array) -> Array | None:
     return whole
 
 
-def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
+def opened(model: AnyMechanism, motion: Array) -> tuple[AnyMechanism, Array]:
     """Tree and its whole motion where a model has closed loops, else what is given.
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
     motion : ndarray, shape (..., K, n)
 
     Returns
     -------
-    tree : RobotModel
+    tree : Mechanism
     motion : ndarray, shape (..., K, n of the tree)
 
     Raises
@@ -141,15 +138,15 @@ def opened(model: RobotModel, motion: Array) -> tuple[RobotModel, Array]:
     """
     if model.closure is None:
         return model, motion
-    return model.closure.tree, complete_motion(model, motion)
+    return model.tree, complete_motion(model, motion)
 
 
-def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | None:
+def closed_positions(model: Mechanism, wanted: Array) -> tuple[Array, Array] | None:
     """Positions of all joints at which loops are closed, by compiled code if there is some.
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With closed loops.
     wanted : ndarray, shape (samples, n)
         Positions of the independent joints.
@@ -171,14 +168,14 @@ def closed_positions(model: RobotModel, wanted: Array) -> tuple[Array, Array] | 
     return closed, reached
 
 
-def _closed_by_numpy(model: RobotModel, wanted: Array) -> tuple[Array, Array]:
+def _closed_by_numpy(model: Mechanism, wanted: Array) -> tuple[Array, Array]:
     """As `closed_positions`, for any robot."""
     closure, samples = closure_of(model), len(wanted)
     n, m, N = model.n_joints, len(closure.dependent), closure.tree.n_joints
     lanes = min(samples, _LANES)
     reached, closed = np.zeros(samples), np.empty(samples * N)
     following.close_all(
-        _ClosingStep(model, lanes),  # type: ignore[arg-type]
+        _ClosingStep(model, lanes),
         np.empty(0),
         lanes,
         n,
@@ -205,7 +202,7 @@ class _ClosingStep:
     last^T L_d with the rows at the last step: positive if no singular position lies between.
     """
 
-    def __init__(self, model: RobotModel, lanes: int) -> None:
+    def __init__(self, model: Mechanism, lanes: int) -> None:
         self._constraints, self._closure = model.kept(constraints_of), closure_of(model)
         self._steps = np.full(lanes, -1.0)
         self._last = self._before = np.zeros(0)
@@ -243,18 +240,18 @@ class _ClosingStep:
 
 
 def through_tree(
-    model: RobotModel, motion: Array
-) -> tuple[RobotModel, Array, Callable[[Array], Array]]:
+    model: AnyMechanism, motion: Array
+) -> tuple[AnyMechanism, Array, Callable[[Array], Array]]:
     """What efforts of a robot are computed by: its tree, whose joints may all be its own.
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
     motion : ndarray, shape (samples, K, n)
 
     Returns
     -------
-    tree : RobotModel
+    tree : Mechanism
     motion : ndarray, shape (samples, K, n of the tree)
     of_independent : callable
         From efforts of the tree and their derivatives, shape (samples, orders, n of the tree),
@@ -268,10 +265,10 @@ def through_tree(
     if model.closure is None:
         return model, motion, lambda efforts: efforts
     closed = ClosedMotion(model, motion)
-    return model.closure.tree, closed.motion, lambda efforts: closed.efforts(efforts)[0]
+    return model.tree, closed.motion, lambda efforts: closed.efforts(efforts)[0]
 
 
-def within_reach(model: RobotModel, positions: Array) -> Array:
+def within_reach(model: Mechanism, positions: Array) -> Array:
     """Positions at which loops close: halfway to their start, as often as need be.
 
     They are no singular ones either: no joint is more than ten times faster, for velocities of
@@ -279,7 +276,7 @@ def within_reach(model: RobotModel, positions: Array) -> Array:
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With or without closed loops.
     positions : ndarray, shape (..., n)
         Of the independent joints [rad] or [m].
@@ -298,7 +295,7 @@ def within_reach(model: RobotModel, positions: Array) -> Array:
     return found
 
 
-def _fastest(model: RobotModel, q: Array) -> float:
+def _fastest(model: Mechanism, q: Array) -> float:
     """Largest entry of G at positions (n,), infinite where the loops do not close."""
     try:
         return float(np.abs(ClosedMotion(model, q[None, None]).G(1)[0]).max())
@@ -311,7 +308,7 @@ class ClosedMotion:
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With closed loops; its tree has N joints.
     motion : ndarray, shape (samples, K, n)
         Of the independent joints.
@@ -333,7 +330,7 @@ class ClosedMotion:
     """
 
     def __init__(
-        self, model: RobotModel, motion: Array, found: tuple[Array, Array] | None = None
+        self, model: Mechanism, motion: Array, found: tuple[Array, Array] | None = None
     ) -> None:
         closure, constraints = closure_of(model), model.kept(constraints_of)
         u, d = self._u, self._d = closure.independent, closure.dependent
@@ -343,11 +340,12 @@ class ClosedMotion:
             found or closed_positions(model, motion[:, 0]) or (0.0, np.zeros(samples))
         )
         left = np.flatnonzero(reached < 1.0)
-        if len(left):
-            self.motion[left, 0], reached = _closed_by_numpy(model, motion[left, 0])
+        for start in range(0, len(left), _BLOCK):
+            part = left[start : start + _BLOCK]
+            self.motion[part, 0], reached = _closed_by_numpy(model, motion[part, 0])
             if reached.min() < 1.0:
                 stuck = int((reached < 1.0).argmax())
-                sample = int(left[stuck])
+                sample = int(part[stuck])
                 _refuse_open(closure, motion[sample, 0], sample, reached[stuck])
         self.motion[..., u] = motion
         with np.errstate(all='ignore'):
@@ -491,12 +489,12 @@ def _row_choice(L_d: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.broadcast_to(every[:, None], (samples, m)), np.sort(order[:, :m], axis=1)
 
 
-def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Array]:
+def velocity_partials(model: Mechanism, motion: Array, orders: int) -> list[Array]:
     """Derivatives of `ClosedMotion.G` by the positions of the independent joints.
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
         With closed loops.
     motion : ndarray, shape (samples, K, n)
         Of the independent joints.
@@ -524,7 +522,7 @@ def velocity_partials(model: RobotModel, motion: Array, orders: int) -> list[Arr
     return [slope.reshape(samples, n, *slope.shape[1:]) for slope in slopes]
 
 
-def prepare(model: RobotModel) -> None:
+def prepare(model: Mechanism) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
     if not unavailable():
         model.kept(Engine).prepare(ClosedLoops(None))

@@ -9,7 +9,6 @@ Twists", and of the rows in the base frame, R' = -R ad(V_A).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +23,12 @@ from hodyn_ros.model.loops import (
     LARGEST_STEP,
     SINGULAR,
     TOLERANCE,
-    Closure,
     Coupling,
     Loop,
 )
+from hodyn_ros.model.mechanism import Closure, Mechanism
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 # Ratio of singular values below which rows follow from others, and what these may leave open
 # [rad, m]: axes in descriptions are parallel to a few digits.
@@ -46,7 +42,7 @@ class Constraints:
 
     Parameters
     ----------
-    tree : RobotModel
+    tree : Mechanism
         Of N joints and n_bodies bodies.
     loops : sequence of Loop
     couplings : sequence of Coupling
@@ -69,7 +65,7 @@ class Constraints:
 
     def __init__(
         self,
-        tree: RobotModel,
+        tree: Mechanism,
         loops: Sequence[Loop],
         couplings: Sequence[Coupling],
         kept: NDArray[np.intp] | None = None,
@@ -142,7 +138,7 @@ class Constraints:
 
 
 def _sides(
-    tree: RobotModel, frames: Sequence[tuple[str, Array]]
+    tree: Mechanism, frames: Sequence[tuple[str, Array]]
 ) -> tuple[NDArray[np.int64], Array]:
     """Bodies of links, the base behind the others, and frames of the links in these bodies."""
     places = [(tree.link(link), pose) for link, pose in frames]
@@ -244,13 +240,13 @@ def _turn_between(loop: Loop, R: Array) -> Array:
     return turn
 
 
-def constraints_of(model: RobotModel) -> Constraints:
+def constraints_of(model: Mechanism) -> Constraints:
     """Constraints of the rows of a model with closed loops; to be kept with it."""
     closure = closure_of(model)
     return Constraints(closure.tree, closure.loops, closure.couplings, closure.rows)
 
 
-def closure_of(model: RobotModel) -> Closure:
+def closure_of(model: Mechanism) -> Closure:
     """Closed loops of a model.
 
     Raises
@@ -270,23 +266,23 @@ def closure_of(model: RobotModel) -> Closure:
 
 
 def close_loops(
-    tree: RobotModel,
+    tree: Mechanism,
     loops: Sequence[Loop | Coupling],
     independent: Sequence[str] | None = None,
     start: Mapping[str, float] | None = None,
-) -> RobotModel:
-    """Model of a tree whose loops are closed; see `RobotModel.with_loops`.
+) -> Closure:
+    """Closure of the loops of a tree; see `RobotModel.with_loops`.
 
     Parameters
     ----------
-    tree : RobotModel
+    tree : Mechanism
         Without closed loops.
     loops, independent, start
         As in `RobotModel.with_loops`.
 
     Returns
     -------
-    RobotModel
+    Closure
 
     Raises
     ------
@@ -332,11 +328,11 @@ def close_loops(
     unit = Constraints(tree, joints, couplings, rows).unit
     parts = frozen(u), frozen(d), frozen(rows), frozen(q), frozen(unit)
     names = tuple(coupling.joint for coupling in held)
-    return tree.closed(Closure(tree, joints, couplings, *parts, remark, names))
+    return Closure(tree, joints, couplings, *parts, remark, names)
 
 
 def _check_loops(
-    tree: RobotModel,
+    tree: Mechanism,
     given: Sequence[Loop | Coupling],
     loops: Sequence[Loop],
     couplings: Sequence[Coupling],
@@ -363,7 +359,7 @@ def _check_loops(
                 )
 
 
-def _start_of(tree: RobotModel, start: Mapping[str, float]) -> Array:
+def _start_of(tree: Mechanism, start: Mapping[str, float]) -> Array:
     """Joint positions (N,) as they are given, else zero."""
     q = np.zeros(tree.n_joints)
     if not isinstance(start, Mapping):
@@ -472,7 +468,7 @@ def _left_free(L: Array, held: Sequence[int]) -> Array:
 
 
 def _held(
-    tree: RobotModel,
+    tree: Mechanism,
     loops: Sequence[Loop],
     q: Array,
     L: Array,
@@ -499,7 +495,7 @@ def _held(
     )
 
 
-def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
+def _turning(tree: Mechanism, loops: Sequence[Loop], q: Array, free: Array) -> list[str]:
     """Links that turn about lines through centres of two balls, if joints move in `free` (n, f).
 
     None, if a link with inertia or in a loop moves otherwise.
@@ -520,7 +516,7 @@ def _turning(tree: RobotModel, loops: Sequence[Loop], q: Array, free: Array) -> 
 
 
 def _twists_and_balls(
-    tree: RobotModel, loops: Sequence[Loop], q: Array
+    tree: Mechanism, loops: Sequence[Loop], q: Array
 ) -> tuple[dict[str, Array], Array]:
     """Jacobians (6, n) of links with inertia or in loops, and centres of balls, at the base.
 
@@ -546,7 +542,7 @@ def _twists_and_balls(
 
 
 def _independent(
-    tree: RobotModel, L: Array, names: Sequence[str] | None
+    tree: Mechanism, L: Array, names: Sequence[str] | None
 ) -> NDArray[np.intp]:
     """Indices of the independent joints: those that are named, or the first that may be so."""
     n, freedom = tree.n_joints, tree.n_joints - len(L)
