@@ -54,19 +54,6 @@ from hodyn_ros.typing import Array
 T = TypeVar('T')
 
 
-# Arrays with an entry for each body.
-_OF_BODIES = (
-    'parent',
-    'coordinate',
-    'multiplier',
-    'offset',
-    'B',
-    'X',
-    'M_body',
-    'armature',
-)
-
-
 class ModelWarning(UserWarning):
     """A robot description with doubtful values that is used all the same."""
 
@@ -702,26 +689,23 @@ class RobotModel(Mechanism):
         J = checked_number(f'{what}: the inertia', rotor.inertia, ModelError, least=0.0)
         ratio = checked_number(f'{what}: the ratio', rotor.ratio, ModelError)
         X = np.append(pose[:3, :3] @ axis / np.linalg.norm(axis), np.zeros(3))
-        spin, own = (
-            J * np.outer(X, X),
-            {key: np.array(getattr(tree, key)) for key in _OF_BODIES},
-        )
-        M_base = tree.M_base.copy()
+        spin, M_base = J * np.outer(X, X), tree.M_base.copy()
+        of_rotor = {
+            'parent': body,
+            'coordinate': tree.coordinate[i],
+            'multiplier': ratio * tree.multiplier[i],
+            'offset': ratio * tree.offset[i],
+            'B': np.eye(4),
+            'X': X,
+            'M_body': spin,
+            'armature': 0.0,
+        }
+        own = {key: np.array(getattr(tree, key)) for key in of_rotor}
         carrier = M_base if body == BASE else own['M_body'][body]
         carrier -= spin * rotor.is_in_carrier
         own['armature'][i] = 0.0
-        new = (
-            body,
-            tree.coordinate[i],
-            ratio * tree.multiplier[i],
-            ratio * tree.offset[i],
-            np.eye(4),
-            X,
-            spin,
-            0.0,
-        )
         return self.changed(
-            **{key: np.concatenate([own[key], [x]]) for key, x in zip(_OF_BODIES, new)},
+            **{key: np.concatenate([own[key], [new]]) for key, new in of_rotor.items()},
             M_base=M_base,
             body_names=(*tree.body_names, name),
             links={**tree.links, name: LinkFrame(len(tree.parent), np.eye(4))},
