@@ -36,6 +36,7 @@ from hodyn_ros.model.inertia import (
 )
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops, usable_loops
 from hodyn_ros.model.mechanism import BASE as BASE
 from hodyn_ros.model.mechanism import LinkFrame, Mechanism
 from hodyn_ros.model.screws import (
@@ -47,7 +48,6 @@ from hodyn_ros.model.screws import (
     screw_description,
 )
 from hodyn_ros.model.urdf import read_urdf
-from hodyn_ros.model.urdf_loops import GivenLoops, given_loops, usable_loops
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
@@ -205,7 +205,7 @@ class RobotModel(Mechanism):
             As `from_urdf`, for a base that moves freely, and for springs of joints and
             compensation of gravity, which are not read.
         """
-        from hodyn_ros.model.mjcf_reading import read_mjcf  # few read an MJCF
+        from hodyn_ros.model.mjcf_reader import read_mjcf  # few read an MJCF
 
         description, ends = read_mjcf(xml_or_path), (None, tip_link)
         return cls._read(
@@ -251,7 +251,7 @@ class RobotModel(Mechanism):
             As `from_urdf`, for links without inertia, and for springs of joints, which are not
             read.
         """
-        from hodyn_ros.model.sdf_reading import read_sdf  # few read an SDF
+        from hodyn_ros.model.sdf import read_sdf  # few read an SDF
 
         description, ends = read_sdf(xml_or_path, base_link), (base_link, tip_link)
         return cls._read(
