@@ -199,9 +199,7 @@ def _checked_code(
             f'The model {model.name!r} has closed loops: its code is inverse dynamics in double '
             'precision. Leave out forward_dynamics and precision.'
         )
-    friction_laws(
-        model if model.closure is None else model.closure.tree
-    )  # refuses those that cannot be generated
+    friction_laws(model.tree)  # refuses those that cannot be generated
     orders = _checked_orders(order)
     return Code(model, name, orders, PRECISIONS[precision], links, forward=forward)
 

@@ -168,9 +168,9 @@ class JointMotion(NamedTuple):
         return self._replace(q=self.q[:count])
 
     @property
-    def rate(self) -> Jet:
+    def rate(self) -> Number:
         """Rate of the angle."""
-        return self.joint.turn * self.q.rate()
+        return self.q.rate() * self.joint.turn
 
     @property
     def slides(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from math import tanh
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import (
@@ -64,7 +64,6 @@ from hodyn_ros.engine.walker import (
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivatives, leibniz, turned
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import (
     LAWS,
     Coulomb,
@@ -75,14 +74,12 @@ from hodyn_ros.model.friction import (
     Sum,
     Viscous,
 )
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import listed
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 def effort_program(
-    model: RobotModel,
+    model: Mechanism,
     order: int,
     wrenches: Sequence[Attachment] = (),
     friction: bool = True,
@@ -91,7 +88,7 @@ def effort_program(
 
     Parameters
     ----------
-    model : RobotModel
+    model : Mechanism
     order : int
         Highest derivative of the efforts.
     wrenches : sequence of Attachment
@@ -127,7 +124,7 @@ def effort_program(
 
 
 def moving_base_program(
-    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism, order: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
     """Program of the efforts, without friction, and of the wrench on a base that moves.
 
@@ -182,7 +179,7 @@ class RigidBodies:
     Parameters
     ----------
     recorder : Recorder
-    model : RobotModel
+    model : Mechanism
     frames : Frames
     motion : Rows
         Positions of the independent joints and r + 2 derivatives, for efforts with r.
@@ -201,7 +198,7 @@ class RigidBodies:
     def __init__(
         self,
         recorder: Recorder,
-        model: RobotModel,
+        model: Mechanism,
         frames: Frames,
         motion: Rows,
         base: BodyMotion | None = None,
@@ -343,8 +340,8 @@ def effort_loops(order: int, loaded: bool) -> Loops:
     """
     count = order + 1
 
-    def rates(tree: BodyOfTree) -> Jet:
-        return tree.multiplier * Jet(tree.recorder.inputs('motion', order + 3)).rate()
+    def rates(tree: BodyOfTree) -> Number:
+        return Jet(tree.recorder.inputs('motion', order + 3)).rate() * tree.multiplier
 
     def forward(tree: BodyOfTree) -> tuple[_State, _State]:
         sine, cosine = tree.recorder.input('sine', 0), tree.recorder.input('cosine', 0)
@@ -373,7 +370,7 @@ def effort_loops(order: int, loaded: bool) -> Loops:
 # --- Friction -----------------------------------------------------------------------------------
 
 
-def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
+def friction_laws(model: Mechanism) -> list[tuple[int, FrictionLaw]]:
     """Summands of the friction laws with the indices of their bodies.
 
     Raises
@@ -409,7 +406,7 @@ class RecordedFriction:
     A `ModelError` is raised for laws that are not of this package.
     """
 
-    def __init__(self, recorder: Recorder, model: RobotModel) -> None:
+    def __init__(self, recorder: Recorder, model: Mechanism) -> None:
         self.recorder, self.model = recorder, model
         self._laws = friction_laws(model)
         # Arguments of tanh, and of the sign, by the place of the law.

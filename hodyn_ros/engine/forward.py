@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hodyn_ros.engine.bodies import (
     Angle,
@@ -67,18 +67,17 @@ from hodyn_ros.engine.vectors import (
 from hodyn_ros.engine.walker import (
     BodyOfTree,
     Loops,
+    Step,
     loops_of,
     motion_inputs,
     vector_of_jets,
 )
 from hodyn_ros.lie.jets import derivative
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import Mechanism
 
 
 def forward_program(
-    model: RobotModel,
+    model: Mechanism,
     count: int,
     wrenches: Sequence[Attachment] = (),
     floating: bool = False,
@@ -283,7 +282,8 @@ def _outward(k: int, last: bool, tree: BodyOfTree) -> tuple[_State, _State]:
     if k:
         # Only what the parent's acceleration of this order adds: c has the rest.
         still = JointMotion.at(tree.joint, tree.position([]), *functions)
-        e, u = still.screw_outward(of_order(w, k), of_order(a, k - 1))
+        moved = still.screw_outward(of_order(w, k), of_order(a, k - 1))
+        e, u = (of_order(part, 0) for part in moved)
         found = (own.u - (dot(own.U.n, e) + dot(own.U.f, u))) * own.inverse
         recorder.output('found', k - 1, found)
         rates.append(found)
@@ -329,7 +329,8 @@ def _inertia(tree: BodyOfTree) -> tuple[_State, _State]:
         plus_matrix(own.inertia.m, outer(f, U.f)),
     )
     if joint.slides:
-        passed, carried = passed.moved(joint.slide), carried.moved(joint.slide)
+        arm = of_order(joint.slide, 0)
+        passed, carried = passed.moved(arm), carried.moved(arm)
     passed = Inertia(*map(joint.matrix_to_parent, passed)).moved(tree.joint.d)
     carried = carried._replace(h=joint.to_parent(carried.h)).moved(tree.joint.d)
     return own._replace(U=U, inverse=inverse), parent._replace(

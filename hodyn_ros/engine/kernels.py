@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import calls, functions
-from hodyn_ros.engine.body_programs import constants
 from hodyn_ros.engine.calls import ArrayArgument
 from hodyn_ros.engine.code_cache import LoadedCode, vector_width
+from hodyn_ros.engine.efforts import effort_loops
+from hodyn_ros.engine.forward import articulated_loops
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
 from hodyn_ros.engine.program import RobotProgram
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.engine.walker import Loops, constants
+from hodyn_ros.model.mechanism import Mechanism
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
@@ -168,7 +168,7 @@ class Kernel:
         return status == 0
 
 
-def robot_kernel(model: RobotModel, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
+def robot_kernel(model: Mechanism, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
     code = functions.RobotCode.of(model, robot)
@@ -190,7 +190,7 @@ def lanes_of(kind: ir.Type) -> tuple[int, int]:
 
 
 def tree_kernel(
-    model: RobotModel, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
+    model: Mechanism, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
 ) -> Kernel:
     """Kernel of the efforts that loops over the bodies of any robot.
 
@@ -201,13 +201,13 @@ def tree_kernel(
     return _loops_kernel(model, 'efforts', order, loaded, wrench_size, kind)
 
 
-def articulated_kernel(model: RobotModel, order: int) -> Kernel:
+def articulated_kernel(model: Mechanism, order: int) -> Kernel:
     """Kernel of forward dynamics that loops over the bodies of any robot without mimic joints."""
     return _loops_kernel(model, 'articulated', order, False, (order + 1) * model.n_joints)
 
 
 def _loops_kernel(
-    model: RobotModel,
+    model: Mechanism,
     what: str,
     order: int,
     loaded: bool,
@@ -222,8 +222,8 @@ def _loops_kernel(
         [model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64
     )
     loops = _loops(what, order, loaded)
-    base = np.zeros(loops.layout.size)
-    base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
+    base = np.zeros(loops.state_size)
+    base[list(loops.gravity)] = -frames.gravity
     numbers = np.concatenate([base, rows.ravel(), model.offset])
     codes = []
     for lanes in lanes_of(kind):
@@ -234,11 +234,11 @@ def _loops_kernel(
 
 
 @cache
-def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
+def _loops(what: str, order: int, loaded: bool) -> Loops:
     """Loops of 'efforts' or 'articulated', made once for all robots."""
     if what == 'articulated':
-        return functions.articulated_loops(order)
-    return functions.effort_loops(order, loaded)
+        return articulated_loops(order)
+    return effort_loops(order, loaded)
 
 
 @cache

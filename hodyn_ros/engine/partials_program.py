@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hodyn_ros.engine import bodies as formulation
 from hodyn_ros.engine import matrix_program
@@ -57,14 +57,10 @@ from hodyn_ros.engine.bodies import (
     Body,
     JointMotion,
     Load,
-    screw_of_child,
-    twist_of_child,
 )
 from hodyn_ros.engine.efforts import (
     RecordedFriction,
-    joint_motion,
     load_in_link_axes,
-    motion_inputs,
 )
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
@@ -95,16 +91,14 @@ from hodyn_ros.engine.vectors import (
     scaled,
     transposed,
 )
+from hodyn_ros.engine.walker import motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
 def partials_program(
-    model: RobotModel, K: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism, K: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
     """Program of the partial derivatives of the efforts and of K - 3 time derivatives of them.
 
@@ -136,7 +130,7 @@ def partials_program(
 
 
 def _by_the_state(
-    recorder: Recorder, model: RobotModel, orders: int, wrenches: Sequence[Attachment]
+    recorder: Recorder, model: Mechanism, orders: int, wrenches: Sequence[Attachment]
 ) -> tuple[Entries, Entries, Entries]:
     """Derivatives F_0, F_1 and F_2 of the efforts, friction aside."""
     frames = frames_of(model)
@@ -144,21 +138,19 @@ def _by_the_state(
     motions = [motion.first(orders) for motion in whole]
     fields, loads, momenta = _of_the_bodies(model, frames, whole, motions)
     for i, p in matrix_program.from_the_ends(model):
-        joint, q, turn = motions[i]
-        passed = formulation.backward(joint, turn, q, loads[i])
-        loads[p] = formulation.sum_loads(loads[p], passed)
+        loads[p] = loads[p] + motions[i].inward(loads[i])
         momenta[p] = _sum(momenta[p], motions[i], momenta[i])
     applied = _of_the_wrenches(recorder, model, frames, motions, wrenches)
     by_q, by_qd, by_q2d = Entries(model), Entries(model), Entries(model)
     for i, body in enumerate(matrix_program.composites(model, motions, frames.bodies)):
         S, D, D2, E = fields[i]
-        column = formulation.sum_loads(_column(momenta[i], D), momentum(body, *E))
-        column, turning = formulation.sum_loads(column, applied[i].column), applied[i].row
+        column = _column(momenta[i], D) + momentum(body, *E)
+        column, turning = column + applied[i].column, applied[i].row
         starts = (
             matrix_program.momentum_of_joint(motions[i].joint, body),
             _row(momenta[i], S),
-            formulation.sum_loads(column, _turned(S, loads[i])),
-            formulation.sum_loads(_column(momenta[i], S), momentum(body, *D2)),
+            column + _turned(S, loads[i]),
+            _column(momenta[i], S) + momentum(body, *D2),
             turning,
         )
         ways = (matrix_program.handed_on(model, motions, i, load) for load in starts)
@@ -178,7 +170,7 @@ def _by_the_state(
 
 
 def _of_the_bodies(
-    model: RobotModel, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
+    model: Mechanism, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
     up, orders = scaled(-1.0, vector(frames.gravity)), len(motions[0].q)
@@ -186,11 +178,11 @@ def _of_the_bodies(
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
     for i, (motion, body) in enumerate(zip(whole, frames.bodies)):
-        (joint, q, turn), p = motion, int(model.parent[i])
-        moved[i] = formulation.forward(joint, turn, q, moved[p])
-        twists[i] = twist_of_child(motion, *twists[p])
+        joint, p = motion.joint, int(model.parent[i])
+        moved[i] = motion.outward(moved[p])
+        twists[i] = motion.twist_outward(*twists[p])
         w2, v2 = (scaled(2.0, part) for part in twists[i])
-        S = matrix_program.screw_of(joint)
+        S = motion.screw
         D, D2 = (matrix_program.bracket(twist, S) for twist in (twists[i], (w2, v2)))
         # E in the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
         _, a, B = moved[i]
@@ -198,7 +190,7 @@ def _of_the_bodies(
         u = plus_cross(scaled(joint.slide, along), a, S[0])
         E = scaled(joint.turn, along), plus_cross(u, v2, D[0])
         fields.append((S, D, D2, E))
-        loads.append(formulation.inertial_load(body, moved[i]))
+        loads.append(body.load(moved[i]))
         momenta.append(_momenta(body, w2, v2))
     return fields, loads, momenta
 
@@ -212,7 +204,7 @@ class Applied(NamedTuple):
 
 def _of_the_wrenches(
     recorder: Recorder,
-    model: RobotModel,
+    model: Mechanism,
     frames: Frames,
     motions: list[JointMotion],
     wrenches: Sequence[Attachment],
@@ -231,16 +223,13 @@ def _of_the_wrenches(
         else:
             load = _from_base(load, wrench, model, frames, motions, i)
         if wrench.expressed_in == 'hybrid':
-            load = formulation.load_about_origin(load, arm)
+            load = load.moved(arm)
         for j, carried in matrix_program.handed_on(model, motions, i, load):
-            joint, q, turn = motions[j]
-            own = _applied(
-                wrench.expressed_in, matrix_program.screw_of(joint), carried, arm
-            )
-            sums = (formulation.sum_loads(x, y) for x, y in zip(found[j], own))
+            motion = motions[j]
+            own = _applied(wrench.expressed_in, motion.screw, carried, arm)
+            sums = (x + y for x, y in zip(found[j], own))
             found[j] = Applied(*sums)
-            arm = plus_scaled(arm, joint.slide * q, AXIS)
-            arm = plus(formulation.to_parent(joint, turn, arm), joint.d)
+            arm = plus(motion.to_parent(plus(arm, motion.slide)), motion.joint.d)
     return found
 
 
@@ -255,7 +244,7 @@ def _wrench(recorder: Recorder, wrench: Attachment, number: int, orders: int) ->
 def _from_base(
     load: Load,
     wrench: Attachment,
-    model: RobotModel,
+    model: Mechanism,
     frames: Frames,
     motions: list[JointMotion],
     i: int,
@@ -269,11 +258,9 @@ def _from_base(
     way = [j for j, _ in matrix_program.handed_on(model, motions, i, NO_LOAD)]
     for j in reversed(way):
         if wrench.expressed_in == 'spatial':
-            f, n = screw_of_child(motions[j], f, n)
+            f, n = motions[j].screw_outward(f, n)
         else:
-            n, f = (
-                formulation.to_child(motions[j].joint, motions[j].turn, v) for v in (n, f)
-            )
+            n, f = (motions[j].to_child(v) for v in (n, f))
     return Load(n, f)
 
 
@@ -288,7 +275,7 @@ def _applied(expressed_in: str, S: Screw, load: Load, arm: Vector) -> Applied:
     across = cross(load.f, S[0])
     of_point = Load(cross(arm, across), across)
     column = Load(cross(velocity, load.f), ZERO)
-    return Applied(column, formulation.sum_loads(moved, of_point))
+    return Applied(column, moved + of_point)
 
 
 # --- Momenta of bodies that move as one ---------------------------------------------------------
@@ -311,11 +298,11 @@ def _momenta(body: Body, w: Vector, v: Vector) -> Momenta:
 
 def _sum(momenta: Momenta, motion: JointMotion, of_child: Momenta) -> Momenta:
     """Add the sums of a child; see `matrix_program.body_in_parent`."""
-    (joint, q, turn), (f, P) = motion, of_child
-    if formulation.slides(joint):
-        P = plus_matrix(P, outer(f, scaled(joint.slide * q, AXIS)))
-    f = formulation.to_parent(joint, turn, f)
-    P = plus_matrix(formulation.matrix_in_parent(joint, turn, P), outer(f, joint.d))
+    f, P = of_child
+    if motion.slides:
+        P = plus_matrix(P, outer(f, motion.slide))
+    f = motion.to_parent(f)
+    P = plus_matrix(motion.matrix_to_parent(P), outer(f, motion.joint.d))
     return Momenta(plus(momenta.f, f), plus_matrix(momenta.P, P))
 
 
@@ -339,7 +326,7 @@ def _turned(S: Screw, W: Load) -> Load:
 # --- Regressor -----------------------------------------------------------------------------------
 
 
-def regressor_program(model: RobotModel, K: int) -> RobotProgram:
+def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     """Program of the regressor and its derivatives.
 
     Output: 'term', derivative k of what parameter l of body i adds to the effort of joint j at
@@ -351,12 +338,13 @@ def regressor_program(model: RobotModel, K: int) -> RobotProgram:
     up = scaled(-1.0, vector(frames.gravity))
     motions = {BASE: formulation.base_motion(up, orders - 1)}
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
+    joints = matrix_program.joint_motions(recorder, model, frames, K)
     for i, p in enumerate(model.parent.tolist()):
         joint, own = frames.joints[i], int(model.coordinate[i])
-        moving = joint_motion(recorder, model, joint, i, i, K)
-        motions[i] = formulation.forward(joint, moving.turn, moving.q, motions[p])
+        moving = joints[i]
+        motions[i] = moving.outward(motions[p])
         moving = moving.first(orders)
-        jacobian = {j: screw_of_child(moving, *screw) for j, screw in jacobians[p].items()}
+        jacobian = {j: moving.screw_outward(*screw) for j, screw in jacobians[p].items()}
         e, u = jacobian.get(own, (ZERO, ZERO))
         multiplier = float(model.multiplier[i])
         e = plus_scaled(e, multiplier * joint.turn, AXIS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,7 @@ from hodyn_ros.engine.frames import Frames
 from hodyn_ros.engine.program import Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import ZERO, Number, Vector
 from hodyn_ros.lie.jets import Jet
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 State = TypeVar('State')
 
@@ -34,7 +31,7 @@ Rows = list[list[Number]]
 """For each derivative what all independent joints have."""
 
 
-def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
+def motion_inputs(recorder: Recorder, model: Mechanism, K: int) -> Rows:
     """Inputs 'motion': positions of the independent joints and derivatives, K rows of n."""
     n = model.n_joints
     values: Sequence[Number] = recorder.inputs('motion', K * n)
@@ -43,7 +40,7 @@ def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
 
 def joint_motions(
     recorder: Recorder,
-    model: RobotModel,
+    model: Mechanism,
     frames: Frames,
     motion: Rows,
     bodies: Sequence[int] | None = None,
@@ -54,7 +51,7 @@ def joint_motions(
     ----------
     recorder : Recorder
         Has the inputs 'sine' and 'cosine' of their positions, in the order of these bodies.
-    model : RobotModel
+    model : Mechanism
     frames : Frames
     motion : Rows
         Of the independent joints.
@@ -70,7 +67,7 @@ def joint_motions(
 
 
 def outward(
-    model: RobotModel, base: State, step: Callable[[int, State], State]
+    model: Mechanism, base: State, step: Callable[[int, State], State]
 ) -> dict[int, State]:
     """States of all bodies, each found from that of its parent, and that of the base."""
     states = {BASE: base}
@@ -80,7 +77,7 @@ def outward(
 
 
 def inward(
-    model: RobotModel,
+    model: Mechanism,
     states: dict[int, State],
     step: Callable[[int, State], State],
     to_base: bool = False,
@@ -106,7 +103,7 @@ class Constants(NamedTuple):
     armature: Number
 
 
-def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int64]]:
+def constants(model: Mechanism, frames: Frames) -> tuple[Array, NDArray[np.int64]]:
     """Constants of all bodies, and their kinds, as data of the loops.
 
     Returns
@@ -136,7 +133,7 @@ def _of_kind(kind: int, values: Constants) -> Constants:
     if kind != GENERAL:
         joint = joint._replace(turn=1.0, still=0.0, slide=0.0)
         (x, y, _), (*J, _) = body.h, body.J
-        body, multiplier = Body(0.0, (x, y, 0.0), (*J, 0.0)), 1.0  # type: ignore[arg-type]
+        body, multiplier = Body(0.0, (x, y, 0.0), (*J, 0.0)), 1.0
     if kind == SIMPLE:
         joint = joint._replace(gamma=(1.0, 0.0))
     return Constants(joint, body, multiplier, armature)
