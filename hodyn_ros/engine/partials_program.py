@@ -50,8 +50,7 @@ from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
-from hodyn_ros.engine import bodies as formulation
-from hodyn_ros.engine import matrix_program
+from hodyn_ros.engine import bodies, matrix_program
 from hodyn_ros.engine.bodies import (
     NO_LOAD,
     Body,
@@ -174,7 +173,7 @@ def _of_the_bodies(
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
     up, orders = scaled(-1.0, vector(frames.gravity)), len(motions[0].q)
-    moved = {BASE: formulation.base_motion(up, orders - 1)}
+    moved = {BASE: bodies.base_motion(up, orders - 1)}
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
     for i, (motion, body) in enumerate(zip(whole, frames.bodies)):
@@ -238,7 +237,7 @@ def _wrench(recorder: Recorder, wrench: Attachment, number: int, orders: int) ->
     sign = 1.0 if wrench.acting == 'on_environment' else -1.0
     start = 6 * orders * number
     values = (recorder.input('wrench', start + k) for k in range(6 * orders))
-    return formulation.load_of([sign * value for value in values])
+    return bodies.load_of([sign * value for value in values])
 
 
 def _from_base(
@@ -336,7 +335,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     orders, size = K - 2, model.n_joints * 10 * model.n_bodies
     values: list[Number] = [0.0] * (orders * size)
     up = scaled(-1.0, vector(frames.gravity))
-    motions = {BASE: formulation.base_motion(up, orders - 1)}
+    motions = {BASE: bodies.base_motion(up, orders - 1)}
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
     joints = matrix_program.joint_motions(recorder, model, frames, K)
     for i, p in enumerate(model.parent.tolist()):
@@ -356,10 +355,10 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
         R, d = (x, y, z), position(se3.inverse(frames.poses[i]))
         w, a, B = motions[i]
         w, a = product(R, w), product(R, plus_product(a, B, d))
-        B, (_, products) = formulation.acceleration_matrix(w), formulation.squares(w)
+        B, (_, products) = bodies.acceleration_matrix(w), bodies.squares(w)
         for j, (e, u) in jacobian.items():
             u = product(R, plus_cross(u, e, d))
-            row = _of_parameters(a, formulation.rate(w), products, B, product(R, e), u)
+            row = _of_parameters(a, bodies.rate(w), products, B, product(R, e), u)
             for place, value in enumerate(row, 10 * (j * model.n_bodies + i)):
                 values[place::size] = derivatives(value, orders)
     recorder.outputs('term', values)
