@@ -109,7 +109,8 @@ def contestant(source: str, function: str, order: int, samples: int) -> Contesta
     number = counts(source, function)
     names = [f'{kind[0]}{k}' for kind in Counts._fields for k in range(CHAINS)]
     text = SOURCE.format(
-        values=', '.join(f'{name} = one' for name in names),
+        # Different ones, so that the compiler does not do the same once for all.
+        values=', '.join(f'{name} = one * {k}.0' for k, name in enumerate(names, 1)),
         statements='\n    '.join(_mixed(number)),
         total=' + '.join(names),
     )
