@@ -1,26 +1,26 @@
 """Straight-line programs, recorded from formulas that are written over abstract scalars.
 
-A formula is a Python function that adds, subtracts and multiplies whatever it is given. Given
-`Scalar` objects of a `Recorder`, it leaves behind a `StraightLineProgram`: the operations that
-remain after folding constants, removing zero and unit factors, sharing equal terms and dropping
-what no output needs. Programs become machine code and C, or are run by NumPy, operation by
-operation: what a robot is too large for as compiled code, or an order too high.
+A formula is a Python function that adds, subtracts and multiplies whatever it is given, and asks
+`lie.jets` for sines and other functions of it. Given `Scalar` objects of a `Recorder`, it leaves
+behind a `StraightLineProgram`: the operations that remain after folding constants, removing zero
+and unit factors, sharing equal terms and dropping what no output needs. Programs become machine
+code and C, or are run by NumPy, operation by operation: what a robot is too large for as compiled
+code, or an order too high.
 """
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.lie.jets import Jet
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.lie.jets import FUNCTIONS, Jet
+from hodyn_ros.model.mechanism import Mechanism
 
 
 class Operation(NamedTuple):
@@ -29,7 +29,7 @@ class Operation(NamedTuple):
     The kind says what the operands are: 'input': array name, index; 'constant': value, None;
     'add', 'subtract', 'multiply': two earlier steps; 'negate': an earlier step, None; 'inverse':
     two earlier steps, the reciprocal of the first, NaN unless it is above `SINGULAR` times the
-    second.
+    second; one of `lie.jets.FUNCTIONS`: an earlier step, None.
     """
 
     kind: str
@@ -41,6 +41,7 @@ class Operation(NamedTuple):
 LONGEST = 40_000
 
 _BINARY = ('add', 'subtract', 'multiply')
+_ODD, _EVEN = ('sine', 'tanh', 'sign'), ('cosine', 'tanh_slope')
 
 SINGULAR = 1e-12
 """A pivot of the mass matrix that is smaller, relative to its diagonal, is rounding of zero."""
@@ -126,6 +127,10 @@ class Scalar:
         return self.recorder.product(self, other)
 
     __rmul__ = __mul__
+
+    def function(self, name: str) -> Scalar:
+        """One of `lie.jets.FUNCTIONS` of this number, see `lie.jets.evaluate`."""
+        return self.recorder.function(name, self)
 
 
 Number = Union[float, Scalar]  # noqa: UP007
@@ -231,6 +236,11 @@ class Recorder:
         steps = (self._end(value) for value in (pivot, size))
         return Scalar(self, self._step('inverse', *steps))
 
+    def function(self, name: str, x: Scalar) -> Scalar:
+        """Record one of `lie.jets.FUNCTIONS`, of odd and even ones without the sign of x."""
+        step = x.step if name in _ODD + _EVEN else self._end(x)
+        return Scalar(self, self._step(name, step, None), x.negative and name in _ODD)
+
     def _scalar(self, value: Number) -> Scalar:
         """Scalar of a number: a constant step of its magnitude, with its sign."""
         if isinstance(value, Scalar):
@@ -258,17 +268,20 @@ def _is_number(value: Number, number: float) -> bool:
 
 def _operands(operation: Operation) -> tuple[int, ...]:
     """Earlier steps that an operation uses."""
-    if operation.kind in _BINARY or operation.kind == 'inverse':
-        return (operation.a, operation.b)
-    return (operation.a,) if operation.kind == 'negate' else ()
+    kind, a, b = operation
+    if kind in ('input', 'constant'):
+        return ()
+    return (a,) if b is None else (a, b)
 
 
-def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
+def _renumber(operation: Operation, renumbered: Mapping[int, int]) -> Operation:
     """Operation with its operands under their new indices."""
     operands = [renumbered[operand] for operand in _operands(operation)]
-    if len(operands) == 2:
-        return Operation(operation.kind, operands[0], operands[1])
-    return Operation(operation.kind, operands[0], None) if operands else operation
+    return (
+        Operation(operation.kind, *operands, *[None] * (2 - len(operands)))
+        if operands
+        else operation
+    )
 
 
 # --- Programs of robots -------------------------------------------------------------------------
@@ -372,7 +385,7 @@ BLOCK = 256
 
 
 def interpret(
-    model: RobotModel,
+    model: Mechanism,
     robot: RobotProgram,
     motion: Array,
     middle: Array | None,
@@ -406,7 +419,7 @@ def interpret(
 
 
 def _interpret(
-    model: RobotModel,
+    model: Mechanism,
     robot: RobotProgram,
     motion: Array,
     middle: Array | None,
@@ -441,9 +454,8 @@ def run(program: StraightLineProgram, arrays: Mapping[str, Array]) -> None:
         One row for each element. Those that the program writes must be there.
     """
     uses = Counter(output.step for output in program.outputs)
-    for kind, a, b in program.operations:
-        if kind not in ('input', 'constant'):
-            uses.update(operand for operand in (a, b) if operand is not None)
+    for operation in program.operations:
+        uses.update(_operands(operation))
     values: list[Array | float | None] = []
 
     def take(step: int) -> Array | float:
@@ -454,22 +466,27 @@ def run(program: StraightLineProgram, arrays: Mapping[str, Array]) -> None:
             values[step] = None  # nobody needs it any more
         return value
 
-    for kind, a, b in program.operations:
+    for operation in program.operations:
+        kind, a, b = operation
         if kind == 'input':
             values.append(arrays[a][b])
         elif kind == 'constant':
             values.append(a)
-        elif kind == 'negate':
-            values.append(-take(a))
         else:
-            x, y = take(a), take(b)
-            if kind == 'add':
-                values.append(x + y)
-            elif kind == 'subtract':
-                values.append(x - y)
-            elif kind == 'multiply':
-                values.append(x * y)
-            else:
-                values.append(np.where(x > SINGULAR * y, np.divide(1.0, x), np.nan))
+            values.append(_NUMPY[kind](*map(take, _operands(operation))))
     for array, index, step in program.outputs:
         arrays[array][index] = take(step)
+
+
+def _inverse(pivot: Array, size: Array) -> Array:
+    return np.where(pivot > SINGULAR * size, np.divide(1.0, pivot), np.nan)
+
+
+_NUMPY: Mapping[str, Callable[..., Any]] = {
+    'add': operator.add,
+    'subtract': operator.sub,
+    'multiply': operator.mul,
+    'negate': operator.neg,
+    'inverse': _inverse,
+    **FUNCTIONS,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +22,8 @@ from hodyn_ros.kinematics.joints import (
     link_or_tip,
 )
 from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 class LinkMotion(NamedTuple):
@@ -39,7 +36,7 @@ class LinkMotion(NamedTuple):
 
 
 def forward_kinematics(
-    model: RobotModel,
+    model: Mechanism,
     motion: ArrayLike,
     link: str | None = None,
     expressed_in: str = 'body',
@@ -103,7 +100,7 @@ def forward_kinematics(
 
 
 def _link_motion(
-    model: RobotModel, motion: Array, link: str, expressed_in: str
+    model: Mechanism, motion: Array, link: str, expressed_in: str
 ) -> tuple[Array, Array]:
     """Poses and twists of a link by the recursion of `joints`, then converted.
 
