@@ -24,10 +24,10 @@ from hodyn_ros.codegen.statements import (
     names_in,
     string_literal,
 )
+from hodyn_ros.engine.efforts import effort_program
 from hodyn_ros.engine.forward_program import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import Attachment, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import effort_program
 from hodyn_ros.kinematics.closed_loops import tables_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.resources import package_version
@@ -67,7 +67,7 @@ class Code(NamedTuple):
     @property
     def tree(self) -> RobotModel:
         """The robot, or its open tree if it has closed loops."""
-        return self.model if self.model.closure is None else self.model.closure.tree
+        return self.model.tree
 
     @property
     def names(self) -> dict[str, Sequence[str]]:
@@ -297,8 +297,7 @@ def model_hash(model: RobotModel) -> str:
     These are numbers, friction laws, and the names and types of the joints.
     """
     friction = sorted((name, repr(law)) for name, law in model.friction.items())
-    closure = model.closure
-    tree = model if closure is None else closure.tree
+    tree, closure = model.tree, model.closure
     arrays = (
         tree.parent,
         tree.coordinate,

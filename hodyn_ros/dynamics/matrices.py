@@ -26,7 +26,7 @@ from hodyn_ros.engine.program import (
 )
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.closed_loops import ClosedMotion, closure_of
+from hodyn_ros.kinematics.closed_loops import ClosedMotion
 from hodyn_ros.kinematics.joints import body_coordinates, selection_of, stacked
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.robot import RobotModel
@@ -193,7 +193,7 @@ def _of_loops(model: RobotModel, name: str, part: Batch, found: Array) -> bool:
     motion = part.motion
     if not is_finite(motion):
         return False
-    tree = closure_of(model).tree
+    tree = model.tree
     closed = ClosedMotion(model, motion)
 
     def of_tree(name: str) -> list[Array]:

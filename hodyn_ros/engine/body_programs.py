@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import (
     Body,
     BodyMotion,
     JointFrame,
@@ -54,10 +54,10 @@ from hodyn_ros.engine.vectors import (
     transposed,
 )
 from hodyn_ros.lie.jets import Jet
+from hodyn_ros.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.frames import Frames
-    from hodyn_ros.model.robot import RobotModel
 
 SIMPLE, BRANCH, GENERAL = range(3)
 """Kinds of joints: revolute with gamma = 0, revolute, any."""
@@ -160,7 +160,7 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     return BodyPrograms(forward, recorder.program())
 
 
-def constants(model: RobotModel, frames: Frames) -> tuple[Array, NDArray[np.int64]]:
+def constants(model: Mechanism, frames: Frames) -> tuple[Array, NDArray[np.int64]]:
     """Constants of all bodies, and their kinds, as data of the loops.
 
     Returns

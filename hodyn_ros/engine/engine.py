@@ -41,10 +41,10 @@ from hodyn_ros.engine.program import (
 )
 from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
+from hodyn_ros.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from hodyn_ros.engine.kernels import Kernel
-    from hodyn_ros.model.robot import RobotModel
 
 EFFORTS = 'efforts'
 """Name of joint efforts without wrenches among the calls of `quick`."""
@@ -102,12 +102,11 @@ class Efforts(NamedTuple):
     form: str | None = None
     single: bool = False
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for orders that are left to NumPy."""
         if self.order > HIGHEST_ORDER:
             return None
-        from hodyn_ros.engine import kernels, robot_program
-        from hodyn_ros.engine.frames import frames_of
+        from hodyn_ros.engine import efforts, kernels
         from hodyn_ros.engine.llvm import DOUBLE, SINGLE
 
         kind = SINGLE if self.single else DOUBLE
@@ -116,15 +115,15 @@ class Efforts(NamedTuple):
             or self.form is None
             and model.n_bodies <= MOST_BODIES
         ):
-            whole = robot_program.effort_program(model, self.order, self.wrenches)
+            whole = efforts.effort_program(model, self.order, self.wrenches)
             alone = whole.program
             if self.form is None and (self.wrenches or model.friction):
-                alone = robot_program.robot_program(model, frames_of(model), self.order)
+                alone = efforts.effort_program(model, self.order, friction=False).program
             if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
                 return kernels.robot_kernel(model, whole, kind)
         return kernels.tree_kernel(model, self.order, bool(self.wrenches), kind)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples, by the wrenches if there are some."""
         as_given = kernel.name == COMPILED_ROBOT or not self.wrenches
         if self.form is None and kernel.friction and as_given and not self.single:
@@ -155,17 +154,17 @@ class LinkResult(NamedTuple):
     expressed_in: str
     K: int
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of the pose and the twist."""
         from hodyn_ros.engine.link_program import link_program
 
         return link_program(model, self.link, self.expressed_in, self.K)
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile."""
         return _program_kernel(model, self)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples; that of the tip also without a name."""
         given = [
             ('motion', (self.K, model.n_joints)),
@@ -194,7 +193,7 @@ class Term(NamedTuple):
     K: int
     wrenches: tuple[Attachment, ...] = ()
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of the term.
 
         Raises
@@ -216,7 +215,7 @@ class Term(NamedTuple):
 
         return term_program(model, self.name, self.K)
 
-    def shape(self, model: RobotModel) -> tuple[int, ...]:
+    def shape(self, model: Mechanism) -> tuple[int, ...]:
         """Shape of the term of one sample.
 
         Derivatives come first: K of the mass matrix and the weight, K - 2 of the regressor and the
@@ -230,11 +229,11 @@ class Term(NamedTuple):
             PARTIALS: (K - 2, n, K, n),
         }.get(self.name, (K - 1, n, n))
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile."""
         return _program_kernel(model, self)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples, without wrenches."""
         if not self.wrenches:
             given = [('motion', (self.K, model.n_joints)), ('result', self.shape(model))]
@@ -263,7 +262,7 @@ class BodyDynamics(NamedTuple):
     prescribed: tuple[int, ...] = ()
     form: str | None = None
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of it."""
         from hodyn_ros.engine import forward_program
 
@@ -276,7 +275,7 @@ class BodyDynamics(NamedTuple):
             model, self.orders, self.wrenches, floating, self.prescribed
         )
 
-    def loops(self, model: RobotModel) -> bool:
+    def loops(self, model: Mechanism) -> bool:
         """Whether articulated bodies, in loops over the bodies of any robot, can compute it.
 
         They know no wrenches, prescribed joints, friction or mimic joints, and no derivatives
@@ -289,7 +288,7 @@ class BodyDynamics(NamedTuple):
             and model.n_bodies == model.n_joints
         )
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile, where loops cannot help."""
         from hodyn_ros.engine import kernels
 
@@ -300,7 +299,7 @@ class BodyDynamics(NamedTuple):
             kernel = kernels.articulated_kernel(model, self.orders - 1)
         return kernel
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Kept call for few samples, of plain forward dynamics."""
         if self.kind == FORWARD and not (self.wrenches or self.prescribed or self.form):
             n, efforts = model.n_joints, (self.orders, model.n_joints)
@@ -324,7 +323,7 @@ class ClosedLoops(NamedTuple):
     wrenches: tuple[Attachment, ...] = ()
     K: int = 0
 
-    def program(self, model: RobotModel) -> RobotProgram:
+    def program(self, model: Mechanism) -> RobotProgram:
         """Program of it, which works on the motion of the tree."""
         from hodyn_ros.engine import loop_program
 
@@ -334,11 +333,11 @@ class ClosedLoops(NamedTuple):
             return loop_program.closing_program(model)
         return loop_program.closed_effort_program(model, self.order, self.wrenches)
 
-    def make(self, model: RobotModel) -> Kernel | None:
+    def make(self, model: Mechanism) -> Kernel | None:
         """Kernel; None for a program that is too long to compile, or for sliders."""
         return _program_kernel(model, self)
 
-    def offer(self, model: RobotModel, kernel: Kernel) -> None:
+    def offer(self, model: Mechanism, kernel: Kernel) -> None:
         """Nothing: positions have to be closed before."""
 
 
@@ -347,7 +346,7 @@ Request = Efforts | ProgramRequest
 
 
 def _keep(
-    model: RobotModel,
+    model: Mechanism,
     kernel: Kernel,
     what: Any,
     given: Sequence[tuple[str, tuple[int, ...]]],
@@ -366,7 +365,7 @@ def _keep(
     call = kernel.call(*arguments)
     if call is not None:
         first = given[1][1] if writes_middle else None
-        model.derived.calls[what, given[0][1][0]] = given[-1][1], first, call
+        model.quick_calls[what, given[0][1][0]] = given[-1][1], first, call
 
 
 def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None) -> Any:
@@ -391,7 +390,7 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     """
     try:
         given = first.shape
-        shape, before, call = model.derived.calls[what, given[-2]]
+        shape, before, call = model.quick_calls[what, given[-2]]
         lead = given[:-2]
         result = empty(lead + shape if lead else shape) if out is None else out
         if before is not None:
@@ -404,7 +403,7 @@ def quick(model: Any, what: Any, first: Any, second: Any = None, out: Any = None
     return None
 
 
-def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None:
+def _program_kernel(model: Mechanism, request: ProgramRequest) -> Kernel | None:
     """Kernel; None for what cannot be recorded or is too long to compile."""
     from hodyn_ros.engine import kernels
 
@@ -415,8 +414,7 @@ def _program_kernel(model: RobotModel, request: ProgramRequest) -> Kernel | None
     # To write results takes a compiler as long as to compute them.
     if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
         return None
-    tree = model if model.closure is None else model.closure.tree
-    return kernels.robot_kernel(tree, program)
+    return kernels.robot_kernel(model.tree, program)
 
 
 @cache
@@ -446,7 +444,7 @@ class Engine:
         What is being made, or could not be made.
     """
 
-    def __init__(self, model: RobotModel) -> None:
+    def __init__(self, model: Mechanism) -> None:
         self._model = model
         self.kernels: dict[Request, Kernel] = {}
         self._samples: dict[Request, int] = {}
@@ -563,13 +561,13 @@ class Engine:
             )
 
 
-def engine_of(model: RobotModel) -> Engine:
+def engine_of(model: Mechanism) -> Engine:
     """Return the engine of a model, or of its tree if it has closed loops, for its lifetime."""
-    return (model if model.closure is None else model.closure.tree).kept(Engine)
+    return model.tree.kept(Engine)
 
 
 def compute(
-    model: RobotModel,
+    model: Mechanism,
     request: ProgramRequest,
     motion: Array,
     middle: Array | None,
@@ -605,7 +603,7 @@ def compute(
         return answers.evaluate(motion, middle, result) if answers else None
 
 
-def warm_up(model: RobotModel, order: int, calls: Sequence[Callable[[], object]]) -> None:
+def warm_up(model: Mechanism, order: int, calls: Sequence[Callable[[], object]]) -> None:
     """Kernels of efforts up to an order, and of some calls, made in advance.
 
     Parameters

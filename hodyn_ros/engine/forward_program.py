@@ -16,10 +16,10 @@ Source: doc/forward_dynamics.rst; M = L^T D L, Featherstone 2008, section 6.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import BodyMotion, followed
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import BodyMotion, followed
+from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies, motion_inputs
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import (
@@ -30,7 +30,6 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
 )
-from hodyn_ros.engine.robot_program import RecordedFriction, RigidBodies, motion_inputs
 from hodyn_ros.engine.vectors import (
     ZERO,
     Vector,
@@ -40,13 +39,11 @@ from hodyn_ros.engine.vectors import (
     plus_scaled,
 )
 from hodyn_ros.lie.jets import Jet, derivative
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import Mechanism
 
 
 def forward_program(
-    model: RobotModel,
+    model: Mechanism,
     count: int,
     wrenches: Sequence[Attachment] = (),
     floating: bool = False,
@@ -57,7 +54,7 @@ def forward_program(
     Inputs: 'motion', positions and velocities, and if the motion of some joints is prescribed
     `count` derivatives more, of which only theirs are read; 'given', first the efforts, derivative
     k of joint j at k n + j, of a floating base then its wrenches, 6 numbers each, its twist and
-    -g, all in link axes; then wrenches as `robot_program` has them. Output: 'found', the k-th
+    -g, all in link axes; then wrenches as `effort_program` has them. Output: 'found', the k-th
     derivative of all accelerations at k (n + b), those of a base, b = 6, first; where the motion
     of a joint is prescribed its effort.
 
@@ -127,13 +124,13 @@ def _plus_row(
 
 
 def moving_base_program(
-    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism, order: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
     """Program of the efforts, without friction, and of the wrench on a base that moves.
 
     Inputs: 'motion'; 'base', the twist of the base and order + 1 derivatives, 6 numbers each, and
-    -g, all in link axes, then wrenches as `robot_program` has them. Output: 'effort', derivative k
-    at k (n + 6): the wrench on the base and the efforts.
+    -g, all in link axes, then wrenches as `effort_program` has them. Output: 'effort', derivative
+    k at k (n + 6): the wrench on the base and the efforts.
     """
     recorder = Recorder()
     motion = motion_inputs(recorder, model, order + 3)

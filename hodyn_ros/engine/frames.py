@@ -13,18 +13,15 @@ inertial parameters of serial robots".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.formulation import Body, JointFrame
+from hodyn_ros.engine.bodies import Body, JointFrame
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import pitches
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 # Entries of a rotation, or of a vector relative to the robot's size, that are this small are
 # rounding of the frame changes, and are zero in truth.
@@ -63,12 +60,12 @@ class Frames(NamedTuple):
     base_body: Body
 
 
-def frames_of(model: RobotModel) -> Frames:
+def frames_of(model: Mechanism) -> Frames:
     """Return the constants of a robot, computed once."""
     return model.kept(frames)
 
 
-def frames(model: RobotModel, regroup: bool = True, from_link: bool = False) -> Frames:
+def frames(model: Mechanism, regroup: bool = True, from_link: bool = False) -> Frames:
     """Constants of all bodies.
 
     Parameters
@@ -111,7 +108,7 @@ def frames(model: RobotModel, regroup: bool = True, from_link: bool = False) -> 
     return Frames(joints, bodies, poses, gravity, base, base_body)
 
 
-def _poses(model: RobotModel) -> tuple[Array, Array]:
+def _poses(model: Mechanism) -> tuple[Array, Array]:
     """Poses of the frames in the bodies, and of the base frame in the base of the model."""
     n = model.n_bodies
     first_child: dict[int, int] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import factorial, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -33,9 +33,7 @@ from hodyn_ros.engine.llvm import (
     loop,
 )
 from hodyn_ros.engine.program import RobotProgram, StraightLineProgram
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import Mechanism
 
 # Up to here the three-part reduction of the argument is exact.
 LARGEST_REDUCED = 2.0**20
@@ -258,7 +256,7 @@ class RobotCode(NamedTuple):
     joints: tuple[tuple[int, float, float], ...]
 
     @classmethod
-    def of(cls, model: RobotModel, robot: RobotProgram) -> RobotCode:
+    def of(cls, model: Mechanism, robot: RobotProgram) -> RobotCode:
         """What a program of a model needs."""
         bodies = [int(i) for i in robot.bodies]
         of_joints = (model.coordinate, model.multiplier, model.offset)
@@ -583,7 +581,7 @@ def robot_scratch(code: RobotCode, lanes: int, width: int) -> int:
     return lanes * transposed + turns + friction
 
 
-def tree_scratch(model: RobotModel, loops: Loops, lanes: int, width: int) -> int:
+def tree_scratch(model: Mechanism, loops: Loops, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `tree_module` needs."""
     n_bodies = model.n_bodies
     transposed = max(n_bodies, model.n_joints) * sum(loops.sizes)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -23,9 +23,7 @@ from hodyn_ros.engine.code_cache import LoadedCode, vector_width
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
 from hodyn_ros.engine.program import RobotProgram
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import Mechanism
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
@@ -168,7 +166,7 @@ class Kernel:
         return status == 0
 
 
-def robot_kernel(model: RobotModel, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
+def robot_kernel(model: Mechanism, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
     code = functions.RobotCode.of(model, robot)
@@ -190,7 +188,7 @@ def lanes_of(kind: ir.Type) -> tuple[int, int]:
 
 
 def tree_kernel(
-    model: RobotModel, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
+    model: Mechanism, order: int, loaded: bool = False, kind: ir.Type = DOUBLE
 ) -> Kernel:
     """Kernel of the efforts that loops over the bodies of any robot.
 
@@ -201,13 +199,13 @@ def tree_kernel(
     return _loops_kernel(model, 'efforts', order, loaded, wrench_size, kind)
 
 
-def articulated_kernel(model: RobotModel, order: int) -> Kernel:
+def articulated_kernel(model: Mechanism, order: int) -> Kernel:
     """Kernel of forward dynamics that loops over the bodies of any robot without mimic joints."""
     return _loops_kernel(model, 'articulated', order, False, (order + 1) * model.n_joints)
 
 
 def _loops_kernel(
-    model: RobotModel,
+    model: Mechanism,
     what: str,
     order: int,
     loaded: bool,

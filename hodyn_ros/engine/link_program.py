@@ -11,14 +11,13 @@ section II.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import JointMotion, of_order, rate, twist_of_child
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import JointMotion, of_order, rate, twist_of_child
+from hodyn_ros.engine.efforts import joint_motion
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
 from hodyn_ros.engine.program import Part, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import joint_motion
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -32,14 +31,11 @@ from hodyn_ros.engine.vectors import (
 )
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
 def link_program(
-    model: RobotModel, link: str, expressed_in: str, orders: int
+    model: Mechanism, link: str, expressed_in: str, orders: int
 ) -> RobotProgram:
     """Program of the motion of a link that moves.
 

@@ -25,14 +25,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import (
     NO_LOAD,
     BodyMotion,
     Load,
     Place,
     followed,
     of_order,
+)
+from hodyn_ros.engine.efforts import (
+    RecordedFriction,
+    RigidBodies,
+    Rows,
+    motion_inputs,
 )
 from hodyn_ros.engine.frames import vector, without_rounding
 from hodyn_ros.engine.program import (
@@ -45,12 +51,6 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
     StraightLineProgram,
-)
-from hodyn_ros.engine.robot_program import (
-    RecordedFriction,
-    RigidBodies,
-    Rows,
-    motion_inputs,
 )
 from hodyn_ros.engine.run import Steps
 from hodyn_ros.engine.vectors import (
@@ -72,12 +72,11 @@ from hodyn_ros.engine.vectors import (
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivative, derivatives, turned
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.loops import LARGEST_ERROR
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 if TYPE_CHECKING:
     from hodyn_ros.model.loops import Coupling, Loop
-    from hodyn_ros.model.robot import RobotModel
 
 # A pivot that is so much smaller than where the loops start is not used, nor, where pivots are
 # chosen, an entry that is so much smaller than the largest one of its column.
@@ -94,7 +93,7 @@ def _too_weak(order: int) -> float:
     return max(_WEAK, _MARGIN * ratio)
 
 
-def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotProgram:
+def closing_program(model: Mechanism, longest: int | None = LONGEST) -> RobotProgram:
     """Program of a step that closes loops.
 
     It reads the positions of all joints of the tree, and in the next row of its motion changes of
@@ -128,7 +127,7 @@ def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotPr
     return _program(recorder, bodies, 2, NO_ARRAY, Part('change', size, True))
 
 
-def completing_program(model: RobotModel, K: int) -> RobotProgram:
+def completing_program(model: Mechanism, K: int) -> RobotProgram:
     """Program of the motion of all joints of the tree.
 
     It reads this motion, K rows, at positions where the loops are closed; of the dependent joints
@@ -151,7 +150,7 @@ def completing_program(model: RobotModel, K: int) -> RobotProgram:
 
 
 def closed_effort_program(
-    model: RobotModel,
+    model: Mechanism,
     order: int,
     wrenches: Sequence[Attachment] = (),
     longest: int | None = LONGEST,
@@ -263,7 +262,7 @@ class ClosedBodies:
     def __init__(
         self,
         recorder: Recorder,
-        model: RobotModel,
+        model: Mechanism,
         wrenches: Sequence[Attachment] = (),
         given: Sequence[Number] = (),
     ) -> None:

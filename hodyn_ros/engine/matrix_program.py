@@ -22,10 +22,10 @@ with Theta = trace(J) 1 - J:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import (
     Body,
     JointFrame,
     JointMotion,
@@ -33,6 +33,7 @@ from hodyn_ros.engine.formulation import (
     Turn,
     twist_of_child,
 )
+from hodyn_ros.engine.efforts import joint_motion
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -44,7 +45,6 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
 )
-from hodyn_ros.engine.robot_program import joint_motion
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -70,15 +70,12 @@ from hodyn_ros.engine.vectors import (
     transposed,
 )
 from hodyn_ros.lie.jets import derivative, derivatives
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 Screw = tuple[Vector, Vector]
 
 
-def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
+def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
 
     Parameters
@@ -115,7 +112,7 @@ def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
 
 
 def _mass_matrix(
-    model: RobotModel, frames: Frames, recorder: Recorder, orders: int
+    model: Mechanism, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
     """Entries of the mass matrix, row by row, with so many orders."""
     motions = joint_motions(recorder, model, frames, orders)
@@ -133,7 +130,7 @@ def _mass_matrix(
 
 
 def mass_rows(
-    model: RobotModel, frames: Frames, recorder: Recorder, floating: bool
+    model: Mechanism, frames: Frames, recorder: Recorder, floating: bool
 ) -> list[list[Number]]:
     """Rows of the mass matrix at one moment.
 
@@ -174,7 +171,7 @@ def mass_rows(
 
 
 def _coriolis_matrix(
-    model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
+    model: Mechanism, recorder: Recorder, orders: int, skew_symmetric: bool
 ) -> list[Number]:
     """Entries of a Coriolis matrix, row by row, with so many orders."""
     # Masses stay with their bodies, on which this matrix depends.
@@ -212,7 +209,7 @@ def _coriolis_matrix(
 
 
 def _weight(
-    model: RobotModel, frames: Frames, recorder: Recorder, orders: int
+    model: Mechanism, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
     """Efforts that hold the robot against gravity."""
     motions = joint_motions(recorder, model, frames, orders)
@@ -243,7 +240,7 @@ class Entries:
         Row by row, n^2 of them.
     """
 
-    def __init__(self, model: RobotModel) -> None:
+    def __init__(self, model: Mechanism) -> None:
         self._model = model
         self.values: list[Number] = [0.0] * model.n_joints**2
 
@@ -256,7 +253,7 @@ class Entries:
 
 
 def joint_motions(
-    recorder: Recorder, model: RobotModel, frames: Frames, orders: int
+    recorder: Recorder, model: Mechanism, frames: Frames, orders: int
 ) -> list[JointMotion]:
     """Motions of the joints of all bodies; orders is the number of derivatives, from 0 on."""
     return [
@@ -265,7 +262,7 @@ def joint_motions(
     ]
 
 
-def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
+def from_the_ends(model: Mechanism, to_base: bool = False) -> list[tuple[int, int]]:
     """Bodies and their parents, from the ends of the tree on: those behind another body.
 
     If so asked, those on the base, whose parent is `BASE`, are there, too.
@@ -275,7 +272,7 @@ def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, i
 
 
 def composites(
-    model: RobotModel, motions: list[JointMotion], bodies: list[Body]
+    model: Mechanism, motions: list[JointMotion], bodies: list[Body]
 ) -> list[Body]:
     """Bodies that each joint carries as one, in the frame of its body.
 
@@ -295,7 +292,7 @@ def composites(
 
 
 def handed_on(
-    model: RobotModel, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
+    model: Mechanism, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
 ) -> Iterator[tuple[int, Load]]:
     """Load on body i, seen in the frame of every body on the way to the base, this one included.
 

@@ -48,16 +48,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from hodyn_ros.engine import formulation, matrix_program
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine import matrix_program
+from hodyn_ros.engine.bodies import (
     NO_LOAD,
     Body,
     JointMotion,
     Load,
     screw_of_child,
     twist_of_child,
+)
+from hodyn_ros.engine.efforts import (
+    RecordedFriction,
+    joint_motion,
+    load_in_link_axes,
+    motion_inputs,
 )
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
@@ -68,12 +75,6 @@ from hodyn_ros.engine.program import (
     Part,
     Recorder,
     RobotProgram,
-)
-from hodyn_ros.engine.robot_program import (
-    RecordedFriction,
-    joint_motion,
-    load_in_link_axes,
-    motion_inputs,
 )
 from hodyn_ros.engine.vectors import (
     AXIS,
@@ -96,18 +97,15 @@ from hodyn_ros.engine.vectors import (
 )
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
 def partials_program(
-    model: RobotModel, K: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism, K: int, wrenches: Sequence[Attachment] = ()
 ) -> RobotProgram:
     """Program of the partial derivatives of the efforts and of K - 3 time derivatives of them.
 
-    Inputs: 'motion', and wrenches as `robot_program` has them. Output: 'term', that of derivative
+    Inputs: 'motion', and wrenches as `effort_program` has them. Output: 'term', that of derivative
     m of effort i by derivative k of position j at ((m n + i) K + k) n + j. A `ModelError` is
     raised for friction laws not of this package.
     """
@@ -135,7 +133,7 @@ def partials_program(
 
 
 def _by_the_state(
-    recorder: Recorder, model: RobotModel, orders: int, wrenches: Sequence[Attachment]
+    recorder: Recorder, model: Mechanism, orders: int, wrenches: Sequence[Attachment]
 ) -> tuple[Entries, Entries, Entries]:
     """Derivatives F_0, F_1 and F_2 of the efforts, friction aside."""
     frames = frames_of(model)
@@ -177,7 +175,7 @@ def _by_the_state(
 
 
 def _of_the_bodies(
-    model: RobotModel, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
+    model: Mechanism, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
     up, orders = scaled(-1.0, vector(frames.gravity)), len(motions[0].q)
@@ -211,7 +209,7 @@ class Applied(NamedTuple):
 
 def _of_the_wrenches(
     recorder: Recorder,
-    model: RobotModel,
+    model: Mechanism,
     frames: Frames,
     motions: list[JointMotion],
     wrenches: Sequence[Attachment],
@@ -254,7 +252,7 @@ def _wrench(recorder: Recorder, wrench: Attachment, number: int, orders: int) ->
 def _from_base(
     load: Load,
     wrench: Attachment,
-    model: RobotModel,
+    model: Mechanism,
     frames: Frames,
     motions: list[JointMotion],
     i: int,
@@ -338,7 +336,7 @@ def _turned(S: Screw, W: Load) -> Load:
 # --- Regressor -----------------------------------------------------------------------------------
 
 
-def regressor_program(model: RobotModel, K: int) -> RobotProgram:
+def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     """Program of the regressor and its derivatives.
 
     Output: 'term', derivative k of what parameter l of body i adds to the effort of joint j at

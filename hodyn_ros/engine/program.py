@@ -1,16 +1,17 @@
 """Straight-line programs, recorded from formulas that are written over abstract scalars.
 
-A formula is a Python function that adds, subtracts and multiplies whatever it is given. Given
-`Scalar` objects of a `Recorder`, it leaves behind a `StraightLineProgram`: the operations that
-remain after folding constants, removing zero and unit factors, sharing equal terms and dropping
-what no output needs. Programs become machine code and C, or are run by NumPy, operation by
-operation: what a robot is too large for as compiled code, or an order too high.
+A formula is a Python function that adds, subtracts and multiplies whatever it is given, and asks
+`lie.jets` for sines and other functions of it. Given `Scalar` objects of a `Recorder`, it leaves
+behind a `StraightLineProgram`: the operations that remain after folding constants, removing zero
+and unit factors, sharing equal terms and dropping what no output needs. Programs become machine
+code and C, or are run by NumPy, operation by operation: what a robot is too large for as compiled
+code, or an order too high.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
@@ -23,7 +24,7 @@ class Operation(NamedTuple):
     The kind says what the operands are: 'input': array name, index; 'constant': value, None;
     'add', 'subtract', 'multiply': two earlier steps; 'negate': an earlier step, None; 'inverse':
     two earlier steps, the reciprocal of the first, NaN unless it is above `SINGULAR` times the
-    second.
+    second; one of `lie.jets.FUNCTIONS`: an earlier step, None.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Operation(NamedTuple):
 LONGEST = 40_000
 
 _BINARY = ('add', 'subtract', 'multiply')
+_ODD, _EVEN = ('sine', 'tanh', 'sign'), ('cosine', 'tanh_slope')
 
 SINGULAR = 1e-12
 """A pivot of the mass matrix that is smaller, relative to its diagonal, is rounding of zero."""
@@ -121,6 +123,10 @@ class Scalar:
         return self.recorder.product(self, other)
 
     __rmul__ = __mul__
+
+    def function(self, name: str) -> Scalar:
+        """One of `lie.jets.FUNCTIONS` of this number, see `lie.jets.evaluate`."""
+        return self.recorder.function(name, self)
 
 
 Number = Union[float, Scalar]  # noqa: UP007
@@ -226,6 +232,11 @@ class Recorder:
         steps = (self._end(value) for value in (pivot, size))
         return Scalar(self, self._step('inverse', *steps))
 
+    def function(self, name: str, x: Scalar) -> Scalar:
+        """Record one of `lie.jets.FUNCTIONS`, of odd and even ones without the sign of x."""
+        step = x.step if name in _ODD + _EVEN else self._end(x)
+        return Scalar(self, self._step(name, step, None), x.negative and name in _ODD)
+
     def _scalar(self, value: Number) -> Scalar:
         """Scalar of a number: a constant step of its magnitude, with its sign."""
         if isinstance(value, Scalar):
@@ -253,17 +264,20 @@ def _is_number(value: Number, number: float) -> bool:
 
 def _operands(operation: Operation) -> tuple[int, ...]:
     """Earlier steps that an operation uses."""
-    if operation.kind in _BINARY or operation.kind == 'inverse':
-        return (operation.a, operation.b)
-    return (operation.a,) if operation.kind == 'negate' else ()
+    kind, a, b = operation
+    if kind in ('input', 'constant'):
+        return ()
+    return (a,) if b is None else (a, b)
 
 
-def _renumber(operation: Operation, renumbered: dict[int, int]) -> Operation:
+def _renumber(operation: Operation, renumbered: Mapping[int, int]) -> Operation:
     """Operation with its operands under their new indices."""
     operands = [renumbered[operand] for operand in _operands(operation)]
-    if len(operands) == 2:
-        return Operation(operation.kind, operands[0], operands[1])
-    return Operation(operation.kind, operands[0], None) if operands else operation
+    return (
+        Operation(operation.kind, *operands, *[None] * (2 - len(operands)))
+        if operands
+        else operation
+    )
 
 
 # --- Programs of robots -------------------------------------------------------------------------

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine.program import SINGULAR, RobotProgram, StraightLineProgram
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.lie.jets import FUNCTIONS
+from hodyn_ros.model.mechanism import Mechanism
 
 # Samples that floats compute sooner than arrays.
 FEW = 6
 # Samples whose intermediate values are kept together: they stay in the processor's cache.
 BLOCK = 256
+
+
+def _of_one(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """Operation of one operand, whose results of floats are floats of Python: these are quick."""
+    return lambda x, _: float(function(x)) if isinstance(x, float) else function(x)
 
 
 def _inverse(pivot: Any, size: Any) -> Any:
@@ -37,6 +41,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     'multiply': operator.mul,
     'negate': lambda x, _: -x,
     'inverse': _inverse,
+    **{kind: _of_one(function) for kind, function in FUNCTIONS.items()},
 }
 """Operations on floats or arrays, by their kinds; those of one operand ignore the second."""
 
@@ -104,7 +109,7 @@ class Run:
     robot : RobotProgram
     """
 
-    def __init__(self, model: RobotModel, robot: RobotProgram) -> None:
+    def __init__(self, model: Mechanism, robot: RobotProgram) -> None:
         self._model, self._robot = model, robot
         self._arguments, self._program = Steps(robot.arguments), Steps(robot.program)
 

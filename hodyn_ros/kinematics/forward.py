@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +13,8 @@ from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.joints import checked_motion, link_or_tip
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 class LinkMotion(NamedTuple):
@@ -30,7 +27,7 @@ class LinkMotion(NamedTuple):
 
 
 def forward_kinematics(
-    model: RobotModel,
+    model: Mechanism,
     motion: ArrayLike,
     link: str | None = None,
     expressed_in: str = 'body',

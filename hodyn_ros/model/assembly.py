@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,17 +20,12 @@ from hodyn_ros.errors import ModelError
 from hodyn_ros.lie.se3 import transform_inertia
 from hodyn_ros.model.inertia import check_inertia, spatial_inertia
 from hodyn_ros.model.limits import Limits, MotionLimits
+from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.mechanism import BASE, LinkFrame
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.names import listed
 from hodyn_ros.resources import package_version
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.loops import Coupling, Loop
-
-
-BASE = -1
-"""Index of the base, which does not move, where the index of a body is expected."""
 
 EARTH = (0.0, 0.0, -9.81)
 """Gravitational acceleration where a description states none, along z of the base [m/s^2]."""
@@ -217,21 +212,6 @@ def naming_file(path: str) -> Iterator[None]:
         if not path:
             raise
         raise ModelError(f'File {path!r}: {error}') from error
-
-
-class LinkFrame(NamedTuple):
-    """Body and pose of a link in the tree of bodies.
-
-    Attributes
-    ----------
-    body : int
-        Index of the body that it belongs to, or `BASE`.
-    pose : ndarray, shape (4, 4)
-        Pose of the link in that body, or in the base link.
-    """
-
-    body: int
-    pose: Array
 
 
 class Assembly:

@@ -10,22 +10,17 @@ from __future__ import annotations
 import os
 import warnings as python_warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number, finite_array, frozen
-from hodyn_ros.errors import JointNameError, ModelError
+from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.model.assembly import BASE as BASE
 from hodyn_ros.model.assembly import (
     EARTH,
     Assembly,
-    LinkFrame,
     RobotDescription,
     checked_armature,
     massless_joints,
@@ -33,16 +28,16 @@ from hodyn_ros.model.assembly import (
 )
 from hodyn_ros.model.friction import Coulomb, FrictionLaw, Viscous
 from hodyn_ros.model.inertia import (
-    PARAMETERS,
     GivenInertia,
     Rotor,
     checked_inertia,
     parametric_inertia,
     remarks_on_inertia,
 )
-from hodyn_ros.model.limits import Limits, MotionLimits
-from hodyn_ros.model.loops import Closure, Coupling, Loop
-from hodyn_ros.model.provenance import Provenance
+from hodyn_ros.model.limits import Limits
+from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.mechanism import BASE as BASE
+from hodyn_ros.model.mechanism import LinkFrame, Mechanism
 from hodyn_ros.model.screws import (
     GivenRow,
     body_fixed_from_spatial,
@@ -53,114 +48,22 @@ from hodyn_ros.model.screws import (
 )
 from hodyn_ros.model.urdf import read_urdf
 from hodyn_ros.model.urdf_loops import GivenLoops, given_loops, usable_loops
-from hodyn_ros.names import joint_order, listed
+from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
 T = TypeVar('T')
-
-QuickCall = tuple[tuple[int, ...], tuple[int, ...] | None, Callable[..., bool]]
-"""Compiled call for one sample or few: shape of its result for one sample, that of an array that
-is written before it, if there is one, and the function, which says whether they are there."""
 
 
 class ModelWarning(UserWarning):
     """A robot description with doubtful values that is used all the same."""
 
 
-@dataclass(eq=False)
-class Derived:
-    """What has been made from a model: calls for few samples, and `RobotModel.kept`."""
-
-    calls: dict[tuple[Any, int], QuickCall] = field(default_factory=dict)
-    """By what is computed, see `engine.quick`, and the rows of the first argument."""
-    kept: dict[Callable[[Any], Any], Any] = field(default_factory=dict)
-
-
-# How joints move bodies in a tree without loops. A model with loops does not have them, so that
-# nothing that knows trees alone can take it for one.
-_OF_TREES = ('coordinate', 'multiplier', 'offset')
-_MAPPINGS = ('links', 'friction', 'follower_limits')
-
-
-@dataclass(frozen=True, eq=False)
-class RobotModel:
-    """Kinematic tree and inertias of a robot; immutable.
+class RobotModel(Mechanism):
+    """Robot that algorithms compute with: a `Mechanism` and the ways to make and change one.
 
     Make one with `from_urdf`, `from_mjcf`, `from_sdf`, `from_screws`, `from_body_screws` or
-    `from_dh`. The first attributes are what users need; from `body_names` on they are the tree of
-    n_bodies moving bodies that the algorithms work on.
-
-    Attributes
-    ----------
-    name : str
-    joint_names : tuple of str
-        The n independent joints, in model order. Mimic joints are not among them.
-    joint_types : tuple of str
-        Type of each independent joint: revolute, continuous, prismatic or helical.
-    base_link : str
-    tip_link : str or None
-        Tip of a chain; None for a whole tree.
-    gravity : ndarray, shape (3,)
-        Gravitational acceleration in base link axes [m/s^2].
-    limits : MotionLimits
-        Limits of the independent joints.
-    links : mapping of str to LinkFrame
-        All links by name, those without motion and those merged into a body included.
-    warnings : tuple of str
-        Remarks on doubtful values in the description.
-    body_names : tuple of str
-        Name of the joint that moves each body.
-    parent : ndarray of int, shape (n_bodies,)
-        Index of the parent body, `BASE` for the base.
-    coordinate : ndarray of int, shape (n_bodies,)
-        Index of the independent joint that moves the body.
-    multiplier, offset : ndarray, shape (n_bodies,)
-        Joint position of a body = multiplier * q[coordinate] + offset.
-    B : ndarray, shape (n_bodies, 4, 4)
-        Pose of each body in its parent at zero joint position.
-    X : ndarray, shape (n_bodies, 6)
-        Joint screw of each body in its own frame.
-    M_body : ndarray, shape (n_bodies, 6, 6)
-        Inertia of each body about the origin of its frame.
-    M_base : ndarray, shape (6, 6)
-        Inertia of the base link and of what is rigidly attached to it, about its origin; it
-        matters where the base moves. NaN if the description has one that cannot be used.
-    friction : mapping of str to FrictionLaw
-        Friction laws by the name of the joint, see `with_friction`.
-    armature : ndarray, shape (n_bodies,)
-        Rotor inertia that each body's joint sees [kg m^2] or [kg], see `with_armature`.
-    provenance : Provenance
-        The description that the model was read from, and what was changed since.
-    follower_limits : mapping of str to Limits
-        Limits of mimic joints as their description has them.
-    closure : Closure or None
-        Closed loops, see `with_loops`. With them, `coordinate`, `multiplier` and `offset` do not
-        exist: bodies move as the loops let them.
+    `from_dh`. Its attributes are those of `Mechanism`.
     """
-
-    name: str
-    joint_names: tuple[str, ...]
-    joint_types: tuple[str, ...]
-    base_link: str
-    tip_link: str | None
-    gravity: Array
-    limits: MotionLimits
-    links: Mapping[str, LinkFrame]
-    warnings: tuple[str, ...]
-    body_names: tuple[str, ...]
-    parent: NDArray[np.intp]
-    coordinate: NDArray[np.intp]
-    multiplier: Array
-    offset: Array
-    B: Array
-    X: Array
-    M_body: Array
-    M_base: Array
-    friction: Mapping[str, FrictionLaw]
-    armature: Array
-    provenance: Provenance
-    follower_limits: Mapping[str, Limits] = field(default_factory=dict)
-    closure: Closure | None = None
 
     def __new__(cls, *given: Any, **_: Any) -> RobotModel:
         """Refuse what is meant for `from_urdf` and its like."""
@@ -170,76 +73,6 @@ class RobotModel:
                 'reads one, from_mjcf and from_sdf those of other languages.'
             )
         return super().__new__(cls)
-
-    def __post_init__(self) -> None:
-        for name in _MAPPINGS:
-            self.__dict__[name] = MappingProxyType({**self.__dict__[name]})
-        if self.__dict__.get('closure') is not None:
-            for name in _OF_TREES:
-                self.__dict__.pop(name, None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Read-only mappings cannot be pickled, and what is derived is not part of the model.
-        state = {**self.__dict__, **{name: {**self.__dict__[name]} for name in _MAPPINGS}}
-        state.pop('derived', None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.__post_init__()
-        # Copies of arrays can be written to.
-        for value in (*state.values(), *state['limits']):
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
-    def __getattr__(self, name: str) -> Any:
-        # Only what the instance does not have arrives here.
-        if name in _OF_TREES:
-            raise ModelError(
-                f'The model {self.name!r} has closed loops, which is not supported by what was '
-                'called; use model.closure.tree with complete_motion(model, motion) there.'
-            )
-        raise AttributeError(f'{type(self).__name__!r} object has no attribute {name!r}')
-
-    def __repr__(self) -> str:
-        remarks = f', {len(self.warnings)} warnings' if self.warnings else ''
-        if self.closure is not None:
-            count = len(self.closure.loops) + len(self.closure.couplings)
-            remarks = f', {count} closed loops{remarks}'
-        return (
-            f'<RobotModel {self.name!r}: {self.n_joints} joints, {self.n_bodies} bodies, '
-            f'base {self.base_link!r}, tip {self.tip_link!r}{remarks}>'
-        )
-
-    @property
-    def n_joints(self) -> int:
-        """Number n of independent joints."""
-        return len(self.joint_names)
-
-    @property
-    def n_bodies(self) -> int:
-        """Number of moving bodies: independent and mimic joints."""
-        return len(self.body_names)
-
-    @cached_property
-    def derived(self) -> Derived:
-        """What has been made from this model: not part of it, and not copied with it."""
-        return Derived()
-
-    def kept(self, make: Callable[[RobotModel], T]) -> T:
-        """Result of a function of this model, cached with it.
-
-        Parameters
-        ----------
-        make : callable
-            Of the model alone; what it returns must not change. It is known by itself, so that a
-            function made anew at every call would be kept as often.
-        """
-        kept = self.derived.kept
-        if make not in kept:
-            kept.setdefault(make, make(self))
-        found: T = kept[make]
-        return found
 
     def warm_up(self, order: int = 2, *calls: Callable[[], object]) -> None:
         """Compile code that computations would otherwise compile when it is first asked for.
@@ -655,25 +488,7 @@ class RobotModel:
         # Kinematics imports models, and is therefore loaded when it is used.
         from hodyn_ros.kinematics.closed_loops import close_loops
 
-        return close_loops(self, loops, independent, start)
-
-    def closed(self, closure: Closure) -> RobotModel:
-        """Return the model that a closure makes of this tree."""
-        joints = closure.independent
-        return replace(
-            self,
-            joint_names=tuple(self.joint_names[j] for j in joints),
-            joint_types=tuple(self.joint_types[j] for j in joints),
-            limits=MotionLimits(*(frozen(values[joints]) for values in self.limits)),
-            closure=closure,
-        )
-
-    def changed(self, **fields: Any) -> RobotModel:
-        """Return the same robot with other attributes, except those of its joints."""
-        if self.closure is None:
-            return replace(self, **fields)
-        tree = replace(self.closure.tree, **fields)
-        return tree.closed(replace(self.closure, tree=tree))
+        return self.closed(close_loops(self, loops, independent, start))
 
     def with_payload(
         self,
@@ -727,16 +542,6 @@ class RobotModel:
             warnings=(*kept, *remarks),
             provenance=self.provenance.changed(f'payload of {mass:g} kg on {link}'),
         )
-
-    @property
-    def inertial_parameters(self) -> Array:
-        """Parameters of the bodies in which the efforts are linear, shape (10 * n_bodies,).
-
-        Of each body the mass [kg], the first moments mass * centre of mass x, y, z [kg m], and
-        the inertia xx, xy, xz, yy, yz, zz about the origin of its frame [kg m^2], all in the axes
-        of this frame, that of the link behind its joint. See `regressor`.
-        """
-        return self.M_body[PARAMETERS].ravel()
 
     def with_inertial_parameters(self, parameters: ArrayLike) -> RobotModel:
         """Return the same robot with other `inertial_parameters`, such as identified ones.
@@ -871,7 +676,7 @@ class RobotModel:
         return model
 
     def _with_rotor(self, rotor: Rotor) -> RobotModel:
-        tree = self if self.closure is None else self.closure.tree
+        tree = self.tree
         i, name = tree._moving_joint(rotor.joint), f'{rotor.joint}_rotor'
         what = f'The rotor of joint {rotor.joint!r}'
         if name in tree.body_names or name in tree.links:
@@ -918,62 +723,6 @@ class RobotModel:
             provenance=self.provenance.changed(f'rotor of {rotor.joint}'),
         )
 
-    def _moving_joint(self, name: str) -> int:
-        """Index of the body that a joint moves; a `ModelError` says which joints there are."""
-        if name not in self.body_names:
-            raise ModelError(
-                f'The model has no moving joint {name!r}; its joints are '
-                f'{listed(self.body_names)}.'
-            )
-        return self.body_names.index(name)
-
-    @property
-    def A(self) -> Array:
-        """Poses of the bodies in the base frame at q = 0, shape (n_bodies, 4, 4)."""
-        poses = self.B.copy()
-        for i, p in enumerate(self.parent):
-            if p != BASE:
-                poses[i] = poses[p] @ poses[i]
-        return poses
-
-    @property
-    def Y(self) -> Array:
-        """Joint screws Y_i = Ad_{A_i} X_i in the base frame at q = 0, shape (n_bodies, 6)."""
-        screws: Array = (se3.Ad(self.A) @ self.X[..., None])[..., 0]
-        return screws
-
-    def link(self, name: str) -> LinkFrame:
-        """Body and pose of a link.
-
-        Raises
-        ------
-        ModelError
-            If there is no such link; the message says which there are.
-        """
-        if not isinstance(name, str):
-            raise ModelError(
-                f'The link is of type {type(name).__name__}, expected the name of one; its place '
-                'among the arguments may be another.'
-            )
-        try:
-            return self.links[name]
-        except KeyError:
-            raise ModelError(
-                f'The model has no link {name!r}; its links are {listed(self.links)}.'
-            ) from None
-
-    def joint_order(self, names: Sequence[str]) -> NDArray[np.intp]:
-        """Permutation that brings values given in the order `names` into model order.
-
-        `values[..., model.joint_order(names)]` is in the order of `joint_names`. Unknown, missing
-        and repeated names are refused with a `JointNameError`.
-        """
-        if isinstance(names, str):
-            raise JointNameError(
-                f'The joint names are {names!r}, expected a sequence of names.'
-            )
-        return np.array(joint_order(names, self.joint_names), dtype=np.intp)
-
 
 def _with_described_loops(
     tree: RobotModel,
@@ -991,15 +740,12 @@ def _with_described_loops(
     if not found or (given is not None and not added):
         remarks = _remarks_on_open(tree, description)
         return tree.changed(warnings=(*tree.warnings, *remarks))
-    # Kinematics imports models, and is therefore loaded when it is used.
-    from hodyn_ros.kinematics.closed_loops import close_loops
-
     loops = usable_loops(found, tuple(tree.links), tree.joint_names)
     known = [name for name in description.independent if name in tree.joint_names]
     start = {key: x for key, x in description.start.items() if key in tree.joint_names} | {
         **start
     }
-    return close_loops(tree, loops, independent or motors or known or None, start)
+    return tree.with_loops(loops, independent or motors or known or None, start)
 
 
 def _remarks_on_open(tree: RobotModel, description: RobotDescription) -> list[str]:

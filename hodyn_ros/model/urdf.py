@@ -20,7 +20,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from xml.etree.ElementTree import (
     Element,
     ParseError,
@@ -37,7 +37,6 @@ from numpy.typing import ArrayLike
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import (
-    BASE,
     URDF_MOVING_JOINT_TYPES,
     Dynamics,
     Joint,
@@ -49,6 +48,8 @@ from hodyn_ros.model.assembly import (
 )
 from hodyn_ros.model.inertia import TENSOR, Inertia, inertia_parts
 from hodyn_ros.model.limits import Limits
+from hodyn_ros.model.loops import Coupling
+from hodyn_ros.model.mechanism import BASE, Closure, Mechanism
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.sources import RobotSource, find_robot
 from hodyn_ros.model.urdf_dialects import VERSIONS, Remarks, remark_unread
@@ -64,10 +65,6 @@ from hodyn_ros.model.urdf_elements import (
 from hodyn_ros.model.urdf_loops import ENDS, TYPES, read_loops
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.loops import Closure, Coupling
-    from hodyn_ros.model.robot import RobotModel
 
 T = TypeVar('T')
 
@@ -414,7 +411,7 @@ def _dynamics(joint: Element) -> Dynamics:
     return Dynamics(*values)
 
 
-def to_urdf(model: RobotModel) -> str:
+def to_urdf(model: Mechanism) -> str:
     """XML text of a URDF of a model.
 
     Read again it has the same independent joints in the same directions, the same link frames and,
@@ -446,9 +443,9 @@ def to_urdf(model: RobotModel) -> str:
 class _Writer:
     """Writer of a model as a URDF; names that it adds differ from those of the model."""
 
-    def __init__(self, model: RobotModel) -> None:
+    def __init__(self, model: Mechanism) -> None:
         self.closure = model.closure
-        model = self.model = model if model.closure is None else model.closure.tree
+        model = self.model = model.tree
         self.robot = Element('robot', name=model.name)
         self.taken = {*model.links, *model.body_names}
         # The link of a body is the first one that shares its frame.

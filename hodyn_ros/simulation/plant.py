@@ -104,8 +104,7 @@ class ElasticPlant:
         self.joint_names = model.joint_names
         self.motor_names = tuple(motor for joint in self._joints for motor in joint.motors)
         self._library = mujoco()
-        closure = model.closure
-        tree = model if closure is None else closure.tree
+        tree, closure = model.tree, model.closure
         joints = {name: driven.get(name, PASSIVE) for name in tree.joint_names}
         rotors = [joint.is_carried * rotor_inertia(joint) for joint in joints.values()]
         links = faults.links(tree, np.array(rotors))

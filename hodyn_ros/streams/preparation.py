@@ -22,8 +22,9 @@ from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.kinematics.closed_loops import prepare
 from hodyn_ros.model.inertia import Payload
-from hodyn_ros.model.limits import compiled_count
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import compiled_count
 from hodyn_ros.streams.health import START_GRACE, NodeHealth, reason
 from hodyn_ros.streams.robot import (
     DESCRIPTION,

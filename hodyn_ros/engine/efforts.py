@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from math import tanh
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine.bodies import (
     NO_LOAD,
     BodyMotion,
     JointFrame,
@@ -41,7 +41,6 @@ from hodyn_ros.engine.vectors import Number, Vector, dot, scaled
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, constant, derivatives, leibniz
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.friction import (
     LAWS,
     Coulomb,
@@ -52,16 +51,17 @@ from hodyn_ros.model.friction import (
     Sum,
     Viscous,
 )
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import listed
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 def effort_program(
-    model: RobotModel, order: int, wrenches: Sequence[Attachment] = ()
+    model: Mechanism,
+    order: int,
+    wrenches: Sequence[Attachment] = (),
+    friction: bool = True,
 ) -> RobotProgram:
-    """Program of a robot's efforts, with friction if all laws are of this package.
+    """Program of a robot's efforts.
 
     Parameters
     ----------
@@ -69,21 +69,25 @@ def effort_program(
     order : int
         Highest derivative of the efforts.
     wrenches : sequence of Attachment
+    friction : bool
+        Whether that of the joints is included, if all laws are of this package.
 
     Returns
     -------
     RobotProgram
-        With the inputs and the output of `robot_program`.
+        Input 'wrench': of the w-th wrench, at 6 (w (order + 1) + k), the k-th derivative of moment
+        and force. Output 'effort': derivative k of independent joint j at k n + j.
     """
     recorder = Recorder()
     motion = motion_inputs(recorder, model, order + 3)
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
     rigid = RigidBodies(recorder, model, wrenches, given)
     efforts, _ = rigid.efforts(motion, order)
-    friction: RecordedFriction | None = None
-    with suppress(ModelError):
-        friction = RecordedFriction(recorder, model)
-        friction.add_to(efforts, motion)
+    recorded: RecordedFriction | None = None
+    if friction:
+        with suppress(ModelError):
+            recorded = RecordedFriction(recorder, model)
+            recorded.add_to(efforts, motion)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return RobotProgram(
         recorder.program(),
@@ -91,36 +95,16 @@ def effort_program(
         order + 3,
         Part('wrench', len(given), False),
         Part('effort', model.n_joints * (order + 1), True),
-        friction.arguments() if friction else StraightLineProgram((), ()),
-        friction=friction is not None,
+        recorded.arguments() if recorded else StraightLineProgram((), ()),
+        friction=recorded is not None,
     )
-
-
-def robot_program(
-    model: RobotModel, frames: Frames, order: int, wrenches: Sequence[Attachment] = ()
-) -> StraightLineProgram:
-    """Program of the inverse dynamics of a robot without friction.
-
-    Inputs: 'motion', derivative k of independent joint j at k n + j; 'sine' and 'cosine' of the
-    positions of the bodies' joints; 'wrench', for the w-th wrench at 6 (w (order + 1) + k) the
-    k-th derivative of its moment and force. Output: 'effort', derivative k of independent joint j
-    at k n + j.
-    """
-    recorder = Recorder()
-    motion = motion_inputs(recorder, model, order + 3)
-    given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
-    efforts, _ = RigidBodies(recorder, model, wrenches, given, frames).efforts(
-        motion, order
-    )
-    recorder.outputs('effort', [value for row in efforts for value in row])
-    return recorder.program()
 
 
 Rows = list[list[Number]]
 """For each derivative what all independent joints have."""
 
 
-def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
+def motion_inputs(recorder: Recorder, model: Mechanism, K: int) -> Rows:
     """Inputs 'motion': positions of the independent joints and derivatives, K rows of n."""
     values: Sequence[Number] = recorder.inputs('motion', K * model.n_joints)
     return [
@@ -128,7 +112,7 @@ def motion_inputs(recorder: Recorder, model: RobotModel, K: int) -> Rows:
     ]
 
 
-def joint_position(model: RobotModel, i: int, motion: Rows) -> Jet:
+def joint_position(model: Mechanism, i: int, motion: Rows) -> Jet:
     """Position of the joint of body i, from those of the independent joints."""
     j = int(model.coordinate[i])
     return float(model.multiplier[i]) * Jet(row[j] for row in motion) + float(
@@ -137,7 +121,7 @@ def joint_position(model: RobotModel, i: int, motion: Rows) -> Jet:
 
 
 def joint_motion(
-    recorder: Recorder, model: RobotModel, joint: JointFrame, i: int, place: int, K: int
+    recorder: Recorder, model: Mechanism, joint: JointFrame, i: int, place: int, K: int
 ) -> JointMotion:
     """Motion of the joint of body i, which has a place in the inputs 'sine' and 'cosine'."""
     q = joint_position(model, i, motion_inputs(recorder, model, K))
@@ -160,14 +144,14 @@ class _Swept(NamedTuple):
 class RigidBodies:
     """Records the efforts of rigid bodies, with wrenches, on a base that may move.
 
-    The wrenches are given as `robot_program` has them, for as many orders as there are numbers.
+    The wrenches are given as `effort_program` has them, for as many orders as there are numbers.
     Places and motions of the bodies are found where a wrench needs them, or they are asked for.
     """
 
     def __init__(
         self,
         recorder: Recorder,
-        model: RobotModel,
+        model: Mechanism,
         wrenches: Sequence[Attachment] = (),
         given: Sequence[Number] = (),
         frames: Frames | None = None,
@@ -315,7 +299,7 @@ def load_in_link_axes(values: Load, pose: Array) -> Load:
 # --- Friction -----------------------------------------------------------------------------------
 
 
-def friction_laws(model: RobotModel) -> list[tuple[int, FrictionLaw]]:
+def friction_laws(model: Mechanism) -> list[tuple[int, FrictionLaw]]:
     """Summands of the friction laws with the indices of their bodies.
 
     Raises
@@ -351,7 +335,7 @@ class RecordedFriction:
     A `ModelError` is raised for laws that are not of this package.
     """
 
-    def __init__(self, recorder: Recorder, model: RobotModel) -> None:
+    def __init__(self, recorder: Recorder, model: Mechanism) -> None:
         self.recorder, self.model = recorder, model
         self._laws = friction_laws(model)
         # Arguments of tanh, and of the sign, by the place of the law.

@@ -124,6 +124,35 @@ class JointMotion(NamedTuple):
         turn = self.turn._replace(rate=self.turn.rate[: count - 1])
         return JointMotion(self.joint, self.q[:count], turn)
 
+    @property
+    def screw(self) -> tuple[Vector, Vector]:
+        """Twist of the joint with the rate 1, in the body's axes."""
+        return scaled(self.joint.turn, AXIS), scaled(self.joint.slide, AXIS)
+
+    def to_child(self, v: Vector) -> Vector:
+        """Components of a vector in the body's axes, from those in its parent's."""
+        return to_child(self.joint, self.turn, v)
+
+    def to_parent(self, v: Vector) -> Vector:
+        """Components of a vector in the axes of the body's parent."""
+        return to_parent(self.joint, self.turn, v)
+
+    def matrix_to_parent(self, A: Matrix) -> Matrix:
+        """Components R A R^T in the parent's axes, of a matrix in the body's."""
+        return matrix_in_parent(self.joint, self.turn, A)
+
+    def outward(self, parent: BodyMotion) -> BodyMotion:
+        """Motion of the body from that of its parent; q has two entries more than efforts have."""
+        return forward(self.joint, self.turn, self.q, parent)
+
+    def inward(self, load: Load) -> Load:
+        """Load on the parent that a load on the body makes, each about its frame's origin."""
+        return backward(self.joint, self.turn, self.q, load)
+
+    def effort(self, load: Load) -> Number:
+        """Effort of the joint that carries a load, without the armature."""
+        return effort(self.joint, load)
+
 
 NO_LOAD = Load(ZERO, ZERO)
 
