@@ -5,10 +5,9 @@ accelerations enters that of the efforts through M alone, and all else of it is 
 
     M q^(k+2) = Q^(k) - ID_k(q, ..., q^(k+1), 0).
 
-The engine records this as one program, see `engine.forward_program`; compiled code of robots with
-many joints has articulated bodies instead, see `engine.body_programs`. Here it stands for what has
-no such program: closed loops, friction laws that are not of this package, and before it is
-compiled what takes a program that is too long.
+The engine records this as one program, see `engine.forward`; compiled code of robots with many
+joints has articulated bodies instead. Here it stands for what has no such program: closed loops,
+friction laws that are not of this package, and what takes a program that is too long to record.
 """
 
 from __future__ import annotations
