@@ -74,8 +74,6 @@ class Link:
     Attributes
     ----------
     name : str
-    mass : float
-        [kg]
     M_body : ndarray, shape (6, 6)
         Inertia about the link origin in link axes, moments first.
     defect : str
@@ -84,7 +82,6 @@ class Link:
     """
 
     name: str
-    mass: float = 0.0
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
     defect: str = ''
 
@@ -195,7 +192,7 @@ def described_link(
     owner = f'Link {name!r}'
     remarks += check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
     about_com = spatial_inertia(mass, np.zeros(3), inertia_com)
-    return Link(name, mass, transform_inertia(about_com, frame))
+    return Link(name, transform_inertia(about_com, frame))
 
 
 @contextmanager
@@ -374,7 +371,7 @@ class Assembly:
             )
         else:
             carried = (joint.child, *(later.child for later in self._behind(joint.child)))
-            mass = sum(self.links[link].mass for link in carried)
+            mass = sum(self.links[link].M_body[5, 5] for link in carried)
             self.warnings.append(
                 f'Joint {joint.name!r} lies outside the chain from {self.base_link!r} to '
                 f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'

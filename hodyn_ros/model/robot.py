@@ -520,9 +520,8 @@ class RobotModel(Mechanism):
         RobotModel
         """
         body, frame = self.link(link)
-        _, M_payload, remarks = checked_inertia(
-            f'Payload of link {link!r}', (mass, com, inertia_com)
-        )
+        owner, given = f'Payload of link {link!r}', (mass, com, inertia_com)
+        M_payload, remarks = checked_inertia(owner, given)
         M_body, M_base = self.M_body.copy(), self.M_base.copy()
         own = M_base if body == BASE else M_body[body]
         own += se3.transform_inertia(M_payload, frame)
