@@ -33,6 +33,11 @@ from hodyn_ros.model.assembly import (
 )
 from hodyn_ros.model.dialects import VERSIONS, Remarks, remark_unread
 from hodyn_ros.model.elements import (
+    FALLING,
+    FALLING_LIMITS,
+    INERTIA,
+    LIMITS,
+    NO_LIMIT,
     child_of,
     needed_child,
     number_of,
@@ -52,12 +57,6 @@ T = TypeVar('T')
 
 _JOINT_TYPES = (*URDF_MOVING_JOINT_TYPES, 'fixed', 'floating', 'planar')
 
-INERTIA = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
-# Attributes of <limit>, and an element of joints in the descriptions of Franka with its own.
-LIMITS, FALLING_LIMITS = Limits._fields[:-2], Limits._fields[-2:]
-FALLING = 'position_based_velocity_limits'
-# Magnitude of a limit from which on there is none, where a number is demanded.
-NO_LIMIT = 1e16
 # Readers of other languages, by their root elements.
 _HINTS = {
     'mujoco': ': it is an MJCF, which RobotModel.from_mjcf reads; to_urdf writes it as URDF.',
