@@ -237,9 +237,14 @@ class Assembly:
         self.joint_to: dict[str, Joint] = {}
         self.joints_from: dict[str, list[Joint]] = {name: [] for name in self.links}
         root = self._connect()
-        self.base_link = self._known_link(base_link, 'base_link') if base_link else root
-        self.tip_link = self._known_link(tip_link, 'tip_link') if tip_link else None
-        self.path = self._path(self.tip_link) if self.tip_link is not None else None
+        for argument, name in (('base_link', base_link), ('tip_link', tip_link)):
+            if name and name not in self.links:
+                raise ModelError(
+                    f'{argument} {name!r} is not a link of the robot; its links are '
+                    f'{listed(self.links)}.'
+                )
+        self.base_link, self.tip_link = base_link or root, tip_link or None
+        self.wanted = {*self.joints} if not tip_link else self._path(tip_link)
 
         self.frames: dict[str, LinkFrame] = {}
         self.bodies: list[Joint] = []
@@ -248,15 +253,6 @@ class Assembly:
         self.M_body: list[Array] = []
         self.M_base = np.zeros((6, 6))
         self._walk()
-
-    def _known_link(self, name: str, argument: str) -> str:
-        """Validated name of a link; the error names the argument."""
-        if name not in self.links:
-            raise ModelError(
-                f'{argument} {name!r} is not a link of the robot; its links are '
-                f'{listed(self.links)}.'
-            )
-        return name
 
     def _connect(self) -> str:
         """Fill the maps between links and joints; return the root link."""
@@ -270,7 +266,19 @@ class Assembly:
         if not self.links:
             raise ModelError('The robot description has no links.')
         for joint in self.description.joints:
-            self._tie(joint)
+            for role in ('parent', 'child'):
+                if (link := getattr(joint, role)) not in self.links:
+                    raise ModelError(
+                        f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
+                        f'exist; the links are {listed(self.links)}.'
+                    )
+            before = self.joint_to.setdefault(joint.child, joint)
+            if before is not joint:
+                raise ModelError(
+                    f'Joint loop: link {joint.child!r} is the child of both {before.name!r} and '
+                    f'{joint.name!r}; a robot must be a tree.'
+                )
+            self.joints_from[joint.parent].append(joint)
         roots = [name for name in self.links if name not in self.joint_to]
         if len(roots) > 1:
             raise ModelError(
@@ -278,30 +286,13 @@ class Assembly:
                 'parent, expected exactly one such link.'
             )
         reached = {*roots, *(joint.child for root in roots for joint in self._behind(root))}
-        if len(reached) < len(self.links):
-            loop = [name for name in self.links if name not in reached]
+        loop = [name for name in self.links if name not in reached]
+        if loop:
             raise ModelError(
                 f'Joint loop: the links {listed(loop)} hang on each other and on no root link; a '
                 'robot must be a tree.'
             )
         return roots[0]
-
-    def _tie(self, joint: Joint) -> None:
-        """Enter a joint into the maps between links and joints."""
-        for role, link in (('parent', joint.parent), ('child', joint.child)):
-            if link not in self.links:
-                raise ModelError(
-                    f'Joint {joint.name!r} has the {role} link {link!r}, which does not '
-                    f'exist; the links are {listed(self.links)}.'
-                )
-        if joint.child in self.joint_to:
-            raise ModelError(
-                f'Joint loop: link {joint.child!r} is the child of both '
-                f'{self.joint_to[joint.child].name!r} and {joint.name!r}; a robot must be a '
-                'tree.'
-            )
-        self.joint_to[joint.child] = joint
-        self.joints_from[joint.parent].append(joint)
 
     def _behind(self, link: str) -> list[Joint]:
         """All joints behind a link, depth first."""
@@ -353,7 +344,7 @@ class Assembly:
         """Place the link behind a joint, as a body of its own or as part of one."""
         body, pose = self.frames[joint.parent]
         child = self.links[joint.child]
-        if joint.type in MOVING_JOINT_TYPES and self._is_wanted(joint):
+        if joint.type in MOVING_JOINT_TYPES and joint.name in self.wanted:
             self.bodies.append(joint)
             self.parent.append(body)
             self.B.append(pose @ joint.origin)
@@ -363,7 +354,7 @@ class Assembly:
             frame = self.frames[joint.child] = LinkFrame(body, pose @ joint.origin)
             inertia = self.M_base if body == BASE else self.M_body[body]
             inertia += transform_inertia(child.M_body, frame.pose)
-        elif self._is_wanted(joint):
+        elif joint.name in self.wanted:
             raise ModelError(
                 f'Joint {joint.name!r} is of type {joint.type!r}; supported are '
                 f'{listed(URDF_MOVING_JOINT_TYPES)} and fixed. Other joints may only lie '
@@ -377,11 +368,7 @@ class Assembly:
                 f'{self.tip_link!r}; it is left out together with the {mass:.6g} kg behind it.'
             )
 
-    def _is_wanted(self, joint: Joint) -> bool:
-        """Whether a joint lies between base and tip, or the whole tree is wanted."""
-        return self.path is None or joint.name in self.path
-
-    def _resolved_mimic(self, joint: Joint, moving: set[str]) -> Mimic:
+    def _resolved_mimic(self, joint: Joint, moving: Sequence[str]) -> Mimic:
         """Follow mimic joints of mimic joints to an independent one."""
         name = joint.name
         seen = {name: None}  # in order, and quick to search
@@ -408,26 +395,6 @@ class Assembly:
             )
         return Mimic(joint.name, multiplier, offset)
 
-    def _limits(
-        self,
-        joints: Sequence[Joint],
-        magnitudes: Sequence[str] = ('velocity', 'acceleration', 'jerk', 'effort'),
-    ) -> MotionLimits:
-        """Limits of joints as they are described; remarks on those that no motion keeps."""
-        described = np.array([joint.limits for joint in joints], dtype=np.float64)
-        described = described.reshape(len(joints), len(Limits._fields))
-        known = {name: column.copy() for name, column in zip(Limits._fields, described.T)}
-        open_ = np.full(len(joints), np.inf)
-        for what in magnitudes:
-            zero = [joint.name for joint in joints if getattr(joint.limits, what) == 0.0]
-            if zero:
-                self.warnings.append(
-                    f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
-                    'exporters of URDF write 0 for what was not set: write the true limit, or a '
-                    'large number.'
-                )
-        return MotionLimits(**known, effort_dot=open_, effort_ddot=open_)
-
     def fields(self) -> dict[str, Any]:
         """Attributes of the `RobotModel` without friction, all but gravity.
 
@@ -439,52 +406,69 @@ class Assembly:
             If a mimic joint follows one that does not exist, does not move or follows it in turn,
             or an armature is negative.
         """
+        names = tuple(joint.name for joint in self.bodies)
         independent = [joint for joint in self.bodies if joint.mimic is None]
+        followers = {joint.name: joint.limits for joint in self.bodies if joint.mimic}
+        mimics = [self._resolved_mimic(joint, names) for joint in self.bodies]
+        index = {joint.name: i for i, joint in enumerate(independent)}
         B, M_body = np.array(self.B), np.array(self.M_body)
         X = np.array([_screw(joint) for joint in self.bodies])
-        names = tuple(joint.name for joint in self.bodies)
         self.warnings += massless_joints(names, self.parent, B, X, M_body)
-        limits = self._limits(independent)
-        followers = [joint for joint in self.bodies if joint.mimic is not None]
-        self._limits(followers, ('velocity', 'acceleration', 'jerk'))
+        self._remark_on_limits()
+        armature = [checked_armature(joint.name, joint.armature) for joint in self.bodies]
+        provenance = replace(
+            self.description.provenance,
+            robot=self.description.name,
+            version=package_version(),
+        )
         return {
             'name': self.description.name,
-            'joint_names': tuple(joint.name for joint in independent),
+            'joint_names': tuple(index),
             'joint_types': tuple(joint.type for joint in independent),
             'base_link': self.base_link,
             'tip_link': self.tip_link,
-            'limits': limits,
+            'limits': _motion_limits(independent),
             'links': self.frames,
             'warnings': tuple(self.warnings),
             'body_names': names,
             'parent': np.array(self.parent, dtype=np.intp),
-            **self._following(independent),
+            'coordinate': np.array([index[mimic.joint] for mimic in mimics], dtype=np.intp),
+            'multiplier': np.array([mimic.multiplier for mimic in mimics]),
+            'offset': np.array([mimic.offset for mimic in mimics]),
             'B': B,
             'X': X,
             'M_body': M_body,
             'M_base': self.M_base,
-            'follower_limits': {joint.name: joint.limits for joint in followers},
+            'follower_limits': followers,
             'friction': {},
-            'armature': np.array(
-                [checked_armature(joint.name, joint.armature) for joint in self.bodies]
-            ),
-            'provenance': replace(
-                self.description.provenance,
-                robot=self.description.name,
-                version=package_version(),
-            ),
+            'armature': np.array(armature),
+            'provenance': provenance,
         }
 
-    def _following(self, independent: Sequence[Joint]) -> dict[str, Any]:
-        """Coordinate, multiplier and offset of all joints."""
-        moving = {joint.name for joint in self.bodies}
-        index = {joint.name: i for i, joint in enumerate(independent)}
-        mimics = [self._resolved_mimic(joint, moving) for joint in self.bodies]
-        return {
-            'coordinate': np.array([index[m.joint] for m in mimics], dtype=np.intp),
-            'multiplier': np.array([mimic.multiplier for mimic in mimics]),
-            'offset': np.array([mimic.offset for mimic in mimics]),
-        }
+    def _remark_on_limits(self) -> None:
+        """Remark on limits that no motion keeps; efforts are those of independent joints."""
+        for what in ('velocity', 'acceleration', 'jerk', 'effort'):
+            zero = [
+                joint.name
+                for joint in self.bodies
+                if not getattr(joint.limits, what)
+                and not (joint.mimic and what == 'effort')
+            ]
+            if zero:
+                self.warnings.append(
+                    f'The {what} limit of {listed(zero)} is 0, which no motion keeps. Some '
+                    'exporters of URDF write 0 for what was not set: write the true limit, or a '
+                    'large number.'
+                )
+
+
+def _motion_limits(joints: Sequence[Joint]) -> MotionLimits:
+    """Limits of joints as they are described."""
+    described = np.array([joint.limits for joint in joints], dtype=np.float64)
+    columns = described.reshape(-1, len(Limits._fields)).T
+    known = {name: column.copy() for name, column in zip(Limits._fields, columns)}
+    unknown = np.full((2, len(joints)), np.inf)
+    return MotionLimits(**known, effort_dot=unknown[0], effort_ddot=unknown[1])
 
 
 def massless_joints(
