@@ -79,11 +79,14 @@ class Link:
     defect : str
         Reason why the given inertia cannot be used, empty if it can; an error only if the link
         moves.
+    remark : str
+        What is said if an impossible inertia is used all the same; empty if it cannot be.
     """
 
     name: str
     M_body: Array = field(default_factory=lambda: np.zeros((6, 6)))
     defect: str = ''
+    remark: str = ''
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,6 @@ def described_link(
     frame: Array,
     inertia_com: Array,
     remarks: list[str],
-    allow_impossible: bool = False,
 ) -> Link:
     """Link with an inertia as descriptions state it, in a frame at the centre of mass.
 
@@ -177,22 +179,21 @@ def described_link(
         Inertia tensor about the centre of mass in the axes of that frame [kg m^2].
     remarks : list of str
         List to which remarks on a doubtful inertia are appended.
-    allow_impossible : bool
-        See `check_inertia`.
 
     Returns
     -------
     Link
-
-    Raises
-    ------
-    ModelError
-        As `check_inertia`.
+        With a defect if its inertia cannot be used.
     """
-    owner = f'Link {name!r}'
-    remarks += check_inertia(owner, mass, frame[:3, 3], inertia_com, allow_impossible)
+    defect = remark = ''
+    try:
+        remarks += check_inertia(f'Link {name!r}', mass, frame[:3, 3], inertia_com)
+    except ModelError as error:
+        defect, remark = str(error), getattr(error, 'remark', '')
+        if not remark:
+            return Link(name, defect=defect)
     about_com = spatial_inertia(mass, np.zeros(3), inertia_com)
-    return Link(name, transform_inertia(about_com, frame))
+    return Link(name, transform_inertia(about_com, frame), defect, remark)
 
 
 @contextmanager
@@ -218,7 +219,8 @@ class Assembly:
     ----------
     description : RobotDescription
     base_link, tip_link : str or None
-        See `RobotModel.from_urdf`.
+    allow_impossible_inertia : bool
+        See `RobotModel.from_urdf`, as the ends.
 
     Raises
     ------
@@ -228,9 +230,13 @@ class Assembly:
     """
 
     def __init__(
-        self, description: RobotDescription, base_link: str | None, tip_link: str | None
+        self,
+        description: RobotDescription,
+        base_link: str | None,
+        tip_link: str | None,
+        allow_impossible_inertia: bool,
     ) -> None:
-        self.description = description
+        self.description, self.allows_impossible = description, allow_impossible_inertia
         self.links = {link.name: link for link in description.links}
         self.joints = {joint.name: joint for joint in description.joints}
         self.warnings = list(description.warnings)
@@ -325,10 +331,12 @@ class Assembly:
             if joint.parent in self.frames:  # and not behind a joint that is left out
                 self._place(joint)
         for name, frame in self.frames.items():
-            defect = self.links[name].defect
-            if defect and frame.body != BASE:
+            defect, remark = self.links[name].defect, self.links[name].remark
+            if remark and self.allows_impossible:
+                self.warnings.append(remark)
+            elif defect and frame.body != BASE:
                 raise ModelError(defect)
-            if defect:
+            elif defect:
                 self.M_base[:] = np.nan
                 self.warnings.append(
                     f'{defect} It is not used as long as the base is at rest.'

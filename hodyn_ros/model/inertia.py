@@ -138,14 +138,12 @@ def remarks_on_inertia(owner: str, M_body: Array) -> list[str]:
         return [f'{owner} has first moments but a mass of {mass} kg; it is used as given.']
     try:
         _, com, inertia_com = inertia_parts(owner, M_body)
-        return check_inertia(owner, mass, np.array(com), np.array(inertia_com), True)
+        return check_inertia(owner, mass, np.array(com), np.array(inertia_com))
     except ModelError as error:
-        return [f'{error} It is used as given.']
+        return [getattr(error, 'remark', f'{error} It is used as given.')]
 
 
-def check_inertia(
-    owner: str, mass: float, com: Array, inertia_com: Array, allow_impossible: bool = False
-) -> list[str]:
+def check_inertia(owner: str, mass: float, com: Array, inertia_com: Array) -> list[str]:
     """Remarks on a doubtful inertia; one that no body can have is refused.
 
     Parameters
@@ -158,8 +156,6 @@ def check_inertia(
         [m]
     inertia_com : ndarray, shape (3, 3)
         Symmetric, about the centre of mass [kg m^2].
-    allow_impossible : bool
-        Whether tensors that are not positive semi-definite are a remark and no error.
 
     Returns
     -------
@@ -169,7 +165,8 @@ def check_inertia(
     Raises
     ------
     ModelError
-        If a number is not finite, the mass is negative or the tensor impossible.
+        If a number is not finite, the mass is negative or the tensor impossible: then it has the
+        attribute `remark`, which is said if the tensor is used all the same.
     """
     if not np.isfinite([mass, *com, *inertia_com.flat]).all():
         raise ModelError(
@@ -187,16 +184,13 @@ def check_inertia(
             f'{owner} has an inertia tensor that is not positive semi-definite (principal moments '
             f'{values} kg m^2)'
         )
-        if not allow_impossible:
-            raise ModelError(
-                f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. '
-                'allow_impossible_inertia (--allow-impossible-inertia) uses it as given.'
-            )
-        warnings.append(
-            f'{fault}; it is used as given. Inverse dynamics is right for these numbers, but no '
-            'robot has them: the mass matrix and the kinetic energy may be negative.'
+        raise ModelError(
+            f'{fault}; check the signs and the order ixx ixy ixz iyy iyz izz. '
+            'allow_impossible_inertia (--allow-impossible-inertia) uses it as given.',
+            remark=f'{fault}; it is used as given. Inverse dynamics is right for these numbers, '
+            'but no robot has them: the mass matrix and the kinetic energy may be negative.',
         )
-    elif moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE) - negligible:
+    if moments[0] + moments[1] < moments[2] * (1.0 - TRIANGLE_TOLERANCE) - negligible:
         warnings.append(
             f'{owner}: the principal moments of inertia {values} kg m^2 violate the triangle '
             'inequality, so no distribution of mass has them; they are used as given.'
