@@ -31,7 +31,7 @@ from hodyn_ros.engine.vectors import (
     product,
     scaled,
 )
-from hodyn_ros.lie.jets import Jet, constant, derivative, turned
+from hodyn_ros.lie.jets import Jet, constant, derivative, evaluate, turned
 
 
 class JointFrame(NamedTuple):
@@ -219,10 +219,10 @@ def load_of(values: Sequence[Number]) -> Load:
     return Load((nx, ny, nz), (fx, fy, fz))
 
 
-def turn_of(joint: JointFrame, sine: Number, cosine: Number, q: Jet) -> Turn:
-    """Turn that a joint makes at the position q, whose sine and cosine are given."""
-    c = joint.turn * cosine + joint.still
-    s = joint.turn * sine
+def turn_of(joint: JointFrame, q: Jet) -> Turn:
+    """Turn that a joint makes at the position q."""
+    c = joint.turn * evaluate('cosine', q[0]) + joint.still
+    s = joint.turn * evaluate('sine', q[0])
     return Turn(
         s * joint.cos_offset + c * joint.sin_offset,
         c * joint.cos_offset - s * joint.sin_offset,

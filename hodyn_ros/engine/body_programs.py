@@ -62,17 +62,17 @@ if TYPE_CHECKING:
 SIMPLE, BRANCH, GENERAL = range(3)
 """Kinds of joints: revolute with gamma = 0, revolute, any."""
 
-N_CONSTANTS = 24
+N_CONSTANTS = 25
 
 
 class BodyPrograms(NamedTuple):
     """Programs of one body for both directions along the tree.
 
-    Both have the inputs 'constants' (see `constants`), 'sine', 'cosine' and 'position' of the
-    joint, 'motion' (entry k the k-th derivative of the coordinate), 'own' and 'parent', the states
-    of the body and its parent. `forward` writes 'own'; `backward` adds to the load in 'parent' and
-    writes 'effort' (entry k the k-th derivative of the coordinate's effort). With a wrench,
-    `forward` reads it from 'wrench', for each derivative (moment, force).
+    Both have the inputs 'constants' (see `constants`), 'motion' (entry k the k-th derivative of
+    the coordinate), 'own' and 'parent', the states of the body and its parent. `forward` writes
+    'own'; `backward` adds to the load in 'parent' and writes 'effort' (entry k the k-th derivative
+    of the coordinate's effort). With a wrench, `forward` reads it from 'wrench', for each
+    derivative (moment, force).
     """
 
     forward: StraightLineProgram
@@ -124,10 +124,8 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
     (w,) = read_vectors(recorder, 'parent', layout.w, 1, order + 2)
     (a,) = read_vectors(recorder, 'parent', layout.a, 1, orders)
     parent = BodyMotion(w, a, (x, y, z))
-    q = _coordinate(recorder, multiplier, order)
-    turn = formulation.turn_of(
-        joint, recorder.input('sine', 0), recorder.input('cosine', 0), q
-    )
+    q = _coordinate(recorder, multiplier, order + 3)
+    turn = formulation.turn_of(joint, q)
     motion = formulation.forward(joint, turn, q, parent)
     load = formulation.inertial_load(body, motion)
     if loaded:
@@ -143,7 +141,7 @@ def body_programs(order: int, kind: int, loaded: bool) -> BodyPrograms:
 
     recorder = Recorder()
     joint, body, multiplier, armature = body_inputs(recorder, kind)
-    q = _coordinate(recorder, multiplier, order)
+    q = _coordinate(recorder, multiplier, order + 3)
     load = read_load(recorder, 'own', layout)
     turn = Turn(
         recorder.input('own', layout.turn),
@@ -166,7 +164,7 @@ def constants(model: Mechanism, frames: Frames) -> tuple[Array, NDArray[np.int64
     Returns
     -------
     rows : ndarray, shape (n_bodies, N_CONSTANTS)
-        Joint frame, body, multiplier and armature.
+        Joint frame, body, multiplier, armature and offset.
     kinds : ndarray of int, shape (n_bodies,)
         `SIMPLE`, `BRANCH` or `GENERAL`: the programs of the first two leave out what is zero or
         one.
@@ -184,6 +182,7 @@ def constants(model: Mechanism, frames: Frames) -> tuple[Array, NDArray[np.int64
                 *body.J,
                 multiplier,
                 float(model.armature[i]),
+                float(model.offset[i]),
             ]
         )
         on_axis = (body.mass, body.h[2], body.J[5])
@@ -213,10 +212,10 @@ def body_inputs(recorder: Recorder, kind: int) -> tuple[JointFrame, Body, Number
     return joint, body, values[22], values[23]
 
 
-def _coordinate(recorder: Recorder, multiplier: Number, order: int) -> Jet:
-    """Joint position of the body."""
-    _, *rates = recorder.inputs('motion', order + 3)
-    return Jet([recorder.input('position', 0), *(multiplier * x for x in rates)])
+def _coordinate(recorder: Recorder, multiplier: Number, count: int) -> Jet:
+    """Joint position of the body, from the coordinate."""
+    q: Jet = multiplier * Jet(recorder.inputs('motion', count))
+    return q + recorder.input('constants', N_CONSTANTS - 1)
 
 
 def read_vectors(
@@ -321,9 +320,8 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> StraightLineProgram:
     """Acceleration of order k - 1, which is known by now, and what is known of order k."""
     recorder, layout = Recorder(), ArticulatedLayout(order)
     joint, body, _, _ = body_inputs(recorder, kind)
-    q: list[Number] = [recorder.input('position', 0), recorder.input('motion', 1)]
+    q = [*_coordinate(recorder, 1.0, 2)]
     q += [recorder.input('found', j) for j in range(k - 1)]
-    sine, cosine = recorder.input('sine', 0), recorder.input('cosine', 0)
     (w,) = read_vectors(recorder, 'parent', layout.w, 1, k + 1)
     (a,) = read_vectors(recorder, 'parent', layout.a, 1, k)
     if k:
@@ -331,7 +329,7 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> StraightLineProgram:
         U = read_vectors(recorder, 'own', layout.U, 2)
         inertia = _read_inertia(recorder, layout)
         # Only what the parent's acceleration of this order adds: c has the rest.
-        still = formulation.turn_of(joint, sine, cosine, Jet(q[:1]))
+        still = _turn(recorder, layout)
         e, u = formulation.of_order(w, k), formulation.of_order(a, k - 1)
         e, u = _moved(joint, still, q[0], e, u)
         known = dot(U[0], e) + dot(U[1], u)
@@ -352,7 +350,9 @@ def _outwards(order: int, k: int, kind: int, last: bool) -> StraightLineProgram:
         return recorder.program()
     # Order k with the acceleration of the parent, and of the joint, zero.
     position = Jet([*q, 0.0])
-    turn = formulation.turn_of(joint, sine, cosine, position)
+    turn = formulation.turn_of(joint, position)
+    if k:
+        turn = _turn(recorder, layout)._replace(rate=turn.rate)
     parent = formulation.body_motion(followed(w, ZERO), followed(a, ZERO))
     motion = formulation.forward(joint, turn, position, parent)
     c = [formulation.of_order(motion.w, k + 1), formulation.of_order(motion.a, k)]
@@ -382,7 +382,7 @@ def _inertia(order: int, kind: int) -> StraightLineProgram:
     """Articulated inertia: what the joint makes of it, and what the parent gets."""
     recorder, layout = Recorder(), ArticulatedLayout(order)
     joint, _, _, armature = body_inputs(recorder, kind)
-    q, turn = _place(recorder, layout, joint)
+    q, turn = _coordinate(recorder, 1.0, 1)[0], _turn(recorder, layout)
     inertia = _read_inertia(recorder, layout)
     e, u = scaled(joint.turn, AXIS), scaled(joint.slide, AXIS)
     n, f = inertia.load(e, u)
@@ -418,10 +418,10 @@ def _inwards(order: int, k: int, kind: int) -> StraightLineProgram:
     """Order k of the load that the parent gets as long as its acceleration is zero."""
     recorder, layout = Recorder(), ArticulatedLayout(order)
     joint, _, _, _ = body_inputs(recorder, kind)
-    position, turn = _place(recorder, layout, joint)
+    position = _coordinate(recorder, 1.0, 1)[0]
     rates: list[Number] = [recorder.input('motion', 1)]
     rates += [*(recorder.input('found', j) for j in range(k - 1)), 0.0]
-    turn = turn._replace(rate=joint.turn * Jet(rates))
+    turn = _turn(recorder, layout)._replace(rate=joint.turn * Jet(rates))
     c = read_vectors(recorder, 'own', layout.c, 2)
     p = read_vectors(recorder, 'own', layout.p, 2)
     n, f = _read_inertia(recorder, layout).load(c[0], c[1])
@@ -443,16 +443,10 @@ def _inwards(order: int, k: int, kind: int) -> StraightLineProgram:
     return recorder.program()
 
 
-def _place(
-    recorder: Recorder, layout: StateLayout, joint: JointFrame
-) -> tuple[Number, Turn]:
-    """Position of the joint, and its turn as the state keeps it, without rates."""
-    turn = Turn(
-        recorder.input('own', layout.turn),
-        recorder.input('own', layout.turn + 1),
-        Jet([]),
-    )
-    return recorder.input('position', 0), turn
+def _turn(recorder: Recorder, layout: StateLayout) -> Turn:
+    """Turn of the joint as the state keeps it, without rates."""
+    sine, cosine = (recorder.input('own', layout.turn + k) for k in range(2))
+    return Turn(sine, cosine, Jet([]))
 
 
 def _moved(

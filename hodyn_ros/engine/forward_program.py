@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from hodyn_ros.engine import bodies as formulation
 from hodyn_ros.engine.bodies import BodyMotion, followed
-from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies, motion_inputs
+from hodyn_ros.engine.efforts import RigidBodies, motion_inputs
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import Attachment, Number, Part, Recorder, RobotProgram
@@ -32,6 +32,7 @@ from hodyn_ros.engine.vectors import (
     plus_scaled,
 )
 from hodyn_ros.lie.jets import Jet, derivative
+from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import Mechanism
 
 
@@ -58,7 +59,6 @@ def forward_program(
     size = count * (n + b) + 9 * floating
     given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
     bodies = RigidBodies(recorder, model, wrenches, given[size:], own)
-    friction = RecordedFriction(recorder, model)
     inputs = motion_inputs(recorder, model, K)
     motion = inputs[:2]
     free = [j for j in range(n) if j not in prescribed]
@@ -74,7 +74,7 @@ def forward_program(
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
         moving = base.motion_ahead() if base else None
         efforts, load = bodies.efforts([*motion, ahead], k, moving)
-        friction.add_to(efforts, motion)
+        add_friction(model, efforts, motion[1:])
         of_base = [derivative(value, k) for value in (*load.n, *load.f)]
         bias = [*of_base, *efforts[k]][6 - b :]
         on_base = given[count * n + 6 * k :][:b]
@@ -92,11 +92,10 @@ def forward_program(
     recorder.outputs('found', results)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         K,
         Part('given', len(given), False),
         Part('found', len(results), True),
-        friction.arguments(),
     )
 
 
@@ -141,7 +140,7 @@ def moving_base_program(
     recorder.outputs('effort', results)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         order + 3,
         Part('base', len(given), False),
         Part('effort', len(results), True),

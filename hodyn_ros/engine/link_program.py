@@ -52,7 +52,7 @@ def link_program(
     -------
     RobotProgram
         Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
-        j. The bodies are those on the way from the base to the link.
+        j.
     """
     recorder = Recorder(LONGEST)
     frames = frames_of(model)
@@ -60,10 +60,7 @@ def link_program(
     way = [body]
     while model.parent[way[0]] != BASE:
         way.insert(0, int(model.parent[way[0]]))
-    motions = [
-        joint_motion(recorder, model, frames.joints[i], i, place, orders)
-        for place, i in enumerate(way)
-    ]
+    motions = [joint_motion(recorder, model, frames.joints[i], i, orders) for i in way]
     pose = se3.inverse(frames.poses[body]) @ pose
     columns, tip = _columns(pose), position(pose)
     base, base_position = _columns(frames.base), position(frames.base)
@@ -92,7 +89,7 @@ def link_program(
                 recorder.output('twist', 6 * k + j, value)
     return RobotProgram(
         recorder.program(),
-        way,
+        model.n_joints,
         orders,
         Part('pose', 16, True),
         Part('twist', 6 * (orders - 1), True),

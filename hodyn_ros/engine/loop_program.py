@@ -19,7 +19,6 @@ chains", and Featherstone 2008, chapter 8; here in frames along the joint axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,10 +34,10 @@ from hodyn_ros.engine.bodies import (
     of_order,
 )
 from hodyn_ros.engine.efforts import (
-    RecordedFriction,
     RigidBodies,
     Rows,
     motion_inputs,
+    recorded_friction,
 )
 from hodyn_ros.engine.frames import vector, without_rounding
 from hodyn_ros.engine.program import (
@@ -50,7 +49,6 @@ from hodyn_ros.engine.program import (
     Part,
     Recorder,
     RobotProgram,
-    StraightLineProgram,
     run,
 )
 from hodyn_ros.engine.vectors import (
@@ -185,10 +183,7 @@ def closed_effort_program(
     factors = bodies.factors(rows, _too_weak(order))
     whole = bodies.complete(motion, rows, factors)
     of_tree, _ = bodies.rigid.efforts(whole, order)
-    friction: RecordedFriction | None = None
-    with suppress(ModelError):
-        friction = RecordedFriction(recorder, bodies.tree)
-        friction.add_to(of_tree, whole)
+    friction = recorded_friction(bodies.tree, of_tree, whole)
     efforts = bodies.of_motors(of_tree, whole, rows, factors)
     recorder.outputs('effort', [value for row in efforts for value in row])
     size = (order + 1) * len(bodies.independent)
@@ -208,18 +203,16 @@ def _program(
     orders: int,
     middle: Part,
     result: Part,
-    friction: RecordedFriction | None = None,
+    friction: bool = False,
 ) -> RobotProgram:
     """Program of the tree with what has been recorded."""
-    arguments = friction.arguments() if friction else StraightLineProgram((), ())
     return RobotProgram(
         recorder.program(),
-        range(bodies.tree.n_bodies),
+        bodies.tree.n_joints,
         orders,
         middle,
         result,
-        arguments,
-        friction=friction is not None or not bodies.tree.friction,
+        friction or not bodies.tree.friction,
     )
 
 
@@ -391,12 +384,8 @@ class ClosedBodies:
         size = len(square)
         recorder = self.recorder.apart()
         recorder.outputs('row', [value for row in square for value in row])
-        tree, start = self.tree, np.asarray(self._start)
-        angle = start[tree.coordinate] * tree.multiplier + tree.offset
         arrays = {
-            'motion': start[:, None],
-            'sine': np.sin(angle)[:, None],
-            'cosine': np.cos(angle)[:, None],
+            'motion': np.asarray(self._start)[:, None],
             'row': np.zeros((size * size, 1)),
         }
         run(recorder.program(), arrays)

@@ -33,7 +33,7 @@ Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of ri
 using spatial vector algebra", with D and E for the derivatives of Psi, and B for twice theirs.
 
 Those by the parameters are the regressor. The parameters are those of
-`RobotModel.inertial_parameters`, about the origin of a body's frame of the model. With the
+`Mechanism.inertial_parameters`, about the origin of a body's frame of the model. With the
 acceleration a of this point, gravity included, and B = w w^T - w^2 1 + [dw], the column (e, u) of
 the body's Jacobian makes of the moment h x a + I dw + w x I w and the force m a + B h on the body
 the effort
@@ -61,7 +61,6 @@ from hodyn_ros.engine.bodies import (
     twist_of_child,
 )
 from hodyn_ros.engine.efforts import (
-    RecordedFriction,
     joint_motion,
     load_in_link_axes,
     motion_inputs,
@@ -97,6 +96,7 @@ from hodyn_ros.engine.vectors import (
 )
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
+from hodyn_ros.model.friction import friction_slopes
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
@@ -111,8 +111,7 @@ def partials_program(
     """
     recorder, n, orders = Recorder(), model.n_joints, K - 2
     F = _by_the_state(recorder, model, orders, wrenches)
-    friction = RecordedFriction(recorder, model)
-    for i, _, slope in friction.of_laws(motion_inputs(recorder, model, orders + 1)[1:]):
+    for i, slope in friction_slopes(model, motion_inputs(recorder, model, orders + 1)[1:]):
         F[1].add(i, i, slope)
     series = [[derivatives(value, orders) for value in entries.values] for entries in F]
     for place in range(orders * n * K * n):
@@ -124,11 +123,10 @@ def partials_program(
         recorder.output('term', place, value)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         K,
         Part('wrench', 6 * orders * len(wrenches), False),
         Part('term', orders * n * K * n, True),
-        friction.arguments(),
     )
 
 
@@ -350,7 +348,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
     for i, p in enumerate(model.parent.tolist()):
         joint, own = frames.joints[i], int(model.coordinate[i])
-        moving = joint_motion(recorder, model, joint, i, i, K)
+        moving = joint_motion(recorder, model, joint, i, K)
         motions[i] = formulation.forward(joint, moving.turn, moving.q, motions[p])
         moving = moving.first(orders)
         jacobian = {j: screw_of_child(moving, *screw) for j, screw in jacobians[p].items()}
@@ -373,7 +371,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
                 values[place::size] = derivatives(value, orders)
     recorder.outputs('term', values)
     result = Part('term', len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def _of_parameters(
@@ -395,7 +393,7 @@ def _of_parameters(
     Returns
     -------
     list of Number
-        Ten, in the order of `RobotModel.inertial_parameters`.
+        Ten, in the order of `Mechanism.inertial_parameters`.
     """
     (bxx, bxy, bxz), (byx, byy, byz), (bzx, bzy, bzz) = B
     xx, yy, zz = (x * y for x, y in zip(e, dw))
