@@ -298,10 +298,11 @@ def in_stages(program: StraightLineProgram) -> list[StraightLineProgram]:
     arrays with the names of the functions. Other numbers for later stages are in 'stored'.
     """
     own, last_uses = _schedule(program)
+    last = max([0, *own])
     stages: list[StraightLineProgram] = []
     places: dict[int, Operation] = {}
     counts: Counter[str] = Counter()
-    for number in range(max(own, default=0) + 1):
+    for number in range(last + 1):
         stage = _Stage(program.operations, places, counts)
         steps = [step for step, its in enumerate(own) if its == number]
         for step in steps:
@@ -309,7 +310,7 @@ def in_stages(program: StraightLineProgram) -> list[StraightLineProgram]:
         for step in steps:
             if last_uses[step] > number and step not in places:
                 places[step] = stage.store('stored', step)
-        if number == max(own, default=0):
+        if number == last:
             for array, index, step in program.outputs:
                 stage.outputs.append(Output(array, index, stage.read(step)))
         stages.append(StraightLineProgram(tuple(stage.written), tuple(stage.outputs)))
