@@ -26,7 +26,7 @@ from hodyn_ros.codegen.statements import (
     string_literal,
 )
 from hodyn_ros.engine.efforts import effort_program
-from hodyn_ros.engine.forward_program import forward_program
+from hodyn_ros.engine.forward import forward_program
 from hodyn_ros.engine.loop_program import closed_effort_program, closing_program
 from hodyn_ros.engine.program import (
     GATHERED,

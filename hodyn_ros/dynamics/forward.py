@@ -5,7 +5,7 @@ accelerations enters that of the efforts through M alone, and all else of it is 
 
     M q^(k+2) = Q^(k) - ID_k(q, ..., q^(k+1), 0).
 
-Robots with many joints are computed by articulated bodies instead, see `engine.body_programs`.
+Robots with many joints are computed by articulated bodies instead, see `engine.forward`.
 """
 
 from __future__ import annotations

@@ -260,14 +260,12 @@ class BodyDynamics(NamedTuple):
 
     def program(self, model: Mechanism) -> RobotProgram:
         """Program of it."""
-        from hodyn_ros.engine import forward_program
+        from hodyn_ros.engine import efforts, forward
 
         if self.kind == MOVING:
-            return forward_program.moving_base_program(
-                model, self.orders - 1, self.wrenches
-            )
+            return efforts.moving_base_program(model, self.orders - 1, self.wrenches)
         floating = self.kind == FLOATING
-        return forward_program.forward_program(
+        return forward.forward_program(
             model, self.orders, self.wrenches, floating, self.prescribed
         )
 

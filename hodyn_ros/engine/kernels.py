@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine import calls, llvm_tree
-from hodyn_ros.engine.body_programs import constants
 from hodyn_ros.engine.calls import ArrayArgument
 from hodyn_ros.engine.code_cache import LoadedCode, vector_width
+from hodyn_ros.engine.efforts import effort_loops
+from hodyn_ros.engine.forward import articulated_loops
 from hodyn_ros.engine.frames import frames_of
 from hodyn_ros.engine.llvm_lanes import DOUBLE, EVALUATE, INTEGER, INTEGERS, size_of
 from hodyn_ros.engine.llvm_robot import RobotCode
 from hodyn_ros.engine.program import RobotProgram
+from hodyn_ros.engine.walker import Loops, constants
 from hodyn_ros.model.mechanism import Mechanism
 
 # Fewer samples are not worth a thread.
@@ -221,8 +223,8 @@ def _loops_kernel(
         [model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64
     )
     loops = _loops(what, order, loaded)
-    base = np.zeros(loops.layout.size)
-    base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
+    base = np.zeros(loops.state_size)
+    base[list(loops.gravity)] = -frames.gravity
     numbers = np.concatenate([base, rows.ravel()])
     codes = []
     for lanes in lanes_of(kind):
@@ -233,11 +235,11 @@ def _loops_kernel(
 
 
 @cache
-def _loops(what: str, order: int, loaded: bool) -> llvm_tree.Loops:
+def _loops(what: str, order: int, loaded: bool) -> Loops:
     """Loops of 'efforts' or 'articulated', made once for all robots."""
     if what == 'articulated':
-        return llvm_tree.articulated_loops(order)
-    return llvm_tree.effort_loops(order, loaded)
+        return articulated_loops(order)
+    return effort_loops(order, loaded)
 
 
 @cache

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from llvmlite import ir
 
-from hodyn_ros.engine.body_programs import (
-    BRANCH,
-    GENERAL,
-    N_CONSTANTS,
-    SIMPLE,
-    ArticulatedLayout,
-    StateLayout,
-    body_programs,
-    sweeps,
-)
 from hodyn_ros.engine.llvm_functions import ArrayFunctions
 from hodyn_ros.engine.llvm_lanes import (
     DOUBLE,
@@ -29,66 +18,15 @@ from hodyn_ros.engine.llvm_lanes import (
     padded,
 )
 from hodyn_ros.engine.program import GATHERED, StraightLineProgram, in_stages
+from hodyn_ros.engine.walker import GENERAL, N_CONSTANTS, Loops
 from hodyn_ros.model.mechanism import Mechanism
-
-
-class Loops(NamedTuple):
-    """Programs of a body, by its kind, for loops over the bodies of any robot, and their arrays.
-
-    Sizes are the numbers that a sample has in the motion, the middle array and the result, for
-    each joint or, of wrenches, for each body; names those of what each coordinate has in them.
-    """
-
-    sweeps: list[tuple[bool, dict[int, StraightLineProgram]]]
-    """Whether towards the base, and the programs."""
-    layout: StateLayout
-    sizes: tuple[int, int, int]
-    names: tuple[str, str, str]
-
-    def __repr__(self) -> str:
-        """All that a module is written from."""
-        kind, order = type(self.layout).__name__, self.layout.order
-        return repr((self.sweeps, kind, order, self.sizes, self.names))
-
-
-KINDS = (SIMPLE, BRANCH, GENERAL)
-
-
-def effort_loops(order: int, loaded: bool) -> Loops:
-    """Loops for the efforts up to an order.
-
-    Parameters
-    ----------
-    order : int
-        Highest derivative of the efforts.
-    loaded : bool
-        Whether every body carries a wrench, given in the middle array.
-    """
-    programs = {kind: body_programs(order, kind, loaded) for kind in KINDS}
-    loops = [
-        (False, {kind: item.forward for kind, item in programs.items()}),
-        (True, {kind: item.backward for kind, item in programs.items()}),
-    ]
-    sizes = (order + 3, 6 * (order + 1) if loaded else 0, order + 1)
-    return Loops(loops, StateLayout(order), sizes, ('motion', 'wrench', 'effort'))
-
-
-def articulated_loops(order: int) -> Loops:
-    """Loops for the accelerations that efforts cause, and their derivatives."""
-    found = {kind: sweeps(order, kind) for kind in KINDS}
-    loops = [
-        (backward, {kind: found[kind][number][1] for kind in KINDS})
-        for number, (backward, _) in enumerate(found[GENERAL])
-    ]
-    layout = ArticulatedLayout(order)
-    return Loops(loops, layout, (2, order + 1, order + 1), ('motion', 'effort', 'found'))
 
 
 def tree_module(loops: Loops, lanes: int, width: int, kind: ir.Type = DOUBLE) -> ir.Module:
     """Write a module with the function 'evaluate' of any robot, its model given as data.
 
     The integers are (n_joints, n_bodies, then for each body kind, parent + 1, coordinate), the
-    constants the state of the base and `body_programs.constants`.
+    constants the state of the base and `walker.constants`.
 
     Parameters
     ----------
@@ -141,7 +79,7 @@ class _TreeBlock:
     """Code of a block of samples of any robot, whose arrays have parts for joints or bodies."""
 
     def __init__(self, block: Block, loops: Loops, width: int) -> None:
-        self._block, self._loops, self._layout = block, loops, loops.layout
+        self._block, self._loops, self._size = block, loops, loops.state_size
         self._writer, self._builder = block.writer, block.writer.builder
         writer, builder, integers = self._writer, self._builder, block.integers
         self._n, self._n_bodies = _entry(writer, integers, 0), _entry(writer, integers, 1)
@@ -153,7 +91,7 @@ class _TreeBlock:
             room = builder.add(self._in_all_lanes(count), _whole(width - 1))
             place = writer.at(place, builder.mul(builder.sdiv(room, chunk), chunk))
         self._states = builder.bitcast(place, writer.kind.as_pointer())
-        self._bodies = writer.at(block.constants, self._layout.size)
+        self._bodies = writer.at(block.constants, self._size)
 
     def _in_all_lanes(self, count: int) -> ir.Value:
         """Size of an array with so many numbers for each body, in all lanes."""
@@ -186,7 +124,7 @@ class _TreeBlock:
     def write_start(self) -> None:
         """State of the base, and zeros in the result."""
         writer, builder, block = self._writer, self._builder, self._block
-        for k in range(self._layout.size):
+        for k in range(self._size):
             value = writer.load(Elements(block.constants, False), k)
             writer.store_lanes(value, writer.at(self._states, k * writer.lanes))
         with loop(builder, builder.mul(self._n, _whole(self._loops.sizes[2]))) as i:
@@ -214,7 +152,7 @@ class _TreeBlock:
 
     def _arrays(self, i: ir.Value, parent: ir.Value) -> dict[str, Elements]:
         """Arrays of body i: its constants and state, the parent's, and those between stages."""
-        builder, size, part = self._builder, self._layout.size, self._part
+        builder, size, part = self._builder, self._size, self._part
         constants = self._writer.at(self._bodies, builder.mul(i, _whole(N_CONSTANTS)))
         return {
             'constants': Elements(constants, False),
@@ -262,7 +200,7 @@ def tree_scratch(model: Mechanism, loops: Loops, lanes: int, width: int) -> int:
     """Doubles of workspace that a function of `tree_module` needs."""
     n_bodies = model.n_bodies
     transposed = max(n_bodies, model.n_joints) * sum(loops.sizes)
-    states = (n_bodies + 1) * loops.layout.size
+    states = (n_bodies + 1) * loops.state_size
     arrays = (padded(n_bodies * lanes * count, width) for count in between(loops).values())
     return lanes * (transposed + states) + sum(arrays)
 

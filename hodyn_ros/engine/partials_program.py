@@ -33,7 +33,7 @@ Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of ri
 using spatial vector algebra", with D and E for the derivatives of Psi, and B for twice theirs.
 
 Those by the parameters are the regressor. The parameters are those of
-`Mechanism.inertial_parameters`, about the origin of a body's frame of the model. With the
+`RobotModel.inertial_parameters`, about the origin of a body's frame of the model. With the
 acceleration a of this point, gravity included, and B = w w^T - w^2 1 + [dw], the column (e, u) of
 the body's Jacobian makes of the moment h x a + I dw + w x I w and the force m a + B h on the body
 the effort
@@ -50,20 +50,15 @@ from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
-from hodyn_ros.engine import bodies as formulation
-from hodyn_ros.engine import matrix_program
+from hodyn_ros.engine import bodies, matrix_program
 from hodyn_ros.engine.bodies import (
     NO_LOAD,
     Body,
     JointMotion,
     Load,
-    screw_of_child,
-    twist_of_child,
 )
 from hodyn_ros.engine.efforts import (
-    joint_motion,
     load_in_link_axes,
-    motion_inputs,
 )
 from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
@@ -94,6 +89,7 @@ from hodyn_ros.engine.vectors import (
     scaled,
     transposed,
 )
+from hodyn_ros.engine.walker import motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
 from hodyn_ros.model.friction import friction_slopes
@@ -139,21 +135,19 @@ def _by_the_state(
     motions = [motion.first(orders) for motion in whole]
     fields, loads, momenta = _of_the_bodies(model, frames, whole, motions)
     for i, p in matrix_program.from_the_ends(model):
-        joint, q, turn = motions[i]
-        passed = formulation.backward(joint, turn, q, loads[i])
-        loads[p] = formulation.sum_loads(loads[p], passed)
+        loads[p] = loads[p] + motions[i].inward(loads[i])
         momenta[p] = _sum(momenta[p], motions[i], momenta[i])
     applied = _of_the_wrenches(recorder, model, frames, motions, wrenches)
     by_q, by_qd, by_q2d = Entries(model), Entries(model), Entries(model)
     for i, body in enumerate(matrix_program.composites(model, motions, frames.bodies)):
         S, D, D2, E = fields[i]
-        column = formulation.sum_loads(_column(momenta[i], D), momentum(body, *E))
-        column, turning = formulation.sum_loads(column, applied[i].column), applied[i].row
+        column = _column(momenta[i], D) + momentum(body, *E)
+        column, turning = column + applied[i].column, applied[i].row
         starts = (
             matrix_program.momentum_of_joint(motions[i].joint, body),
             _row(momenta[i], S),
-            formulation.sum_loads(column, _turned(S, loads[i])),
-            formulation.sum_loads(_column(momenta[i], S), momentum(body, *D2)),
+            column + _turned(S, loads[i]),
+            _column(momenta[i], S) + momentum(body, *D2),
             turning,
         )
         ways = (matrix_program.handed_on(model, motions, i, load) for load in starts)
@@ -177,15 +171,15 @@ def _of_the_bodies(
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
     up, orders = scaled(-1.0, vector(frames.gravity)), len(motions[0].q)
-    moved = {BASE: formulation.base_motion(up, orders - 1)}
+    moved = {BASE: bodies.base_motion(up, orders - 1)}
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
     for i, (motion, body) in enumerate(zip(whole, frames.bodies)):
-        (joint, q, turn), p = motion, int(model.parent[i])
-        moved[i] = formulation.forward(joint, turn, q, moved[p])
-        twists[i] = twist_of_child(motion, *twists[p])
+        joint, p = motion.joint, int(model.parent[i])
+        moved[i] = motion.outward(moved[p])
+        twists[i] = motion.twist_outward(*twists[p])
         w2, v2 = (scaled(2.0, part) for part in twists[i])
-        S = matrix_program.screw_of(joint)
+        S = motion.screw
         D, D2 = (matrix_program.bracket(twist, S) for twist in (twists[i], (w2, v2)))
         # E in the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
         _, a, B = moved[i]
@@ -193,7 +187,7 @@ def _of_the_bodies(
         u = plus_cross(scaled(joint.slide, along), a, S[0])
         E = scaled(joint.turn, along), plus_cross(u, v2, D[0])
         fields.append((S, D, D2, E))
-        loads.append(formulation.inertial_load(body, moved[i]))
+        loads.append(body.load(moved[i]))
         momenta.append(_momenta(body, w2, v2))
     return fields, loads, momenta
 
@@ -226,16 +220,13 @@ def _of_the_wrenches(
         else:
             load = _from_base(load, wrench, model, frames, motions, i)
         if wrench.expressed_in == 'hybrid':
-            load = formulation.load_about_origin(load, arm)
+            load = load.moved(arm)
         for j, carried in matrix_program.handed_on(model, motions, i, load):
-            joint, q, turn = motions[j]
-            own = _applied(
-                wrench.expressed_in, matrix_program.screw_of(joint), carried, arm
-            )
-            sums = (formulation.sum_loads(x, y) for x, y in zip(found[j], own))
+            motion = motions[j]
+            own = _applied(wrench.expressed_in, motion.screw, carried, arm)
+            sums = (x + y for x, y in zip(found[j], own))
             found[j] = Applied(*sums)
-            arm = plus_scaled(arm, joint.slide * q, AXIS)
-            arm = plus(formulation.to_parent(joint, turn, arm), joint.d)
+            arm = plus(motion.to_parent(plus(arm, motion.slide)), motion.joint.d)
     return found
 
 
@@ -244,7 +235,7 @@ def _wrench(recorder: Recorder, wrench: Attachment, number: int, orders: int) ->
     sign = 1.0 if wrench.acting == 'on_environment' else -1.0
     start = 6 * orders * number
     values = (recorder.input('wrench', start + k) for k in range(6 * orders))
-    return formulation.load_of([sign * value for value in values])
+    return bodies.load_of([sign * value for value in values])
 
 
 def _from_base(
@@ -264,11 +255,9 @@ def _from_base(
     way = [j for j, _ in matrix_program.handed_on(model, motions, i, NO_LOAD)]
     for j in reversed(way):
         if wrench.expressed_in == 'spatial':
-            f, n = screw_of_child(motions[j], f, n)
+            f, n = motions[j].screw_outward(f, n)
         else:
-            n, f = (
-                formulation.to_child(motions[j].joint, motions[j].turn, v) for v in (n, f)
-            )
+            n, f = (motions[j].to_child(v) for v in (n, f))
     return Load(n, f)
 
 
@@ -283,7 +272,7 @@ def _applied(expressed_in: str, S: Screw, load: Load, arm: Vector) -> Applied:
     across = cross(load.f, S[0])
     of_point = Load(cross(arm, across), across)
     column = Load(cross(velocity, load.f), ZERO)
-    return Applied(column, formulation.sum_loads(moved, of_point))
+    return Applied(column, moved + of_point)
 
 
 # --- Momenta of bodies that move as one ---------------------------------------------------------
@@ -306,11 +295,11 @@ def _momenta(body: Body, w: Vector, v: Vector) -> Momenta:
 
 def _sum(momenta: Momenta, motion: JointMotion, of_child: Momenta) -> Momenta:
     """Add the sums of a child; see `matrix_program.body_in_parent`."""
-    (joint, q, turn), (f, P) = motion, of_child
-    if formulation.slides(joint):
-        P = plus_matrix(P, outer(f, scaled(joint.slide * q, AXIS)))
-    f = formulation.to_parent(joint, turn, f)
-    P = plus_matrix(formulation.matrix_in_parent(joint, turn, P), outer(f, joint.d))
+    f, P = of_child
+    if motion.slides:
+        P = plus_matrix(P, outer(f, motion.slide))
+    f = motion.to_parent(f)
+    P = plus_matrix(motion.matrix_to_parent(P), outer(f, motion.joint.d))
     return Momenta(plus(momenta.f, f), plus_matrix(momenta.P, P))
 
 
@@ -344,14 +333,15 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     orders, size = K - 2, model.n_joints * 10 * model.n_bodies
     values: list[Number] = [0.0] * (orders * size)
     up = scaled(-1.0, vector(frames.gravity))
-    motions = {BASE: formulation.base_motion(up, orders - 1)}
+    motions = {BASE: bodies.base_motion(up, orders - 1)}
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
+    joints = matrix_program.joint_motions(recorder, model, frames, K)
     for i, p in enumerate(model.parent.tolist()):
         joint, own = frames.joints[i], int(model.coordinate[i])
-        moving = joint_motion(recorder, model, joint, i, K)
-        motions[i] = formulation.forward(joint, moving.turn, moving.q, motions[p])
+        moving = joints[i]
+        motions[i] = moving.outward(motions[p])
         moving = moving.first(orders)
-        jacobian = {j: screw_of_child(moving, *screw) for j, screw in jacobians[p].items()}
+        jacobian = {j: moving.screw_outward(*screw) for j, screw in jacobians[p].items()}
         e, u = jacobian.get(own, (ZERO, ZERO))
         multiplier = float(model.multiplier[i])
         e = plus_scaled(e, multiplier * joint.turn, AXIS)
@@ -363,10 +353,10 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
         R, d = (x, y, z), position(se3.inverse(frames.poses[i]))
         w, a, B = motions[i]
         w, a = product(R, w), product(R, plus_product(a, B, d))
-        B, (_, products) = formulation.acceleration_matrix(w), formulation.squares(w)
+        B, (_, products) = bodies.acceleration_matrix(w), bodies.squares(w)
         for j, (e, u) in jacobian.items():
             u = product(R, plus_cross(u, e, d))
-            row = _of_parameters(a, formulation.rate(w), products, B, product(R, e), u)
+            row = _of_parameters(a, bodies.rate(w), products, B, product(R, e), u)
             for place, value in enumerate(row, 10 * (j * model.n_bodies + i)):
                 values[place::size] = derivatives(value, orders)
     recorder.outputs('term', values)
@@ -393,7 +383,7 @@ def _of_parameters(
     Returns
     -------
     list of Number
-        Ten, in the order of `Mechanism.inertial_parameters`.
+        Ten, in the order of `RobotModel.inertial_parameters`.
     """
     (bxx, bxy, bxz), (byx, byy, byz), (bzx, bzy, bzz) = B
     xx, yy, zz = (x * y for x, y in zip(e, dw))

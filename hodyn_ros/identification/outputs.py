@@ -30,7 +30,9 @@ from hodyn_ros.model.friction import LAWS, FrictionLaw, Sum
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.mechanism import BASE
 from hodyn_ros.model.robot import RobotModel
-from hodyn_ros.model.urdf import inertial_element, parse_urdf, xml_text
+from hodyn_ros.model.sources import xml_text
+from hodyn_ros.model.urdf import parse_urdf
+from hodyn_ros.model.urdf_writer import inertial_element
 from hodyn_ros.model.violations import EXTRA_QUANTITIES
 from hodyn_ros.names import listed
 
