@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import JointMotion, of_order, rate
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
-from hodyn_ros.engine.program import LONGEST, Part, Recorder, RobotProgram
+from hodyn_ros.engine.program import Part, Recorder, RobotProgram
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -52,7 +52,7 @@ def link_program(
         Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
         j. The bodies are those on the way from the base to the link.
     """
-    recorder = Recorder(LONGEST)
+    recorder = Recorder()
     frames = frames_of(model)
     body, pose = model.link(link)
     way = [body]
