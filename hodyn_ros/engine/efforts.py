@@ -52,7 +52,7 @@ from hodyn_ros.engine.walker import (
 )
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.lie.jets import Jet, turned
+from hodyn_ros.lie.jets import Jet, derivatives, turned
 from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
@@ -271,7 +271,8 @@ class RigidBodies:
             if armature:
                 effort = effort + float(model.armature[i]) * joint.q[2:]
             j = int(model.coordinate[i])
-            for row, value in zip(efforts, float(model.multiplier[i]) * effort):
+            own = derivatives(float(model.multiplier[i]) * effort, self.order + 1)
+            for row, value in zip(efforts, own):
                 row[j] = row[j] + value
         return efforts, loads[BASE]
 
