@@ -149,7 +149,7 @@ class Engine:
         if request not in self._runs:
             run, start = None, time.perf_counter()
             with suppress(ModelError, ProgramTooLong):
-                run = Run(self._model, self.program(request))
+                run = Run(self.program(request))
             took = time.perf_counter() - start
             if took > LONG:
                 _logger.warning(
@@ -259,7 +259,7 @@ class Engine:
     def _made(self, request: Request) -> Kernel | None:
         """Kernel of a request: of its program, or loops over bodies; None if there is neither."""
         from hodyn_ros.engine import kernels
-        from hodyn_ros.engine.llvm import DOUBLE, SINGLE
+        from hodyn_ros.engine.llvm_lanes import DOUBLE, SINGLE
 
         model, orders = self._model, request.K - 2
         kind = SINGLE if request.single else DOUBLE
@@ -271,7 +271,7 @@ class Engine:
         if request.form is None and by_bodies and model.n_bodies > most:
             request = request._replace(form=COMPILED_TREE)
         if request.form != COMPILED_TREE and self._suits(request):
-            return kernels.robot_kernel(model.tree, self.program(request), kind)
+            return kernels.robot_kernel(self.program(request), kind)
         if of_tree:
             return kernels.tree_kernel(model, orders - 1, bool(request.wrenches), kind)
         if by_bodies and request.form != COMPILED_ROBOT:
