@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
-from hodyn_ros.engine.engine import Term, computed
+from hodyn_ros.engine.engine import Term, compute
 from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.kinematics.arguments import Arguments, Batch
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
@@ -77,7 +77,7 @@ def inverse_dynamics_derivatives(
     term = Term(PARTIALS, given.K, given.links)
 
     def find(part: Batch, found: Array) -> bool:
-        return computed(model, term, part.motion, part.packed(), found)
+        return bool(compute(model, term, part.motion, part.packed(), found))
 
     return given.compute(find, term.shape(model))
 

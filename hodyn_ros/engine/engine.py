@@ -13,9 +13,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from itertools import chain
@@ -36,8 +38,8 @@ from hodyn_ros.engine.program import (
     Attachment,
     ProgramTooLong,
     RobotProgram,
-    interpret,
 )
+from hodyn_ros.engine.run import Run
 from hodyn_ros.errors import HodynError, ModelError
 from hodyn_ros.model.mechanism import Mechanism
 
@@ -68,6 +70,8 @@ MOST_BODIES_IN_FACTORS = 14
 SAMPLES_BEFORE_COMPILING = 64
 # With so many samples in one call it is quicker to wait for the compiler.
 SAMPLES_WORTH_WAITING = 100_000
+# Time that is worth a message [s].
+LONG = 2.0
 
 compiling = threading.RLock()
 """Held by whoever compiles or loads machine code, or imports what does."""
@@ -197,7 +201,7 @@ class Term(NamedTuple):
         ModelError
             For partial derivatives of friction laws that are not of this package.
         ProgramTooLong
-            If a term takes more steps than `program.LONGEST`.
+            If a mass or Coriolis matrix takes more steps than `program.LONGEST`.
         """
         if self.name == REGRESSOR:
             from hodyn_ros.engine.partials_program import regressor_program
@@ -402,7 +406,7 @@ def _program_kernel(model: Mechanism, request: ProgramRequest) -> Kernel | None:
     from hodyn_ros.engine import kernels
 
     try:
-        program = request.program(model)
+        program = model.kept(Engine).program(request)
     except (ModelError, ProgramTooLong):  # a friction law of one's own, a loop that slides
         return None
     # To write results takes a compiler as long as to compute them.
@@ -444,12 +448,30 @@ class Engine:
         self._samples: dict[Request, int] = {}
         self.pending: set[Request] = set()
         self._programs: dict[Request, RobotProgram] = {}
+        self._runs: dict[Request, Run | None] = {}
 
     def program(self, request: ProgramRequest) -> RobotProgram:
         """Program of a request, recorded once."""
         if request not in self._programs:
             self._programs[request] = request.program(self._model)
         return self._programs[request]
+
+    def run(self, request: ProgramRequest) -> Run | None:
+        """Program of a request, run by NumPy as long as there is no kernel.
+
+        None for one that is too long to record, or has a friction law of one's own.
+        """
+        if request not in self._runs:
+            run, start = None, time.perf_counter()
+            with suppress(ModelError, ProgramTooLong):
+                run = Run(self._model, self.program(request))
+            took = time.perf_counter() - start
+            if took > LONG:
+                _logger.warning(
+                    'Recording a program of %s took %.0f s, once.', self._model.name, took
+                )
+            self._runs[request] = run
+        return self._runs[request]
 
     def kernel(self, request: Request, samples: int = 1) -> Kernel | None:
         """Kernel if there is one for a request; otherwise it may be made in the background.
@@ -548,30 +570,8 @@ def compute(
     motion: Array,
     middle: Array | None,
     result: Array,
-) -> bool:
-    """Compute a batch (N, K, n) if there is a kernel for it, see `Engine.kernel`.
-
-    All arrays are contiguous; the middle one may be None. Says whether the results are there, and
-    all numbers are finite. If not, NumPy knows better.
-    """
-    if model.closure is not None or not model.n_bodies:
-        return False  # loops are closed by those who ask, who compute their tree
-    kernel = engine_of(model).kernel(request, len(motion))
-    if kernel is None:
-        return False
-    # Overflow shows in the answer; it needs no warning on the way.
-    with np.errstate(over='ignore', invalid='ignore'):
-        return kernel.evaluate(motion, middle, result)
-
-
-def computed(
-    model: Mechanism,
-    request: ProgramRequest,
-    motion: Array,
-    middle: Array | None,
-    result: Array,
-) -> bool:
-    """Whether a batch is computed, by a kernel as `compute` does or by NumPy, and all is finite.
+) -> bool | None:
+    """Compute a batch by machine code, or by its program until there is some.
 
     Parameters
     ----------
@@ -581,12 +581,24 @@ def computed(
     middle : ndarray, shape (N, ...), or None
     result : ndarray, shape (N, ...)
         Written; all are contiguous.
+
+    Returns
+    -------
+    bool or None
+        Whether all numbers are finite. None where there is no program: of closed loops, whose
+        tree is computed by those who close them, of friction laws that are not of this package,
+        and for robots that are too large, see `program.LONGEST`.
     """
-    if compute(model, request, motion, middle, result):
-        return True
     if model.closure is not None:
-        return False
-    return interpret(model, engine_of(model).program(request), motion, middle, result)
+        return None
+    engine = engine_of(model)
+    answers: Kernel | Run | None = None
+    if model.n_bodies:
+        answers = engine.kernel(request, len(motion))
+    answers = answers or engine.run(request)
+    # Overflow shows in the answer; it needs no warning on the way.
+    with np.errstate(over='ignore', invalid='ignore'):
+        return answers.evaluate(motion, middle, result) if answers else None
 
 
 def warm_up(model: Mechanism, order: int, calls: Sequence[Callable[[], object]]) -> None:

@@ -41,7 +41,7 @@ from hodyn_ros.engine.bodies import (
 from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.matrix_program import mass_rows
-from hodyn_ros.engine.program import Attachment, Part, Recorder, RobotProgram
+from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -81,8 +81,10 @@ def forward_program(
     -g, all in link axes; then wrenches as `effort_program` has them. Output: 'found', the k-th
     derivative of all accelerations at k (n + b), those of a base, b = 6, first; where the motion
     of a joint is prescribed its effort.
+
+    `ProgramTooLong` is raised if it takes more steps than `program.LONGEST`.
     """
-    recorder = Recorder()
+    recorder = Recorder(LONGEST)
     n, b = model.n_joints, 6 if floating else 0
     own = frames(model, from_link=True) if floating else frames_of(model)
     K = count + 2 if prescribed else 2

@@ -14,13 +14,8 @@ from collections.abc import Sequence
 
 from hodyn_ros.engine.bodies import JointMotion
 from hodyn_ros.engine.frames import frames_of, position, rotation
-from hodyn_ros.engine.program import LONGEST, Part, Recorder, RobotProgram
-from hodyn_ros.engine.vectors import (
-    AXIS,
-    ZERO,
-    Matrix,
-    Vector,
-)
+from hodyn_ros.engine.program import Part, Recorder, RobotProgram
+from hodyn_ros.engine.vectors import AXIS, ZERO, Matrix, Vector
 from hodyn_ros.engine.walker import joint_motions, motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
@@ -47,7 +42,7 @@ def link_program(
         Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
         j. The bodies are those on the way from the base to the link.
     """
-    recorder = Recorder(LONGEST)
+    recorder = Recorder()
     frames = frames_of(model)
     body, pose = model.link(link)
     way = [body]

@@ -43,8 +43,8 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
     StraightLineProgram,
-    run,
 )
+from hodyn_ros.engine.run import Steps
 from hodyn_ros.engine.vectors import (
     ZERO,
     Matrix,
@@ -376,7 +376,7 @@ class ClosedBodies:
             'cosine': np.cos(angle)[:, None],
             'row': np.zeros((size * size, 1)),
         }
-        run(recorder.program(), arrays)
+        Steps(recorder.program()).run(arrays)
         return Factors(self.recorder, square, arrays['row'].reshape(size, size), weak)
 
     # --- Motion and loads -----------------------------------------------------------------------

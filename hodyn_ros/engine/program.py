@@ -10,17 +10,12 @@ code, or an order too high.
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
-import numpy as np
-
-from hodyn_ros.checks import Array
-from hodyn_ros.lie.jets import FUNCTIONS, Jet
-from hodyn_ros.model.mechanism import Mechanism
+from hodyn_ros.lie.jets import Jet
 
 
 class Operation(NamedTuple):
@@ -37,7 +32,8 @@ class Operation(NamedTuple):
     b: Any
 
 
-# Steps of a program, half of which an output may need, that take a few seconds to compile.
+# Steps of a program, half of which an output may need, that take a few seconds to compile, and a
+# tenth of one to record. Where they are not enough, formulations compute, order by order.
 LONGEST = 40_000
 
 _BINARY = ('add', 'subtract', 'multiply')
@@ -375,118 +371,3 @@ class RobotProgram(NamedTuple):
     def n_velocities(self) -> int:
         """Number of velocities among the arguments."""
         return sum(output.array == 'velocity' for output in self.arguments.outputs)
-
-
-# --- Run by NumPy --------------------------------------------------------------------------------
-
-
-# Samples whose intermediate values are kept together.
-BLOCK = 256
-
-
-def interpret(
-    model: Mechanism,
-    robot: RobotProgram,
-    motion: Array,
-    middle: Array | None,
-    result: Array,
-) -> bool:
-    """Samples computed as `kernels.Kernel.evaluate` does, operation by operation.
-
-    Parameters
-    ----------
-    model : RobotModel
-    robot : RobotProgram
-    motion : ndarray, shape (N, K, n)
-    middle : ndarray, shape (N, ...), or None
-        Read, or written where the program says so.
-    result : ndarray, shape (N, ...)
-        Written; contiguous.
-
-    Returns
-    -------
-    bool
-        Whether motion, middle and result are all finite.
-    """
-    flat = result.reshape(len(motion), robot.result.size)
-    with np.errstate(all='ignore'):
-        for start in range(0, len(motion), BLOCK):
-            part = slice(start, start + BLOCK)
-            given = None if middle is None else middle[part]
-            _interpret(model, robot, motion[part], given, flat[part])
-    arrays = (motion, result) if middle is None else (motion, middle, result)
-    return all(bool(np.isfinite(array).all()) for array in arrays)
-
-
-def _interpret(
-    model: Mechanism,
-    robot: RobotProgram,
-    motion: Array,
-    middle: Array | None,
-    result: Array,
-) -> None:
-    """One block of samples; the result has shape (N, size)."""
-    bodies = list(robot.bodies)
-    # Rounded as `kinematics.joints.body_coordinates` rounds it.
-    angle = motion[:, 0, model.coordinate[bodies]] * model.multiplier[bodies]
-    angle = angle + model.offset[bodies]
-    arrays = {'motion': motion.reshape(len(motion), -1).T, robot.result.array: result.T}
-    arrays.update(sine=np.sin(angle).T, cosine=np.cos(angle).T)
-    for array, count in (('step', robot.n_steps), ('velocity', robot.n_velocities)):
-        arrays[array] = np.empty((count, len(motion)))
-    if middle is not None:
-        arrays[robot.middle.array] = middle.reshape(len(motion), -1).T
-    run(robot.arguments, arrays)
-    arrays['shape'] = np.tanh(arrays['step'])
-    decay = np.exp(-2.0 * np.abs(arrays['step']))
-    arrays['slope'] = 4.0 * decay / (1.0 + decay) ** 2
-    arrays['direction'] = np.sign(arrays['velocity'])
-    run(robot.program, arrays)
-
-
-def run(program: StraightLineProgram, arrays: Mapping[str, Array]) -> None:
-    """Outputs of a program, written into arrays.
-
-    Parameters
-    ----------
-    program : StraightLineProgram
-    arrays : mapping of str to ndarray, shape (elements, N)
-        One row for each element. Those that the program writes must be there.
-    """
-    uses = Counter(output.step for output in program.outputs)
-    for operation in program.operations:
-        uses.update(_operands(operation))
-    values: list[Array | float | None] = []
-
-    def take(step: int) -> Array | float:
-        value = values[step]
-        assert value is not None
-        uses[step] -= 1
-        if not uses[step]:
-            values[step] = None  # nobody needs it any more
-        return value
-
-    for operation in program.operations:
-        kind, a, b = operation
-        if kind == 'input':
-            values.append(arrays[a][b])
-        elif kind == 'constant':
-            values.append(a)
-        else:
-            values.append(_NUMPY[kind](*map(take, _operands(operation))))
-    for array, index, step in program.outputs:
-        arrays[array][index] = take(step)
-
-
-def _inverse(pivot: Array, size: Array) -> Array:
-    return np.where(pivot > SINGULAR * size, np.divide(1.0, pivot), np.nan)
-
-
-_NUMPY: Mapping[str, Callable[..., Any]] = {
-    'add': operator.add,
-    'subtract': operator.sub,
-    'multiply': operator.mul,
-    'negate': operator.neg,
-    'inverse': _inverse,
-    **FUNCTIONS,
-}
