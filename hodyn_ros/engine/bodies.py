@@ -26,7 +26,7 @@ from hodyn_ros.engine.vectors import (
     Vector,
     matrix,
 )
-from hodyn_ros.lie.jets import Jet, constant, turned
+from hodyn_ros.lie.jets import Jet, constant, evaluate, turned
 
 Angle = tuple[Number, Number]
 """Cosine and sine of an angle."""
@@ -150,9 +150,10 @@ class JointMotion(NamedTuple):
     cosine: Number
 
     @classmethod
-    def at(cls, joint: JointFrame, q: Jet, sine: Number, cosine: Number) -> JointMotion:
-        """Motion of a joint at the position q, whose sine and cosine are given."""
-        c, s = joint.turn * cosine + joint.still, joint.turn * sine
+    def at(cls, joint: JointFrame, q: Jet) -> JointMotion:
+        """Motion of a joint at the position q."""
+        c = joint.turn * evaluate('cosine', q[0]) + joint.still
+        s = joint.turn * evaluate('sine', q[0])
         c_offset, s_offset = joint.offset
         sine, cosine = s * c_offset + c * s_offset, c * c_offset - s * s_offset
         return cls(joint, q, sine, cosine)

@@ -107,7 +107,7 @@ class Efforts(NamedTuple):
         if self.order > HIGHEST_ORDER:
             return None
         from hodyn_ros.engine import efforts, kernels
-        from hodyn_ros.engine.llvm import DOUBLE, SINGLE
+        from hodyn_ros.engine.llvm_lanes import DOUBLE, SINGLE
 
         kind = SINGLE if self.single else DOUBLE
         if (
@@ -120,7 +120,7 @@ class Efforts(NamedTuple):
             if self.form is None and (self.wrenches or model.friction):
                 alone = efforts.effort_program(model, self.order, friction=False).program
             if self.form == COMPILED_ROBOT or alone.flops <= LARGEST_ROBOT_PROGRAM:
-                return kernels.robot_kernel(model, whole, kind)
+                return kernels.robot_kernel(whole, kind)
         return kernels.tree_kernel(model, self.order, bool(self.wrenches), kind)
 
     def offer(self, model: Mechanism, kernel: Kernel) -> None:
@@ -352,7 +352,7 @@ def _keep(
 ) -> None:
     """Keep a call for few samples where `quick` finds it.
 
-    Given are the arrays of `llvm.EVALUATE` that it takes, with their shapes for one sample.
+    Given are the arrays of `llvm_lanes.EVALUATE` that it takes, with their shapes for one sample.
     """
     from hodyn_ros.engine.calls import ArrayArgument
 
@@ -412,7 +412,7 @@ def _program_kernel(model: Mechanism, request: ProgramRequest) -> Kernel | None:
     # To write results takes a compiler as long as to compute them.
     if program.program.flops + len(program.program.outputs) > LARGEST_PROGRAM:
         return None
-    return kernels.robot_kernel(model.tree, program)
+    return kernels.robot_kernel(program)
 
 
 @cache
@@ -464,7 +464,7 @@ class Engine:
         if request not in self._runs:
             run, start = None, time.perf_counter()
             with suppress(ModelError, ProgramTooLong):
-                run = Run(self._model, self.program(request))
+                run = Run(self.program(request))
             took = time.perf_counter() - start
             if took > LONG:
                 _logger.warning(

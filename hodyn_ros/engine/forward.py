@@ -38,7 +38,7 @@ from hodyn_ros.engine.bodies import (
     body_motion,
     load_of,
 )
-from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies, apparent_acceleration
+from hodyn_ros.engine.efforts import RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
@@ -63,6 +63,7 @@ from hodyn_ros.engine.walker import (
     vector_of_jets,
 )
 from hodyn_ros.lie.jets import derivative
+from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import Mechanism
 
 
@@ -90,7 +91,6 @@ def forward_program(
     K = count + 2 if prescribed else 2
     size = count * (n + b) + 9 * floating
     given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
-    friction = RecordedFriction(recorder, model)
     inputs = motion_inputs(recorder, model, K)
     motion = inputs[:2]
     free = [j for j in range(n) if j not in prescribed]
@@ -106,9 +106,9 @@ def forward_program(
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
         if floating:
             moving = body_motion(w.followed(ZERO), a.followed(ZERO))
-        bodies = RigidBodies(recorder, model, own, [*motion, ahead], moving)
+        bodies = RigidBodies(model, own, [*motion, ahead], moving)
         efforts, load = bodies.efforts(bodies.loads(wrenches, given[size:]))
-        friction.add_to(efforts, motion)
+        add_friction(model, efforts, motion[1:])
         of_base = [derivative(value, k) for value in (*load.n, *load.f)]
         bias = [*of_base, *efforts[k]][6 - b :]
         asked = [*given[count * n + 6 * k :][:b], *given[k * n : (k + 1) * n]]
@@ -131,11 +131,10 @@ def forward_program(
     recorder.outputs('found', results)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         K,
         Part('given', len(given), False),
         Part('found', len(results), True),
-        friction.arguments(),
     )
 
 
@@ -269,11 +268,10 @@ def _outward(k: int, last: bool, tree: BodyOfTree) -> tuple[_State, _State]:
     """Pass k away from the base: accelerations of order k - 1, then c and p of order k."""
     own, parent, recorder = tree.own, tree.parent, tree.recorder
     rates = _rates(tree, k)
-    functions = recorder.input('sine', 0), recorder.input('cosine', 0)
     w, a = _first(parent.w, k + 1), _first(parent.a, k)
     if k:
         # Only what the parent's acceleration of this order adds: c has the rest.
-        still = JointMotion.at(tree.joint, tree.position([]), *functions)
+        still = JointMotion(tree.joint, tree.position([]), *own.turn)
         moved = still.screw_outward(w.order(k), a.order(k - 1))
         e, u = (part.order(0) for part in moved)
         found = (own.u - (own.U.n @ e + own.U.f @ u)) * own.inverse
@@ -287,7 +285,10 @@ def _outward(k: int, last: bool, tree: BodyOfTree) -> tuple[_State, _State]:
     if last:
         return own, parent
     # Order k with the acceleration of the parent, and of the joint, zero.
-    joint = JointMotion.at(tree.joint, tree.position([*rates, 0.0]), *functions)
+    position = tree.position([*rates, 0.0])
+    joint = JointMotion(tree.joint, position, *own.turn)
+    if k == 0:
+        joint = JointMotion.at(tree.joint, position)
     motion = joint.outward(body_motion(w.followed(ZERO), a.followed(ZERO)))
     c = motion.w.order(k + 1), motion.a.order(k)
     if k == 0:

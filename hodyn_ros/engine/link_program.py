@@ -48,9 +48,7 @@ def link_program(
     way = [body]
     while model.parent[way[0]] != BASE:
         way.insert(0, int(model.parent[way[0]]))
-    motions = joint_motions(
-        recorder, model, frames, motion_inputs(recorder, model, orders), way
-    )
+    motions = joint_motions(model, frames, motion_inputs(recorder, model, orders), way)
     pose = se3.inverse(frames.poses[body]) @ pose
     axes, tip = rotation(pose).T, position(pose)
     base, base_position = rotation(frames.base), position(frames.base)
@@ -78,7 +76,7 @@ def link_program(
                 recorder.output('twist', 6 * k + j, value)
     return RobotProgram(
         recorder.program(),
-        way,
+        model.n_joints,
         orders,
         Part('pose', 16, True),
         Part('twist', 6 * (orders - 1), True),

@@ -19,7 +19,6 @@ chains", and Featherstone 2008, chapter 8; here in frames along the joint axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from hodyn_ros.engine.bodies import (
     Load,
     Pose,
 )
-from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies
+from hodyn_ros.engine.efforts import RigidBodies, recorded_friction
 from hodyn_ros.engine.frames import frames_of, position, rotation, vector
 from hodyn_ros.engine.program import (
     LONGEST,
@@ -42,7 +41,6 @@ from hodyn_ros.engine.program import (
     Part,
     Recorder,
     RobotProgram,
-    StraightLineProgram,
 )
 from hodyn_ros.engine.run import Steps
 from hodyn_ros.engine.vectors import (
@@ -168,10 +166,7 @@ def closed_effort_program(
     whole = bodies.complete(motion, rows, factors)
     rigid = bodies.rigid(whole)
     of_tree, _ = rigid.efforts(rigid.loads(wrenches, given))
-    friction: RecordedFriction | None = None
-    with suppress(ModelError):
-        friction = RecordedFriction(recorder, bodies.tree)
-        friction.add_to(of_tree, whole)
+    friction = recorded_friction(bodies.tree, of_tree, whole)
     efforts = bodies.of_motors(of_tree, whole, rows, factors)
     recorder.outputs('effort', [value for row in efforts for value in row])
     size = (order + 1) * len(bodies.independent)
@@ -191,18 +186,16 @@ def _program(
     orders: int,
     middle: Part,
     result: Part,
-    friction: RecordedFriction | None = None,
+    friction: bool = False,
 ) -> RobotProgram:
     """Program of the tree with what has been recorded."""
-    arguments = friction.arguments() if friction else StraightLineProgram((), ())
     return RobotProgram(
         recorder.program(),
-        range(bodies.tree.n_bodies),
+        bodies.tree.n_joints,
         orders,
         middle,
         result,
-        arguments,
-        friction=friction is not None or not bodies.tree.friction,
+        friction or not bodies.tree.friction,
     )
 
 
@@ -273,7 +266,7 @@ class ClosedBodies:
 
     def rigid(self, motion: Rows) -> RigidBodies:
         """Bodies of the tree in a motion."""
-        return RigidBodies(self.recorder, self.tree, self._frames, motion)
+        return RigidBodies(self.tree, self._frames, motion)
 
     def _with_rows(self, loop: Loop, rows: Sequence[Array]) -> _Held:
         a, b = (
@@ -368,12 +361,8 @@ class ClosedBodies:
         size = len(square)
         recorder = self.recorder.apart()
         recorder.outputs('row', [value for row in square for value in row])
-        tree, start = self.tree, np.asarray(self._start)
-        angle = start[tree.coordinate] * tree.multiplier + tree.offset
         arrays = {
-            'motion': start[:, None],
-            'sine': np.sin(angle)[:, None],
-            'cosine': np.cos(angle)[:, None],
+            'motion': np.asarray(self._start)[:, None],
             'row': np.zeros((size * size, 1)),
         }
         Steps(recorder.program()).run(arrays)

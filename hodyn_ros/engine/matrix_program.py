@@ -93,7 +93,7 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     series = [derivatives(value, orders) for value in values]
     recorder.outputs('term', [value for order in zip(*series) for value in order])
     result = Part('term', orders * len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def _mass_matrix(
@@ -241,7 +241,7 @@ def joint_motions(
 ) -> list[JointMotion]:
     """Motions of the joints of all bodies; orders is the number of derivatives, from 0 on."""
     return walker.joint_motions(
-        recorder, model, frames, walker.motion_inputs(recorder, model, orders)
+        model, frames, walker.motion_inputs(recorder, model, orders)
     )
 
 

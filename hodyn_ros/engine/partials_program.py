@@ -58,7 +58,6 @@ from hodyn_ros.engine.bodies import (
     Load,
 )
 from hodyn_ros.engine.efforts import (
-    RecordedFriction,
     load_in_link_axes,
 )
 from hodyn_ros.engine.frames import Frames, frames_of, position, rotation, vector
@@ -82,6 +81,7 @@ from hodyn_ros.engine.vectors import (
 from hodyn_ros.engine.walker import motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
+from hodyn_ros.model.friction import friction_slopes
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
@@ -96,8 +96,7 @@ def partials_program(
     """
     recorder, n, orders = Recorder(), model.n_joints, K - 2
     F = _by_the_state(recorder, model, orders, wrenches)
-    friction = RecordedFriction(recorder, model)
-    for i, _, slope in friction.of_laws(motion_inputs(recorder, model, orders + 1)[1:]):
+    for i, slope in friction_slopes(model, motion_inputs(recorder, model, orders + 1)[1:]):
         F[1].add(i, i, slope)
     series = [[derivatives(value, orders) for value in entries.values] for entries in F]
     for place in range(orders * n * K * n):
@@ -109,11 +108,10 @@ def partials_program(
         recorder.output('term', place, value)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         K,
         Part('wrench', 6 * orders * len(wrenches), False),
         Part('term', orders * n * K * n, True),
-        friction.arguments(),
     )
 
 
@@ -351,7 +349,7 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
                 values[place::size] = derivatives(value, orders)
     recorder.outputs('term', values)
     result = Part('term', len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def _of_parameters(
