@@ -98,7 +98,7 @@ class Request(NamedTuple):
         return shapes.get(self.quantity, (K - 2, n))
 
     def arrays(self, model: Mechanism) -> list[tuple[str, tuple[int, ...]]]:
-        """Arrays of `llvm_lanes.EVALUATE`, as a quick call takes them, with shapes of one sample."""
+        """Arrays of `llvm_lanes.EVALUATE` as a quick call takes them, and shapes of one sample."""
         K, n, many = self.K, model.n_joints, len(self.wrenches)
         result = 'result', self.shape(model)
         if self.quantity == FORWARD:
