@@ -15,12 +15,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy import empty
@@ -112,26 +112,116 @@ def unavailable() -> str | None:
     return None
 
 
-class Engine:
-    """The kernels of one model, kept by their requests.
+Asked = TypeVar('Asked', bound=Hashable)
+Code = TypeVar('Code')
+
+
+class Compiler(Generic[Asked, Code]):
+    """Machine code of what is asked for: made in the background, at once, or in advance.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+
+    Attributes
+    ----------
+    kernels : dict
+        By what was asked for; None where there can be none.
+    pending : set
+        What is being made, or could not be made.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.kernels: dict[Asked, Code | None] = {}
+        self.pending: set[Asked] = set()
+        self._samples: dict[Asked, int] = {}
+
+    def make(self, request: Asked) -> Code | None:
+        """Machine code of a request; None if there can be none."""
+        raise NotImplementedError
+
+    def kernel(self, request: Asked, samples: int = 1) -> Code | None:
+        """Kernel if there is one for a request; otherwise it may be made in the background.
+
+        The samples to be computed now count: from some on it is worth it.
+
+        Parameters
+        ----------
+        request : hashable
+        samples : int
+            How many are to be computed now. With `SAMPLES_WORTH_WAITING` the kernel is made at
+            once.
+
+        Returns
+        -------
+        Kernel or None
+            None as long as the samples are left to NumPy.
+        """
+        if request in self.kernels:
+            return self.kernels[request]
+        count = self._samples[request] = self._samples.get(request, 0) + samples
+        now = _preparing.get()
+        # A failed attempt stays pending: it would fail again.
+        if (count < SAMPLES_BEFORE_COMPILING or request in self.pending) and not now:
+            return None
+        self.pending.add(request)
+        if now or samples >= SAMPLES_WORTH_WAITING:
+            self._try(request)
+        else:
+            _waiting.append(lambda: self._try(request))
+            compiling_thread().submit(_do_next)
+        return self.kernels.get(request)
+
+    def prepare(self, request: Asked) -> Code | None:
+        """Kernel, made now if there is none; None for what is left to NumPy.
+
+        Without a compiler a `HodynError` is raised.
+        """
+        reason = unavailable()
+        if reason:
+            raise HodynError(f'There is no compiler for dynamics: {reason}.')
+        with compiling:
+            if request not in self.kernels:
+                self.kernels[request] = self.make(request)
+            return self.kernels[request]
+
+    def expect(self, request: Asked) -> bool:
+        """Claim a request: it is not compiled in the background.
+
+        True if the caller must compile it with `prepare`, False if it exists or is being compiled.
+        """
+        # Without the lock, which is held while something is compiled.
+        if request in self.kernels or request in self.pending:
+            return False
+        self.pending.add(request)
+        return True
+
+    def _try(self, request: Asked) -> None:
+        """Kernel of a request if one can be made; a failure is logged, and slower code works."""
+        # Even finding out whether there is a compiler takes too long for the caller's thread.
+        try:
+            if not unavailable():
+                self.prepare(request)
+        except Exception:
+            _logger.exception(
+                'Compiling the dynamics of %s failed; slower code is used.',
+                self._name,
+            )
+
+
+class Engine(Compiler[Request, 'Kernel']):
+    """Programs and kernels of one model, kept by their requests.
 
     Parameters
     ----------
     model : Mechanism
-
-    Attributes
-    ----------
-    kernels : dict of Request to Kernel, or None
-        None where there can be none.
-    pending : set of Request
-        What is being made, or could not be made.
     """
 
     def __init__(self, model: Mechanism) -> None:
+        super().__init__(model.name)
         self._model = model
-        self.kernels: dict[Request, Kernel | None] = {}
-        self._samples: dict[Request, int] = {}
-        self.pending: set[Request] = set()
         self._programs: dict[Request, RobotProgram] = {}
         self._runs: dict[Request, Run | None] = {}
 
@@ -158,51 +248,6 @@ class Engine:
             self._runs[request] = run
         return self._runs[request]
 
-    def kernel(self, request: Request, samples: int = 1) -> Kernel | None:
-        """Kernel if there is one for a request; otherwise it may be made in the background.
-
-        The samples to be computed now count: from some on it is worth it.
-
-        Parameters
-        ----------
-        request : Request
-        samples : int
-            How many are to be computed now. With `SAMPLES_WORTH_WAITING` the kernel is made at
-            once.
-
-        Returns
-        -------
-        Kernel or None
-            None as long as the samples are left to NumPy.
-        """
-        if request in self.kernels:
-            return self.kernels[request]
-        count = self._samples[request] = self._samples.get(request, 0) + samples
-        now = _preparing.get()
-        # A failed attempt stays pending: it would fail again.
-        if (count < SAMPLES_BEFORE_COMPILING or request in self.pending) and not now:
-            return None
-        self.pending.add(request)
-        if now or samples >= SAMPLES_WORTH_WAITING:
-            self._try(request)
-        else:
-            _waiting.append(lambda: self._try(request))
-            compiling_thread().submit(_do_next)
-        return self.kernels.get(request)
-
-    def prepare(self, request: Request) -> Kernel | None:
-        """Kernel, made now if there is none; None for what is left to NumPy.
-
-        Without a compiler a `HodynError` is raised.
-        """
-        reason = unavailable()
-        if reason:
-            raise HodynError(f'There is no compiler for dynamics: {reason}.')
-        with compiling:
-            if request not in self.kernels:
-                self._keep(request, self._made(request))
-            return self.kernels[request]
-
     def prepare_general(self, request: Request) -> None:
         """Have efforts computed by the code for any robot, which takes no time to make.
 
@@ -211,34 +256,17 @@ class Engine:
         kernel = self.prepare(request._replace(form=COMPILED_TREE))
         with compiling:
             if request not in self.kernels:
-                self._keep(request, kernel)
+                self.kernels[request] = kernel
+                self._offer(request, kernel)
 
-    def expect(self, request: Request) -> bool:
-        """Claim a request: it is not compiled in the background.
+    def make(self, request: Request) -> Kernel | None:
+        """Kernel of a request, and its call for few samples where `quick` finds it."""
+        kernel = self._kernel(request)
+        self._offer(request, kernel)
+        return kernel
 
-        True if the caller must compile it with `prepare`, False if it exists or is being compiled.
-        """
-        # Without the lock, which is held while something is compiled.
-        if request in self.kernels or request in self.pending:
-            return False
-        self.pending.add(request)
-        return True
-
-    def _try(self, request: Request) -> None:
-        """Kernel of a request if one can be made; a failure is logged, and NumPy does the work."""
-        # Even finding out whether there is a compiler takes too long for the caller's thread.
-        try:
-            if not unavailable():
-                self.prepare(request)
-        except Exception:
-            _logger.exception(
-                'Compiling the dynamics of %s failed; slower code is used.',
-                self._model.name,
-            )
-
-    def _keep(self, request: Request, kernel: Kernel | None) -> None:
-        """Keep a kernel, and its call for few samples where `quick` finds it."""
-        self.kernels[request] = kernel
+    def _offer(self, request: Request, kernel: Kernel | None) -> None:
+        """Keep the call of a kernel for few samples."""
         if kernel is None or request.K > MOST_DERIVATIVES:
             return  # those who check the motion ask whether so many are meant
         from hodyn_ros.engine.calls import ArrayArgument
@@ -256,7 +284,7 @@ class Engine:
                 pose = arrays[1][1] if 'middle' in written else None
                 model.quick_calls[name, arrays[0][1][0]] = arrays[-1][1], pose, call
 
-    def _made(self, request: Request) -> Kernel | None:
+    def _kernel(self, request: Request) -> Kernel | None:
         """Kernel of a request: of its program, or loops over bodies; None if there is neither."""
         from hodyn_ros.engine import kernels
         from hodyn_ros.engine.llvm_lanes import DOUBLE, SINGLE
@@ -282,10 +310,8 @@ class Engine:
         """Whether a program can be recorded, and is short enough to be compiled."""
         try:
             program = self.program(request)
-        except (
-            ModelError,
-            ProgramTooLong,
-        ):  # a friction law of one's own, a loop that slides
+        # A friction law of one's own, a loop that slides.
+        except (ModelError, ProgramTooLong):
             return False
         if request.quantity != EFFORTS or self._model.closure is not None:
             # To write results takes a compiler as long as to compute them.
