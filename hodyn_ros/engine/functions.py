@@ -336,7 +336,7 @@ def _write_positions(code: RobotCode, block: Block, position: ir.Value, room: in
     writer = LaneWriter(builder, lanes)
     for place, (coordinate, multiplier, offset) in enumerate(code.joints):
         value = writer.load(Elements(block.motion, True), coordinate)
-        # Rounded as `kinematics.joints.body_coordinates` rounds it.
+        # Rounded as `kinematics.motions.body_coordinates` rounds it.
         if multiplier != 1.0:
             value = builder.fmul(value, writer.number(multiplier))
         if offset != 0.0:
@@ -505,7 +505,7 @@ class _TreeBlock:
             constants = writer.at(self._bodies, builder.mul(i, _whole(N_CONSTANTS)))
             multiplier = writer.load(Elements(constants, False), N_CONSTANTS - 2)
             offset = writer.load(Elements(writer.at(self._offsets, i), False), 0)
-            # Rounded as `kinematics.joints.body_coordinates` rounds it.
+            # Rounded as `kinematics.motions.body_coordinates` rounds it.
             value = builder.fadd(builder.fmul(value, multiplier), offset)
             writer.store_lanes(value, part(self._position, i, 1))
 

@@ -414,7 +414,7 @@ def _interpret(
 ) -> None:
     """One block of samples; the result has shape (N, size)."""
     bodies = list(robot.bodies)
-    # Rounded as `kinematics.joints.body_coordinates` rounds it.
+    # Rounded as `kinematics.motions.body_coordinates` rounds it.
     angle = motion[:, 0, model.coordinate[bodies]] * model.multiplier[bodies]
     angle = angle + model.offset[bodies]
     arrays = {'motion': motion.reshape(len(motion), -1).T, robot.result.array: result.T}

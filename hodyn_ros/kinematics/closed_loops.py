@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.engine.engine import EFFORTS, ClosedLoops, Engine, unavailable
 from hodyn_ros.errors import ModelError, MotionError
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.loops import (
     KINDS,

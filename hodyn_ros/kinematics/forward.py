@@ -12,16 +12,13 @@ from hodyn_ros.engine.engine import LinkResult, compute, quick
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import (
-    JointTransforms,
+from hodyn_ros.kinematics.motions import (
     body_coordinates,
-    body_poses,
-    body_twists,
     checked_motion,
-    hybrid_from_body,
     link_or_tip,
 )
-from hodyn_ros.lie import leibniz, se3
+from hodyn_ros.kinematics.poses import link_poses, twists_of
+from hodyn_ros.lie import Jet
 from hodyn_ros.model.assembly import BASE
 from hodyn_ros.names import EXPRESSIONS
 
@@ -105,7 +102,7 @@ def forward_kinematics(
 def _link_motion(
     model: RobotModel, motion: Array, link: str, expressed_in: str
 ) -> tuple[Array, Array]:
-    """Poses and twists of a link by the recursion of `joints`, then converted.
+    """Poses and twists of a link, of any order, by NumPy.
 
     Parameters
     ----------
@@ -121,19 +118,8 @@ def _link_motion(
     V : ndarray, shape (N, K-1, 6)
         Twist with time derivatives; those of the base link are zero.
     """
-    body, frame = model.link(link)
-    N, K, _ = motion.shape
-    coordinates = body_coordinates(model, motion)
-    pose = np.broadcast_to(frame, (N, 4, 4)).copy()
-    V: Array = np.zeros((N, K - 1, 6))
-    if body != BASE:
-        pose = body_poses(model, coordinates[:, 0])[body] @ frame
-        if K > 1:
-            transforms = JointTransforms(model, coordinates[:, :-1])
-            twists = body_twists(model, coordinates, transforms)
-            V = twists[body] @ se3.Ad(se3.inverse(frame)).T
-    if K > 1 and expressed_in == 'spatial':
-        V = leibniz.from_moving_frame(V, V, se3.bracket) @ np.swapaxes(se3.Ad(pose), -1, -2)
-    elif K > 1 and expressed_in == 'hybrid':
-        V = hybrid_from_body(pose, V)
-    return pose, V
+    poses = link_poses(model, link, Jet.along(body_coordinates(model, motion), 1))
+    V = np.empty((len(motion), len(poses) - 1, 6))
+    for k, values in enumerate(twists_of(poses, expressed_in)):
+        V[:, k] = values
+    return poses[0], V
