@@ -28,7 +28,8 @@ from hodyn_ros.kinematics.poses import (
     transpose,
 )
 from hodyn_ros.lie import Jet, jets, se3, so3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import ACTINGS, EXPRESSIONS
 from hodyn_ros.typing import Array
 

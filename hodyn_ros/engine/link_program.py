@@ -11,14 +11,11 @@ section II.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import JointMotion, of_order, rate, twist_of_child
+from hodyn_ros.engine.bodies import JointMotion, of_order, rate
 from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
-from hodyn_ros.engine.program import LONGEST, Part, Recorder, RobotProgram
-from hodyn_ros.engine.robot_program import joint_motion
+from hodyn_ros.engine.program import Part, Recorder, RobotProgram
 from hodyn_ros.engine.vectors import (
     AXIS,
     ZERO,
@@ -28,18 +25,15 @@ from hodyn_ros.engine.vectors import (
     plus,
     plus_cross,
     plus_scaled,
-    scaled,
 )
+from hodyn_ros.engine.walker import joint_motions, motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
 def link_program(
-    model: RobotModel, link: str, expressed_in: str, orders: int
+    model: Mechanism, link: str, expressed_in: str, orders: int
 ) -> RobotProgram:
     """Program of the motion of a link that moves.
 
@@ -58,16 +52,13 @@ def link_program(
         Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
         j. The bodies are those on the way from the base to the link.
     """
-    recorder = Recorder(LONGEST)
+    recorder = Recorder()
     frames = frames_of(model)
     body, pose = model.link(link)
     way = [body]
     while model.parent[way[0]] != BASE:
         way.insert(0, int(model.parent[way[0]]))
-    motions = [
-        joint_motion(recorder, model, frames.joints[i], i, place, orders)
-        for place, i in enumerate(way)
-    ]
+    motions = joint_motions(model, frames, motion_inputs(recorder, model, orders), way)
     pose = se3.inverse(frames.poses[body]) @ pose
     columns, tip = _columns(pose), position(pose)
     base, base_position = _columns(frames.base), position(frames.base)
@@ -96,7 +87,7 @@ def link_program(
                 recorder.output('twist', 6 * k + j, value)
     return RobotProgram(
         recorder.program(),
-        way,
+        model.n_joints,
         orders,
         Part('pose', 16, True),
         Part('twist', 6 * (orders - 1), True),
@@ -114,10 +105,9 @@ def _place_of_link(
     x, y, p = columns[0], columns[1], tip
     for motion in reversed(motions):
         still = motion.first(1)
-        x, y = _to_parent(still, x), _to_parent(still, y)
+        x, y = still.to_parent(x), still.to_parent(y)
         moving = motion if moves else still
-        p = _to_parent(moving, plus_scaled(p, moving.joint.slide * moving.q, AXIS))
-        p = plus(p, motion.joint.d)
+        p = plus(moving.to_parent(plus(p, moving.slide)), motion.joint.d)
     return x, y, p
 
 
@@ -125,7 +115,7 @@ def _twist_of_link(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
     """Twist of the last frame in its own axes."""
     w, v = ZERO, ZERO
     for motion in motions:
-        w, v = twist_of_child(motion, w, v)
+        w, v = motion.twist_outward(w, v)
     return w, v
 
 
@@ -133,17 +123,11 @@ def _twist_from_base(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
     """Twist of the last frame in the axes of the first, of the point at this one's origin."""
     w, v = ZERO, ZERO
     for motion in reversed(motions):
-        joint, slide = motion.joint, motion.joint.slide * motion.q
-        v = plus_cross(v, scaled(slide, AXIS), w)
-        w = plus_scaled(w, motion.turn.rate, AXIS)
-        v = plus_scaled(v, slide.rate(), AXIS)
-        w, v = _to_parent(motion, w), _to_parent(motion, v)
-        v = plus_cross(v, joint.d, w)
+        v = plus_cross(v, motion.slide, w)
+        w, v = plus_scaled(w, motion.rate, AXIS), plus(v, rate(motion.slide))
+        w, v = motion.to_parent(w), motion.to_parent(v)
+        v = plus_cross(v, motion.joint.d, w)
     return w, v
-
-
-def _to_parent(motion: JointMotion, vector: Vector) -> Vector:
-    return formulation.to_parent(motion.joint, motion.turn, vector)
 
 
 def _combined(columns: Sequence[Vector], vector: Vector) -> Vector:

@@ -19,22 +19,21 @@ chains", and Featherstone 2008, chapter 8; here in frames along the joint axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine.bodies import (
     NO_LOAD,
     BodyMotion,
     Load,
-    Place,
+    Pose,
     followed,
     of_order,
 )
-from hodyn_ros.engine.frames import vector, without_rounding
+from hodyn_ros.engine.efforts import RigidBodies, recorded_friction
+from hodyn_ros.engine.frames import frames_of, vector, without_rounding
 from hodyn_ros.engine.program import (
     LONGEST,
     NO_ARRAY,
@@ -44,15 +43,8 @@ from hodyn_ros.engine.program import (
     Part,
     Recorder,
     RobotProgram,
-    StraightLineProgram,
-    run,
 )
-from hodyn_ros.engine.robot_program import (
-    RecordedFriction,
-    RigidBodies,
-    Rows,
-    motion_inputs,
-)
+from hodyn_ros.engine.run import Steps
 from hodyn_ros.engine.vectors import (
     ZERO,
     Matrix,
@@ -69,15 +61,15 @@ from hodyn_ros.engine.vectors import (
     scaled,
     transposed,
 )
+from hodyn_ros.engine.walker import Rows, motion_inputs
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivative, derivatives, turned
-from hodyn_ros.model.assembly import BASE
 from hodyn_ros.model.loops import LARGEST_ERROR
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 if TYPE_CHECKING:
     from hodyn_ros.model.loops import Coupling, Loop
-    from hodyn_ros.model.robot import RobotModel
 
 # A pivot that is so much smaller than where the loops start is not used, nor, where pivots are
 # chosen, an entry that is so much smaller than the largest one of its column.
@@ -94,7 +86,7 @@ def _too_weak(order: int) -> float:
     return max(_WEAK, _MARGIN * ratio)
 
 
-def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotProgram:
+def closing_program(model: Mechanism, longest: int | None = LONGEST) -> RobotProgram:
     """Program of a step that closes loops.
 
     It reads the positions of all joints of the tree, and in the next row of its motion changes of
@@ -128,7 +120,7 @@ def closing_program(model: RobotModel, longest: int | None = LONGEST) -> RobotPr
     return _program(recorder, bodies, 2, NO_ARRAY, Part('change', size, True))
 
 
-def completing_program(model: RobotModel, K: int) -> RobotProgram:
+def completing_program(model: Mechanism, K: int) -> RobotProgram:
     """Program of the motion of all joints of the tree.
 
     It reads this motion, K rows, at positions where the loops are closed; of the dependent joints
@@ -151,7 +143,7 @@ def completing_program(model: RobotModel, K: int) -> RobotProgram:
 
 
 def closed_effort_program(
-    model: RobotModel,
+    model: Mechanism,
     order: int,
     wrenches: Sequence[Attachment] = (),
     longest: int | None = LONGEST,
@@ -180,16 +172,14 @@ def closed_effort_program(
     recorder = Recorder(longest)
     assert model.closure is not None
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
-    bodies = ClosedBodies(recorder, model, wrenches, given)
+    bodies = ClosedBodies(recorder, model)
     motion = motion_inputs(recorder, bodies.tree, order + 3)
     rows = bodies.rows(motion)
     factors = bodies.factors(rows, _too_weak(order))
     whole = bodies.complete(motion, rows, factors)
-    of_tree, _ = bodies.rigid.efforts(whole, order)
-    friction: RecordedFriction | None = None
-    with suppress(ModelError):
-        friction = RecordedFriction(recorder, bodies.tree)
-        friction.add_to(of_tree, whole)
+    rigid = bodies.rigid(whole)
+    of_tree, _ = rigid.efforts(rigid.loads(wrenches, given))
+    friction = recorded_friction(bodies.tree, of_tree, whole)
     efforts = bodies.of_motors(of_tree, whole, rows, factors)
     recorder.outputs('effort', [value for row in efforts for value in row])
     size = (order + 1) * len(bodies.independent)
@@ -209,18 +199,16 @@ def _program(
     orders: int,
     middle: Part,
     result: Part,
-    friction: RecordedFriction | None = None,
+    friction: bool = False,
 ) -> RobotProgram:
     """Program of the tree with what has been recorded."""
-    arguments = friction.arguments() if friction else StraightLineProgram((), ())
     return RobotProgram(
         recorder.program(),
-        range(bodies.tree.n_bodies),
+        bodies.tree.n_joints,
         orders,
         middle,
         result,
-        arguments,
-        friction=friction is not None or not bodies.tree.friction,
+        friction or not bodies.tree.friction,
     )
 
 
@@ -251,8 +239,6 @@ class ClosedBodies:
     recorder : Recorder
     model : RobotModel
         With closed loops.
-    wrenches, given
-        As in `RigidBodies`, on links of the tree.
 
     Raises
     ------
@@ -263,9 +249,7 @@ class ClosedBodies:
     def __init__(
         self,
         recorder: Recorder,
-        model: RobotModel,
-        wrenches: Sequence[Attachment] = (),
-        given: Sequence[Number] = (),
+        model: Mechanism,
     ) -> None:
         closure = model.closure
         assert closure is not None
@@ -282,7 +266,7 @@ class ClosedBodies:
                 'loops. Leave out what they have twice, or make a hinge of them a ball.'
             )
         self.recorder, self.tree, self._start = recorder, closure.tree, closure.start
-        self.rigid = RigidBodies(recorder, self.tree, wrenches, given, placed=True)
+        self._frames = frames_of(self.tree)
         self.independent = [int(j) for j in closure.independent]
         self.dependent = [int(j) for j in closure.dependent]
         kept, first = {int(row) for row in closure.rows}, 0
@@ -292,6 +276,10 @@ class ClosedBodies:
             self._held.append(self._with_rows(loop, rows))
             first += len(loop.rows)
         self._couplings = [c for k, c in enumerate(closure.couplings, first) if k in kept]
+
+    def rigid(self, motion: Rows) -> RigidBodies:
+        """Bodies of the tree in a motion."""
+        return RigidBodies(self.tree, self._frames, motion)
 
     def _with_rows(self, loop: Loop, rows: Sequence[Array]) -> _Held:
         a, b = (
@@ -307,7 +295,7 @@ class ClosedBodies:
         return _Held(loop, a, b, parts, signs)
 
     def _side(self, link: str, pose: Array) -> _Side:
-        frames, place = self.rigid.frames, self.tree.link(link)
+        frames, place = self._frames, self.tree.link(link)
         own = frames.base if place.body == BASE else frames.poses[place.body]
         inside = se3.inverse(own) @ place.pose @ pose
         x, y, z = (vector(without_rounding(row, 1.0)) for row in inside[:3, :3])
@@ -326,7 +314,7 @@ class ClosedBodies:
 
     def rows(self, motion: Rows) -> Rows:
         """Rows that are kept, an entry for each joint of the tree, at some positions."""
-        tree, joints, places = self.tree, self.rigid.frames.joints, self._places(motion)
+        tree, joints, places = self.tree, self._frames.joints, self._places(motion)
         arms = {}
         for i in range(tree.n_bodies):
             (_, _, x), (_, _, y), (_, _, z) = places[i].axes
@@ -392,15 +380,11 @@ class ClosedBodies:
         size = len(square)
         recorder = self.recorder.apart()
         recorder.outputs('row', [value for row in square for value in row])
-        tree, start = self.tree, np.asarray(self._start)
-        angle = start[tree.coordinate] * tree.multiplier + tree.offset
         arrays = {
-            'motion': start[:, None],
-            'sine': np.sin(angle)[:, None],
-            'cosine': np.cos(angle)[:, None],
+            'motion': np.asarray(self._start)[:, None],
             'row': np.zeros((size * size, 1)),
         }
-        run(recorder.program(), arrays)
+        Steps(recorder.program()).run(arrays)
         return Factors(self.recorder, square, arrays['row'].reshape(size, size), weak)
 
     # --- Motion and loads -----------------------------------------------------------------------
@@ -483,9 +467,8 @@ class ClosedBodies:
             on_b = Load(*(_turned(back, w_b, v, order + 1, -1.0) for v in (n, f)))
             on_a = Load(scaled(-1.0, n), scaled(-1.0, f))
             for side, load in ((held.a, on_a), (held.b, on_b)):
-                load = formulation.load_about_origin(load, side.origin)
-                loads[side.body] = formulation.sum_loads(loads[side.body], load)
-        efforts = self.rigid.of_loads(whole, order, loads)
+                loads[side.body] = loads[side.body] + load.moved(side.origin)
+        efforts, _ = self.rigid(whole[: order + 3]).efforts(loads, armature=False)
         self._add_couplings(efforts, [row[first:] for row in carried], whole)
         return efforts
 
@@ -504,16 +487,16 @@ class ClosedBodies:
                 for row, value in zip(efforts, following):
                     row[j] = row[j] - value
 
-    def _places(self, motion: Rows) -> dict[int, Place]:
+    def _places(self, motion: Rows) -> dict[int, Pose]:
         """Places of all bodies, without derivatives."""
         rest: Rows = [[0.0] * len(motion[0])] * 2
         still = [motion[0], *rest]
-        places = self.rigid.outwards(still, 0).places
-        return {i: Place(place.axes, of_order(place.p, 0)) for i, place in places.items()}
+        places = self.rigid(still).poses
+        return {i: Pose(place.axes, of_order(place.p, 0)) for i, place in places.items()}
 
     def _motions(self, whole: Rows) -> dict[int, BodyMotion]:
         """Motions of all bodies, with as many derivatives as there are rows."""
-        return self.rigid.outwards(whole, len(whole) - 3).relative
+        return self.rigid(whole).relative
 
 
 def _slope(polynomial: Sequence[float], x: Any) -> Any:
@@ -548,13 +531,13 @@ def _weighted(weights: Sequence[Jet], vectors: Sequence[Vector]) -> Vector:
     return total
 
 
-def _to_base(place: Place, v: Vector) -> Vector:
+def _to_base(place: Pose, v: Vector) -> Vector:
     """Vector in the axes of the base, from its components in those of a body."""
     x, y, z = (dot(axis, v) for axis in place.axes)
     return (x, y, z)
 
 
-def _rotation(a: Place, b: Place) -> Matrix:
+def _rotation(a: Pose, b: Pose) -> Matrix:
     """Rotation from the axes of a body B to those of a body A."""
     R = outer(a.axes[0], b.axes[0])
     for k in (1, 2):

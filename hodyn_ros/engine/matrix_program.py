@@ -22,16 +22,14 @@ with Theta = trace(J) 1 - J:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from hodyn_ros.engine import formulation
-from hodyn_ros.engine.formulation import (
+from hodyn_ros.engine import walker
+from hodyn_ros.engine.bodies import (
     Body,
     JointFrame,
     JointMotion,
     Load,
-    Turn,
-    twist_of_child,
 )
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
@@ -44,9 +42,7 @@ from hodyn_ros.engine.program import (
     Recorder,
     RobotProgram,
 )
-from hodyn_ros.engine.robot_program import joint_motion
 from hodyn_ros.engine.vectors import (
-    AXIS,
     ZERO,
     Matrix,
     Number,
@@ -70,15 +66,12 @@ from hodyn_ros.engine.vectors import (
     transposed,
 )
 from hodyn_ros.lie.jets import derivative, derivatives
-from hodyn_ros.model.assembly import BASE
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.mechanism import BASE, Mechanism
 
 Screw = tuple[Vector, Vector]
 
 
-def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
+def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
 
     Parameters
@@ -111,11 +104,11 @@ def term_program(model: RobotModel, name: str, K: int) -> RobotProgram:
     series = [derivatives(value, orders) for value in values]
     recorder.outputs('term', [value for order in zip(*series) for value in order])
     result = Part('term', orders * len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def _mass_matrix(
-    model: RobotModel, frames: Frames, recorder: Recorder, orders: int
+    model: Mechanism, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
     """Entries of the mass matrix, row by row, with so many orders."""
     motions = joint_motions(recorder, model, frames, orders)
@@ -124,7 +117,7 @@ def _mass_matrix(
     for i, motion in enumerate(motions):
         moving = momentum_of_joint(motion.joint, carried[i])
         for j, load in handed_on(model, motions, i, moving):
-            value = formulation.effort(motions[j].joint, load)
+            value = motions[j].effort(load)
             entries.add(j, i, value)
             if i != j:
                 entries.add(i, j, value)
@@ -133,7 +126,7 @@ def _mass_matrix(
 
 
 def mass_rows(
-    model: RobotModel, frames: Frames, recorder: Recorder, floating: bool
+    model: Mechanism, frames: Frames, recorder: Recorder, floating: bool
 ) -> list[list[Number]]:
     """Rows of the mass matrix at one moment.
 
@@ -174,7 +167,7 @@ def mass_rows(
 
 
 def _coriolis_matrix(
-    model: RobotModel, recorder: Recorder, orders: int, skew_symmetric: bool
+    model: Mechanism, recorder: Recorder, orders: int, skew_symmetric: bool
 ) -> list[Number]:
     """Entries of a Coriolis matrix, row by row, with so many orders."""
     # Masses stay with their bodies, on which this matrix depends.
@@ -183,27 +176,26 @@ def _coriolis_matrix(
     twists: list[Screw] = []
     for motion, p in zip(motions, model.parent):
         w, v = (ZERO, ZERO) if p == BASE else twists[p]
-        twists.append(twist_of_child(motion, w, v))
+        twists.append(motion.twist_outward(w, v))
     motions = [motion.first(orders - 1) for motion in motions]
     carried = composites(model, motions, exact.bodies)
     flows = [flow_of_body(body, *twist) for body, twist in zip(exact.bodies, twists)]
     for i, p in from_the_ends(model):
-        joint, q, turn = motions[i]
-        flow = flow_in_parent(joint, turn, q, flows[i])
+        flow = flow_in_parent(motions[i], flows[i])
         flows[p] = sum_flows(flows[p], flow)
     entries = Entries(model)
-    screws = [screw_of(motion.joint) for motion in motions]
+    screws = [motion.screw for motion in motions]
     rates = [bracket(twist, screw) for twist, screw in zip(twists, screws)]
     for i in range(model.n_bodies):
         flow, screw = flows[i], screws[i]
         column = flow_load(flow, *screw)
         row = transposed_flow_load(flow, *screw)
         if not skew_symmetric:
-            column = row = formulation.sum_loads(column, row)
-        column = formulation.sum_loads(column, momentum(carried[i], *rates[i]))
+            column = row = column + row
+        column = column + momentum(carried[i], *rates[i])
         moving = momentum_of_joint(motions[i].joint, carried[i])
         for j, load in handed_on(model, motions, i, column):
-            entries.add(j, i, formulation.effort(motions[j].joint, load))
+            entries.add(j, i, motions[j].effort(load))
         for first, by in ((row, screws), (moving, rates)):
             for j, load in handed_on(model, motions, i, first):
                 if i != j:
@@ -212,22 +204,22 @@ def _coriolis_matrix(
 
 
 def _weight(
-    model: RobotModel, frames: Frames, recorder: Recorder, orders: int
+    model: Mechanism, frames: Frames, recorder: Recorder, orders: int
 ) -> list[Number]:
     """Efforts that hold the robot against gravity."""
     motions = joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
     for motion, p in zip(motions, model.parent):
         parent = scaled(-1.0, vector(frames.gravity)) if p == BASE else up[p]
-        up.append(formulation.to_child(motion.joint, motion.turn, parent))
+        up.append(motion.to_child(parent))
     moments = [(body.mass, body.h) for body in frames.bodies]
     for i, p in from_the_ends(model):
-        joint, q, turn = motions[i]
         mass, h = moments[i]
-        h = first_moment_in_parent(joint, turn, q, mass, h)
+        h = first_moment_in_parent(motions[i], mass, h)
         moments[p] = (moments[p][0] + mass, plus(moments[p][1], h))
     efforts: list[Number] = [0.0] * model.n_joints
-    for i, ((joint, _, _), (mass, h), a) in enumerate(zip(motions, moments, up)):
+    for i, (motion, (mass, h), a) in enumerate(zip(motions, moments, up)):
+        joint = motion.joint
         value = joint.turn * (h[0] * a[1] - h[1] * a[0]) + joint.slide * (mass * a[2])
         j = int(model.coordinate[i])
         efforts[j] = efforts[j] + float(model.multiplier[i]) * value
@@ -243,7 +235,7 @@ class Entries:
         Row by row, n^2 of them.
     """
 
-    def __init__(self, model: RobotModel) -> None:
+    def __init__(self, model: Mechanism) -> None:
         self._model = model
         self.values: list[Number] = [0.0] * model.n_joints**2
 
@@ -256,16 +248,15 @@ class Entries:
 
 
 def joint_motions(
-    recorder: Recorder, model: RobotModel, frames: Frames, orders: int
+    recorder: Recorder, model: Mechanism, frames: Frames, orders: int
 ) -> list[JointMotion]:
     """Motions of the joints of all bodies; orders is the number of derivatives, from 0 on."""
-    return [
-        joint_motion(recorder, model, joint, i, i, orders)
-        for i, joint in enumerate(frames.joints)
-    ]
+    return walker.joint_motions(
+        model, frames, walker.motion_inputs(recorder, model, orders)
+    )
 
 
-def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, int]]:
+def from_the_ends(model: Mechanism, to_base: bool = False) -> list[tuple[int, int]]:
     """Bodies and their parents, from the ends of the tree on: those behind another body.
 
     If so asked, those on the base, whose parent is `BASE`, are there, too.
@@ -275,7 +266,7 @@ def from_the_ends(model: RobotModel, to_base: bool = False) -> list[tuple[int, i
 
 
 def composites(
-    model: RobotModel, motions: list[JointMotion], bodies: list[Body]
+    model: Mechanism, motions: list[JointMotion], bodies: list[Body]
 ) -> list[Body]:
     """Bodies that each joint carries as one, in the frame of its body.
 
@@ -288,14 +279,13 @@ def composites(
     """
     carried = list(bodies)
     for i, p in from_the_ends(model, len(bodies) > model.n_bodies):
-        joint, q, turn = motions[i]
-        body = body_in_parent(joint, turn, q, carried[i])
+        body = body_in_parent(motions[i], carried[i])
         carried[p] = sum_bodies(carried[p], body)
     return carried
 
 
 def handed_on(
-    model: RobotModel, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
+    model: Mechanism, motions: list[JointMotion], i: int, load: Load, to_base: bool = False
 ) -> Iterator[tuple[int, Load]]:
     """Load on body i, seen in the frame of every body on the way to the base, this one included.
 
@@ -320,14 +310,8 @@ def handed_on(
         p = int(model.parent[i])
         if i == BASE or p == BASE and not to_base:
             return
-        joint, q, turn = motions[i]
-        load = formulation.backward(joint, turn, q, load)
+        load = motions[i].inward(load)
         i = p
-
-
-def screw_of(joint: JointFrame) -> Screw:
-    """Twist of the joint with the rate 1."""
-    return scaled(joint.turn, AXIS), scaled(joint.slide, AXIS)
 
 
 def bracket(V: Screw, S: Screw) -> Screw:
@@ -361,22 +345,20 @@ def sum_bodies(x: Body, y: Body) -> Body:
     return Body(x.mass + y.mass, plus(x.h, y.h), J)
 
 
-def body_in_parent(joint: JointFrame, turn: Turn, q: Number, body: Body) -> Body:
+def body_in_parent(motion: JointMotion, body: Body) -> Body:
     """Moments of a body about the origin of its parent's frame, in that frame's axes."""
-    if formulation.slides(joint):
-        body = _shifted_body(body, scaled(joint.slide * q, AXIS))
-    h = formulation.to_parent(joint, turn, body.h)
-    J = symmetric(formulation.matrix_in_parent(joint, turn, full_matrix(body.J)))
-    return _shifted_body(Body(body.mass, h, J), joint.d)
+    if motion.slides:
+        body = _shifted_body(body, motion.slide)
+    h = motion.to_parent(body.h)
+    J = symmetric(motion.matrix_to_parent(full_matrix(body.J)))
+    return _shifted_body(Body(body.mass, h, J), motion.joint.d)
 
 
-def first_moment_in_parent(
-    joint: JointFrame, turn: Turn, q: Number, mass: Number, h: Vector
-) -> Vector:
+def first_moment_in_parent(motion: JointMotion, mass: Number, h: Vector) -> Vector:
     """First moment alone, as `body_in_parent` computes it."""
-    if formulation.slides(joint):
-        h = plus_scaled(h, mass * (joint.slide * q), AXIS)
-    return plus_scaled(formulation.to_parent(joint, turn, h), mass, joint.d)
+    if motion.slides:
+        h = plus_scaled(h, mass, motion.slide)
+    return plus_scaled(motion.to_parent(h), mass, motion.joint.d)
 
 
 def momentum(body: Body, e: Vector, u: Vector) -> Load:
@@ -430,17 +412,17 @@ def sum_flows(x: Flow, y: Flow) -> Flow:
     )
 
 
-def flow_in_parent(joint: JointFrame, turn: Turn, q: Number, flow: Flow) -> Flow:
+def flow_in_parent(motion: JointMotion, flow: Flow) -> Flow:
     """Sums for the frame of the parent; see `body_in_parent`."""
-    if formulation.slides(joint):
-        flow = _shifted_flow(flow, scaled(joint.slide * q, AXIS))
+    if motion.slides:
+        flow = _shifted_flow(flow, motion.slide)
     flow = Flow(
-        formulation.to_parent(joint, turn, flow.a),
-        formulation.to_parent(joint, turn, flow.b),
-        formulation.matrix_in_parent(joint, turn, flow.H),
-        formulation.matrix_in_parent(joint, turn, flow.E),
+        motion.to_parent(flow.a),
+        motion.to_parent(flow.b),
+        motion.matrix_to_parent(flow.H),
+        motion.matrix_to_parent(flow.E),
     )
-    return _shifted_flow(flow, joint.d)
+    return _shifted_flow(flow, motion.joint.d)
 
 
 def flow_load(flow: Flow, e: Vector, u: Vector) -> Load:

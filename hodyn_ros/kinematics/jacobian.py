@@ -8,8 +8,6 @@ of the body, joint i turns the link with R_i e and moves a point p of it with R_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -31,14 +29,12 @@ from hodyn_ros.kinematics.poses import (
     transpose,
 )
 from hodyn_ros.lie import Jet
+from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import EXPRESSIONS
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 
 def jacobian(
-    model: RobotModel,
+    model: Mechanism,
     motion: ArrayLike,
     link: str | None = None,
     expressed_in: str = 'body',
@@ -90,7 +86,7 @@ def jacobian(
 
 
 def pose_and_jacobian(
-    model: RobotModel, link: str, motion: Array, expressed_in: str
+    model: Mechanism, link: str, motion: Array, expressed_in: str
 ) -> tuple[Array, Jet]:
     """Pose of a link in the base link, and its Jacobian with time derivatives.
 

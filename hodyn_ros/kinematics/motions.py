@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +16,11 @@ from hodyn_ros.checks import (
     first_not_finite,
 )
 from hodyn_ros.errors import HodynError, ModelError, MotionError
+from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import EXPRESSIONS, listed
 
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
-
-def motion_array(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
+def motion_array(model: Mechanism, motion: ArrayLike, lowest_K: int = 3) -> NDArray[Any]:
     """Motion as an array of real numbers, of whatever type it has.
 
     Parameters
@@ -89,7 +87,7 @@ def stacked(K: int = 3) -> str:
     return f'np.stack([{", ".join("qva"[:K])}], axis=-2)'
 
 
-def link_or_tip(model: RobotModel, link: str | None) -> str:
+def link_or_tip(model: Mechanism, link: str | None) -> str:
     """Name of the link that is meant, by default the tip of the chain.
 
     Raises
@@ -106,7 +104,7 @@ def link_or_tip(model: RobotModel, link: str | None) -> str:
     return link
 
 
-def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> Array:
+def checked_motion(model: Mechanism, motion: ArrayLike, lowest_K: int = 3) -> Array:
     """Motion as a float64 array of finite values.
 
     Parameters
@@ -127,7 +125,7 @@ def checked_motion(model: RobotModel, motion: ArrayLike, lowest_K: int = 3) -> A
 
 
 def refuse_not_finite(
-    model: RobotModel, motion: Array, batch: tuple[int, ...] | None = None, first: int = 0
+    model: Mechanism, motion: Array, batch: tuple[int, ...] | None = None, first: int = 0
 ) -> None:
     """Refuse a motion (..., K, n) that holds NaN or infinite values.
 
@@ -214,7 +212,7 @@ def overflow(motion: Array) -> MotionError:
     )
 
 
-def body_coordinates(model: RobotModel, motion: Array) -> Array:
+def body_coordinates(model: Mechanism, motion: Array) -> Array:
     """Joint motion of every body (..., K, n_bodies) from that of the independent joints.
 
     A mimic joint q_m = a q_j + b has q_m^(k) = a q_j^(k).
@@ -230,7 +228,7 @@ def body_coordinates(model: RobotModel, motion: Array) -> Array:
     return coordinates
 
 
-def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
+def independent_efforts(model: Mechanism, body_efforts: Array) -> Array:
     """Efforts of the independent joints (..., n) from those of all bodies' joints.
 
     The effort of a mimic joint adds to the joint that it follows, times its multiplier.
@@ -239,7 +237,7 @@ def independent_efforts(model: RobotModel, body_efforts: Array) -> Array:
     return efforts
 
 
-def selection_of(model: RobotModel) -> Array:
+def selection_of(model: Mechanism) -> Array:
     """Matrix (n_bodies, n) that maps velocities of the independent joints to those of all bodies.
 
     Constant: row i has the multiplier of body i in the column of the joint that moves it.

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import matmul
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hodyn_ros.lie import Jet, jets, so3
-from hodyn_ros.model.assembly import BASE
+from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.typing import Array
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 # Numbers in the largest array for all samples that are computed together.
 _NUMBERS_IN_BLOCK = 2**18
 
 
-def poses_in_parents(model: RobotModel, q: Jet) -> Jet:
+def poses_in_parents(model: Mechanism, q: Jet) -> Jet:
     """Poses of all bodies in their parents, B exp(X q).
 
     Parameters
@@ -42,7 +39,7 @@ def poses_in_parents(model: RobotModel, q: Jet) -> Jet:
     return Jet.along(poses.reshape(*poses.shape[:-1], 4, 4).swapaxes(-1, -2), 2)
 
 
-def poses_in_base(model: RobotModel, q: Jet, bodies: Sequence[int] | None = None) -> Jet:
+def poses_in_base(model: Mechanism, q: Jet, bodies: Sequence[int] | None = None) -> Jet:
     """Poses of bodies in the base, as `poses_in_parents`.
 
     Source: local product of exponentials, Kumar and Mueller 2021, section II-A: C_i = C_p(i) B_i
@@ -63,7 +60,6 @@ def poses_in_base(model: RobotModel, q: Jet, bodies: Sequence[int] | None = None
     rule, binomials = np.zeros((N, n, K, K, terms)), jets.binomials(K)
     for j in range(K):
         np.multiply(functions[:, :, : K - j], binomials[j:, j, None], out=rule[:, :, j:, j])
-    rule = rule.reshape(N, n, K, K * terms)
     matrices = model.kept(_joint_matrices).reshape(-1, 4 * terms, 4)
     at_rest = np.zeros((1, K, 4, 4))
     at_rest[:, 0] = np.eye(4)
@@ -72,12 +68,13 @@ def poses_in_base(model: RobotModel, q: Jet, bodies: Sequence[int] | None = None
     for slot, i in enumerate(bodies):
         images = matrices[i] @ poses[int(model.parent[i])]
         images = images.reshape(len(images), K * terms, 16)
-        np.matmul(rule[:, slot], images, out=results[slot].reshape(N, K, 16))
+        of_body = rule[:, slot].reshape(N, K, K * terms)
+        np.matmul(of_body, images, out=results[slot].reshape(N, K, 16))
         poses[i] = results[slot]
     return Jet(results.transpose(2, 1, 0, 4, 3))
 
 
-def link_poses(model: RobotModel, link: str, q: Jet) -> Jet:
+def link_poses(model: Mechanism, link: str, q: Jet) -> Jet:
     """Poses of a link in the base, shape (N, 4, 4), from those of its bodies as above."""
     frame, path = model.link(link).pose, bodies_to(model, link)
     if not path:
@@ -86,7 +83,7 @@ def link_poses(model: RobotModel, link: str, q: Jet) -> Jet:
     return part(poses_in_base(model, q, path), np.s_[:, -1]) @ frame
 
 
-def bodies_to(model: RobotModel, link: str) -> list[int]:
+def bodies_to(model: Mechanism, link: str) -> list[int]:
     """Indices of the bodies from the base to a link, outwards; none for links of the base."""
     path: list[int] = []
     body = model.link(link).body
@@ -166,7 +163,7 @@ def _joint_functions(q: Jet) -> Array:
     return np.concatenate([one, functions], axis=-1)
 
 
-def _joint_matrices(model: RobotModel) -> Array:
+def _joint_matrices(model: Mechanism) -> Array:
     """Constant matrices (n_bodies, 4, 4, 4) of B exp(X q), transposed, of `_joint_functions`.
 
     With the axis e, a point x on it and the pitch h of a joint screw, exp(X q) has the rotation

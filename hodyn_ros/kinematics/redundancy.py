@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,10 +27,8 @@ from hodyn_ros.kinematics.jacobian import pose_and_jacobian
 from hodyn_ros.kinematics.poses import bodies_to
 from hodyn_ros.lie import Jet, jets
 from hodyn_ros.lie.so3 import cross
+from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
-
-if TYPE_CHECKING:
-    from hodyn_ros.model.robot import RobotModel
 
 TASK_ROWS = ('rx', 'ry', 'rz', 'x', 'y', 'z')
 """Rows of the hybrid twist: rotation about and translation along the axes of the base link."""
@@ -112,7 +110,7 @@ class LeastNorm:
     rate: ArrayLike = 0.0
 
 
-def _some_positions(model: RobotModel) -> Array:
+def _some_positions(model: Mechanism) -> Array:
     """Positions (4, n) that are in no way special [rad] or [m], of loops near their start."""
     rng = np.random.default_rng(0)
     if model.closure is None:
@@ -121,14 +119,14 @@ def _some_positions(model: RobotModel) -> Array:
     return within_reach(model, start + rng.uniform(-0.1, 0.1, (4, model.n_joints)))
 
 
-def _reach(model: RobotModel, link: str) -> float:
+def _reach(model: Mechanism, link: str) -> float:
     """Sum of the distances [m] between successive joints up to a link, 1 if it is zero."""
     tree = model if model.closure is None else model.closure.tree
     offsets = [*tree.B[bodies_to(tree, link), :3, 3], tree.link(link).pose[:3, 3]]
     return float(sum(np.linalg.norm(offset) for offset in offsets)) or 1.0
 
 
-def _full_turns(model: RobotModel, link: str) -> NDArray[np.bool_]:
+def _full_turns(model: Mechanism, link: str) -> NDArray[np.bool_]:
     """Joints (n,) of which a full turn changes nothing for a link.
 
     There are none with closed loops: these may be on another branch after a full turn.
@@ -151,7 +149,7 @@ class TaskSystem(NamedTuple):
     joint is multiplied by it, so that singular values do not depend on the unit of length.
     """
 
-    model: RobotModel
+    model: Mechanism
     link: str
     rows: NDArray[np.intp]  # the m rows of the hybrid twist that are prescribed
     # The u joints to solve for; others do not move the link and stay.
@@ -165,7 +163,7 @@ class TaskSystem(NamedTuple):
     @classmethod
     def of(
         cls,
-        model: RobotModel,
+        model: Mechanism,
         link: str,
         task: Sequence[str],
         joint_tasks: Sequence[JointTask],

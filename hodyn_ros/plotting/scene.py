@@ -22,8 +22,10 @@ from hodyn_ros.kinematics.closed_loops import opened
 from hodyn_ros.kinematics.motions import body_coordinates
 from hodyn_ros.kinematics.poses import poses_in_base
 from hodyn_ros.lie import Jet, se3
-from hodyn_ros.model.limits import MotionLimits, motion_limits
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.limits import MotionLimits
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
+from hodyn_ros.model.violations import motion_limits
 from hodyn_ros.model.visuals import Visual, read_visuals
 from hodyn_ros.plotting.series import (
     Series,

@@ -22,9 +22,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.lie import leibniz, se3
-from hodyn_ros.lie.jets import Jet, sine_cosine
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.lie import Jet, jets, se3
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 
@@ -41,10 +41,11 @@ def body_efforts(
     for i, p in enumerate(model.parent):
         V = transforms.to_body(i, base if p == BASE else twists[p])
         twists.append(V + coordinates[:, 1:, i, None] * model.X[i])
-    # All bodies at once: N^(m) = Pi^(m+1) - sum_j binomial(m, j) ad_{V^(j)}^T Pi^(m-j), Pi = M V.
+    # Of all bodies at once dPi/dt - ad_V^T Pi with the momentum Pi = M V, eq. (13).
     V = np.stack(twists, axis=1)
-    Pi = V @ model.M_body
-    inertial = Pi[:, :, 1:] - leibniz.bilinear(se3.coadjoint, V, Pi, K - 2)
+    Pi = Jet.along((V @ model.M_body)[..., None], 2)
+    ad_transposed = Jet(np.swapaxes(se3.ad(V[:, :, k]), -1, -2) for k in range(K - 2))
+    inertial = (Pi.rate() - ad_transposed @ Pi).array(2)[..., 0]
     wrenches = [
         inertial[:, i] + applied[i] if i in applied else inertial[:, i]
         for i in range(n_bodies)
@@ -77,7 +78,7 @@ class JointTransforms:
         series = np.swapaxes(coordinates, -1, -2)
         N, n_bodies, self.K = series.shape
         q = Jet.along(coordinates, 1)
-        sine, cosine = sine_cosine(q)
+        sine, cosine = jets.sine_cosine(q)
         turns, self._to_body, self._to_parent = _constants(model)
         self._terms = self._to_body.shape[-1] // 6
         f = np.zeros((N, n_bodies, self.K, self._terms))
@@ -91,7 +92,7 @@ class JointTransforms:
             f[..., 4] = (q * sine).array(-1)
         # [N, body, m, j, b] = binomial(m, j) f_b^(m-j), flattened over (j, b).
         self._series = (
-            f[..., np.maximum(m - j, 0), :] * leibniz.binomials(self.K)[..., None]
+            f[..., np.maximum(m - j, 0), :] * jets.binomials(self.K)[..., None]
         ).reshape(N, n_bodies, self.K, self._terms * self.K)
 
     def to_body(self, i: int, V: Array) -> Array:

@@ -22,7 +22,8 @@ from hodyn_ros.kinematics.poses import (
     transpose,
 )
 from hodyn_ros.lie import Jet, jets, se3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from hodyn_ros.kinematics.poses import poses_in_parents, rotations_and_origins, transpose
 from hodyn_ros.lie import Jet, so3
-from hodyn_ros.model.robot import BASE, RobotModel
+from hodyn_ros.model.mechanism import BASE
+from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
 
