@@ -17,10 +17,8 @@ from hodyn_ros.engine.bodies import (
     base_motion,
     body_motion,
     load_of,
-    of_order,
-    rate,
 )
-from hodyn_ros.engine.frames import Frames, frames, frames_of, vector, without_rounding
+from hodyn_ros.engine.frames import Frames, frames, frames_of, rotation, vector
 from hodyn_ros.engine.frames import position as frame_position
 from hodyn_ros.engine.program import (
     Attachment,
@@ -32,12 +30,6 @@ from hodyn_ros.engine.vectors import (
     Matrix,
     Number,
     Vector,
-    cross,
-    plus,
-    plus_cross,
-    product,
-    scaled,
-    transposed,
 )
 from hodyn_ros.engine.walker import (
     BodyOfTree,
@@ -122,8 +114,8 @@ def moving_base_program(
         'base', size + 3 + 6 * (order + 1) * len(wrenches)
     )
     w, v = load_of(given[:size])
-    x, y, z = given[size : size + 3]
-    a = plus(rate(v), apparent_acceleration(w, v, (x, y, z)))
+    up = Vector(*given[size : size + 3])
+    a = v.rate() + apparent_acceleration(w, v, up)
     bodies = RigidBodies(model, frames(model, from_link=True), motion, body_motion(w, a))
     efforts, load = bodies.efforts(bodies.loads(wrenches, given[size + 3 :]))
     results: list[Number] = []
@@ -150,8 +142,8 @@ def apparent_acceleration(w: Vector, v: Vector, up: Vector) -> Vector:
     up : Vector
         -g now; it turns by up' = up x w.
     """
-    x, y, z = turned(up, lambda k, up: cross(up, of_order(w, k)), len(w[0]))
-    return plus_cross((x, y, z), w, v)
+    turning = turned(up, lambda k, up: Vector(*up).cross(w.order(k)), len(w.x))
+    return Vector(*turning) + w.cross(v)
 
 
 class RigidBodies:
@@ -184,7 +176,7 @@ class RigidBodies:
     ) -> None:
         self._model, self.frames, self._moves = model, frames, base is not None
         self.joints, self.order = joint_motions(model, frames, motion), len(motion) - 3
-        up = scaled(-1.0, vector(frames.gravity))
+        up = -vector(frames.gravity)
         self._rest = base_motion(up, self.order)
         self.motions = self._outward(base or self._rest)
 
@@ -200,11 +192,11 @@ class RigidBodies:
     def poses(self) -> dict[int, Pose]:
         """Poses of the bodies and of the base."""
         joints = [joint.first(self.order + 1) for joint in self.joints]
-        x, y, z = (vector(axis) for axis in self.frames.base[:3, :3])
-        p = vector(self.frames.base[:3, :3].T @ self.frames.base[:3, 3])
+        R, p = self.frames.base[:3, :3], self.frames.base[:3, 3]
+        base = Pose(Matrix(*map(vector, R)), vector(R.T @ p))
         return outward(
             self._model,
-            Pose((x, y, z), p),
+            base,
             lambda i, parent: joints[i].pose_outward(parent),
         )
 
@@ -245,12 +237,11 @@ class RigidBodies:
 
         def from_base(v: Vector) -> Vector:
             # Components v in axes that turn: D v = the derivatives turned - w x v.
-            still = product(transposed(axes), v)
-            x, y, z = turned(still, lambda k, v: cross(v, of_order(w, k)))
-            return (x, y, z)
+            still = axes.T @ v
+            return Vector(*turned(still, lambda k, v: Vector(*v).cross(w.order(k))))
 
         # From the link's origin or the base's; the arm leads there from the body's.
-        arm = frame_position(pose) if wrench.expressed_in == 'hybrid' else scaled(-1.0, p)
+        arm = frame_position(pose) if wrench.expressed_in == 'hybrid' else -p
         return i, Load(from_base(load.n), from_base(load.f)).moved(arm)
 
     def efforts(self, loads: dict[int, Load], armature: bool = True) -> tuple[Rows, Load]:
@@ -287,9 +278,8 @@ def load_in_link_axes(load: Load, pose: Array) -> Load:
     pose : ndarray, shape (4, 4)
         Of the link in the body's frame.
     """
-    x, y, z = (vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3])
-    R = (x, y, z)
-    return Load(product(R, load.n), product(R, load.f)).moved(frame_position(pose))
+    R = rotation(pose)
+    return Load(R @ load.n, R @ load.f).moved(frame_position(pose))
 
 
 # --- Any tree ------------------------------------------------------------------------------------
@@ -337,7 +327,7 @@ def effort_loops(order: int, loaded: bool) -> Loops:
         return own, parent._replace(load=parent.load + joint.inward(own.load))
 
     v = vector_of_jets(count)
-    state = _State(vector_of_jets(count + 1), v, (v, v, v), Load(v, v), (0.0, 0.0))
+    state = _State(vector_of_jets(count + 1), v, Matrix(v, v, v), Load(v, v), (0.0, 0.0))
     sizes = (order + 3, 6 * count if loaded else 0, count)
     steps = [(False, forward), (True, backward)]
     return loops_of(steps, state, sizes, ('motion', 'wrench', 'effort'))

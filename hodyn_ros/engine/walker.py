@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.bodies import Body, JointFrame, JointMotion, of_order
+from hodyn_ros.engine.bodies import Body, JointFrame, JointMotion
 from hodyn_ros.engine.frames import Frames
 from hodyn_ros.engine.program import Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import ZERO, Number, Vector
@@ -130,7 +130,7 @@ def _of_kind(kind: int, values: Constants) -> Constants:
     if kind != GENERAL:
         joint = joint._replace(turn=1.0, still=0.0, slide=0.0)
         (x, y, _), (*J, _) = body.h, body.J
-        body, multiplier = Body(0.0, (x, y, 0.0), (*J, 0.0)), 1.0
+        body, multiplier = Body(0.0, Vector(x, y, 0.0), (*J, 0.0)), 1.0
     if kind == SIMPLE:
         joint = joint._replace(gamma=(1.0, 0.0))
     return Constants(joint, body, multiplier, offset, armature)
@@ -224,7 +224,7 @@ def loops_of(
         return {kind: body.program(*step(body)) for kind, body in bodies.items()}
 
     sweeps = [(backward, programs(step)) for backward, step in steps]
-    gravity = of_order(slots.a, 0)
+    gravity = slots.a.order(0)
     return Loops(sweeps, len(numbers(slots)), gravity, sizes, names)
 
 
@@ -248,7 +248,7 @@ def numbers(nest: Any) -> list[Any]:
 def vector_of_jets(count: int) -> Vector:
     """Zero with its derivatives, so many entries."""
     zero = Jet([0.0] * count)
-    return (zero, zero, zero)
+    return Vector(zero, zero, zero)
 
 
 def _slots_of(nest: Any) -> Any:
