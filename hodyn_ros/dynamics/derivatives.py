@@ -17,7 +17,7 @@ from hodyn_ros.engine.program import PARTIALS
 from hodyn_ros.engine.requests import Request
 from hodyn_ros.kinematics.arguments import Arguments, Batch
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
-from hodyn_ros.kinematics.joints import (
+from hodyn_ros.kinematics.motions import (
     checked_result,
 )
 from hodyn_ros.lie import Jet

@@ -28,7 +28,7 @@ from hodyn_ros.engine.program import FORWARD, SINGULAR
 from hodyn_ros.engine.requests import COMPILED_ROBOT, COMPILED_TREE, Request
 from hodyn_ros.errors import HodynError, JointNameError, ModelError, MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
-from hodyn_ros.kinematics.joints import motion_array, overflow
+from hodyn_ros.kinematics.motions import motion_array, overflow
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 

@@ -26,7 +26,7 @@ from hodyn_ros.kinematics.closed_loops import (
 )
 from hodyn_ros.kinematics.forward import LinkMotion
 from hodyn_ros.kinematics.inverse import InverseKinematicsSolution, inverse_kinematics
-from hodyn_ros.kinematics.joints import (
+from hodyn_ros.kinematics.motions import (
     body_coordinates,
     independent_efforts,
 )

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hodyn_ros.dynamics.formulations.closed_form import system_of
-from hodyn_ros.dynamics.formulations.tree import blocks
 from hodyn_ros.engine.engine import compute, quick
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -28,7 +27,8 @@ from hodyn_ros.engine.requests import Request
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import ClosedMotion
-from hodyn_ros.kinematics.joints import body_coordinates, selection_of, stacked
+from hodyn_ros.kinematics.motions import body_coordinates, selection_of, stacked
+from hodyn_ros.kinematics.poses import blocks
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array

@@ -28,10 +28,8 @@ from hodyn_ros.errors import ModelError, MotionError, WrenchError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, Loads
 from hodyn_ros.kinematics.closed_loops import through_tree
 from hodyn_ros.kinematics.forward import LinkMotion
-from hodyn_ros.kinematics.inverse import checked_link_motion, hybrid_from
-from hodyn_ros.kinematics.joints import motion_array
-from hodyn_ros.lie import leibniz
-from hodyn_ros.lie.so3 import cross
+from hodyn_ros.kinematics.motions import checked_link_motion, motion_array
+from hodyn_ros.kinematics.poses import poses_along, twists_of
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.typing import Array
 
@@ -269,14 +267,7 @@ def _body_twist(
         )
     R = pose[..., :3, :3]
     up = -(model.gravity @ R)[..., None, :]
-    if expressed_in == 'body':
-        return twist[..., :count, :], up
-    turned = hybrid_from(pose, twist, expressed_in)[..., :count, :]
-    omega = turned[..., :3] @ R
-    w = np.zeros_like(omega)
-    for k in range(count):
-        w[..., k, :] = leibniz.into_moving_frame(omega[..., : k + 1, :], -w, cross)[
-            ..., k, :
-        ]
-    v = leibniz.into_moving_frame(turned[..., 3:] @ R, -w, cross)
-    return np.concatenate([w, v], axis=-1), up
+    twist = twist[..., :count, :]
+    if expressed_in != 'body':
+        twist = twists_of(poses_along(pose, twist, expressed_in), 'body').array(-2)
+    return twist, up

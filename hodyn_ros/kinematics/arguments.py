@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine.program import Attachment
 from hodyn_ros.errors import HodynError, MotionError, WrenchError
-from hodyn_ros.kinematics.joints import motion_array, overflow, refuse_not_finite
+from hodyn_ros.kinematics.motions import motion_array, overflow, refuse_not_finite
 from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.typing import Array
 

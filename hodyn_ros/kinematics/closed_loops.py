@@ -18,7 +18,7 @@ from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.engine.engine import Engine, unavailable
 from hodyn_ros.engine.requests import CLOSING, COMPLETING, EFFORTS, Request
 from hodyn_ros.errors import ModelError, MotionError
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.lie import Jet
 from hodyn_ros.model.loops import (
     KINDS,

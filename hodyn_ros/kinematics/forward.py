@@ -13,7 +13,7 @@ from hodyn_ros.engine.requests import LINK, Request
 from hodyn_ros.errors import HodynError
 from hodyn_ros.kinematics.arguments import Arguments, Batch, is_finite
 from hodyn_ros.kinematics.closed_loops import opened
-from hodyn_ros.kinematics.joints import checked_motion, link_or_tip
+from hodyn_ros.kinematics.motions import checked_motion, link_or_tip
 from hodyn_ros.model.mechanism import BASE, Mechanism
 from hodyn_ros.names import EXPRESSIONS
 
