@@ -24,15 +24,9 @@ from hodyn_ros.engine.vectors import (
     Matrix,
     Number,
     Vector,
-    cross,
-    plus,
-    plus_cross,
-    plus_product,
-    plus_scaled,
-    product,
-    scaled,
+    matrix,
 )
-from hodyn_ros.lie.jets import Jet, constant, derivative, turned
+from hodyn_ros.lie.jets import Jet, constant, evaluate, turned
 
 Angle = tuple[Number, Number]
 """Cosine and sine of an angle."""
@@ -76,7 +70,7 @@ class Pose(NamedTuple):
     The position, seen from the base, has derivatives up to the order r, the axes have none.
     """
 
-    axes: tuple[Vector, Vector, Vector]
+    axes: Matrix
     p: Vector
 
 
@@ -88,11 +82,11 @@ class Load(NamedTuple):
 
     def __add__(self, other: Any) -> Load:
         """Sum of two loads."""
-        return Load(plus(self.n, other.n), plus(self.f, other.f))
+        return Load(self.n + other.n, self.f + other.f)
 
     def moved(self, arm: Vector) -> Load:
         """Load about an origin from which an arm leads to the present one."""
-        return Load(plus_cross(self.n, arm, self.f), self.f)
+        return Load(self.n + arm.cross(self.f), self.f)
 
 
 NO_LOAD = Load(ZERO, ZERO)
@@ -124,8 +118,8 @@ class Body(NamedTuple):
         (_, b, d), (e, _, g), (h, i, _) = motion.B
         # What is known of B need not be found from its entries again.
         (wxx, wyy, wzz), (_, _, wxy) = squares(motion.w)
-        x, y, z = cross(self.h, motion.a)
-        n = (
+        x, y, z = self.h.cross(motion.a)
+        n = Vector(
             x + (wzz - wyy) * yz + h * xy - e * xz + i * yy - g * zz,
             y + (wxx - wzz) * xz + b * yz - i * xy + d * zz - h * xx,
             z
@@ -133,9 +127,9 @@ class Body(NamedTuple):
             + g * xz
             - d * yz
             + wxy * (xx - yy)
-            + rate(motion.w)[2] * (xx + yy),
+            + motion.w.rate().z * (xx + yy),
         )
-        return Load(n, plus_scaled(product(motion.B, self.h), self.mass, motion.a))
+        return Load(n, motion.B @ self.h + motion.a * self.mass)
 
 
 class JointMotion(NamedTuple):
@@ -156,9 +150,10 @@ class JointMotion(NamedTuple):
     cosine: Number
 
     @classmethod
-    def at(cls, joint: JointFrame, q: Jet, sine: Number, cosine: Number) -> JointMotion:
-        """Motion of a joint at the position q, whose sine and cosine are given."""
-        c, s = joint.turn * cosine + joint.still, joint.turn * sine
+    def at(cls, joint: JointFrame, q: Jet) -> JointMotion:
+        """Motion of a joint at the position q."""
+        c = joint.turn * evaluate('cosine', q[0]) + joint.still
+        s = joint.turn * evaluate('sine', q[0])
         c_offset, s_offset = joint.offset
         sine, cosine = s * c_offset + c * s_offset, c * c_offset - s * s_offset
         return cls(joint, q, sine, cosine)
@@ -180,12 +175,12 @@ class JointMotion(NamedTuple):
     @property
     def slide(self) -> Vector:
         """Way along the axis, in the body's axes."""
-        return scaled(self.joint.slide * self.q, AXIS)
+        return Vector(0.0, 0.0, self.joint.slide * self.q)
 
     @property
     def screw(self) -> tuple[Vector, Vector]:
         """Twist of the joint with the rate 1, in the body's axes."""
-        return scaled(self.joint.turn, AXIS), scaled(self.joint.slide, AXIS)
+        return AXIS * self.joint.turn, AXIS * self.joint.slide
 
     # --- Components -----------------------------------------------------------------------------
 
@@ -212,8 +207,7 @@ class JointMotion(NamedTuple):
             values = (-shear, stretch, -yz, stretch, shear, xz, -zy, zx)
             return tuple(rate[k] * x for x in values)
 
-        xx, xy, xz, yx, yy, yz, zx, zy = turned(tuple(changing), rates, len(rate) + 1)
-        A = ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
+        A = matrix(*turned(tuple(changing), rates, len(rate) + 1), zz)
         A = _turned_about_x(A, *self.joint.alpha)
         return _turned_about_z(A, *self.joint.gamma)
 
@@ -235,7 +229,7 @@ class JointMotion(NamedTuple):
             return (x, -y) if direction < 0.0 else (-x, y)
 
         x, y = turned((x, y), rates, len(rate) + 1)
-        return (x, y, z)
+        return Vector(x, y, z)
 
     # --- Outwards -------------------------------------------------------------------------------
 
@@ -245,30 +239,33 @@ class JointMotion(NamedTuple):
         The position is used only by joints that slide.
         """
         w = self._before_turn(parent.w)
-        a = self._before_turn(plus_product(parent.a, parent.B, self.joint.d))
+        a = self._before_turn(parent.a + parent.B @ self.joint.d)
         if self.slides:
-            # The origin has moved by s along z: a + s B z + 2 ds w x z + d2s z.
-            s, B = self.joint.slide * self.q, acceleration_matrix(w)
-            a = plus_scaled(a, s, (B[0][2], B[1][2], B[2][2]))
-            a = plus_scaled(a, 2.0 * s.rate(), (w[1], -w[0], 0.0))
-            a = plus_scaled(a, s.rate().rate(), AXIS)
-        w = plus_scaled(self._turned(w, -1.0), self.rate, AXIS)
+            # The origin has moved by s along z: a + B s + 2 w x ds + d2s.
+            s = self.slide
+            a = (
+                a
+                + acceleration_matrix(w).T.z * s.z
+                + w.cross(s.rate() * 2.0)
+                + s.rate().rate()
+            )
+        w = self._turned(w, -1.0) + AXIS * self.rate
         return body_motion(w, self._turned(a, -1.0))
 
     def pose_outward(self, parent: Pose) -> Pose:
         """Pose of the body from that of its parent; q has derivatives up to the order r."""
-        x, y, z = (self.first(1).to_child(axis) for axis in parent.axes)
-        p = plus(self._before_turn(plus(parent.p, self.joint.d)), self.slide)
-        return Pose((x, y, z), self._turned(p, -1.0))
+        axes = Matrix(*map(self.first(1).to_child, parent.axes))
+        p = self._before_turn(parent.p + self.joint.d) + self.slide
+        return Pose(axes, self._turned(p, -1.0))
 
     def screw_outward(self, w: Vector, v: Vector) -> tuple[Vector, Vector]:
         """Components of a twist for the body's frame, from those for its parent's.
 
         The twist is the same: only axes and the point whose velocity counts change.
         """
-        v = self.to_child(plus_cross(v, w, self.joint.d))
+        v = self.to_child(v + w.cross(self.joint.d))
         w = self.to_child(w)
-        return w, plus_cross(v, w, self.slide)
+        return w, v + w.cross(self.slide)
 
     def twist_outward(self, w: Vector, v: Vector) -> tuple[Vector, Vector]:
         """Twist of the body's frame in its own axes, from that of its parent's.
@@ -279,7 +276,7 @@ class JointMotion(NamedTuple):
             Angular velocity and velocity of the origin of the parent's frame, in its axes.
         """
         w, v = self.screw_outward(w, v)
-        return plus_scaled(w, self.rate, AXIS), plus(v, rate(self.slide))
+        return w + AXIS * self.rate, v + self.slide.rate()
 
     # --- Inwards --------------------------------------------------------------------------------
 
@@ -288,7 +285,7 @@ class JointMotion(NamedTuple):
 
         In [N m] of joints that turn, [N] of the others; without the armature.
         """
-        return self.joint.turn * load.n[2] + self.joint.slide * load.f[2]
+        return self.joint.turn * load.n.z + self.joint.slide * load.f.z
 
     def inward(self, load: Load) -> Load:
         """Load on the parent that a load on the body makes, each about its frame's origin.
@@ -303,28 +300,10 @@ class JointMotion(NamedTuple):
 # --- Vectors of jets ----------------------------------------------------------------------------
 
 
-def rate(v: Vector) -> Vector:
-    """Derivative of components; that of constants is zero."""
-    x, y, z = (c.rate() if isinstance(c, Jet) else 0.0 for c in v)
-    return (x, y, z)
-
-
-def of_order(v: Vector, k: int) -> Vector:
-    """Derivative k of components."""
-    x, y, z = (derivative(c, k) for c in v)
-    return (x, y, z)
-
-
-def followed(v: Vector, by: Vector, count: int | None = None) -> Vector:
-    """Components with one derivative more, behind so many of those that they have."""
-    x, y, z = (Jet([*component[:count], value]) for component, value in zip(v, by))
-    return (x, y, z)
-
-
 def squares(w: Vector) -> tuple[Vector, Vector]:
     """Products w w^T, with one derivative fewer than w has: (xx, yy, zz) and (yz, zx, xy)."""
     x, y, z = (c[:-1] if isinstance(c, Jet) else c for c in w)
-    return (x * x, y * y, z * z), (y * z, z * x, x * y)
+    return Vector(x * x, y * y, z * z), Vector(y * z, z * x, x * y)
 
 
 def acceleration_matrix(w: Vector) -> Matrix:
@@ -332,11 +311,11 @@ def acceleration_matrix(w: Vector) -> Matrix:
 
     The acceleration of a point of the body at r is a + B r.
     """
-    ((xx, yy, zz), (yz, zx, xy)), (x, y, z) = squares(w), rate(w)
-    return (
-        (-(yy + zz), xy - z, zx + y),
-        (xy + z, -(xx + zz), yz - x),
-        (zx - y, yz + x, -(xx + yy)),
+    ((xx, yy, zz), (yz, zx, xy)), (x, y, z) = squares(w), w.rate()
+    return Matrix(
+        Vector(-(yy + zz), xy - z, zx + y),
+        Vector(xy + z, -(xx + zz), yz - x),
+        Vector(zx - y, yz + x, -(xx + yy)),
     )
 
 
@@ -355,14 +334,14 @@ def base_motion(a: Vector, order: int) -> BodyMotion:
     order : int
         Highest derivative r of the efforts.
     """
-    x, y, z = (constant(component, order + 1) for component in a)
-    return BodyMotion(ZERO, (x, y, z), (ZERO, ZERO, ZERO))
+    constants = Vector(*(constant(component, order + 1) for component in a))
+    return BodyMotion(ZERO, constants, Matrix(ZERO, ZERO, ZERO))
 
 
 def load_of(values: Sequence[Number]) -> Load:
     """Load from numbers: for each derivative moment and force, six in all."""
-    nx, ny, nz, fx, fy, fz = (Jet(values[k::6]) for k in range(6))
-    return Load((nx, ny, nz), (fx, fy, fz))
+    parts = [Jet(values[k::6]) for k in range(6)]
+    return Load(Vector(*parts[:3]), Vector(*parts[3:]))
 
 
 # --- Constant turns -----------------------------------------------------------------------------
@@ -370,12 +349,12 @@ def load_of(values: Sequence[Number]) -> Load:
 
 def _turn_z(v: Vector, cosine: Number, sine: Number) -> Vector:
     """Components in axes turned about z."""
-    return (cosine * v[0] + sine * v[1], cosine * v[1] - sine * v[0], v[2])
+    return Vector(cosine * v.x + sine * v.y, cosine * v.y - sine * v.x, v.z)
 
 
 def _turn_x(v: Vector, cosine: Number, sine: Number) -> Vector:
     """Components in axes turned about x."""
-    return (v[0], cosine * v[1] + sine * v[2], cosine * v[2] - sine * v[1])
+    return Vector(v.x, cosine * v.y + sine * v.z, cosine * v.z - sine * v.y)
 
 
 def _back(angle: Angle) -> Angle:
@@ -398,16 +377,16 @@ def _turned_about_z(A: Matrix, c: Number, s: Number) -> Matrix:
         p = s * (s * difference - c * total)
         r = -(s * (c * difference + s * total))
         block = ((xx + p, xy + r), (yx + r, yy - p))
-    return (
-        (*block[0], c * xz - s * yz),
-        (*block[1], s * xz + c * yz),
-        (c * zx - s * zy, s * zx + c * zy, zz),
+    return Matrix(
+        Vector(*block[0], c * xz - s * yz),
+        Vector(*block[1], s * xz + c * yz),
+        Vector(c * zx - s * zy, s * zx + c * zy, zz),
     )
 
 
 def _turned_about_x(A: Matrix, c: Number, s: Number) -> Matrix:
     """Rx A Rx^T."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    A = _turned_about_z(((yy, yz, yx), (zy, zz, zx), (xy, xz, xx)), c, s)
+    A = _turned_about_z(matrix(yy, yz, yx, zy, zz, zx, xy, xz, xx), c, s)
     (yy, yz, yx), (zy, zz, zx), (xy, xz, xx) = A
-    return ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
+    return matrix(xx, xy, xz, yx, yy, yz, zx, zy, zz)

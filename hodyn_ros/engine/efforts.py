@@ -1,19 +1,9 @@
-"""Programs of one robot, all constants folded in: its joint efforts, with wrenches and friction.
-
-Smooth friction laws are steps of tanh: with x linear in the velocity,
-
-    Coulomb: level tanh(x),   Sigmoid: phi1 / 2 (tanh(x) - tanh(x at rest)),
-
-since 1 / (1 + exp(-2 x)) = (1 + tanh(x)) / 2. So is the decay of Stribeck friction, with y the
-square of the velocity over twice that of the law: exp(-2 y) = tanh'(y) / (1 + tanh(y))^2.
-"""
+"""Programs of the joint efforts of one robot, constants folded in, and of any robot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
-from math import tanh
 from typing import NamedTuple
 
 from hodyn_ros.checks import Array
@@ -27,28 +17,19 @@ from hodyn_ros.engine.bodies import (
     base_motion,
     body_motion,
     load_of,
-    of_order,
-    rate,
 )
-from hodyn_ros.engine.frames import Frames, frames, frames_of, vector, without_rounding
+from hodyn_ros.engine.frames import Frames, frames, frames_of, rotation, vector
 from hodyn_ros.engine.frames import position as frame_position
 from hodyn_ros.engine.program import (
     Attachment,
     Part,
     Recorder,
     RobotProgram,
-    StraightLineProgram,
 )
 from hodyn_ros.engine.vectors import (
     Matrix,
     Number,
     Vector,
-    cross,
-    plus,
-    plus_cross,
-    product,
-    scaled,
-    transposed,
 )
 from hodyn_ros.engine.walker import (
     BodyOfTree,
@@ -63,19 +44,9 @@ from hodyn_ros.engine.walker import (
 )
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
-from hodyn_ros.lie.jets import Jet, derivatives, leibniz, turned
-from hodyn_ros.model.friction import (
-    LAWS,
-    Coulomb,
-    FrictionLaw,
-    Offset,
-    Sigmoid,
-    Stribeck,
-    Sum,
-    Viscous,
-)
+from hodyn_ros.lie.jets import Jet, derivatives, turned
+from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import BASE, Mechanism
-from hodyn_ros.names import listed
 
 
 def effort_program(
@@ -104,23 +75,27 @@ def effort_program(
     recorder = Recorder()
     motion = motion_inputs(recorder, model, order + 3)
     given = recorder.inputs('wrench', 6 * (order + 1) * len(wrenches))
-    bodies = RigidBodies(recorder, model, frames_of(model), motion)
+    bodies = RigidBodies(model, frames_of(model), motion)
     efforts, _ = bodies.efforts(bodies.loads(wrenches, given))
-    recorded: RecordedFriction | None = None
-    if friction:
-        with suppress(ModelError):
-            recorded = RecordedFriction(recorder, model)
-            recorded.add_to(efforts, motion)
+    friction = friction and recorded_friction(model, efforts, motion)
     recorder.outputs('effort', [value for row in efforts for value in row])
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         order + 3,
         Part('wrench', len(given), False),
         Part('effort', model.n_joints * (order + 1), True),
-        recorded.arguments() if recorded else StraightLineProgram((), ()),
-        friction=recorded is not None,
+        friction,
     )
+
+
+def recorded_friction(model: Mechanism, efforts: Rows, motion: Rows) -> bool:
+    """Whether the friction of the joints is added to efforts; not if a law is a user's own."""
+    try:
+        add_friction(model, efforts, motion[1:])
+    except ModelError:
+        return False
+    return True
 
 
 def moving_base_program(
@@ -139,11 +114,9 @@ def moving_base_program(
         'base', size + 3 + 6 * (order + 1) * len(wrenches)
     )
     w, v = load_of(given[:size])
-    x, y, z = given[size : size + 3]
-    a = plus(rate(v), apparent_acceleration(w, v, (x, y, z)))
-    bodies = RigidBodies(
-        recorder, model, frames(model, from_link=True), motion, body_motion(w, a)
-    )
+    up = Vector(*given[size : size + 3])
+    a = v.rate() + apparent_acceleration(w, v, up)
+    bodies = RigidBodies(model, frames(model, from_link=True), motion, body_motion(w, a))
     efforts, load = bodies.efforts(bodies.loads(wrenches, given[size + 3 :]))
     results: list[Number] = []
     for *of_base, row in zip(*load.n, *load.f, efforts):
@@ -151,7 +124,7 @@ def moving_base_program(
     recorder.outputs('effort', results)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         order + 3,
         Part('base', len(given), False),
         Part('effort', len(results), True),
@@ -169,8 +142,8 @@ def apparent_acceleration(w: Vector, v: Vector, up: Vector) -> Vector:
     up : Vector
         -g now; it turns by up' = up x w.
     """
-    x, y, z = turned(up, lambda k, up: cross(up, of_order(w, k)), len(w[0]))
-    return plus_cross((x, y, z), w, v)
+    turning = turned(up, lambda k, up: Vector(*up).cross(w.order(k)), len(w.x))
+    return Vector(*turning) + w.cross(v)
 
 
 class RigidBodies:
@@ -178,7 +151,6 @@ class RigidBodies:
 
     Parameters
     ----------
-    recorder : Recorder
     model : Mechanism
     frames : Frames
     motion : Rows
@@ -197,18 +169,14 @@ class RigidBodies:
 
     def __init__(
         self,
-        recorder: Recorder,
         model: Mechanism,
         frames: Frames,
         motion: Rows,
         base: BodyMotion | None = None,
     ) -> None:
         self._model, self.frames, self._moves = model, frames, base is not None
-        self.joints, self.order = (
-            joint_motions(recorder, model, frames, motion),
-            len(motion) - 3,
-        )
-        up = scaled(-1.0, vector(frames.gravity))
+        self.joints, self.order = joint_motions(model, frames, motion), len(motion) - 3
+        up = -vector(frames.gravity)
         self._rest = base_motion(up, self.order)
         self.motions = self._outward(base or self._rest)
 
@@ -224,11 +192,11 @@ class RigidBodies:
     def poses(self) -> dict[int, Pose]:
         """Poses of the bodies and of the base."""
         joints = [joint.first(self.order + 1) for joint in self.joints]
-        x, y, z = (vector(axis) for axis in self.frames.base[:3, :3])
-        p = vector(self.frames.base[:3, :3].T @ self.frames.base[:3, 3])
+        R, p = self.frames.base[:3, :3], self.frames.base[:3, 3]
+        base = Pose(Matrix(*map(vector, R)), vector(R.T @ p))
         return outward(
             self._model,
-            Pose((x, y, z), p),
+            base,
             lambda i, parent: joints[i].pose_outward(parent),
         )
 
@@ -269,12 +237,11 @@ class RigidBodies:
 
         def from_base(v: Vector) -> Vector:
             # Components v in axes that turn: D v = the derivatives turned - w x v.
-            still = product(transposed(axes), v)
-            x, y, z = turned(still, lambda k, v: cross(v, of_order(w, k)))
-            return (x, y, z)
+            still = axes.T @ v
+            return Vector(*turned(still, lambda k, v: Vector(*v).cross(w.order(k))))
 
         # From the link's origin or the base's; the arm leads there from the body's.
-        arm = frame_position(pose) if wrench.expressed_in == 'hybrid' else scaled(-1.0, p)
+        arm = frame_position(pose) if wrench.expressed_in == 'hybrid' else -p
         return i, Load(from_base(load.n), from_base(load.f)).moved(arm)
 
     def efforts(self, loads: dict[int, Load], armature: bool = True) -> tuple[Rows, Load]:
@@ -295,7 +262,8 @@ class RigidBodies:
             if armature:
                 effort = effort + float(model.armature[i]) * joint.q[2:]
             j = int(model.coordinate[i])
-            for row, value in zip(efforts, float(model.multiplier[i]) * effort):
+            own = derivatives(float(model.multiplier[i]) * effort, self.order + 1)
+            for row, value in zip(efforts, own):
                 row[j] = row[j] + value
         return efforts, loads[BASE]
 
@@ -310,9 +278,8 @@ def load_in_link_axes(load: Load, pose: Array) -> Load:
     pose : ndarray, shape (4, 4)
         Of the link in the body's frame.
     """
-    x, y, z = (vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3])
-    R = (x, y, z)
-    return Load(product(R, load.n), product(R, load.f)).moved(frame_position(pose))
+    R = rotation(pose)
+    return Load(R @ load.n, R @ load.f).moved(frame_position(pose))
 
 
 # --- Any tree ------------------------------------------------------------------------------------
@@ -344,8 +311,7 @@ def effort_loops(order: int, loaded: bool) -> Loops:
         return Jet(tree.recorder.inputs('motion', order + 3)).rate() * tree.multiplier
 
     def forward(tree: BodyOfTree) -> tuple[_State, _State]:
-        sine, cosine = tree.recorder.input('sine', 0), tree.recorder.input('cosine', 0)
-        joint = JointMotion.at(tree.joint, tree.position(rates(tree)), sine, cosine)
+        joint = JointMotion.at(tree.joint, tree.position(rates(tree)))
         motion = joint.outward(BodyMotion(*tree.parent[:3]))
         load = tree.body.load(motion)
         if loaded:
@@ -361,146 +327,7 @@ def effort_loops(order: int, loaded: bool) -> Loops:
         return own, parent._replace(load=parent.load + joint.inward(own.load))
 
     v = vector_of_jets(count)
-    state = _State(vector_of_jets(count + 1), v, (v, v, v), Load(v, v), (0.0, 0.0))
+    state = _State(vector_of_jets(count + 1), v, Matrix(v, v, v), Load(v, v), (0.0, 0.0))
     sizes = (order + 3, 6 * count if loaded else 0, count)
     steps = [(False, forward), (True, backward)]
     return loops_of(steps, state, sizes, ('motion', 'wrench', 'effort'))
-
-
-# --- Friction -----------------------------------------------------------------------------------
-
-
-def friction_laws(model: Mechanism) -> list[tuple[int, FrictionLaw]]:
-    """Summands of the friction laws with the indices of their bodies.
-
-    Raises
-    ------
-    ModelError
-        If a law is not of this package; the message names the joint.
-    """
-
-    def terms(joint: str, law: FrictionLaw) -> list[FrictionLaw]:
-        if type(law) is Sum:
-            return [term for part in law.laws for term in terms(joint, part)]
-        # A law that is derived from one of these may compute something else.
-        if type(law) not in LAWS:
-            raise ModelError(
-                f'The friction law {law!r} of joint {joint!r} cannot be generated, nor its '
-                'partial derivatives; the laws that can are '
-                f'{listed(kind.__name__ for kind in LAWS)} and their sums. Remove it with '
-                f'model.with_friction({{{joint!r}: None}}) and add it in your own code.'
-            )
-        return [law]
-
-    return [
-        (i, term)
-        for i, joint in enumerate(model.body_names)
-        if joint in model.friction
-        for term in terms(joint, model.friction[joint])
-    ]
-
-
-class RecordedFriction:
-    """Records the friction of the joints; collects the arguments of the functions that it needs.
-
-    A `ModelError` is raised for laws that are not of this package.
-    """
-
-    def __init__(self, recorder: Recorder, model: Mechanism) -> None:
-        self.recorder, self.model = recorder, model
-        self._laws = friction_laws(model)
-        # Arguments of tanh, and of the sign, by the place of the law.
-        self._steps: dict[int, Number] = {}
-        self._velocities: dict[int, Number] = {}
-
-    def add_to(self, efforts: Rows, motion: Rows) -> None:
-        """Add friction to efforts, for as many orders as they have."""
-        for i, effort, _ in self.of_laws(motion[1 : len(efforts) + 1]):
-            j, multiplier = int(self.model.coordinate[i]), float(self.model.multiplier[i])
-            for row, value in zip(efforts, derivatives(effort, len(efforts))):
-                row[j] = row[j] + multiplier * value
-
-    def of_laws(self, velocity: Rows) -> list[tuple[int, Number, Number]]:
-        """Effort of each law and its derivative by the velocity, jets or constants.
-
-        With the body; the velocities are those of the independent joints, for each derivative.
-        """
-        found = []
-        for which, (i, law) in enumerate(self._laws):
-            j, multiplier = int(self.model.coordinate[i]), float(self.model.multiplier[i])
-            if multiplier:
-                moving = multiplier * Jet(row[j] for row in velocity)
-                found.append((i, *self._of_law(which, law, moving)))
-        return found
-
-    def arguments(self) -> StraightLineProgram:
-        """Program of the arguments."""
-        recorder = self.recorder.apart()
-        recorder.outputs('step', self._steps.values())
-        recorder.outputs('velocity', self._velocities.values())
-        return recorder.program()
-
-    def _of_law(self, which: int, law: FrictionLaw, v: Jet) -> tuple[Number, Number]:
-        """Effort, and its derivative by the velocity."""
-        if isinstance(law, Viscous):
-            return law.coefficient * v, law.coefficient
-        if isinstance(law, Offset):
-            return law.value, 0.0
-        if isinstance(law, Sigmoid):
-            height, scale = 0.5 * law.phi1, 0.5 * law.phi2
-            shape, slope = self._step(which, scale * (v + law.phi3))
-            return height * (shape - tanh(scale * law.phi3)), height * scale * slope
-        assert isinstance(law, (Coulomb, Stribeck))
-        shape, slope = self._direction(which, law.smoothing, v)
-        if isinstance(law, Stribeck):
-            x = 1.0 / law.velocity * v
-            decay = self._decay(which, x)
-            falling = -2.0 / law.velocity * (x * decay)
-            shape, slope = decay * shape, decay * slope + falling * shape
-        return law.level * shape, law.level * slope
-
-    def _direction(self, which: int, smoothing: float, v: Jet) -> tuple[Number, Number]:
-        """Give tanh(v / smoothing), or the sign of v, and its derivative by v."""
-        if smoothing > 0.0:
-            shape, slope = self._step(which, 1.0 / smoothing * v)
-            return shape, 1.0 / smoothing * slope
-        self._velocities[which] = v[0]
-        index = list(self._velocities).index(which)
-        return self.recorder.input('direction', index), 0.0
-
-    def _step(self, which: int, x: Jet) -> tuple[Jet, Jet]:
-        """Give tanh(x) and its derivative by x."""
-        self._steps[which] = x[0]
-        return step(self.recorder, list(self._steps).index(which), x.rate())
-
-    def _decay(self, which: int, x: Jet) -> Jet:
-        """Give exp(-x^2)."""
-        place = -1 - which  # beside the other step of this law
-        self._steps[place] = 0.5 * x[0] * x[0]
-        index = list(self._steps).index(place)
-        inverse = self.recorder.inverse(1.0 + self.recorder.input('shape', index), 0.0)
-        decay = [self.recorder.input('slope', index) * inverse * inverse]
-        rates = -(x * x).rate()
-        for k in range(len(rates)):
-            decay.append(leibniz(decay, rates, k))
-        return Jet(decay)
-
-
-def step(recorder: Recorder, index: int, rate: Jet) -> tuple[Jet, Jet]:
-    """Give tanh(x), and its derivative by x.
-
-    Parameters
-    ----------
-    recorder : Recorder
-    index : int
-        Place of tanh(x) and its derivative in the inputs 'shape' and 'slope'.
-    rate : Jet
-        Of x.
-    """
-    shape: list[Number] = [recorder.input('shape', index)]
-    slope: list[Number] = [recorder.input('slope', index)]
-    # tanh' = slope x' with slope = 1 - tanh^2.
-    for k in range(len(rate)):
-        shape.append(leibniz(slope, rate, k))
-        slope.append(-leibniz(shape, shape, k + 1))
-    return Jet(shape), Jet(slope)

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from operator import add
 from typing import Any, NamedTuple
 
 from hodyn_ros.engine.bodies import (
@@ -35,11 +36,9 @@ from hodyn_ros.engine.bodies import (
     JointMotion,
     Load,
     body_motion,
-    followed,
     load_of,
-    of_order,
 )
-from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies, apparent_acceleration
+from hodyn_ros.engine.efforts import RigidBodies, apparent_acceleration
 from hodyn_ros.engine.frames import frames, frames_of
 from hodyn_ros.engine.matrix_program import mass_rows
 from hodyn_ros.engine.program import LONGEST, Attachment, Part, Recorder, RobotProgram
@@ -50,19 +49,10 @@ from hodyn_ros.engine.vectors import (
     Number,
     Vector,
     complement,
-    cross,
     cross_matrix,
-    dot,
     full_matrix,
-    outer,
-    plus,
-    plus_matrix,
-    plus_product,
-    plus_scaled,
-    product,
-    scaled,
+    matrix,
     trace,
-    transposed,
 )
 from hodyn_ros.engine.walker import (
     BodyOfTree,
@@ -73,6 +63,7 @@ from hodyn_ros.engine.walker import (
     vector_of_jets,
 )
 from hodyn_ros.lie.jets import derivative
+from hodyn_ros.model.friction import add_friction
 from hodyn_ros.model.mechanism import Mechanism
 
 
@@ -100,13 +91,12 @@ def forward_program(
     K = count + 2 if prescribed else 2
     size = count * (n + b) + 9 * floating
     given: Sequence[Number] = recorder.inputs('given', size + 6 * count * len(wrenches))
-    friction = RecordedFriction(recorder, model)
     inputs = motion_inputs(recorder, model, K)
     motion = inputs[:2]
     free = [j for j in range(n) if j not in prescribed]
-    matrix = mass_rows(model, own, recorder, floating)
+    mass = mass_rows(model, own, recorder, floating)
     unknown = [*range(b), *(b + j for j in free)]
-    factors = Factors(recorder, [[matrix[i][j] for j in unknown] for i in unknown])
+    factors = Factors(recorder, [[mass[i][j] for j in unknown] for i in unknown])
     moving = None
     if floating:
         w, v = load_of(given[size - 9 : size - 3])
@@ -115,19 +105,19 @@ def forward_program(
     for k in range(count):
         ahead = [inputs[k + 2][j] if j in prescribed else 0.0 for j in range(n)]
         if floating:
-            moving = body_motion(followed(w, ZERO), followed(a, ZERO))
-        bodies = RigidBodies(recorder, model, own, [*motion, ahead], moving)
+            moving = body_motion(w.followed(ZERO), a.followed(ZERO))
+        bodies = RigidBodies(model, own, [*motion, ahead], moving)
         efforts, load = bodies.efforts(bodies.loads(wrenches, given[size:]))
-        friction.add_to(efforts, motion)
+        add_friction(model, efforts, motion[1:])
         of_base = [derivative(value, k) for value in (*load.n, *load.f)]
         bias = [*of_base, *efforts[k]][6 - b :]
         asked = [*given[count * n + 6 * k :][:b], *given[k * n : (k + 1) * n]]
         found = factors.solve([asked[i] - bias[i] for i in unknown])
         if floating:
             of_w, of_a = vector_of(found, 0), vector_of(found, 3)
-            known = of_order(apparent_acceleration(w, v, up), k)
-            of_v = plus_scaled(of_a, -1.0, known)
-            w, v, a = followed(w, of_w), followed(v, of_v), followed(a, of_a)
+            known = apparent_acceleration(w, v, up).order(k)
+            of_v = of_a - known
+            w, v, a = w.followed(of_w), v.followed(of_v), a.followed(of_a)
             results += [*of_w, *of_v]
         for j, value in zip(free, found[b:]):
             ahead[j] = value
@@ -135,17 +125,16 @@ def forward_program(
         # Where the motion is prescribed, the effort is what is found.
         row = list(ahead)
         for j in prescribed:
-            products = (matrix[b + j][i] * x for i, x in zip(unknown, found))
+            products = (mass[b + j][i] * x for i, x in zip(unknown, found))
             row[j] = sum(products, bias[b + j])
         results += row
     recorder.outputs('found', results)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         K,
         Part('given', len(given), False),
         Part('found', len(results), True),
-        friction.arguments(),
     )
 
 
@@ -185,7 +174,7 @@ class Factors:
 
 def vector_of(values: Sequence[Number], start: int) -> Vector:
     """Three numbers that stand one behind the other."""
-    return (values[start], values[start + 1], values[start + 2])
+    return Vector(*values[start : start + 3])
 
 
 # --- Articulated bodies --------------------------------------------------------------------------
@@ -203,15 +192,15 @@ class Inertia(NamedTuple):
 
     def load(self, e: Vector, u: Vector) -> Load:
         """Product with (e, u)."""
-        n = plus_product(product(self.A, e), self.H, u)
-        return Load(n, plus_product(product(transposed(self.H), e), self.m, u))
+        n = self.A @ e + self.H @ u
+        return Load(n, self.H.T @ e + self.m @ u)
 
     def moved(self, d: Vector) -> Inertia:
         """Inertia about an origin from which the present one is at d."""
         # H + D m and A - H D + D (H + D m)^T with D = [d].
-        H = plus_matrix(self.H, transposed(_crossed(self.m, d)))
-        A = plus_matrix(self.A, _crossed(self.H, d))
-        return Inertia(plus_matrix(A, transposed(_crossed(H, d))), H, self.m)
+        H = self.H + _crossed(self.m, d).T
+        A = self.A + _crossed(self.H, d)
+        return Inertia(A + _crossed(H, d).T, H, self.m)
 
 
 class Moments(NamedTuple):
@@ -223,13 +212,13 @@ class Moments(NamedTuple):
 
     def __add__(self, other: Any) -> Moments:
         """Sum of the moments of two groups of bodies."""
-        h = plus(self.h, other.h)
+        h = self.h + other.h
         return Moments(self.mass + other.mass, h, self.trace + other.trace)
 
     def moved(self, d: Vector) -> Moments:
         """Moments about an origin from which the present one is at d."""
-        h = plus_scaled(self.h, self.mass, d)
-        return Moments(self.mass, h, self.trace + dot(d, plus(self.h, h)))
+        h = self.h + d * self.mass
+        return Moments(self.mass, h, self.trace + d @ (self.h + h))
 
 
 class _State(NamedTuple):
@@ -258,7 +247,7 @@ def articulated_loops(order: int) -> Loops:
         steps.append((True, partial(_inward, k)))
     steps.append((False, partial(_outward, order + 1, True)))
     v = vector_of_jets(order + 1)
-    zero, none = (ZERO, ZERO, ZERO), Load(ZERO, ZERO)
+    zero, none = Matrix(ZERO, ZERO, ZERO), Load(ZERO, ZERO)
     state = _State(
         vector_of_jets(order + 2),
         v,
@@ -279,38 +268,40 @@ def _outward(k: int, last: bool, tree: BodyOfTree) -> tuple[_State, _State]:
     """Pass k away from the base: accelerations of order k - 1, then c and p of order k."""
     own, parent, recorder = tree.own, tree.parent, tree.recorder
     rates = _rates(tree, k)
-    functions = recorder.input('sine', 0), recorder.input('cosine', 0)
     w, a = _first(parent.w, k + 1), _first(parent.a, k)
     if k:
         # Only what the parent's acceleration of this order adds: c has the rest.
-        still = JointMotion.at(tree.joint, tree.position([]), *functions)
-        moved = still.screw_outward(of_order(w, k), of_order(a, k - 1))
-        e, u = (of_order(part, 0) for part in moved)
-        found = (own.u - (dot(own.U.n, e) + dot(own.U.f, u))) * own.inverse
+        still = JointMotion(tree.joint, tree.position([]), *own.turn)
+        moved = still.screw_outward(w.order(k), a.order(k - 1))
+        e, u = (part.order(0) for part in moved)
+        found = (own.u - (own.U.n @ e + own.U.f @ u)) * own.inverse
         recorder.output('found', k - 1, found)
         rates.append(found)
-        e = plus(plus(e, own.c[0]), scaled(tree.joint.turn * found, AXIS))
-        u = plus(plus(u, own.c[1]), scaled(tree.joint.slide * found, AXIS))
+        e = e + own.c[0] + AXIS * (tree.joint.turn * found)
+        u = u + own.c[1] + AXIS * (tree.joint.slide * found)
         n, f = own.inertia.load(e, u) + own.p
-        load = Load(followed(own.load.n, n, k - 1), followed(own.load.f, f, k - 1))
-        own = own._replace(w=followed(own.w, e, k), a=followed(own.a, u, k - 1), load=load)
+        load = Load(own.load.n.followed(n, k - 1), own.load.f.followed(f, k - 1))
+        own = own._replace(w=own.w.followed(e, k), a=own.a.followed(u, k - 1), load=load)
     if last:
         return own, parent
     # Order k with the acceleration of the parent, and of the joint, zero.
-    joint = JointMotion.at(tree.joint, tree.position([*rates, 0.0]), *functions)
-    motion = joint.outward(body_motion(followed(w, ZERO), followed(a, ZERO)))
-    c = of_order(motion.w, k + 1), of_order(motion.a, k)
+    position = tree.position([*rates, 0.0])
+    joint = JointMotion(tree.joint, position, *own.turn)
+    if k == 0:
+        joint = JointMotion.at(tree.joint, position)
+    motion = joint.outward(body_motion(w.followed(ZERO), a.followed(ZERO)))
+    c = motion.w.order(k + 1), motion.a.order(k)
     if k == 0:
         own = own._replace(
-            w=followed(own.w, of_order(motion.w, 0), 0),
+            w=own.w.followed(motion.w.order(0), 0),
             turn=(joint.sine, joint.cosine),
             inertia=_rigid(tree.body),
             carried=Moments(tree.body.mass, tree.body.h, trace(full_matrix(tree.body.J))),
         )
     # The inertial load with the own acceleration zero.
-    known = body_motion(followed(own.w, ZERO, k + 1), followed(own.a, ZERO, k))
+    known = body_motion(own.w.followed(ZERO, k + 1), own.a.followed(ZERO, k))
     n, f = tree.body.load(known)
-    return own._replace(c=c, p=Load(of_order(n, k), of_order(f, k))), parent
+    return own._replace(c=c, p=Load(n.order(k), f.order(k))), parent
 
 
 def _inertia(tree: BodyOfTree) -> tuple[_State, _State]:
@@ -324,19 +315,19 @@ def _inertia(tree: BodyOfTree) -> tuple[_State, _State]:
     carried = own.carried
     size = turn * carried.trace + slide * (slide * carried.mass) + tree.armature
     inverse = tree.recorder.inverse(d, size)
-    n, f = scaled(-1.0 * inverse, U.n), scaled(-1.0 * inverse, U.f)
+    n, f = U.n * (-1.0 * inverse), U.f * (-1.0 * inverse)
     passed = Inertia(
-        plus_matrix(own.inertia.A, outer(n, U.n)),
-        plus_matrix(own.inertia.H, outer(n, U.f)),
-        plus_matrix(own.inertia.m, outer(f, U.f)),
+        own.inertia.A + n.outer(U.n),
+        own.inertia.H + n.outer(U.f),
+        own.inertia.m + f.outer(U.f),
     )
     if joint.slides:
-        arm = of_order(joint.slide, 0)
+        arm = joint.slide.order(0)
         passed, carried = passed.moved(arm), carried.moved(arm)
     passed = Inertia(*map(joint.matrix_to_parent, passed)).moved(tree.joint.d)
     carried = carried._replace(h=joint.to_parent(carried.h)).moved(tree.joint.d)
     return own._replace(U=U, inverse=inverse), parent._replace(
-        inertia=Inertia(*map(plus_matrix, parent.inertia, passed)),
+        inertia=Inertia(*map(add, parent.inertia, passed)),
         carried=parent.carried + carried,
     )
 
@@ -348,10 +339,10 @@ def _inward(k: int, tree: BodyOfTree) -> tuple[_State, _State]:
     b = own.inertia.load(*own.c) + own.p
     u = tree.recorder.input('effort', k) - joint.effort(b)
     factor = u * own.inverse
-    n, f = plus_scaled(b.n, factor, own.U.n), plus_scaled(b.f, factor, own.U.f)
-    load = Load(followed(own.load.n, n, k), followed(own.load.f, f, k))
+    n, f = b.n + own.U.n * factor, b.f + own.U.f * factor
+    load = Load(own.load.n.followed(n, k), own.load.f.followed(f, k))
     passed = joint.inward(load)
-    p = parent.p + Load(of_order(passed.n, k), of_order(passed.f, k))
+    p = parent.p + Load(passed.n.order(k), passed.f.order(k))
     return own._replace(u=u), parent._replace(p=p)
 
 
@@ -363,18 +354,16 @@ def _rates(tree: BodyOfTree, k: int) -> list[Number]:
 
 def _first(v: Vector, count: int) -> Vector:
     """First entries of jets."""
-    x, y, z = (component[:count] for component in v)
-    return (x, y, z)
+    return Vector(*(jet[:count] for jet in v))
 
 
 def _rigid(body: Body) -> Inertia:
     """Inertia of a body alone."""
     m = body.mass
-    unit = ((m, 0.0, 0.0), (0.0, m, 0.0), (0.0, 0.0, m))
-    return Inertia(complement(full_matrix(body.J)), cross_matrix(body.h), unit)
+    A, H = complement(full_matrix(body.J)), cross_matrix(body.h)
+    return Inertia(A, H, matrix(m, 0.0, 0.0, 0.0, m, 0.0, 0.0, 0.0, m))
 
 
 def _crossed(M: Matrix, d: Vector) -> Matrix:
     """Rows d x M_i."""
-    x, y, z = (cross(d, row) for row in M)
-    return (x, y, z)
+    return Matrix(*map(d.cross, M))

@@ -19,6 +19,7 @@ import numpy as np
 
 from hodyn_ros.checks import Array
 from hodyn_ros.engine.bodies import Angle, Body, JointFrame
+from hodyn_ros.engine.vectors import Matrix, Vector
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.se3 import pitches
 from hodyn_ros.model.mechanism import BASE, Mechanism
@@ -256,11 +257,16 @@ def without_rounding(values: Array, size: float) -> Array:
     return np.asarray(np.where(np.abs(values) <= ROUNDING * size, 0.0, values))
 
 
-def position(pose: Array) -> tuple[float, float, float]:
+def position(pose: Array) -> Vector:
     """Position of a pose, without rounding."""
     return vector(without_rounding(pose[:3, 3], float(np.abs(pose[:3, 3]).max())))
 
 
-def vector(values: Array) -> tuple[float, float, float]:
+def rotation(pose: Array) -> Matrix:
+    """Rotation of a pose, without rounding."""
+    return Matrix(*(vector(without_rounding(row, 1.0)) for row in pose[:3, :3]))
+
+
+def vector(values: Array) -> Vector:
     """Vector of numbers for the formulas of the engine."""
-    return (float(values[0]), float(values[1]), float(values[2]))
+    return Vector(*map(float, values))

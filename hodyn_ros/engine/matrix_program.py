@@ -48,22 +48,11 @@ from hodyn_ros.engine.vectors import (
     Number,
     Vector,
     complement,
-    cross,
     cross_matrix,
-    dot,
     full_matrix,
-    outer,
-    plus,
-    plus_cross,
-    plus_matrix,
-    plus_product,
-    plus_scaled,
     plus_unit,
-    product,
-    scaled,
     symmetric,
     trace,
-    transposed,
 )
 from hodyn_ros.lie.jets import derivative, derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
@@ -72,7 +61,7 @@ Screw = tuple[Vector, Vector]
 
 
 def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
-    """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
+    """Program of a term of the equations of motion, see `requests`, and its derivatives.
 
     Parameters
     ----------
@@ -104,7 +93,7 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     series = [derivatives(value, orders) for value in values]
     recorder.outputs('term', [value for order in zip(*series) for value in order])
     result = Part('term', orders * len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def _mass_matrix(
@@ -160,7 +149,7 @@ def mass_rows(
     for k in range(6):
         unit: list[Number] = [0.0] * 6
         unit[k] = 1.0
-        load = momentum(whole, (unit[0], unit[1], unit[2]), (unit[3], unit[4], unit[5]))
+        load = momentum(whole, Vector(*unit[:3]), Vector(*unit[3:]))
         own = [derivative(value, 0) for value in (*load.n, *load.f)]
         top.append([*own, *(column[k] for column in columns)])
     return [*top, *([*column, *row] for column, row in zip(columns, rows))]
@@ -210,13 +199,13 @@ def _weight(
     motions = joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
     for motion, p in zip(motions, model.parent):
-        parent = scaled(-1.0, vector(frames.gravity)) if p == BASE else up[p]
+        parent = -vector(frames.gravity) if p == BASE else up[p]
         up.append(motion.to_child(parent))
     moments = [(body.mass, body.h) for body in frames.bodies]
     for i, p in from_the_ends(model):
         mass, h = moments[i]
         h = first_moment_in_parent(motions[i], mass, h)
-        moments[p] = (moments[p][0] + mass, plus(moments[p][1], h))
+        moments[p] = (moments[p][0] + mass, moments[p][1] + h)
     efforts: list[Number] = [0.0] * model.n_joints
     for i, (motion, (mass, h), a) in enumerate(zip(motions, moments, up)):
         joint = motion.joint
@@ -252,7 +241,7 @@ def joint_motions(
 ) -> list[JointMotion]:
     """Motions of the joints of all bodies; orders is the number of derivatives, from 0 on."""
     return walker.joint_motions(
-        recorder, model, frames, walker.motion_inputs(recorder, model, orders)
+        model, frames, walker.motion_inputs(recorder, model, orders)
     )
 
 
@@ -316,14 +305,14 @@ def handed_on(
 
 def bracket(V: Screw, S: Screw) -> Screw:
     """Product ad_V S."""
-    w = cross(V[0], S[0])
-    v = cross(V[1], S[0])
-    return w, plus_cross(v, V[0], S[1])
+    w = V[0].cross(S[0])
+    v = V[1].cross(S[0])
+    return w, v + V[0].cross(S[1])
 
 
 def power(load: Load, S: Screw) -> Number:
     """Power of a load on a body with a twist."""
-    power: Number = dot(load.n, S[0]) + dot(load.f, S[1])
+    power: Number = load.n @ S[0] + load.f @ S[1]
     return power
 
 
@@ -342,7 +331,7 @@ class Flow(NamedTuple):
 def sum_bodies(x: Body, y: Body) -> Body:
     """Body that consists of two, in one frame."""
     J = tuple(p + q for p, q in zip(x.J, y.J))
-    return Body(x.mass + y.mass, plus(x.h, y.h), J)
+    return Body(x.mass + y.mass, x.h + y.h, J)
 
 
 def body_in_parent(motion: JointMotion, body: Body) -> Body:
@@ -357,8 +346,9 @@ def body_in_parent(motion: JointMotion, body: Body) -> Body:
 def first_moment_in_parent(motion: JointMotion, mass: Number, h: Vector) -> Vector:
     """First moment alone, as `body_in_parent` computes it."""
     if motion.slides:
-        h = plus_scaled(h, mass, motion.slide)
-    return plus_scaled(motion.to_parent(h), mass, motion.joint.d)
+        h = h + motion.slide * mass
+    d: Vector = motion.joint.d * mass
+    return motion.to_parent(h) + d
 
 
 def momentum(body: Body, e: Vector, u: Vector) -> Load:
@@ -369,9 +359,9 @@ def momentum(body: Body, e: Vector, u: Vector) -> Load:
     Load
         Angular momentum, about the origin, and linear momentum.
     """
-    n = product(complement(full_matrix(body.J)), e)
-    n = plus_cross(n, body.h, u)
-    f = plus_cross(scaled(body.mass, u), e, body.h)
+    n = complement(full_matrix(body.J)) @ e
+    n = n + body.h.cross(u)
+    f = u * body.mass + e.cross(body.h)
     return Load(n, f)
 
 
@@ -379,36 +369,32 @@ def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
     """Momentum of a body that moves by its joint with the rate 1."""
     xx, _, xz, yy, yz, _ = body.J
     x, y, _ = body.h
-    n, f = ZERO, ZERO
-    n = plus_scaled(n, joint.turn, (-xz, -yz, xx + yy))
-    n = plus_scaled(n, joint.slide, (y, -x, 0.0))
-    f = plus_scaled(f, joint.turn, (-y, x, 0.0))
-    f = plus_scaled(f, joint.slide, (0.0, 0.0, body.mass))
+    n = Vector(-xz, -yz, xx + yy) * joint.turn + Vector(y, -x, 0.0) * joint.slide
+    f = Vector(-y, x, 0.0) * joint.turn + Vector(0.0, 0.0, body.mass) * joint.slide
     return Load(n, f)
 
 
 def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
     """Sums of one body with a twist (w, v) of its frame."""
-    H = outer(body.h, w)
+    H = body.h.outer(w)
     xx, _, _, yy, _, zz = body.J
     J = full_matrix(body.J)
     # [w] Theta = trace(J) [w] - [w] J, column by column.
-    columns = [cross(column, w) for column in J]
-    moved = transposed((columns[0], columns[1], columns[2]))
-    E = plus_matrix(moved, cross_matrix(scaled(xx + yy + zz, w)))
-    E = plus_matrix(E, outer(scaled(-1.0, body.h), v))
-    E = plus_unit(E, dot(body.h, v))
-    a, b = scaled(body.mass, w), scaled(body.mass, v)
+    columns = Matrix(*(column.cross(w) for column in J))
+    E = columns.T + cross_matrix(w * (xx + yy + zz))
+    E = E + (-body.h).outer(v)
+    E = plus_unit(E, body.h @ v)
+    a, b = w * body.mass, v * body.mass
     return Flow(a, b, H, E)
 
 
 def sum_flows(x: Flow, y: Flow) -> Flow:
     """Sums of two groups of bodies together, in one frame."""
     return Flow(
-        plus(x.a, y.a),
-        plus(x.b, y.b),
-        plus_matrix(x.H, y.H),
-        plus_matrix(x.E, y.E),
+        x.a + y.a,
+        x.b + y.b,
+        x.H + y.H,
+        x.E + y.E,
     )
 
 
@@ -428,34 +414,34 @@ def flow_in_parent(motion: JointMotion, flow: Flow) -> Flow:
 def flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     """Product N (e, u) as moment and force."""
     whole = trace(flow.H)
-    n = product(flow.E, e)
-    n = plus_product(n, flow.H, u)
-    n = plus_cross(plus_scaled(n, -whole, u), flow.b, u)
-    f = plus_cross(scaled(whole, e), flow.a, u)
-    He = product(flow.H, e)
-    return Load(n, plus_scaled(f, -1.0, He))
+    n = flow.E @ e
+    n = n + flow.H @ u
+    n = n + u * (-whole) + flow.b.cross(u)
+    f = e * whole + flow.a.cross(u)
+    He = flow.H @ e
+    return Load(n, f - He)
 
 
 def transposed_flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     """Product of the transpose of N with (e, u), as moment and force."""
-    whole, H = trace(flow.H), transposed(flow.H)
-    n = plus_product(scaled(whole, u), transposed(flow.E), e)
-    Hu = product(H, u)
-    f = plus_product(scaled(-whole, e), H, e)
-    f = plus_cross(plus_cross(f, e, flow.b), u, flow.a)
-    return Load(plus_scaled(n, -1.0, Hu), f)
+    whole, H = trace(flow.H), flow.H.T
+    n = u * whole + flow.E.T @ e
+    Hu = H @ u
+    f = e * (-whole) + H @ e
+    f = f + e.cross(flow.b) + u.cross(flow.a)
+    return Load(n - Hu, f)
 
 
 def _shifted_body(body: Body, d: Vector) -> Body:
     """Moments about an origin from which the present one is at d."""
     # d h^T + h d^T + m d d^T = d u^T + u d^T.
-    u = plus_scaled(body.h, 0.5 * body.mass, d)
+    u = body.h + d * (0.5 * body.mass)
     pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
     J = tuple(
         value + (2.0 * (d[i] * u[i]) if i == j else d[i] * u[j] + d[j] * u[i])
         for value, (i, j) in zip(body.J, pairs)
     )
-    h = plus_scaled(body.h, body.mass, d)
+    h = body.h + d * body.mass
     return Body(body.mass, h, J)
 
 
@@ -465,15 +451,11 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     With [d] = D: E - H D - D H + (2 trace(H) + a . d) D - d b^T + (b . d) 1.
     """
     a, b, H, E = flow
-    twice = 2.0 * trace(H) + dot(a, d)
-    E = plus_matrix(E, cross_matrix(scaled(twice, d)))
-    E = plus_matrix(E, outer(scaled(-1.0, d), b))
-    E = plus_unit(E, dot(b, d))
+    twice = 2.0 * trace(H) + a @ d
+    E = E + cross_matrix(d * twice)
+    E = E + (-d).outer(b)
+    E = plus_unit(E, b @ d)
     # Row r of H times D is r x d, D times column c is d x c.
-    rows = tuple(plus_cross(row, d, of_H) for row, of_H in zip(E, H))
-    columns = transposed(rows)  # type: ignore[arg-type]
-    columns = tuple(  # type: ignore[assignment]
-        plus_cross(column, of_H, d) for column, of_H in zip(columns, transposed(H))
-    )
-    b = plus_cross(b, d, a)
-    return Flow(a, b, plus_matrix(H, outer(d, a)), transposed(columns))
+    E = E + Matrix(*map(d.cross, H))
+    columns = Matrix(*(of_H.cross(d) for of_H in H.T))
+    return Flow(a, b + d.cross(a), H + d.outer(a), E + columns.T)

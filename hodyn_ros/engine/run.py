@@ -15,7 +15,6 @@ import numpy as np
 from hodyn_ros.checks import Array
 from hodyn_ros.engine.program import SINGULAR, RobotProgram, StraightLineProgram
 from hodyn_ros.lie.jets import FUNCTIONS
-from hodyn_ros.model.mechanism import Mechanism
 
 # Samples that floats compute sooner than arrays.
 FEW = 6
@@ -105,13 +104,11 @@ class Run:
 
     Parameters
     ----------
-    model : RobotModel
     robot : RobotProgram
     """
 
-    def __init__(self, model: Mechanism, robot: RobotProgram) -> None:
-        self._model, self._robot = model, robot
-        self._arguments, self._program = Steps(robot.arguments), Steps(robot.program)
+    def __init__(self, robot: RobotProgram) -> None:
+        self._robot, self._program = robot, Steps(robot.program)
 
     def evaluate(self, motion: Array, middle: Array | None, result: Array) -> bool:
         """Compute a batch.
@@ -142,19 +139,8 @@ class Run:
 
     def _compute(self, arrays: dict[str, Any]) -> None:
         """One block of samples, arrays of shape (elements, N)."""
-        model, robot, bodies = self._model, self._robot, list(self._robot.bodies)
-        # Rounded as `kinematics.joints.body_coordinates` rounds it.
-        angle = arrays['motion'][model.coordinate[bodies]].T * model.multiplier[bodies]
-        angle = angle + model.offset[bodies]
-        arrays.update(sine=np.sin(angle).T, cosine=np.cos(angle).T)
-        for array, count in (('step', robot.n_steps), ('velocity', robot.n_velocities)):
-            arrays[array] = np.empty((count, len(angle)))
-        self._arguments.run(arrays)
-        arrays['shape'] = np.tanh(arrays['step'])
-        decay = np.exp(-2.0 * np.abs(arrays['step']))
-        arrays['slope'] = 4.0 * decay / (1.0 + decay) ** 2
-        arrays['direction'] = np.sign(arrays['velocity'])
-        if len(angle) == 1:
+        robot = self._robot
+        if arrays['motion'].shape[1] == 1:
             written = {part.array for part in (robot.middle, robot.result) if part.written}
             for name, x in arrays.items():
                 arrays[name] = x[:, 0] if name in written else x[:, 0].tolist()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine.bodies import Body, JointFrame, JointMotion, of_order
+from hodyn_ros.engine.bodies import Body, JointFrame, JointMotion
 from hodyn_ros.engine.frames import Frames
 from hodyn_ros.engine.program import Recorder, StraightLineProgram
 from hodyn_ros.engine.vectors import ZERO, Number, Vector
@@ -39,7 +39,6 @@ def motion_inputs(recorder: Recorder, model: Mechanism, K: int) -> Rows:
 
 
 def joint_motions(
-    recorder: Recorder,
     model: Mechanism,
     frames: Frames,
     motion: Rows,
@@ -49,8 +48,6 @@ def joint_motions(
 
     Parameters
     ----------
-    recorder : Recorder
-        Has the inputs 'sine' and 'cosine' of their positions, in the order of these bodies.
     model : Mechanism
     frames : Frames
     motion : Rows
@@ -58,11 +55,10 @@ def joint_motions(
     bodies : sequence of int, optional
     """
     joints = []
-    for index, i in enumerate(range(model.n_bodies) if bodies is None else bodies):
+    for i in range(model.n_bodies) if bodies is None else bodies:
         j, multiplier = int(model.coordinate[i]), float(model.multiplier[i])
         q = multiplier * Jet(row[j] for row in motion) + float(model.offset[i])
-        functions = recorder.input('sine', index), recorder.input('cosine', index)
-        joints.append(JointMotion.at(frames.joints[i], q, *functions))
+        joints.append(JointMotion.at(frames.joints[i], q))
     return joints
 
 
@@ -100,6 +96,7 @@ class Constants(NamedTuple):
     joint: JointFrame
     body: Body
     multiplier: Number
+    offset: Number
     armature: Number
 
 
@@ -115,10 +112,10 @@ def constants(model: Mechanism, frames: Frames) -> tuple[Array, NDArray[np.int64
         one.
     """
     rows, kinds = [], []
-    for joint, body, multiplier, armature in zip(
-        frames.joints, frames.bodies, model.multiplier, model.armature
+    for joint, body, multiplier, offset, armature in zip(
+        frames.joints, frames.bodies, model.multiplier, model.offset, model.armature
     ):
-        rows.append([*numbers(Constants(joint, body, multiplier, armature))])
+        rows.append([*numbers(Constants(joint, body, multiplier, offset, armature))])
         on_axis = body.mass, body.h[2], body.J[5]
         if multiplier != 1.0 or joint.turn != 1.0 or joint.slide or any(on_axis):
             kinds.append(GENERAL)
@@ -129,14 +126,14 @@ def constants(model: Mechanism, frames: Frames) -> tuple[Array, NDArray[np.int64
 
 def _of_kind(kind: int, values: Constants) -> Constants:
     """Constants with what is the same for all bodies of a kind as numbers, which fold."""
-    joint, body, multiplier, armature = values
+    joint, body, multiplier, offset, armature = values
     if kind != GENERAL:
         joint = joint._replace(turn=1.0, still=0.0, slide=0.0)
         (x, y, _), (*J, _) = body.h, body.J
-        body, multiplier = Body(0.0, (x, y, 0.0), (*J, 0.0)), 1.0
+        body, multiplier = Body(0.0, Vector(x, y, 0.0), (*J, 0.0)), 1.0
     if kind == SIMPLE:
         joint = joint._replace(gamma=(1.0, 0.0))
-    return Constants(joint, body, multiplier, armature)
+    return Constants(joint, body, multiplier, offset, armature)
 
 
 class BodyOfTree:
@@ -152,9 +149,9 @@ class BodyOfTree:
     Attributes
     ----------
     recorder : Recorder
-        Has the inputs 'position', 'sine' and 'cosine' of the joint, and of its coordinate those
-        and outputs that the loops have names for: entry k is the k-th derivative.
-    joint, body, multiplier, armature
+        Has inputs and outputs of the joint's coordinate that the loops have names for: entry k is
+        the k-th derivative.
+    joint, body, multiplier, offset, armature
         Constants of the body.
     own, parent
         States of the body and of its parent.
@@ -168,12 +165,13 @@ class BodyOfTree:
 
         self._slots = slots
         values = _of_kind(kind, read('constants', _CONSTANTS))
-        self.joint, self.body, self.multiplier, self.armature = values
+        self.joint, self.body, self.multiplier, self.offset, self.armature = values
         self.own, self.parent = read('own', slots), read('parent', slots)
 
     def position(self, rates: Iterable[Number]) -> Jet:
         """Position of the joint, with these derivatives."""
-        return Jet([self.recorder.input('position', 0), *rates])
+        q = self.multiplier * self.recorder.input('motion', 0) + self.offset
+        return Jet([q, *rates])
 
     def program(self, own: Any, parent: Any) -> StraightLineProgram:
         """Program of the step, which writes what is new in these states."""
@@ -226,7 +224,7 @@ def loops_of(
         return {kind: body.program(*step(body)) for kind, body in bodies.items()}
 
     sweeps = [(backward, programs(step)) for backward, step in steps]
-    gravity = of_order(slots.a, 0)
+    gravity = slots.a.order(0)
     return Loops(sweeps, len(numbers(slots)), gravity, sizes, names)
 
 
@@ -250,7 +248,7 @@ def numbers(nest: Any) -> list[Any]:
 def vector_of_jets(count: int) -> Vector:
     """Zero with its derivatives, so many entries."""
     zero = Jet([0.0] * count)
-    return (zero, zero, zero)
+    return Vector(zero, zero, zero)
 
 
 def _slots_of(nest: Any) -> Any:
@@ -269,5 +267,5 @@ def _changes(slots: Any, old: Any, new: Any) -> Iterator[tuple[int, Number]]:
 
 
 _NO_FRAME = JointFrame(*((0.0, 0.0),) * 3, ZERO, 0.0, 0.0, 0.0)
-_CONSTANTS = _slots_of(Constants(_NO_FRAME, Body(0.0, ZERO, (0.0,) * 6), 0.0, 0.0))
+_CONSTANTS = _slots_of(Constants(_NO_FRAME, Body(0.0, ZERO, (0.0,) * 6), 0.0, 0.0, 0.0))
 N_CONSTANTS = len(numbers(_CONSTANTS))

@@ -18,8 +18,9 @@ from hodyn_ros.actuators.config import (
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
 from hodyn_ros.checks import frozen
-from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
+from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
+from hodyn_ros.engine.requests import EFFORTS, Request
 from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import Payload
@@ -351,10 +352,11 @@ def prepare_variants(robot: Robot, base_moves: bool = False) -> None:
     try:
         for model in () if unavailable() else robot.variants:
             for order in EFFORT_ORDERS:
+                engine, request = engine_of(model), request_of(order, (), base_moves)
                 if not base_moves:
-                    engine_of(model).prepare_general(order)
+                    engine.prepare_general(request)
                 else:  # there is no general code
-                    engine_of(model).prepare(request_of(order, (), base_moves))
+                    engine.prepare(request)
     except Exception:  # compilers fail in many ways; NumPy computes the same
         pass
 
@@ -467,8 +469,4 @@ def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -
     -------
     Request
     """
-    return (
-        BodyDynamics(MOVING, order + 1, wrenches)
-        if base_moves
-        else Efforts(order, wrenches)
-    )
+    return Request(MOVING if base_moves else EFFORTS, order + 3, wrenches)
