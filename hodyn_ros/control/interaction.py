@@ -47,13 +47,13 @@ from hodyn_ros.control.kernels import (
     torques_ahead,
     where_it_moves,
 )
-from hodyn_ros.control.law import middle_of_range
 from hodyn_ros.control.tracking import ObserverController
+from hodyn_ros.control.values import middle_of_range
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import gravity_effort, mass_matrix
 from hodyn_ros.errors import ControlError
 from hodyn_ros.kinematics.forward import LinkMotion, forward_kinematics
-from hodyn_ros.kinematics.joints import link_or_tip
+from hodyn_ros.kinematics.motions import link_or_tip
 from hodyn_ros.lie import so3
 from hodyn_ros.typing import Array
 

@@ -1,4 +1,4 @@
-"""Inverse dynamics of any order over abstract scalars, one body at a time.
+"""Steps of one body in the recursions over a tree: motions go outwards, loads go inwards.
 
 Every body has a frame whose z axis is its joint axis; derivatives are those of the components in
 it, D = d/dt of what stands in the array. For an effort with r derivatives a body carries its
@@ -6,16 +6,17 @@ angular velocity w, with derivatives up to the order r + 1, the acceleration a o
 the matrix B = w w^T - w^2 1 + [dw], up to the order r. The acceleration -g of the base stands for
 gravity. The equations are on the page `doc/formulations/body_fixed.rst`.
 
-All functions work with whatever adds, subtracts and multiplies: numbers, arrays, or the scalars of
+All steps work with whatever adds, subtracts and multiplies: numbers, arrays, or the scalars of
 `program.Recorder`. What changes with time is a `Jet` of these: all derivatives come from formulas
-for one moment. Source: the equations of motion of a rigid body about a moving point, in
-components; joints as in Kumar and Mueller 2021, section II.
+for one moment. `walker` takes the steps for all bodies of one robot, or for one of any tree.
+Source: the equations of motion of a rigid body about a moving point, in components; joints as in
+Kumar and Mueller 2021, section II.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hodyn_ros.engine.vectors import (
     AXIS,
@@ -23,15 +24,12 @@ from hodyn_ros.engine.vectors import (
     Matrix,
     Number,
     Vector,
-    cross,
-    plus,
-    plus_cross,
-    plus_product,
-    plus_scaled,
-    product,
-    scaled,
+    matrix,
 )
-from hodyn_ros.lie.jets import Jet, constant, derivative, turned
+from hodyn_ros.lie.jets import Jet, constant, evaluate, turned
+
+Angle = tuple[Number, Number]
+"""Cosine and sine of an angle."""
 
 
 class JointFrame(NamedTuple):
@@ -39,8 +37,8 @@ class JointFrame(NamedTuple):
 
     Attributes
     ----------
-    cos_gamma, sin_gamma, cos_alpha, sin_alpha, cos_offset, sin_offset : Number
-        R = Rz(gamma) Rx(alpha) Rz(offset + q).
+    gamma, alpha, offset : (Number, Number)
+        Cosines and sines of the angles of R = Rz(gamma) Rx(alpha) Rz(offset + q).
     d : Vector
         Origin of the body's frame in the parent's at zero position [m].
     turn, still : Number
@@ -49,16 +47,49 @@ class JointFrame(NamedTuple):
         Way along the axis for each unit of the position: 1, a pitch [m/rad], or 0.
     """
 
-    cos_gamma: Number
-    sin_gamma: Number
-    cos_alpha: Number
-    sin_alpha: Number
-    cos_offset: Number
-    sin_offset: Number
+    gamma: Angle
+    alpha: Angle
+    offset: Angle
     d: Vector
     turn: Number
     still: Number
     slide: Number
+
+
+class BodyMotion(NamedTuple):
+    """Motion of a body: derivatives of w up to r + 1, of a and B up to r."""
+
+    w: Vector
+    a: Vector
+    B: Matrix
+
+
+class Pose(NamedTuple):
+    """Pose of a body: the base's axes in its frame, and the position of its origin.
+
+    The position, seen from the base, has derivatives up to the order r, the axes have none.
+    """
+
+    axes: Matrix
+    p: Vector
+
+
+class Load(NamedTuple):
+    """Moment about the origin and force."""
+
+    n: Vector
+    f: Vector
+
+    def __add__(self, other: Any) -> Load:
+        """Sum of two loads."""
+        return Load(self.n + other.n, self.f + other.f)
+
+    def moved(self, arm: Vector) -> Load:
+        """Load about an origin from which an arm leads to the present one."""
+        return Load(self.n + arm.cross(self.f), self.f)
+
+
+NO_LOAD = Load(ZERO, ZERO)
 
 
 class Body(NamedTuple):
@@ -78,107 +109,201 @@ class Body(NamedTuple):
     h: Vector
     J: tuple[Number, Number, Number, Number, Number, Number]
 
+    def load(self, motion: BodyMotion) -> Load:
+        """Load that moves the body: f = m a + B h, n = h x a + vee(B J), derivatives up to r.
 
-class BodyMotion(NamedTuple):
-    """Motion of a body: derivatives of w up to r + 1, of a and B up to r."""
-
-    w: Vector
-    a: Vector
-    B: Matrix
-
-
-class Place(NamedTuple):
-    """Where a body is: the base's axes in its frame, and the position of its origin.
-
-    The position, seen from the base, has derivatives up to the order r, the axes have none.
-    """
-
-    axes: tuple[Vector, Vector, Vector]
-    p: Vector
-
-
-class Load(NamedTuple):
-    """Moment about the origin and force."""
-
-    n: Vector
-    f: Vector
-
-
-class Turn(NamedTuple):
-    """Turn of a body about its joint axis: sine, cosine, and the rate of the angle."""
-
-    sine: Number
-    cosine: Number
-    rate: Jet
+        In the axes and about the origin of the body's frame.
+        """
+        xx, xy, xz, yy, yz, zz = self.J
+        (_, b, d), (e, _, g), (h, i, _) = motion.B
+        # What is known of B need not be found from its entries again.
+        (wxx, wyy, wzz), (_, _, wxy) = squares(motion.w)
+        x, y, z = self.h.cross(motion.a)
+        n = Vector(
+            x + (wzz - wyy) * yz + h * xy - e * xz + i * yy - g * zz,
+            y + (wxx - wzz) * xz + b * yz - i * xy + d * zz - h * xx,
+            z
+            + (wyy - wxx) * xy
+            + g * xz
+            - d * yz
+            + wxy * (xx - yy)
+            + motion.w.rate().z * (xx + yy),
+        )
+        return Load(n, motion.B @ self.h + motion.a * self.mass)
 
 
 class JointMotion(NamedTuple):
-    """Position of the joint of a body, and the turn that it makes."""
+    """Motion of a joint and, with it, of its body in the parent's frame.
+
+    Attributes
+    ----------
+    joint : JointFrame
+    q : Jet
+        Position of the joint.
+    sine, cosine : Number
+        Of the angle offset + q, or of the offset alone if the joint does not turn.
+    """
 
     joint: JointFrame
     q: Jet
-    turn: Turn
+    sine: Number
+    cosine: Number
+
+    @classmethod
+    def at(cls, joint: JointFrame, q: Jet) -> JointMotion:
+        """Motion of a joint at the position q."""
+        c = joint.turn * evaluate('cosine', q[0]) + joint.still
+        s = joint.turn * evaluate('sine', q[0])
+        c_offset, s_offset = joint.offset
+        sine, cosine = s * c_offset + c * s_offset, c * c_offset - s * s_offset
+        return cls(joint, q, sine, cosine)
 
     def first(self, count: int) -> JointMotion:
         """Drop all but the first entries of the position."""
-        turn = self.turn._replace(rate=self.turn.rate[: count - 1])
-        return JointMotion(self.joint, self.q[:count], turn)
+        return self._replace(q=self.q[:count])
+
+    @property
+    def rate(self) -> Number:
+        """Rate of the angle."""
+        return self.q.rate() * self.joint.turn
+
+    @property
+    def slides(self) -> bool:
+        """Whether the joint moves along its axis, or may."""
+        return not (isinstance(self.joint.slide, float) and self.joint.slide == 0.0)
+
+    @property
+    def slide(self) -> Vector:
+        """Way along the axis, in the body's axes."""
+        return Vector(0.0, 0.0, self.joint.slide * self.q)
 
     @property
     def screw(self) -> tuple[Vector, Vector]:
         """Twist of the joint with the rate 1, in the body's axes."""
-        return scaled(self.joint.turn, AXIS), scaled(self.joint.slide, AXIS)
+        return AXIS * self.joint.turn, AXIS * self.joint.slide
+
+    # --- Components -----------------------------------------------------------------------------
 
     def to_child(self, v: Vector) -> Vector:
         """Components of a vector in the body's axes, from those in its parent's."""
-        return to_child(self.joint, self.turn, v)
+        return self._turned(self._before_turn(v), -1.0)
 
     def to_parent(self, v: Vector) -> Vector:
-        """Components of a vector in the axes of the body's parent."""
-        return to_parent(self.joint, self.turn, v)
+        """Components of a vector in the axes of the body's parent, from those in the body's."""
+        v = _turn_x(self._turned(v, 1.0), *_back(self.joint.alpha))
+        return _turn_z(v, *_back(self.joint.gamma))
 
     def matrix_to_parent(self, A: Matrix) -> Matrix:
         """Components R A R^T in the parent's axes, of a matrix in the body's."""
-        return matrix_in_parent(self.joint, self.turn, A)
+        *changing, zz = (
+            x for row in _turned_about_z(A, self.cosine, self.sine) for x in row
+        )
+        rate = self.rate
+
+        def rates(k: int, A: tuple[Number, ...]) -> tuple[Number, ...]:
+            # (k+1)-th derivative of the angle times [z] A - A [z]
+            xx, xy, xz, yx, yy, yz, zx, zy = A
+            shear, stretch = xy + yx, xx - yy
+            values = (-shear, stretch, -yz, stretch, shear, xz, -zy, zx)
+            return tuple(rate[k] * x for x in values)
+
+        A = matrix(*turned(tuple(changing), rates, len(rate) + 1), zz)
+        A = _turned_about_x(A, *self.joint.alpha)
+        return _turned_about_z(A, *self.joint.gamma)
+
+    def _before_turn(self, v: Vector) -> Vector:
+        """Components in the body's axes, before they turn, from those in the parent's."""
+        return _turn_x(_turn_z(v, *self.joint.gamma), *self.joint.alpha)
+
+    def _turned(self, v: Vector, direction: float) -> Vector:
+        """Components in axes that turn about z.
+
+        The direction is -1 from the axes before the turn into those behind it, 1 back.
+        """
+        x, y, z = _turn_z(v, self.cosine, -direction * self.sine)
+        rate = self.rate
+
+        def rates(k: int, v: tuple[Number, ...]) -> tuple[Number, ...]:
+            # direction z x v times the (k+1)-th derivative of the angle
+            x, y = rate[k] * v[1], rate[k] * v[0]
+            return (x, -y) if direction < 0.0 else (-x, y)
+
+        x, y = turned((x, y), rates, len(rate) + 1)
+        return Vector(x, y, z)
+
+    # --- Outwards -------------------------------------------------------------------------------
 
     def outward(self, parent: BodyMotion) -> BodyMotion:
-        """Motion of the body from that of its parent; q has two entries more than efforts have."""
-        return forward(self.joint, self.turn, self.q, parent)
+        """Motion of the body from that of its parent; q has derivatives up to the order r + 2.
 
-    def inward(self, load: Load) -> Load:
-        """Load on the parent that a load on the body makes, each about its frame's origin."""
-        return backward(self.joint, self.turn, self.q, load)
+        The position is used only by joints that slide.
+        """
+        w = self._before_turn(parent.w)
+        a = self._before_turn(parent.a + parent.B @ self.joint.d)
+        if self.slides:
+            # The origin has moved by s along z: a + B s + 2 w x ds + d2s.
+            s = self.slide
+            a = (
+                a
+                + acceleration_matrix(w).T.z * s.z
+                + w.cross(s.rate() * 2.0)
+                + s.rate().rate()
+            )
+        w = self._turned(w, -1.0) + AXIS * self.rate
+        return body_motion(w, self._turned(a, -1.0))
+
+    def pose_outward(self, parent: Pose) -> Pose:
+        """Pose of the body from that of its parent; q has derivatives up to the order r."""
+        axes = Matrix(*map(self.first(1).to_child, parent.axes))
+        p = self._before_turn(parent.p + self.joint.d) + self.slide
+        return Pose(axes, self._turned(p, -1.0))
+
+    def screw_outward(self, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+        """Components of a twist for the body's frame, from those for its parent's.
+
+        The twist is the same: only axes and the point whose velocity counts change.
+        """
+        v = self.to_child(v + w.cross(self.joint.d))
+        w = self.to_child(w)
+        return w, v + w.cross(self.slide)
+
+    def twist_outward(self, w: Vector, v: Vector) -> tuple[Vector, Vector]:
+        """Twist of the body's frame in its own axes, from that of its parent's.
+
+        Parameters
+        ----------
+        w, v : Vector
+            Angular velocity and velocity of the origin of the parent's frame, in its axes.
+        """
+        w, v = self.screw_outward(w, v)
+        return w + AXIS * self.rate, v + self.slide.rate()
+
+    # --- Inwards --------------------------------------------------------------------------------
 
     def effort(self, load: Load) -> Number:
-        """Effort of the joint that carries a load, without the armature."""
-        return effort(self.joint, load)
+        """Effort of the joint if its body carries a load: z . (turn n + slide f).
+
+        In [N m] of joints that turn, [N] of the others; without the armature.
+        """
+        return self.joint.turn * load.n.z + self.joint.slide * load.f.z
+
+    def inward(self, load: Load) -> Load:
+        """Load on the parent that a load on the body makes, each about its frame's origin.
+
+        The position is used only by joints that slide.
+        """
+        if self.slides:
+            load = load.moved(self.slide)
+        return Load(self.to_parent(load.n), self.to_parent(load.f)).moved(self.joint.d)
 
 
-NO_LOAD = Load(ZERO, ZERO)
-
-
-def rate(v: Vector) -> Vector:
-    """Derivative of components; that of constants is zero."""
-    x, y, z = (c.rate() if isinstance(c, Jet) else 0.0 for c in v)
-    return (x, y, z)
-
-
-def of_order(v: Vector, k: int) -> Vector:
-    """Derivative k of components."""
-    x, y, z = (derivative(c, k) for c in v)
-    return (x, y, z)
-
-
-def followed(v: Vector, by: Vector, count: int | None = None) -> Vector:
-    """Components with one derivative more, behind so many of those that they have."""
-    x, y, z = (Jet([*component[:count], value]) for component, value in zip(v, by))
-    return (x, y, z)
+# --- Vectors of jets ----------------------------------------------------------------------------
 
 
 def squares(w: Vector) -> tuple[Vector, Vector]:
     """Products w w^T, with one derivative fewer than w has: (xx, yy, zz) and (yz, zx, xy)."""
     x, y, z = (c[:-1] if isinstance(c, Jet) else c for c in w)
-    return (x * x, y * y, z * z), (y * z, z * x, x * y)
+    return Vector(x * x, y * y, z * z), Vector(y * z, z * x, x * y)
 
 
 def acceleration_matrix(w: Vector) -> Matrix:
@@ -186,11 +311,11 @@ def acceleration_matrix(w: Vector) -> Matrix:
 
     The acceleration of a point of the body at r is a + B r.
     """
-    ((xx, yy, zz), (yz, zx, xy)), (x, y, z) = squares(w), rate(w)
-    return (
-        (-(yy + zz), xy - z, zx + y),
-        (xy + z, -(xx + zz), yz - x),
-        (zx - y, yz + x, -(xx + yy)),
+    ((xx, yy, zz), (yz, zx, xy)), (x, y, z) = squares(w), w.rate()
+    return Matrix(
+        Vector(-(yy + zz), xy - z, zx + y),
+        Vector(xy + z, -(xx + zz), yz - x),
+        Vector(zx - y, yz + x, -(xx + yy)),
     )
 
 
@@ -209,52 +334,32 @@ def base_motion(a: Vector, order: int) -> BodyMotion:
     order : int
         Highest derivative r of the efforts.
     """
-    x, y, z = (constant(component, order + 1) for component in a)
-    return BodyMotion(ZERO, (x, y, z), (ZERO, ZERO, ZERO))
+    constants = Vector(*(constant(component, order + 1) for component in a))
+    return BodyMotion(ZERO, constants, Matrix(ZERO, ZERO, ZERO))
 
 
 def load_of(values: Sequence[Number]) -> Load:
     """Load from numbers: for each derivative moment and force, six in all."""
-    nx, ny, nz, fx, fy, fz = (Jet(values[k::6]) for k in range(6))
-    return Load((nx, ny, nz), (fx, fy, fz))
+    parts = [Jet(values[k::6]) for k in range(6)]
+    return Load(Vector(*parts[:3]), Vector(*parts[3:]))
 
 
-def turn_of(joint: JointFrame, sine: Number, cosine: Number, q: Jet) -> Turn:
-    """Turn that a joint makes at the position q, whose sine and cosine are given."""
-    c = joint.turn * cosine + joint.still
-    s = joint.turn * sine
-    return Turn(
-        s * joint.cos_offset + c * joint.sin_offset,
-        c * joint.cos_offset - s * joint.sin_offset,
-        joint.turn * q.rate(),
-    )
+# --- Constant turns -----------------------------------------------------------------------------
 
 
-def to_child(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
-    """Components of a vector in a body's axes, from those in its parent's."""
-    return _turned(_constant_turn(joint, v), turn, -1.0)
+def _turn_z(v: Vector, cosine: Number, sine: Number) -> Vector:
+    """Components in axes turned about z."""
+    return Vector(cosine * v.x + sine * v.y, cosine * v.y - sine * v.x, v.z)
 
 
-def to_parent(joint: JointFrame, turn: Turn, v: Vector) -> Vector:
-    """Components of a vector in the axes of a body's parent, from those in the body's."""
-    return _constant_turn_back(joint, _turned(v, turn, 1.0))
+def _turn_x(v: Vector, cosine: Number, sine: Number) -> Vector:
+    """Components in axes turned about x."""
+    return Vector(v.x, cosine * v.y + sine * v.z, cosine * v.z - sine * v.y)
 
 
-def matrix_in_parent(joint: JointFrame, turn: Turn, A: Matrix) -> Matrix:
-    """Components R A R^T in the parent's axes, of a matrix in a body's."""
-    *known, zz = (x for row in _turned_about_z(A, turn.cosine, turn.sine) for x in row)
-
-    def rates(k: int, A: tuple[Number, ...]) -> tuple[Number, ...]:
-        # (k+1)-th derivative of the angle times [z] A - A [z]
-        xx, xy, xz, yx, yy, yz, zx, zy = A
-        shear, stretch = xy + yx, xx - yy
-        values = (-shear, stretch, -yz, stretch, shear, xz, -zy, zx)
-        return tuple(turn.rate[k] * x for x in values)
-
-    xx, xy, xz, yx, yy, yz, zx, zy = turned(tuple(known), rates, len(turn.rate) + 1)
-    A = ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
-    A = _turned_about_x(A, joint.cos_alpha, joint.sin_alpha)
-    return _turned_about_z(A, joint.cos_gamma, joint.sin_gamma)
+def _back(angle: Angle) -> Angle:
+    """Negative of an angle."""
+    return angle[0], -angle[1]
 
 
 def _turned_about_z(A: Matrix, c: Number, s: Number) -> Matrix:
@@ -272,197 +377,16 @@ def _turned_about_z(A: Matrix, c: Number, s: Number) -> Matrix:
         p = s * (s * difference - c * total)
         r = -(s * (c * difference + s * total))
         block = ((xx + p, xy + r), (yx + r, yy - p))
-    return (
-        (*block[0], c * xz - s * yz),
-        (*block[1], s * xz + c * yz),
-        (c * zx - s * zy, s * zx + c * zy, zz),
+    return Matrix(
+        Vector(*block[0], c * xz - s * yz),
+        Vector(*block[1], s * xz + c * yz),
+        Vector(c * zx - s * zy, s * zx + c * zy, zz),
     )
 
 
 def _turned_about_x(A: Matrix, c: Number, s: Number) -> Matrix:
     """Rx A Rx^T."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = A
-    A = _turned_about_z(((yy, yz, yx), (zy, zz, zx), (xy, xz, xx)), c, s)
+    A = _turned_about_z(matrix(yy, yz, yx, zy, zz, zx, xy, xz, xx), c, s)
     (yy, yz, yx), (zy, zz, zx), (xy, xz, xx) = A
-    return ((xx, xy, xz), (yx, yy, yz), (zx, zy, zz))
-
-
-def forward(joint: JointFrame, turn: Turn, q: Jet, parent: BodyMotion) -> BodyMotion:
-    """Motion of a body from that of its parent; q has derivatives up to the order r + 2.
-
-    The position is used only by joints that slide.
-    """
-    w = _constant_turn(joint, parent.w)
-    a = _constant_turn(joint, plus_product(parent.a, parent.B, joint.d))
-    if slides(joint):
-        a = _slid(joint, q, w, a)
-    w = plus_scaled(_turned(w, turn, -1.0), turn.rate, AXIS)
-    return body_motion(w, _turned(a, turn, -1.0))
-
-
-def forward_place(joint: JointFrame, turn: Turn, q: Jet, parent: Place) -> Place:
-    """Place of a body from that of its parent; q has derivatives up to the order r."""
-    still = turn._replace(rate=Jet([]))
-    x, y, z = (to_child(joint, still, axis) for axis in parent.axes)
-    p = _constant_turn(joint, plus(parent.p, joint.d))
-    p = plus_scaled(p, joint.slide * q, AXIS)
-    return Place((x, y, z), _turned(p, turn, -1.0))
-
-
-def inertial_load(body: Body, motion: BodyMotion) -> Load:
-    """Load that moves a body: f = m a + B h, n = h x a + vee(B J), with derivatives up to r.
-
-    In the axes and about the origin of the body's frame.
-    """
-    # What is known of B need not be found from its entries again.
-    S, (_, _, xy) = squares(motion.w)
-    n = _plus_vee(cross(body.h, motion.a), motion.B, body.J, S, xy, rate(motion.w)[2])
-    return Load(n, plus_scaled(product(motion.B, body.h), body.mass, motion.a))
-
-
-def twist_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """Twist of a body's frame in its own axes, from that of its parent's.
-
-    Parameters
-    ----------
-    motion : JointMotion
-    w, v : Vector
-        Angular velocity and velocity of the origin of the parent's frame, in its axes.
-    """
-    joint, rate = motion.joint, motion.q.rate()
-    w, v = screw_of_child(motion, w, v)
-    w = plus_scaled(w, joint.turn * rate, AXIS)
-    return w, plus_scaled(v, joint.slide * rate, AXIS)
-
-
-def screw_of_child(motion: JointMotion, w: Vector, v: Vector) -> tuple[Vector, Vector]:
-    """Components of a twist for a body's frame, from those for its parent's.
-
-    The twist is the same: only axes and the point whose velocity counts change.
-    """
-    joint = motion.joint
-    v = plus_cross(v, w, joint.d)
-    w = to_child(joint, motion.turn, w)
-    v = to_child(joint, motion.turn, v)
-    slide = joint.slide * motion.q
-    return w, plus_cross(v, w, scaled(slide, AXIS))
-
-
-def load_from_base(wrench: Load, place: Place, motion: BodyMotion) -> Load:
-    """Load in a body's axes of a wrench in the base's axes, about the same point.
-
-    The derivatives are those of its components there: with v the components turned into the body's
-    axes, D v = the derivatives turned - w x v.
-    """
-
-    def moving(v: Vector) -> Vector:
-        found = ZERO
-        for coordinate, axis in zip(v, place.axes):
-            found = plus_scaled(found, coordinate, axis)
-        x, y, z = turned(found, lambda k, v: cross(v, of_order(motion.w, k)))
-        return (x, y, z)
-
-    return Load(moving(wrench.n), moving(wrench.f))
-
-
-def load_about_origin(load: Load, arm: Vector) -> Load:
-    """Load about the origin of the frame, from the load about the point to which an arm leads."""
-    return Load(plus_cross(load.n, arm, load.f), load.f)
-
-
-def sum_loads(a: Load, b: Load) -> Load:
-    """Sum of two loads."""
-    return Load(plus(a.n, b.n), plus(a.f, b.f))
-
-
-def effort(joint: JointFrame, load: Load) -> Number:
-    """Effort of a joint that carries a load: z . (turn n + slide f).
-
-    In [N m] of joints that turn, [N] of the others; without the armature.
-    """
-    return joint.turn * load.n[2] + joint.slide * load.f[2]
-
-
-def backward(joint: JointFrame, turn: Turn, q: Number, load: Load) -> Load:
-    """Load on the parent that a load on a body makes, about the origin of the parent's frame.
-
-    Parameters
-    ----------
-    joint : JointFrame
-    turn : Turn
-    q : Jet or Number
-        Position; used only by joints that slide.
-    load : Load
-        In the axes and about the origin of the body's frame.
-    """
-    if slides(joint):
-        load = load_about_origin(load, scaled(joint.slide * q, AXIS))
-    load = Load(to_parent(joint, turn, load.n), to_parent(joint, turn, load.f))
-    return load_about_origin(load, joint.d)
-
-
-def slides(joint: JointFrame) -> bool:
-    """Whether a joint moves along its axis, or may."""
-    return not (isinstance(joint.slide, float) and joint.slide == 0.0)
-
-
-def _turned(v: Vector, turn: Turn, direction: float) -> Vector:
-    """Components in axes that turn about z.
-
-    The direction is -1 from the axes before the turn into those behind it, 1 back.
-    """
-    x, y, z = _turn_z(v, turn.cosine, -direction * turn.sine)
-
-    def rates(k: int, v: tuple[Number, ...]) -> tuple[Number, ...]:
-        # direction z x v times the (k+1)-th derivative of the angle
-        x, y = turn.rate[k] * v[1], turn.rate[k] * v[0]
-        return (x, -y) if direction < 0.0 else (-x, y)
-
-    x, y = turned((x, y), rates, len(turn.rate) + 1)
-    return (x, y, z)
-
-
-def _slid(joint: JointFrame, q: Jet, w: Vector, a: Vector) -> Vector:
-    """Acceleration of the origin of a body that has moved by s along z, in axes of the parent.
-
-    a + s B z + 2 ds w x z + d2s z.
-    """
-    s, B = joint.slide * q, acceleration_matrix(w)
-    a = plus_scaled(a, s, (B[0][2], B[1][2], B[2][2]))
-    a = plus_scaled(a, 2.0 * s.rate(), (w[1], -w[0], 0.0))
-    return plus_scaled(a, s.rate().rate(), AXIS)
-
-
-def _constant_turn(joint: JointFrame, v: Vector) -> Vector:
-    """Coordinates in a body's axes, before it turns, from those in its parent's."""
-    v = _turn_z(v, joint.cos_gamma, joint.sin_gamma)
-    return _turn_x(v, joint.cos_alpha, joint.sin_alpha)
-
-
-def _constant_turn_back(joint: JointFrame, v: Vector) -> Vector:
-    """Inverse of `_constant_turn`."""
-    v = _turn_x(v, joint.cos_alpha, -joint.sin_alpha)
-    return _turn_z(v, joint.cos_gamma, -joint.sin_gamma)
-
-
-def _turn_z(v: Vector, cosine: Number, sine: Number) -> Vector:
-    """Coordinates in axes turned about z."""
-    return (cosine * v[0] + sine * v[1], cosine * v[1] - sine * v[0], v[2])
-
-
-def _turn_x(v: Vector, cosine: Number, sine: Number) -> Vector:
-    """Coordinates in axes turned about x."""
-    return (v[0], cosine * v[1] + sine * v[2], cosine * v[2] - sine * v[1])
-
-
-def _plus_vee(
-    c: Vector, B: Matrix, J: Sequence[Number], S: Vector, S_xy: Number, dw_z: Number
-) -> Vector:
-    """Add to c the axis of B J - (B J)^T; B has S = w w^T, its diagonal and xy, in it, and dw."""
-    xx, xy, xz, yy, yz, zz = J
-    (_, b, d), (e, _, g), (h, i, _) = B
-    return (
-        c[0] + (S[2] - S[1]) * yz + h * xy - e * xz + i * yy - g * zz,
-        c[1] + (S[0] - S[2]) * xz + b * yz - i * xy + d * zz - h * xx,
-        c[2] + (S[1] - S[0]) * xy + g * xz - d * yz + S_xy * (xx - yy) + dw_z * (xx + yy),
-    )
+    return matrix(xx, xy, xz, yx, yy, yz, zx, zy, zz)

@@ -4,7 +4,7 @@ They compute with numbers (float), whole numbers (int) and arrays with one index
 (Vector) or of whole ones (Index), whose slice `array[start:]` is the array that begins there.
 Variables have the type of their first value. Calls are those of functions of the same module, of
 `abs`, `max`, `min`, `int`, and of an Index as a function: a `Program`, its address and its first
-two arguments of `llvm.EVALUATE`, for one block. `codegen.translation` writes C of the same.
+two arguments of `llvm_lanes.EVALUATE`, for one block. `codegen.translation` writes C of the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from hodyn_ros.engine.llvm import DOUBLE, DOUBLES, ENTRY, EVALUATE, INTEGER, INTEGERS
+from hodyn_ros.engine.llvm_lanes import DOUBLE, DOUBLES, ENTRY, EVALUATE, INTEGER, INTEGERS
 
 _TYPES = {'int': INTEGER, 'float': DOUBLE, 'Vector': DOUBLES, 'Index': INTEGERS}
 _TYPES['None'] = ir.VoidType()
@@ -40,7 +40,7 @@ _OPERATIONS: dict[type[ast.operator], str] = {
 def compiled_module(
     source: str, names: Sequence[str], constants: Mapping[str, float]
 ) -> llvm.ModuleRef:
-    """Optimized module of some functions, the last of which becomes `llvm.ENTRY`.
+    """Optimized module of some functions, the last of which becomes `llvm_lanes.ENTRY`.
 
     Parameters
     ----------

@@ -383,7 +383,7 @@ def close_samples(
     reached: Vector,
     closed: Vector,
 ) -> int:
-    """As `llvm.EVALUATE`: closed positions of samples, with how far each was reached.
+    """As `llvm_lanes.EVALUATE`: closed positions of samples, with how far each was reached.
 
     The robot: numbers of independent, dependent and all joints and of lanes, doubles of workspace
     of the closing programs, which of the wanted numbers a sample begins with, tables of these
@@ -428,7 +428,7 @@ def closed_efforts(
     loads: Vector,
     efforts: Vector,
 ) -> int:
-    """As `llvm.EVALUATE`: efforts of samples by compiled programs; 0 if they are there, else 1.
+    """As `llvm_lanes.EVALUATE`: efforts of samples by compiled programs; 0 where they are there.
 
     The robot: numbers of orders of the motion, of a sample's loads and efforts, doubles of
     workspace of what follows, the table of the program of efforts, and what `close_samples` has.

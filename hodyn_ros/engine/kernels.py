@@ -13,19 +13,22 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from hodyn_ros.checks import Array
-from hodyn_ros.engine import calls, functions
-from hodyn_ros.engine.body_programs import constants
+from hodyn_ros.engine import calls, llvm_tree
 from hodyn_ros.engine.calls import ArrayArgument
 from hodyn_ros.engine.code_cache import LoadedCode, vector_width
+from hodyn_ros.engine.efforts import effort_loops
+from hodyn_ros.engine.forward import articulated_loops
 from hodyn_ros.engine.frames import frames_of
-from hodyn_ros.engine.llvm import DOUBLE, size_of
+from hodyn_ros.engine.llvm_lanes import DOUBLE, size_of
+from hodyn_ros.engine.llvm_robot import RobotCode
 from hodyn_ros.engine.program import RobotProgram
+from hodyn_ros.engine.walker import Loops, constants
 from hodyn_ros.model.mechanism import Mechanism
 
 # Fewer samples are not worth a thread.
 SAMPLES_PER_THREAD = 512
 
-# Releases the interpreter lock while it runs. The arguments are those of `llvm.EVALUATE`.
+# Releases the interpreter lock while it runs. The arguments are those of `llvm_lanes.EVALUATE`.
 _BLOCKS = ctypes.CFUNCTYPE(
     ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3
 )
@@ -106,7 +109,7 @@ class Kernel:
         return calls.python_function(kinds, table, self.lanes[1])
 
     def program(self, which: int) -> list[int]:
-        """Addresses of a code and of its first two arguments, see `llvm.EVALUATE`."""
+        """Addresses of a code and of its first two arguments, see `llvm_lanes.EVALUATE`."""
         return [self.codes[which][0].address, *(array.ctypes.data for array in self.robot)]
 
     def evaluate(
@@ -153,15 +156,15 @@ class Kernel:
         return status == 0
 
 
-def robot_kernel(model: Mechanism, robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
+def robot_kernel(robot: RobotProgram, kind: ir.Type = DOUBLE) -> Kernel:
     """Kernel of a program of one robot, its constants folded into the code."""
     width = vector_width()
-    code = functions.RobotCode.of(model, robot)
-    text = f'{kind} {code!r}'
+    code = RobotCode(robot)
+    text = f'{kind} {robot!r}'
     codes = []
     for lanes in lanes_of(kind):
-        write = partial(functions.robot_module, code, lanes, width, kind)
-        size = functions.robot_scratch(code, lanes, width)
+        write = partial(code.module, lanes, width, kind)
+        size = code.scratch(lanes, width)
         codes.append((LoadedCode((text, lanes, width), write), size))
     wrench_size = 0 if robot.middle.written else robot.middle.size
     none = np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -207,23 +210,23 @@ def _loops_kernel(
         [model.n_joints, model.n_bodies, *of_bodies.ravel()], dtype=np.int64
     )
     loops = _loops(what, order, loaded)
-    base = np.zeros(loops.layout.size)
-    base[loops.layout.a : loops.layout.a + 3] = -frames.gravity
-    numbers = np.concatenate([base, rows.ravel(), model.offset])
+    base = np.zeros(loops.state_size)
+    base[list(loops.gravity)] = -frames.gravity
+    numbers = np.concatenate([base, rows.ravel()])
     codes = []
     for lanes in lanes_of(kind):
-        size = functions.tree_scratch(model, loops, lanes, vector_width())
+        size = llvm_tree.tree_scratch(model, loops, lanes, vector_width())
         codes.append((_tree_code(what, order, loaded, lanes, kind), size))
     robot = integers, numbers, 'compiled_tree', middle_size, not model.friction
     return Kernel(codes, *robot, lanes_of(kind))
 
 
 @cache
-def _loops(what: str, order: int, loaded: bool) -> functions.Loops:
+def _loops(what: str, order: int, loaded: bool) -> Loops:
     """Loops of 'efforts' or 'articulated', made once for all robots."""
     if what == 'articulated':
-        return functions.articulated_loops(order)
-    return functions.effort_loops(order, loaded)
+        return articulated_loops(order)
+    return effort_loops(order, loaded)
 
 
 @cache
@@ -232,7 +235,7 @@ def _tree_code(
 ) -> LoadedCode:
     """Code of such loops, loaded once for all robots."""
     loops, width = _loops(what, order, loaded), vector_width()
-    write = partial(functions.tree_module, loops, lanes, width, kind)
+    write = partial(llvm_tree.tree_module, loops, lanes, width, kind)
     return LoadedCode((f'{kind} {loops!r}', lanes, width), write)
 
 

@@ -12,23 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hodyn_ros.checks import Array
-from hodyn_ros.engine import bodies as formulation
-from hodyn_ros.engine.bodies import JointMotion, of_order, rate, twist_of_child
-from hodyn_ros.engine.efforts import joint_motion
-from hodyn_ros.engine.frames import frames_of, position, vector, without_rounding
-from hodyn_ros.engine.program import LONGEST, Part, Recorder, RobotProgram
-from hodyn_ros.engine.vectors import (
-    AXIS,
-    ZERO,
-    Vector,
-    cross,
-    dot,
-    plus,
-    plus_cross,
-    plus_scaled,
-    scaled,
-)
+from hodyn_ros.engine.bodies import JointMotion
+from hodyn_ros.engine.frames import frames_of, position, rotation
+from hodyn_ros.engine.program import Part, Recorder, RobotProgram
+from hodyn_ros.engine.vectors import AXIS, ZERO, Matrix, Vector
+from hodyn_ros.engine.walker import joint_motions, motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
@@ -54,45 +42,41 @@ def link_program(
         Outputs: 'pose', the matrix row by row, and 'twist', derivative k of coordinate j at 6 k +
         j. The bodies are those on the way from the base to the link.
     """
-    recorder = Recorder(LONGEST)
+    recorder = Recorder()
     frames = frames_of(model)
     body, pose = model.link(link)
     way = [body]
     while model.parent[way[0]] != BASE:
         way.insert(0, int(model.parent[way[0]]))
-    motions = [
-        joint_motion(recorder, model, frames.joints[i], i, place, orders)
-        for place, i in enumerate(way)
-    ]
+    motions = joint_motions(model, frames, motion_inputs(recorder, model, orders), way)
     pose = se3.inverse(frames.poses[body]) @ pose
-    columns, tip = _columns(pose), position(pose)
-    base, base_position = _columns(frames.base), position(frames.base)
+    axes, tip = rotation(pose).T, position(pose)
+    base, base_position = rotation(frames.base), position(frames.base)
 
-    x, y, p = _place_of_link(motions, columns, tip, expressed_in == 'hybrid')
-    x, y = _combined(base, x), _combined(base, y)
-    p = plus(_combined(base, p), base_position)
-    rows = [*zip(x, y, cross(x, y), of_order(p, 0)), (0.0, 0.0, 0.0, 1.0)]
+    x, y, p = _place_of_link(motions, axes, tip, expressed_in == 'hybrid')
+    x, y, p = base @ x, base @ y, base @ p + base_position
+    rows = [*zip(x, y, x.cross(y), p.order(0)), (0.0, 0.0, 0.0, 1.0)]
     recorder.outputs('pose', [number for row in rows for number in row])
 
     if orders > 1:
         if expressed_in == 'body':
             w, v = _twist_of_link(motions)
-            v = plus_cross(v, w, tip)
-            w, v = (_components(columns, vector) for vector in (w, v))
+            v = v + w.cross(tip)
+            w, v = axes @ w, axes @ v
         elif expressed_in == 'spatial':
             w, v = _twist_from_base(motions)
-            w, v = _combined(base, w), _combined(base, v)
-            v = plus_cross(v, base_position, w)
+            w, v = base @ w, base @ v
+            v = v + base_position.cross(w)
         else:
             w, _ = _twist_from_base(motions)
-            w = _combined(base, w)
-            v = rate(p)
+            w = base @ w
+            v = p.rate()
         for j, number in enumerate([*w, *v]):
             for k, value in enumerate(derivatives(number, orders - 1)):
                 recorder.output('twist', 6 * k + j, value)
     return RobotProgram(
         recorder.program(),
-        way,
+        model.n_joints,
         orders,
         Part('pose', 16, True),
         Part('twist', 6 * (orders - 1), True),
@@ -100,20 +84,19 @@ def link_program(
 
 
 def _place_of_link(
-    motions: Sequence[JointMotion], columns: Sequence[Vector], tip: Vector, moves: bool
+    motions: Sequence[JointMotion], axes: Matrix, tip: Vector, moves: bool
 ) -> tuple[Vector, Vector, Vector]:
     """First two axes of the link and its position in the first frame.
 
     From the axes and the position in the last frame; the position has derivatives if it moves.
     """
     # Only the hybrid twist needs derivatives of the position, none those of the axes.
-    x, y, p = columns[0], columns[1], tip
+    x, y, p = axes.x, axes.y, tip
     for motion in reversed(motions):
         still = motion.first(1)
-        x, y = _to_parent(still, x), _to_parent(still, y)
+        x, y = still.to_parent(x), still.to_parent(y)
         moving = motion if moves else still
-        p = _to_parent(moving, plus_scaled(p, moving.joint.slide * moving.q, AXIS))
-        p = plus(p, motion.joint.d)
+        p = moving.to_parent(p + moving.slide) + motion.joint.d
     return x, y, p
 
 
@@ -121,7 +104,7 @@ def _twist_of_link(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
     """Twist of the last frame in its own axes."""
     w, v = ZERO, ZERO
     for motion in motions:
-        w, v = twist_of_child(motion, w, v)
+        w, v = motion.twist_outward(w, v)
     return w, v
 
 
@@ -129,32 +112,8 @@ def _twist_from_base(motions: Sequence[JointMotion]) -> tuple[Vector, Vector]:
     """Twist of the last frame in the axes of the first, of the point at this one's origin."""
     w, v = ZERO, ZERO
     for motion in reversed(motions):
-        joint, slide = motion.joint, motion.joint.slide * motion.q
-        v = plus_cross(v, scaled(slide, AXIS), w)
-        w = plus_scaled(w, motion.turn.rate, AXIS)
-        v = plus_scaled(v, slide.rate(), AXIS)
-        w, v = _to_parent(motion, w), _to_parent(motion, v)
-        v = plus_cross(v, joint.d, w)
+        v = v + motion.slide.cross(w)
+        w, v = w + AXIS * motion.rate, v + motion.slide.rate()
+        w, v = motion.to_parent(w), motion.to_parent(v)
+        v = v + motion.joint.d.cross(w)
     return w, v
-
-
-def _to_parent(motion: JointMotion, vector: Vector) -> Vector:
-    return formulation.to_parent(motion.joint, motion.turn, vector)
-
-
-def _combined(columns: Sequence[Vector], vector: Vector) -> Vector:
-    """Vector with given components along given axes."""
-    result = ZERO
-    for axis, component in zip(columns, vector):
-        result = plus_scaled(result, component, axis)
-    return result
-
-
-def _components(columns: Sequence[Vector], vector: Vector) -> Vector:
-    """Components of a vector along given axes."""
-    x, y, z = (dot(axis, vector) for axis in columns)
-    return (x, y, z)
-
-
-def _columns(pose: Array) -> list[Vector]:
-    return [vector(without_rounding(axis, 1.0)) for axis in pose[:3, :3].T]

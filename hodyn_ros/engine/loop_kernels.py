@@ -50,9 +50,7 @@ def positions_kernel(model: Mechanism, closing: Kernel) -> Kernel:
     return Kernel([code, code], robot, numbers, 'closing', 0, True, (1, 1), [closing])
 
 
-def efforts_kernel(
-    model: Mechanism, order: int, positions: Kernel, dynamics: Kernel
-) -> Kernel:
+def efforts_kernel(model: Mechanism, K: int, positions: Kernel, dynamics: Kernel) -> Kernel:
     """Kernel of efforts of few samples of a robot with closed loops.
 
     Its status is not 0 where a position is near a singular one, either.
@@ -61,7 +59,8 @@ def efforts_kernel(
     ----------
     model : Mechanism
         With closed loops.
-    order : int
+    K : int
+        Number of derivatives of the motion.
     positions : Kernel
         Of `positions_kernel`.
     dynamics : Kernel
@@ -69,12 +68,12 @@ def efforts_kernel(
     """
     closure = model.closure
     assert closure is not None
-    K, n, N = order + 3, model.n_joints, closure.tree.n_joints
+    n, N = model.n_joints, closure.tree.n_joints
     work = _whole_lines(max(positions.codes[0][1], dynamics.codes[0][1]))
     of_positions, numbers = positions.robot
     closing = of_positions.copy()
     closing[5] = K * n
-    sizes = [K, dynamics.wrench_size, (order + 1) * n, work]
+    sizes = [K, dynamics.wrench_size, (K - 2) * n, work]
     robot = np.array([*sizes, *dynamics.program(0), *closing], dtype=np.int64)
     code = _code('closed_efforts'), work + _LINE + K * N
     name, loads = dynamics.name, dynamics.wrench_size
@@ -87,7 +86,7 @@ def _whole_lines(count: int) -> int:
 
 @cache
 def _code(name: str) -> LoadedCode:
-    """Code of a function of `following` as `llvm.EVALUATE`."""
+    """Code of a function of `following` as `llvm_lanes.EVALUATE`."""
     names = _NAMES[: _NAMES.index(name) + 1]
     constants = {
         key: value

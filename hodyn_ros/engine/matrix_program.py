@@ -24,16 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hodyn_ros.engine import bodies as formulation
+from hodyn_ros.engine import walker
 from hodyn_ros.engine.bodies import (
     Body,
     JointFrame,
     JointMotion,
     Load,
-    Turn,
-    twist_of_child,
 )
-from hodyn_ros.engine.efforts import joint_motion
 from hodyn_ros.engine.frames import Frames, frames, frames_of, vector
 from hodyn_ros.engine.program import (
     CORIOLIS_MATRIX,
@@ -46,28 +43,16 @@ from hodyn_ros.engine.program import (
     RobotProgram,
 )
 from hodyn_ros.engine.vectors import (
-    AXIS,
     ZERO,
     Matrix,
     Number,
     Vector,
     complement,
-    cross,
     cross_matrix,
-    dot,
     full_matrix,
-    outer,
-    plus,
-    plus_cross,
-    plus_matrix,
-    plus_product,
-    plus_scaled,
     plus_unit,
-    product,
-    scaled,
     symmetric,
     trace,
-    transposed,
 )
 from hodyn_ros.lie.jets import derivative, derivatives
 from hodyn_ros.model.mechanism import BASE, Mechanism
@@ -76,7 +61,7 @@ Screw = tuple[Vector, Vector]
 
 
 def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
-    """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
+    """Program of a term of the equations of motion, see `requests`, and its derivatives.
 
     Parameters
     ----------
@@ -108,7 +93,7 @@ def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
     series = [derivatives(value, orders) for value in values]
     recorder.outputs('term', [value for order in zip(*series) for value in order])
     result = Part('term', orders * len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def _mass_matrix(
@@ -121,7 +106,7 @@ def _mass_matrix(
     for i, motion in enumerate(motions):
         moving = momentum_of_joint(motion.joint, carried[i])
         for j, load in handed_on(model, motions, i, moving):
-            value = formulation.effort(motions[j].joint, load)
+            value = motions[j].effort(load)
             entries.add(j, i, value)
             if i != j:
                 entries.add(i, j, value)
@@ -164,7 +149,7 @@ def mass_rows(
     for k in range(6):
         unit: list[Number] = [0.0] * 6
         unit[k] = 1.0
-        load = momentum(whole, (unit[0], unit[1], unit[2]), (unit[3], unit[4], unit[5]))
+        load = momentum(whole, Vector(*unit[:3]), Vector(*unit[3:]))
         own = [derivative(value, 0) for value in (*load.n, *load.f)]
         top.append([*own, *(column[k] for column in columns)])
     return [*top, *([*column, *row] for column, row in zip(columns, rows))]
@@ -180,27 +165,26 @@ def _coriolis_matrix(
     twists: list[Screw] = []
     for motion, p in zip(motions, model.parent):
         w, v = (ZERO, ZERO) if p == BASE else twists[p]
-        twists.append(twist_of_child(motion, w, v))
+        twists.append(motion.twist_outward(w, v))
     motions = [motion.first(orders - 1) for motion in motions]
     carried = composites(model, motions, exact.bodies)
     flows = [flow_of_body(body, *twist) for body, twist in zip(exact.bodies, twists)]
     for i, p in from_the_ends(model):
-        joint, q, turn = motions[i]
-        flow = flow_in_parent(joint, turn, q, flows[i])
+        flow = flow_in_parent(motions[i], flows[i])
         flows[p] = sum_flows(flows[p], flow)
     entries = Entries(model)
-    screws = [screw_of(motion.joint) for motion in motions]
+    screws = [motion.screw for motion in motions]
     rates = [bracket(twist, screw) for twist, screw in zip(twists, screws)]
     for i in range(model.n_bodies):
         flow, screw = flows[i], screws[i]
         column = flow_load(flow, *screw)
         row = transposed_flow_load(flow, *screw)
         if not skew_symmetric:
-            column = row = formulation.sum_loads(column, row)
-        column = formulation.sum_loads(column, momentum(carried[i], *rates[i]))
+            column = row = column + row
+        column = column + momentum(carried[i], *rates[i])
         moving = momentum_of_joint(motions[i].joint, carried[i])
         for j, load in handed_on(model, motions, i, column):
-            entries.add(j, i, formulation.effort(motions[j].joint, load))
+            entries.add(j, i, motions[j].effort(load))
         for first, by in ((row, screws), (moving, rates)):
             for j, load in handed_on(model, motions, i, first):
                 if i != j:
@@ -215,16 +199,16 @@ def _weight(
     motions = joint_motions(recorder, model, frames, orders)
     up: list[Vector] = []
     for motion, p in zip(motions, model.parent):
-        parent = scaled(-1.0, vector(frames.gravity)) if p == BASE else up[p]
-        up.append(formulation.to_child(motion.joint, motion.turn, parent))
+        parent = -vector(frames.gravity) if p == BASE else up[p]
+        up.append(motion.to_child(parent))
     moments = [(body.mass, body.h) for body in frames.bodies]
     for i, p in from_the_ends(model):
-        joint, q, turn = motions[i]
         mass, h = moments[i]
-        h = first_moment_in_parent(joint, turn, q, mass, h)
-        moments[p] = (moments[p][0] + mass, plus(moments[p][1], h))
+        h = first_moment_in_parent(motions[i], mass, h)
+        moments[p] = (moments[p][0] + mass, moments[p][1] + h)
     efforts: list[Number] = [0.0] * model.n_joints
-    for i, ((joint, _, _), (mass, h), a) in enumerate(zip(motions, moments, up)):
+    for i, (motion, (mass, h), a) in enumerate(zip(motions, moments, up)):
+        joint = motion.joint
         value = joint.turn * (h[0] * a[1] - h[1] * a[0]) + joint.slide * (mass * a[2])
         j = int(model.coordinate[i])
         efforts[j] = efforts[j] + float(model.multiplier[i]) * value
@@ -256,10 +240,9 @@ def joint_motions(
     recorder: Recorder, model: Mechanism, frames: Frames, orders: int
 ) -> list[JointMotion]:
     """Motions of the joints of all bodies; orders is the number of derivatives, from 0 on."""
-    return [
-        joint_motion(recorder, model, joint, i, i, orders)
-        for i, joint in enumerate(frames.joints)
-    ]
+    return walker.joint_motions(
+        model, frames, walker.motion_inputs(recorder, model, orders)
+    )
 
 
 def from_the_ends(model: Mechanism, to_base: bool = False) -> list[tuple[int, int]]:
@@ -285,8 +268,7 @@ def composites(
     """
     carried = list(bodies)
     for i, p in from_the_ends(model, len(bodies) > model.n_bodies):
-        joint, q, turn = motions[i]
-        body = body_in_parent(joint, turn, q, carried[i])
+        body = body_in_parent(motions[i], carried[i])
         carried[p] = sum_bodies(carried[p], body)
     return carried
 
@@ -317,26 +299,20 @@ def handed_on(
         p = int(model.parent[i])
         if i == BASE or p == BASE and not to_base:
             return
-        joint, q, turn = motions[i]
-        load = formulation.backward(joint, turn, q, load)
+        load = motions[i].inward(load)
         i = p
-
-
-def screw_of(joint: JointFrame) -> Screw:
-    """Twist of the joint with the rate 1."""
-    return scaled(joint.turn, AXIS), scaled(joint.slide, AXIS)
 
 
 def bracket(V: Screw, S: Screw) -> Screw:
     """Product ad_V S."""
-    w = cross(V[0], S[0])
-    v = cross(V[1], S[0])
-    return w, plus_cross(v, V[0], S[1])
+    w = V[0].cross(S[0])
+    v = V[1].cross(S[0])
+    return w, v + V[0].cross(S[1])
 
 
 def power(load: Load, S: Screw) -> Number:
     """Power of a load on a body with a twist."""
-    power: Number = dot(load.n, S[0]) + dot(load.f, S[1])
+    power: Number = load.n @ S[0] + load.f @ S[1]
     return power
 
 
@@ -355,25 +331,24 @@ class Flow(NamedTuple):
 def sum_bodies(x: Body, y: Body) -> Body:
     """Body that consists of two, in one frame."""
     J = tuple(p + q for p, q in zip(x.J, y.J))
-    return Body(x.mass + y.mass, plus(x.h, y.h), J)
+    return Body(x.mass + y.mass, x.h + y.h, J)
 
 
-def body_in_parent(joint: JointFrame, turn: Turn, q: Number, body: Body) -> Body:
+def body_in_parent(motion: JointMotion, body: Body) -> Body:
     """Moments of a body about the origin of its parent's frame, in that frame's axes."""
-    if formulation.slides(joint):
-        body = _shifted_body(body, scaled(joint.slide * q, AXIS))
-    h = formulation.to_parent(joint, turn, body.h)
-    J = symmetric(formulation.matrix_in_parent(joint, turn, full_matrix(body.J)))
-    return _shifted_body(Body(body.mass, h, J), joint.d)
+    if motion.slides:
+        body = _shifted_body(body, motion.slide)
+    h = motion.to_parent(body.h)
+    J = symmetric(motion.matrix_to_parent(full_matrix(body.J)))
+    return _shifted_body(Body(body.mass, h, J), motion.joint.d)
 
 
-def first_moment_in_parent(
-    joint: JointFrame, turn: Turn, q: Number, mass: Number, h: Vector
-) -> Vector:
+def first_moment_in_parent(motion: JointMotion, mass: Number, h: Vector) -> Vector:
     """First moment alone, as `body_in_parent` computes it."""
-    if formulation.slides(joint):
-        h = plus_scaled(h, mass * (joint.slide * q), AXIS)
-    return plus_scaled(formulation.to_parent(joint, turn, h), mass, joint.d)
+    if motion.slides:
+        h = h + motion.slide * mass
+    d: Vector = motion.joint.d * mass
+    return motion.to_parent(h) + d
 
 
 def momentum(body: Body, e: Vector, u: Vector) -> Load:
@@ -384,9 +359,9 @@ def momentum(body: Body, e: Vector, u: Vector) -> Load:
     Load
         Angular momentum, about the origin, and linear momentum.
     """
-    n = product(complement(full_matrix(body.J)), e)
-    n = plus_cross(n, body.h, u)
-    f = plus_cross(scaled(body.mass, u), e, body.h)
+    n = complement(full_matrix(body.J)) @ e
+    n = n + body.h.cross(u)
+    f = u * body.mass + e.cross(body.h)
     return Load(n, f)
 
 
@@ -394,83 +369,79 @@ def momentum_of_joint(joint: JointFrame, body: Body) -> Load:
     """Momentum of a body that moves by its joint with the rate 1."""
     xx, _, xz, yy, yz, _ = body.J
     x, y, _ = body.h
-    n, f = ZERO, ZERO
-    n = plus_scaled(n, joint.turn, (-xz, -yz, xx + yy))
-    n = plus_scaled(n, joint.slide, (y, -x, 0.0))
-    f = plus_scaled(f, joint.turn, (-y, x, 0.0))
-    f = plus_scaled(f, joint.slide, (0.0, 0.0, body.mass))
+    n = Vector(-xz, -yz, xx + yy) * joint.turn + Vector(y, -x, 0.0) * joint.slide
+    f = Vector(-y, x, 0.0) * joint.turn + Vector(0.0, 0.0, body.mass) * joint.slide
     return Load(n, f)
 
 
 def flow_of_body(body: Body, w: Vector, v: Vector) -> Flow:
     """Sums of one body with a twist (w, v) of its frame."""
-    H = outer(body.h, w)
+    H = body.h.outer(w)
     xx, _, _, yy, _, zz = body.J
     J = full_matrix(body.J)
     # [w] Theta = trace(J) [w] - [w] J, column by column.
-    columns = [cross(column, w) for column in J]
-    moved = transposed((columns[0], columns[1], columns[2]))
-    E = plus_matrix(moved, cross_matrix(scaled(xx + yy + zz, w)))
-    E = plus_matrix(E, outer(scaled(-1.0, body.h), v))
-    E = plus_unit(E, dot(body.h, v))
-    a, b = scaled(body.mass, w), scaled(body.mass, v)
+    columns = Matrix(*(column.cross(w) for column in J))
+    E = columns.T + cross_matrix(w * (xx + yy + zz))
+    E = E + (-body.h).outer(v)
+    E = plus_unit(E, body.h @ v)
+    a, b = w * body.mass, v * body.mass
     return Flow(a, b, H, E)
 
 
 def sum_flows(x: Flow, y: Flow) -> Flow:
     """Sums of two groups of bodies together, in one frame."""
     return Flow(
-        plus(x.a, y.a),
-        plus(x.b, y.b),
-        plus_matrix(x.H, y.H),
-        plus_matrix(x.E, y.E),
+        x.a + y.a,
+        x.b + y.b,
+        x.H + y.H,
+        x.E + y.E,
     )
 
 
-def flow_in_parent(joint: JointFrame, turn: Turn, q: Number, flow: Flow) -> Flow:
+def flow_in_parent(motion: JointMotion, flow: Flow) -> Flow:
     """Sums for the frame of the parent; see `body_in_parent`."""
-    if formulation.slides(joint):
-        flow = _shifted_flow(flow, scaled(joint.slide * q, AXIS))
+    if motion.slides:
+        flow = _shifted_flow(flow, motion.slide)
     flow = Flow(
-        formulation.to_parent(joint, turn, flow.a),
-        formulation.to_parent(joint, turn, flow.b),
-        formulation.matrix_in_parent(joint, turn, flow.H),
-        formulation.matrix_in_parent(joint, turn, flow.E),
+        motion.to_parent(flow.a),
+        motion.to_parent(flow.b),
+        motion.matrix_to_parent(flow.H),
+        motion.matrix_to_parent(flow.E),
     )
-    return _shifted_flow(flow, joint.d)
+    return _shifted_flow(flow, motion.joint.d)
 
 
 def flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     """Product N (e, u) as moment and force."""
     whole = trace(flow.H)
-    n = product(flow.E, e)
-    n = plus_product(n, flow.H, u)
-    n = plus_cross(plus_scaled(n, -whole, u), flow.b, u)
-    f = plus_cross(scaled(whole, e), flow.a, u)
-    He = product(flow.H, e)
-    return Load(n, plus_scaled(f, -1.0, He))
+    n = flow.E @ e
+    n = n + flow.H @ u
+    n = n + u * (-whole) + flow.b.cross(u)
+    f = e * whole + flow.a.cross(u)
+    He = flow.H @ e
+    return Load(n, f - He)
 
 
 def transposed_flow_load(flow: Flow, e: Vector, u: Vector) -> Load:
     """Product of the transpose of N with (e, u), as moment and force."""
-    whole, H = trace(flow.H), transposed(flow.H)
-    n = plus_product(scaled(whole, u), transposed(flow.E), e)
-    Hu = product(H, u)
-    f = plus_product(scaled(-whole, e), H, e)
-    f = plus_cross(plus_cross(f, e, flow.b), u, flow.a)
-    return Load(plus_scaled(n, -1.0, Hu), f)
+    whole, H = trace(flow.H), flow.H.T
+    n = u * whole + flow.E.T @ e
+    Hu = H @ u
+    f = e * (-whole) + H @ e
+    f = f + e.cross(flow.b) + u.cross(flow.a)
+    return Load(n - Hu, f)
 
 
 def _shifted_body(body: Body, d: Vector) -> Body:
     """Moments about an origin from which the present one is at d."""
     # d h^T + h d^T + m d d^T = d u^T + u d^T.
-    u = plus_scaled(body.h, 0.5 * body.mass, d)
+    u = body.h + d * (0.5 * body.mass)
     pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
     J = tuple(
         value + (2.0 * (d[i] * u[i]) if i == j else d[i] * u[j] + d[j] * u[i])
         for value, (i, j) in zip(body.J, pairs)
     )
-    h = plus_scaled(body.h, body.mass, d)
+    h = body.h + d * body.mass
     return Body(body.mass, h, J)
 
 
@@ -480,15 +451,11 @@ def _shifted_flow(flow: Flow, d: Vector) -> Flow:
     With [d] = D: E - H D - D H + (2 trace(H) + a . d) D - d b^T + (b . d) 1.
     """
     a, b, H, E = flow
-    twice = 2.0 * trace(H) + dot(a, d)
-    E = plus_matrix(E, cross_matrix(scaled(twice, d)))
-    E = plus_matrix(E, outer(scaled(-1.0, d), b))
-    E = plus_unit(E, dot(b, d))
+    twice = 2.0 * trace(H) + a @ d
+    E = E + cross_matrix(d * twice)
+    E = E + (-d).outer(b)
+    E = plus_unit(E, b @ d)
     # Row r of H times D is r x d, D times column c is d x c.
-    rows = tuple(plus_cross(row, d, of_H) for row, of_H in zip(E, H))
-    columns = transposed(rows)  # type: ignore[arg-type]
-    columns = tuple(  # type: ignore[assignment]
-        plus_cross(column, of_H, d) for column, of_H in zip(columns, transposed(H))
-    )
-    b = plus_cross(b, d, a)
-    return Flow(a, b, plus_matrix(H, outer(d, a)), transposed(columns))
+    E = E + Matrix(*map(d.cross, H))
+    columns = Matrix(*(of_H.cross(d) for of_H in H.T))
+    return Flow(a, b + d.cross(a), H + d.outer(a), E + columns.T)

@@ -50,23 +50,17 @@ from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
-from hodyn_ros.engine import bodies as formulation
-from hodyn_ros.engine import matrix_program
+from hodyn_ros.engine import bodies, matrix_program
 from hodyn_ros.engine.bodies import (
     NO_LOAD,
     Body,
     JointMotion,
     Load,
-    screw_of_child,
-    twist_of_child,
 )
 from hodyn_ros.engine.efforts import (
-    RecordedFriction,
-    joint_motion,
     load_in_link_axes,
-    motion_inputs,
 )
-from hodyn_ros.engine.frames import Frames, frames_of, position, vector, without_rounding
+from hodyn_ros.engine.frames import Frames, frames_of, position, rotation, vector
 from hodyn_ros.engine.matrix_program import Entries, Screw, momentum, power
 from hodyn_ros.engine.program import (
     NO_ARRAY,
@@ -82,21 +76,12 @@ from hodyn_ros.engine.vectors import (
     Matrix,
     Vector,
     complement,
-    cross,
-    dot,
     full_matrix,
-    outer,
-    plus,
-    plus_cross,
-    plus_matrix,
-    plus_product,
-    plus_scaled,
-    product,
-    scaled,
-    transposed,
 )
+from hodyn_ros.engine.walker import motion_inputs
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import derivatives
+from hodyn_ros.model.friction import friction_slopes
 from hodyn_ros.model.mechanism import BASE, Mechanism
 
 
@@ -111,8 +96,7 @@ def partials_program(
     """
     recorder, n, orders = Recorder(), model.n_joints, K - 2
     F = _by_the_state(recorder, model, orders, wrenches)
-    friction = RecordedFriction(recorder, model)
-    for i, _, slope in friction.of_laws(motion_inputs(recorder, model, orders + 1)[1:]):
+    for i, slope in friction_slopes(model, motion_inputs(recorder, model, orders + 1)[1:]):
         F[1].add(i, i, slope)
     series = [[derivatives(value, orders) for value in entries.values] for entries in F]
     for place in range(orders * n * K * n):
@@ -124,11 +108,10 @@ def partials_program(
         recorder.output('term', place, value)
     return RobotProgram(
         recorder.program(),
-        range(model.n_bodies),
+        model.n_joints,
         K,
         Part('wrench', 6 * orders * len(wrenches), False),
         Part('term', orders * n * K * n, True),
-        friction.arguments(),
     )
 
 
@@ -141,21 +124,19 @@ def _by_the_state(
     motions = [motion.first(orders) for motion in whole]
     fields, loads, momenta = _of_the_bodies(model, frames, whole, motions)
     for i, p in matrix_program.from_the_ends(model):
-        joint, q, turn = motions[i]
-        passed = formulation.backward(joint, turn, q, loads[i])
-        loads[p] = formulation.sum_loads(loads[p], passed)
+        loads[p] = loads[p] + motions[i].inward(loads[i])
         momenta[p] = _sum(momenta[p], motions[i], momenta[i])
     applied = _of_the_wrenches(recorder, model, frames, motions, wrenches)
     by_q, by_qd, by_q2d = Entries(model), Entries(model), Entries(model)
     for i, body in enumerate(matrix_program.composites(model, motions, frames.bodies)):
         S, D, D2, E = fields[i]
-        column = formulation.sum_loads(_column(momenta[i], D), momentum(body, *E))
-        column, turning = formulation.sum_loads(column, applied[i].column), applied[i].row
+        column = _column(momenta[i], D) + momentum(body, *E)
+        column, turning = column + applied[i].column, applied[i].row
         starts = (
             matrix_program.momentum_of_joint(motions[i].joint, body),
             _row(momenta[i], S),
-            formulation.sum_loads(column, _turned(S, loads[i])),
-            formulation.sum_loads(_column(momenta[i], S), momentum(body, *D2)),
+            column + _turned(S, loads[i]),
+            _column(momenta[i], S) + momentum(body, *D2),
             turning,
         )
         ways = (matrix_program.handed_on(model, motions, i, load) for load in starts)
@@ -178,24 +159,24 @@ def _of_the_bodies(
     model: Mechanism, frames: Frames, whole: list[JointMotion], motions: list[JointMotion]
 ) -> tuple[list[tuple[Screw, Screw, Screw, Screw]], list[Load], list[Momenta]]:
     """S, D, 2 D and E of each joint; the load that moves its body, and the body's momenta."""
-    up, orders = scaled(-1.0, vector(frames.gravity)), len(motions[0].q)
-    moved = {BASE: formulation.base_motion(up, orders - 1)}
+    up, orders = -vector(frames.gravity), len(motions[0].q)
+    moved = {BASE: bodies.base_motion(up, orders - 1)}
     twists = {BASE: (ZERO, ZERO)}
     fields, loads, momenta = [], [], []
     for i, (motion, body) in enumerate(zip(whole, frames.bodies)):
-        (joint, q, turn), p = motion, int(model.parent[i])
-        moved[i] = formulation.forward(joint, turn, q, moved[p])
-        twists[i] = twist_of_child(motion, *twists[p])
-        w2, v2 = (scaled(2.0, part) for part in twists[i])
-        S = matrix_program.screw_of(joint)
+        joint, p = motion.joint, int(model.parent[i])
+        moved[i] = motion.outward(moved[p])
+        twists[i] = motion.twist_outward(*twists[p])
+        w2, v2 = (part * 2.0 for part in twists[i])
+        S = motion.screw
         D, D2 = (matrix_program.bracket(twist, S) for twist in (twists[i], (w2, v2)))
         # E in the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
         _, a, B = moved[i]
-        along = (B[0][2], B[1][2], B[2][2])
-        u = plus_cross(scaled(joint.slide, along), a, S[0])
-        E = scaled(joint.turn, along), plus_cross(u, v2, D[0])
+        along = B.T.z
+        u = along * joint.slide + a.cross(S[0])
+        E = along * joint.turn, u + v2.cross(D[0])
         fields.append((S, D, D2, E))
-        loads.append(formulation.inertial_load(body, moved[i]))
+        loads.append(body.load(moved[i]))
         momenta.append(_momenta(body, w2, v2))
     return fields, loads, momenta
 
@@ -228,16 +209,13 @@ def _of_the_wrenches(
         else:
             load = _from_base(load, wrench, model, frames, motions, i)
         if wrench.expressed_in == 'hybrid':
-            load = formulation.load_about_origin(load, arm)
+            load = load.moved(arm)
         for j, carried in matrix_program.handed_on(model, motions, i, load):
-            joint, q, turn = motions[j]
-            own = _applied(
-                wrench.expressed_in, matrix_program.screw_of(joint), carried, arm
-            )
-            sums = (formulation.sum_loads(x, y) for x, y in zip(found[j], own))
+            motion = motions[j]
+            own = _applied(wrench.expressed_in, motion.screw, carried, arm)
+            sums = (x + y for x, y in zip(found[j], own))
             found[j] = Applied(*sums)
-            arm = plus_scaled(arm, joint.slide * q, AXIS)
-            arm = plus(formulation.to_parent(joint, turn, arm), joint.d)
+            arm = motion.to_parent(arm + motion.slide) + motion.joint.d
     return found
 
 
@@ -246,7 +224,7 @@ def _wrench(recorder: Recorder, wrench: Attachment, number: int, orders: int) ->
     sign = 1.0 if wrench.acting == 'on_environment' else -1.0
     start = 6 * orders * number
     values = (recorder.input('wrench', start + k) for k in range(6 * orders))
-    return formulation.load_of([sign * value for value in values])
+    return bodies.load_of([sign * value for value in values])
 
 
 def _from_base(
@@ -266,11 +244,9 @@ def _from_base(
     way = [j for j, _ in matrix_program.handed_on(model, motions, i, NO_LOAD)]
     for j in reversed(way):
         if wrench.expressed_in == 'spatial':
-            f, n = screw_of_child(motions[j], f, n)
+            f, n = motions[j].screw_outward(f, n)
         else:
-            n, f = (
-                formulation.to_child(motions[j].joint, motions[j].turn, v) for v in (n, f)
-            )
+            n, f = (motions[j].to_child(v) for v in (n, f))
     return Load(n, f)
 
 
@@ -281,11 +257,11 @@ def _applied(expressed_in: str, S: Screw, load: Load, arm: Vector) -> Applied:
         return Applied(moved, NO_LOAD)
     if expressed_in == 'spatial':
         return Applied(NO_LOAD, moved)
-    velocity = plus_cross(S[1], S[0], arm)
-    across = cross(load.f, S[0])
-    of_point = Load(cross(arm, across), across)
-    column = Load(cross(velocity, load.f), ZERO)
-    return Applied(column, formulation.sum_loads(moved, of_point))
+    velocity = S[1] + S[0].cross(arm)
+    across = load.f.cross(S[0])
+    of_point = Load(arm.cross(across), across)
+    column = Load(velocity.cross(load.f), ZERO)
+    return Applied(column, moved + of_point)
 
 
 # --- Momenta of bodies that move as one ---------------------------------------------------------
@@ -300,37 +276,37 @@ class Momenta(NamedTuple):
 
 def _momenta(body: Body, w: Vector, v: Vector) -> Momenta:
     """Sums of one body, from twice its twist."""
-    f = plus_cross(scaled(body.mass, v), w, body.h)
+    f = v * body.mass + w.cross(body.h)
     J = full_matrix(body.J)
-    x, y, z = (cross(w, column) for column in J)
-    return Momenta(f, plus_matrix(transposed((x, y, z)), outer(v, body.h)))
+    columns = Matrix(*map(w.cross, J))
+    return Momenta(f, columns.T + v.outer(body.h))
 
 
 def _sum(momenta: Momenta, motion: JointMotion, of_child: Momenta) -> Momenta:
     """Add the sums of a child; see `matrix_program.body_in_parent`."""
-    (joint, q, turn), (f, P) = motion, of_child
-    if formulation.slides(joint):
-        P = plus_matrix(P, outer(f, scaled(joint.slide * q, AXIS)))
-    f = formulation.to_parent(joint, turn, f)
-    P = plus_matrix(formulation.matrix_in_parent(joint, turn, P), outer(f, joint.d))
-    return Momenta(plus(momenta.f, f), plus_matrix(momenta.P, P))
+    f, P = of_child
+    if motion.slides:
+        P = P + f.outer(motion.slide)
+    f = motion.to_parent(f)
+    P = motion.matrix_to_parent(P) + f.outer(motion.joint.d)
+    return Momenta(momenta.f + f, momenta.P + P)
 
 
 def _column(momenta: Momenta, y: Screw) -> Load:
     """Product B y."""
-    n = product(complement(momenta.P), y[0])
-    return Load(n, cross(y[0], momenta.f))
+    n = complement(momenta.P) @ y[0]
+    return Load(n, y[0].cross(momenta.f))
 
 
 def _row(momenta: Momenta, y: Screw) -> Load:
     """Product of the transpose of B with y."""
-    moment = _column(Momenta(momenta.f, transposed(momenta.P)), y).n
-    return Load(plus_cross(moment, momenta.f, y[1]), ZERO)
+    moment = _column(Momenta(momenta.f, momenta.P.T), y).n
+    return Load(moment + momenta.f.cross(y[1]), ZERO)
 
 
 def _turned(S: Screw, W: Load) -> Load:
     """Product -ad_S^T W: the change of a load that moves along with the screw."""
-    return Load(plus_cross(cross(S[0], W.n), S[1], W.f), cross(S[0], W.f))
+    return Load(S[0].cross(W.n) + S[1].cross(W.f), S[0].cross(W.f))
 
 
 # --- Regressor -----------------------------------------------------------------------------------
@@ -345,35 +321,35 @@ def regressor_program(model: Mechanism, K: int) -> RobotProgram:
     recorder, frames = Recorder(), frames_of(model)
     orders, size = K - 2, model.n_joints * 10 * model.n_bodies
     values: list[Number] = [0.0] * (orders * size)
-    up = scaled(-1.0, vector(frames.gravity))
-    motions = {BASE: formulation.base_motion(up, orders - 1)}
+    up = -vector(frames.gravity)
+    motions = {BASE: bodies.base_motion(up, orders - 1)}
     jacobians: dict[int, dict[int, tuple[Vector, Vector]]] = {BASE: {}}
+    joints = matrix_program.joint_motions(recorder, model, frames, K)
     for i, p in enumerate(model.parent.tolist()):
         joint, own = frames.joints[i], int(model.coordinate[i])
-        moving = joint_motion(recorder, model, joint, i, i, K)
-        motions[i] = formulation.forward(joint, moving.turn, moving.q, motions[p])
+        moving = joints[i]
+        motions[i] = moving.outward(motions[p])
         moving = moving.first(orders)
-        jacobian = {j: screw_of_child(moving, *screw) for j, screw in jacobians[p].items()}
+        jacobian = {j: moving.screw_outward(*screw) for j, screw in jacobians[p].items()}
         e, u = jacobian.get(own, (ZERO, ZERO))
         multiplier = float(model.multiplier[i])
-        e = plus_scaled(e, multiplier * joint.turn, AXIS)
-        jacobian[own] = e, plus_scaled(u, multiplier * joint.slide, AXIS)
+        e = e + AXIS * (multiplier * joint.turn)
+        jacobian[own] = e, u + AXIS * (multiplier * joint.slide)
         jacobians[i] = jacobian
 
         # In the axes of the model's frame, about its origin, whose position is d.
-        x, y, z = (vector(without_rounding(row, 1.0)) for row in frames.poses[i][:3, :3])
-        R, d = (x, y, z), position(se3.inverse(frames.poses[i]))
+        R, d = rotation(frames.poses[i]), position(se3.inverse(frames.poses[i]))
         w, a, B = motions[i]
-        w, a = product(R, w), product(R, plus_product(a, B, d))
-        B, (_, products) = formulation.acceleration_matrix(w), formulation.squares(w)
+        w, a = R @ w, R @ (a + B @ d)
+        B, (_, products) = bodies.acceleration_matrix(w), bodies.squares(w)
         for j, (e, u) in jacobian.items():
-            u = product(R, plus_cross(u, e, d))
-            row = _of_parameters(a, formulation.rate(w), products, B, product(R, e), u)
+            u = R @ (u + e.cross(d))
+            row = _of_parameters(a, w.rate(), products, B, R @ e, u)
             for place, value in enumerate(row, 10 * (j * model.n_bodies + i)):
                 values[place::size] = derivatives(value, orders)
     recorder.outputs('term', values)
     result = Part('term', len(values), True)
-    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
+    return RobotProgram(recorder.program(), model.n_joints, K, NO_ARRAY, result)
 
 
 def _of_parameters(
@@ -400,10 +376,9 @@ def _of_parameters(
     (bxx, bxy, bxz), (byx, byy, byz), (bzx, bzy, bzz) = B
     xx, yy, zz = (x * y for x, y in zip(e, dw))
     yz, zx, xy = (x * y for x, y in zip(e, products))
-    to_u = [dot(u, column) for column in zip(*B)]
     return [
-        dot(u, a),
-        *plus_cross((to_u[0], to_u[1], to_u[2]), a, e),
+        u @ a,
+        *B.T @ u + a.cross(e),
         xx + zx - xy,
         e[1] * bzy - e[0] * bzx + e[2] * (bxx - byy),
         e[0] * byx - e[2] * byz + e[1] * (bzz - bxx),

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hodyn_ros.engine import following
-from hodyn_ros.engine.engine import ClosedLoops, Engine, unavailable
+from hodyn_ros.engine.engine import Engine, unavailable
+from hodyn_ros.engine.requests import CLOSING, COMPLETING, Request
 from hodyn_ros.errors import MotionError
 from hodyn_ros.kinematics.closing import Rows, closure_of, constraints_of
-from hodyn_ros.kinematics.joints import checked_motion
+from hodyn_ros.kinematics.motions import checked_motion
 from hodyn_ros.lie.jets import Jet, leibniz, quotient
 from hodyn_ros.model.loops import LARGEST_ERROR, SINGULAR
 from hodyn_ros.model.mechanism import AnyMechanism, Closure, Mechanism
@@ -75,7 +76,7 @@ def _completed(model: Mechanism, motion: Array) -> Array | None:
     closure, (samples, K, _) = closure_of(model), motion.shape
     whole = with_closed_positions(model, motion)
     if whole is not None and K > 1:
-        kernel = model.kept(Engine).kernel(ClosedLoops(K=K), samples)
+        kernel = model.kept(Engine).kernel(Request(COMPLETING, K), samples)
         found = np.empty((samples, K - 1, len(closure.dependent)))
         if kernel is None or not kernel.evaluate(whole, None, found):
             return None
@@ -159,7 +160,7 @@ def closed_positions(model: Mechanism, wanted: Array) -> tuple[Array, Array] | N
         than 1, how much of the way there was gone.
         None of both if there is no such code.
     """
-    kernel = model.kept(Engine).kernel(ClosedLoops(None), len(wanted))
+    kernel = model.kept(Engine).kernel(Request(CLOSING, 1), len(wanted))
     if kernel is None:
         return None
     closed = np.empty((len(wanted), closure_of(model).tree.n_joints))
@@ -525,7 +526,7 @@ def velocity_partials(model: Mechanism, motion: Array, orders: int) -> list[Arra
 def prepare(model: Mechanism) -> None:
     """Compile what closes the loops of a model, which otherwise happens at the first motion."""
     if not unavailable():
-        model.kept(Engine).prepare(ClosedLoops(None))
+        model.kept(Engine).prepare(Request(CLOSING, 1))
 
 
 def _refuse_singular(closure: Closure, L: Array, samples: NDArray[np.intp], K: int) -> None:

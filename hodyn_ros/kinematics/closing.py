@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hodyn_ros.checks import checked_number, frozen
 from hodyn_ros.errors import ModelError
-from hodyn_ros.kinematics.joints import body_coordinates, body_poses, selection_of
+from hodyn_ros.kinematics.motions import body_coordinates, selection_of
+from hodyn_ros.kinematics.poses import poses_in_base
 from hodyn_ros.lie import se3
 from hodyn_ros.lie.jets import Jet, derivative, leibniz
 from hodyn_ros.lie.so3 import cross
@@ -165,9 +166,9 @@ class Rows:
     def __init__(self, constraints: Constraints, q: Array) -> None:
         self._of, tree = constraints, constraints.tree
         self._q, self._select = [q], selection_of(tree)
-        base = np.broadcast_to(np.eye(4), (len(q), 4, 4))
-        poses = [*body_poses(tree, body_coordinates(tree, q[:, None])[:, 0]), base]
-        self._poses = np.stack(poses, axis=1)
+        base = np.broadcast_to(np.eye(4), (len(q), 1, 4, 4))
+        poses = poses_in_base(tree, Jet([body_coordinates(tree, q[:, None])[:, 0]]))
+        self._poses = np.concatenate([poses[0], base], axis=1)
         at_a, frames = constraints.a
         self._A = self._poses[:, at_a] @ frames
         screws = se3.Ad(self._poses[:, :-1]) @ tree.X[..., None]

@@ -13,7 +13,7 @@ from hodyn_ros.model.mechanism import BASE, Closure, LinkFrame, Mechanism
 from hodyn_ros.model.provenance import Provenance
 from hodyn_ros.model.robot import ModelWarning, RobotModel
 from hodyn_ros.model.screws import DHRow
-from hodyn_ros.model.urdf import to_urdf
+from hodyn_ros.model.urdf_writer import to_urdf
 from hodyn_ros.model.violations import (
     LimitCheck,
     Violation,

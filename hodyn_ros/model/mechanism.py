@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hodyn_ros.checks import frozen
 from hodyn_ros.errors import JointNameError, ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import FrictionLaw
@@ -109,7 +108,7 @@ class Closure:
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Bodies, joints and inertias of a robot; immutable. `RobotModel` makes one.
+    """Bodies, joints and inertias of a robot; immutable, also its arrays. See `RobotModel`.
 
     The first attributes are what users need; from `body_names` on they are the tree of n_bodies
     moving bodies that the algorithms work on.
@@ -193,7 +192,11 @@ class Mechanism:
     def __post_init__(self) -> None:
         for name in _MAPPINGS:
             self.__dict__[name] = MappingProxyType({**self.__dict__[name]})
-        if self.__dict__.get('closure') is not None:
+        poses = (frame.pose for frame in self.links.values())
+        for value in (*self.__dict__.values(), *self.limits, *poses):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        if self.closure is not None:
             for name in _OF_TREES:
                 self.__dict__.pop(name, None)
 
@@ -206,10 +209,6 @@ class Mechanism:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, quick_calls={}, _cache={})
         self.__post_init__()
-        # Copies of arrays can be written to.
-        for value in (*state.values(), *state['limits']):
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
 
     def __getattr__(self, name: str) -> Any:
         # Only what the instance does not have arrives here.
@@ -266,7 +265,7 @@ class Mechanism:
             self,
             joint_names=tuple(self.joint_names[j] for j in joints),
             joint_types=tuple(self.joint_types[j] for j in joints),
-            limits=MotionLimits(*(frozen(values[joints]) for values in self.limits)),
+            limits=MotionLimits(*(values[joints] for values in self.limits)),
             closure=closure,
         )
 

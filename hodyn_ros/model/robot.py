@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hodyn_ros.checks import checked_number, finite_array, frozen
+from hodyn_ros.checks import checked_number, finite_array
 from hodyn_ros.errors import ModelError
 from hodyn_ros.lie import se3
 from hodyn_ros.model.assembly import (
@@ -36,6 +36,7 @@ from hodyn_ros.model.inertia import (
 )
 from hodyn_ros.model.limits import Limits
 from hodyn_ros.model.loops import Coupling, Loop
+from hodyn_ros.model.loops_in_xml import GivenLoops, given_loops, usable_loops
 from hodyn_ros.model.mechanism import BASE as BASE
 from hodyn_ros.model.mechanism import LinkFrame, Mechanism
 from hodyn_ros.model.screws import (
@@ -47,7 +48,6 @@ from hodyn_ros.model.screws import (
     screw_description,
 )
 from hodyn_ros.model.urdf import read_urdf
-from hodyn_ros.model.urdf_loops import GivenLoops, given_loops, usable_loops
 from hodyn_ros.names import listed
 from hodyn_ros.typing import Array
 
@@ -161,10 +161,10 @@ class RobotModel(Mechanism):
         ModelWarning
             For each doubtful value; they are also listed in the attribute `warnings`.
         """
-        description = read_urdf(xml_or_path, xacro_arguments, allow_impossible_inertia)
-        ends = base_link, tip_link
+        description, ends = read_urdf(xml_or_path, xacro_arguments), (base_link, tip_link)
+        closing = loops, independent, start
         return cls._read(
-            description, joint_friction, *ends, gravity, loops, independent, start
+            description, joint_friction, *ends, gravity, *closing, allow_impossible_inertia
         )
 
     @classmethod
@@ -205,7 +205,7 @@ class RobotModel(Mechanism):
             As `from_urdf`, for a base that moves freely, and for springs of joints and
             compensation of gravity, which are not read.
         """
-        from hodyn_ros.model.mjcf_reading import read_mjcf  # few read an MJCF
+        from hodyn_ros.model.mjcf_reader import read_mjcf  # few read an MJCF
 
         description, ends = read_mjcf(xml_or_path), (None, tip_link)
         return cls._read(
@@ -251,7 +251,7 @@ class RobotModel(Mechanism):
             As `from_urdf`, for links without inertia, and for springs of joints, which are not
             read.
         """
-        from hodyn_ros.model.sdf_reading import read_sdf  # few read an SDF
+        from hodyn_ros.model.sdf import read_sdf  # few read an SDF
 
         description, ends = read_sdf(xml_or_path, base_link), (base_link, tip_link)
         return cls._read(
@@ -266,8 +266,7 @@ class RobotModel(Mechanism):
         model = cls.from_description(description, *options)
         if joint_friction:
             model = model.with_friction(_described_friction(description, model.body_names))
-        for warning in model.warnings:
-            python_warnings.warn(warning, ModelWarning, stacklevel=3)
+        _warn(model.warnings)
         return model
 
     @classmethod
@@ -280,6 +279,7 @@ class RobotModel(Mechanism):
         loops: GivenLoops | None = None,
         independent: Sequence[str] | None = None,
         start: Mapping[str, float] | None = None,
+        allow_impossible_inertia: bool = False,
     ) -> RobotModel:
         """Assemble a model from links and joints; see `from_urdf`, but nothing is printed.
 
@@ -291,7 +291,7 @@ class RobotModel(Mechanism):
         gravity : array-like, shape (3,), optional
             Gravitational acceleration in base link axes [m/s^2]; by default that of the
             description.
-        loops, independent, start
+        loops, independent, start, allow_impossible_inertia
             As in `from_urdf`.
 
         Raises
@@ -305,14 +305,15 @@ class RobotModel(Mechanism):
             raise ModelError(f'gravity is {gravity!r}, expected three numbers [m/s^2].')
         with naming_file(description.provenance.file):
             tip_link = tip_link or description.tip_link
-            fields = Assembly(description, base_link, tip_link).fields()
+            ends = base_link, tip_link
+            fields = Assembly(description, *ends, allow_impossible_inertia).fields()
             changes = (
                 [f'up to {tip_link}'] if tip_link and description.provenance.digest else []
             )
             if tuple(vector) != EARTH:
                 changes.append(f'gravity {" ".join(f"{x:g}" for x in vector)}')
             fields['provenance'] = fields['provenance'].changed(*changes)
-            tree = cls(gravity=frozen(vector), **fields)
+            tree = cls(gravity=vector, **fields)
             if loops is None and not description.loops and not description.independent:
                 return tree
             return _with_described_loops(tree, description, loops, independent, start or {})
@@ -521,27 +522,13 @@ class RobotModel(Mechanism):
         RobotModel
         """
         body, frame = self.link(link)
-        _, M_payload, remarks = checked_inertia(
-            f'Payload of link {link!r}', (mass, com, inertia_com)
-        )
-        for remark in remarks:
-            python_warnings.warn(remark, ModelWarning, stacklevel=2)
+        owner, given = f'Payload of link {link!r}', (mass, com, inertia_com)
+        M_payload, remarks = checked_inertia(owner, given)
         M_body, M_base = self.M_body.copy(), self.M_base.copy()
         own = M_base if body == BASE else M_body[body]
         own += se3.transform_inertia(M_payload, frame)
-        # What moved no inertia may do so now.
-        before, now = (
-            massless_joints(self.body_names, self.parent.tolist(), self.B, self.X, M)
-            for M in (self.M_body, M_body)
-        )
-        resolved = set(before) - set(now)
-        kept = tuple(remark for remark in self.warnings if remark not in resolved)
-        return self.changed(
-            M_body=frozen(M_body),
-            M_base=frozen(M_base),
-            warnings=(*kept, *remarks),
-            provenance=self.provenance.changed(f'payload of {mass:g} kg on {link}'),
-        )
+        change = f'payload of {mass:g} kg on {link}'
+        return self._with_inertia(M_body, remarks, change, M_base=M_base)
 
     def with_inertial_parameters(self, parameters: ArrayLike) -> RobotModel:
         """Return the same robot with other `inertial_parameters`, such as identified ones.
@@ -563,13 +550,24 @@ class RobotModel(Mechanism):
                 f'The inertial parameters have shape {values.shape}, expected '
                 f'({10 * self.n_bodies},), ten for each body.'
             )
-        M_body = frozen(parametric_inertia(values.reshape(-1, 10)))
+        M_body = parametric_inertia(values.reshape(-1, 10))
+        return self._with_inertia(
+            M_body, self._remarks(M_body), 'other inertial parameters'
+        )
+
+    def _with_inertia(
+        self, M_body: Array, remarks: Sequence[str], change: str, **fields: Any
+    ) -> RobotModel:
+        """Other inertias with remarks on them, in place of remarks that hold no longer."""
+        _warn(remarks)
         before, now = self._remarks(self.M_body), self._remarks(M_body)
-        for remark in now:
-            python_warnings.warn(remark, ModelWarning, stacklevel=2)
-        kept = (remark for remark in self.warnings if remark not in before)
-        provenance = self.provenance.changed('other inertial parameters')
-        return self.changed(M_body=M_body, warnings=(*kept, *now), provenance=provenance)
+        kept = (remark for remark in self.warnings if remark not in before or remark in now)
+        return self.changed(
+            M_body=M_body,
+            warnings=tuple(dict.fromkeys((*kept, *remarks))),
+            provenance=self.provenance.changed(change),
+            **fields,
+        )
 
     def _remarks(self, M_body: Array) -> list[str]:
         """Remarks on inertias (n_bodies, 6, 6) and on joints that move no inertia."""
@@ -646,7 +644,7 @@ class RobotModel(Mechanism):
             values[index] = checked_armature(name, value)
         changes = (f'armature of {listed(armature)}',) if armature else ()
         provenance = self.provenance.changed(*changes)
-        return self.changed(armature=frozen(values), provenance=provenance)
+        return self.changed(armature=values, provenance=provenance)
 
     def with_rotors(self, rotors: Sequence[Rotor]) -> RobotModel:
         """Return the same robot with rotors that are bodies, named <joint>_rotor.
@@ -681,47 +679,45 @@ class RobotModel(Mechanism):
         what = f'The rotor of joint {rotor.joint!r}'
         if name in tree.body_names or name in tree.links:
             raise ModelError(f'{what}: there is a joint or link {name!r} already.')
-        body, pose = LinkFrame(int(tree.parent[i]), tree.B[i])
-        given = rotor.axis
+        (body, pose), given = LinkFrame(int(tree.parent[i]), tree.B[i]), rotor.axis
         if rotor.carrier is not None:
             body, pose = tree.link(rotor.carrier)
         elif given is None:
             given = tree.X[i, :3]
-        direction = np.zeros(3) if given is None else given
-        axis = finite_array(f'{what}: the axis', direction, ModelError)
+        axis = finite_array(f'{what}: the axis', () if given is None else given, ModelError)
         if axis.shape != (3,) or not axis.any():
             raise ModelError(f'{what}: the axis is {given!r}, expected a direction.')
         J = checked_number(f'{what}: the inertia', rotor.inertia, ModelError, least=0.0)
         ratio = checked_number(f'{what}: the ratio', rotor.ratio, ModelError)
-        X = np.zeros(6)
-        X[:3] = pose[:3, :3] @ axis / np.linalg.norm(axis)
-        M_base, M_body, armature = (
-            np.array(a) for a in (tree.M_base, tree.M_body, tree.armature)
-        )
-        carrier, spin = M_base if body == BASE else M_body[body], J * np.outer(X, X)
-        carrier -= spin * rotor.is_in_carrier
-        armature[i] = 0.0
-        more = {
+        X = np.append(pose[:3, :3] @ axis / np.linalg.norm(axis), np.zeros(3))
+        spin, M_base = J * np.outer(X, X), tree.M_base.copy()
+        of_rotor = {
             'parent': body,
             'coordinate': tree.coordinate[i],
             'multiplier': ratio * tree.multiplier[i],
             'offset': ratio * tree.offset[i],
             'B': np.eye(4),
             'X': X,
+            'M_body': spin,
+            'armature': 0.0,
         }
-        fields = {
-            key: frozen(np.concatenate([getattr(tree, key), [value]]))
-            for key, value in more.items()
-        }
+        own = {key: np.array(getattr(tree, key)) for key in of_rotor}
+        carrier = M_base if body == BASE else own['M_body'][body]
+        carrier -= spin * rotor.is_in_carrier
+        own['armature'][i] = 0.0
         return self.changed(
-            **fields,
-            M_base=frozen(M_base),
-            M_body=frozen(np.concatenate([M_body, [spin]])),
-            armature=frozen(np.append(armature, 0.0)),
+            **{key: np.concatenate([own[key], [new]]) for key, new in of_rotor.items()},
+            M_base=M_base,
             body_names=(*tree.body_names, name),
             links={**tree.links, name: LinkFrame(len(tree.parent), np.eye(4))},
             provenance=self.provenance.changed(f'rotor of {rotor.joint}'),
         )
+
+
+def _warn(remarks: Sequence[str]) -> None:
+    """Warn of what the caller's caller has asked a user's call for."""
+    for remark in remarks:
+        python_warnings.warn(remark, ModelWarning, stacklevel=4)
 
 
 def _with_described_loops(

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cache, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hodyn_ros.checks import checked_number
 from hodyn_ros.errors import ModelError
 from hodyn_ros.model.limits import Limits, MotionLimits, velocity_range
 from hodyn_ros.model.mechanism import Mechanism
 from hodyn_ros.names import listed
-from hodyn_ros.resources import compiled_function
 from hodyn_ros.typing import Array
 
 # Quantities that a URDF cannot limit, or not before version 1.2.
 EXTRA_QUANTITIES = ('acceleration', 'jerk', 'effort_dot', 'effort_ddot')
+
+QUANTITIES = (
+    'position',
+    'velocity',
+    'acceleration',
+    'effort',
+    'jerk',
+    'effort_dot',
+    'effort_ddot',
+)
+"""Limited quantities of joints, by the number of derivatives that they need."""
+_OF_MOTION = ('lower', 'upper', 'velocity', 'acceleration', 'jerk')
 
 # A value that reaches its limit by rounding alone does not exceed it.
 _ROUNDING = 1e-9
@@ -84,38 +94,24 @@ class LimitedJoints:
             for body, name in enumerate(tree.body_names)
             if name in known and not self._is_implied(body, known[name])
         ]
-        if not self.moved:
-            return
-        others = [
-            known[tree.body_names[body]]._replace(effort=np.inf) for body in self.moved
-        ]
-        self.names += tuple(tree.body_names[body] for body in self.moved)
-        self.limits = MotionLimits(
-            *(
-                np.append(own, [getattr(each, what, np.inf) for each in others])
-                for what, own in limits._asdict().items()
+        for name in (tree.body_names[body] for body in self.moved):
+            others = known[name]._replace(effort=np.inf)
+            self.names += (name,)
+            self.limits = MotionLimits(
+                *(
+                    np.append(column, getattr(others, what, np.inf))
+                    for what, column in self.limits._asdict().items()
+                )
             )
-        )
 
     def _is_implied(self, body: int, limits: Limits) -> bool:
         """Whether a joint keeps its limits wherever the joint that it follows keeps its own."""
-        if not np.isfinite((*limits[:3], *limits[4:7])).any():
-            return True
-        if self._model.closure is not None or np.isfinite(limits.deceleration_limit):
-            return False
-        own, tree = self.limits, self._tree
-        j, factor = tree.coordinate[body], tree.multiplier[body]
-        with np.errstate(invalid='ignore'):  # zero times infinite: not known to be implied
-            ends = factor * np.array([own.lower[j], own.upper[j]]) + tree.offset[body]
-            most = abs(factor) * np.array(
-                [own.velocity[j], own.acceleration[j], own.jerk[j]]
-            )
-        allowed = limits.velocity, limits.acceleration, limits.jerk
-        inside = (
-            limits.lower - _ROUNDING <= ends.min(),
-            ends.max() <= limits.upper + _ROUNDING,
-        )
-        return bool(all(inside) and (most <= np.multiply(allowed, 1.0 + _ROUNDING)).all())
+        falls = np.isfinite(limits.deceleration_limit)
+        if self._model.closure is not None or falls:
+            return not (falls or np.isfinite(_bounds(limits)).any())
+        implying = _implying(self._tree, body, limits)
+        own = _bounds(self.limits)[:, self._tree.coordinate[body]]
+        return bool((own <= implying + _ROUNDING * (1.0 + np.abs(implying))).all())
 
     def motion(self, motion: Array) -> Array:
         """Motion of all m joints.
@@ -151,6 +147,48 @@ class LimitedJoints:
         moved[..., 0, :] += tree.offset[self.moved]
         return np.append(motion, np.where(is_known, moved, np.nan), axis=-1)
 
+    def compared(self, motion: Array, effort: Array) -> tuple[Array, Array, Array]:
+        """Values of the first Q of the limited quantities, and their limits.
+
+        Parameters
+        ----------
+        motion : ndarray, shape (..., K, n)
+        effort : ndarray, shape (..., K-2, n)
+
+        Returns
+        -------
+        values : ndarray, shape (..., Q, m)
+            In the order of `QUANTITIES`.
+        lower, upper : ndarray, shape (Q, m) or (..., Q, m)
+        """
+        q, Q = self.motion(motion), effort
+        if self.moved:  # by no effort of their own
+            Q = np.append(Q, np.zeros((*Q.shape[:-1], len(self.moved))), axis=-1)
+        rows = q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :]
+        values = np.concatenate(rows, axis=-2)
+        lower, upper = self._bounds[..., : values.shape[-2], :]
+        if self._falls:
+            lower, upper = (np.tile(x, (*values.shape[:-2], 1, 1)) for x in (lower, upper))
+            lower[..., 1, :], upper[..., 1, :] = velocity_range(self.limits, q[..., 0, :])
+        return values, lower, upper
+
+    @cached_property
+    def _falls(self) -> bool:
+        """Whether limits of the velocity fall towards those of the position."""
+        return bool(np.isfinite(self.limits.deceleration_limit).any())
+
+    @cached_property
+    def _bounds(self) -> Array:
+        """Lowest and highest values of all quantities, shape (2, 7, m)."""
+        limits = self.limits
+        highest = np.array([getattr(limits, what) for what in ('upper', *QUANTITIES[1:])])
+        return np.stack([np.concatenate([limits.lower[None], -highest[1:]]), highest])
+
+    @property
+    def slack(self) -> Array:
+        """Excess of each quantity that is rounding, shape (7, m)."""
+        return _slack(self._bounds[1])
+
     def beyond(self, lowest: Array, highest: Array) -> list[tuple[Violation, int]]:
         """Joints whose extreme positions are out of their range, those that loops move apart.
 
@@ -165,19 +203,33 @@ class LimitedJoints:
             Its sample is 0 where the joint of the model with this index is lowest, 1 where it is
             highest.
         """
-        positions, names, leaders = (
-            np.stack((lowest, highest)),
-            self.names,
-            [*range(len(lowest))],
-        )
+        positions, leaders = np.stack((lowest, highest)), [*range(len(lowest))]
         if self._model.closure is None:
             positions = self.motion(positions[:, None])[:, 0]
             leaders += self._tree.coordinate[self.moved].tolist()
-        names, (lower, upper) = self.names[: len(leaders)], self.limits[:2]
-        found = worst_violations(
-            'position', names, positions, lower[: len(names)], upper[: len(names)]
-        )
+        names = self.names[: len(leaders)]
+        lower, upper = (column[: len(leaders)] for column in self.limits[:2])
+        found = worst_violations('position', names, positions, lower, upper)
         return [(item, leaders[names.index(item.joint_name)]) for item in found]
+
+
+def _bounds(limits: Limits | MotionLimits) -> Array:
+    """Limits as upper bounds of -position, position, velocity, acceleration and jerk."""
+    lower, upper, *others = (getattr(limits, what) for what in _OF_MOTION)
+    return np.array([np.negative(lower), upper, *others])
+
+
+def _implying(tree: Mechanism, body: int, limits: Limits) -> Array:
+    """Bounds, as of `_bounds`, of a joint that imply the limits of one that follows it."""
+    bounds = _bounds(limits)
+    with np.errstate(
+        divide='ignore', invalid='ignore'
+    ):  # a factor of zero: it stands still
+        bounds[:2] += np.array([1.0, -1.0]) * tree.offset[body]
+        bounds /= abs(tree.multiplier[body])
+    if tree.multiplier[body] < 0.0:
+        bounds[:2] = bounds[1::-1]
+    return bounds
 
 
 def tightened(model: Mechanism, limits: MotionLimits) -> MotionLimits:
@@ -197,22 +249,18 @@ def tightened(model: Mechanism, limits: MotionLimits) -> MotionLimits:
     others = LimitedJoints(model, limits)
     if model.closure is not None or not others.moved:
         return limits
-    own, n = MotionLimits(*(np.array(column) for column in limits)), model.n_joints
-    for k, body in enumerate(others.moved, n):
-        j, factor = model.coordinate[body], float(model.multiplier[body])
-        if factor == 0.0:
-            continue
-        ends = [(others.limits[i][k] - model.offset[body]) / factor for i in range(2)]
-        own.lower[j] = max(own.lower[j], min(ends))
-        own.upper[j] = min(own.upper[j], max(ends))
-        for what in ('velocity', 'acceleration', 'jerk'):
-            mine, theirs = getattr(own, what), getattr(others.limits, what)
-            mine[j] = min(mine[j], theirs[k] / abs(factor))
-    return own
+    own = _bounds(limits)
+    for body in others.moved:
+        j = model.coordinate[body]
+        if model.multiplier[body]:
+            known = model.follower_limits[model.body_names[body]]
+            own[:, j] = np.minimum(own[:, j], _implying(model, body, known))
+    own[0] *= -1.0
+    return limits._replace(**dict(zip(_OF_MOTION, own)))
 
 
 class LimitCheck:
-    """Count of the samples of a stream that exceed the same limits, as quickly as may be.
+    """Count of the samples of a stream that exceed the same limits.
 
     Parameters
     ----------
@@ -223,27 +271,30 @@ class LimitCheck:
     """
 
     def __init__(self, model: Mechanism, limits: MotionLimits) -> None:
-        joints = LimitedJoints(model, limits)
-        self._quantities, *bounds = zip(*_ranges(joints.limits))
-        lower, upper = np.array(bounds)
-        slack = _slack(upper)
-        lower, upper = lower - slack, upper + slack
-        self._names, self._hits = joints.names, np.zeros(upper.shape, dtype=np.int64)
-        count = partial(compiled_count(), lower, upper, self._hits)
-        self.look: Callable[[Array, Array], bool] = count
-        """Counts what a motion (K, n) with efforts (K-2, n) exceeds; returns whether it is any."""
+        self._joints = LimitedJoints(model, limits)
+        self._slack = self._joints.slack
+        self._hits = np.zeros(self._slack.shape, dtype=np.int64)
 
-        def look(motion: Array, effort: Array) -> bool:
-            motion = joints.motion(motion)
-            if depends:
-                lower[1], upper[1] = velocity_range(joints.limits, motion[0])
-                lower[1] -= slack[1]
-                upper[1] += slack[1]
-            return count(motion, effort)
+    def look(self, motion: Array, effort: Array) -> bool:
+        """Count what a sample exceeds.
 
-        depends = bool(np.isfinite(joints.limits.deceleration_limit).any())
-        if joints.moved or depends:
-            self.look = look
+        Parameters
+        ----------
+        motion : ndarray, shape (K, n)
+        effort : ndarray, shape (K-2, n)
+
+        Returns
+        -------
+        bool
+            Whether it is any.
+        """
+        values, lower, upper = self._joints.compared(motion, effort)
+        count = len(values)
+        hits = np.maximum(values - upper, lower - values) > self._slack[:count]
+        if not hits.any():
+            return False
+        self._hits[:count] += hits
+        return True
 
     def take_hits(self) -> dict[str, int]:
         """Samples that have exceeded each limit since the last call.
@@ -254,60 +305,11 @@ class LimitCheck:
             Numbers by texts such as 'velocity of joint1'; limits that are kept are not in it.
         """
         hits = {
-            f'{self._quantities[k]} of {self._names[joint]}': int(self._hits[k, joint])
+            f'{QUANTITIES[k]} of {self._joints.names[joint]}': int(self._hits[k, joint])
             for k, joint in np.argwhere(self._hits)
         }
         self._hits[:] = 0
         return hits
-
-
-@cache
-def compiled_count() -> Callable[..., bool]:
-    """Machine code of `_count_hits`, or itself without a compiler; takes long the first time."""
-    given, bounds = 'Array(float64, 2, "A", True)', 'float64[:, ::1]'
-    signature = f'boolean({bounds}, {bounds}, int64[:, ::1], {given}, {given})'
-    with suppress(Exception):  # a broken installation raises all sorts
-        return compiled_function(_count_hits, signature)
-    return _count_hits
-
-
-def _count_hits(
-    lower: Array, upper: Array, hits: NDArray[np.int64], motion: Array, effort: Array
-) -> bool:
-    """Count of the values outside of bounds; says whether there are any. Compiled by Numba.
-
-    Parameters
-    ----------
-    lower, upper : ndarray, shape (7, m)
-        Rows as of `_ranges`.
-    hits : ndarray of int, shape (7, m)
-        Counts that are increased.
-    motion : ndarray, shape (K, m)
-    effort : ndarray, shape (K-2, n), n <= m
-    """
-    found = False
-    for k in range(4 if len(motion) == 3 else min(len(motion) + 2, 7)):
-        values = effort[max(k - 4, 0)] if k == 3 or k > 4 else motion[min(k, 3)]
-        for j in range(len(values)):
-            if values[j] < lower[k, j] or values[j] > upper[k, j]:
-                hits[k, j] += 1
-                found = True
-    return found
-
-
-def _ranges(limits: MotionLimits) -> Iterator[tuple[str, Array, Array]]:
-    """Quantities with their lowest and highest values, by the orders that they need."""
-    yield 'position', limits.lower, limits.upper
-    for quantity in (
-        'velocity',
-        'acceleration',
-        'effort',
-        'jerk',
-        'effort_dot',
-        'effort_ddot',
-    ):
-        limit = getattr(limits, quantity)
-        yield quantity, -limit, limit
 
 
 def motion_limits(
@@ -410,24 +412,8 @@ def find_violations_in_blocks(
         Motions (..., K, n) and efforts (..., K-2, n). Samples are counted through all blocks.
     """
     joints = LimitedJoints(model, limits)
-    quantities, *bounds = zip(*_ranges(joints.limits))
-    constant = tuple(np.array(bounds))
-
-    def values() -> Iterator[tuple[Array, Array, Array]]:
-        for q, Q in blocks:
-            if joints.moved:  # by no effort of their own
-                q = joints.motion(q)
-                Q = np.append(Q, np.zeros_like(q[..., 2:, model.n_joints :]), axis=-1)
-            lower, upper = constant
-            if np.isfinite(joints.limits.deceleration_limit).any():
-                lower, upper = (np.tile(x, (*q.shape[:-2], 1, 1)) for x in constant)
-                lower[..., 1, :], upper[..., 1, :] = velocity_range(
-                    joints.limits, q[..., 0, :]
-                )
-            found = (q[..., :3, :], Q[..., :1, :], q[..., 3:4, :], Q[..., 1:3, :])
-            yield np.concatenate(found, axis=-2), lower, upper
-
-    return _worst(joints.names, quantities, _slack(constant[1]), values())
+    compared = (joints.compared(*block) for block in blocks)
+    return _worst(joints.names, QUANTITIES, joints.slack, compared)
 
 
 def find_position_violations(
@@ -491,33 +477,27 @@ def _worst(
         Of the Q quantities.
     slack : ndarray, shape (Q, n)
         Excess that is rounding.
-    blocks : iterable of (ndarray, ndarray, ndarray), shape (..., K, n)
-        Values of the first K quantities, NaN exceeds nothing; and of all quantities the lowest
-        and highest values, for all samples (Q, n) or for each (..., Q, n).
+    blocks : iterable of (ndarray, ndarray, ndarray)
+        Values (..., K, n) of the first K quantities, NaN exceeds nothing, and their lowest and
+        highest values, for all samples (K, n) or for each (..., K, n).
     """
     first, largest = 0, slack.copy()  # excess of the worst sample so far
     found = {}
-    for values, lower, upper in blocks:
+    for values, *bounds in blocks:
         K, n = values.shape[-2:]
-        low, high = lower[..., :K, :], upper[..., :K, :]
-        highest, lowest = values, values
-        if low.ndim > 2:  # each sample has limits of its own: what is above or below them
-            highest, lowest = values - high, values - low
-            low = high = np.zeros((K, n))
-        while highest.ndim > 2:
-            highest = np.fmax.reduce(highest, axis=0, initial=-np.inf)
-            lowest = np.fmin.reduce(lowest, axis=0, initial=np.inf)
-        excess = np.maximum(highest - high, low - lowest)
-        for k, j in np.argwhere(excess > largest[:K]).tolist():
-            above = bool(highest[k, j] - high[k, j] == excess[k, j])
-            bound, largest[k, j] = (upper if above else lower), excess[k, j]
-            column = values[..., k, j].ravel()
-            limits = np.broadcast_to(bound[..., k, j], values.shape[:-2]).ravel()
-            beyond = column - limits if above else limits - column
-            sample = int(np.nanargmax(beyond))
-            value, limit = float(column[sample]), float(limits[sample])
-            found[k, j] = Violation(quantities[k], names[j], value, limit, first + sample)
-        first += values.size // (K * n)
+        lower, upper = (
+            np.broadcast_to(bound, values.shape).reshape(-1, K, n) for bound in bounds
+        )
+        values = values.reshape(-1, K, n)
+        excess = np.maximum(values - upper, lower - values)
+        worst = np.fmax.reduce(excess, axis=0, initial=-np.inf)
+        for k, j in np.argwhere(worst > largest[:K]).tolist():
+            largest[k, j] = worst[k, j]
+            at = int(np.nanargmax(excess[:, k, j])), k, j
+            value = float(values[at])
+            limit = float(upper[at] if value > upper[at] else lower[at])
+            found[k, j] = Violation(quantities[k], names[j], value, limit, first + at[0])
+        first += len(values)
     return tuple(found[key] for key in sorted(found))
 
 

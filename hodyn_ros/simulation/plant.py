@@ -15,7 +15,7 @@ from hodyn_ros.actuators.sea import SeriesElastic
 from hodyn_ros.checks import check_choice, checked_number, finite_array
 from hodyn_ros.errors import DeflectionError, SimulationError
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, opened
-from hodyn_ros.model.friction import FrictionLaw, joint_friction
+from hodyn_ros.model.friction import FrictionLaw, JointFriction
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.names import listed
 from hodyn_ros.simulation.imperfections import Imperfections
@@ -525,7 +525,7 @@ class ElasticPlant:
             data.qfrc_passive[motors] -= torque * turns[motors]
             data.qfrc_passive[link] += coupling @ torque
         if self._friction:
-            effort = joint_friction(self._friction, (data.qvel * turns)[:, None])
+            effort = JointFriction(self._friction)((data.qvel * turns)[:, None])
             data.qfrc_passive[:] -= effort[:, 0] * turns
 
     def _check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -17,15 +18,15 @@ from hodyn_ros.actuators.config import (
 from hodyn_ros.actuators.limits import MotorLimits
 from hodyn_ros.analysis.unlimited import find_unlimited, no_limit
 from hodyn_ros.checks import frozen
-from hodyn_ros.engine.engine import BodyDynamics, Efforts, Request, engine_of, unavailable
+from hodyn_ros.engine.engine import engine_of, unavailable
 from hodyn_ros.engine.program import MOVING, Attachment
+from hodyn_ros.engine.requests import EFFORTS, Request
 from hodyn_ros.errors import ActuatorError, ModelError
 from hodyn_ros.model.friction import FrictionLaw
 from hodyn_ros.model.inertia import Payload
 from hodyn_ros.model.limits import MotionLimits
 from hodyn_ros.model.robot import RobotModel
 from hodyn_ros.model.urdf import parse_urdf
-from hodyn_ros.streams.payloads import loaded
 from hodyn_ros.typing import Array
 
 DESCRIPTION = 'robot_description'
@@ -40,6 +41,15 @@ LEFT_OPEN = 'open'
 
 _START = 'actuators'
 _STIFFNESS = 'stiffness'
+
+
+def loaded(model: RobotModel, payloads: Iterable[Payload]) -> RobotModel:
+    """Model with payloads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # they have been reported
+        for payload in payloads:
+            model = model.with_payload(*payload)
+    return model
 
 
 class RobotSettings(Protocol):
@@ -232,10 +242,11 @@ def assemble(
     HodynError
         If the description cannot be used.
     """
-    description = parse_urdf(xml, allow_impossible_inertia)
+    description, ends = parse_urdf(xml), (base_link or None, tip_link or None)
     closed = () if loops == LEFT_OPEN else loops or None
+    impossible = allow_impossible_inertia
     return RobotModel.from_description(
-        description, base_link or None, tip_link or None, gravity, closed
+        description, *ends, gravity, closed, allow_impossible_inertia=impossible
     )
 
 
@@ -341,10 +352,11 @@ def prepare_variants(robot: Robot, base_moves: bool = False) -> None:
     try:
         for model in () if unavailable() else robot.variants:
             for order in EFFORT_ORDERS:
+                engine, request = engine_of(model), request_of(order, (), base_moves)
                 if not base_moves:
-                    engine_of(model).prepare_general(order)
+                    engine.prepare_general(request)
                 else:  # there is no general code
-                    engine_of(model).prepare(request_of(order, (), base_moves))
+                    engine.prepare(request)
     except Exception:  # compilers fail in many ways; NumPy computes the same
         pass
 
@@ -457,8 +469,4 @@ def request_of(order: int, wrenches: tuple[Attachment, ...], base_moves: bool) -
     -------
     Request
     """
-    return (
-        BodyDynamics(MOVING, order + 1, wrenches)
-        if base_moves
-        else Efforts(order, wrenches)
-    )
+    return Request(MOVING if base_moves else EFFORTS, order + 3, wrenches)
