@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 from hodyn_ros.dynamics.inverse import inverse_dynamics
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.dynamics.wrenches import Wrench, loads_of, wrenches_of
-from hodyn_ros.engine.engine import Term, compute
+from hodyn_ros.engine.engine import compute
 from hodyn_ros.engine.program import PARTIALS
+from hodyn_ros.engine.requests import Request
 from hodyn_ros.kinematics.arguments import Arguments, Batch
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, velocity_partials
-from hodyn_ros.kinematics.joints import (
+from hodyn_ros.kinematics.motions import (
     checked_result,
 )
 from hodyn_ros.lie import Jet
@@ -74,12 +75,12 @@ def inverse_dynamics_derivatives(
     if not given.links:
         found = along(model, motion, PARTIALS)
         return np.broadcast_to(found, (*given.batch, *found.shape[-4:])).copy()
-    term = Term(PARTIALS, given.K, given.links)
+    request = Request(PARTIALS, given.K, given.links)
 
     def find(part: Batch, found: Array) -> bool:
-        return bool(compute(model, term, part.motion, part.packed(), found))
+        return bool(compute(model, request, part.motion, part.packed(), found))
 
-    return given.compute(find, term.shape(model))
+    return given.compute(find, request.shape(model))
 
 
 def _of_loops(model: RobotModel, motion: ArrayLike, wrench: Any) -> Array:

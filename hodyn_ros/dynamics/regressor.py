@@ -12,7 +12,7 @@ from hodyn_ros.checks import checked_number
 from hodyn_ros.dynamics.matrices import along
 from hodyn_ros.engine.program import REGRESSOR
 from hodyn_ros.errors import IdentificationError, ModelError
-from hodyn_ros.kinematics import joints
+from hodyn_ros.kinematics import motions
 from hodyn_ros.kinematics.closed_loops import ClosedMotion, within_reach
 from hodyn_ros.lie import se3
 from hodyn_ros.model.friction import FrictionLaw
@@ -114,13 +114,13 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
         If a term is unknown, or as `regressor` does.
     """
     terms = _checked_terms(terms)
-    motion = joints.checked_motion(model, motion)
+    motion = motions.checked_motion(model, motion)
     if model.closure is not None:
         closed = ClosedMotion(model, motion.reshape(-1, *motion.shape[-2:]))
         of_tree = joint_regressor(model.tree, closed.motion, terms)
         found = np.stack(closed.projected([*np.moveaxis(of_tree, 1, 0)]), axis=1)
         return found.reshape(*motion.shape[:-2], *found.shape[1:])
-    series = np.swapaxes(joints.body_coordinates(model, motion), -1, -2)
+    series = np.swapaxes(motions.body_coordinates(model, motion), -1, -2)
     columns = np.empty((*series[..., 2:].shape, len(terms)))
     for place, term in enumerate(terms):
         if isinstance(term, FrictionLaw):
@@ -129,9 +129,9 @@ def joint_regressor(model: RobotModel, motion: ArrayLike, terms: Terms) -> Array
             columns[..., place] = (
                 series[..., 2:] if term == 'armature' else series[..., :-2]
             )
-    efforts = np.einsum('ij,...ikl->...kjil', joints.selection_of(model), columns)
+    efforts = np.einsum('ij,...ikl->...kjil', motions.selection_of(model), columns)
     shape = *efforts.shape[:-2], model.n_bodies * len(terms)
-    return joints.checked_result(efforts.reshape(shape), motion)
+    return motions.checked_result(efforts.reshape(shape), motion)
 
 
 def parameter_names(model: RobotModel, terms: Terms = ()) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ Screw = tuple[Vector, Vector]
 
 
 def term_program(model: Mechanism, name: str, K: int) -> RobotProgram:
-    """Program of a term of the equations of motion, see `engine.Term`, and its derivatives.
+    """Program of a term of the equations of motion, see `requests`, and its derivatives.
 
     Parameters
     ----------
