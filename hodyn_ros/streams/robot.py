@@ -242,10 +242,11 @@ def assemble(
     HodynError
         If the description cannot be used.
     """
-    description = parse_urdf(xml, allow_impossible_inertia)
+    description, ends = parse_urdf(xml), (base_link or None, tip_link or None)
     closed = () if loops == LEFT_OPEN else loops or None
+    impossible = allow_impossible_inertia
     return RobotModel.from_description(
-        description, base_link or None, tip_link or None, gravity, closed
+        description, *ends, gravity, closed, allow_impossible_inertia=impossible
     )
 
 
