@@ -1,0 +1,251 @@
+"""Programs of the partial derivatives of the efforts by the motion, and by the parameters.
+
+Both come with their time derivatives. By the motion, with F_0, F_1 and F_2 = M the derivatives of
+the efforts Q(q, qd, q2d) by its arguments,
+
+    dQ^(m)/dq^(k) = sum over l = 0, 1, 2 of binomial(m, k - l) F_l^(m - k + l).
+
+F_0 and F_1 come from what each joint carries, as the mass matrix does, and jets give their
+derivatives. With S the screw of a joint, V and A twist and acceleration of its body (A of the base
+is -g), M the bodies that the joint carries and W the wrench that moves them,
+
+    D = ad_V S,  E = ad_A S + ad_V D,  B = sum -ad_V^T M - M ad_V + co(M V),  co(h) y = -ad_y^T h,
+
+the columns of a joint, in the rows of a joint j before it or its own, and the rows of that joint,
+in the columns of j, are
+
+    F_0: S_j^T (B D + M E + co(W) S),   S^T (B D_j + M E_j),
+    F_1: S_j^T (B S + 2 M D),           S^T (B S_j + 2 M D_j).
+
+All is in the frame of the joint.
+
+Wrenches on links that are fixed in them are part of W. With L the sum of the others, whose axes
+are those of the base, and P = [[trace(p) 1 - p, 0], [-[f], 0]], p = sum f r^T, of those hybrid
+ones whose forces f act on points r that move along, F_0 has besides
+
+    S_j^T (-P^T S),   S_j^T (co(L) - P) S.
+
+Source: Singh, Russell and Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics
+using spatial vector algebra", with D and E for the derivatives of Psi, and B for twice theirs.
+
+Those by the parameters are the regressor: the efforts that a body makes with one parameter 1 and
+all others 0. The parameters are those of `RobotModel.inertial_parameters`. Source: Atkeson, An and
+Hollerbach 1986, see `dynamics.regressor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from hodyn_ros.engine.bodies import NO_LOAD, Body, Load, acceleration_matrix, rate
+from hodyn_ros.engine.efforts import RecordedFriction, RigidBodies
+from hodyn_ros.engine.frames import frames_of, position, rotation
+from hodyn_ros.engine.program import NO_ARRAY, Attachment, Part, Recorder, RobotProgram
+from hodyn_ros.engine.terms import (
+    NULL,
+    Blocks,
+    Screw,
+    Sums,
+    Tree,
+    bracket,
+    composites,
+    power,
+)
+from hodyn_ros.engine.vectors import (
+    ZERO,
+    Matrix,
+    Number,
+    Vector,
+    complement,
+    cross,
+    cross_matrix,
+    full_matrix,
+    outer,
+    plus_cross,
+    plus_matrix,
+    plus_product,
+    plus_scaled,
+    product,
+    scaled,
+    transposed,
+)
+from hodyn_ros.engine.walker import Rows, inward, motion_inputs, outward
+from hodyn_ros.lie import se3
+from hodyn_ros.lie.jets import derivatives
+from hodyn_ros.model.mechanism import BASE, Mechanism
+
+
+
+def partials_program(
+    model: Mechanism, K: int, wrenches: Sequence[Attachment] = ()
+) -> RobotProgram:
+    """Program of the partial derivatives of the efforts and of K - 3 time derivatives of them.
+
+    Inputs: 'motion', and wrenches as `effort_program` has them. Output: 'term', that of derivative
+    m of effort i by derivative k of position j at ((m n + i) K + k) n + j. A `ModelError` is
+    raised for friction laws not of this package.
+    """
+    recorder, n, orders = Recorder(), model.n_joints, K - 2
+    motion = motion_inputs(recorder, model, K)
+    given = recorder.inputs('wrench', 6 * orders * len(wrenches))
+    friction = RecordedFriction(recorder, model)
+    slopes = ((i, slope) for i, _, slope in friction.of_laws(motion[1 : orders + 1]))
+    F = _by_the_state(recorder, model, motion, wrenches, given, slopes)
+    series = [[derivatives(value, orders) for value in entries] for entries in F]
+    for index in range(orders * n * K * n):
+        m, i, k, j = np.unravel_index(index, (orders, n, K, n))
+        value: Number = 0.0
+        for order, F_ij in enumerate(entries[i * n + j] for entries in series):
+            if 0 <= k - order <= m:
+                value = value + float(comb(m, k - order)) * F_ij[m - k + order]
+        recorder.output('term', index, value)
+    return RobotProgram(
+        recorder.program(),
+        range(model.n_bodies),
+        K,
+        Part('wrench', len(given), False),
+        Part('term', orders * n * K * n, True),
+        friction.arguments(),
+    )
+
+
+def _by_the_state(
+    recorder: Recorder,
+    model: Mechanism,
+    motion: Rows,
+    wrenches: Sequence[Attachment],
+    given: Sequence[Number],
+    slopes: Iterable[tuple[int, Number]],
+) -> tuple[list[Number], list[Number], list[Number]]:
+    """Entries of F_0, F_1 and F_2, with the derivatives of friction by the velocities."""
+    frames = frames_of(model)
+    robot = RigidBodies(recorder, model, frames, motion)
+    tree = Tree(model, [joint.first(len(motion) - 2) for joint in robot.joints])
+    V = outward(model, (ZERO, ZERO), lambda i, V: robot.joints[i].twist_outward(*V))
+    V2 = {i: (scaled(2.0, w), scaled(2.0, v)) for i, (w, v) in V.items()}
+    S = tree.screws
+    D, D2 = ([bracket(twists[i], s) for i, s in enumerate(S)] for twists in (V, V2))
+    E = []
+    for i, (e, u) in enumerate(S):
+        # In the acceleration a of the origin and B = w w^T - w^2 1 + [dw] of the motion.
+        _, a, B = robot.motions[i]
+        v = plus_cross(plus_cross(product(B, u), a, e), V2[i][1], D[i][0])
+        E.append((product(B, e), v))
+    momenta = {i: _momenta(body, *V2[i]) for i, body in enumerate(frames.bodies)}
+    B = {i: sums.matrix() for i, sums in tree.carried(momenta).items()}
+    M = {i: body.matrix() for i, body in tree.carried(composites(frames)).items()}
+    loads, fixed, points = _loads(robot, model, wrenches, given)
+    for sums in (loads, fixed):
+        inward(model, sums, lambda i, load: tree.joints[i].inward(load))
+    P = {i: sums.matrix() for i, sums in tree.carried(points).items()}
+    moving = tree.paths(M[i] @ s for i, s in enumerate(S))
+    row = tree.paths(B[i].T @ s for i, s in enumerate(S))
+    column = tree.paths(
+        B[i] @ D[i] + M[i] @ E[i] + co(loads[i]) @ s + P[i].T @ s for i, s in enumerate(S)
+    )
+    column_of_rate = tree.paths(B[i] @ s + M[i] @ D2[i] for i, s in enumerate(S))
+    turning = tree.paths(co(fixed[i]) @ s + P[i].T @ s for i, s in enumerate(S))
+    return (
+        tree.matrix([(column, S)], [(row, D), (moving, E), (turning, S)]),
+        tree.matrix([(column_of_rate, S)], [(row, S), (moving, D2)], slopes),
+        tree.mass_matrix(moving),
+    )
+
+
+def _loads(
+    robot: RigidBodies,
+    model: Mechanism,
+    wrenches: Sequence[Attachment],
+    given: Sequence[Number],
+) -> tuple[dict[int, Load], dict[int, Load], dict[int, PointVectors]]:
+    """Loads that move with the bodies, the other ones, and minus the forces at points."""
+    loads = robot.loads()
+    fixed, points = dict.fromkeys(loads, NO_LOAD), dict.fromkeys(loads, PointVectors())
+    size = len(given) // max(1, len(wrenches))
+    for number, wrench in enumerate(wrenches):
+        i, load, r = robot.applied(wrench, given[number * size :][:size])
+        if wrench.expressed_in == 'body':
+            loads[i] = loads[i] + load.moved(r)
+        elif wrench.expressed_in == 'spatial':
+            fixed[i] = fixed[i] + load.moved(r)
+        else:
+            f = scaled(-1.0, load.f)
+            fixed[i] = fixed[i] + Load(load.n, ZERO)
+            points[i] = points[i] + PointVectors(f, outer(f, r))
+    return loads, fixed, points
+
+
+@dataclass(frozen=True)
+class PointVectors(Sums):
+    """Sums over vectors f at points r: f and P = sum f r^T; the matrix is that B of momenta."""
+
+    f: Vector = ZERO
+    P: Matrix = NULL
+
+    def moved(self, d: Vector) -> PointVectors:
+        """Sums about an origin from which the present one is at d."""
+        return PointVectors(self.f, plus_matrix(self.P, outer(self.f, d)))
+
+    def matrix(self) -> Blocks:
+        """Matrix B."""
+        return Blocks(complement(self.P), NULL, cross_matrix(scaled(-1.0, self.f)), NULL)
+
+
+def _momenta(body: Body, w: Vector, v: Vector) -> PointVectors:
+    """Momenta of the mass points of a body with a twist (w, v)."""
+    x, y, z = (cross(w, column) for column in full_matrix(body.J))
+    P = plus_matrix(transposed((x, y, z)), outer(v, body.h))
+    return PointVectors(plus_cross(scaled(body.mass, v), w, body.h), P)
+
+
+def co(load: Load) -> Blocks:
+    """Matrix -ad_S^T L as it acts on S: the change of a load that moves along with a screw."""
+    n, f = (cross_matrix(scaled(-1.0, v)) for v in load)
+    return Blocks(n, f, f, NULL)
+
+
+# --- Regressor -----------------------------------------------------------------------------------
+
+
+def regressor_program(model: Mechanism, K: int) -> RobotProgram:
+    """Program of the regressor and its derivatives.
+
+    Output: 'term', derivative k of what parameter l of body i adds to the effort of joint j at
+    ((k n + j) n_bodies + i) 10 + l.
+    """
+    recorder, frames = Recorder(), frames_of(model)
+    orders, size = K - 2, model.n_joints * 10 * model.n_bodies
+    values: list[Number] = [0.0] * (orders * size)
+    robot = RigidBodies(recorder, model, frames, motion_inputs(recorder, model, K))
+    joints = [joint.first(orders) for joint in robot.joints]
+
+    def outwards(i: int, parent: dict[int, Screw]) -> dict[int, Screw]:
+        passed = {j: joints[i].screw_outward(*screw) for j, screw in parent.items()}
+        return {**passed, i: joints[i].screw}
+
+    start: dict[int, Screw] = {}
+    jacobians = outward(model, start, outwards)
+    for i, pose in enumerate(frames.poses):
+        # In the axes of the model's frame, about its origin, whose position is d.
+        R, d = rotation(pose), position(se3.inverse(pose))
+        w, a, B = robot.motions[i]
+        w, a = product(R, w), product(R, plus_product(a, B, d))
+        B, loads = acceleration_matrix(w), []
+        for mass, hx, hy, hz, *inertia in np.eye(10).tolist():
+            h, I = (hx, hy, hz), full_matrix(inertia)
+            n = plus_cross(plus_cross(product(I, rate(w)), w, product(I, w)), h, a)
+            loads.append(Load(n, plus_scaled(product(B, h), mass, a)))
+        for j, (e, u) in jacobians[i].items():
+            screw = product(R, e), product(R, plus_cross(u, e, d))
+            first = 10 * (int(model.coordinate[j]) * model.n_bodies + i)
+            for index, load in enumerate(loads, first):
+                effort = float(model.multiplier[j]) * power(load, screw)
+                for k, value in enumerate(derivatives(effort, orders)):
+                    values[k * size + index] = values[k * size + index] + value
+    recorder.outputs('term', values)
+    result = Part('term', len(values), True)
+    return RobotProgram(recorder.program(), range(model.n_bodies), K, NO_ARRAY, result)
